@@ -1,0 +1,78 @@
+# Everything a developer does here. On a fresh machine only Python 3.10+ and git are needed.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV ?= .venv
+MODEL ?=
+ARGS ?=
+# uv, where it is installed, picks the build of torch that fits the machine (without a GPU the small CPU one), which
+# pip cannot; UV= does without. TORCH_BACKEND: auto, cpu, cu130, …
+UV ?= $(shell command -v uv)
+TORCH_BACKEND ?= auto
+
+TORCH := torch==2.13.0
+BIN := $(VENV)/bin
+BASE_STAMP := $(VENV)/.bough-base
+DEV_STAMP := $(VENV)/.bough-dev
+
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+INSTALL_TORCH := $(PIP) $(TORCH)
+ifneq ($(UV),)
+INSTALL_TORCH := $(UV) pip install --quiet --python $(BIN)/python --torch-backend=$(TORCH_BACKEND) $(TORCH) || $(INSTALL_TORCH)
+endif
+
+.DELETE_ON_ERROR:
+.PHONY: help serve test lint format typecheck unit bench docs clean
+
+help: ## Show this list
+	@echo "make TARGET, where TARGET is one of"
+	@sed -nE 's/^([a-z]+):.*## (.*)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+	@echo "Variables: MODEL and ARGS (serve), ARGS (unit, bench), PYTHON, VENV, UV, TORCH_BACKEND"
+
+serve: $(BASE_STAMP) ## Serve the bundled model, or MODEL=…, with further flags in ARGS='…'
+	@exec $(BIN)/bough serve $(MODEL) $(ARGS)
+
+test: lint unit ## Lint, check types and run the tests
+
+lint: $(DEV_STAMP) ## Check style and types, changing nothing
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(DEV_STAMP) ## Format the code and mend what ruff can mend
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+typecheck: $(DEV_STAMP) ## Check types only
+	$(BIN)/mypy
+
+unit: $(DEV_STAMP) ## Run the tests only; ARGS='tests/config -k yaml' narrows them
+	$(BIN)/python -m pytest $(ARGS)
+
+bench: $(DEV_STAMP) ## Measure this machine: offline, serving, shared prefixes; a table and results/*.json
+	$(BIN)/python benchmarks/run_all.py $(ARGS)
+
+docs: $(DEV_STAMP) ## Write the generated pages of docs/
+	$(BIN)/python tools/generate_docs.py
+
+clean: ## Remove the environment and everything that is made from the sources
+	rm -rf $(VENV) build dist results src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Bough needs Python 3.10 or newer; say which with PYTHON=…")'
+	$(PYTHON) -m venv $(VENV)
+
+# torch goes first and alone: the build that is chosen for it then satisfies everything that asks for torch.
+$(BASE_STAMP): pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing Bough into $(VENV); this happens once."
+	$(INSTALL_TORCH)
+	$(PIP) --editable .
+	@touch $@
+
+$(DEV_STAMP): $(BASE_STAMP)
+	$(PIP) --editable '.[dev]'
+	@touch $@

@@ -1,0 +1,234 @@
+"""The benchmarks of this repository on one machine, each with the prefix cache on and off.
+
+- offline: unrelated prompts in one call of the engine, cache on and off in turns; what the cache costs where it
+  cannot help;
+- serving: a closed load finds the server's capacity, then requests arrive at random moments at 50 and 80 % of it;
+- shared prefix: 32 requests that share 512 of their 544 prompt tokens, 8 at a time, on an empty cache; with outputs
+  of one token, the time is that of the prompts.
+
+    python benchmarks/run_all.py [--repeats N] [--output FILE] [flags of bough serve]
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import platform
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bough import __version__
+from bough.bench.client import connect
+from bough.bench.datasets import DatasetArgs
+from bough.bench.metrics import table
+from bough.bench.report import write_json
+from bough.bench.serve import BenchServeArgs, run_benchmark
+from bough.config.command_line import CommandParser, add_config_option, add_options, given_options
+from bough.config.options import OptionTable, option
+from bough.config.server_args import ServerArgs
+from bough.errors import StartupError
+
+START_SECONDS = 120.0
+STOP_SECONDS = 60.0
+CACHE_STATES = {"cache on": False, "cache off": True}
+"""Name of a run to ``disable_radix_cache``."""
+
+UNIQUE = DatasetArgs(num_prompts=64, random_input_len=256, random_output_len=32, random_range_ratio=1.0)
+"""Unrelated prompts: no two start alike."""
+TRAFFIC = DatasetArgs(num_prompts=96, random_input_len=256, random_output_len=64, random_range_ratio=0.5)
+SHARED = {
+    "dataset_name": "generated-shared-prefix",
+    "gsp_num_groups": 1,
+    "gsp_prompts_per_group": 32,
+    "gsp_system_prompt_len": 512,
+    "gsp_question_len": 32,
+}
+SHARED_CONCURRENCY = 8
+CLOSED_CONCURRENCY = 16
+RATES = (0.5, 0.8)
+"""Share of the capacity found by the closed load."""
+
+Result = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunAllArgs(OptionTable):
+    repeats: int = option(3, help="How often each run is repeated; the median run is kept.", group="Run", minimum=1)
+    output: str = option("results/benchmarks.json", help="Where the figures go, as JSON.", group="Run", metavar="FILE")
+
+
+@contextlib.contextmanager
+def running_server(options: dict[str, Any]) -> Iterator[str]:
+    """A server with ``options`` on a free port; yields its URL, and ends it."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as config:
+        json.dump({"log-level": "warning", **options, "port": port}, config)  # JSON is YAML
+        config.flush()
+        process = subprocess.Popen([sys.executable, "-m", "bough", "serve", "--config", config.name])
+        try:
+            asyncio.run(_wait_until_ready(f"http://127.0.0.1:{port}", process))
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(STOP_SECONDS)
+
+
+async def _wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    async with connect(url) as client:
+        while True:
+            try:
+                await client.wait_until_ready(0.0)
+            except StartupError:
+                if process.poll() is not None or time.monotonic() > deadline:
+                    raise
+                await asyncio.sleep(0.1)
+            else:
+                return
+
+
+def offline(options: dict[str, Any], dataset: DatasetArgs) -> Result:
+    """One run of ``bough bench offline`` in a process of its own."""
+    with tempfile.TemporaryDirectory() as directory:
+        config, output = Path(directory, "config.yaml"), Path(directory, "result.json")
+        config.write_text(json.dumps(options), encoding="utf-8")
+        lengths = ["--num-prompts", dataset.num_prompts, "--random-input-len", dataset.random_input_len]
+        lengths += [
+            "--random-output-len",
+            dataset.random_output_len,
+            "--random-range-ratio",
+            dataset.random_range_ratio,
+        ]
+        command = [sys.executable, "-m", "bough", "bench", "offline", "--config", config, "--output", output, *lengths]
+        subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL)
+        result: Result = json.loads(output.read_text(encoding="utf-8"))
+        return result
+
+
+def serve(url: str, dataset: DatasetArgs, **load: Any) -> Result:
+    """One run of ``bough bench serve`` on an empty cache."""
+    result = asyncio.run(run_benchmark(BenchServeArgs(base_url=url, flush_cache=True, **load), dataset))
+    if result["failed"]:
+        raise StartupError(f"{result['failed']} requests failed: {result['errors']}")
+    return result
+
+
+def shared_prefix(output_len: int) -> DatasetArgs:
+    """32 prompts of 512 shared and 32 own tokens."""
+    return DatasetArgs(**SHARED, gsp_output_len=output_len)
+
+
+def median_run(runs: list[Result]) -> Result:
+    """The run with the median duration (the shorter one of the middle two)."""
+    return sorted(runs, key=lambda run: run["duration"])[(len(runs) - 1) // 2]
+
+
+def measure_offline(options: dict[str, Any], repeats: int) -> Result:
+    """Unrelated prompts, in turns, so that a noisy machine treats both sides alike."""
+    runs: dict[str, list[Result]] = {name: [] for name in CACHE_STATES}
+    for _ in range(repeats):
+        for name, disabled in CACHE_STATES.items():
+            runs[name].append(offline({**options, "disable_radix_cache": disabled}, UNIQUE))
+    medians = {name: median_run(each) for name, each in runs.items()}
+    ratios = [on["duration"] / off["duration"] for on, off in zip(runs["cache on"], runs["cache off"], strict=True)]
+    for name, result in medians.items():
+        print(
+            f"offline, {name}: {result['output_throughput']:,.0f} output tokens/s, "
+            f"{result['total_throughput']:,.0f} tokens/s in all"
+        )
+    print(f"offline: the cache costs {100 * (statistics.median(ratios) - 1):+.1f} % where it cannot help")
+    return {**medians, "duration_on_over_off": statistics.median(ratios), "all_ratios": ratios}
+
+
+def measure_serving(url: str, name: str, repeats: int) -> Result:
+    """Closed load, then random arrivals at shares of its rate."""
+    closed = median_run([serve(url, TRAFFIC, max_concurrency=CLOSED_CONCURRENCY) for _ in range(repeats)])
+    print("\n" + table(closed, f"{name}: {CLOSED_CONCURRENCY} at a time"))
+    results = {"closed": closed}
+    for share in RATES:
+        rate = share * closed["request_throughput"]
+        runs = [serve(url, TRAFFIC, request_rate=rate) for _ in range(repeats)]
+        results[f"poisson {share:.0%}"] = median_run(runs)
+        print("\n" + table(results[f"poisson {share:.0%}"], f"{name}: {rate:.2f} requests/s, {share:.0%} of capacity"))
+    return results
+
+
+def measure_shared_prefix(url: str, name: str, repeats: int) -> Result:
+    """The shared-prefix job, with 32 output tokens and with one."""
+    results = {}
+    for output_len in (32, 1):
+        runs = [
+            serve(url, shared_prefix(output_len), max_concurrency=SHARED_CONCURRENCY, warmup_requests=2)
+            for _ in range(repeats)
+        ]
+        result = results[f"{output_len} output tokens"] = median_run(runs)
+        print("\n" + table(result, f"{name}: shared prefix, {output_len} output tokens"))
+    return results
+
+
+def machine() -> dict[str, Any]:
+    """Where the figures come from."""
+    model = platform.processor() or platform.machine()
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), model)
+    return {
+        "bough": __version__,
+        "python": platform.python_version(),
+        "cpu": model,
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "system": platform.platform(),
+        "date": time.strftime("%Y-%m-%d"),
+    }
+
+
+def main(argv: list[str]) -> int:
+    parser = CommandParser(prog="benchmarks/run_all.py", description="Run every benchmark, cache on and off.")
+    add_config_option(parser)
+    add_options(parser, RunAllArgs)
+    add_options(parser, ServerArgs)
+    namespace = parser.parse_args(argv)
+    args = RunAllArgs(**given_options(namespace, RunAllArgs))
+    options = given_options(namespace, ServerArgs, config=namespace.config)
+
+    results: Result = {"machine": machine(), "options": options, "offline": measure_offline(options, args.repeats)}
+    for name, disabled in CACHE_STATES.items():
+        with running_server({**options, "disable_radix_cache": disabled}) as url:
+            results[name] = {
+                "serving": measure_serving(url, name, args.repeats),
+                "shared prefix": measure_shared_prefix(url, name, args.repeats),
+            }
+    on, off = (results[name]["shared prefix"] for name in CACHE_STATES)
+    results["shared prefix"] = {
+        "computed_prompt_tokens": on["32 output tokens"]["total_computed_input_tokens"],
+        "perfect": SHARED["gsp_system_prompt_len"] + 32 * SHARED["gsp_question_len"],
+        "prompt_time_off_over_on": off["1 output tokens"]["duration"] / on["1 output tokens"]["duration"],
+        "whole_time_off_over_on": off["32 output tokens"]["duration"] / on["32 output tokens"]["duration"],
+    }
+    print(
+        "\nShared prefix, cold: {computed_prompt_tokens} prompt tokens computed (perfect: {perfect}); prompts take "
+        "{prompt_time_off_over_on:.1f} times less time than without the cache, the whole job "
+        "{whole_time_off_over_on:.1f} times.".format(**results["shared prefix"])
+    )
+    write_json(Path(args.output), results)
+    print(f"Written: {args.output}")
+    return 0
+
+
+if __name__ == "__main__":
+    from bough.cli import run_reporting_errors
+
+    sys.exit(run_reporting_errors(main, sys.argv[1:]))

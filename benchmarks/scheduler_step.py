@@ -1,0 +1,107 @@
+"""Host time of a scheduler step, with the device's compute taken away.
+
+For each number of running requests: median time of a decode step minus the fake device's own time, with every request
+streaming one delta per token. Then the same with thousands of requests waiting.
+
+    python benchmarks/scheduler_step.py --output results/scheduler_step.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import msgspec
+import numpy as np
+
+from bough.config.server_args import ServerArgs, resolve
+from bough.ipc.messages import BatchTokenIDOutput, OutputDelta, TokenizedGenerateReqInput
+from bough.model_executor.fake_model_runner import FakeWorker
+from bough.sampling.sampling_params import SamplingParams
+from bough.scheduler.scheduler import Scheduler
+from bough.scheduler.step_plan import StepPlan, StepResult
+
+STEPS = 200
+PROMPT_TOKENS = 32
+
+
+class StopwatchWorker:
+    """Adds up the time spent in the fake device."""
+
+    def __init__(self, worker: FakeWorker) -> None:
+        self._worker = worker
+        self.seconds = 0.0
+        self.get_worker_info = worker.get_worker_info
+
+    def forward_batch_generation(self, plan: StepPlan) -> StepResult:
+        start = time.perf_counter()
+        result = self._worker.forward_batch_generation(plan)
+        self.seconds += time.perf_counter() - start
+        return result
+
+
+def measure(running: int, waiting: int, policy: str) -> dict[str, float]:
+    worker = StopwatchWorker(
+        FakeWorker(
+            vocab_size=8192,
+            max_total_num_tokens=running * (PROMPT_TOKENS + STEPS + 64),
+            max_running_requests=running,
+            context_len=4096,
+            page_size=1,
+        )
+    )
+    encoder = msgspec.msgpack.Encoder()
+
+    def send(deltas: list[OutputDelta]) -> None:
+        encoder.encode(BatchTokenIDOutput(deltas))
+
+    scheduler = Scheduler(
+        resolve(ServerArgs(schedule_policy=policy, decode_log_interval=40)),
+        SimpleNamespace(eos_token_ids=(0,)),  # type: ignore[arg-type]
+        worker,
+        None,
+        send_deltas=send,
+    )
+    rng = np.random.default_rng(0)
+    params = SamplingParams(temperature=0.0, max_new_tokens=STEPS + 20, ignore_eos=True)
+    for index in range(running + waiting):
+        ids = rng.integers(1, 8192, PROMPT_TOKENS).astype("<i4").tobytes()
+        scheduler.process_input_requests([TokenizedGenerateReqInput([f"{index:032d}"], ids, params, stream=True)])
+    while scheduler.requests.num_holding < running:
+        scheduler.step()
+    for _ in range(10):
+        scheduler.step()
+    host: list[float] = []
+    for _ in range(STEPS - 20):
+        worker.seconds = 0.0
+        start = time.perf_counter()
+        scheduler.step()
+        host.append(time.perf_counter() - start - worker.seconds)
+    return {
+        "running": running,
+        "waiting": waiting,
+        "host_us_median": statistics.median(host) * 1e6,
+        "host_us_p99": sorted(host)[int(len(host) * 0.99)] * 1e6,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path)
+    args = parser.parse_args()
+    rows = [measure(*case) for case in [(1, 0, "lpm"), (64, 0, "lpm"), (256, 0, "lpm"), (256, 10_000, "lpm")]]
+    print(f"{'running':>8} {'waiting':>8} {'host µs, median':>16} {'p99':>8}")
+    for row in rows:
+        print(f"{row['running']:8} {row['waiting']:8} {row['host_us_median']:16.0f} {row['host_us_p99']:8.0f}")
+    print(f"ratio with 10,000 waiting to none: {rows[3]['host_us_median'] / rows[2]['host_us_median']:.2f}")
+    if args.output:
+        args.output.parent.mkdir(parents=True, exist_ok=True)
+        args.output.write_text(json.dumps(rows, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Benchmarks: a client that measures a server over HTTP, and one that measures the engine alone."""

@@ -1,0 +1,229 @@
+"""Sending the requests of a benchmark and timing the answers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import math
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from bough.bench.backends import Backend, Sampling
+from bough.bench.datasets import BenchRequest
+from bough.bench.event_stream import Event, EventStream
+from bough.errors import StartupError
+
+_JSON_HEADERS = {"Content-Type": "application/json"}
+_POLL_SECONDS = 0.2
+
+
+@dataclass(slots=True)
+class Answer:
+    """What happened to one request. Times in seconds."""
+
+    sent_at: float = 0.0
+    latency: float = 0.0
+    """From sending to the end of the answer."""
+    ttft: float | None = None
+    """From sending to the first token; ``None`` if none came."""
+    gaps: list[float] = field(default_factory=list)
+    """Between successive events with tokens."""
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How fast requests are sent."""
+
+    request_rate: float = math.inf
+    """Requests per second, at random (Poisson) moments; infinite: all at once."""
+    max_concurrency: int | None = None
+    """Most requests in flight; arrivals beyond it wait in the client."""
+    seed: int = 42
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One run."""
+
+    answers: list[Answer]
+    duration: float
+    """Seconds from the first request to the end of the last answer."""
+    client_cpu: float
+    """CPU seconds that this process used meanwhile."""
+
+
+def import_aiohttp() -> ModuleType:
+    """The ``aiohttp`` module, which only this client needs.
+
+    Raises:
+        StartupError: if it is not installed.
+    """
+    try:
+        import aiohttp
+    except ImportError:
+        raise StartupError("bough bench serve needs aiohttp: pip install 'bough[bench]'") from None
+    return aiohttp
+
+
+class BenchClient:
+    """A connection to one server. Made by :func:`connect`."""
+
+    def __init__(self, session: Any, base_url: str) -> None:
+        self._session = session
+        self.base_url = base_url.rstrip("/")
+
+    async def get_json(self, path: str) -> Any:
+        """The JSON that ``GET path`` answers with.
+
+        Raises:
+            StartupError: if the server does not answer with status 200.
+        """
+        return json.loads(await self._fetch("GET", path))
+
+    async def wait_until_ready(self, timeout: float) -> None:
+        """Return once the server lists its models.
+
+        Args:
+            timeout: seconds to wait.
+
+        Raises:
+            StartupError: if it does not in time.
+        """
+        deadline = time.perf_counter() + timeout
+        while True:
+            try:
+                await self._fetch("GET", "/v1/models")
+            except StartupError as error:
+                if time.perf_counter() > deadline:
+                    raise StartupError(f"no server is ready after {timeout:g} s: {error}") from None
+                await asyncio.sleep(_POLL_SECONDS)
+            else:
+                return
+
+    async def flush_cache(self, timeout: float) -> None:
+        """Empty the server's prefix cache, waiting up to ``timeout`` seconds for it to be idle.
+
+        Raises:
+            StartupError: if the server refuses.
+        """
+        await self._fetch("POST", f"/flush_cache?timeout={timeout:g}")
+
+    async def ask(
+        self, request: BenchRequest, backend: Backend, model: str, sampling: Sampling, *, stream: bool = True
+    ) -> Answer:
+        """Send one request and time its answer. What goes wrong is in ``Answer.error``, never raised."""
+        body = backend.body(request, model, sampling, stream=stream)
+        answer = Answer(sent_at=time.perf_counter())
+        try:
+            await self._ask(answer, body, backend, stream=stream)
+        except Exception as error:
+            answer.error = f"{type(error).__name__}: {error}"
+        answer.latency = time.perf_counter() - answer.sent_at
+        if answer.ttft is None and answer.error is None and not stream:
+            answer.ttft = answer.latency
+        return answer
+
+    async def _ask(self, answer: Answer, body: bytes, backend: Backend, *, stream: bool) -> None:
+        url = self.base_url + backend.path
+        async with self._session.post(url, data=body, headers=_JSON_HEADERS) as response:
+            if response.status != 200:
+                answer.error = f"HTTP {response.status}: {(await response.text())[:200]}"
+                return
+            if not stream:
+                _read_totals(answer, [await response.json()], backend)
+                return
+            events = EventStream(backend.has_token)
+            async for chunk in response.content.iter_any():
+                events.feed(chunk, time.perf_counter())
+        _read_totals(answer, events.finish(), backend)
+        if events.first_token_at is not None:
+            answer.ttft = events.first_token_at - answer.sent_at
+        answer.gaps = events.gaps
+        if not events.done and answer.error is None:
+            answer.error = "the stream ended before its end mark"
+
+    async def _fetch(self, method: str, path: str) -> bytes:
+        aiohttp = import_aiohttp()
+        try:
+            async with self._session.request(method, self.base_url + path) as response:
+                content: bytes = await response.read()
+        except (aiohttp.ClientError, OSError) as error:
+            raise StartupError(f"{self.base_url}{path} cannot be reached: {error}") from None
+        if response.status != 200:
+            raise StartupError(f"{self.base_url}{path} answered with status {response.status}: {content[:200]!r}")
+        return content
+
+
+@contextlib.asynccontextmanager
+async def connect(base_url: str) -> AsyncIterator[BenchClient]:
+    """A client of the server at ``base_url`` (``http://host:port``), closed at the end of the block.
+
+    Raises:
+        StartupError: if ``aiohttp`` is not installed.
+    """
+    aiohttp = import_aiohttp()
+    connector = aiohttp.TCPConnector(limit=0)
+    timeout = aiohttp.ClientTimeout(total=None)
+    async with aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False) as session:
+        yield BenchClient(session, base_url)
+
+
+async def run_load(
+    client: BenchClient,
+    requests: Sequence[BenchRequest],
+    backend: Backend,
+    model: str,
+    sampling: Sampling,
+    load: Load,
+    *,
+    stream: bool = True,
+) -> Measurement:
+    """Send all requests as ``load`` says and wait for all answers, which are in the order of the requests."""
+    slots = asyncio.Semaphore(load.max_concurrency or max(1, len(requests)))
+    arrivals = _arrival_times(len(requests), load)
+
+    async def send(request: BenchRequest) -> Answer:
+        async with slots:
+            return await client.ask(request, backend, model, sampling, stream=stream)
+
+    started, started_cpu = time.perf_counter(), time.process_time()
+    tasks = []
+    for request, arrival in zip(requests, arrivals, strict=True):
+        # Against the clock and not from one request to the next: a late client must not lower the rate.
+        if (delay := started + arrival - time.perf_counter()) > 0:
+            await asyncio.sleep(delay)
+        tasks.append(asyncio.create_task(send(request)))
+    answers = await asyncio.gather(*tasks)
+    return Measurement(answers, time.perf_counter() - started, time.process_time() - started_cpu)
+
+
+def _arrival_times(count: int, load: Load) -> list[float]:
+    """Seconds from the start, ascending; the first is 0."""
+    if math.isinf(load.request_rate):
+        return [0.0] * count
+    gaps = np.random.default_rng(load.seed).exponential(1.0 / load.request_rate, size=max(0, count - 1))
+    times: list[float] = np.concatenate(([0.0], np.cumsum(gaps)))[:count].tolist()
+    return times
+
+
+def _read_totals(answer: Answer, events: list[Event], backend: Backend) -> None:
+    for event in events:
+        if "error" in event:
+            answer.error = f"error in the answer: {json.dumps(event['error'])[:200]}"
+        finish = event.get("meta_info", {}).get("finish_reason") or {}
+        if finish.get("type") == "abort":
+            answer.error = f"aborted: {finish.get('message')}"
+        if (usage := backend.usage(event)) is not None:
+            answer.prompt_tokens = usage.prompt_tokens
+            answer.cached_tokens = usage.cached_tokens
+            answer.output_tokens = usage.output_tokens

@@ -1,0 +1,120 @@
+"""``bough bench offline``: throughput of the engine alone, without HTTP."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bough.bench.datasets import BenchRequest, DatasetArgs, make_requests, vocab_size_from
+from bough.bench.report import write_json
+from bough.config.command_line import CommandParser, add_config_option, add_options, given_options
+from bough.config.options import OptionTable, option
+from bough.config.server_args import ServerArgs
+
+if TYPE_CHECKING:
+    from bough import Engine
+
+RUN = "Run"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BenchOfflineArgs(OptionTable):
+    """How the engine is measured."""
+
+    skip_warmup: bool = option(False, help="Measure from the first request on.", group=RUN)
+    output_file: str | None = option(
+        None,
+        help="Write the figures to this file, as JSON.",
+        group=RUN,
+        metavar="FILE",
+        aliases=("output",),
+        default_text="only print them",
+    )
+
+
+def run_offline(engine: Engine, requests: list[BenchRequest], *, warm_up: bool) -> dict[str, Any]:
+    """Generate all answers in one call, as fast as the engine can.
+
+    Args:
+        engine: an idle engine.
+        requests: what to generate; ends of sequence are ignored, so that every output has the length asked for.
+        warm_up: whether to answer one request, and forget its prefix, before the clock starts.
+
+    Returns:
+        Durations in seconds, token counts, and throughputs per second.
+    """
+    if warm_up:
+        _generate(engine, requests[:1])
+        engine.flush_cache()
+    started = time.perf_counter()
+    outputs = _generate(engine, requests)
+    duration = time.perf_counter() - started
+    metas = [output["meta_info"] for output in outputs]
+    prompt = sum(meta["prompt_tokens"] for meta in metas)
+    cached = sum(meta["cached_tokens"] for meta in metas)
+    output_tokens = sum(meta["completion_tokens"] for meta in metas)
+    return {
+        "completed": len(outputs),
+        "duration": duration,
+        "total_input_tokens": prompt,
+        "total_cached_tokens": cached,
+        "total_computed_input_tokens": prompt - cached,
+        "total_output_tokens": output_tokens,
+        "request_throughput": len(outputs) / duration,
+        "input_throughput": prompt / duration,
+        "output_throughput": output_tokens / duration,
+        "total_throughput": (prompt + output_tokens) / duration,
+    }
+
+
+def _generate(engine: Engine, requests: list[BenchRequest]) -> list[dict[str, Any]]:
+    sampling = [{"temperature": 0.0, "max_new_tokens": each.output_len, "ignore_eos": True} for each in requests]
+    if all(each.input_ids is not None for each in requests):
+        outputs = engine.generate(input_ids=[each.input_ids for each in requests], sampling_params=sampling)
+    else:
+        outputs = engine.generate([each.as_text() for each in requests], sampling)
+    return list(outputs)
+
+
+def offline_table(figures: dict[str, Any]) -> str:
+    """The figures for a reader."""
+    rows = [
+        ("Requests", f"{figures['completed']}"),
+        ("Duration", f"{figures['duration']:.2f} s"),
+        ("Prompt tokens", f"{figures['total_input_tokens']:,}"),
+        ("  of these computed, not reused", f"{figures['total_computed_input_tokens']:,}"),
+        ("Output tokens", f"{figures['total_output_tokens']:,}"),
+        ("Requests per second", f"{figures['request_throughput']:.2f}"),
+        ("Output tokens per second", f"{figures['output_throughput']:,.1f}"),
+        ("All tokens per second", f"{figures['total_throughput']:,.1f}"),
+    ]
+    width = max(len(label) for label, _ in rows)
+    return "\n".join(f"{label:<{width}}  {value:>12}" for label, value in rows)
+
+
+def main(argv: list[str]) -> int:
+    """Run ``bough bench offline``."""
+    parser = CommandParser(
+        prog="bough bench offline",
+        usage="bough bench offline [flags]",
+        description="Generate all answers in one call of the engine, and measure throughput.",
+    )
+    add_config_option(parser)
+    for each in (BenchOfflineArgs, DatasetArgs, ServerArgs):
+        add_options(parser, each)
+    namespace = parser.parse_args(argv)
+    args = BenchOfflineArgs(**given_options(namespace, BenchOfflineArgs))
+    dataset = DatasetArgs(**given_options(namespace, DatasetArgs))
+    engine_options = given_options(namespace, ServerArgs, config=namespace.config)
+    from bough import Engine
+
+    with Engine(**engine_options) as engine:
+        vocab_size = dataset.vocab_size or vocab_size_from(engine.get_server_info())
+        requests = make_requests(dataset, vocab_size=vocab_size)
+        figures = run_offline(engine, requests, warm_up=not args.skip_warmup)
+    print(offline_table(figures))
+    if args.output_file is not None:
+        write_json(Path(args.output_file), {"dataset": dataset.to_dict(), **figures})
+    return 0

@@ -1,0 +1,165 @@
+"""``bough bench serve``: measure a running server from outside."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from bough.bench.backends import BACKENDS, Sampling
+from bough.bench.client import BenchClient, Load, connect, run_load
+from bough.bench.datasets import BenchRequest, DatasetArgs, make_requests, vocab_size_from
+from bough.bench.metrics import details, summarise, table
+from bough.bench.report import write_json
+from bough.config.command_line import CommandParser, add_options, given_options
+from bough.config.options import OptionTable, option
+from bough.errors import RequestFailed, StartupError
+
+TARGET = "Server"
+LOAD = "Load"
+OUTPUT = "Output"
+
+
+def _positive(value: float) -> str | None:
+    return None if value > 0.0 else "must be greater than 0"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BenchServeArgs(OptionTable):
+    """Which server is measured, and how hard it is pressed."""
+
+    backend: Literal["native", "oai", "oai-chat"] = option(
+        "native", help="Interface to use: /generate, /v1/completions or /v1/chat/completions.", group=TARGET
+    )
+    base_url: str | None = option(
+        None, help="Address of the server.", group=TARGET, metavar="URL", default_text="http://HOST:PORT"
+    )
+    host: str = option("127.0.0.1", help="Host, where there is no --base-url.", group=TARGET, metavar="ADDRESS")
+    port: int = option(30000, help="Port, where there is no --base-url.", group=TARGET, minimum=1, maximum=65535)
+    model: str | None = option(
+        None,
+        help="Name of the model to ask for.",
+        group=TARGET,
+        metavar="NAME",
+        default_text="the first that the server lists",
+    )
+    ready_check_timeout_sec: float = option(
+        60.0, help="How long to wait for the server.", group=TARGET, unit="seconds", minimum=0.0
+    )
+    request_rate: float = option(
+        math.inf,
+        help="Requests per second, at random (Poisson) moments; inf sends all at once.",
+        group=LOAD,
+        infinite=True,
+        rule=_positive,
+    )
+    max_concurrency: int | None = option(
+        None, help="Most requests in flight.", group=LOAD, default_text="no limit", minimum=1
+    )
+    warmup_requests: int = option(
+        1, help="Requests that are sent before, and do not count.", group=LOAD, unit="requests", minimum=0
+    )
+    flush_cache: bool = option(
+        False, help="Empty the server's prefix cache after the warm-up, so that the run starts cold.", group=LOAD
+    )
+    flush_cache_timeout: float = option(
+        60.0, help="How long the server may take to become idle for that.", group=LOAD, unit="seconds", minimum=0.0
+    )
+    disable_stream: bool = option(False, help="Ask for whole answers.", group=LOAD)
+    disable_ignore_eos: bool = option(
+        False, help="Let the model end its answers, instead of generating as many tokens as asked for.", group=LOAD
+    )
+    temperature: float = option(0.0, help="Sampling temperature.", group=LOAD, minimum=0.0)
+    top_p: float = option(1.0, help="Nucleus sampling.", group=LOAD, minimum=0.0, maximum=1.0)
+    extra_request_body: dict[str, Any] | None = option(None, help="Fields that are put into every request.", group=LOAD)
+    output_file: str | None = option(
+        None,
+        help="Write the figures to this file, as JSON.",
+        group=OUTPUT,
+        metavar="FILE",
+        aliases=("output",),
+        default_text="only print them",
+    )
+    output_details: bool = option(False, help="Write what was measured for every request, too.", group=OUTPUT)
+
+    @property
+    def url(self) -> str:
+        """Address of the server."""
+        return self.base_url or f"http://{self.host}:{self.port}"
+
+    @property
+    def sampling(self) -> Sampling:
+        """How the requests are sampled."""
+        return Sampling(self.temperature, self.top_p, not self.disable_ignore_eos, self.extra_request_body or {})
+
+
+async def run_benchmark(args: BenchServeArgs, dataset: DatasetArgs) -> dict[str, Any]:
+    """Measure one run.
+
+    Returns:
+        The options and the figures of :func:`bough.bench.metrics.summarise`, as plain values.
+
+    Raises:
+        StartupError: if the server does not answer, or a warm-up request fails.
+        ConfigError: if the dataset is wrong.
+    """
+    async with connect(args.url) as client:
+        await client.wait_until_ready(args.ready_check_timeout_sec)
+        model = args.model or (await client.get_json("/v1/models"))["data"][0]["id"]
+        requests = make_requests(dataset, vocab_size=await _vocab_size(client, dataset))
+        await _warm_up(client, requests, args, model)
+        load = Load(args.request_rate, args.max_concurrency, dataset.seed)
+        measurement = await run_load(
+            client, requests, BACKENDS[args.backend], model, args.sampling, load, stream=not args.disable_stream
+        )
+    result = {
+        "backend": args.backend,
+        "model": model,
+        "dataset": dataset.to_dict(),
+        "request_rate": "inf" if math.isinf(args.request_rate) else args.request_rate,
+        "max_concurrency": args.max_concurrency,
+        **summarise(measurement),
+    }
+    if args.output_details:
+        result["requests"] = details(measurement.answers)
+    return result
+
+
+async def _warm_up(client: BenchClient, requests: list[BenchRequest], args: BenchServeArgs, model: str) -> None:
+    for number in range(args.warmup_requests):
+        answer = await client.ask(requests[number % len(requests)], BACKENDS[args.backend], model, args.sampling)
+        if answer.error is not None:
+            raise StartupError(f"the warm-up request failed, so nothing was measured: {answer.error}")
+    if args.flush_cache:
+        await client.flush_cache(args.flush_cache_timeout)
+
+
+async def _vocab_size(client: BenchClient, dataset: DatasetArgs) -> int:
+    """Size of the server's vocabulary; 1 where no random ids are drawn."""
+    if dataset.vocab_size is not None or dataset.dataset_name == "custom":
+        return dataset.vocab_size or 1
+    return vocab_size_from(await client.get_json("/get_server_info"))
+
+
+def main(argv: list[str]) -> int:
+    """Run ``bough bench serve``; the status is not 0 if any request failed."""
+    parser = CommandParser(
+        prog="bough bench serve",
+        usage="bough bench serve [flags]",
+        description="Send requests to a running server; measure latencies and throughput.",
+    )
+    add_options(parser, BenchServeArgs)
+    add_options(parser, DatasetArgs)
+    namespace = parser.parse_args(argv)
+    args = BenchServeArgs(**given_options(namespace, BenchServeArgs))
+    dataset = DatasetArgs(**given_options(namespace, DatasetArgs))
+    import uvloop  # late: help does not need it
+
+    result = uvloop.run(run_benchmark(args, dataset))
+    print(table(result, f"{args.url}, {args.backend}, {dataset.dataset_name}"))
+    if args.output_file is not None:
+        write_json(Path(args.output_file), result)
+    if result["failed"]:
+        raise RequestFailed(f"{result['failed']} of {result['failed'] + result['completed']} requests failed")
+    return 0

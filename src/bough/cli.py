@@ -1,0 +1,101 @@
+"""The command line: ``bough serve | generate | chat | bench | check-env | version``."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import sys
+import traceback
+from collections.abc import Callable
+
+from bough import __version__
+from bough.errors import BoughError, ConfigError
+
+COMMANDS = {
+    "serve": "start a server",
+    "generate": "complete a prompt and exit",
+    "chat": "talk with a model in the terminal",
+    "bench": "measure a server (bench serve) or the engine alone (bench offline)",
+    "check-env": "report what this machine offers to Bough",
+    "version": "print the version",
+}
+
+USAGE_STATUS = 2
+"""Exit status where the command line is at fault."""
+FAILURE_STATUS = 1
+INTERRUPTED_STATUS = 130
+"""128 + SIGINT, as shells have it."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command.
+
+    Args:
+        argv: arguments without the program's name; ``None`` takes the process's own.
+
+    Returns:
+        The exit status.
+    """
+    return run_reporting_errors(_dispatch, sys.argv[1:] if argv is None else argv)
+
+
+def run_reporting_errors(command: Callable[[list[str]], int], argv: list[str]) -> int:
+    """Run ``command(argv)``; an error becomes one line on stderr and a status, with a traceback in debug mode only."""
+    try:
+        return command(argv)
+    except KeyboardInterrupt:
+        return INTERRUPTED_STATUS
+    except BrokenPipeError:
+        # The reader of our output has gone; Python would complain once more when it flushes stdout at exit.
+        sys.stdout = None
+        return FAILURE_STATUS
+    except BoughError as error:
+        _report(error, str(error), argv)
+        return USAGE_STATUS if isinstance(error, ConfigError) else FAILURE_STATUS
+    except Exception as error:
+        _report(error, f"internal error: {type(error).__name__}: {error} (--log-level debug shows where)", argv)
+        return FAILURE_STATUS
+
+
+def _report(error: Exception, message: str, argv: list[str]) -> None:
+    if _wants_traceback(argv):
+        traceback.print_exception(type(error), error, error.__traceback__)
+    print(f"bough: error: {' '.join(message.splitlines())}", file=sys.stderr)
+
+
+def _wants_traceback(argv: list[str]) -> bool:
+    return "--log-level=debug" in argv or ("--log-level", "debug") in itertools.pairwise(argv)
+
+
+def _dispatch(argv: list[str]) -> int:
+    if not argv or argv[0] in ("-h", "--help", "help"):
+        print(_overview())
+        return 0 if argv else USAGE_STATUS
+    name, rest = argv[0], argv[1:]
+    if name in ("version", "--version", "-V"):
+        print(f"bough {__version__}")
+        return 0
+    from bough.config.command_line import choose_command
+
+    choose_command(name, list(COMMANDS), "bough")
+    module = importlib.import_module(f"bough.cli_commands.{name.replace('-', '_')}")
+    status: int = module.main(rest)
+    return status
+
+
+def _overview() -> str:
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {meaning}" for name, meaning in COMMANDS.items()]
+    return "\n".join(
+        [
+            "usage: bough COMMAND [arguments]",
+            "",
+            *lines,
+            "",
+            "bough COMMAND --help says more. To try it: bough serve",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,120 @@
+"""``bough check-env``: what this machine offers to Bough."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import re
+import sys
+from pathlib import Path
+
+from bough import __version__
+from bough.config.command_line import CommandParser
+
+_CPU_FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile", "asimd", "bf16", "i8mm", "sve")
+"""Instruction sets that decide how fast the CPU kernels can be; x86-64 first, then arm64."""
+
+_CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+_GIB = 2**30
+
+
+def main(argv: list[str]) -> int:
+    """Run ``bough check-env``."""
+    CommandParser(prog="bough check-env", description="Report versions, processor, memory and devices.").parse_args(
+        argv
+    )
+    rows = [
+        ("bough", __version__),
+        ("python", f"{platform.python_version()} ({sys.executable})"),
+        ("system", platform.platform()),
+        *((name, _version(name)) for name in direct_dependencies()),
+        ("cpu", _cpu_model()),
+        ("cpu features", ", ".join(_cpu_features()) or "none of those that matter"),
+        ("cores", f"{usable_cores()} usable of {os.cpu_count()}"),
+        ("memory", _memory()),
+        *_torch_rows(),
+    ]
+    width = max(len(label) for label, _ in rows)
+    for label, value in rows:
+        print(f"{label:<{width}}  {value}")
+    return 0
+
+
+def direct_dependencies() -> list[str]:
+    """Names of the packages that a plain installation of Bough requires."""
+    requirements = importlib.metadata.requires("bough") or []
+    return [re.split(r"[^A-Za-z0-9_.-]", each, maxsplit=1)[0] for each in requirements if "extra ==" not in each]
+
+
+def usable_cores() -> int:
+    """Cores that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "missing: pip install " + name
+
+
+def _cpuinfo() -> dict[str, str]:
+    """The first processor of /proc/cpuinfo; empty where there is none."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return {}
+    pairs = (line.partition(":") for line in text.split("\n\n")[0].splitlines())
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _cpu_model() -> str:
+    return _cpuinfo().get("model name") or platform.processor() or platform.machine()
+
+
+def _cpu_features() -> list[str]:
+    info = _cpuinfo()
+    present = set((info.get("flags") or info.get("Features") or "").split())
+    return [flag for flag in _CPU_FLAGS if flag in present]
+
+
+def _memory() -> str:
+    pages, page_size = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
+    physical = pages * page_size
+    text = f"{physical / _GIB:.1f} GiB"
+    limit = _cgroup_limit()
+    if limit is not None and limit < physical:
+        text += f", of which this container may use {limit / _GIB:.1f} GiB"
+    return text
+
+
+def _cgroup_limit() -> int | None:
+    """Bytes that the control group allows; ``None`` without a limit."""
+    for path in _CGROUP_LIMITS:
+        try:
+            value = Path(path).read_text(encoding="ascii").strip()
+        except OSError:
+            continue
+        return int(value) if value.isdigit() else None
+    return None
+
+
+def _torch_rows() -> list[tuple[str, str]]:
+    try:
+        import torch
+    except ImportError as error:
+        return [("threads", f"torch cannot be imported: {error}")]
+    rows = [("threads", str(torch.get_num_threads()))]
+    if not torch.cuda.is_available():
+        build = f"built for CUDA {torch.version.cuda}" if torch.version.cuda else "a build for the CPU only"
+        return [*rows, ("cuda", f"not available ({build})")]
+    for index in range(torch.cuda.device_count()):
+        properties = torch.cuda.get_device_properties(index)
+        memory = properties.total_memory / _GIB
+        rows.append(
+            (f"cuda:{index}", f"{properties.name}, {memory:.1f} GiB, capability {properties.major}.{properties.minor}")
+        )
+    return rows

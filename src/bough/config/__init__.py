@@ -1,0 +1,1 @@
+"""Options, ports and model configuration: the ground floor, without torch."""

@@ -1,0 +1,97 @@
+"""Where a checkpoint's files are: a local directory, or a model on the hub brought into the local cache."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bough.errors import ConfigError
+
+SMALL_FILES = ("*.json", "*.jinja", "tokenizer.model", "*.tiktoken", "merges.txt", "vocab.txt")
+"""Patterns of everything but the weights: configuration, tokenizer, chat templates."""
+
+WEIGHT_FILES = ("*.safetensors",)
+
+_HUB_ID = re.compile(r"[\w][\w.\-]*(/[\w][\w.\-]*)?", re.ASCII)
+_MAX_JSON_BYTES = 512 * 2**20
+
+
+def resolve_model_path(model_path: str, *, revision: str | None = None, weights: bool = True) -> Path:
+    """Directory that holds the files of ``model_path``, downloading them from the hub if it is no local directory.
+
+    What ``huggingface_hub`` honours holds here too: its cache, access tokens, endpoint and offline mode.
+
+    Args:
+        model_path: a local directory, or the id of a model on the hub (``owner/name``).
+        revision: branch, tag or commit on the hub; ignored for local directories.
+        weights: whether the weights are needed as well.
+
+    Raises:
+        ConfigError: if there is neither such a directory nor such a model, or it cannot be downloaded.
+    """
+    local = Path(model_path).expanduser()
+    if local.is_dir():
+        return local.resolve()
+    if local.exists():
+        raise ConfigError(
+            f"{model_path} is a file; give the directory of a checkpoint in Hugging Face format", param="model_path"
+        )
+    if _looks_like_path(model_path) or not _HUB_ID.fullmatch(model_path):
+        raise ConfigError(
+            f"no such directory: {model_path}; give the directory of a checkpoint or the id of a model on the hub",
+            param="model_path",
+        )
+    return _download(model_path, revision, SMALL_FILES + WEIGHT_FILES if weights else SMALL_FILES)
+
+
+def read_json(path: Path) -> Any:
+    """Content of a JSON file.
+
+    Raises:
+        ConfigError: if it cannot be read or is not valid JSON.
+    """
+    try:
+        if path.stat().st_size > _MAX_JSON_BYTES:
+            raise ConfigError(f"{path} is larger than {_MAX_JSON_BYTES} bytes; is it the right file?")
+        return msgspec.json.decode(path.read_bytes())
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror or error}") from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ConfigError(f"{path} is not valid JSON ({error}); download it again") from None
+
+
+def _looks_like_path(text: str) -> bool:
+    return text.startswith((".", "~", os.sep)) or text.count("/") > 1 or os.path.isabs(text)
+
+
+def _download(model_id: str, revision: str | None, patterns: tuple[str, ...]) -> Path:
+    from huggingface_hub import errors as hub_errors
+    from huggingface_hub import snapshot_download  # late: half a second that local checkpoints need not pay
+
+    shown = f"{model_id} at revision {revision}" if revision else model_id
+    try:
+        return Path(snapshot_download(model_id, revision=revision, allow_patterns=list(patterns)))
+    except hub_errors.GatedRepoError:
+        reason = "access to it is restricted; ask for access on the hub and log in with `hf auth login`"
+    except hub_errors.RevisionNotFoundError:
+        reason = "the hub has the model, but not this revision"
+    except hub_errors.RepositoryNotFoundError:
+        reason = "there is neither a local directory nor a public model on the hub of that name"
+    except hub_errors.LocalEntryNotFoundError:
+        reason = (
+            "it is neither a local directory nor in the hub's local cache, and the hub cannot be reached or is "
+            "switched off by HF_HUB_OFFLINE; download it where there is a network"
+        )
+    except hub_errors.HFValidationError as error:
+        reason = _one_line(error)
+    except (hub_errors.HfHubHTTPError, OSError) as error:
+        reason = f"the download failed: {_one_line(error)}"
+    raise ConfigError(f"cannot get model {shown}: {reason}", param="model_path")
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:300]

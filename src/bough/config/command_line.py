@@ -1,0 +1,146 @@
+"""Command lines and configuration files, made from option tables."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
+
+from bough.config.options import Option, OptionTable, did_you_mean, groups_of, options_by_key, options_of, unknown_name
+from bough.errors import ConfigError
+
+
+class CommandParser(argparse.ArgumentParser):
+    """An ``ArgumentParser`` that raises :class:`ConfigError`, and suggests a flag for one that does not exist."""
+
+    def __init__(self, **settings: Any) -> None:
+        def formatter(prog: str) -> argparse.HelpFormatter:
+            return argparse.HelpFormatter(prog, max_help_position=30)
+
+        super().__init__(allow_abbrev=False, formatter_class=formatter, **settings)
+
+    def error(self, message: str) -> NoReturn:
+        """Raise instead of printing usage and exiting."""
+        raise ConfigError(f"{message} (see {self.prog} --help)")
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse, and raise :class:`ConfigError` for anything left over."""
+        parsed, extras = self.parse_known_args(args, namespace)
+        for extra in extras:
+            if extra.startswith("-"):
+                flag = extra.partition("=")[0]
+                known = [known for action in self._actions for known in action.option_strings]
+                raise ConfigError(f"{unknown_name('flag', flag, known)} (see {self.prog} --help)")
+        if extras:
+            self.error(f"unexpected argument {extras[0]!r}")
+        return parsed
+
+
+def add_options(parser: argparse.ArgumentParser, table: type[OptionTable]) -> None:
+    """Add the flags of a table to a parser, in groups.
+
+    A switch also has a ``--no-`` form, which undoes what a configuration file says.
+    """
+    for title, options in groups_of(table).items():
+        group = parser.add_argument_group(title)
+        for each in options:
+            flags = [f"--{key}" for key in each.keys]
+            text = help_text(each).replace("%", "%%")
+            if each.kind == "bool":
+                store: dict[str, Any] = {"dest": each.name, "default": argparse.SUPPRESS, "action": "store_const"}
+                group.add_argument(*flags, const=True, help=text, **store)
+                group.add_argument(f"--no-{each.key}", const=False, help=argparse.SUPPRESS, **store)
+            else:
+                group.add_argument(*flags, dest=each.name, default=argparse.SUPPRESS, metavar=each.metavar, help=text)
+
+
+def help_text(each: Option) -> str:
+    """One entry of ``--help``: meaning, unit, default."""
+    if each.kind == "bool" and not each.default:
+        return each.declared.help
+    unit = f"{each.declared.unit}, " if each.declared.unit else ""
+    return f"{each.declared.help} [{unit}default: {each.default_text}]"
+
+
+def add_config_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--config FILE``."""
+    parser.add_argument(
+        "--config", metavar="FILE", help="YAML file whose keys are the flags below; what the command line says wins."
+    )
+
+
+def given_options(
+    namespace: argparse.Namespace, table: type[OptionTable], *, config: str | None = None
+) -> dict[str, Any]:
+    """What the user says about the options of a table: only what is said, each value checked by itself.
+
+    Args:
+        namespace: from a parser that :func:`add_options` filled.
+        table: whose options.
+        config: a configuration file for this table; what the command line says wins.
+
+    Raises:
+        ConfigError: naming the flag or key whose value is not allowed.
+    """
+    given = read_config_file(config, table) if config is not None else {}
+    for each in options_of(table):
+        if hasattr(namespace, each.name):
+            value = getattr(namespace, each.name)
+            given[each.name] = each.parse(value, shown=each.flag) if isinstance(value, str) else value
+    return given
+
+
+def read_config_file(path: str, table: type[OptionTable]) -> dict[str, Any]:
+    """Read options from a YAML file.
+
+    Keys are flags without the leading dashes, with dashes or underscores, aliases included. ``null`` leaves an
+    option at its default.
+
+    Raises:
+        ConfigError: naming the file, and the key at fault with a suggestion.
+    """
+    import yaml
+
+    try:
+        with open(path, encoding="utf-8") as file:
+            root = yaml.compose(file, Loader=yaml.SafeLoader)
+    except OSError as error:
+        raise ConfigError(f"cannot read --config {path}: {error.strerror}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"--config {path} is not valid YAML: {' '.join(str(error).split())}") from None
+    if root is None:
+        return {}
+    if not isinstance(root, yaml.MappingNode):
+        raise ConfigError(f"--config {path} must hold 'flag: value' lines")
+    known = options_by_key(table)
+    values: dict[str, Any] = {}
+    for key, value in _pairs(root, path):
+        each = known.get(key.replace("_", "-"))
+        if each is None:
+            raise ConfigError(f"--config {path}: {unknown_name('key', key, known)}", param=key)
+        if each.name in values:
+            raise ConfigError(f"--config {path}: {each.key} is given twice", param=each.name)
+        if value is not None:
+            values[each.name] = each.check(value, shown=f"--config {path}: {key}")
+    return values
+
+
+def choose_command(name: str, commands: Sequence[str], prog: str) -> None:
+    """Raise :class:`ConfigError` with a suggestion unless ``name`` is one of ``commands``."""
+    if name not in commands:
+        raise ConfigError(f"unknown command {name!r}{did_you_mean(name, commands)} (see {prog} --help)")
+
+
+def _pairs(root: Any, path: str) -> Iterator[tuple[str, Any]]:
+    import yaml
+
+    constructor = yaml.constructor.SafeConstructor()
+    for key_node, value_node in root.value:
+        try:
+            key = constructor.construct_object(key_node, deep=True)
+            value = constructor.construct_object(value_node, deep=True)
+        except yaml.YAMLError as error:
+            raise ConfigError(f"--config {path} is not valid YAML: {' '.join(str(error).split())}") from None
+        if not isinstance(key, str):
+            raise ConfigError(f"--config {path}: keys must be text, got {key!r}")
+        yield key, value

@@ -1,0 +1,438 @@
+"""Facts about a checkpoint, read from its JSON files. No torch here."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from bough.config.checkpoint import read_json, resolve_model_path
+from bough.errors import ConfigError
+from bough.models.registry import MODEL_MODULES
+
+DTypeName = Literal["float32", "bfloat16", "float16"]
+DeviceType = Literal["cpu", "cuda"]
+RopeType = Literal["default", "linear", "dynamic", "llama3", "yarn"]
+
+_ROPE_TYPES = ("default", "linear", "dynamic", "llama3", "yarn")
+_DTYPE_ALIASES: dict[str, DTypeName] = {
+    "float32": "float32",
+    "float": "float32",
+    "bfloat16": "bfloat16",
+    "float16": "float16",
+    "half": "float16",
+}
+# What a family's own configuration class supplies where config.json is silent, as far as families differ.
+_FAMILY_DEFAULTS: dict[str, dict[str, Any]] = {
+    "MistralForCausalLM": {"sliding_window": 4096, "num_key_value_heads": 8},
+    "Qwen2ForCausalLM": {"sliding_window": 4096, "max_window_layers": 28, "num_key_value_heads": 32},
+    "Qwen3ForCausalLM": {
+        "sliding_window": 4096,
+        "max_window_layers": 28,
+        "num_key_value_heads": 32,
+        "head_dim": 128,
+    },
+}
+_DEFAULT_ROPE_THETA = 10_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class RopeParameters:
+    """Rotary position embedding of a model, with the names that Hugging Face configurations use."""
+
+    rope_type: RopeType
+    rope_theta: float
+    max_position_embeddings: int
+    factor: float = 1.0
+    original_max_position_embeddings: int = 0
+    """Positions of the pre-training; meaningful for ``llama3`` and ``yarn``."""
+    low_freq_factor: float = 1.0
+    high_freq_factor: float = 4.0
+    attention_factor: float | None = None
+    beta_fast: float = 32.0
+    beta_slow: float = 1.0
+    mscale: float | None = None
+    mscale_all_dim: float | None = None
+    truncate: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """What the rest of the system must know about a checkpoint. Made by :meth:`from_path`."""
+
+    model_path: str
+    """Local directory with the files."""
+    hf_config: dict[str, Any]
+    """config.json as it is, for facts that concern one family only."""
+    generation_config: dict[str, Any]
+    """generation_config.json, or an empty dictionary."""
+    architecture: str
+    vocab_size: int
+    hidden_size: int
+    intermediate_size: int
+    num_layers: int
+    num_heads: int
+    num_kv_heads: int
+    head_dim: int
+    rms_norm_eps: float
+    tie_word_embeddings: bool
+    rope: RopeParameters
+    layer_windows: tuple[int | None, ...]
+    """Per layer, how many positions a token sees, itself included; ``None``: all."""
+    context_len: int
+    """Longest sequence that will be served, in tokens."""
+    derived_context_len: int
+    """Longest sequence that the model was made for."""
+    checkpoint_dtype: DTypeName
+    dtype: DTypeName
+    """Type of weights, activations and KV."""
+    dtype_is_auto: bool
+    eos_token_ids: tuple[int, ...]
+    """Ascending, without duplicates; may be empty."""
+
+    @property
+    def sliding_window(self) -> int | None:
+        """The sliding window of the layers that have one, in tokens; ``None`` if no layer has."""
+        windows = [window for window in self.layer_windows if window is not None]
+        return max(windows) if windows else None
+
+    @property
+    def kv_elements_per_token(self) -> int:
+        """Numbers that the KV of one token takes, all layers together."""
+        return 2 * self.num_layers * self.num_kv_heads * self.head_dim
+
+    def for_device(self, device: DeviceType) -> ModelConfig:
+        """This configuration with the dtype that ``auto`` means on ``device``."""
+        if not self.dtype_is_auto:
+            return self
+        return dataclasses.replace(self, dtype=_auto_dtype(self.checkpoint_dtype, device))
+
+    @classmethod
+    def from_path(
+        cls,
+        model_path: str,
+        *,
+        revision: str | None = None,
+        context_length: int | None = None,
+        dtype: str = "auto",
+        device: str = "auto",
+        load_format: str = "auto",
+        tokenizer_path: str | None = None,
+    ) -> ModelConfig:
+        """Read a checkpoint's configuration, downloading the checkpoint first if it is only on the hub.
+
+        Args:
+            model_path: local directory or hub id.
+            revision: branch, tag or commit on the hub.
+            context_length: overrides the longest sequence, in tokens; at most what the model was made for.
+            dtype: ``auto``, ``float32``, ``bfloat16`` or ``float16``.
+            device: ``auto``, ``cpu`` or ``cuda``; decides what dtype ``auto`` means.
+            load_format: with ``dummy`` no weights are downloaded.
+            tokenizer_path: local directory of the tokenizer, if its end-of-sequence token counts and it is elsewhere.
+
+        Raises:
+            ConfigError: one line that says what is wrong with the checkpoint or the options.
+        """
+        directory = resolve_model_path(model_path, revision=revision, weights=load_format != "dummy")
+        config_file = directory / "config.json"
+        if not config_file.is_file():
+            raise ConfigError(
+                f"{directory} is not a checkpoint in Hugging Face format: it has no config.json", param="model_path"
+            )
+        hf_config = read_json(config_file)
+        if not isinstance(hf_config, dict):
+            raise ConfigError(f"{config_file} must hold a JSON object", param="model_path")
+        generation_file = directory / "generation_config.json"
+        generation_config = read_json(generation_file) if generation_file.is_file() else {}
+        if not isinstance(generation_config, dict):
+            raise ConfigError(f"{generation_file} must hold a JSON object", param="model_path")
+        tokenizer_dir = Path(tokenizer_path) if tokenizer_path and Path(tokenizer_path).is_dir() else directory
+        return _Parser(config_file, hf_config).parse(
+            directory, generation_config, tokenizer_dir, context_length=context_length, dtype=dtype, device=device
+        )
+
+
+class _Parser:
+    """Reads typed values out of a config.json; every complaint names the file and the key."""
+
+    def __init__(self, source: Path, values: dict[str, Any]) -> None:
+        self.source = source
+        architectures = values.get("architectures")
+        if not (isinstance(architectures, list) and architectures and isinstance(architectures[0], str)):
+            raise self.error("architectures", "must name the model's class", architectures)
+        self.architecture = architectures[0]
+        if self.architecture not in MODEL_MODULES:
+            raise ConfigError(
+                f"{source}: architecture {self.architecture} is not supported; supported are "
+                f"{', '.join(sorted(MODEL_MODULES))}",
+                param="model_path",
+            )
+        self.values = {**_FAMILY_DEFAULTS.get(self.architecture, {}), **values}
+
+    def error(self, key: str, rule: str, value: Any) -> ConfigError:
+        return ConfigError(f"{self.source}: {key} {rule}, got {value!r}", param="model_path")
+
+    def integer(self, key: str, default: int | None = None, *, minimum: int = 1) -> int:
+        value = self.values.get(key)
+        if value is None and default is not None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+            raise self.error(key, f"must be a whole number of at least {minimum}", value)
+        return value
+
+    def number(self, key: str, default: float, *, values: dict[str, Any] | None = None, minimum: float = 0.0) -> float:
+        value = (self.values if values is None else values).get(key)
+        if value is None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not minimum <= value < math.inf:
+            raise self.error(key, f"must be a number of at least {minimum}", value)
+        return float(value)
+
+    def boolean(self, key: str, default: bool) -> bool:
+        value = self.values.get(key)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            raise self.error(key, "must be true or false", value)
+        return value
+
+    def parse(
+        self,
+        directory: Path,
+        generation_config: dict[str, Any],
+        tokenizer_dir: Path,
+        *,
+        context_length: int | None,
+        dtype: str,
+        device: str,
+    ) -> ModelConfig:
+        if self.values.get("quantization_config") is not None:
+            method = self.values["quantization_config"]
+            name = method.get("quant_method", "unknown") if isinstance(method, dict) else method
+            raise ConfigError(
+                f"{self.source}: quantised checkpoints ({name}) are not supported; use an unquantised one",
+                param="model_path",
+            )
+        if (activation := self.values.get("hidden_act", "silu")) not in ("silu", "swish"):
+            raise self.error("hidden_act", "must be silu", activation)
+        vocab_size = self.integer("vocab_size")
+        num_layers = self.integer("num_hidden_layers")
+        num_heads = self.integer("num_attention_heads")
+        num_kv_heads = self.integer("num_key_value_heads", num_heads)
+        if num_heads % num_kv_heads:
+            raise self.error(
+                "num_attention_heads", f"must be a multiple of num_key_value_heads {num_kv_heads}", num_heads
+            )
+        hidden_size = self.integer("hidden_size")
+        if self.values.get("head_dim") is None and hidden_size % num_heads:
+            raise self.error("hidden_size", f"must be a multiple of num_attention_heads {num_heads}", hidden_size)
+        head_dim = self.integer("head_dim", max(hidden_size // num_heads, 1))
+        if head_dim % 2:
+            raise self.error("head_dim", "must be even", head_dim)
+        rope, derived = self._rope()
+        checkpoint_dtype = self._checkpoint_dtype()
+        device_type = _device_type(device)
+        return ModelConfig(
+            model_path=str(directory),
+            hf_config=self.values,
+            generation_config=generation_config,
+            architecture=self.architecture,
+            vocab_size=vocab_size,
+            hidden_size=hidden_size,
+            intermediate_size=self.integer("intermediate_size"),
+            num_layers=num_layers,
+            num_heads=num_heads,
+            num_kv_heads=num_kv_heads,
+            head_dim=head_dim,
+            rms_norm_eps=self.number("rms_norm_eps", 1e-6),
+            tie_word_embeddings=self.boolean("tie_word_embeddings", False),
+            rope=rope,
+            layer_windows=self._layer_windows(num_layers),
+            context_len=self._context_len(context_length, derived, rope),
+            derived_context_len=derived,
+            checkpoint_dtype=checkpoint_dtype,
+            dtype=_auto_dtype(checkpoint_dtype, device_type) if dtype == "auto" else _dtype_name(dtype),
+            dtype_is_auto=dtype == "auto",
+            eos_token_ids=_eos_token_ids(self.values, generation_config, tokenizer_dir, vocab_size),
+        )
+
+    def _rope(self) -> tuple[RopeParameters, int]:
+        """Rope parameters from either spelling, and the context length that follows from them."""
+        max_positions = self.integer("max_position_embeddings", 2048)
+        raw = self.values.get("rope_scaling") or self.values.get("rope_parameters") or {}
+        if not isinstance(raw, dict):
+            raise self.error("rope_parameters", "must be an object", raw)
+        rope_type: Any = raw.get("rope_type") or raw.get("type") or "default"
+        if rope_type not in _ROPE_TYPES:
+            raise self.error("rope_type", f"must be one of {', '.join(_ROPE_TYPES)}", rope_type)
+        if (
+            self.number("partial_rotary_factor", 1.0) != 1.0
+            or self.number("partial_rotary_factor", 1.0, values=raw) != 1.0
+        ):
+            raise self.error("partial_rotary_factor", "must be 1", raw.get("partial_rotary_factor"))
+        theta_source = raw if raw.get("rope_theta") is not None else self.values
+        original = self.values.get("original_max_position_embeddings") or raw.get("original_max_position_embeddings")
+        if original is not None and (isinstance(original, bool) or not isinstance(original, int) or original < 1):
+            raise self.error("original_max_position_embeddings", "must be a whole number of at least 1", original)
+        original_positions = original or max_positions
+        if rope_type not in ("default", "yarn") and raw.get("factor") is None:
+            raise self.error("factor", f"must be given for rope type {rope_type}", None)
+        rope = RopeParameters(
+            rope_type=rope_type,
+            rope_theta=self.number("rope_theta", _DEFAULT_ROPE_THETA, values=theta_source),
+            max_position_embeddings=max_positions,
+            factor=self.number("factor", max_positions / original_positions, values=raw, minimum=1.0)
+            if rope_type != "default"
+            else 1.0,
+            original_max_position_embeddings=original_positions,
+            low_freq_factor=self.number("low_freq_factor", 1.0, values=raw),
+            high_freq_factor=self.number("high_freq_factor", 4.0, values=raw),
+            attention_factor=self.number("attention_factor", 1.0, values=raw)
+            if raw.get("attention_factor") is not None
+            else None,
+            beta_fast=self.number("beta_fast", 0.0, values=raw) or 32.0,
+            beta_slow=self.number("beta_slow", 0.0, values=raw) or 1.0,
+            mscale=self.number("mscale", 0.0, values=raw) or None,
+            mscale_all_dim=self.number("mscale_all_dim", 0.0, values=raw) or None,
+            truncate=raw.get("truncate", True) is not False,
+        )
+        derived = max_positions
+        if rope_type == "linear":
+            derived = int(max_positions * rope.factor)
+        elif rope_type == "yarn":
+            derived = max(max_positions, int(original_positions * rope.factor))
+        return rope, derived
+
+    def _context_len(self, wanted: int | None, derived: int, rope: RopeParameters) -> int:
+        if wanted is None:
+            return derived
+        # Dynamic scaling is made to stretch; for all others positions beyond the derived length mean nothing.
+        limit = int(derived * rope.factor) if rope.rope_type == "dynamic" else derived
+        if wanted > limit:
+            raise ConfigError(
+                f"--context-length {wanted} exceeds the {limit} positions that the model was made for; lower it, or "
+                f"set rope_scaling in {self.source}",
+                param="context_length",
+            )
+        return wanted
+
+    def _layer_windows(self, num_layers: int) -> tuple[int | None, ...]:
+        none = (None,) * num_layers
+        if self.architecture == "LlamaForCausalLM" or self.values.get("sliding_window") is None:
+            return none
+        if self.architecture != "MistralForCausalLM" and not self.boolean("use_sliding_window", False):
+            return none
+        window = self.integer("sliding_window")
+        if self.architecture == "MistralForCausalLM":
+            return (window,) * num_layers
+        layer_types = self.values.get("layer_types")
+        if layer_types is None:
+            first = self.integer("max_window_layers", minimum=0)
+            return tuple(window if layer >= first else None for layer in range(num_layers))
+        known = {"sliding_attention": window, "full_attention": None}
+        if not isinstance(layer_types, list) or len(layer_types) != num_layers or not set(layer_types) <= set(known):
+            raise self.error("layer_types", f"must list {num_layers} of {', '.join(known)}", layer_types)
+        return tuple(known[layer_type] for layer_type in layer_types)
+
+    def _checkpoint_dtype(self) -> DTypeName:
+        name = self.values.get("dtype") or self.values.get("torch_dtype")
+        if name is None:
+            return "float32"
+        if not isinstance(name, str) or name.removeprefix("torch.") not in _DTYPE_ALIASES:
+            raise self.error("dtype", "must be float32, bfloat16 or float16", name)
+        return _DTYPE_ALIASES[name.removeprefix("torch.")]
+
+
+def _dtype_name(name: str) -> DTypeName:
+    if name not in _DTYPE_ALIASES:
+        raise ConfigError(f"dtype must be auto, float32, bfloat16 or float16, got {name!r}", param="dtype")
+    return _DTYPE_ALIASES[name]
+
+
+def _device_type(device: str) -> DeviceType:
+    if device == "auto":
+        return "cuda" if Path("/dev/nvidiactl").exists() else "cpu"
+    return "cuda" if device.startswith("cuda") else "cpu"
+
+
+def _auto_dtype(checkpoint_dtype: DTypeName, device: DeviceType) -> DTypeName:
+    """The checkpoint's own type, except for half precision on CPUs that have no instructions for it.
+
+    A CPU with bfloat16 arithmetic runs both half types in bfloat16, which is as fast as or faster than float16 on
+    every such CPU; one without would emulate them, slower than float32.
+    """
+    if device == "cuda" or checkpoint_dtype == "float32":
+        return checkpoint_dtype
+    return "bfloat16" if _cpu_has_bfloat16() else "float32"
+
+
+def _cpu_has_bfloat16(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
+    try:
+        flags = next(
+            (line.split() for line in cpuinfo.read_text().splitlines() if line.startswith(("flags", "Features"))), []
+        )
+    except OSError:
+        return platform.machine() == "arm64" and platform.system() == "Darwin"
+    return bool({"avx512_bf16", "amx_bf16", "bf16"} & set(flags))
+
+
+class _AddedToken(msgspec.Struct):
+    id: int
+    content: str
+
+
+class _TokenizerFile(msgspec.Struct):
+    added_tokens: list[_AddedToken] = []
+
+
+def _eos_token_ids(
+    config: dict[str, Any], generation_config: dict[str, Any], tokenizer_dir: Path, vocab_size: int
+) -> tuple[int, ...]:
+    """Union of what config.json, generation_config.json and the tokenizer call the end of a sequence."""
+    found: set[int] = set()
+    for source, values in (("config.json", config), ("generation_config.json", generation_config)):
+        ids = values.get("eos_token_id")
+        if ids is None:
+            continue
+        for token_id in ids if isinstance(ids, list) else [ids]:
+            if isinstance(token_id, bool) or not isinstance(token_id, int):
+                raise ConfigError(
+                    f"{source}: eos_token_id must be a token id or a list, got {ids!r}", param="model_path"
+                )
+            found.add(token_id)
+    named = _tokenizer_eos(tokenizer_dir)
+    if named is not None:
+        found.add(named)
+    return tuple(sorted(token_id for token_id in found if 0 <= token_id < vocab_size))
+
+
+def _tokenizer_eos(directory: Path) -> int | None:
+    """Id of the token that tokenizer_config.json names as ``eos_token``; ``None`` if it names none that is known."""
+    config_file = directory / "tokenizer_config.json"
+    if not config_file.is_file():
+        return None
+    config = read_json(config_file)
+    if not isinstance(config, dict):
+        return None
+    token = config.get("eos_token")
+    content = token.get("content") if isinstance(token, dict) else token
+    if not isinstance(content, str):
+        return None
+    added = config.get("added_tokens_decoder")
+    if isinstance(added, dict):
+        for token_id, entry in added.items():
+            if isinstance(entry, dict) and entry.get("content") == content and token_id.isdecimal():
+                return int(token_id)
+    tokenizer_file = directory / "tokenizer.json"
+    if tokenizer_file.is_file():
+        try:
+            tokens = msgspec.json.decode(tokenizer_file.read_bytes(), type=_TokenizerFile).added_tokens
+        except (OSError, msgspec.DecodeError) as error:
+            raise ConfigError(f"cannot read {tokenizer_file}: {error}; download it again") from None
+        return next((entry.id for entry in tokens if entry.content == content), None)
+    return None

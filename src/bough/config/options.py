@@ -1,0 +1,326 @@
+"""Options declared once: a frozen dataclass whose fields carry all that the outside needs to know about them.
+
+A class of options derives from :class:`OptionTable` and gives every field its :func:`option`. Help texts, the command
+line, configuration files, validation and the reference page are made from those fields and nowhere else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+import math
+import operator
+import os
+import re
+import types
+import typing
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar, Union
+
+from bough.errors import ConfigError
+
+Kind = Literal["bool", "int", "float", "str", "json"]
+
+Rule = Callable[[Any], "str | None"]
+"""Given a value of the right type, returns what is wrong with it (``"must be a power of two"``) or ``None``."""
+
+_METADATA_KEY = "bough.option"
+_SCALE = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
+_SCALED_INT = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?) ?([kmg]?)(?:i?b)?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Declaration:
+    help: str
+    group: str
+    unit: str
+    default_text: str
+    metavar: str
+    minimum: float | None
+    maximum: float | None
+    aliases: tuple[str, ...]
+    scaled: bool
+    infinite: bool
+    rule: Rule | None
+
+
+def option(
+    default: Any,
+    *,
+    help: str,
+    group: str,
+    unit: str = "",
+    default_text: str = "",
+    metavar: str = "",
+    minimum: float | None = None,
+    maximum: float | None = None,
+    aliases: tuple[str, ...] = (),
+    scaled: bool = False,
+    infinite: bool = False,
+    rule: Rule | None = None,
+) -> Any:
+    """Declare one field of an :class:`OptionTable`. Type, choices and name come from the field's annotation.
+
+    Args:
+        default: immutable value of the field where the user says nothing.
+        help: one or two sentences, ending with a full stop.
+        group: heading under which the option is listed.
+        unit: unit of the value ("tokens", "seconds").
+        default_text: shown as the default instead of the value: what ``None`` stands for, mostly.
+        metavar: placeholder of the value in usage lines; made from the type where empty.
+        minimum: least value allowed, itself included.
+        maximum: greatest value allowed, itself included.
+        aliases: further names of the flag and of the key in configuration files, with dashes.
+        scaled: whether ``"32k"`` and ``"16MiB"`` are accepted, in powers of 1024.
+        infinite: whether a float may be infinite.
+        rule: a check that the other arguments cannot express.
+    """
+    declaration = _Declaration(
+        help, group, unit, default_text, metavar, minimum, maximum, aliases, scaled, infinite, rule
+    )
+    return dataclasses.field(default=default, metadata={_METADATA_KEY: declaration})
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option: what it is called, what it accepts and what it means."""
+
+    name: str
+    """Attribute and keyword, with underscores."""
+    kind: Kind
+    optional: bool
+    """Whether ``None`` is a value."""
+    choices: tuple[str, ...]
+    """Allowed values; empty: not limited."""
+    default: Any
+    declared: _Declaration
+
+    @property
+    def flag(self) -> str:
+        """The option on a command line: ``--max-running-requests``."""
+        return "--" + self.key
+
+    @property
+    def key(self) -> str:
+        """The option in a configuration file, as the reference page spells it: ``max-running-requests``."""
+        return self.name.replace("_", "-")
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Key and aliases, the key first."""
+        return (self.key, *self.declared.aliases)
+
+    @property
+    def metavar(self) -> str:
+        """Placeholder of the value in usage lines; empty for switches."""
+        if self.kind == "bool":
+            return ""
+        if self.choices:
+            return "{" + ",".join(self.choices) + "}"
+        return self.declared.metavar or {"int": "N", "float": "X", "json": "JSON"}.get(self.kind, "TEXT")
+
+    @property
+    def default_text(self) -> str:
+        """The default as a reader wants to see it."""
+        if self.declared.default_text or self.default is None:
+            return self.declared.default_text or "none"
+        if self.kind == "bool":
+            return "on" if self.default else "off"
+        if self.declared.unit == "bytes" and self.default % 2**20 == 0:
+            return f"{self.default // 2**20} MiB"
+        return str(self.default)
+
+    def parse(self, text: str, *, shown: str) -> Any:
+        """Value of the text ``text``, as written on a command line.
+
+        Args:
+            text: what the user wrote.
+            shown: what to call this option in an error.
+
+        Raises:
+            ConfigError: if the text does not stand for an allowed value.
+        """
+        value: Any = text
+        try:
+            if self.kind == "int" and not self.declared.scaled:
+                value = int(text)
+            elif self.kind == "float":
+                value = float(text)
+        except ValueError:
+            raise self._wrong_type(text, shown) from None
+        return self.check(value, shown=shown)
+
+    def check(self, value: Any, *, shown: str) -> Any:
+        """Check a value's type and range.
+
+        Args:
+            value: from a keyword or a configuration file.
+            shown: what to call this option in an error.
+
+        Returns:
+            The value in the field's own type (paths as ``str``, ``"32k"`` as 32768, JSON text decoded).
+
+        Raises:
+            ConfigError: naming the option and what it accepts.
+        """
+        if value is None:
+            if not self.optional:
+                raise ConfigError(f"{shown} needs a value", param=self.name)
+            return None
+        value = self._convert(value, shown)
+        if self.choices and value not in self.choices:
+            raise ConfigError(
+                f"{shown} must be one of {', '.join(self.choices)}, got {value!r}{did_you_mean(value, self.choices)}",
+                param=self.name,
+            )
+        low, high = self.declared.minimum, self.declared.maximum
+        if low is not None and value < low:
+            raise ConfigError(f"{shown} must be at least {self._bound(low)}, got {value}", param=self.name)
+        if high is not None and value > high:
+            raise ConfigError(f"{shown} must be at most {self._bound(high)}, got {value}", param=self.name)
+        if self.declared.rule is not None and (complaint := self.declared.rule(value)) is not None:
+            raise ConfigError(f"{shown} {complaint}, got {value}", param=self.name)
+        return value
+
+    def _bound(self, value: float) -> str:
+        number = str(int(value)) if float(value).is_integer() else str(value)
+        return f"{number} {self.declared.unit}" if self.declared.unit and value > 1 else number
+
+    def _convert(self, value: Any, shown: str) -> Any:
+        if self.kind == "bool":
+            if isinstance(value, bool):
+                return value
+        elif self.kind == "int":
+            if self.declared.scaled and isinstance(value, str):
+                if match := _SCALED_INT.fullmatch(value.strip()):
+                    return (
+                        int(float(match[1]) * _SCALE[match[2].lower()])
+                        if "." in match[1] or match[2]
+                        else int(match[1])
+                    )
+            elif not isinstance(value, bool):
+                try:
+                    return operator.index(value)
+                except TypeError:
+                    pass
+        elif self.kind == "float":
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                number = float(value)
+                if math.isfinite(number) or (self.declared.infinite and math.isinf(number)):
+                    return number
+        elif self.kind == "json":
+            if isinstance(value, str):
+                try:
+                    value = json.loads(value)
+                except ValueError as error:
+                    raise ConfigError(f"{shown} must be a JSON object: {error}", param=self.name) from None
+            if isinstance(value, dict):
+                return value
+        elif isinstance(value, (str, os.PathLike)):
+            text = os.fspath(value)
+            if isinstance(text, str) and text:
+                return text
+            raise ConfigError(f"{shown} must not be empty", param=self.name)
+        raise self._wrong_type(value, shown)
+
+    def _wrong_type(self, value: Any, shown: str) -> ConfigError:
+        expected = {
+            "bool": "true or false",
+            "int": "a whole number such as 4096 or 32k" if self.declared.scaled else "a whole number",
+            "float": "a number",
+            "str": "text",
+            "json": "a JSON object",
+        }[self.kind]
+        return ConfigError(f"{shown} must be {expected}, got {value!r}", param=self.name)
+
+
+Table = TypeVar("Table", bound="OptionTable")
+
+
+class OptionTable:
+    """Base of frozen keyword-only dataclasses all of whose fields are declared with :func:`option`.
+
+    Construction raises :class:`ConfigError` for unknown keywords (with a suggestion), wrong types and values out of
+    range; an instance that exists is valid field by field. Rules between fields belong in :meth:`check_together`.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls: type[Table], **keywords: Any) -> Table:
+        """Refuse unknown keywords before the generated ``__init__`` does so with a ``TypeError``."""
+        names = [each.name for each in options_of(cls)]
+        for keyword in keywords:
+            if keyword not in names:
+                meant = options_by_key(cls).get(keyword.replace("_", "-"))
+                suggestion = did_you_mean(keyword, names) if meant is None else f"; did you mean {meant.name!r}?"
+                raise ConfigError(f"unknown option {keyword!r}{suggestion}", param=keyword)
+        return object.__new__(cls)
+
+    def __post_init__(self) -> None:
+        """Check every field and bring it to its own type."""
+        for each in options_of(type(self)):
+            value = getattr(self, each.name)
+            checked = each.check(value, shown=each.name)
+            if checked is not value:
+                object.__setattr__(self, each.name, checked)
+        self.check_together()
+
+    def check_together(self) -> None:
+        """Raise :class:`ConfigError` where fields that are valid alone contradict each other."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as plain values that JSON and MessagePack can carry."""
+        return {each.name: getattr(self, each.name) for each in options_of(type(self))}
+
+    @classmethod
+    def from_dict(cls: type[Table], values: dict[str, Any]) -> Table:
+        """Inverse of :meth:`to_dict`.
+
+        Raises:
+            ConfigError: as construction does.
+        """
+        return cls(**values)
+
+
+def options_of(table: type[OptionTable]) -> tuple[Option, ...]:
+    """The options of a table, in the order of declaration."""
+    hints = typing.get_type_hints(table)
+    return tuple(_from_field(field, hints[field.name]) for field in dataclasses.fields(typing.cast(Any, table)))
+
+
+def options_by_key(table: type[OptionTable]) -> dict[str, Option]:
+    """Option for every key and alias, spelt with dashes."""
+    return {key: each for each in options_of(table) for key in each.keys}
+
+
+def groups_of(table: type[OptionTable]) -> dict[str, list[Option]]:
+    """Options under their headings, both in the order of declaration."""
+    groups: dict[str, list[Option]] = {}
+    for each in options_of(table):
+        groups.setdefault(each.declared.group, []).append(each)
+    return groups
+
+
+def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
+    """Message for a name that does not exist: ``unknown option 'prot'; did you mean 'port'?``."""
+    return f"unknown {what} {name!r}{did_you_mean(name, known)}"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """``"; did you mean 'x'?"`` with the name most like ``name``, or nothing where none is alike."""
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def _from_field(field: dataclasses.Field[Any], hint: Any) -> Option:
+    members = typing.get_args(hint) if typing.get_origin(hint) in (Union, types.UnionType) else (hint,)
+    optional = type(None) in members
+    (value_type,) = (member for member in members if member is not type(None))
+    choices: tuple[str, ...] = ()
+    if typing.get_origin(value_type) is Literal:
+        choices, value_type = typing.get_args(value_type), str
+    kinds: dict[Any, Kind] = {bool: "bool", int: "int", float: "float", str: "str", dict: "json"}
+    kind = kinds[typing.get_origin(value_type) or value_type]
+    return Option(field.name, kind, optional, choices, field.default, field.metadata[_METADATA_KEY])

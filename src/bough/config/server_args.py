@@ -1,0 +1,330 @@
+"""The options of a server and of an ``Engine``: one table, and the defaults that depend on other options."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from bough.config.options import OptionTable, option
+from bough.errors import BadRequest, ConfigError
+
+LoadFormat = Literal["auto", "safetensors", "dummy"]
+DType = Literal["auto", "float32", "bfloat16", "float16"]
+Device = Literal["auto", "cpu", "cuda"]
+SchedulePolicy = Literal["lpm", "fcfs", "dfs-weight", "lof", "random", "priority"]
+EvictionPolicy = Literal["lru", "lfu", "fifo", "mru", "priority"]
+AttentionBackendName = Literal["torch_native"]
+SamplingDefaults = Literal["model", "openai"]
+LogLevel = Literal["debug", "info", "warning", "error", "critical"]
+
+BUNDLED_MODEL_NAME = "sapling"
+
+MODEL = "Model"
+SERVER = "Server"
+API = "API"
+MEMORY = "Memory and scheduling"
+DEVICE = "Device"
+OPERATIONS = "Logging and supervision"
+
+
+def bundled_model_path() -> Path:
+    """Directory of the small chat model that is part of this package."""
+    return Path(__file__).resolve().parent.parent / "assets" / BUNDLED_MODEL_NAME
+
+
+def _fraction(value: float) -> str | None:
+    return None if 0.0 < value < 1.0 else "must be between 0 and 1, both excluded"
+
+
+def _positive(value: float) -> str | None:
+    return None if value > 0.0 else "must be greater than 0"
+
+
+def _power_of_two(value: int) -> str | None:
+    return None if value & (value - 1) == 0 else "must be a power of two"
+
+
+def _chunk_size(value: int) -> str | None:
+    return None if value == -1 or value >= 1 else "must be at least 1 token, or -1 for whole prompts"
+
+
+def sampling_params_rule(value: dict[str, Any]) -> str | None:
+    """A rule for options that hold sampling parameters; what depends on the vocabulary is not checked."""
+    from bough.sampling.sampling_params import SamplingParams  # only where the option is used: keeps --help fast
+
+    try:
+        SamplingParams.from_dict(value, prefix="").validate(None, prefix="")
+    except BadRequest as error:
+        return f"must hold valid sampling parameters ({error.message})"
+    return None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServerArgs(OptionTable):
+    """Everything that can be set when a server or an Engine starts.
+
+    The same names are the flags of ``bough serve`` (with dashes), the keys of ``--config`` files and the keywords of
+    ``Engine``. An instance is valid field by field; :func:`resolve` fills the defaults that depend on other fields.
+    """
+
+    model_path: str = option(
+        str(bundled_model_path()),
+        help="Directory in Hugging Face format, or id of a model on the hub.",
+        group=MODEL,
+        metavar="PATH",
+        default_text="the model that comes with Bough",
+        aliases=("model",),
+    )
+    tokenizer_path: str | None = option(
+        None,
+        help="Where the tokenizer is, if not with the model.",
+        group=MODEL,
+        metavar="PATH",
+        default_text="the model's",
+    )
+    revision: str | None = option(
+        None,
+        help="Branch, tag or commit of a model on the hub.",
+        group=MODEL,
+        metavar="NAME",
+        default_text="the main branch",
+    )
+    load_format: LoadFormat = option(
+        "auto",
+        help="How weights are read. `dummy` makes random weights from config.json alone; `auto` reads safetensors.",
+        group=MODEL,
+    )
+    dtype: DType = option(
+        "auto",
+        help="Type of weights and activations. `auto` takes the checkpoint's type.",
+        group=MODEL,
+    )
+    context_length: int | None = option(
+        None,
+        help="Longest sequence, prompt and output together. Accepts 32k for 32768.",
+        group=MODEL,
+        unit="tokens",
+        default_text="from the model's config.json",
+        minimum=1,
+        scaled=True,
+    )
+    skip_tokenizer_init: bool = option(
+        False, help="Load no tokenizer: requests give token ids and get token ids.", group=MODEL
+    )
+
+    host: str = option(
+        "127.0.0.1",
+        help="Address to listen on. 0.0.0.0 lets other machines in; Bough itself asks nobody for a key.",
+        group=SERVER,
+        metavar="ADDRESS",
+    )
+    port: int = option(30000, help="TCP port to listen on.", group=SERVER, minimum=1, maximum=65535)
+    max_body_size: int = option(
+        32 * 2**20,
+        help="Largest request body; a larger one is answered with 413. Accepts 16MiB.",
+        group=SERVER,
+        unit="bytes",
+        minimum=1024,
+        scaled=True,
+    )
+    skip_server_warmup: bool = option(
+        False, help="Be ready without first answering a request of the server's own.", group=SERVER
+    )
+    shutdown_timeout: float = option(
+        30.0,
+        help="After SIGTERM, how long running requests may take to finish before they are ended.",
+        group=SERVER,
+        unit="seconds",
+        minimum=0.0,
+    )
+
+    served_model_name: str | None = option(
+        None, help="Name of the model in the API.", group=API, metavar="NAME", default_text="the model path"
+    )
+    chat_template: str | None = option(
+        None,
+        help="Name of a built-in chat template, or a file with a Jinja template.",
+        group=API,
+        metavar="NAME|FILE",
+        default_text="the tokenizer's",
+    )
+    sampling_defaults: SamplingDefaults = option(
+        "model",
+        help="Where sampling parameters that a request leaves out come from: the checkpoint's "
+        "generation_config.json, or OpenAI's constants.",
+        group=API,
+    )
+    preferred_sampling_params: dict[str, Any] | None = option(
+        None,
+        help="Sampling parameters of requests that do not set them.",
+        group=API,
+        rule=sampling_params_rule,
+    )
+    stream_interval: int = option(1, help="Tokens per streamed event.", group=API, unit="tokens", minimum=1)
+    incremental_streaming_output: bool = option(
+        False, help="Events of a streamed /generate carry only what is new, not all text so far.", group=API
+    )
+    allow_unknown_fields: bool = option(
+        False, help="Log and ignore unknown fields of OpenAI requests instead of refusing them.", group=API
+    )
+
+    mem_fraction_static: float | None = option(
+        None,
+        help="Share of the memory left after loading the weights that the KV cache takes.",
+        group=MEMORY,
+        default_text="chosen from the memory that is free",
+        rule=_fraction,
+    )
+    max_running_requests: int | None = option(
+        None,
+        help="Most requests that are computed at the same time.",
+        group=MEMORY,
+        unit="requests",
+        default_text="chosen from the size of the KV cache",
+        minimum=1,
+    )
+    max_queued_requests: int | None = option(
+        None,
+        help="Most requests that wait; further ones are answered with 503.",
+        group=MEMORY,
+        unit="requests",
+        default_text="no limit",
+        minimum=0,
+    )
+    max_total_tokens: int | None = option(
+        None,
+        help="Capacity of the KV cache.",
+        group=MEMORY,
+        unit="tokens",
+        default_text="what fits into memory",
+        minimum=1,
+        scaled=True,
+    )
+    chunked_prefill_size: int | None = option(
+        None,
+        help="Most prompt tokens of one request in one step; -1 computes prompts whole.",
+        group=MEMORY,
+        unit="tokens",
+        default_text="what keeps a step within its time budget",
+        rule=_chunk_size,
+    )
+    max_prefill_tokens: int = option(
+        16384,
+        help="Most prompt tokens in one step, all requests together.",
+        group=MEMORY,
+        unit="tokens",
+        minimum=1,
+        scaled=True,
+    )
+    schedule_policy: SchedulePolicy = option(
+        "lpm",
+        help="Order of waiting requests: longest cached prefix first, first come first served, heaviest branch of "
+        "the prefix tree first, longest output first, random, highest priority first.",
+        group=MEMORY,
+    )
+    enable_priority_scheduling: bool = option(
+        False,
+        help="Heed the `priority` of requests: higher ones start first, whatever the policy.",
+        group=MEMORY,
+    )
+    schedule_conservativeness: float = option(
+        1.0,
+        help="Scale of the memory set aside for tokens that running requests have yet to generate. More: fewer "
+        "requests at a time, fewer interrupted for lack of memory.",
+        group=MEMORY,
+        minimum=0.0,
+    )
+    page_size: int | None = option(
+        None,
+        help="Tokens per page of the KV cache, a power of two. Prefixes are shared in whole pages.",
+        group=MEMORY,
+        unit="tokens",
+        default_text="the attention backend's choice",
+        minimum=1,
+        maximum=1024,
+        rule=_power_of_two,
+    )
+    disable_radix_cache: bool = option(
+        False, help="Compute every prompt in full: no prefixes are kept or shared.", group=MEMORY
+    )
+    radix_eviction_policy: EvictionPolicy = option(
+        "lru",
+        help="Which cached prefixes go first when memory is needed: least recently used, least frequently used, "
+        "oldest, most recently used, lowest priority.",
+        group=MEMORY,
+    )
+    disable_overlap_schedule: bool = option(
+        False, help="Process the results of a step before launching the next one.", group=MEMORY
+    )
+
+    device: Device = option("auto", help="Where the model runs. `auto`: CUDA if there is one, else CPU.", group=DEVICE)
+    attention_backend: AttentionBackendName = option("torch_native", help="Implementation of attention.", group=DEVICE)
+    cpu_threads: int | None = option(
+        None,
+        help="Threads for computing on the CPU.",
+        group=DEVICE,
+        unit="threads",
+        default_text="one per core that this process may use",
+        minimum=1,
+    )
+    random_seed: int | None = option(
+        None,
+        help="Seed of everything random in the server.",
+        group=DEVICE,
+        default_text="drawn at start",
+        minimum=0,
+        maximum=2**63 - 1,
+    )
+
+    log_level: LogLevel = option("info", help="Least severe messages that are logged.", group=OPERATIONS)
+    log_requests: bool = option(False, help="Log every request and its outcome, without prompts.", group=OPERATIONS)
+    decode_log_interval: int = option(
+        40, help="How often the scheduler logs its load.", group=OPERATIONS, unit="decode steps", minimum=1
+    )
+    watchdog_timeout: float = option(
+        300.0,
+        help="A part of the server that makes no progress for this long ends the server.",
+        group=OPERATIONS,
+        unit="seconds",
+        rule=_positive,
+    )
+
+    def check_together(self) -> None:
+        """Refuse combinations that cannot work."""
+        if self.page_size is not None and self.max_total_tokens is not None and self.max_total_tokens < self.page_size:
+            raise ConfigError(
+                f"--max-total-tokens ({self.max_total_tokens}) must be at least --page-size ({self.page_size})",
+                param="max_total_tokens",
+            )
+
+
+def draw_seed() -> int:
+    """A fresh random seed, 30 bits."""
+    return int.from_bytes(os.urandom(4), "little") >> 2
+
+
+def resolve(args: ServerArgs, *, seed_source: Callable[[], int] = draw_seed) -> ServerArgs:
+    """Fill the defaults that depend on other options.
+
+    What depends on the model or the hardware is decided by the part that knows them. Resolving twice changes
+    nothing.
+
+    Args:
+        args: what the user set.
+        seed_source: called once if no seed was set; the only thing here that is not a function of ``args``.
+
+    Returns:
+        New arguments in which ``tokenizer_path``, ``served_model_name`` and ``random_seed`` are set.
+    """
+    name = BUNDLED_MODEL_NAME if args.model_path == str(bundled_model_path()) else args.model_path
+    return dataclasses.replace(
+        args,
+        tokenizer_path=args.tokenizer_path if args.tokenizer_path is not None else args.model_path,
+        served_model_name=args.served_model_name if args.served_model_name is not None else name,
+        random_seed=args.random_seed if args.random_seed is not None else seed_source(),
+        enable_priority_scheduling=args.enable_priority_scheduling or args.schedule_policy == "priority",
+    )

@@ -1,0 +1,1 @@
+"""Ways into the engine: HTTP servers, the in-process engines, launching."""

@@ -1,0 +1,1 @@
+"""The HTTP server: routes, request parsing, and the native and OpenAI dialects."""

@@ -1,0 +1,267 @@
+"""The thin layer between ASGI and the handlers: reading bodies, sending answers, noticing that a client has left.
+
+Plain ASGI, because it runs once per streamed token: an event costs one ``send``, and nothing in between looks at it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl
+
+from bough.entrypoints.http.errors import INTERNAL_ERROR, ErrorDialect, error_headers
+from bough.errors import BadRequest, BoughError, PayloadTooLarge, RequestFailed
+from bough.observability.metrics import Metrics
+
+logger = logging.getLogger(__name__)
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+BODY_TIMEOUT = 60.0
+"""Seconds that a client may be silent in the middle of a request body."""
+
+CLIENT_CLOSED_REQUEST = 499
+"""Status under which requests are counted whose client left before the answer; it is never sent."""
+
+DONE_EVENT = b"data: [DONE]\n\n"
+
+JSON_TYPE = (b"content-type", b"application/json")
+TEXT_TYPE = (b"content-type", b"text/plain; charset=utf-8")
+_STREAM_HEADERS = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-cache"),
+    (b"x-accel-buffering", b"no"),
+]
+
+Headers = list[tuple[bytes, bytes]]
+
+
+@dataclass(frozen=True)
+class Response:
+    """A complete answer."""
+
+    body: bytes = b""
+    status: int = 200
+    content_type: tuple[bytes, bytes] = JSON_TYPE
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+    async def send(self, send: Send) -> None:
+        """Send it all."""
+        headers = [self.content_type, (b"content-length", str(len(self.body)).encode()), *self.headers]
+        await send({"type": "http.response.start", "status": self.status, "headers": headers})
+        await send({"type": "http.response.body", "body": self.body, "more_body": False})
+
+
+@dataclass(frozen=True)
+class EventStream:
+    """An answer in server-sent events. What fails before the first event is answered with a proper status."""
+
+    events: AsyncGenerator[bytes, None]
+    """Complete events, one or more at a time, without the closing ``[DONE]``."""
+
+
+class Call:
+    """One request, as handlers see it."""
+
+    def __init__(self, scope: Scope, receive: Receive, max_body_size: int) -> None:
+        self.method: str = scope["method"]
+        self.path: str = scope["path"]
+        self.path_params: dict[str, Any] = scope.get("path_params", {})
+        self.body = b""
+        self._scope = scope
+        self._receive = receive
+        self._max_body_size = max_body_size
+        self.client_left = False
+
+    @property
+    def query(self) -> dict[str, str]:
+        """Parameters of the query string."""
+        return dict(parse_qsl(self._scope["query_string"].decode("latin-1"), keep_blank_values=True))
+
+    def header(self, name: bytes) -> bytes | None:
+        """Value of a header; ``name`` in lower case."""
+        return next((value for key, value in self._scope["headers"] if key == name), None)
+
+    def require_json(self) -> None:
+        """Raise :class:`BadRequest` unless the client says that it sends JSON."""
+        kind = (self.header(b"content-type") or b"").partition(b";")[0].strip().lower()
+        if kind != b"application/json" and not (kind.startswith(b"application/") and kind.endswith(b"+json")):
+            raise BadRequest("the Content-Type must be application/json", code="invalid_content_type")
+
+    async def read_body(self) -> None:
+        """Read the body, at most as much as is allowed.
+
+        Raises:
+            PayloadTooLarge: without reading the rest.
+            RequestFailed: (408) if the client falls silent in the middle.
+            asyncio.CancelledError: with ``client_left`` set, if it leaves.
+        """
+        limit = self._max_body_size
+        too_large = PayloadTooLarge(f"the request body is larger than {limit} bytes (--max-body-size)")
+        declared = self.header(b"content-length")
+        if declared is not None and declared.isdigit() and int(declared) > limit:
+            raise too_large
+        parts: list[bytes] = []
+        size = 0
+        timer = _Timeout(BODY_TIMEOUT)
+        try:
+            while True:
+                message = await self._receive()
+                if message["type"] == "http.disconnect":
+                    self.client_left = True
+                    raise asyncio.CancelledError
+                part = message.get("body", b"")
+                size += len(part)
+                if size > limit:
+                    raise too_large
+                parts.append(part)
+                if not message.get("more_body", False):
+                    self.body = parts[0] if len(parts) == 1 else b"".join(parts)
+                    return
+                timer.restart()
+        except asyncio.CancelledError:
+            if timer.expired:
+                raise RequestFailed(
+                    f"the request body did not arrive within {BODY_TIMEOUT:g} s", status_code=408, code="request_timeout"
+                ) from None
+            raise
+        finally:
+            timer.stop()
+
+    async def watch_client(self, task: asyncio.Task[Any]) -> None:
+        """Cancel ``task`` when the client leaves; runs beside it."""
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self.client_left = True
+        task.cancel()
+
+
+class _Timeout:
+    """Cancels the current task if it is not restarted or stopped in time."""
+
+    def __init__(self, seconds: float) -> None:
+        self.expired = False
+        self._seconds = seconds
+        self._loop = asyncio.get_running_loop()
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self._handle = self._loop.call_later(seconds, self._expire)
+
+    def restart(self) -> None:
+        self._handle.cancel()
+        self._handle = self._loop.call_later(self._seconds, self._expire)
+
+    def stop(self) -> None:
+        self._handle.cancel()
+
+    def _expire(self) -> None:
+        self.expired = True
+        self._task.cancel()
+
+
+Handler = Callable[[Call], Awaitable[Response | EventStream]]
+
+
+class Endpoint:
+    """One route: an ASGI application that runs a handler, renders its errors and ends it when the client leaves.
+
+    Args:
+        handler: makes the answer.
+        path: the route, for metrics.
+        dialect: how errors look.
+        metrics: where requests are counted; ``None`` for probes, which are not.
+        max_body_size: bytes.
+        takes_body: whether there is a body to read.
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        path: str,
+        *,
+        dialect: ErrorDialect,
+        metrics: Metrics | None,
+        max_body_size: int,
+        takes_body: bool,
+    ) -> None:
+        self._handler = handler
+        self._path = path
+        self._dialect = dialect
+        self._metrics = metrics
+        self._max_body_size = max_body_size
+        self._takes_body = takes_body
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request (ASGI)."""
+        metrics = self._metrics
+        if metrics is None:
+            await self._answer(scope, receive, send)
+            return
+        method = scope["method"]
+        metrics.http_requests[self._path, method] += 1
+        metrics.http_requests_active += 1
+        status = 500
+        try:
+            status = await self._answer(scope, receive, send)
+        finally:
+            metrics.http_requests_active -= 1
+            metrics.http_responses[self._path, method, status] += 1
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> int:
+        """Run the handler and send what it makes; returns the status."""
+        call = Call(scope, receive, self._max_body_size)
+        watcher: asyncio.Task[None] | None = None
+        try:
+            try:
+                if self._takes_body:
+                    await call.read_body()
+                task = asyncio.current_task()
+                assert task is not None
+                watcher = asyncio.create_task(call.watch_client(task))
+                answer = await self._handler(call)
+                if isinstance(answer, EventStream):
+                    return await self._send_events(answer.events, send)
+            except BoughError as error:
+                answer = self._error(error)
+            except Exception:
+                logger.exception("A request to %s failed", self._path)
+                answer = self._error(RequestFailed(INTERNAL_ERROR, code="internal_error"))
+            await answer.send(send)
+            return answer.status
+        except asyncio.CancelledError:
+            if not call.client_left:
+                raise
+            return CLIENT_CLOSED_REQUEST
+        finally:
+            if watcher is not None:
+                watcher.cancel()
+
+    async def _send_events(self, events: AsyncGenerator[bytes, None], send: Send) -> int:
+        try:
+            first = await anext(events, b"")
+            await send({"type": "http.response.start", "status": 200, "headers": _STREAM_HEADERS})
+            message = {"type": "http.response.body", "body": first, "more_body": True}
+            await send(message)
+            last = DONE_EVENT
+            try:
+                async for event in events:
+                    message["body"] = event
+                    await send(message)
+            except BoughError as error:
+                last = self._dialect.event(error) + DONE_EVENT
+            except Exception:
+                logger.exception("A stream from %s failed", self._path)
+                last = self._dialect.event(RequestFailed(INTERNAL_ERROR, code="internal_error")) + DONE_EVENT
+            await send({"type": "http.response.body", "body": last, "more_body": False})
+            return 200
+        finally:
+            await events.aclose()
+
+    def _error(self, error: BoughError) -> Response:
+        return Response(self._dialect.body(error), error.status_code, headers=tuple(error_headers(error)))

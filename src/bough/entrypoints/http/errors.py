@@ -1,0 +1,93 @@
+"""How errors look on the wire: one rendering per API dialect, and nowhere else."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any, Protocol
+
+import msgspec
+
+from bough.errors import BadRequest, BoughError, EngineDead, NotFound, Overloaded, PayloadTooLarge, RequestFailed
+
+INTERNAL_ERROR = "internal server error; the server's log says more"
+
+_DEFAULT_CODES: tuple[tuple[type[BoughError], str], ...] = (
+    (BadRequest, "invalid_value"),
+    (NotFound, "not_found"),
+    (PayloadTooLarge, "payload_too_large"),
+    (Overloaded, "overloaded"),
+    (EngineDead, "engine_dead"),
+    (RequestFailed, "request_failed"),
+)
+
+
+class ErrorDialect(Protocol):
+    """Renders errors the way the clients of one API expect them."""
+
+    def body(self, error: BoughError) -> bytes:
+        """JSON body of a response that is an error."""
+        ...
+
+    def event(self, error: BoughError) -> bytes:
+        """Server-sent event for an error after the stream has begun."""
+        ...
+
+
+class OpenAIErrors:
+    """``{"error": {"message", "type", "param", "code"}}``, as at OpenAI."""
+
+    def body(self, error: BoughError) -> bytes:
+        """JSON body of a response that is an error."""
+        return msgspec.json.encode({"error": self._describe(error)})
+
+    def event(self, error: BoughError) -> bytes:
+        """The same object as an event of the stream."""
+        return b"data: " + self.body(error) + b"\n\n"
+
+    def _describe(self, error: BoughError) -> dict[str, Any]:
+        return {
+            "message": error.message,
+            "type": error_type(error.status_code),
+            "param": error.param,
+            "code": error_code(error),
+        }
+
+
+class NativeErrors(OpenAIErrors):
+    """The same object in responses; in streams ``code`` is the status and ``retryable`` is said."""
+
+    def event(self, error: BoughError) -> bytes:
+        """Error event of a native stream."""
+        description = {
+            "message": error.message,
+            "type": error_type(error.status_code),
+            "code": error.status_code,
+            "retryable": isinstance(error, Overloaded),
+        }
+        return b"data: " + msgspec.json.encode({"error": description}) + b"\n\n"
+
+
+def error_type(status: int) -> str:
+    """OpenAI's class of an error, by HTTP status."""
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        return "rate_limit_error"
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        return "service_unavailable_error"
+    return "invalid_request_error" if status < HTTPStatus.INTERNAL_SERVER_ERROR else "server_error"
+
+
+def error_code(error: BoughError) -> str:
+    """Machine-readable reason of an error."""
+    if error.code is not None:
+        return error.code
+    return next((code for kind, code in _DEFAULT_CODES if isinstance(error, kind)), "internal_error")
+
+
+def error_headers(error: BoughError) -> list[tuple[bytes, bytes]]:
+    """Headers that go with an error."""
+    headers: list[tuple[bytes, bytes]] = []
+    if isinstance(error, Overloaded):
+        headers.append((b"retry-after", str(max(1, round(error.retry_after))).encode()))
+        if error.code == "shutting_down":
+            headers.append((b"connection", b"close"))
+    return headers

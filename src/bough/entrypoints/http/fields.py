@@ -1,0 +1,159 @@
+"""Request bodies, declared once.
+
+A body is a :class:`msgspec.Struct` whose annotations carry range and meaning of every field that works, plus tables of
+the fields that are accepted without effect and of those that are refused because they do not work yet. Parsing,
+errors, the OpenAPI description and ``docs/endpoints.md`` are made from these.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar, get_type_hints
+
+import msgspec
+
+from bough.entrypoints.http.json_body import JSON_ERRORS, LARGE_BODY_BYTES, RawValue, decode_token_ids, split_object
+from bough.errors import BadRequest
+
+logger = logging.getLogger(__name__)
+
+Body = TypeVar("Body", bound=msgspec.Struct)
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A field that would change the answer and does not work yet.
+
+    Attributes:
+        meaning: what it would do.
+        neutral: values, besides null, that ask for nothing and are therefore accepted.
+    """
+
+    meaning: str
+    neutral: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class BodySpec(Generic[Body]):
+    """All that may stand in the body of one endpoint.
+
+    Attributes:
+        model: the fields that work, with types, ranges, defaults and descriptions.
+        aliases: other names of such fields.
+        no_effect: fields that are accepted and change nothing, with their meaning.
+        refused: fields that are not supported, by name.
+        token_ids: those fields of ``model`` that may hold token ids, which are decoded in slices when there are many.
+        schemas: JSON schemas of fields whose annotation does not say it all.
+    """
+
+    model: type[Body]
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    no_effect: Mapping[str, str] = field(default_factory=dict)
+    refused: Mapping[str, Refused] = field(default_factory=dict)
+    token_ids: frozenset[str] = frozenset()
+    schemas: Mapping[str, Any] = field(default_factory=dict)
+    _decoders: dict[str, msgspec.json.Decoder[Any]] = field(init=False, repr=False, compare=False)
+    _required: tuple[str, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        hints = get_type_hints(self.model, include_extras=True)
+        fields = msgspec.structs.fields(self.model)
+        object.__setattr__(self, "_decoders", {each.name: msgspec.json.Decoder(hints[each.name]) for each in fields})
+        object.__setattr__(self, "_required", tuple(each.name for each in fields if each.required))
+
+    @property
+    def names(self) -> list[str]:
+        """Every field name that is known, in whatever role."""
+        return [*self._decoders, *self.aliases, *self.no_effect, *self.refused]
+
+    async def parse(self, body: bytes, *, allow_unknown: bool, max_tokens: int) -> Body:
+        """Decode a body. ``null`` for any field is the same as its absence.
+
+        Args:
+            body: JSON.
+            allow_unknown: log unknown fields instead of refusing them.
+            max_tokens: longest prompt that can be served.
+
+        Raises:
+            BadRequest: naming the field at fault.
+        """
+        values: dict[str, Any] = {}
+        for name, raw in (await split_object(body)).items():
+            if len(raw) == 4 and bytes(raw) == b"null":
+                self._check_name(name, allow_unknown)
+                continue
+            target = self.aliases.get(name, name)
+            decoder = self._decoders.get(target)
+            if decoder is not None:
+                if target in values:
+                    raise BadRequest(f"give either {target} or {name}, not both", param=name)
+                values[target] = await self._decode(decoder, target, name, raw, max_tokens)
+            elif self._check_name(name, allow_unknown):
+                self._check_ineffective(name, raw)
+        for name in self._required:
+            if name not in values:
+                raise BadRequest(f"{name} is required", param=name, code="missing_required_parameter")
+        return self.model(**values)
+
+    async def _decode(
+        self, decoder: msgspec.json.Decoder[Any], target: str, name: str, raw: RawValue, max_tokens: int
+    ) -> Any:
+        if target in self.token_ids and len(raw) >= LARGE_BODY_BYTES and _holds_numbers(bytes(memoryview(raw)[:256])):
+            return await decode_token_ids(raw, name, max_tokens)
+        try:
+            return decoder.decode(raw)
+        except JSON_ERRORS as error:
+            raise _wrong_value(name, error) from None
+
+    def _check_name(self, name: str, allow_unknown: bool) -> bool:
+        """Whether something is known about a field that is not supported."""
+        if name in self._decoders or name in self.aliases or name in self.no_effect or name in self.refused:
+            return True
+        if not allow_unknown:
+            close = difflib.get_close_matches(name[:64], self.names, n=1, cutoff=0.7)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            shown = name if len(name) <= 64 else f"{name[:61]}..."
+            raise BadRequest(f"unknown field: {shown}{hint}", param=shown, code="unknown_parameter")
+        logger.warning("Ignoring the unknown field %.64r of a request", name)
+        return False
+
+    def _check_ineffective(self, name: str, raw: RawValue) -> None:
+        try:
+            value = msgspec.json.decode(raw)
+        except JSON_ERRORS as error:
+            raise _wrong_value(name, error) from None
+        refused = self.refused.get(name)
+        if refused is not None and not any(_same(value, neutral) for neutral in refused.neutral):
+            raise BadRequest(
+                f"{name} is not supported yet ({refused.meaning})", param=name, code="unsupported_parameter"
+            )
+
+
+def _same(value: Any, neutral: Any) -> bool:
+    return type(value) is type(neutral) and bool(value == neutral)
+
+
+def _holds_numbers(beginning: bytes) -> bool:
+    """Whether a JSON value begins like a list of numbers, or a list of lists."""
+    stripped = beginning.replace(b" ", b"").replace(b"\n", b"").replace(b"\r", b"").replace(b"\t", b"")
+    return stripped[:1] == b"[" and stripped[1:2] in b"[-0123456789"
+
+
+def _wrong_value(name: str, error: Exception) -> BadRequest:
+    text = str(error)
+    param = name
+    if isinstance(error, RecursionError):
+        text = "nested too deeply"
+    elif isinstance(error, UnicodeDecodeError):
+        text = "not valid UTF-8"
+    elif isinstance(error, msgspec.ValidationError):
+        # msgspec ends with the place: " - at `$[0].role`"
+        text, separator, place = text.partition(" - at `$")
+        if separator:
+            param = name + place.rstrip("`")
+    else:
+        text = f"not valid JSON: {text}"
+    return BadRequest(f"{param}: {text}", param=param, code="invalid_value")

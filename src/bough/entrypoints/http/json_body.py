@@ -1,0 +1,270 @@
+"""Takes JSON request bodies apart without holding up the event loop.
+
+A small body is split by msgspec in one go. A large one is walked through in slices, with a turn for everybody else
+after each: a body of a million token ids costs tens of milliseconds, during which no other client would get a token.
+Values stay encoded; whoever needs one decodes it with the type that it should have.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from array import array
+from collections.abc import Mapping
+import msgspec
+import numpy as np
+
+from bough.errors import BadRequest
+from bough.managers.io_struct import TokenIds
+
+SLICE_BYTES = 32 * 1024
+"""Bytes handled between two turns of the event loop: at most about 0.3 ms."""
+
+LARGE_BODY_BYTES = 64 * 1024
+"""Bodies from this size on are walked through in slices."""
+
+MAX_STEPS = 256
+"""Brackets and quotes passed between two turns."""
+
+MAX_DEPTH = 64
+"""Deepest nesting of arrays and objects in a large body."""
+
+RawValue = bytes | memoryview
+"""A JSON value, still encoded."""
+
+_SPLITTER = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_STRING = msgspec.json.Decoder(str)
+_INTEGERS = msgspec.json.Decoder(list[int])
+_SPACE = re.compile(rb"[ \t\n\r]*")
+_SCALAR_END = re.compile(rb"[ \t\n\r,}]")
+_STRING_END = re.compile(rb'["\\]')
+_STRUCTURE = re.compile(rb'["\[\]{}]')
+JSON_ERRORS = (msgspec.MsgspecError, RecursionError, ValueError)
+"""What decoding can raise on bad input (``ValueError``: invalid UTF-8, or an integer of thousands of digits)."""
+
+
+async def split_object(body: bytes) -> Mapping[str, RawValue]:
+    """The members of a JSON object by name; the last one wins where a name appears twice.
+
+    Raises:
+        BadRequest: if the body is not a JSON object. Values are only checked as far as finding their ends needs.
+    """
+    if len(body) >= LARGE_BODY_BYTES:
+        return await _Walker(body).split()
+    if not body.strip():
+        raise BadRequest("the request body is empty; a JSON object is expected", code="invalid_json")
+    try:
+        return _SPLITTER.decode(body)  # type: ignore[return-value]  # Raw is a buffer
+    except JSON_ERRORS as error:
+        raise invalid_json(error) from None
+
+
+def invalid_json(error: Exception | str) -> BadRequest:
+    """The error for a body that is not JSON, or not a JSON object."""
+    text = str(error)
+    if isinstance(error, RecursionError):
+        text = "nested too deeply"
+    elif isinstance(error, UnicodeDecodeError):
+        text = "it is not valid UTF-8"
+    elif text.startswith("Expected `object`"):
+        return BadRequest("the request body must be a JSON object", code="invalid_json")
+    return BadRequest(f"the request body is not valid JSON: {text}", code="invalid_json")
+
+
+async def decode_token_ids(raw: RawValue, param: str, max_tokens: int) -> TokenIds | list[TokenIds]:
+    """Decode one list of token ids, or a list of such lists, in slices.
+
+    Args:
+        raw: a JSON array.
+        param: name of the field, for errors.
+        max_tokens: longest prompt that can be served; a longer one is refused before it is all decoded.
+
+    Raises:
+        BadRequest: if it is anything else, or too long.
+    """
+    data = bytes(raw)
+    inside = _skip_space(data, 1)
+    if data[inside : inside + 1] != b"[":
+        return await _decode_flat(data, 0, len(data), param, max_tokens)
+    prompts: list[TokenIds] = []
+    position = inside
+    while True:
+        end = data.find(b"]", position) + 1
+        if data[position : position + 1] != b"[" or end == 0:
+            raise BadRequest(f"{param} must be a list of token ids, or a list of such lists", param=param)
+        prompts.append(await _decode_flat(data, position, end, f"{param}[{len(prompts)}]", max_tokens))
+        position = _skip_space(data, end)
+        if data[position : position + 1] == b"]":
+            return prompts
+        if data[position : position + 1] != b",":
+            raise invalid_json(f"expected , or ] in {param}")
+        position = _skip_space(data, position + 1)
+        if len(prompts) % 64 == 0:
+            await asyncio.sleep(0)
+
+
+async def _decode_flat(data: bytes, start: int, end: int, param: str, max_tokens: int) -> TokenIds:
+    """Decode ``data[start:end]``, which starts with ``[`` and ends with ``]``."""
+    ids = array("i")
+    position = start + 1
+    while True:
+        comma = data.find(b",", position + SLICE_BYTES, end)
+        last = comma < 0
+        piece = data[position : end - 1 if last else comma]
+        try:
+            values = _INTEGERS.decode(b"[" + piece + b"]")
+        except JSON_ERRORS as error:
+            raise BadRequest(f"{param} must hold integers only: {error}", param=param) from None
+        if not values and (ids or not last):
+            raise invalid_json(f"a value is missing in {param}")
+        try:
+            ids.extend(array("i", values))
+        except OverflowError:
+            raise BadRequest(f"{param} holds a number that is no token id", param=param) from None
+        if len(ids) > max_tokens:
+            raise _too_many(param, len(ids) + (0 if last else await _count_commas(data, comma, end)), max_tokens)
+        if last:
+            return np.frombuffer(ids, dtype=np.int32) if ids else np.empty(0, np.int32)
+        position = comma + 1
+        await asyncio.sleep(0)
+
+
+async def _count_commas(data: bytes, start: int, end: int) -> int:
+    total = 0
+    for position in range(start, end, SLICE_BYTES):
+        total += data.count(b",", position, min(position + SLICE_BYTES, end))
+        await asyncio.sleep(0)
+    return total
+
+
+def _too_many(param: str, count: int, limit: int) -> BadRequest:
+    return BadRequest(
+        f"This model's maximum prompt length is {limit} tokens. However, {param} has {count} tokens.",
+        param=param,
+        code="context_length_exceeded",
+    )
+
+
+def _skip_space(data: bytes, position: int) -> int:
+    match = _SPACE.match(data, position, position + SLICE_BYTES)
+    assert match is not None, "matches the empty string too"
+    return match.end()
+
+
+class _Walker:
+    """Finds where the members of a large JSON object begin and end."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self._position = 0
+        self._last_turn = 0
+        self._steps = 0
+
+    async def split(self) -> Mapping[str, RawValue]:
+        body, view = self._body, memoryview(self._body)
+        members: dict[str, RawValue] = {}
+        self._skip_space()
+        if self._byte() != b"{":
+            raise invalid_json("Expected `object`")
+        self._position += 1
+        self._skip_space()
+        if self._byte() == b"}":
+            self._position += 1
+        else:
+            while True:
+                start = self._position
+                if self._byte() != b'"':
+                    raise self._malformed("a name in quotes")
+                await self._string()
+                try:
+                    name = _STRING.decode(view[start : self._position])
+                except JSON_ERRORS as error:
+                    raise invalid_json(error) from None
+                self._skip_space()
+                if self._byte() != b":":
+                    raise self._malformed("':'")
+                self._position += 1
+                self._skip_space()
+                start = self._position
+                await self._value()
+                members[name] = view[start : self._position]
+                self._skip_space()
+                separator = self._byte()
+                self._position += 1
+                if separator == b"}":
+                    break
+                if separator != b",":
+                    raise self._malformed("',' or '}'")
+                self._skip_space()
+        self._skip_space()
+        if self._position != len(body):
+            raise self._malformed("the end")
+        return members
+
+    async def _value(self) -> None:
+        first = self._byte()
+        if first == b'"':
+            await self._string()
+        elif first in (b"[", b"{"):
+            await self._container()
+        else:
+            match = _SCALAR_END.search(self._body, self._position, self._position + SLICE_BYTES)
+            if match is None or match.start() == self._position:
+                raise self._malformed("a value")
+            self._position = match.start()
+
+    async def _string(self) -> None:
+        """Move behind the string that begins here."""
+        body = self._body
+        position = self._position + 1
+        while True:
+            limit = position + SLICE_BYTES
+            match = _STRING_END.search(body, position, limit)
+            if match is None:
+                if limit >= len(body):
+                    raise self._malformed("the end of a string")
+                position = limit
+            elif body[match.start()] == 0x22:
+                self._position = match.end()
+                return
+            else:
+                position = match.end() + 1
+            await self._give_turn(position)
+
+    async def _container(self) -> None:
+        """Move behind the array or object that begins here. Brackets are counted, not paired."""
+        body = self._body
+        depth = 0
+        while True:
+            match = _STRUCTURE.search(body, self._position, self._position + SLICE_BYTES)
+            if match is None:
+                self._position += SLICE_BYTES
+                if self._position >= len(body):
+                    raise self._malformed("the end of an array or object")
+            elif body[match.start()] == 0x22:
+                self._position = match.start()
+                await self._string()
+            else:
+                self._position = match.end()
+                depth += 1 if body[match.start()] in b"[{" else -1
+                if depth == 0:
+                    return
+                if depth > MAX_DEPTH:
+                    raise invalid_json("nested too deeply")
+            await self._give_turn(self._position)
+
+    async def _give_turn(self, position: int) -> None:
+        self._steps += 1
+        if self._steps >= MAX_STEPS or position - self._last_turn >= SLICE_BYTES:
+            self._last_turn = position
+            self._steps = 0
+            await asyncio.sleep(0)
+
+    def _skip_space(self) -> None:
+        self._position = _skip_space(self._body, self._position)
+
+    def _byte(self) -> bytes:
+        return self._body[self._position : self._position + 1]
+
+    def _malformed(self, expected: str) -> BadRequest:
+        return invalid_json(f"expected {expected} at byte {self._position}")

@@ -1,0 +1,1 @@
+"""The native dialect: ``/generate``, information about the server, and control."""

@@ -1,0 +1,73 @@
+"""``POST /generate``."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+
+from bough.entrypoints.http.asgi import Call, EventStream, Response
+from bough.entrypoints.http.native.protocol import GENERATE, MAX_OUTPUTS_PER_REQUEST
+from bough.entrypoints.http.native.render import NativeRenderer
+from bough.entrypoints.http.pacing import add_paced
+from bough.managers.io_struct import GenerateReqInput, GenerateRequest
+from bough.managers.native_output import failure_of
+from bough.managers.req_state import ReqState
+from bough.managers.tokenizer_manager import TokenizerManager
+
+
+class GenerateHandler:
+    """Answers ``/generate``.
+
+    Args:
+        manager: does the work.
+    """
+
+    def __init__(self, manager: TokenizerManager) -> None:
+        self._manager = manager
+        self._args = manager.server_args
+
+    async def __call__(self, call: Call) -> Response | EventStream:
+        """Answer one request: a JSON object, an array of them (batch or ``n > 1``), or a stream of objects."""
+        body = await GENERATE.parse(
+            call.body, allow_unknown=self._args.allow_unknown_fields, max_tokens=self._manager.max_prompt_tokens
+        )
+        requests = body.expand(preferred=self._args.preferred_sampling_params, max_outputs=MAX_OUTPUTS_PER_REQUEST)
+        if body.stream:
+            return EventStream(self._events(body, requests))
+        return Response(await self._whole(body, requests))
+
+    async def _events(self, body: GenerateReqInput, requests: Sequence[GenerateRequest]) -> AsyncGenerator[bytes, None]:
+        async with self._manager.generation(requests) as generation:
+            single = len(generation.states) == 1 and not body.is_batch
+            renderers = [self._renderer(state, with_index=not single) for state in generation.states]
+            started = False
+            while generation.unfinished:
+                for state, delta in await generation.deltas():
+                    failure = failure_of(delta.finish_reason)
+                    if failure is not None and not started:
+                        raise failure
+                    renderer = renderers[state.index]
+                    await add_paced(renderer.add, delta)
+                    started = True
+                    yield b"data: %b\n\n" % renderer.to_json(delta)
+
+    async def _whole(self, body: GenerateReqInput, requests: Sequence[GenerateRequest]) -> bytes:
+        async with self._manager.generation(requests) as generation:
+            outputs = [b""] * len(generation.states)
+            while generation.unfinished:
+                for state, delta in await generation.deltas():
+                    failure = failure_of(delta.finish_reason)
+                    if failure is not None:
+                        raise failure
+                    renderer = self._renderer(state, with_index=False)
+                    await add_paced(renderer.add, delta)
+                    outputs[state.index] = renderer.to_json(delta)
+        return outputs[0] if len(outputs) == 1 and not body.is_batch else b"[%b]" % b",".join(outputs)
+
+    def _renderer(self, state: ReqState, *, with_index: bool) -> NativeRenderer:
+        return NativeRenderer(
+            state,
+            token_text=self._manager.token_text,
+            incremental=self._args.incremental_streaming_output and state.obj.stream,
+            has_text=self._manager.tokenizer is not None,
+            with_index=with_index,
+        )

@@ -1,0 +1,74 @@
+"""The body of ``/generate``."""
+
+from __future__ import annotations
+
+from bough.entrypoints.http.fields import BodySpec, Refused
+from bough.managers.io_struct import GenerateReqInput
+
+MAX_OUTPUTS_PER_REQUEST = 4096
+"""Most outputs (prompts times ``n``) of one HTTP request."""
+
+_MEDIA = "images, video and audio"
+_DISAGGREGATION = "separate servers for prefill and decode"
+_DATA_PARALLEL = "data parallelism"
+
+_TOKEN_IDS_SCHEMA = {"type": "array", "items": {"type": "integer", "minimum": 0}}
+
+GENERATE = BodySpec(
+    GenerateReqInput,
+    aliases={"top_logprobs": "top_logprobs_num"},
+    token_ids=frozenset({"input_ids"}),
+    schemas={"input_ids": {"anyOf": [_TOKEN_IDS_SCHEMA, {"type": "array", "items": _TOKEN_IDS_SCHEMA}]}},
+    no_effect={
+        "no_logs": "Keep the request out of the log.",
+        "session_id": "Name of a conversation, for the caller's own use.",
+        "conversation_id": "Name of a conversation, for the caller's own use.",
+        "routing_key": "Name for a routing policy that this server does not have.",
+        "custom_labels": "Labels for metrics.",
+        "external_trace_header": "Trace that the request belongs to.",
+        "received_time": "When a gateway received the request.",
+    },
+    refused={
+        "input_embeds": Refused("prompts as embeddings"),
+        **{
+            name: Refused(_MEDIA, ([],))
+            for name in ("image_data", "video_data", "audio_data", "mm_hashes", "mm_content_hashes", "modalities")
+        },
+        **{
+            name: Refused(_MEDIA, ({},))
+            for name in (
+                *("video_config", "images_config", "mm_processor_kwargs"),
+                *("max_dynamic_patch", "min_dynamic_patch", "image_max_dynamic_patch", "video_max_dynamic_patch"),
+            )
+        },
+        "use_audio_in_video": Refused(_MEDIA, (False,)),
+        "watermark": Refused("watermarking"),
+        "session_params": Refused("sessions"),
+        "return_flat_raw_top_logprobs": Refused("logprobs as flat arrays", (False,)),
+        "return_flat_raw_output_top_logprobs": Refused("logprobs as flat arrays", (False,)),
+        "return_flat_raw_top_logprobs_b64": Refused("logprobs as flat arrays", (False,)),
+        "return_sampling_mask": Refused("which tokens could have been sampled", (False,)),
+        "sampling_logprobs_mode": Refused("which tokens could have been sampled", ("selected",)),
+        "return_entropy": Refused("entropy of the distributions", (False,)),
+        "return_hidden_states": Refused("hidden states of the model", (False, [])),
+        "return_routed_experts": Refused("experts chosen by the router", (False,)),
+        "routed_experts_start_len": Refused("experts chosen by the router", (0,)),
+        "return_indexer_topk": Refused("choices of a sparse attention", (False,)),
+        "return_bytes": Refused("answers as bytes", (False,)),
+        "background": Refused("going on after the client has left", (False,)),
+        "lora_path": Refused("LoRA adapters", ([],)),
+        "custom_logit_processor": Refused("code sent by clients", ([],)),
+        "kv_hints": Refused("hints about the KV cache", ([],)),
+        "require_reasoning": Refused("grammars that wait for the end of reasoning", (False,)),
+        "max_thinking_tokens": Refused("a bound on reasoning"),
+        **{
+            name: Refused(_DISAGGREGATION)
+            for name in (
+                *("bootstrap_host", "bootstrap_port", "bootstrap_room", "bootstrap_pair_key"),
+                *("decode_tp_size", "disagg_prefill_dp_rank"),
+            )
+        },
+        "routed_dp_rank": Refused(_DATA_PARALLEL, (0,)),
+        "data_parallel_rank": Refused(_DATA_PARALLEL, (0,)),
+    },
+)

@@ -1,0 +1,1 @@
+"""The OpenAI dialect: models, completions and chat completions."""

@@ -1,0 +1,283 @@
+"""The bodies of ``/v1/completions`` and ``/v1/chat/completions``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from bough.entrypoints.http.fields import BodySpec, Refused
+from bough.managers.io_struct import MAX_CACHE_KEY_CHARS, Priority, RequestId
+from bough.sampling.sampling_params import (
+    MAX_PARALLEL_SAMPLES,
+    MAX_STOP_REGEX_BYTES,
+    MAX_STOP_STRING_CHARS,
+    MAX_STOP_STRINGS,
+    MAX_STOP_TOKEN_IDS,
+)
+
+MAX_TOP_LOGPROBS = 20
+"""Most alternatives per token; OpenAI's own bound."""
+
+MAX_PROMPTS = 4096
+"""Most prompts of one request; with ``n``, also most outputs."""
+
+MAX_MESSAGES = 8192
+"""Most messages of one conversation."""
+
+MAX_TOKENS = 2**31 - 1
+
+CacheKey = Annotated[str, Meta(max_length=MAX_CACHE_KEY_CHARS)]
+StopString = Annotated[str, Meta(min_length=1, max_length=MAX_STOP_STRING_CHARS)]
+StopRegex = Annotated[str, Meta(min_length=1, max_length=MAX_STOP_REGEX_BYTES)]
+TokenId = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+TokenCount = Annotated[int, Meta(ge=0, le=MAX_TOKENS)]
+
+
+class StreamOptions(msgspec.Struct, forbid_unknown_fields=True):
+    """``stream_options``."""
+
+    include_usage: Annotated[
+        bool | None, Meta(description="End the stream with an event that has no choices and the whole usage.")
+    ] = False
+    continuous_usage_stats: Annotated[bool | None, Meta(description="Say the usage so far in every event.")] = False
+    include_obfuscation: Annotated[bool | None, Meta(description="Without effect.")] = None
+
+
+class SharedFields(msgspec.Struct, kw_only=True):
+    """What completions and chat completions have in common."""
+
+    model: Annotated[
+        str | None,
+        Meta(description="Name of the model. Any name is taken and given back: the server serves one model."),
+    ] = None
+    stream: Annotated[bool, Meta(description="Answer with server-sent events.")] = False
+    stream_options: Annotated[StreamOptions | None, Meta(description="What a stream says besides the text.")] = None
+    n: Annotated[
+        Annotated[int, Meta(ge=1, le=MAX_PARALLEL_SAMPLES)], Meta(description="Choices per prompt.")
+    ] = 1
+    temperature: Annotated[
+        Annotated[float, Meta(ge=0, le=10000)] | None,
+        Meta(description="0 takes the likeliest token always. Default: the model's own, else 1."),
+    ] = None
+    top_p: Annotated[
+        Annotated[float, Meta(gt=0, le=1)] | None,
+        Meta(description="Keep the likeliest tokens that have this probability together. Default: the model's own, else 1."),
+    ] = None
+    top_k: Annotated[
+        Annotated[int, Meta(ge=-1, le=2**31 - 1)] | None,
+        Meta(description="Keep so many of the likeliest tokens; -1: all. Default: the model's own, else -1."),
+    ] = None
+    min_p: Annotated[
+        Annotated[float, Meta(ge=0, le=1)] | None,
+        Meta(description="Drop tokens less likely than this times the likeliest. Default: the model's own, else 0."),
+    ] = None
+    frequency_penalty: Annotated[
+        Annotated[float, Meta(ge=-2, le=2)],
+        Meta(description="Subtracted from a token's logit for each time that it is in the output."),
+    ] = 0.0
+    presence_penalty: Annotated[
+        Annotated[float, Meta(ge=-2, le=2)],
+        Meta(description="Subtracted from a token's logit once it is in the output."),
+    ] = 0.0
+    repetition_penalty: Annotated[
+        Annotated[float, Meta(gt=0, le=2)] | None,
+        Meta(description="Divides positive and multiplies negative logits of tokens seen. Default: the model's own, else 1."),
+    ] = None
+    logit_bias: Annotated[
+        dict[TokenId, Annotated[float, Meta(ge=-100, le=100)]] | None,
+        Meta(description="Token id to a number added to its logit."),
+    ] = None
+    seed: Annotated[
+        Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | None,
+        Meta(description="Makes the answer reproducible, whatever else is being computed."),
+    ] = None
+    stop: Annotated[
+        StopString | Annotated[list[StopString], Meta(max_length=MAX_STOP_STRINGS)] | None,
+        Meta(description="Strings that end the output; they are not part of it."),
+    ] = None
+    stop_token_ids: Annotated[
+        Annotated[list[TokenId], Meta(max_length=MAX_STOP_TOKEN_IDS)] | None,
+        Meta(description="Tokens that end the output."),
+    ] = None
+    stop_regex: Annotated[
+        StopRegex | Annotated[list[StopRegex], Meta(max_length=MAX_STOP_STRINGS)] | None,
+        Meta(description="Regular expressions (RE2 syntax) that end the output when they match."),
+    ] = None
+    min_tokens: Annotated[
+        TokenCount, Meta(description="The output does not end by itself before it has so many tokens.")
+    ] = 0
+    no_stop_trim: Annotated[bool, Meta(description="Keep what ended the output in the text.")] = False
+    ignore_eos: Annotated[bool, Meta(description="Go on after an end-of-sequence token.")] = False
+    skip_special_tokens: Annotated[bool, Meta(description="Leave special tokens out of the text.")] = True
+    rid: Annotated[RequestId | None, Meta(description="Id of the request; made up if absent.")] = None
+    priority: Annotated[
+        Priority | None,
+        Meta(description="Higher goes first, if the server was started with `--enable-priority-scheduling`."),
+    ] = None
+    extra_key: Annotated[
+        CacheKey | None,
+        Meta(description="Namespace of the prefix cache: only requests with the same key share prefixes."),
+    ] = None
+    cache_salt: Annotated[
+        CacheKey | None,
+        Meta(description="Secret that keeps others from telling, by timing, whether a prefix is cached."),
+    ] = None
+
+
+class CompletionRequest(SharedFields, kw_only=True):
+    """Body of ``/v1/completions``."""
+
+    prompt: Annotated[
+        str | list[str | int | list[int]],
+        Meta(description="A text, a list of token ids, or a list of either."),
+    ]
+    max_tokens: Annotated[TokenCount, Meta(description="Most tokens to generate.")] = 16
+    echo: Annotated[bool, Meta(description="Put the prompt before the output, in text and logprobs.")] = False
+    logprobs: Annotated[
+        Annotated[int, Meta(ge=0, le=MAX_TOP_LOGPROBS)] | None,
+        Meta(description="Return the logprob of every token and of so many alternatives."),
+    ] = None
+
+
+class TextPart(msgspec.Struct, forbid_unknown_fields=True):
+    """A part of a message's content."""
+
+    type: Literal["text"]
+    text: str
+
+
+class ChatMessage(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """One message of a conversation."""
+
+    role: Literal["system", "developer", "user", "assistant"]
+    content: str | list[TextPart] | None = None
+    name: str | None = None
+    reasoning_content: str | None = None
+    refusal: None = None
+    audio: None = None
+    function_call: None = None
+    tool_calls: Annotated[list[Any], Meta(max_length=0)] | None = None
+
+
+class ChatCompletionRequest(SharedFields, kw_only=True):
+    """Body of ``/v1/chat/completions``."""
+
+    messages: Annotated[
+        Annotated[list[ChatMessage], Meta(min_length=1, max_length=MAX_MESSAGES)],
+        Meta(description="The conversation so far: objects with `role` and `content` (a string or text parts)."),
+    ]
+    max_completion_tokens: Annotated[
+        TokenCount | None, Meta(description="Most tokens to generate; until the context is full if absent.")
+    ] = None
+    max_tokens: Annotated[TokenCount | None, Meta(description="Older name of `max_completion_tokens`.")] = None
+    logprobs: Annotated[bool, Meta(description="Return the logprob of every token.")] = False
+    top_logprobs: Annotated[
+        Annotated[int, Meta(ge=0, le=MAX_TOP_LOGPROBS)] | None,
+        Meta(description="Return so many alternatives per token; needs `logprobs`."),
+    ] = None
+    continue_final_message: Annotated[
+        bool, Meta(description="Go on with the last message, the assistant's, instead of answering it.")
+    ] = False
+    chat_template_kwargs: Annotated[
+        dict[str, Any] | None, Meta(description="Variables of the chat template, such as `enable_thinking`.")
+    ] = None
+    input_ids: Annotated[
+        list[int] | None, Meta(description="The whole prompt as token ids, instead of what the template makes.")
+    ] = None
+
+
+_NO_EFFECT = {
+    "user": "End user that the request is for.",
+    "metadata": "Notes of the caller.",
+    "store": "Keep the answer for later; nothing is stored.",
+    "service_tier": "Class of service.",
+    "safety_identifier": "End user that the request is for.",
+    "prompt_cache_key": "Prefixes are shared anyway.",
+    "prompt_cache_retention": "Prefixes are kept as long as there is room.",
+    "prompt_cache_options": "Prefixes are kept as long as there is room.",
+    "session_id": "Name of a conversation, for the caller's own use.",
+    "custom_labels": "Labels for metrics.",
+}
+
+_STRUCTURED = "output that follows a schema or grammar"
+_DISAGGREGATION = "separate servers for prefill and decode"
+_MEDIA = "images, video and audio"
+
+_REFUSED = {
+    "response_format": Refused(_STRUCTURED, ({"type": "text"},)),
+    "json_schema": Refused(_STRUCTURED, ("",)),
+    "regex": Refused(_STRUCTURED, ("",)),
+    "ebnf": Refused(_STRUCTURED, ("",)),
+    "structural_tag": Refused(_STRUCTURED, ("",)),
+    "lora_path": Refused("LoRA adapters", ("", [])),
+    "session_params": Refused("sessions"),
+    "custom_params": Refused("arguments of custom logit processors", ({},)),
+    "custom_logit_processor": Refused("code sent by clients", ("",)),
+    "watermark": Refused("watermarking"),
+    "return_hidden_states": Refused("hidden states of the model", (False,)),
+    "return_routed_experts": Refused("experts chosen by the router", (False,)),
+    "routed_experts_start_len": Refused("experts chosen by the router", (0,)),
+    "return_cached_tokens_details": Refused("where cached tokens came from", (False,)),
+    "return_spec_tokens_details": Refused("speculative decoding", (False,)),
+    "return_token_ids": Refused("token ids in OpenAI answers; use /generate", (False,)),
+    "return_prompt_token_ids": Refused("token ids in OpenAI answers; use /generate", (False,)),
+    "routed_dp_rank": Refused("data parallelism", (0,)),
+    "data_parallel_rank": Refused("data parallelism", (0,)),
+    "images_config": Refused(_MEDIA, ({},)),
+    "mm_processor_kwargs": Refused(_MEDIA, ({},)),
+    **{
+        name: Refused(_DISAGGREGATION)
+        for name in ("bootstrap_host", "bootstrap_port", "bootstrap_room", "disagg_prefill_dp_rank")
+    },
+}
+
+COMPLETIONS = BodySpec(
+    CompletionRequest,
+    token_ids=frozenset({"prompt"}),
+    no_effect=_NO_EFFECT,
+    refused={
+        **_REFUSED,
+        "suffix": Refused("text after the gap to fill", ("",)),
+        "best_of": Refused("choosing among more samples than are returned", (1,)),
+    },
+)
+
+CHAT = BodySpec(
+    ChatCompletionRequest,
+    token_ids=frozenset({"input_ids"}),
+    no_effect={
+        **_NO_EFFECT,
+        "parallel_tool_calls": "There are no tool calls.",
+        "separate_reasoning": "The server has no reasoning parser, so all text is content.",
+        "stream_reasoning": "The server has no reasoning parser, so all text is content.",
+        "prediction": "A guess at the answer, to make it faster.",
+    },
+    refused={
+        **_REFUSED,
+        "tools": Refused("tool calls", ([],)),
+        "tool_choice": Refused("tool calls", ("none", "auto")),
+        "functions": Refused("tool calls", ([],)),
+        "function_call": Refused("tool calls", ("none", "auto")),
+        "modalities": Refused("audio", (["text"],)),
+        "audio": Refused("audio"),
+        "web_search_options": Refused("web search"),
+        "verbosity": Refused("how much the model says", ("medium",)),
+        "reasoning_effort": Refused("how much the model thinks; see chat_template_kwargs"),
+        "reasoning": Refused("how much the model thinks; see chat_template_kwargs", ({},)),
+        "thinking": Refused("how much the model thinks; see chat_template_kwargs"),
+        "task": Refused("templates for special tasks"),
+        "return_meta_info": Refused("meta_info in OpenAI answers; use /generate", (False,)),
+        "return_input_ids_in_sglext": Refused("token ids in OpenAI answers; use /generate", (False,)),
+        "return_output_ids_in_sglext": Refused("token ids in OpenAI answers; use /generate", (False,)),
+        "return_sampling_mask": Refused("which tokens could have been sampled", (False,)),
+        "sampling_logprobs_mode": Refused("which tokens could have been sampled", ("selected",)),
+        "return_flat_raw_output_top_logprobs": Refused("logprobs as flat arrays", (False,)),
+        "return_flat_raw_top_logprobs_b64": Refused("logprobs as flat arrays", (True, False)),
+        "max_dynamic_patch": Refused(_MEDIA),
+        "min_dynamic_patch": Refused(_MEDIA),
+        "use_audio_in_video": Refused(_MEDIA, (False,)),
+        "video_config": Refused(_MEDIA, ({},)),
+    },
+)

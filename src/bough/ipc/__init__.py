@@ -1,0 +1,1 @@
+"""Messages and channels between the processes of a server."""

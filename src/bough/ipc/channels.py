@@ -1,0 +1,403 @@
+"""The channels of each process: what it may receive, what it may send, and over which socket.
+
+=================  =====================================  =======================================================
+process            receives                               sends
+=================  =====================================  =======================================================
+main               results, control replies, heartbeats   requests and control, to the scheduler
+scheduler          requests and control, RPC calls        results to the detokenizer (to the main process where
+                                                          there is none), the rest to the main process
+detokenizer        results as token ids                   results as text, heartbeats
+=================  =====================================  =======================================================
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import deque
+from typing import Any
+
+import msgspec
+import zmq
+
+from bough.config.port_args import PortArgs
+from bough.errors import BadRequest, EngineDead, Overloaded, RequestFailed
+from bough.ipc.codec import MessageDecoder, encode
+from bough.ipc.messages import (
+    BatchStrOutput,
+    BatchTokenIDOutput,
+    ControlReply,
+    ControlReq,
+    Heartbeat,
+    OutputDelta,
+    RpcReqInput,
+    RpcReqOutput,
+    ShutdownReq,
+    ToDetokenizer,
+    TokenizedGenerateReqInput,
+    ToScheduler,
+    ToTokenizer,
+)
+from bough.ipc.sockets import (
+    REQUESTS_HWM,
+    RESULTS_HWM,
+    ResultsSender,
+    readable,
+    receive_all,
+    receiver,
+    sender,
+    try_send,
+)
+
+HEARTBEAT_INTERVAL_S = 1.0
+"""How often a process shows that its loop turns."""
+
+FINISH_TIMEOUT_S = 2.0
+"""How long a process that ends waits for its last results to be taken."""
+
+MAX_MESSAGES_PER_TURN = 1024
+"""Most messages that one turn of the scheduler's loop takes in, so that a flood of requests does not hold up those
+that run: a few milliseconds' worth."""
+
+_RPC_CALL = "rpc:"
+"""Marks control calls that came over the RPC channel, and are answered there."""
+
+_RETRY_INTERVAL_S = 0.02
+_RPC_POLL_MS = 50
+
+
+class SchedulerChannels:
+    """What connects the scheduler (rank 0) with the others. Belongs to one thread.
+
+    Args:
+        port_args: endpoints.
+        has_detokenizer: whether results go to a detokenizer, or as ids straight to the main process.
+
+    Raises:
+        zmq.ZMQError: if an endpoint cannot be bound.
+    """
+
+    def __init__(self, port_args: PortArgs, *, has_detokenizer: bool = True) -> None:
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._input = receiver(self._context, port_args.scheduler_input_ipc_name, REQUESTS_HWM)
+        self._decoder: MessageDecoder[ToScheduler] = MessageDecoder(ToScheduler, "scheduler input")
+        self._rpc: zmq.Socket[bytes] = self._context.socket(zmq.ROUTER)
+        self._rpc.setsockopt(zmq.LINGER, int(FINISH_TIMEOUT_S * 1000))
+        self._rpc.bind(port_args.rpc_ipc_name)
+        self._rpc_decoder: MessageDecoder[RpcReqInput] = MessageDecoder(RpcReqInput, "RPC")
+        to_main = sender(self._context, port_args.tokenizer_ipc_name, RESULTS_HWM)
+        self._to_main = ResultsSender(to_main, BatchTokenIDOutput)
+        self._results = self._to_main
+        if has_detokenizer:
+            to_detokenizer = sender(self._context, port_args.detokenizer_ipc_name, RESULTS_HWM)
+            self._results = ResultsSender(to_detokenizer, BatchTokenIDOutput)
+        self._outputs = list({id(each): each for each in (self._to_main, self._results)}.values())
+        self._has_detokenizer = has_detokenizer
+        self._next_heartbeat = 0.0
+
+    @property
+    def lag_total(self) -> int:
+        """How often results could not be sent at once."""
+        return sum(each.lag_total for each in self._outputs)
+
+    @property
+    def malformed_total(self) -> int:
+        """Messages dropped because they did not fit the schema."""
+        return self._decoder.num_malformed + self._rpc_decoder.num_malformed
+
+    @property
+    def heartbeat_due(self) -> bool:
+        """Whether it is time for the next :class:`Heartbeat`; cheap enough to ask at every turn of the loop."""
+        return time.monotonic() >= self._next_heartbeat
+
+    def recv(self, timeout_s: float = 0.0) -> list[ToScheduler]:
+        """Messages that have arrived, oldest first; calls over the RPC channel come as :class:`ControlReq`.
+
+        Also sends what could not be sent before.
+
+        Args:
+            timeout_s: seconds to wait for the first message if there is none; 0 does not wait.
+        """
+        for output in self._outputs:
+            if output.lagging:
+                output.flush()
+        messages = self._drain()
+        if not messages and timeout_s > 0:
+            self._wait(timeout_s)
+            messages = self._drain()
+        return messages
+
+    def send_deltas(self, deltas: list[OutputDelta]) -> None:
+        """Send the results of one step; takes the deltas over. Never blocks."""
+        if deltas:
+            self._results.send_deltas(deltas)
+
+    def send(self, message: ControlReply | Heartbeat) -> None:
+        """Send anything else. Never blocks; a heartbeat is dropped if the receiver lags."""
+        if isinstance(message, Heartbeat):
+            self._next_heartbeat = time.monotonic() + HEARTBEAT_INTERVAL_S
+            message.lag_total = self.lag_total
+            message.malformed_total = self.malformed_total
+        elif message.call_id.startswith(_RPC_CALL):
+            self._answer_rpc(message)
+            return
+        self._to_main.send(message)
+
+    def close(self) -> None:
+        """Deliver what waits, tell the detokenizer that nothing follows, and close. Waits a bounded time."""
+        if self._has_detokenizer and self._results.finish(FINISH_TIMEOUT_S):
+            self._results.send(ShutdownReq())
+        self._to_main.finish(FINISH_TIMEOUT_S)
+        for socket in (self._input, self._rpc, *(each.socket for each in self._outputs)):
+            socket.close()
+        self._context.term()
+
+    def _drain(self) -> list[ToScheduler]:
+        messages: list[ToScheduler] = []
+        if readable(self._input):
+            decode = self._decoder.decode
+            frames = receive_all(self._input, MAX_MESSAGES_PER_TURN)
+            messages = [message for message in map(decode, frames) if message is not None]
+        if readable(self._rpc):
+            messages += self._drain_rpc()
+        return messages
+
+    def _drain_rpc(self) -> list[ControlReq]:
+        calls: list[ControlReq] = []
+        while readable(self._rpc) and len(calls) < MAX_MESSAGES_PER_TURN:
+            caller, *frames = self._rpc.recv_multipart(zmq.NOBLOCK)
+            if len(frames) != 1:
+                self._rpc_decoder.reject(f"{len(frames)} frames")
+                continue
+            call = self._rpc_decoder.decode(frames[0])
+            if call is not None:
+                calls.append(ControlReq(_RPC_CALL + caller.hex(), call.method, call.parameters))
+        return calls
+
+    def _answer_rpc(self, reply: ControlReply) -> None:
+        caller = bytes.fromhex(reply.call_id[len(_RPC_CALL) :])
+        # A ROUTER drops what is meant for a caller that has gone, and so never blocks.
+        self._rpc.send_multipart([caller, encode(RpcReqOutput(reply.success, reply.message, reply.data))])
+
+    def _wait(self, timeout_s: float) -> None:
+        poller = zmq.Poller()
+        poller.register(self._input, zmq.POLLIN)
+        poller.register(self._rpc, zmq.POLLIN)
+        for output in self._outputs:
+            if output.lagging:
+                poller.register(output.socket, zmq.POLLOUT)
+        poller.poll(math.ceil(timeout_s * 1000))
+
+
+class DetokenizerChannels:
+    """What connects the detokenizer with the others. Belongs to one thread."""
+
+    def __init__(self, port_args: PortArgs) -> None:
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._input = receiver(self._context, port_args.detokenizer_ipc_name, RESULTS_HWM)
+        self._decoder: MessageDecoder[ToDetokenizer] = MessageDecoder(ToDetokenizer, "detokenizer input")
+        self._to_main = ResultsSender(sender(self._context, port_args.tokenizer_ipc_name, RESULTS_HWM), BatchStrOutput)
+        self._next_heartbeat = 0.0
+
+    @property
+    def heartbeat_due(self) -> bool:
+        """Whether it is time for the next :class:`Heartbeat`."""
+        return time.monotonic() >= self._next_heartbeat
+
+    def recv(self, timeout_s: float) -> ToDetokenizer | None:
+        """The next message; ``None`` if none has come within ``timeout_s`` seconds.
+
+        None is taken in while the main process lags: its lag becomes the scheduler's, which can coalesce most.
+        """
+        caught_up = self._to_main.flush()
+        if caught_up and readable(self._input):
+            return self._take()
+        poller = zmq.Poller()
+        poller.register(*((self._input, zmq.POLLIN) if caught_up else (self._to_main.socket, zmq.POLLOUT)))
+        poller.poll(math.ceil(timeout_s * 1000))
+        return self._take() if caught_up or self._to_main.flush() else None
+
+    def _take(self) -> ToDetokenizer | None:
+        frames = receive_all(self._input, 1)
+        return self._decoder.decode(frames[0]) if frames else None
+
+    def send_deltas(self, deltas: list[OutputDelta]) -> None:
+        """Send results with their text; takes the deltas over. Never blocks."""
+        if deltas:
+            self._to_main.send_deltas(deltas)
+
+    def send(self, message: Heartbeat) -> None:
+        """Send a heartbeat. Never blocks; it is dropped if the receiver lags."""
+        self._next_heartbeat = time.monotonic() + HEARTBEAT_INTERVAL_S
+        message.lag_total = self._to_main.lag_total
+        message.malformed_total = self._decoder.num_malformed
+        self._to_main.send(message)
+
+    def close(self) -> None:
+        """Deliver what waits and close the sockets. Waits a bounded time."""
+        self._to_main.finish(FINISH_TIMEOUT_S)
+        self._input.close()
+        self._to_main.socket.close()
+        self._context.term()
+
+
+class TokenizerChannels:
+    """What connects the main process with the others. Belongs to one event loop, except for construction.
+
+    Reads the sockets' file descriptor with the event loop itself: cheaper than ``zmq.asyncio``, which goes through
+    several futures per message.
+    """
+
+    def __init__(self, port_args: PortArgs) -> None:
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._input = receiver(self._context, port_args.tokenizer_ipc_name, RESULTS_HWM)
+        self._decoder: MessageDecoder[ToTokenizer] = MessageDecoder(ToTokenizer, "tokenizer input")
+        self._to_scheduler = sender(self._context, port_args.scheduler_input_ipc_name, REQUESTS_HWM)
+        self._inbox: deque[ToTokenizer] = deque()
+        self._unsent: deque[bytes] = deque()
+        self._retry: asyncio.TimerHandle | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._reading_on: asyncio.AbstractEventLoop | None = None
+        self._closed = False
+
+    @property
+    def malformed_total(self) -> int:
+        """Messages dropped because they did not fit the schema."""
+        return self._decoder.num_malformed
+
+    async def recv(self) -> ToTokenizer:
+        """The next message; waits for it. One task at a time may wait.
+
+        Raises:
+            EngineDead: if the channels are closed.
+        """
+        while not self._inbox:
+            if self._closed:
+                raise EngineDead("the engine was shut down")
+            loop = asyncio.get_running_loop()
+            self._waiter = loop.create_future()
+            if self._reading_on is None:
+                self._reading_on = loop
+                loop.add_reader(self._input.fileno(), self._on_readable)
+                # The descriptor tells of changes; what came before is not a change.
+                self._on_readable()
+            await self._waiter
+        return self._inbox.popleft()
+
+    def send(self, message: ToScheduler) -> None:
+        """Hand a message to the scheduler. Never blocks.
+
+        Raises:
+            BadRequest: if a string in it is not valid Unicode.
+            Overloaded: if it is a request and the scheduler is very far behind. Other messages wait their turn.
+            EngineDead: if the channels are closed.
+        """
+        if self._closed:
+            raise EngineDead("the engine was shut down")
+        try:
+            frame = encode(message)
+        except UnicodeEncodeError:
+            raise BadRequest("a string in the request holds a lone surrogate, which is not valid Unicode") from None
+        if not self._unsent and try_send(self._to_scheduler, frame):
+            return
+        if isinstance(message, TokenizedGenerateReqInput):
+            raise Overloaded("the scheduler is far behind; try again later")
+        self._unsent.append(frame)
+        self._schedule_retry()
+
+    def close(self) -> None:
+        """Close the sockets; on the event loop if one is in use. What has not been sent is given up."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._reading_on is not None:
+            self._reading_on.remove_reader(self._input.fileno())
+        if self._retry is not None:
+            self._retry.cancel()
+        self._wake()
+        self._input.close()
+        self._to_scheduler.close()
+        self._context.term()
+
+    def _on_readable(self) -> None:
+        """Take in what has arrived.
+
+        The descriptor signals edges: unless everything is taken, it may stay silent.
+        """
+        if self._closed:
+            return
+        frames = receive_all(self._input, RESULTS_HWM)
+        decode = self._decoder.decode
+        self._inbox.extend(message for message in map(decode, frames) if message is not None)
+        if len(frames) == RESULTS_HWM and self._reading_on is not None:
+            self._reading_on.call_soon(self._on_readable)
+        if self._inbox:
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _schedule_retry(self) -> None:
+        if self._retry is None:
+            self._retry = asyncio.get_running_loop().call_later(_RETRY_INTERVAL_S, self._send_waiting)
+
+    def _send_waiting(self) -> None:
+        self._retry = None
+        while self._unsent and try_send(self._to_scheduler, self._unsent[0]):
+            self._unsent.popleft()
+        if self._unsent:
+            self._schedule_retry()
+
+
+class RpcClient:
+    """Calls named methods of the scheduler from any thread, one socket per call.
+
+    Args:
+        port_args: endpoints.
+    """
+
+    def __init__(self, port_args: PortArgs) -> None:
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._endpoint = port_args.rpc_ipc_name
+        self._dead: EngineDead | None = None
+
+    def call(self, method: str, parameters: dict[str, Any], *, timeout_s: float) -> RpcReqOutput:
+        """Call ``method`` on every rank and wait for the answer.
+
+        Raises:
+            BadRequest: if the parameters cannot be sent.
+            RequestFailed: if no answer came within ``timeout_s`` seconds.
+            EngineDead: if the engine dies meanwhile.
+        """
+        try:
+            frame = encode(RpcReqInput(method, parameters))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise BadRequest(f"the parameters of {method} cannot be sent: {error}") from None
+        self._check()
+        decoder: msgspec.msgpack.Decoder[RpcReqOutput] = msgspec.msgpack.Decoder(RpcReqOutput)
+        deadline = time.monotonic() + timeout_s
+        with self._context.socket(zmq.DEALER) as socket:
+            socket.setsockopt(zmq.LINGER, 0)
+            socket.connect(self._endpoint)
+            socket.send(frame, zmq.NOBLOCK)
+            while not socket.poll(_RPC_POLL_MS):
+                self._check()
+                if time.monotonic() > deadline:
+                    raise RequestFailed(
+                        f"the scheduler did not answer {method} within {timeout_s:g} s", status_code=504
+                    )
+            return decoder.decode(socket.recv())
+
+    def fail(self, error: EngineDead) -> None:
+        """The engine is gone: running and later calls raise ``error``."""
+        self._dead = error
+
+    def close(self) -> None:
+        """Free what is held. No call may be running that :meth:`fail` has not ended."""
+        self._context.term()
+
+    def _check(self) -> None:
+        if self._dead is not None:
+            raise EngineDead(self._dead.message)

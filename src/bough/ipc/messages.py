@@ -1,0 +1,213 @@
+"""Every message that crosses a process border, as MessagePack-encoded structs.
+
+One schema for both ends: a message is a tagged, array-like :class:`msgspec.Struct`, so a decoder checks types and
+arity, and nothing is ever unpickled. Fields may be appended with defaults; they are never reordered.
+
+Token ids of a prompt travel as ``bytes`` (little-endian int32), because a list of a million ids would cost its
+receiver a million objects before it could say no.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Union
+
+import msgspec
+
+from bough.sampling.sampling_params import SamplingParams
+
+
+class Message(msgspec.Struct, array_like=True, tag=True):
+    """Base of everything that is sent on its own."""
+
+
+class Record(msgspec.Struct, array_like=True):
+    """Base of the parts of messages."""
+
+
+# --- main process -> scheduler ------------------------------------------------------------------------------------
+
+
+class TokenizedGenerateReqInput(Message):
+    """Generate from one prompt, ``len(rids)`` times independently."""
+
+    rids: list[str]
+    """One id per parallel sample; ``len(rids) == sampling_params.n``."""
+    input_ids: bytes
+    """Prompt, int32 little-endian, at least one token."""
+    sampling_params: SamplingParams
+    stream: bool = False
+    return_logprob: bool = False
+    logprob_start_len: int = -1
+    """First prompt position whose logprob is wanted; -1: none of the prompt's."""
+    top_logprobs_num: int = 0
+    token_ids_logprob: list[int] | None = None
+    priority: int | None = None
+    extra_key: str | None = None
+    """Namespace of the prefix cache (cache salt included): requests share KV only within one."""
+
+
+class AbortReq(Message):
+    """Stop every request whose id starts with ``rid`` (or all of them); each still gets a last delta.
+
+    A front end that aborts on behalf of one client sets ``exact``, so that no other client's longer id is hit.
+    """
+
+    rid: str = ""
+    abort_all: bool = False
+    exact: bool = False
+
+
+class ControlReq(Message):
+    """Call a named control handler of the scheduler; every rank answers with a :class:`ControlReply`."""
+
+    call_id: str
+    method: str
+    params: dict[str, Any] = {}
+
+
+class ShutdownReq(Message):
+    """End the loop after what is in flight."""
+
+
+# --- scheduler -> detokenizer -> main process ---------------------------------------------------------------------
+
+
+class FinishReason(Record):
+    """Why an output ended.
+
+    ``matched`` is the stop token's id or the stop string or pattern; ``None`` for ``length`` and ``abort``.
+    """
+
+    type: Literal["stop", "length", "abort"]
+    matched: int | str | None = None
+    length: int | None = None
+    message: str | None = None
+    status_code: int | None = None
+    """HTTP status of an abort that is an error; ``None`` for an abort that the user asked for."""
+
+
+class PositionLogprobs(Record):
+    """Logprobs at one position.
+
+    ``logprob`` is ``None`` at the first prompt position. ``top`` and ``chosen`` hold (logprob, token id) pairs: the
+    likeliest ``top_logprobs_num`` tokens, descending, and the ids asked for by ``token_ids_logprob``, in that order.
+    """
+
+    logprob: float | None
+    token_id: int
+    top: list[tuple[float, int]] | None = None
+    chosen: list[tuple[float, int]] | None = None
+
+
+class DecodeInit(Record):
+    """What a detokenizer must know of a request before its first token; part of the request's first delta."""
+
+    prompt_tail: list[int]
+    """The last few prompt ids: context for decoding, never part of the text."""
+    skip_special_tokens: bool = True
+    spaces_between_special_tokens: bool = True
+    no_stop_trim: bool = False
+
+
+class OutputDelta(Record):
+    """What is new about one output since the last delta of the same ``rid``.
+
+    The scheduler leaves ``text`` ``None`` and the detokenizer fills it, except for requests with text stops: their
+    text is decided, cut and held back in the scheduler, and the detokenizer passes it on. A delta with a
+    ``finish_reason`` is the last one of its ``rid``.
+    """
+
+    rid: str
+    token_ids: list[int]
+    text: str | None = None
+    finish_reason: FinishReason | None = None
+    completion_tokens: int = 0
+    """Tokens generated so far, these included."""
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    """Prompt tokens whose KV was reused instead of computed."""
+    logprobs: list[PositionLogprobs] | None = None
+    """One entry per token of ``token_ids``."""
+    input_logprobs: list[PositionLogprobs] | None = None
+    """For the prompt from ``logprob_start_len`` on; in one delta only."""
+    decode: DecodeInit | None = None
+    num_retractions: int = 0
+    queue_time: float | None = None
+    """Seconds between arrival in the scheduler and the first step; in the first delta only."""
+
+
+class BatchTokenIDOutput(Message):
+    """Results of one step, as ids."""
+
+    deltas: list[OutputDelta]
+
+
+class BatchStrOutput(Message):
+    """Results of one step, with text."""
+
+    deltas: list[OutputDelta]
+
+
+class ControlReply(Message):
+    """Answer of one rank to a :class:`ControlReq`."""
+
+    call_id: str
+    rank: int
+    success: bool
+    message: str = ""
+    data: dict[str, Any] = {}
+
+
+class SchedulerStats(Record):
+    """Load and counters of one scheduler; counters only grow."""
+
+    num_running_reqs: int = 0
+    num_queue_reqs: int = 0
+    num_used_tokens: int = 0
+    max_total_num_tokens: int = 0
+    evictable_tokens: int = 0
+    prefill_tokens_total: int = 0
+    """Prompt tokens computed (not reused)."""
+    cached_tokens_total: int = 0
+    decode_tokens_total: int = 0
+    num_retracted_total: int = 0
+    num_aborted_total: int = 0
+    kv_accounting_repairs_total: int = 0
+    steps_total: int = 0
+    gen_throughput: float = 0.0
+    """Generated tokens per second over the last logging interval."""
+
+
+class Heartbeat(Message):
+    """Sent at a fixed interval by every child, whether or not it has work, to show that its loop turns."""
+
+    process: Literal["scheduler", "detokenizer"]
+    rank: int = 0
+    stats: SchedulerStats | None = None
+    lag_total: int = 0
+    """How often this process could not send its results at once, because the receiver had fallen behind."""
+    malformed_total: int = 0
+    """Messages that this process has dropped because they did not fit the schema."""
+
+
+# --- RPC (Engine <-> scheduler, DEALER) ---------------------------------------------------------------------------
+
+
+class RpcReqInput(Message):
+    """Call a named scheduler method on every rank."""
+
+    method: str
+    parameters: dict[str, Any] = {}
+
+
+class RpcReqOutput(Message):
+    """Answer to :class:`RpcReqInput`."""
+
+    success: bool
+    message: str = ""
+    data: dict[str, Any] = {}
+
+
+ToScheduler = Union[TokenizedGenerateReqInput, AbortReq, ControlReq, ShutdownReq]  # noqa: UP007
+ToDetokenizer = Union[BatchTokenIDOutput, ShutdownReq]  # noqa: UP007
+ToTokenizer = Union[BatchStrOutput, BatchTokenIDOutput, ControlReply, Heartbeat]  # noqa: UP007

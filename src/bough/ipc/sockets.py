@@ -1,0 +1,151 @@
+"""ZeroMQ sockets as the channels use them: nothing blocks, nothing grows without bound.
+
+The receiver of a channel binds it and the senders connect, so that what is sent before the other end exists waits in
+the sender's socket. Sockets are not safe to share between threads; each belongs to the thread that uses it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import zmq
+
+from bough.ipc.coalescing import DeltaBacklog
+from bough.ipc.codec import encode
+from bough.ipc.messages import BatchStrOutput, BatchTokenIDOutput, Heartbeat, OutputDelta
+
+RESULTS_HWM = 64
+"""Messages that wait on either side of a channel of results, one per step, before they are coalesced."""
+
+REQUESTS_HWM = 65_536
+"""Messages that wait on either side of the channel of requests before new requests are refused. Much more than what
+one step may take to work off, and a bound all the same."""
+
+
+def receiver(context: zmq.Context[Any], endpoint: str, hwm: int) -> zmq.Socket[bytes]:
+    """A PULL socket bound to ``endpoint``."""
+    socket: zmq.Socket[bytes] = context.socket(zmq.PULL)
+    socket.setsockopt(zmq.RCVHWM, hwm)
+    socket.setsockopt(zmq.LINGER, 0)
+    socket.bind(endpoint)
+    return socket
+
+
+def sender(context: zmq.Context[Any], endpoint: str, hwm: int) -> zmq.Socket[bytes]:
+    """A PUSH socket connected to ``endpoint``."""
+    socket: zmq.Socket[bytes] = context.socket(zmq.PUSH)
+    socket.setsockopt(zmq.SNDHWM, hwm)
+    socket.setsockopt(zmq.LINGER, 0)
+    socket.connect(endpoint)
+    return socket
+
+
+def try_send(socket: zmq.Socket[bytes], frame: bytes) -> bool:
+    """Send, unless the receiver is too far behind; returns whether it was sent."""
+    try:
+        socket.send(frame, zmq.NOBLOCK)
+    except zmq.Again:
+        return False
+    return True
+
+
+def receive_all(socket: zmq.Socket[bytes], limit: int) -> list[bytes]:
+    """What has arrived, at most ``limit`` messages; does not wait. Messages of several frames are given empty."""
+    frames: list[bytes] = []
+    with contextlib.suppress(zmq.Again):
+        while len(frames) < limit:
+            frame = socket.recv(zmq.NOBLOCK)
+            if socket.getsockopt(zmq.RCVMORE):
+                while socket.getsockopt(zmq.RCVMORE):
+                    socket.recv()
+                frame = b""
+            frames.append(frame)
+    return frames
+
+
+def readable(socket: zmq.Socket[bytes]) -> bool:
+    """Whether something has arrived; half as dear as trying to receive in vain."""
+    return bool(int(socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN)
+
+
+def writable(socket: zmq.Socket[bytes]) -> bool:
+    """Whether the receiver has caught up so far that a message can be sent."""
+    return bool(int(socket.getsockopt(zmq.EVENTS)) & zmq.POLLOUT)
+
+
+class ResultsSender:
+    """The sending side of a channel of results.
+
+    When the receiver lags, deltas are coalesced per output and sent when it has caught up; other messages wait in
+    order, except heartbeats, whose use is to be fresh.
+
+    Args:
+        socket: PUSH.
+        batch: makes the message that carries the deltas.
+
+    Attributes:
+        lag_total: how often something could not be sent at once.
+    """
+
+    def __init__(
+        self, socket: zmq.Socket[bytes], batch: Callable[[list[OutputDelta]], BatchTokenIDOutput | BatchStrOutput]
+    ) -> None:
+        self.socket = socket
+        self.lag_total = 0
+        self._batch = batch
+        self._backlog = DeltaBacklog()
+        self._unsent: deque[bytes] = deque()
+
+    @property
+    def lagging(self) -> bool:
+        """Whether something waits to be sent."""
+        return bool(self._backlog) or bool(self._unsent)
+
+    def send_deltas(self, deltas: list[OutputDelta]) -> None:
+        """Send the deltas of one step, together with what waits.
+
+        Takes the deltas over: their owner must not change them any more.
+        """
+        if self._backlog and not self.flush():
+            self._backlog.add(deltas)
+            return
+        if not try_send(self.socket, encode(self._batch(deltas))):
+            self.lag_total += 1
+            self._backlog.add(deltas)
+
+    def send(self, message: Any) -> None:
+        """Send another message; in no particular order with deltas."""
+        frame = encode(message)
+        if not (self._unsent and not self.flush()) and try_send(self.socket, frame):
+            return
+        self.lag_total += 1
+        if not isinstance(message, Heartbeat):
+            self._unsent.append(frame)
+
+    def flush(self) -> bool:
+        """Send what waits, as far as the receiver takes it; returns whether all is sent."""
+        if (
+            self._backlog
+            and writable(self.socket)
+            and try_send(self.socket, encode(self._batch(self._backlog.merged())))
+        ):
+            self._backlog.clear()
+        while self._unsent and try_send(self.socket, self._unsent[0]):
+            self._unsent.popleft()
+        return not self.lagging
+
+    def finish(self, timeout_s: float) -> bool:
+        """Wait until all is sent, at most ``timeout_s`` seconds; returns whether it is.
+
+        What is sent may still be on its way; closing the socket afterwards waits as long for it to arrive.
+        """
+        self.socket.setsockopt(zmq.LINGER, int(timeout_s * 1000))
+        poller = zmq.Poller()
+        poller.register(self.socket, zmq.POLLOUT)
+        while not self.flush():
+            if not poller.poll(int(timeout_s * 1000)):
+                return False
+        return True

@@ -1,0 +1,1 @@
+"""Building blocks of models, and what turns their logits into tokens."""

@@ -1,0 +1,1 @@
+"""Attention: the layer that models use, and the backends that compute it."""

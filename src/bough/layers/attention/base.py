@@ -1,0 +1,87 @@
+"""What a backend of attention must offer."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from bough.mem_cache.kv_pool import KVPool
+from bough.scheduler.step_plan import IntArray
+
+if TYPE_CHECKING:
+    from bough.layers.attention.radix_attention import RadixAttention
+    from bough.model_executor.forward_batch import ForwardBatch
+
+
+class AttentionBackend(ABC):
+    """Computes attention over the KV pool.
+
+    The tokens of a batch come decode rows first, one token each, then extend rows. A backend keeps no state between
+    batches other than scratch memory; one batch at a time is in flight.
+    """
+
+    def __init__(self, kv_pool: KVPool) -> None:
+        self.kv_pool = kv_pool
+
+    @abstractmethod
+    def init_forward_metadata(
+        self,
+        num_decode_rows: int,
+        req_slots: IntArray,
+        prefix_lens: IntArray,
+        extend_lens: IntArray,
+        req_to_token: torch.Tensor,
+    ) -> Any:
+        """Work out, once per step, everything that all layers need and that depends on the step's shape only.
+
+        Args:
+            num_decode_rows: rows at the front that add one token each.
+            req_slots: ``[R]``
+            prefix_lens: ``[R]``, tokens in the pool already.
+            extend_lens: ``[R]``, new tokens.
+            req_to_token: int32 ``[max_running_requests, max_len]``, new tokens entered.
+
+        Returns:
+            What the batch carries as ``attn_metadata`` to this backend's forward functions; not changed by them.
+        """
+
+    @abstractmethod
+    def forward_decode(
+        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, layer: RadixAttention, batch: ForwardBatch
+    ) -> torch.Tensor:
+        """Attend from the decode rows.
+
+        Args:
+            q: ``[num_decode_rows, num_heads, head_dim]``
+            k: ``[num_decode_rows, num_kv_heads, head_dim]``, in the pool already.
+            v: like ``k``
+            layer: heads, scale, window and layer number.
+            batch: the step.
+
+        Returns:
+            ``[num_decode_rows, num_heads * head_dim]``
+        """
+
+    @abstractmethod
+    def forward_extend(
+        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, layer: RadixAttention, batch: ForwardBatch
+    ) -> torch.Tensor:
+        """Attend from the extend rows: like :meth:`forward_decode`, with the tokens of all extend rows in a row."""
+
+    def forward(
+        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, layer: RadixAttention, batch: ForwardBatch
+    ) -> torch.Tensor:
+        """Store ``k`` and ``v`` in the pool, then attend from all tokens.
+
+        Shapes as in :class:`RadixAttention`. Mutates the pool at ``batch.out_cache_loc``.
+        """
+        self.kv_pool.set_kv_buffer(layer.layer_id, batch.out_cache_loc, k, v)
+        split = batch.num_decode_rows
+        if split == batch.num_tokens:
+            return self.forward_decode(q, k, v, layer, batch)
+        if split == 0:
+            return self.forward_extend(q, k, v, layer, batch)
+        decoded = self.forward_decode(q[:split], k[:split], v[:split], layer, batch)
+        return torch.cat((decoded, self.forward_extend(q[split:], k[split:], v[split:], layer, batch)))

@@ -1,0 +1,50 @@
+"""The attention layer of models: where queries, keys and values meet the KV pool."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+if TYPE_CHECKING:
+    from bough.model_executor.forward_batch import ForwardBatch
+
+
+class RadixAttention(nn.Module):
+    """Causal attention of a step's new tokens over all tokens of their requests.
+
+    Stores the new tokens' keys and values in the pool and leaves the computation to the batch's backend.
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        head_dim: int,
+        num_kv_heads: int,
+        layer_id: int,
+        *,
+        scaling: float | None = None,
+        sliding_window: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.num_heads = num_heads
+        self.head_dim = head_dim
+        self.num_kv_heads = num_kv_heads
+        self.layer_id = layer_id
+        self.scaling = head_dim**-0.5 if scaling is None else scaling
+        self.sliding_window = sliding_window
+
+    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, batch: ForwardBatch) -> torch.Tensor:
+        """Attend.
+
+        Args:
+            q: ``[num_tokens, num_heads, head_dim]``
+            k: ``[num_tokens, num_kv_heads, head_dim]``
+            v: like ``k``
+            batch: says where the tokens' requests keep their KV, and which backend computes.
+
+        Returns:
+            ``[num_tokens, num_heads * head_dim]``
+        """
+        return batch.attn_backend.forward(q, k, v, self, batch)

@@ -1,0 +1,74 @@
+"""Reading log-probabilities out of logits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from bough.sampling.vocab_blocks import BLOCK, block_maxima, top_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class GatheredLogprobs:
+    """Logprobs read from ``k`` rows of logits: natural logarithms, float32, on the device of the logits."""
+
+    targets: torch.Tensor
+    """[k]"""
+    top_values: torch.Tensor
+    """[k, top_n], descending, ties by ascending id"""
+    top_ids: torch.Tensor
+    """int64 [k, top_n]"""
+    chosen: torch.Tensor
+    """[k, c]"""
+
+
+def gather_logprobs(
+    logits: torch.Tensor,
+    targets: torch.Tensor,
+    top_n: int = 0,
+    token_ids: tuple[int, ...] | torch.Tensor = (),
+) -> GatheredLogprobs:
+    """Log-softmax of each row, read at the row's target, at its ``top_n`` likeliest tokens and at ``token_ids``.
+
+    Nothing of the size of the vocabulary is kept but one temporary of the size of ``logits``; the caller bounds ``k``.
+    A row's result does not depend on the other rows.
+
+    Args:
+        logits: float32 ``[k, V]``, contiguous; not modified.
+        targets: int64 ``[k]``.
+        top_n: how many of the likeliest tokens to return per row; cut to ``V``.
+        token_ids: the ids ``[c]`` to read in every row, or int64 ``[k, c]`` with each row's own.
+    """
+    maxima = block_maxima(logits)
+    normaliser = log_normalisers(logits, maxima)
+    if isinstance(token_ids, tuple):
+        token_ids = torch.tensor(token_ids, dtype=torch.int64, device=logits.device).expand(len(logits), -1)
+    top_n = min(top_n, logits.shape[1])
+    if top_n:
+        top_values, top_ids = top_tokens(logits, maxima, top_n)
+    else:
+        top_values, top_ids = logits.new_empty(len(logits), 0), targets.new_empty(len(logits), 0)
+    return GatheredLogprobs(
+        targets=(logits.gather(1, targets.unsqueeze(1)) - normaliser).squeeze(1),
+        top_values=top_values - normaliser,
+        top_ids=top_ids,
+        chosen=logits.gather(1, token_ids) - normaliser,
+    )
+
+
+def log_normalisers(logits: torch.Tensor, maxima: torch.Tensor) -> torch.Tensor:
+    """``log(sum(exp(row)))`` of each row: float32 ``[k, 1]``.
+
+    Args:
+        logits: float32 ``[k, V]``, contiguous.
+        maxima: ``[k, N]``, its block maxima.
+    """
+    rows, vocab_size = logits.shape
+    largest = maxima.amax(-1, keepdim=True)
+    weights = torch.sub(logits, largest).exp_()
+    whole = vocab_size // BLOCK
+    sums = weights[:, : whole * BLOCK].view(rows, whole, BLOCK).sum(-1)
+    total = sums.sum(-1, keepdim=True, dtype=torch.float64)
+    total += weights[:, whole * BLOCK :].sum(-1, keepdim=True)
+    return torch.add(largest, total.log_().to(torch.float32))

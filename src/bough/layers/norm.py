@@ -1,0 +1,21 @@
+"""Normalisation."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+
+class RMSNorm(nn.Module):
+    """Root mean square normalisation over the last dimension (Zhang and Sennrich 2019), computed in float32."""
+
+    def __init__(self, size: int, eps: float, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(size, dtype=dtype), requires_grad=False)
+        self.shape = (size,)
+        self.eps = eps
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """``[..., size]`` to the same shape and dtype."""
+        return functional.rms_norm(x, self.shape, self.weight, self.eps)

@@ -1,0 +1,103 @@
+"""Rotary position embedding (Su et al. 2021, RoFormer) and the ways to stretch it to longer contexts."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import nn
+
+from bough.config.model_config import RopeParameters
+
+Rotation = tuple[torch.Tensor, torch.Tensor]
+"""Cosines and signed sines, each ``[num_tokens, 1, head_dim]``, for :func:`apply_rotary`."""
+
+
+class RotaryEmbedding(nn.Module):
+    """Angles of all positions of a step, computed once and used by every layer."""
+
+    inv_freq: torch.Tensor
+
+    def __init__(self, head_dim: int, rope: RopeParameters, context_len: int, dtype: torch.dtype) -> None:
+        super().__init__()
+        inv_freq, self.attention_scaling = inverse_frequencies(head_dim, rope, context_len)
+        self.register_buffer("inv_freq", inv_freq, persistent=False)
+        self.dtype = dtype
+
+    def forward(self, positions: torch.Tensor) -> Rotation:
+        """Positions ``[num_tokens]`` to the rotation of each token, in the model's dtype."""
+        angles = positions[:, None].float() * self.inv_freq  # [T, head_dim / 2]
+        cos, sin = angles.cos(), angles.sin()
+        if self.attention_scaling != 1.0:
+            cos, sin = cos * self.attention_scaling, sin * self.attention_scaling
+        cos = torch.cat((cos, cos), dim=-1).to(self.dtype)
+        signed_sin = torch.cat((-sin, sin), dim=-1).to(self.dtype)
+        return cos[:, None], signed_sin[:, None]
+
+
+def apply_rotary(x: torch.Tensor, rotation: Rotation) -> torch.Tensor:
+    """Rotate each pair (i, i + head_dim / 2) of ``x`` ``[num_tokens, num_heads, head_dim]``; returns a new tensor."""
+    cos, signed_sin = rotation
+    # Swapping the halves and folding the minus sign into the sine leaves three operations.
+    return torch.roll(x, x.shape[-1] // 2, -1).mul_(signed_sin).addcmul_(x, cos)
+
+
+def inverse_frequencies(head_dim: int, rope: RopeParameters, context_len: int) -> tuple[torch.Tensor, float]:
+    """Radians per position of each pair, float32 ``[head_dim / 2]``, and the factor on cosines and sines.
+
+    ``dynamic`` follows the NTK-aware formula for the served context length, not for the current sequence's: the
+    rotation of a cached key must not depend on how long its sequence grows later. Up to ``max_position_embeddings``
+    it is no scaling at all.
+    """
+    exponents = torch.arange(0, head_dim, 2, dtype=torch.float32) / head_dim
+    base = rope.rope_theta
+    if rope.rope_type == "dynamic":
+        length = max(context_len, rope.max_position_embeddings)
+        stretch = rope.factor * length / rope.max_position_embeddings - (rope.factor - 1)
+        base = base * stretch ** (head_dim / (head_dim - 2))
+    inv_freq = 1.0 / (base**exponents)
+    if rope.rope_type == "linear":
+        return inv_freq / rope.factor, 1.0
+    if rope.rope_type == "llama3":
+        return _llama3(inv_freq, rope), 1.0
+    if rope.rope_type == "yarn":
+        return _yarn(inv_freq, head_dim, rope), _yarn_attention_factor(rope)
+    return inv_freq, 1.0
+
+
+def _llama3(inv_freq: torch.Tensor, rope: RopeParameters) -> torch.Tensor:
+    """Llama 3.1: long wavelengths are stretched, short ones kept, those between blended."""
+    original = rope.original_max_position_embeddings
+    wavelength = 2 * math.pi / inv_freq
+    blend = (original / wavelength - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor)
+    blend = blend.clamp(0.0, 1.0)
+    return (1 - blend) * inv_freq / rope.factor + blend * inv_freq
+
+
+def _yarn(inv_freq: torch.Tensor, head_dim: int, rope: RopeParameters) -> torch.Tensor:
+    """YaRN (Peng et al. 2023, section 3.2): interpolate slow pairs, keep fast ones, ramp between."""
+
+    def pair_with_rotations(rotations: float) -> float:
+        turns = rope.original_max_position_embeddings / (rotations * 2 * math.pi)
+        return head_dim * math.log(turns) / (2 * math.log(rope.rope_theta))
+
+    low, high = pair_with_rotations(rope.beta_fast), pair_with_rotations(rope.beta_slow)
+    if rope.truncate:
+        low, high = math.floor(low), math.ceil(high)
+    low, high = max(low, 0), min(high, head_dim - 1)
+    if low == high:
+        high += 0.001  # a ramp needs a width
+    ramp = ((torch.arange(head_dim // 2, dtype=torch.float32) - low) / (high - low)).clamp(0.0, 1.0)
+    return inv_freq / rope.factor * ramp + inv_freq * (1 - ramp)
+
+
+def _yarn_attention_factor(rope: RopeParameters) -> float:
+    if rope.attention_factor is not None:
+        return rope.attention_factor
+
+    def mscale(weight: float) -> float:
+        return 1.0 if rope.factor <= 1.0 else 0.1 * weight * math.log(rope.factor) + 1.0
+
+    if rope.mscale and rope.mscale_all_dim:
+        return mscale(rope.mscale) / mscale(rope.mscale_all_dim)
+    return mscale(1.0)

@@ -1,0 +1,274 @@
+"""From logits to tokens.
+
+For each row, in this order: penalties, bans of ``min_new_tokens`` and logit bias change the logits; a row that is not
+finite is reported; a greedy row takes its largest logit, the lowest token id if several are equal. The logits of any
+other row are divided by its temperature and truncated: of the tokens in descending order of probability, ties by
+ascending id, those are kept that
+
+- are among the first ``top_k``,
+- have less than ``top_p`` of the row's whole probability before them (the smallest set that reaches ``top_p``),
+- are at least ``min_p`` times as likely as the first one,
+
+each condition judged on the untruncated distribution. One of the kept tokens is drawn by inverting their cumulative
+distribution, in ascending order of id, at the row's own random number (:mod:`bough.sampling.random_stream`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from bough.layers.logprobs import gather_logprobs
+from bough.sampling.device_state import BoolArray, DrawParams, Needs, SamplingRows, SamplingState
+from bough.sampling.draw import draw_by_weight, draw_from_blocks, integer_weights, kept_prefix, total_weight
+from bough.sampling.transfer import to_device
+from bough.sampling.vocab_blocks import BLOCK, block_maxima, first_maximum, num_blocks, top_tokens
+from bough.scheduler.step_plan import IntArray, RowLogprobResult, RowLogprobs
+
+RowIndices = npt.NDArray[np.int64]
+
+_CANDIDATES = 64
+"""Tokens selected for a row without a top-k; most distributions have what top-p and min-p keep within fewer."""
+
+_MOST_CANDIDATES = 512
+"""Up to this top-k, selecting that many tokens is cheaper than sorting the row."""
+
+_CPU_TILE_BYTES = 2 << 20
+"""Rows become weights in tiles of about this size, which the caches of a core hold from one pass to the next."""
+
+_DEVICE_TILE_BYTES = 16 << 20
+"""The same elsewhere, where a tile has only to fill the device. Sorting a tile takes about 12 times its size."""
+
+
+@dataclass(frozen=True, slots=True)
+class SampledLogprobs:
+    """Logprobs of the sampling rows that asked for them, on the device; entry ``i`` belongs to ``requests[i]``.
+
+    ``C`` and ``N`` are the most ``token_ids`` and the largest ``top_n`` of any request; what an entry has beyond its
+    own request's is to be ignored.
+    """
+
+    requests: tuple[RowLogprobs, ...]
+    sampled: torch.Tensor
+    """float32 [k]"""
+    top_values: torch.Tensor
+    """float32 [k, N], descending, ties by ascending id"""
+    top_ids: torch.Tensor
+    """int64 [k, N]"""
+    chosen: torch.Tensor
+    """float32 [k, C]"""
+
+    def results(self) -> tuple[RowLogprobResult, ...]:
+        """The answers on the host, waiting for the device; ``row`` is the request's, target fields are empty."""
+        sampled = self.sampled.tolist()
+        top_values = self.top_values.cpu().numpy()
+        top_ids = self.top_ids.to(torch.int32).cpu().numpy()
+        chosen = self.chosen.cpu().numpy()
+        return tuple(
+            RowLogprobResult(
+                row=request.row,
+                target_logprobs=np.zeros(0, dtype=np.float32),
+                sampled_logprob=sampled[i],
+                sampled_top=(top_values[i, : request.top_n], top_ids[i, : request.top_n]) if request.top_n else None,
+                sampled_chosen=chosen[i, : len(request.token_ids)] if request.token_ids else None,
+            )
+            for i, request in enumerate(self.requests)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SampleOutput:
+    """The tokens of one step, on the device."""
+
+    next_token_ids: torch.Tensor
+    """int64 [S], always valid ids, also where ``finite`` is false"""
+    finite: torch.Tensor
+    """bool [S], false where a row's logits hold NaN or +inf, or allow no token at all"""
+    logprobs: SampledLogprobs | None = None
+    """``None`` if no row asked"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One step's rows and what was found out about all of them. Methods work on some rows, ``at``, ascending."""
+
+    rows: SamplingRows
+    logits: torch.Tensor
+    """float32 [S, V]"""
+    maxima: torch.Tensor
+    """float32 [S, N], of every block"""
+    largest: torch.Tensor
+    """float32 [S, 1]"""
+    next_token_ids: torch.Tensor
+    """int64 [S]"""
+
+    def take(self, table: torch.Tensor, at: RowIndices) -> torch.Tensor:
+        """The rows ``at`` of a table, without a copy where they are neighbours."""
+        first, last = int(at[0]), int(at[-1])
+        if last - first + 1 == len(at):
+            return table[first : last + 1]
+        return table.index_select(0, to_device(at, table.device))
+
+    def put(self, at: RowIndices, tokens: torch.Tensor) -> None:
+        """Set the tokens of the rows ``at``, int64 ``[n, 1]``."""
+        self.next_token_ids.index_copy_(0, to_device(at, tokens.device), tokens.squeeze(1))
+
+    def any_has(self, at: RowIndices, need: Needs) -> bool:
+        """Whether any of the rows ``at`` has a need."""
+        return bool((self.rows.needs[at] & need).any())
+
+
+class Sampler:
+    """Chooses the next token of each sampling row.
+
+    Holds one tile of about 2 MiB (16 MiB on an accelerator) for weights, or one row where that is larger.
+    """
+
+    def __init__(self, state: SamplingState) -> None:
+        self._state = state
+        self._vocab_size = state.vocab_size
+        on_cpu = state.device.type == "cpu"
+        row_width = num_blocks(state.vocab_size) * BLOCK
+        tile_rows = (_CPU_TILE_BYTES if on_cpu else _DEVICE_TILE_BYTES) // (4 * row_width)
+        self._tile_rows = max(1, min(tile_rows, state.max_running_requests))
+        # Zeros behind the last token id stay zeros.
+        self._tile = torch.zeros(self._tile_rows, row_width, device=state.device)
+        # On a CPU asking costs nothing, and a row is sorted only once its selection turned out too short. Elsewhere
+        # the host would have to wait for the device, and the rows for which that may happen are sorted at once.
+        self._may_ask_device = on_cpu
+
+    def sample(self, logits: torch.Tensor, req_slots: IntArray, logprobs: tuple[RowLogprobs, ...] = ()) -> SampleOutput:
+        """Choose one token per row and record it in the state (last token, number of outputs, penalty counts).
+
+        Args:
+            logits: float32 ``[S, V]``, contiguous; penalties, bans and biases are applied to it in place.
+            req_slots: int32 ``[S]``, the request slot of each row, each at most once.
+            logprobs: what rows want to know; ``row`` is an index into ``S``, ``first`` and ``targets`` are ignored.
+                Values are of the distribution after penalties, bans and biases, its logits divided by the temperature
+                unless the row is greedy, before truncation.
+
+        Raises:
+            ValueError: the shapes do not fit.
+        """
+        if logits.shape != (len(req_slots), self._vocab_size):
+            raise ValueError(f"logits are {tuple(logits.shape)}, expected {(len(req_slots), self._vocab_size)}")
+        rows = self._state.rows(req_slots)
+        self._state.edit_logits(logits, rows)
+        maxima = block_maxima(logits)
+        largest, next_token_ids = first_maximum(logits, maxima)
+        if rows.union & Needs.RANDOM:
+            self._draw_random_rows(_Step(rows, logits, maxima, largest.unsqueeze(1), next_token_ids))
+        answers = self._read_logprobs(logits, rows, next_token_ids, logprobs) if logprobs else None
+        self._state.record(rows, next_token_ids)
+        return SampleOutput(next_token_ids, torch.isfinite(largest), answers)
+
+    def _draw_random_rows(self, step: _Step) -> None:
+        """Replace the tokens of all rows that are not greedy."""
+        plain = step.rows.having(Needs.RANDOM)
+        if step.rows.union & Needs.TRUNCATION:
+            truncated = step.rows.having(Needs.TRUNCATION)
+            plain &= ~truncated
+            selectable = truncated
+            if not self._may_ask_device:
+                selectable = truncated & (self._state.top_k(step.rows.slots) <= _MOST_CANDIDATES)
+            for at in self._tiles(selectable):
+                self._draw_selected(step, at)
+            for at in self._tiles(truncated & ~selectable):
+                self._draw_sorted(step, at)
+        for at in self._tiles(plain):
+            self._draw_plain(step, at)
+
+    def _tiles(self, wanted: BoolArray) -> Iterator[RowIndices]:
+        at = np.flatnonzero(wanted)
+        for start in range(0, len(at), self._tile_rows):
+            yield at[start : start + self._tile_rows]
+
+    def _draw_plain(self, step: _Step, at: RowIndices) -> None:
+        """Draw from the whole distribution."""
+        params = self._state.draw_params(step.rows, at)
+        weights = self._weights(step, at, params)
+        step.put(at, draw_from_blocks(weights, params.uniform))
+
+    def _draw_selected(self, step: _Step, at: RowIndices) -> None:
+        """Draw from what truncation keeps, looking for it among a fixed number of the likeliest tokens.
+
+        Rows of which more may be kept are drawn again by :meth:`_draw_sorted`.
+        """
+        params = self._state.draw_params(step.rows, at)
+        top_k = self._state.top_k(step.rows.slots[at])
+        largest_k = top_k[top_k <= _MOST_CANDIDATES].max(initial=_CANDIDATES)
+        k = min(int(largest_k), self._vocab_size)
+        values, ids = top_tokens(step.take(step.logits, at), step.take(step.maxima, at), k)
+        total = total_weight(self._weights(step, at, params)) if step.any_has(at, Needs.TOP_P) else None
+        scaled = (values - step.take(step.largest, at)) * params.inverse_temperature
+        kept, weights = kept_prefix(scaled, total, params)
+        ids, order = ids.sort(-1)
+        drawn = draw_by_weight((weights * kept).gather(1, order), params.uniform)
+        step.put(at, ids.gather(1, drawn))
+        if self._may_ask_device and k < self._vocab_size:
+            too_short = kept[:, -1].numpy() & (top_k > k)
+            if too_short.any():
+                self._draw_sorted(step, at[too_short])
+
+    def _draw_sorted(self, step: _Step, at: RowIndices) -> None:
+        """Draw from what truncation keeps, however much it is."""
+        params = self._state.draw_params(step.rows, at)
+        logits = step.take(step.logits, at)
+        weights = self._weights(step, at, params)
+        total = total_weight(weights) if step.any_has(at, Needs.TOP_P) else None
+        values = _sorted_descending(logits)
+        kept, _ = kept_prefix((values - step.take(step.largest, at)) * params.inverse_temperature, total, params)
+        # Tokens of equal logits have equal weights, so the sorted values alone tell how many tokens are kept and down
+        # to which logit; of the tokens with exactly that logit, the first ones are.
+        count = kept.sum(-1, keepdim=True)
+        bound = values.gather(1, (count - 1).clamp_(min=0))
+        above = logits > bound
+        tied = logits == bound
+        kept_ids = above | (tied & (tied.cumsum(-1) <= count - above.sum(-1, keepdim=True)))
+        step.put(at, draw_by_weight(integer_weights(weights[:, : self._vocab_size]) * kept_ids, params.uniform))
+
+    def _weights(self, step: _Step, at: RowIndices, params: DrawParams) -> torch.Tensor:
+        """``exp((logits - largest) / temperature)``, ``[n, N * BLOCK]``: the tile, valid until the next call."""
+        weights = self._tile[: len(at)]
+        inside = weights[:, : self._vocab_size]
+        torch.sub(step.take(step.logits, at), step.take(step.largest, at), out=inside)
+        if step.any_has(at, Needs.TEMPERATURE):
+            inside.mul_(params.inverse_temperature)
+        inside.exp_()
+        return weights
+
+    def _read_logprobs(
+        self, logits: torch.Tensor, rows: SamplingRows, tokens: torch.Tensor, requests: tuple[RowLogprobs, ...]
+    ) -> SampledLogprobs:
+        top_n = max(request.top_n for request in requests)
+        ids = np.zeros((len(requests), max(len(request.token_ids) for request in requests)), dtype=np.int64)
+        for i, request in enumerate(requests):
+            ids[i, : len(request.token_ids)] = request.token_ids
+        at = np.array([request.row for request in requests], dtype=np.int64)
+        scales = self._state.inverse_temperatures(rows.slots[at])
+        parts = []
+        for start in range(0, len(requests), self._tile_rows):
+            part = slice(start, start + self._tile_rows)
+            places = to_device(at[part], logits.device)
+            wanted = logits.index_select(0, places).mul_(to_device(scales[part], logits.device).unsqueeze(1))
+            chosen = to_device(ids[part], logits.device)
+            parts.append(gather_logprobs(wanted, tokens.index_select(0, places), top_n, chosen))
+        return SampledLogprobs(
+            requests=requests,
+            sampled=torch.cat([part.targets for part in parts]),
+            top_values=torch.cat([part.top_values for part in parts]),
+            top_ids=torch.cat([part.top_ids for part in parts]),
+            chosen=torch.cat([part.chosen for part in parts]),
+        )
+
+
+def _sorted_descending(values: torch.Tensor) -> torch.Tensor:
+    """Each row sorted. On a CPU by numpy, whose sort of plain numbers is vectorised, about 25 times as fast as torch's,
+    which carries indices along."""
+    if values.device.type == "cpu":
+        return torch.from_numpy(np.sort(values.numpy(), axis=-1)).flip(-1)
+    return values.sort(-1, descending=True).values

@@ -1,0 +1,218 @@
+"""Turns the ids that the scheduler sends into text: the work of the detokenizer process.
+
+Everything a request needs is in one :class:`DecodeStatus`; a failure while handling a delta ends its request and no
+other.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from bough.ipc.coalescing import merge_deltas
+from bough.ipc.messages import (
+    BatchStrOutput,
+    BatchTokenIDOutput,
+    FinishReason,
+    OutputDelta,
+    ShutdownReq,
+    ToDetokenizer,
+)
+from bough.tokenization.incremental_decoder import IncrementalDecoder
+from bough.tokenization.tokenizer import Tokenizer
+
+logger = logging.getLogger(__name__)
+
+MAX_DECODE_STATUSES = 1 << 16
+"""Requests that can be in the middle of their output at once: far more than a scheduler runs."""
+
+
+@dataclass(slots=True)
+class DecodeStatus:
+    """What the detokenizer knows of one request between its deltas."""
+
+    decoder: IncrementalDecoder
+    no_stop_trim: bool
+    held: OutputDelta | None = None
+    """Ids whose text is not complete, with all that belongs to them; goes out with the delta that completes it."""
+
+
+class DetokenizerManager:
+    """Fills in the text of deltas.
+
+    For each request, what has come out is consistent after every delta: the ids so far, their logprobs, and their
+    text. An id whose text is unfinished (part of a character) waits for the rest, and comes out with the last byte of
+    its text, or when the request ends.
+
+    Args:
+        tokenizer: the tokenizer of the model.
+        capacity: requests to remember. When one more begins, the oldest is given up: it ends at once with an error.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, *, capacity: int = MAX_DECODE_STATUSES) -> None:
+        self._tokenizer = tokenizer
+        self._capacity = capacity
+        self._statuses: dict[str, DecodeStatus | None] = {}
+        """In the order in which requests began; ``None`` for one that has failed and whose deltas are dropped."""
+        self.num_failed = 0
+        """Requests that were ended here, because of an exception or for want of room."""
+
+    def __len__(self) -> int:
+        return len(self._statuses)
+
+    def handle_batch(self, batch: BatchTokenIDOutput) -> BatchStrOutput:
+        """Decode one step's deltas.
+
+        The deltas of ``batch`` are changed and handed on. Those with a text already are not touched. There may be
+        fewer deltas in the result (ids wait for the rest of a character) or more (a request was given up).
+        """
+        out: list[OutputDelta] = []
+        statuses = self._statuses
+        for delta in batch.deltas:
+            if delta.text is not None:
+                out.append(delta)
+                continue
+            try:
+                status = statuses.get(delta.rid)
+                if status is None or delta.decode is not None:
+                    status = self._status_of(delta, out)
+                if status is None:
+                    continue
+                if delta.finish_reason is not None:
+                    out.append(self._finish(status, delta))
+                    continue
+                text, num_pending = status.decoder.push(delta.token_ids)
+                if num_pending or status.held is not None:
+                    self._hold(status, delta, text, num_pending, out)
+                else:
+                    delta.text = text
+                    out.append(delta)
+            except Exception as error:
+                # Whatever it is, it concerns one request, and the others must go on.
+                logger.exception("Could not decode the output of request %s", delta.rid)
+                out.append(self._fail(delta, f"the output could not be decoded: {type(error).__name__}: {error}"))
+        return BatchStrOutput(out)
+
+    def _status_of(self, delta: OutputDelta, out: list[OutputDelta]) -> DecodeStatus | None:
+        """The status of a request that begins, or is not in order; ``None`` if there is nothing to decode."""
+        rid = delta.rid
+        init = delta.decode
+        if init is not None:
+            self._statuses.pop(rid, None)
+            if len(self._statuses) >= self._capacity:
+                self._give_up_oldest(out)
+            delta.decode = None  # nobody behind this process needs it
+            decoder = IncrementalDecoder(
+                self._tokenizer, init.prompt_tail, init.skip_special_tokens, init.spaces_between_special_tokens
+            )
+            status = self._statuses[rid] = DecodeStatus(decoder, init.no_stop_trim)
+            return status
+        if rid in self._statuses:  # it has failed, and its waiter knows
+            if delta.finish_reason is not None:
+                del self._statuses[rid]
+        elif delta.token_ids:
+            self.num_failed += 1
+            out.append(_aborted(delta, "the detokenizer does not know this request (any more)"))
+        else:  # it ended before it had a token
+            delta.text = ""
+            out.append(delta)
+        return None
+
+    def _finish(self, status: DecodeStatus, delta: OutputDelta) -> OutputDelta:
+        assert delta.finish_reason is not None
+        text, _ = status.decoder.push(trim_eos(delta.token_ids, delta.finish_reason, status.no_stop_trim))
+        delta.text = text + status.decoder.flush()
+        del self._statuses[delta.rid]
+        return delta if status.held is None else merge_deltas([status.held, delta])
+
+    def _hold(
+        self, status: DecodeStatus, delta: OutputDelta, text: str, num_pending: int, out: list[OutputDelta]
+    ) -> None:
+        """Send what is complete of the held ids and the new ones, and keep the last ``num_pending`` ids.
+
+        Text that precedes the unfinished part of an id waits as well unless another id is complete: a delta carries
+        at least one id.
+        """
+        delta.text = text
+        if status.held is not None:
+            delta = merge_deltas([status.held, delta])
+            status.held = None
+        complete = len(delta.token_ids) - num_pending
+        if complete <= 0:
+            status.held = delta
+            return
+        if num_pending:
+            status.held = OutputDelta(
+                rid=delta.rid,
+                token_ids=delta.token_ids[complete:],
+                text="",
+                completion_tokens=delta.completion_tokens,
+                prompt_tokens=delta.prompt_tokens,
+                cached_tokens=delta.cached_tokens,
+                logprobs=None if delta.logprobs is None else delta.logprobs[complete:],
+                num_retractions=delta.num_retractions,
+            )
+            delta.token_ids = delta.token_ids[:complete]
+            delta.completion_tokens -= num_pending
+            delta.logprobs = None if delta.logprobs is None else delta.logprobs[:complete]
+        out.append(delta)
+
+    def _give_up_oldest(self, out: list[OutputDelta]) -> None:
+        rid = next(iter(self._statuses))
+        status = self._statuses.pop(rid)
+        if status is None:
+            return
+        self.num_failed += 1
+        logger.error("Gave up request %s: more than %d outputs at once", rid, self._capacity)
+        out.append(_aborted(status.held or OutputDelta(rid, []), "too many outputs at once", status_code=503))
+
+    def _fail(self, delta: OutputDelta, message: str) -> OutputDelta:
+        """End a request with an error, together with the ids that it has not sent yet."""
+        self.num_failed += 1
+        status = self._statuses.get(delta.rid)
+        held = None if status is None else status.held
+        if delta.finish_reason is None:
+            self._statuses[delta.rid] = None
+        else:
+            self._statuses.pop(delta.rid, None)
+        return _aborted(delta if held is None else merge_deltas([held, delta]), message)
+
+
+def trim_eos(token_ids: Sequence[int], finish_reason: FinishReason, no_stop_trim: bool) -> Sequence[int]:
+    """The ids whose text belongs to the output: without the stop token that ended it, unless that is to be kept."""
+    matched = finish_reason.matched
+    if finish_reason.type == "stop" and not no_stop_trim and token_ids and token_ids[-1] == matched:
+        return token_ids[:-1]
+    return token_ids
+
+
+def event_loop(
+    manager: DetokenizerManager,
+    recv: Callable[[], ToDetokenizer | None],
+    send: Callable[[BatchStrOutput], None],
+    beat: Callable[[], None],
+) -> None:
+    """Decode what arrives until a :class:`~bough.ipc.messages.ShutdownReq`.
+
+    Args:
+        manager: does the work.
+        recv: waits for the next message; returns ``None`` when it has waited as long as a heartbeat may take.
+        send: passes a result on; must not block.
+        beat: called after every message and every fruitless wait, to show that the loop turns.
+    """
+    while True:
+        message = recv()
+        if isinstance(message, ShutdownReq):
+            return
+        if message is not None:
+            output = manager.handle_batch(message)
+            if output.deltas:
+                send(output)
+        beat()
+
+
+def _aborted(delta: OutputDelta, message: str, status_code: int = 500) -> OutputDelta:
+    delta.text = delta.text or ""
+    delta.finish_reason = FinishReason("abort", message=message, status_code=status_code)
+    return delta

@@ -1,0 +1,125 @@
+"""Whether the server is well: an explicit state, and heartbeats of every part.
+
+Three questions have three answers. *Alive* (``/health``): no part is dead or silent; cheap, asks nobody. *Ready*
+(``/ready``): alive, started, not draining, and the queue has room. *Works* (``/health_generate``): a token makes it
+through all processes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from enum import Enum
+
+from bough.ipc.messages import Heartbeat
+
+MAX_COUNTED_SILENCE = 1.0
+"""Seconds of silence that one look may add. When this process itself was stopped or starved, the others were not
+silent; it was deaf."""
+
+ProcessKey = tuple[str, int]
+"""Kind of process and rank."""
+
+
+class ServerState(Enum):
+    """Where the server is in its life. ``DEAD`` is final."""
+
+    STARTING = "starting"
+    READY = "ready"
+    DRAINING = "draining"
+    DEAD = "dead"
+
+
+class HealthMonitor:
+    """Keeps the state of the server and listens to heartbeats.
+
+    Args:
+        processes: the parts that send heartbeats.
+        max_silence: seconds without a heartbeat after which a part counts as hung.
+        max_queued_requests: queue length at which no further request is taken, or ``None``.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        *,
+        processes: Iterable[ProcessKey] = (("scheduler", 0), ("detokenizer", 0)),
+        max_silence: float,
+        max_queued_requests: int | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.state = ServerState.STARTING
+        self.last_progress = 0.0
+        """When tokens last arrived from the engine, seconds on ``clock``; 0.0 if never."""
+        self._max_silence = max_silence
+        self._max_queued_requests = max_queued_requests
+        self._queue_lengths: dict[int, int] = {}
+        self._clock = clock
+        self._silence: dict[ProcessKey, float] = dict.fromkeys(processes, 0.0)
+        self._last_look = clock()
+        self._cause_of_death = ""
+
+    def set_ready(self) -> None:
+        """All parts have reported: requests may come."""
+        if self.state is ServerState.STARTING:
+            self.state = ServerState.READY
+            self._last_look = self._clock()
+            self._silence = dict.fromkeys(self._silence, 0.0)
+
+    def start_draining(self) -> None:
+        """No new requests; the running ones may finish."""
+        if self.state is not ServerState.DEAD:
+            self.state = ServerState.DRAINING
+
+    def set_dead(self, cause: str) -> None:
+        """A part has died; there is no way back."""
+        if self.state is not ServerState.DEAD:
+            self.state = ServerState.DEAD
+            self._cause_of_death = cause
+
+    def on_heartbeat(self, heartbeat: Heartbeat) -> None:
+        """A part has shown that its loop turns."""
+        self.tick()
+        self._silence[(heartbeat.process, heartbeat.rank)] = 0.0
+        if heartbeat.stats is not None:
+            self._queue_lengths[heartbeat.rank] = heartbeat.stats.num_queue_reqs
+
+    def on_progress(self) -> None:
+        """Tokens have arrived, so scheduler and detokenizer are well."""
+        self.last_progress = self._clock()
+
+    def tick(self) -> None:
+        """Let time pass; to be called about once a second, so that silence is noticed when nothing else happens."""
+        now = self._clock()
+        elapsed = min(now - self._last_look, MAX_COUNTED_SILENCE)
+        self._last_look = now
+        for key in self._silence:
+            self._silence[key] += elapsed
+
+    def why_not_alive(self) -> str | None:
+        """What is broken, in a few words, or ``None``."""
+        if self.state is ServerState.DEAD:
+            return self._cause_of_death
+        self.tick()
+        if self.state is ServerState.STARTING:
+            return None
+        for (process, rank), silence in self._silence.items():
+            if silence > self._max_silence:
+                return f"no sign of life from {process} {rank} for {silence:.0f} s"
+        return None
+
+    def why_not_ready(self) -> str | None:
+        """Why no request should be sent here now, in a few words, or ``None``."""
+        if self.state is ServerState.STARTING:
+            return "the server is starting"
+        if self.state is ServerState.DRAINING:
+            return "the server is shutting down"
+        broken = self.why_not_alive()
+        if broken is not None:
+            return broken
+        limit = self._max_queued_requests
+        lengths = self._queue_lengths.values()
+        # Without a queue (limit 0) whoever is told "not ready" could never be told otherwise.
+        if limit is not None and lengths and min(lengths) >= max(limit, 1):
+            return f"the queue is full ({limit} requests)"
+        return None

@@ -1,0 +1,340 @@
+"""What a caller asks of the :class:`~bough.managers.tokenizer_manager.TokenizerManager`.
+
+:class:`GenerateReqInput` has the fields of ``POST /generate`` and of ``Engine.generate``: scalars for one prompt, lists
+for several. It is expanded at the edge into :class:`GenerateRequest`, one prompt each, and nothing behind that knows
+about batches.
+"""
+
+from __future__ import annotations
+
+import uuid
+from array import array
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from msgspec import Meta
+
+from bough.errors import BadRequest
+from bough.sampling.sampling_params import SamplingParams
+
+TokenIds = npt.NDArray[np.int32]
+"""Token ids of one prompt: [num_tokens], int32."""
+
+MAX_TOP_LOGPROBS = 128
+"""Most alternatives per position that a request may ask for."""
+
+MAX_TOKEN_IDS_LOGPROB = 1024
+"""Most token ids per position whose logprobs a request may ask for."""
+
+MAX_RID_CHARS = 256
+MAX_CACHE_KEY_CHARS = 1024
+
+UNSUPPORTED_SAMPLING_PARAMS: dict[str, str] = {
+    "json_schema": "output that follows a JSON schema",
+    "regex": "output that matches a regular expression",
+    "ebnf": "output that follows a grammar",
+    "structural_tag": "output whose tagged parts follow schemas",
+    "beam_width": "beam search",
+    "custom_params": "arguments of custom logit processors",
+    "watermark": "watermarking",
+    "choice": "output from a list of choices",
+}
+"""Sampling parameters that do not work yet, with their meaning; null, false or nothing in them is accepted."""
+
+RequestId = Annotated[str, Meta(min_length=1, max_length=MAX_RID_CHARS)]
+CacheKey = Annotated[str, Meta(max_length=MAX_CACHE_KEY_CHARS)]
+TopLogprobs = Annotated[int, Meta(ge=0, le=MAX_TOP_LOGPROBS)]
+LogprobStart = Annotated[int, Meta(ge=-1, le=2**31 - 1)]
+Priority = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+
+
+class GenerateReqInput(msgspec.Struct, kw_only=True):
+    """Body of ``/generate`` and arguments of ``Engine.generate``; a list where a scalar could stand makes a batch."""
+
+    text: Annotated[
+        str | list[str] | None, Meta(description="The prompt, or a list of prompts. Either this or `input_ids`.")
+    ] = None
+    input_ids: Annotated[
+        Any, Meta(description="The prompt as token ids, or a list of such prompts. Either this or `text`.")
+    ] = None
+    sampling_params: Annotated[
+        dict[str, Any] | list[dict[str, Any]] | None,
+        Meta(description="How tokens are chosen and when the output ends; one object for all prompts, or one each."),
+    ] = None
+    rid: Annotated[
+        RequestId | list[RequestId] | None,
+        Meta(description="Id of the request, for `/abort_request` and logs; made up if absent. `id` makes `id_0`, "
+             "`id_1` ... where there are several outputs."),
+    ] = None
+    return_logprob: Annotated[
+        bool | list[bool], Meta(description="Return the logprob of every output token.")
+    ] = False
+    logprob_start_len: Annotated[
+        LogprobStart | list[LogprobStart],
+        Meta(description="First prompt position whose logprob is wanted too; -1: none of the prompt's."),
+    ] = -1
+    top_logprobs_num: Annotated[
+        TopLogprobs | list[TopLogprobs],
+        Meta(description="How many of the likeliest tokens to return per position. `top_logprobs` means the same."),
+    ] = 0
+    token_ids_logprob: Annotated[
+        list[Any] | None,
+        Meta(description="Token ids whose logprobs to return at every position: one list for all prompts, or one each."),
+    ] = None
+    return_text_in_logprobs: Annotated[
+        bool, Meta(description="Fill in the text of every token in the logprobs, instead of null.")
+    ] = False
+    return_prompt_token_ids: Annotated[bool, Meta(description="Add `prompt_token_ids` to the answer.")] = False
+    stream: Annotated[bool, Meta(description="Answer with server-sent events.")] = False
+    log_metrics: Annotated[bool, Meta(description="Count this request in `/metrics`.")] = True
+    priority: Annotated[
+        Priority | None,
+        Meta(description="Higher goes first, if the server was started with `--enable-priority-scheduling`."),
+    ] = None
+    extra_key: Annotated[
+        CacheKey | list[CacheKey] | None,
+        Meta(description="Namespace of the prefix cache: only requests with the same key share prefixes."),
+    ] = None
+    cache_salt: Annotated[
+        CacheKey | list[CacheKey] | None,
+        Meta(description="Secret that keeps others from telling, by timing, whether a prefix is cached."),
+    ] = None
+
+    def expand(
+        self, *, preferred: dict[str, Any] | None = None, max_outputs: int | None = None
+    ) -> list[GenerateRequest]:
+        """One request per prompt, with everything that was given once copied to each.
+
+        Args:
+            preferred: sampling parameters of requests that do not set them.
+            max_outputs: most outputs (prompts times ``n``) allowed; ``None`` for no bound.
+
+        Raises:
+            BadRequest: naming the field that is missing, of the wrong type or of the wrong length.
+        """
+        _check_types(self)
+        texts, prompts = self._prompts()
+        batch = texts if texts is not None else prompts
+        assert batch is not None
+        size = len(batch)
+        is_batch = isinstance(self.text, list) if texts is not None else _is_nested(self.input_ids)
+        params = self._sampling_params(size, preferred)
+        n = params[0].n
+        if max_outputs is not None and size * n > max_outputs:
+            raise BadRequest(
+                f"{size} prompts with n={n} are {size * n} outputs, and at most {max_outputs} are allowed in a request",
+                param="text" if texts is not None else "input_ids",
+            )
+        return_logprob = self._each("return_logprob", size, n)
+        logprob_start_len = self._each("logprob_start_len", size, n)
+        top_logprobs_num = self._each("top_logprobs_num", size, n)
+        token_ids_logprob = self._token_ids_logprob(size, n)
+        extra_key = self._each("extra_key", size, 1)
+        cache_salt = self._each("cache_salt", size, 1)
+        rids = self._rids(size, n)
+        return [
+            GenerateRequest(
+                rids=rids[i * n : (i + 1) * n],
+                text=texts[i] if texts is not None else None,
+                input_ids=prompts[i] if prompts is not None else None,
+                prompt_param=_indexed("text" if texts is not None else "input_ids", i if is_batch else None),
+                sampling_params=params[i],
+                stream=self.stream,
+                return_logprob=return_logprob[i],
+                logprob_start_len=logprob_start_len[i],
+                top_logprobs_num=top_logprobs_num[i],
+                token_ids_logprob=token_ids_logprob[i],
+                return_text_in_logprobs=self.return_text_in_logprobs,
+                return_prompt_token_ids=self.return_prompt_token_ids,
+                log_metrics=self.log_metrics,
+                priority=self.priority,
+                extra_key=cache_namespace(extra_key[i], cache_salt[i]),
+            )
+            for i in range(size)
+        ]
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether the answer is a list: several prompts were given, be it a list of one."""
+        return isinstance(self.text, list) or (self.text is None and _is_nested(self.input_ids))
+
+    def _prompts(self) -> tuple[list[str] | None, list[TokenIds] | None]:
+        if (self.text is None) == (self.input_ids is None):
+            raise BadRequest("give either text or input_ids", param="text", code="missing_required_parameter")
+        if self.text is not None:
+            texts = self.text if isinstance(self.text, list) else [self.text]
+            if not texts:
+                raise BadRequest("text must not be an empty list", param="text")
+            return texts, None
+        ids = self.input_ids
+        if not isinstance(ids, (list, tuple, np.ndarray)) or len(ids) == 0:
+            raise BadRequest("input_ids must be a non-empty list of token ids, or a list of such lists", param="input_ids")
+        if not _is_nested(ids):
+            return None, [pack_token_ids(ids, "input_ids")]
+        return None, [pack_token_ids(prompt, f"input_ids[{i}]") for i, prompt in enumerate(ids)]
+
+    def _sampling_params(self, size: int, preferred: dict[str, Any] | None) -> list[SamplingParams]:
+        given = self.sampling_params
+        if isinstance(given, list):
+            if len(given) != size:
+                raise BadRequest(
+                    f"sampling_params has {len(given)} entries for {size} prompts", param="sampling_params"
+                )
+            dicts = given
+        else:
+            dicts = [given or {}]
+        params = [SamplingParams.from_dict({**(preferred or {}), **_supported(each)}) for each in dicts]
+        if any(each.n != params[0].n for each in params):
+            raise BadRequest("sampling_params must have the same n for all prompts", param="sampling_params.n")
+        for each in params:
+            each.validate(None)
+        return params if isinstance(given, list) else params * size
+
+    def _each(self, name: str, size: int, n: int) -> list[Any]:
+        value = getattr(self, name)
+        if not isinstance(value, list):
+            return [value] * size
+        if n > 1:
+            raise BadRequest(f"{name} must not be a list when n is more than 1", param=name)
+        if len(value) != size:
+            raise BadRequest(f"{name} has {len(value)} entries for {size} prompts", param=name)
+        return value
+
+    def _token_ids_logprob(self, size: int, n: int) -> list[list[int] | None]:
+        given = self.token_ids_logprob
+        if given is None:
+            return [None] * size
+        name = "token_ids_logprob"
+        if all(isinstance(each, int) for each in given):
+            lists: list[list[int] | None] = [given] * size
+        else:
+            lists = self._each(name, size, n)
+        for each in lists[:1] if lists[0] is given else lists:
+            if each is None:
+                continue
+            if not isinstance(each, list) or not all(isinstance(i, int) and not isinstance(i, bool) for i in each):
+                raise BadRequest(f"{name} must be a list of token ids, or one such list per prompt", param=name)
+            if len(each) > MAX_TOKEN_IDS_LOGPROB:
+                raise BadRequest(f"{name} must hold at most {MAX_TOKEN_IDS_LOGPROB} ids, got {len(each)}", param=name)
+        return [each or None for each in lists]
+
+    def _rids(self, size: int, n: int) -> list[str]:
+        given = self.rid
+        if given is None:
+            return [new_request_id() for _ in range(size * n)]
+        if isinstance(given, str):
+            if size * n == 1 and not self.is_batch:
+                return [given]
+            return [f"{given}_{i}" for i in range(size * n)]
+        if len(given) != size:
+            raise BadRequest(f"rid has {len(given)} entries for {size} prompts", param="rid")
+        rids = given if n == 1 else [f"{each}_{i}" for each in given for i in range(n)]
+        if len(set(rids)) != len(rids):
+            raise BadRequest("rid names the same id twice", param="rid", code="duplicate_request_id")
+        return rids
+
+
+class GenerateRequest(msgspec.Struct, kw_only=True):
+    """Generate from one prompt; ``n`` outputs if its sampling parameters say so."""
+
+    rids: list[str]
+    """One per output."""
+    text: str | None = None
+    input_ids: TokenIds | None = None
+    """The prompt; filled in from ``text`` if that was given."""
+    prompt_param: str = "text"
+    """What the client called the prompt, for error messages."""
+    sampling_params: SamplingParams
+    stream: bool = False
+    return_logprob: bool = False
+    logprob_start_len: int = -1
+    top_logprobs_num: int = 0
+    token_ids_logprob: list[int] | None = None
+    return_text_in_logprobs: bool = False
+    return_prompt_token_ids: bool = False
+    log_metrics: bool = True
+    priority: int | None = None
+    extra_key: str | None = None
+    """Namespace in the prefix cache, salt included."""
+    exact_max_new_tokens: str | None = None
+    """Name of the field that set ``max_new_tokens``, if asking for more than the context holds is an error; by
+    default the number is lowered to what fits."""
+
+
+def new_request_id() -> str:
+    """A random id, 32 hexadecimal digits."""
+    return uuid.uuid4().hex
+
+
+def cache_namespace(extra_key: str | None, cache_salt: str | None) -> str | None:
+    """One key out of two, such that different pairs give different keys; an empty string is the same as none."""
+    salt, key = cache_salt or "", extra_key or ""
+    return f"{len(salt)}:{salt}{key}" if salt or key else None
+
+
+def pack_token_ids(ids: Sequence[int] | TokenIds, param: str) -> TokenIds:
+    """Token ids as int32.
+
+    Raises:
+        BadRequest: if something is not an integer of 32 bits, or the list is empty.
+    """
+    if isinstance(ids, np.ndarray) and ids.dtype == np.int32 and ids.ndim == 1:
+        packed: TokenIds = ids
+    else:
+        if not isinstance(ids, (list, tuple)):
+            raise BadRequest(f"{param} must be a list of token ids", param=param)
+        if bool in set(map(type, ids)):
+            raise BadRequest(f"{param} must hold integers only, got a boolean", param=param)
+        try:
+            packed = np.frombuffer(array("i", ids), dtype=np.int32)  # half the cost of numpy's own conversion
+        except OverflowError:
+            raise BadRequest(f"{param} holds a number that is no token id", param=param) from None
+        except TypeError:
+            raise BadRequest(f"{param} must hold integers only", param=param) from None
+    if not packed.size:
+        raise BadRequest(f"{param} must not be empty", param=param)
+    return packed
+
+
+def _supported(sampling_params: dict[str, Any]) -> dict[str, Any]:
+    """Sampling parameters without those that are not supported; asking for one of these is an error."""
+    if UNSUPPORTED_SAMPLING_PARAMS.keys().isdisjoint(sampling_params):
+        return sampling_params
+    supported = dict(sampling_params)
+    for name, meaning in UNSUPPORTED_SAMPLING_PARAMS.items():
+        if supported.pop(name, None):
+            raise BadRequest(
+                f"sampling_params.{name} is not supported yet ({meaning})",
+                param=f"sampling_params.{name}",
+                code="unsupported_parameter",
+            )
+    return supported
+
+
+def _is_nested(ids: Any) -> bool:
+    return isinstance(ids, (list, tuple)) and len(ids) > 0 and isinstance(ids[0], (list, tuple, np.ndarray))
+
+
+def _indexed(name: str, index: int | None) -> str:
+    return name if index is None else f"{name}[{index}]"
+
+
+def _check_types(request: GenerateReqInput) -> None:
+    for name, default, kind in _CHECKED_FIELDS:
+        value = getattr(request, name)
+        if value is default:
+            continue
+        try:
+            msgspec.convert(value, kind)
+        except msgspec.ValidationError as error:
+            raise BadRequest(f"{name}: {error}", param=name) from None
+
+
+_CHECKED_FIELDS: tuple[tuple[str, Any, Any], ...] = tuple(
+    (field.name, field.default, field.type)
+    for field in msgspec.structs.fields(GenerateReqInput)
+    if field.name != "input_ids"
+)

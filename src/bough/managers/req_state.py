@@ -1,0 +1,161 @@
+"""What the main process knows about one output that is being generated, and how its waiter learns of news."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Sequence
+
+from bough.errors import BoughError
+from bough.ipc.messages import FinishReason, OutputDelta
+from bough.managers.io_struct import GenerateRequest
+
+FOLD_LENGTH = 64
+"""Deltas that may pile up for a slow reader before they are folded into one: memory then grows with the text of the
+request, not with the number of its events."""
+
+
+class ReadySignal:
+    """Tells the one waiter of a call which of its outputs have news."""
+
+    __slots__ = ("_error", "_ready", "_waiter")
+
+    def __init__(self) -> None:
+        self._ready: list[ReqState] = []
+        self._waiter: asyncio.Future[None] | None = None
+        self._error: BoughError | None = None
+
+    def mark(self, state: ReqState) -> None:
+        """``state`` has news that were not taken yet."""
+        self._ready.append(state)
+        waiter = self._waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    def fail(self, error: BoughError) -> None:
+        """Nothing more will come; every later :meth:`wait` raises."""
+        self._error = error
+        waiter = self._waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    async def wait(self) -> list[ReqState]:
+        """Outputs with news since the last call, in order of arrival; waits until there is at least one.
+
+        Raises:
+            BoughError: if the engine cannot finish the call.
+        """
+        if not self._ready and self._error is None:
+            self._waiter = asyncio.get_running_loop().create_future()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+        if self._error is not None:
+            raise copy.copy(self._error)  # a copy: many waiters may raise it, each with a traceback of its own
+        ready, self._ready = self._ready, []
+        return ready
+
+
+class ReqState:
+    """One output, from its registration to its last delta: the one place of the main process that a request changes.
+
+    Attributes:
+        rid: id of this output.
+        index: position among the outputs of its call, prompts first, then parallel samples.
+        obj: the request that it belongs to.
+        event: signal of the call that waits for it.
+        out_list: deltas that nobody took yet, oldest first.
+        finished: whether the last delta has arrived (and perhaps not been taken).
+        sent: whether the scheduler has been told of it.
+        abandoned: whether its waiter has gone, so that nothing is kept any more.
+        abort_reason: why the client asked to end it before it was sent.
+        created_time, first_token_time, finished_time, last_time: seconds on the monotonic clock; 0.0 until then.
+    """
+
+    __slots__ = (
+        "abandoned",
+        "abort_reason",
+        "created_time",
+        "event",
+        "finished",
+        "finished_time",
+        "first_token_time",
+        "gone",
+        "index",
+        "last_time",
+        "obj",
+        "out_list",
+        "ready",
+        "rid",
+        "sent",
+    )
+
+    def __init__(self, rid: str, index: int, obj: GenerateRequest, event: ReadySignal, created_time: float) -> None:
+        self.rid = rid
+        self.index = index
+        self.obj = obj
+        self.event = event
+        self.out_list: list[OutputDelta] = []
+        self.ready = False
+        self.finished = False
+        self.sent = False
+        self.abandoned = False
+        self.abort_reason: str | None = None
+        self.created_time = created_time
+        self.first_token_time = 0.0
+        self.finished_time = 0.0
+        self.last_time = 0.0
+        self.gone: asyncio.Future[None] | None = None
+
+    def push(self, delta: OutputDelta) -> None:
+        """Add what the engine sent, and wake the waiter if this concerns it."""
+        if self.abandoned:
+            return
+        out_list = self.out_list
+        out_list.append(delta)
+        if delta.finish_reason is not None:
+            self.finished = True
+        elif not self.obj.stream:
+            if len(out_list) >= FOLD_LENGTH:
+                self.out_list = [merge_deltas(out_list)]
+            return
+        if not self.ready:
+            self.ready = True
+            self.event.mark(self)
+        elif len(out_list) >= FOLD_LENGTH:
+            self.out_list = [merge_deltas(out_list)]
+
+    def take(self) -> OutputDelta:
+        """Everything since the last call, as one delta. There must be something: see :meth:`ReadySignal.wait`."""
+        self.ready = False
+        out_list = self.out_list
+        self.out_list = []
+        return out_list[0] if len(out_list) == 1 else merge_deltas(out_list)
+
+
+def merge_deltas(deltas: Sequence[OutputDelta]) -> OutputDelta:
+    """One delta that says what several successive ones of the same output say."""
+    first, last = deltas[0], deltas[-1]
+    return OutputDelta(
+        rid=first.rid,
+        token_ids=[token for delta in deltas for token in delta.token_ids],
+        text="".join([delta.text or "" for delta in deltas]) if any(d.text is not None for d in deltas) else None,
+        finish_reason=last.finish_reason,
+        completion_tokens=last.completion_tokens,
+        prompt_tokens=last.prompt_tokens,
+        cached_tokens=last.cached_tokens,
+        logprobs=[entry for delta in deltas for entry in delta.logprobs or ()] if first.logprobs is not None else None,
+        input_logprobs=(
+            [entry for delta in deltas for entry in delta.input_logprobs or ()]
+            if any(delta.input_logprobs is not None for delta in deltas)
+            else None
+        ),
+        num_retractions=last.num_retractions,
+        queue_time=first.queue_time,
+    )
+
+
+def aborted_delta(state: ReqState, reason: str) -> OutputDelta:
+    """The last delta of an output that the scheduler has never heard of."""
+    return OutputDelta(rid=state.rid, token_ids=[], text="", finish_reason=FinishReason("abort", message=reason))

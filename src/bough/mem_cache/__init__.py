@@ -1,0 +1,1 @@
+"""KV memory: request table, slot allocator, prefix caches, device pools."""

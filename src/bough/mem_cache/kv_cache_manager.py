@@ -1,0 +1,377 @@
+"""Who owns which KV slot: the one place where slots change hands.
+
+A request's row of the request table, ``length`` tokens long, has two regions::
+
+    0                        owned_len                                          length
+    |  the cache's prefix    |                       own                           |
+    |  whole pages, locked   |  whole pages ...    |  last page, perhaps a part    |
+    |  KV computed/planned   |  KV computed/planned   |  slots without a plan yet  |
+    |  others may read it    |  nobody else reads or writes it                     |
+
+- The prefix ``[0, owned_len)`` belongs to the prefix cache. ``node``'s lock keeps it there; this request must neither
+  free nor rewrite it. It grows by ``begin`` (what was found) and ``checkpoint`` (what was computed), only by whole
+  pages.
+- The rest, ``[owned_len, length)``, belongs to this request alone. ``owned_len`` is a multiple of the page size, so
+  no page is in both regions, and ``finish`` and ``truncate`` can free whole pages.
+- ``checkpoint`` offers the cache the whole pages computed so far. Where the cache has got the same tokens from another
+  request meanwhile, at other slots, the request's own are duplicates: they are freed and the row is rewritten to the
+  cache's. All others change owner without moving.
+- At all times: free + evictable + protected + the requests' own pages = total.
+
+Slots may be freed while a step that reads them is still planned or running: steps run in the order of their plans, so
+whoever gets the slots next writes them in a later step.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bough.mem_cache.allocator import SlotAllocator
+from bough.mem_cache.base_prefix_cache import PrefixCache, TreeNode
+from bough.mem_cache.req_to_token_pool import ReqToTokenPool
+from bough.scheduler.step_plan import IntArray, ReqSlot
+
+
+class RequestKV:
+    """What one request holds. Only :class:`KVCacheManager` writes to it.
+
+    Attributes:
+        req_slot: the request's row, -1 after it was given back.
+        node: last node of the locked prefix.
+        owned_len: tokens of the row that belong to the prefix cache, a multiple of the page size.
+        extra_key: namespace in the prefix cache.
+        priority: what the ``priority`` eviction policy sees of the request.
+    """
+
+    __slots__ = ("_lengths", "extra_key", "node", "owned_len", "priority", "req_slot")
+
+    def __init__(
+        self,
+        req_slot: ReqSlot,
+        node: TreeNode,
+        owned_len: int,
+        extra_key: str | None,
+        priority: int,
+        lengths: IntArray,
+    ) -> None:
+        self.req_slot = req_slot
+        self.node = node
+        self.owned_len = owned_len
+        self.extra_key = extra_key
+        self.priority = priority
+        self._lengths = lengths
+
+    @property
+    def length(self) -> int:
+        """Tokens that have a slot; 0 after the row was given back."""
+        return int(self._lengths[self.req_slot]) if self.req_slot >= 0 else 0
+
+    def __repr__(self) -> str:
+        return f"RequestKV(row {self.req_slot}, {self.owned_len} of {self.length} tokens in the cache)"
+
+
+class KVUsage(NamedTuple):
+    """Where the tokens of the KV pool are; the middle four add up to ``total``."""
+
+    total: int
+    free: int
+    evictable: int
+    """in the prefix cache, used by no running request"""
+    protected: int
+    """in the prefix cache, used by running requests"""
+    private: int
+    """in pages that a single running request holds outside the cache"""
+    num_requests: int
+    """requests that hold a row"""
+
+
+class KVCacheManager:
+    """Gives requests their rows and slots, and shares prefixes between them.
+
+    Counters by request slot are arrays, so that a decode step costs a handful of numpy calls whatever its rows.
+
+    Attributes:
+        prefix_cache: a :class:`RadixCache` or :class:`ChunkCache` on the same allocator.
+        allocator: the slots.
+        req_to_token: the rows; its ``table`` is the host's copy of the device's table.
+        lengths: [max_running_requests] int32, tokens that have a slot, by request slot; read-only for others.
+    """
+
+    def __init__(self, prefix_cache: PrefixCache, allocator: SlotAllocator, req_to_token: ReqToTokenPool) -> None:
+        if prefix_cache.page_size != allocator.page_size:
+            raise ValueError(f"page sizes differ: {prefix_cache.page_size} and {allocator.page_size}")
+        self.prefix_cache = prefix_cache
+        self.allocator = allocator
+        self.req_to_token = req_to_token
+        self.lengths: IntArray = np.zeros(req_to_token.size, dtype=np.int32)
+        self._last_slots: IntArray = np.full(req_to_token.size, -1, dtype=np.int32)
+        self._live: dict[int, RequestKV] = {}
+
+    @property
+    def page_size(self) -> int:
+        """Tokens per page."""
+        return self.allocator.page_size
+
+    @property
+    def available_tokens(self) -> int:
+        """Tokens that could get a slot now: free pages, and pages of the cache that nobody holds."""
+        return self.allocator.available_size + self.prefix_cache.evictable_size
+
+    def usage(self) -> KVUsage:
+        """Return where the tokens are. Costs no walk."""
+        total, free = self.allocator.total_size, self.allocator.available_size
+        evictable, protected = self.prefix_cache.evictable_size, self.prefix_cache.protected_size
+        private = total - free - evictable - protected
+        return KVUsage(total, free, evictable, protected, private, len(self._live))
+
+    def match(self, token_ids: IntArray, extra_key: str | None = None) -> int:
+        """Return how many tokens of ``token_ids`` the cache has now, without touching it."""
+        return self.prefix_cache.matched_len(token_ids, extra_key)
+
+    def begin(
+        self, token_ids: IntArray, extra_key: str | None = None, max_prefix: int | None = None, priority: int = 0
+    ) -> RequestKV | None:
+        """Give a request a row, whose first ``owned_len`` tokens are already in the cache.
+
+        Args:
+            token_ids: [n], what the request has to have in KV; may be longer than what is looked up.
+            extra_key: namespace.
+            max_prefix: most tokens to take from the cache; rounded down to whole pages. ``None``: no limit.
+            priority: for the ``priority`` eviction policy; higher stays longer.
+
+        Mutates: locks the matched path and enters its slots in the table.
+
+        Returns:
+            the request's record, ``length == owned_len``; ``None`` if all rows are taken, then nothing has changed.
+        """
+        if self.req_to_token.available_size == 0:
+            return None
+        row_len = self.req_to_token.max_context_len
+        limit = row_len if max_prefix is None else max(min(max_prefix, row_len), 0)
+        slots, node = self.prefix_cache.match_prefix(token_ids[:limit], extra_key)
+        self.prefix_cache.lock(node)
+        req_slot = self.req_to_token.alloc()
+        assert req_slot is not None  # one was available above
+        matched = len(slots)
+        self.req_to_token.table[req_slot, :matched] = slots
+        self._set_length(req_slot, matched)
+        kv = RequestKV(req_slot, node, matched, extra_key, priority, self.lengths)
+        self._live[req_slot] = kv
+        return kv
+
+    def extend(self, kv: RequestKV, num_new: int) -> IntArray | None:
+        """Give a request ``num_new`` more slots, evicting from the cache what nobody holds where that is needed.
+
+        Returns:
+            [num_new], also entered in the table; ``None`` if not even eviction makes enough room, then nothing has
+            changed.
+
+        Raises:
+            ValueError: a negative count, or more tokens than a row holds.
+        """
+        req_slot = self._row_of(kv)
+        length = kv.length
+        if num_new < 0 or length + num_new > self.req_to_token.max_context_len:
+            raise ValueError(
+                f"cannot extend {length} tokens by {num_new}, a row holds {self.req_to_token.max_context_len}"
+            )
+        if not self._make_room(self.allocator.num_new_pages_extend(num_new, length)):
+            return None
+        slots = self.allocator.alloc_extend(num_new, length, int(self._last_slots[req_slot]))
+        assert slots is not None  # room was made above
+        self.req_to_token.table[req_slot, length : length + num_new] = slots
+        self._set_length(req_slot, length + num_new)
+        return slots
+
+    def extend_decode(self, req_slots: IntArray) -> IntArray | None:
+        """Give each of R different requests one more slot; all or nothing, otherwise as :meth:`extend`.
+
+        Args:
+            req_slots: [R], rows of requests that have begun.
+
+        Returns:
+            [R], or ``None`` if there is not room for all.
+
+        Raises:
+            ValueError: a row is full.
+        """
+        rows = req_slots.astype(np.intp)
+        lengths = self.lengths[rows]
+        if len(rows) and lengths.max() >= self.req_to_token.max_context_len:
+            full = req_slots[lengths >= self.req_to_token.max_context_len]
+            raise ValueError(f"rows {full.tolist()} hold {self.req_to_token.max_context_len} tokens already")
+        last_slots = self._last_slots[rows]
+        slots = self.allocator.alloc_decode(lengths, last_slots)
+        if slots is None:
+            if not self._make_room(self.allocator.num_new_pages_decode(lengths)):
+                return None
+            slots = self.allocator.alloc_decode(lengths, last_slots)
+            assert slots is not None  # room was made above
+        self.req_to_token.table[rows, lengths] = slots
+        self.lengths[rows] = lengths + 1
+        self._last_slots[rows] = slots
+        return slots
+
+    def checkpoint(self, kv: RequestKV, token_ids: IntArray, num_computed: int) -> list[tuple[int, IntArray]]:
+        """Give the cache the whole pages among the first ``num_computed`` tokens, so that others can use them.
+
+        Args:
+            kv: the request's record.
+            token_ids: at least the first ``num_computed`` tokens of the request.
+            num_computed: tokens whose KV is computed, or will be by a step that is planned already.
+
+        Mutates: the owner of these pages, the row where another request was faster, the lock.
+
+        Returns:
+            the rewrites ``row[start:start + len(slots)] = slots`` that device tables need as well; usually none.
+
+        Raises:
+            ValueError: ``num_computed`` exceeds the tokens given or the slots held.
+        """
+        req_slot = self._row_of(kv)
+        if num_computed > min(len(token_ids), kv.length):
+            raise ValueError(f"{num_computed} computed tokens, but {len(token_ids)} ids and {kv.length} slots")
+        whole_pages = num_computed - num_computed % self.page_size
+        if whole_pages <= kv.owned_len:
+            return []
+        row = self.req_to_token.table[req_slot]
+        result = self.prefix_cache.insert(token_ids[:whole_pages], row[:whole_pages], kv.extra_key, kv.priority)
+        rewrites: list[tuple[int, IntArray]] = []
+        start, stop = kv.owned_len, result.existing_len
+        if stop > start:
+            slots = self.prefix_cache.slots_of(result.node, start)[: stop - start]
+            self.allocator.free(row[start:stop])
+            row[start:stop] = slots
+            self._set_length(req_slot, kv.length)
+            rewrites.append((start, slots))
+        self.prefix_cache.lock(result.node)
+        self.prefix_cache.unlock(kv.node)
+        kv.node = result.node
+        kv.owned_len = result.owned_len
+        return rewrites
+
+    def finish(self, kv: RequestKV, token_ids: IntArray, num_computed: int, keep: bool = True) -> None:
+        """Take back all that a request holds; ``kv`` is dead afterwards.
+
+        Args:
+            kv: the request's record.
+            token_ids: as for :meth:`checkpoint`.
+            num_computed: as for :meth:`checkpoint`.
+            keep: whether what was computed since the last checkpoint goes to the cache; otherwise it is lost.
+        """
+        if keep:
+            self.checkpoint(kv, token_ids, num_computed)
+        req_slot = self._row_of(kv)
+        self.allocator.free(self.req_to_token.table[req_slot, kv.owned_len : kv.length])
+        self.prefix_cache.unlock(kv.node)
+        self._set_length(req_slot, 0)
+        self.req_to_token.free(req_slot)
+        del self._live[req_slot]
+        kv.req_slot = ReqSlot(-1)
+
+    def truncate(self, kv: RequestKV, length: int) -> None:
+        """Give back the slots of the tokens past ``length``.
+
+        A partly used page stays, and its slots come again with the next :meth:`extend`.
+
+        Raises:
+            ValueError: ``length`` exceeds the tokens held, or would cut what belongs to the cache.
+        """
+        req_slot = self._row_of(kv)
+        if not kv.owned_len <= length <= kv.length:
+            raise ValueError(f"cannot truncate to {length} tokens: {kv.owned_len} are shared, {kv.length} held")
+        next_page = length + (-length & (self.page_size - 1))
+        self.allocator.free(self.req_to_token.table[req_slot, next_page : kv.length])
+        self._set_length(req_slot, length)
+
+    def check_idle(self) -> str | None:
+        """Check what must hold when no request runs; cheap enough for every time the scheduler runs dry.
+
+        Returns:
+            what is wrong, with numbers, or ``None``.
+        """
+        usage = self.usage()
+        faults: list[str] = []
+        if usage.private or usage.protected:
+            faults.append(
+                f"{usage.free} free + {usage.evictable} evictable + {usage.protected} protected tokens, "
+                f"of {usage.total}; all should be free or evictable"
+            )
+        if taken := self.req_to_token.size - self.req_to_token.available_size:
+            faults.append(f"{taken} of {self.req_to_token.size} request slots are taken")
+        if held := self.prefix_cache.locks_held:
+            faults.append(f"{held} locks on the prefix cache are held")
+        return "; ".join(faults) or None
+
+    def repair(self) -> int:
+        """Start again with everything free and an empty cache, after :meth:`check_idle` has found a fault.
+
+        Only when nothing is planned or running: the records of requests that still hold something are dead afterwards.
+
+        Returns:
+            tokens that were neither free nor evictable (or, if negative, that had two owners).
+        """
+        off = self.allocator.total_size - self.available_tokens
+        for kv in self._live.values():
+            kv.req_slot = ReqSlot(-1)
+        self._live.clear()
+        self.lengths[:] = 0
+        self._last_slots[:] = -1
+        self.prefix_cache.discard()
+        self.allocator.reset()
+        self.req_to_token.reset()
+        return off
+
+    def check_integrity(self) -> None:
+        """Check at any time that every page has exactly one owner: the free stack, the cache or one request.
+
+        Walks everything; meant for tests.
+
+        Raises:
+            RuntimeError: it has not; the message has the numbers.
+        """
+        self.allocator.check_integrity()
+        self.prefix_cache.check_integrity()
+        usage = self.usage()
+        owners = np.zeros(self.allocator.num_slots // self.page_size, dtype=np.int32)
+        np.add.at(owners, self.prefix_cache.owned_slots()[:: self.page_size] // self.page_size, 1)
+        private = 0
+        for kv in self._live.values():
+            row = self.req_to_token.table[kv.req_slot]
+            if kv.length and row[kv.length - 1] != self._last_slots[kv.req_slot]:
+                raise RuntimeError(f"{kv!r} ends at {row[kv.length - 1]}, not at {self._last_slots[kv.req_slot]}")
+            if not np.array_equal(self.prefix_cache.slots_of(kv.node), row[: kv.owned_len]):
+                raise RuntimeError(f"the prefix of {kv!r} differs from the cache's")
+            own_pages = row[kv.owned_len : kv.length : self.page_size] // self.page_size
+            np.add.at(owners, own_pages, 1)
+            private += len(own_pages) * self.page_size
+        every_slot = np.arange(self.allocator.num_slots, dtype=np.int32)
+        owners += self.allocator.is_free(every_slot[:: self.page_size])
+        if (owners[1:] != 1).any() or owners[0]:
+            raise RuntimeError(f"{int((owners[1:] > 1).sum())} pages have several owners, {usage}")
+        if private != usage.private:
+            raise RuntimeError(f"requests hold {private} tokens of their own, but {usage}")
+        if self.prefix_cache.locks_held != len(self._live):
+            raise RuntimeError(f"{self.prefix_cache.locks_held} locks for {len(self._live)} requests")
+
+    def _make_room(self, num_pages: int) -> bool:
+        """Evict until ``num_pages`` pages are free. Returns false, with nothing evicted, if it cannot be."""
+        shortage = num_pages * self.page_size - self.allocator.available_size
+        if shortage <= 0:
+            return True
+        if shortage > self.prefix_cache.evictable_size:
+            return False
+        self.prefix_cache.evict(shortage)
+        return True
+
+    def _set_length(self, req_slot: ReqSlot, length: int) -> None:
+        self.lengths[req_slot] = length
+        self._last_slots[req_slot] = self.req_to_token.table[req_slot, length - 1] if length else -1
+
+    @staticmethod
+    def _row_of(kv: RequestKV) -> ReqSlot:
+        if kv.req_slot < 0:
+            raise RuntimeError("the request has given back its slots already")
+        return kv.req_slot

@@ -1,0 +1,104 @@
+"""Keys and values of all cached tokens, on the device."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import mmap
+
+import torch
+
+
+class KVPool:
+    """One key and one value buffer per layer, addressed by slot.
+
+    The first page is nobody's: it stays zero, and padding reads it. Slots that an allocator may hand out are
+    ``range(page_size, num_slots)``.
+
+    Attributes:
+        num_slots: all slots, those of the reserved page included.
+        page_size: slots per page; a page's slots are neighbours and belong to one run of a sequence.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_total_tokens: int,
+        page_size: int,
+        num_layers: int,
+        num_kv_heads: int,
+        head_dim: int,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> None:
+        if max_total_tokens < page_size or max_total_tokens % page_size:
+            raise ValueError(f"{max_total_tokens} tokens are not a whole number of pages of {page_size}")
+        self.max_total_tokens = max_total_tokens
+        self.page_size = page_size
+        self.num_slots = max_total_tokens + page_size
+        self.num_layers = num_layers
+        self.num_kv_heads = num_kv_heads
+        self.head_dim = head_dim
+        self.dtype = dtype
+        self.device = device
+        # [layers, 2 (K and V), slots, kv_heads, head_dim]
+        self._buffer = _zeros((num_layers, 2, self.num_slots, num_kv_heads, head_dim), dtype, device)
+        self._keys = [self._buffer[layer, 0] for layer in range(num_layers)]
+        self._values = [self._buffer[layer, 1] for layer in range(num_layers)]
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory of all buffers, in bytes."""
+        return self._buffer.nbytes
+
+    def touch(self) -> None:
+        """Make the system commit all of the pool's memory now, so that it cannot be missing later. Zeroes the pool."""
+        self._buffer.zero_()
+
+    def get_key_buffer(self, layer_id: int) -> torch.Tensor:
+        """Keys of a layer: ``[num_slots, num_kv_heads, head_dim]``, the pool's own memory."""
+        return self._keys[layer_id]
+
+    def get_value_buffer(self, layer_id: int) -> torch.Tensor:
+        """Values of a layer: ``[num_slots, num_kv_heads, head_dim]``, the pool's own memory."""
+        return self._values[layer_id]
+
+    def set_kv_buffer(self, layer_id: int, slots: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
+        """Store keys and values of new tokens.
+
+        Args:
+            layer_id: which layer.
+            slots: int64 ``[num_tokens]``, each at most once.
+            k: ``[num_tokens, num_kv_heads, head_dim]``
+            v: like ``k``
+        """
+        self._keys[layer_id].index_copy_(0, slots, k)
+        self._values[layer_id].index_copy_(0, slots, v)
+
+    def scrub(self, slots: torch.Tensor) -> None:
+        """Replace what is not a number, or infinite, by zeros in all layers at ``slots`` (int64 ``[n]``).
+
+        Padding multiplies neighbours on a page by a weight of zero, which does not silence a NaN.
+        """
+        for buffer in (*self._keys, *self._values):
+            buffer[slots] = torch.nan_to_num(buffer[slots], nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def _zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """A tensor of zeros; on a CPU not committed yet, and on huge pages where the system has them.
+
+    Gathering scattered slots out of a gigabyte takes half as long with huge pages: it is bound by the TLB.
+    """
+    if device.type != "cpu":
+        return torch.zeros(shape, dtype=dtype, device=device)
+    memory = mmap.mmap(-1, math.prod(shape) * dtype.itemsize)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        # A kernel without huge pages refuses: the memory is as good, only slower.
+        with contextlib.suppress(OSError):
+            memory.madvise(mmap.MADV_HUGEPAGE)
+    return torch.frombuffer(memory, dtype=dtype).view(shape)
+
+
+def kv_bytes_per_token(*, num_layers: int, num_kv_heads: int, head_dim: int, dtype: torch.dtype) -> int:
+    """Memory of one token's keys and values, all layers together, in bytes."""
+    return 2 * num_layers * num_kv_heads * head_dim * dtype.itemsize

@@ -1,0 +1,144 @@
+"""How much fits: the size of the KV pool and the number of requests, as pure functions of what was measured."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from bough.config.model_config import ModelConfig
+from bough.errors import StartupError
+
+logger = logging.getLogger(__name__)
+
+MAX_RUNNING_REQUESTS = 256
+"""Default upper bound of concurrent requests."""
+
+MIN_RUNNING_REQUESTS = 8
+"""Default lower bound, however slow the machine."""
+
+_CPU_STEP_SECONDS = 0.15
+"""A decode step of all running requests should not take longer than this on a CPU."""
+
+_CPU_FLOPS_PER_THREAD = {"float32": 50e9, "bfloat16": 200e9, "float16": 200e9}
+"""What a core sustains in matrix products of a few dozen rows; the order of magnitude is what matters."""
+
+_TOKENS_PER_REQUEST = 128
+"""By default there are no more requests than the pool can give this many tokens each."""
+
+_FRACTION = {"cpu": 0.4, "cuda": 0.9}
+"""Default share of what is left that the KV pool takes. On a CPU the rest is for whatever else the machine is for."""
+
+_MIN_POOL_TOKENS = 1024
+_MIN_CPU_POOL_BYTES = 512 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryBudget:
+    """Bytes on the device, after the weights are there."""
+
+    available: int
+    weights: int
+    """Taken by the weights already."""
+    forward: int
+    """To be kept for the largest step."""
+    per_token: int
+    """KV of one token."""
+
+
+def default_max_running_requests(device: str, threads: int, dtype: str, num_parameters: int) -> int:
+    """How many requests run at a time unless the user says.
+
+    On a CPU as many as one decode step computes within 150 ms (two floating-point operations per parameter and
+    request), between 8 and 256; elsewhere 256.
+    """
+    if device != "cpu":
+        return MAX_RUNNING_REQUESTS
+    flops = _CPU_STEP_SECONDS * threads * _CPU_FLOPS_PER_THREAD[dtype]
+    fitting = int(flops / (2 * max(num_parameters, 1)))
+    return min(max(fitting, MIN_RUNNING_REQUESTS), MAX_RUNNING_REQUESTS)
+
+
+def fit_pool(
+    config: ModelConfig,
+    device: str,
+    budget: MemoryBudget,
+    *,
+    page_size: int,
+    max_running_requests: int,
+    mem_fraction_static: float | None,
+    max_total_tokens: int | None,
+) -> int:
+    """Tokens of the KV pool, a multiple of the page size.
+
+    With nothing set: a share of what is left (40 % on a CPU, 90 % elsewhere), no more than all running requests can
+    fill, and on a CPU no more than twice the weights or 512 MiB, whichever is more.
+
+    Args:
+        config: of the model.
+        device: ``cpu`` or ``cuda``.
+        budget: what there is.
+        page_size: tokens per page.
+        max_running_requests: requests that run at a time.
+        mem_fraction_static: share of what is left, set by the user.
+        max_total_tokens: set by the user.
+
+    Raises:
+        StartupError: if too little is left, with the numbers.
+    """
+    left = budget.available - budget.forward
+    fraction = mem_fraction_static if mem_fraction_static is not None else _FRACTION[device]
+    allowed = int(left * fraction)
+    useful_tokens = max_running_requests * _round_up(config.context_len, page_size)
+    if max_total_tokens is not None:
+        tokens = min(max_total_tokens, useful_tokens)
+        # A size in tokens is a wish for exactly that: only what is physically there limits it.
+        allowed = max(allowed, int(left * max(fraction, _FRACTION["cuda"])))
+        if tokens * budget.per_token > allowed:
+            raise StartupError(
+                f"--max-total-tokens {max_total_tokens} needs {_gib(tokens * budget.per_token)}, but only "
+                f"{_gib(max(allowed, 0))} can be used: {_gib(budget.available)} are available next to weights of "
+                f"{_gib(budget.weights)}, and computing takes {_gib(budget.forward)}; lower it or free memory"
+            )
+    else:
+        if mem_fraction_static is None and device == "cpu":
+            allowed = min(allowed, max(2 * budget.weights, _MIN_CPU_POOL_BYTES))
+        tokens = min(max(allowed, 0) // budget.per_token, useful_tokens)
+    tokens = tokens // page_size * page_size
+    wanted = (
+        page_size if max_total_tokens is not None else _round_up(min(config.context_len, _MIN_POOL_TOKENS), page_size)
+    )
+    if tokens < wanted:
+        raise StartupError(
+            f"not enough memory for the KV cache: {_gib(budget.available)} are available next to weights of "
+            f"{_gib(budget.weights)}, computing takes {_gib(budget.forward)}, and a share of {fraction:g} of the rest "
+            f"holds {max(tokens, 0)} tokens of {budget.per_token} bytes where at least {wanted} are needed; free "
+            f"memory, raise --mem-fraction-static or lower --context-length"
+        )
+    return tokens
+
+
+def fit_requests(wanted: int | None, default: int, pool_tokens: int, page_size: int) -> int:
+    """Requests that may run at a time: at most one per page, and by default none that would get few tokens."""
+    pages = pool_tokens // page_size
+    if wanted is None:
+        return max(min(default, pool_tokens // _TOKENS_PER_REQUEST), 1)
+    if wanted > pages:
+        logger.warning("--max-running-requests %d is lowered to %d: the KV cache has no more pages", wanted, pages)
+    return min(wanted, pages)
+
+
+def forward_bytes(config: ModelConfig, itemsize: int, tokens: int, logit_rows: int) -> int:
+    """Upper bound of what a step's activations take, in bytes: the widest moment of a block, and the logits."""
+    q_size, kv_size = config.num_heads * config.head_dim, config.num_kv_heads * config.head_dim
+    attention = 3 * (q_size + 2 * kv_size)
+    feed_forward = 3 * config.intermediate_size
+    per_token = 4 * config.hidden_size + max(attention, feed_forward)
+    return tokens * per_token * itemsize + 3 * logit_rows * config.vocab_size * 4
+
+
+def _round_up(value: int, multiple: int) -> int:
+    return -(-value // multiple) * multiple
+
+
+def _gib(num_bytes: int) -> str:
+    return f"{num_bytes / 2**30:.2f} GiB"

@@ -1,0 +1,134 @@
+"""What this process may use of the machine: processors and memory, as containers limit them."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+_UNLIMITED = 2**60
+"""cgroup v1 writes "no limit" as a huge number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A view of the system's files.
+
+    Attributes:
+        root: where ``proc`` and ``sys`` are; another directory than ``/`` in tests.
+    """
+
+    root: Path = Path("/")
+
+    def available_bytes(self) -> int:
+        """Memory that can still be taken without swapping and without exceeding a control group's limit.
+
+        Page cache counts as available, on the system and within a control group alike.
+        """
+        return max(min([self._system_available(), *self._cgroup_available()]), 0)
+
+    def usable_threads(self) -> int:
+        """Physical cores that this process may run on, at most what a control group's quota adds up to."""
+        cpus = self._allowed_cpus()
+        cores = {self._siblings(cpu) for cpu in cpus}
+        quotas = [quota for quota in map(self._quota, self._cgroup_directories("cpu")) if quota is not None]
+        return max(min([len(cores), *(math.ceil(quota) for quota in quotas)]), 1)
+
+    def _allowed_cpus(self) -> list[int]:
+        if hasattr(os, "sched_getaffinity"):
+            return sorted(os.sched_getaffinity(0))
+        return list(range(os.cpu_count() or 1))
+
+    def _siblings(self, cpu: int) -> str:
+        """What all hardware threads of a core have in common."""
+        topology = self.root / f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"
+        return _read(topology) or str(cpu)
+
+    def _system_available(self) -> int:
+        for line in (_read(self.root / "proc/meminfo") or "").splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+        # No Linux: physical memory is all that can be known portably; half of it may be free.
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+
+    def _cgroup_available(self) -> list[int]:
+        available = []
+        for directory in self._cgroup_directories("memory"):
+            for limit_name, usage_name, cache_key in (
+                ("memory.max", "memory.current", "inactive_file"),
+                ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+            ):
+                limit, usage = _read_int(directory / limit_name), _read_int(directory / usage_name)
+                if limit is not None and usage is not None and limit < _UNLIMITED:
+                    available.append(limit - usage + _stat(directory / "memory.stat", cache_key))
+        return available
+
+    def _quota(self, directory: Path) -> float | None:
+        """Processors' worth of time that a control group grants; ``None`` if it does not limit it."""
+        quota, _, period = (_read(directory / "cpu.max") or "").partition(" ")
+        if quota.isdecimal() and period.isdecimal():
+            return int(quota) / int(period)
+        old_quota = _read_int(directory / "cpu.cfs_quota_us")
+        old_period = _read_int(directory / "cpu.cfs_period_us")
+        if old_quota is not None and old_period and old_quota > 0:
+            return old_quota / old_period
+        return None
+
+    def _cgroup_directories(self, controller: str) -> list[Path]:
+        """The control groups of this process, innermost first: each of them limits."""
+        mount = self.root / "sys/fs/cgroup"
+        directories = []
+        for line in (_read(self.root / "proc/self/cgroup") or "").splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers and controller not in controllers.split(","):
+                continue
+            # A container sees its own group as the root of the mount, whatever path /proc names.
+            base = mount / controller if controllers else mount
+            group = base / path.lstrip("/")
+            while True:
+                directories.append(group)
+                if group == base or base not in group.parents:
+                    break
+                group = group.parent
+        return directories
+
+
+def peak_resident_bytes() -> int | None:
+    """Most memory this process has had at once since :func:`reset_peak_resident_bytes`; ``None`` if unknown."""
+    for line in (_read(Path("/proc/self/status")) or "").splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    return None
+
+
+def reset_peak_resident_bytes() -> int | None:
+    """Start a new measurement of the peak; returns the memory held now, ``None`` if the system cannot say."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return None
+    return peak_resident_bytes()
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return None
+
+
+def _read_int(path: Path) -> int | None:
+    text = _read(path)
+    try:
+        return int(text) if text is not None else None
+    except ValueError:
+        return None
+
+
+def _stat(path: Path, key: str) -> int:
+    for line in (_read(path) or "").splitlines():
+        name, _, value = line.partition(" ")
+        if name == key:
+            return int(value)
+    return 0

@@ -1,0 +1,356 @@
+"""Runs step plans on one device."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from bough.config.model_config import ModelConfig
+from bough.layers.attention.base import AttentionBackend
+from bough.layers.attention.torch_native import TorchNativeBackend
+from bough.layers.sampler import SampleOutput, Sampler
+from bough.mem_cache.kv_pool import KVPool, kv_bytes_per_token
+from bough.model_executor.capacity import (
+    MemoryBudget,
+    default_max_running_requests,
+    fit_pool,
+    fit_requests,
+    forward_bytes,
+)
+from bough.model_executor.forward_batch import ForwardBatch, token_positions
+from bough.model_executor.logprob_results import sampled_fields, target_fields
+from bough.model_executor.machine import Machine, peak_resident_bytes, reset_peak_resident_bytes
+from bough.model_loader.loader import load_model
+from bough.models.base import CausalLM, torch_dtype
+from bough.sampling.device_state import SamplingState
+from bough.scheduler.step_plan import (
+    FUTURE_TOKEN,
+    ForwardMode,
+    RowLogprobResult,
+    RowLogprobs,
+    StepPlan,
+    StepResult,
+)
+
+IndexArray = npt.NDArray[np.int64]
+
+DEFAULT_PAGE_SIZE = 16
+"""Gathering whole pages is several times faster than gathering tokens; larger pages share less of a prefix."""
+
+_LOGIT_CHUNK_ELEMENTS = 2**24
+"""Logits of prompt tokens are computed this many at a time: 64 MiB in float32."""
+
+_MEASURED_TOKENS_ON_CPU = 128
+"""Size of the forward pass that start-up measures; more would delay large models."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerOptions:
+    """What a user may say about how a model is run; ``None`` lets the runner choose."""
+
+    load_format: str = "auto"
+    seed: int = 0
+    page_size: int | None = None
+    max_running_requests: int | None = None
+    max_total_tokens: int | None = None
+    mem_fraction_static: float | None = None
+    max_step_tokens: int = 16384
+    """Most new tokens of a step; memory for them is set aside."""
+
+
+class ModelRunner:
+    """A loaded model with its KV pool, request table and sampler.
+
+    All that a step changes lives here or in what this owns: the pool, ``req_to_token`` and the sampling state. Steps
+    must be run one at a time, in the order of their plans.
+
+    Attributes:
+        timings: seconds that each phase of construction took.
+        page_size: tokens per KV page.
+        max_running_requests: rows of ``req_to_token``.
+        max_req_len: most tokens of one request, prompt and output together.
+    """
+
+    def __init__(self, config: ModelConfig, device: torch.device, options: RunnerOptions) -> None:
+        """Load the model and take the memory that it will ever need.
+
+        Raises:
+            StartupError: if the checkpoint does not fit the model, or memory does not suffice.
+        """
+        self.config = config.for_device("cuda" if device.type == "cuda" else "cpu")
+        self.device = device
+        self.options = options
+        self.dtype = torch_dtype(self.config)
+        self.timings: dict[str, float] = {}
+        self.page_size = options.page_size or DEFAULT_PAGE_SIZE
+        with self._timed("load_weights"):
+            self.model = self.load_model()
+        self.weight_bytes = sum(parameter.nbytes for parameter in self.model.parameters())
+        with self._timed("measure_forward"):
+            num_parameters = sum(parameter.numel() for parameter in self.model.parameters())
+            default_requests = default_max_running_requests(
+                device.type, torch.get_num_threads(), self.config.dtype, num_parameters
+            )
+            wanted_requests = options.max_running_requests or default_requests
+            max_total_tokens = self.profile_max_num_token(wanted_requests)
+        self.max_running_requests = fit_requests(
+            options.max_running_requests, default_requests, max_total_tokens, self.page_size
+        )
+        self.max_req_len = min(self.config.context_len, max_total_tokens)
+        with self._timed("init_memory_pool"):
+            self.kv_pool = self.init_memory_pool(max_total_tokens)
+            self.kv_pool.touch()
+            self.req_to_token = torch.zeros(
+                self.max_running_requests, self.max_req_len, dtype=torch.int32, device=device
+            )
+        self.attn_backend = self.init_attention_backend(self.kv_pool)
+        self.sampling_state = SamplingState(self.max_running_requests, self.config.vocab_size, device)
+        self.sampler = Sampler(self.sampling_state)
+
+    @contextmanager
+    def _timed(self, phase: str) -> Iterator[None]:
+        begin = time.perf_counter()
+        yield
+        self.timings[phase] = time.perf_counter() - begin
+
+    # --- start-up ---
+
+    def load_model(self) -> CausalLM:
+        """The model of the configuration, with its weights."""
+        return load_model(self.config, load_format=self.options.load_format, device=self.device, seed=self.options.seed)
+
+    def init_memory_pool(self, max_total_tokens: int) -> KVPool:
+        """A KV pool for this model."""
+        return KVPool(
+            max_total_tokens=max_total_tokens,
+            page_size=self.page_size,
+            num_layers=self.config.num_layers,
+            num_kv_heads=self.config.num_kv_heads,
+            head_dim=self.config.head_dim,
+            dtype=self.dtype,
+            device=self.device,
+        )
+
+    def init_attention_backend(self, kv_pool: KVPool) -> AttentionBackend:
+        """The backend that computes attention over ``kv_pool``."""
+        return TorchNativeBackend(kv_pool, self.config.layer_windows)
+
+    def profile_max_num_token(self, max_running_requests: int) -> int:
+        """Tokens that the KV pool can hold, from what is available now and what a step needs.
+
+        Runs the model once, which also makes its libraries ready.
+
+        Raises:
+            StartupError: if memory does not suffice, with the numbers.
+        """
+        config, options = self.config, self.options
+        step_tokens = min(options.max_step_tokens, max_running_requests * config.context_len)
+        logit_rows = max(max_running_requests, _LOGIT_CHUNK_ELEMENTS // config.vocab_size)
+        measured_tokens = min(step_tokens, config.context_len)
+        if self.device.type == "cpu":
+            measured_tokens = min(measured_tokens, _MEASURED_TOKENS_ON_CPU)
+        measured = self._measure_forward(measured_tokens) * step_tokens // measured_tokens
+        table_bytes = 4 * max_running_requests * config.context_len
+        reserved = max(measured, forward_bytes(config, self.dtype.itemsize, step_tokens, logit_rows)) + table_bytes
+        reserved += SamplingState.max_bytes(max_running_requests, config.vocab_size)
+        budget = MemoryBudget(
+            available=self._available_bytes(),
+            weights=self.weight_bytes,
+            forward=reserved,
+            per_token=kv_bytes_per_token(
+                num_layers=config.num_layers,
+                num_kv_heads=config.num_kv_heads,
+                head_dim=config.head_dim,
+                dtype=self.dtype,
+            ),
+        )
+        return fit_pool(
+            config,
+            self.device.type,
+            budget,
+            page_size=self.page_size,
+            max_running_requests=max_running_requests,
+            mem_fraction_static=options.mem_fraction_static,
+            max_total_tokens=options.max_total_tokens,
+        )
+
+    def _available_bytes(self) -> int:
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+            return int(torch.cuda.mem_get_info(self.device)[0])
+        return Machine().available_bytes()
+
+    @torch.inference_mode()
+    def _measure_forward(self, num_tokens: int) -> int:
+        """Memory that a prompt of ``num_tokens`` takes while it is computed, in bytes; 0 if it cannot be measured."""
+        pool = self.init_memory_pool(-(-num_tokens // self.page_size) * self.page_size)
+        backend = self.init_attention_backend(pool)
+        table = torch.arange(self.page_size, pool.num_slots, dtype=torch.int32, device=self.device)[None]
+        count = np.array([num_tokens], dtype=np.int32)
+        zero = np.zeros(1, dtype=np.int32)
+        plan = StepPlan(
+            step_id=0,
+            mode=ForwardMode.EXTEND,
+            num_decode_rows=0,
+            req_slots=zero,
+            prefix_lens=zero,
+            extend_lens=count,
+            input_ids=np.zeros(num_tokens, dtype=np.int32),
+            out_slots=np.arange(self.page_size, self.page_size + num_tokens, dtype=np.int32),
+            sample=np.ones(1, dtype=np.bool_),
+        )
+        batch = ForwardBatch.from_plan(
+            plan,
+            positions=token_positions(plan),
+            last_token=torch.zeros(1, dtype=torch.int64, device=self.device),
+            attn_backend=backend,
+            attn_metadata=backend.init_forward_metadata(0, zero, zero, count, table),
+        )
+        if self.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(self.device)
+            before = torch.cuda.memory_allocated(self.device)
+            self.model.compute_logits(self.model(batch)[-1:])
+            return int(torch.cuda.max_memory_allocated(self.device)) - before
+        resident = reset_peak_resident_bytes()
+        self.model.compute_logits(self.model(batch)[-1:])
+        peak = peak_resident_bytes()
+        return peak - resident if peak is not None and resident is not None else 0
+
+    # --- steps ---
+
+    @torch.inference_mode()
+    def forward_step(self, plan: StepPlan) -> StepResult:
+        """Run one step.
+
+        Mutates the KV pool at ``plan.out_slots``, ``req_to_token`` and the sampling state.
+        """
+        self._admit(plan)
+        batch = self._make_batch(plan)
+        hidden_states = self.forward(batch)
+        last_tokens = np.cumsum(plan.extend_lens, dtype=np.int64) - 1
+        sampling_rows = np.flatnonzero(plan.sample)
+        failed: list[int] = []
+        next_token_ids = np.full(plan.num_rows, FUTURE_TOKEN, dtype=np.int32)
+        sampled: SampleOutput | None = None
+        if len(sampling_rows):
+            logits = self.model.compute_logits(self._select(hidden_states, last_tokens[sampling_rows]))
+            sampled = self.sample(plan, logits, sampling_rows)
+            next_token_ids[sampling_rows] = sampled.next_token_ids.cpu().numpy()
+            failed.extend(sampling_rows[~sampled.finite.cpu().numpy()].tolist())
+        if len(sampling_rows) < plan.num_rows:
+            # A chunk that goes wrong must not leave its KV to whoever gets the pages next.
+            other_rows = np.flatnonzero(~plan.sample)
+            finite = self._select(hidden_states, last_tokens[other_rows]).isfinite().all(-1)
+            failed.extend(other_rows[~finite.cpu().numpy()].tolist())
+        if failed:
+            self._scrub(plan, failed)
+        return StepResult(
+            step_id=plan.step_id,
+            next_token_ids=next_token_ids,
+            logprobs=self.read_logprobs(plan, hidden_states, last_tokens, sampled) if plan.logprobs else (),
+            failed_rows=tuple(sorted(failed)),
+        )
+
+    def forward(self, batch: ForwardBatch) -> torch.Tensor:
+        """Hidden states of all tokens of a batch, ``[num_tokens, hidden_size]``."""
+        if batch.forward_mode is ForwardMode.DECODE:
+            return self.forward_decode(batch)
+        return self.forward_extend(batch)
+
+    def forward_decode(self, batch: ForwardBatch) -> torch.Tensor:
+        """:meth:`forward` of a batch whose rows all add one sampled token."""
+        output: torch.Tensor = self.model(batch)
+        return output
+
+    def forward_extend(self, batch: ForwardBatch) -> torch.Tensor:
+        """:meth:`forward` of a batch that has prompts."""
+        output: torch.Tensor = self.model(batch)
+        return output
+
+    def sample(self, plan: StepPlan, logits: torch.Tensor, rows: IndexArray) -> SampleOutput:
+        """Choose the next token of each of ``rows``.
+
+        Args:
+            plan: the step.
+            logits: float32 ``[S, vocab_size]``; overwritten.
+            rows: int64 ``[S]``, the sampling rows of the plan.
+        """
+        sampled_row = {int(row): index for index, row in enumerate(rows)}
+        requests = tuple(
+            RowLogprobs(sampled_row[each.row], 0, each.targets[:0], each.top_n, each.token_ids)
+            for each in plan.logprobs
+            if each.row in sampled_row
+        )
+        return self.sampler.sample(logits, plan.req_slots[rows], requests)
+
+    def read_logprobs(
+        self, plan: StepPlan, hidden_states: torch.Tensor, last_tokens: IndexArray, sampled: SampleOutput | None
+    ) -> tuple[RowLogprobResult, ...]:
+        """Answer the plan's requests for logprobs, in their order.
+
+        Args:
+            plan: the step.
+            hidden_states: ``[T, hidden_size]``
+            last_tokens: ``[R]``, index of each row's last token.
+            sampled: what the sampling rows got; ``None`` if there were none.
+        """
+        of_sampled = iter(sampled_fields(sampled.logprobs) if sampled is not None and sampled.logprobs else ())
+        first_tokens = last_tokens - plan.extend_lens + 1
+        chunk_rows = max(_LOGIT_CHUNK_ELEMENTS // self.config.vocab_size, 1)
+        results = []
+        for request in plan.logprobs:
+            begin = int(first_tokens[request.row]) + request.first
+            states = hidden_states[begin : begin + len(request.targets)]
+            targets, top, chosen = target_fields(states, request, self.model.compute_logits, chunk_rows)
+            if plan.sample[request.row]:
+                results.append(RowLogprobResult(request.row, targets, top, chosen, **next(of_sampled)))
+            else:
+                results.append(RowLogprobResult(request.row, targets, top, chosen))
+        return tuple(results)
+
+    def update_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> set[str]:
+        """Replace weights between two steps; see :meth:`CausalLM.load_weights`."""
+        return self.model.load_weights(weights)
+
+    # --- parts of a step ---
+
+    def _admit(self, plan: StepPlan) -> None:
+        for new in plan.new_requests:
+            self.sampling_state.admit(new)
+        for write in plan.table_writes:
+            slots = torch.from_numpy(write.slots).to(self.device)
+            self.req_to_token[write.req_slot, write.start : write.start + len(write.slots)] = slots
+
+    def _make_batch(self, plan: StepPlan) -> ForwardBatch:
+        positions = token_positions(plan)
+        slots = plan.req_slots if plan.num_tokens == plan.num_rows else np.repeat(plan.req_slots, plan.extend_lens)
+        entries = torch.from_numpy(slots.astype(np.int64) * self.max_req_len + positions).to(self.device)
+        self.req_to_token.view(-1).index_copy_(0, entries, torch.from_numpy(plan.out_slots).to(self.device))
+        metadata = self.attn_backend.init_forward_metadata(
+            plan.num_decode_rows, plan.req_slots, plan.prefix_lens, plan.extend_lens, self.req_to_token
+        )
+        return ForwardBatch.from_plan(
+            plan,
+            positions=positions,
+            last_token=self.sampling_state.last_token,
+            attn_backend=self.attn_backend,
+            attn_metadata=metadata,
+        )
+
+    def _select(self, hidden_states: torch.Tensor, tokens: IndexArray) -> torch.Tensor:
+        """The hidden states of some tokens, ascending."""
+        if len(tokens) == len(hidden_states):
+            return hidden_states
+        return hidden_states.index_select(0, torch.from_numpy(tokens).to(self.device))
+
+    def _scrub(self, plan: StepPlan, rows: list[int]) -> None:
+        for row in rows:
+            length = int(plan.prefix_lens[row] + plan.extend_lens[row])
+            slots = self.req_to_token[int(plan.req_slots[row]), :length].long()
+            self.kv_pool.scrub(slots)

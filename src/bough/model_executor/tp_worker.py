@@ -1,0 +1,98 @@
+"""The worker of one rank: a model runner, its limits, and the settings of the process that it runs in."""
+
+from __future__ import annotations
+
+import time
+
+import torch
+
+from bough.config.model_config import ModelConfig
+from bough.config.server_args import ServerArgs
+from bough.errors import ConfigError
+from bough.mem_cache.kv_pool import KVPool
+from bough.model_executor.machine import Machine
+from bough.model_executor.model_runner import ModelRunner, RunnerOptions
+from bough.model_executor.worker_info import WorkerInfo
+from bough.scheduler.step_plan import StepPlan, StepResult
+
+
+class TpModelWorker:
+    """Executes step plans; every rank of a group runs the same ones.
+
+    Sets the number of torch's threads and the random seed of this process, the same on every rank.
+    """
+
+    def __init__(self, server_args: ServerArgs, model_config: ModelConfig, *, rank: int = 0, world: int = 1) -> None:
+        """Load the model.
+
+        Args:
+            server_args: resolved options.
+            model_config: of the checkpoint.
+            rank: of this worker in its group.
+            world: size of the group; only 1 so far.
+
+        Raises:
+            ConfigError: if the device does not exist or the group is larger than one.
+            StartupError: if the checkpoint does not load or memory does not suffice.
+        """
+        if world != 1 or rank != 0:
+            raise ConfigError(f"a group of {world} ranks is not supported; use 1")
+        begin = time.perf_counter()
+        device = resolve_device(server_args.device)
+        if device.type == "cpu":
+            torch.set_num_threads(server_args.cpu_threads or Machine().usable_threads())
+        seed = server_args.random_seed or 0
+        torch.manual_seed(seed)
+        self.model_runner = ModelRunner(
+            model_config,
+            device,
+            RunnerOptions(
+                load_format=server_args.load_format,
+                seed=seed,
+                page_size=server_args.page_size,
+                max_running_requests=server_args.max_running_requests,
+                max_total_tokens=server_args.max_total_tokens,
+                mem_fraction_static=server_args.mem_fraction_static,
+                max_step_tokens=server_args.max_prefill_tokens,
+            ),
+        )
+        self._seconds = time.perf_counter() - begin
+
+    def get_worker_info(self) -> WorkerInfo:
+        """Limits and costs of the loaded model."""
+        runner = self.model_runner
+        return WorkerInfo(
+            max_total_num_tokens=runner.kv_pool.max_total_tokens,
+            max_running_requests=runner.max_running_requests,
+            max_req_len=runner.max_req_len,
+            max_req_input_len=runner.max_req_len - 1,
+            page_size=runner.page_size,
+            vocab_size=runner.config.vocab_size,
+            context_len=runner.config.context_len,
+            device=str(runner.device),
+            dtype=runner.config.dtype,
+            timings={**runner.timings, "other": self._seconds - sum(runner.timings.values())},
+            weight_bytes=runner.weight_bytes,
+            kv_bytes=runner.kv_pool.num_bytes,
+        )
+
+    def get_memory_pool(self) -> KVPool:
+        """The pool that holds keys and values; slots ``range(page_size, num_slots)`` may be handed out."""
+        return self.model_runner.kv_pool
+
+    def forward_batch_generation(self, plan: StepPlan) -> StepResult:
+        """Run one step and wait for its result. Plans must come in order."""
+        return self.model_runner.forward_step(plan)
+
+
+def resolve_device(name: str) -> torch.device:
+    """The torch device of an option's value; ``auto`` is CUDA if there is one.
+
+    Raises:
+        ConfigError: if it does not exist here.
+    """
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name.startswith("cuda") and not torch.cuda.is_available():
+        raise ConfigError("--device cuda: torch finds no CUDA device; use --device cpu", param="device")
+    return torch.device(name)

@@ -1,0 +1,31 @@
+"""What a worker tells the scheduler once its model is loaded. No torch here: front ends may import it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class WorkerInfo:
+    """The measured limits and costs of a loaded model, fixed for the life of the worker."""
+
+    max_total_num_tokens: int
+    """Tokens that the KV pool holds."""
+    max_running_requests: int
+    """Request slots."""
+    max_req_len: int
+    """Most tokens, prompt and output together, that one request may have."""
+    max_req_input_len: int
+    """Most prompt tokens of one request."""
+    page_size: int
+    """Tokens per KV page."""
+    vocab_size: int
+    """Token ids are in ``[0, vocab_size)``."""
+    context_len: int
+    """Positions that the model was made for, in tokens."""
+    device: str
+    dtype: str
+    timings: dict[str, float] = field(default_factory=dict)
+    """Seconds that each phase of start-up took."""
+    weight_bytes: int = 0
+    kv_bytes: int = 0

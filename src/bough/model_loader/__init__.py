@@ -1,0 +1,1 @@
+"""Getting weights into models."""

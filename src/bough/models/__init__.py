@@ -1,0 +1,1 @@
+"""One readable file per model family, and the table of what is supported."""

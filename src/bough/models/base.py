@@ -1,0 +1,94 @@
+"""What all models have in common: how they are called, and how weights get into them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+from bough.config.model_config import ModelConfig
+from bough.errors import ModelError
+from bough.layers.linear import MergedLinear
+
+if TYPE_CHECKING:
+    from bough.model_executor.forward_batch import ForwardBatch
+
+_IGNORED_SUFFIXES = ("rotary_emb.inv_freq",)
+"""Tensors that old checkpoints carry and that follow from config.json."""
+
+
+def torch_dtype(config: ModelConfig) -> torch.dtype:
+    """The torch type of the configuration's ``dtype``."""
+    return {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}[config.dtype]
+
+
+class CausalLM(nn.Module):
+    """A language model: tokens of a batch in, hidden states out, logits of chosen rows on request."""
+
+    @abstractmethod
+    def forward(self, batch: ForwardBatch) -> torch.Tensor:
+        """Hidden states after the final norm, ``[num_tokens, hidden_size]``. Mutates the batch's KV pool."""
+
+    @abstractmethod
+    def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
+        """Logits, float32 ``[num_rows, vocab_size]``, of hidden states ``[num_rows, hidden_size]``."""
+
+    @cached_property
+    def checkpoint_tensors(self) -> dict[str, torch.Tensor]:
+        """Every name that a checkpoint of this model has, with the memory that it fills.
+
+        Parts of merged matrices are views into them. Reading a view gives the weight as the checkpoint has it.
+        """
+        tensors: dict[str, torch.Tensor] = {}
+        for path, module in self.named_modules():
+            if isinstance(module, MergedLinear):
+                parent = path.rpartition(".")[0]
+                tensors.update((f"{parent}.{name}", view) for name, view in module.checkpoint_tensors())
+            else:
+                tensors.update(
+                    (f"{path}.{name}", tensor.data) for name, tensor in module.named_parameters(recurse=False)
+                )
+        return tensors
+
+    @cached_property
+    def required_names(self) -> frozenset[str]:
+        """The names without which a checkpoint is incomplete: one for each piece of memory."""
+        first_names: dict[tuple[int, torch.Size], str] = {}
+        for name, tensor in self.checkpoint_tensors.items():
+            first_names.setdefault((tensor.data_ptr(), tensor.shape), name)
+        return frozenset(first_names.values())
+
+    @torch.no_grad()
+    def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> set[str]:
+        """Copy weights into the model, casting to its dtype. Addresses stay; the model may be in use between steps.
+
+        Args:
+            weights: names as in the checkpoint and tensors on any device; any subset, in any order.
+
+        Returns:
+            The names that were copied. Names of derived tensors are skipped.
+
+        Raises:
+            ModelError: at the first name that is unknown, or tensor whose shape or kind of dtype is wrong, before
+                anything is changed for it; what came before it has been copied.
+        """
+        loaded: set[str] = set()
+        for name, tensor in weights:
+            if name.endswith(_IGNORED_SUFFIXES):
+                continue
+            target = self.checkpoint_tensors.get(name)
+            if target is None:
+                raise ModelError(f"{type(self).__name__} has no weight named {name}", param=name)
+            if tensor.shape != target.shape:
+                raise ModelError(
+                    f"weight {name} must have shape {list(target.shape)}, got {list(tensor.shape)}", param=name
+                )
+            if not tensor.is_floating_point():
+                raise ModelError(f"weight {name} must be floating point, got {tensor.dtype}", param=name)
+            target.copy_(tensor)
+            loaded.add(name)
+        return loaded

@@ -1,0 +1,17 @@
+"""Mistral, dense."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from bough.config.model_config import ModelConfig
+from bough.models.llama import LlamaAttention, LlamaDecoderLayer, LlamaForCausalLM, LlamaMLP
+
+
+class MistralForCausalLM(LlamaForCausalLM):
+    """Llama without biases and, in the first generation, with a sliding window in every layer."""
+
+    def make_layer(self, config: ModelConfig, layer_id: int) -> nn.Module:
+        """Block number ``layer_id``."""
+        attention = LlamaAttention(config, layer_id, qkv_bias=False, output_bias=False)
+        return LlamaDecoderLayer(config, attention, LlamaMLP(config, bias=False))

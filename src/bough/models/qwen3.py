@@ -1,0 +1,37 @@
+"""Qwen3, dense."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from bough.config.model_config import ModelConfig
+from bough.layers.norm import RMSNorm
+from bough.layers.rotary import Rotation, apply_rotary
+from bough.models.base import torch_dtype
+from bough.models.llama import LlamaAttention, LlamaDecoderLayer, LlamaForCausalLM, LlamaMLP
+
+
+class Qwen3Attention(LlamaAttention):
+    """Attention that normalises each head of the queries and keys before rotating it."""
+
+    def __init__(self, config: ModelConfig, layer_id: int, *, bias: bool) -> None:
+        super().__init__(config, layer_id, qkv_bias=bias, output_bias=bias)
+        self.q_norm = RMSNorm(config.head_dim, config.rms_norm_eps, torch_dtype(config))
+        self.k_norm = RMSNorm(config.head_dim, config.rms_norm_eps, torch_dtype(config))
+
+    def rotate(self, heads: torch.Tensor, rotation: Rotation) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """As in Llama, with the norms first."""
+        values = self.num_heads + self.num_kv_heads
+        q = self.q_norm(heads[:, : self.num_heads])
+        k = self.k_norm(heads[:, self.num_heads : values])
+        return apply_rotary(q, rotation), apply_rotary(k, rotation), heads[:, values:]
+
+
+class Qwen3ForCausalLM(LlamaForCausalLM):
+    """Llama with normalised queries and keys, and optionally a sliding window in some layers."""
+
+    def make_layer(self, config: ModelConfig, layer_id: int) -> nn.Module:
+        """Block number ``layer_id``."""
+        attention = Qwen3Attention(config, layer_id, bias=bool(config.hf_config.get("attention_bias", False)))
+        return LlamaDecoderLayer(config, attention, LlamaMLP(config, bias=False))

@@ -1,0 +1,1 @@
+"""Metrics and logs: what an operator sees."""

@@ -1,0 +1,1 @@
+"""Sampling: what a request may ask for, and how the device picks tokens."""

@@ -1,0 +1,223 @@
+"""Per-request sampling state, indexed by request slot."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import IntFlag
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from bough.sampling.logit_edits import LogitEdits
+from bough.sampling.penalties import PenaltyTable
+from bough.sampling.random_stream import stream_key, uniforms
+from bough.sampling.sampling_params import ALL_TOKENS
+from bough.sampling.transfer import to_device
+from bough.scheduler.step_plan import IntArray, NewRequest
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+class Needs(IntFlag):
+    """Which stages of token choice a request needs beyond taking the largest logit."""
+
+    RANDOM = 1
+    """It is not greedy."""
+    TEMPERATURE = 2
+    """Its temperature is not 1."""
+    TRUNCATION = 4
+    """It has a top-k, top-p or min-p."""
+    TOP_P = 8
+    PENALTIES = 16
+    MIN_TOKENS = 32
+    """Some tokens are banned until it has produced enough."""
+    LOGIT_BIAS = 64
+
+
+_EDITS = Needs.PENALTIES | Needs.MIN_TOKENS | Needs.LOGIT_BIAS
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingRows:
+    """The rows of one step, as the host knows them: enough to decide which stages run without asking the device."""
+
+    slots: npt.NDArray[np.int64]
+    """[S]"""
+    num_outputs: npt.NDArray[np.int64]
+    """[S], tokens produced before this step"""
+    needs: npt.NDArray[np.uint8]
+    """[S], :class:`Needs` of each row"""
+    union: int
+    """Needs of all rows together"""
+
+    def having(self, needs: int) -> BoolArray:
+        """[S], which rows have any of these needs."""
+        having: BoolArray = (self.needs & needs) != 0
+        return having
+
+
+@dataclass(frozen=True, slots=True)
+class DrawParams:
+    """Parameters of rows that are drawn at random, on the device, each ``[n, 1]``."""
+
+    uniform: torch.Tensor
+    """float64 in [0, 1), the random number of this token"""
+    inverse_temperature: torch.Tensor
+    """float32"""
+    top_p: torch.Tensor
+    """float64; infinity where there is none"""
+    top_k: torch.Tensor
+    """float64, a whole number; infinity where there is none"""
+    log_min_p: torch.Tensor
+    """float32, natural logarithm; minus infinity where there is none"""
+
+
+class SamplingState:
+    """Everything that choosing the next token of a request needs to know about the request.
+
+    One table per parameter, with a row per request slot, written when a request takes the slot and not rebuilt per
+    step. Scalars live on the host, where they decide which stages of sampling run at all, and the ones a step needs
+    go to the device in one small copy; how many tokens a request has produced needs no word from the device either,
+    since every step that samples adds one. What grows with the vocabulary or depends on sampled tokens (penalty
+    counts, last tokens) lives on the device.
+
+    Attributes:
+        last_token: int64 ``[max_running_requests]`` on the device, the token sampled last for each request slot.
+            ``Sampler.sample`` writes it; the model runner reads it to resolve ``FUTURE_TOKEN``.
+    """
+
+    def __init__(self, max_running_requests: int, vocab_size: int, device: torch.device) -> None:
+        self.max_running_requests = max_running_requests
+        self.vocab_size = vocab_size
+        self.device = device
+        self.last_token = torch.zeros(max_running_requests, dtype=torch.int64, device=device)
+        self._needs = np.zeros(max_running_requests, dtype=np.uint8)
+        self._num_outputs = np.zeros(max_running_requests, dtype=np.int64)
+        self._min_new_tokens = np.zeros(max_running_requests, dtype=np.int64)
+        self._stream_key = np.zeros(max_running_requests, dtype=np.uint64)
+        # [4, slots]: inverse temperature, top-p, top-k, log(min-p); float64 holds every top-k exactly
+        self._shape_of_draw = np.zeros((4, max_running_requests), dtype=np.float64)
+        self._penalties = PenaltyTable(max_running_requests, vocab_size, device)
+        self._banned = LogitEdits(max_running_requests, vocab_size, device)
+        self._bias = LogitEdits(max_running_requests, vocab_size, device)
+
+    @staticmethod
+    def max_bytes(max_running_requests: int, vocab_size: int) -> int:
+        """Bound on the device memory that the state can come to hold: about ``10 * slots * vocab_size`` bytes if every
+        running request has penalties, next to nothing if none has."""
+        return PenaltyTable.max_bytes(max_running_requests, vocab_size) + 8 * max_running_requests
+
+    @property
+    def penalty_bytes(self) -> int:
+        """Device memory that penalty counts hold now."""
+        return self._penalties.allocated_bytes
+
+    def admit(self, new: NewRequest) -> None:
+        """Set every table entry of a slot, whatever it held before.
+
+        A request that comes back after a retraction brings its output along: penalty counts, the number of tokens
+        produced, and with it the random stream, and the last token continue exactly.
+
+        Raises:
+            ValueError: the slot or a token id of ``logit_bias`` is out of range.
+        """
+        slot, params = int(new.req_slot), new.sampling_params
+        if not 0 <= slot < self.max_running_requests:
+            raise ValueError(f"request slot {slot} is outside [0, {self.max_running_requests})")
+        needs = Needs(0)
+        if not params.is_greedy:
+            needs |= Needs.RANDOM
+            if params.temperature != 1.0:
+                needs |= Needs.TEMPERATURE
+            if params.top_p < 1.0:
+                needs |= Needs.TRUNCATION | Needs.TOP_P
+            if params.top_k != ALL_TOKENS or params.min_p > 0.0:
+                needs |= Needs.TRUNCATION
+            self._shape_of_draw[:, slot] = (
+                1.0 / params.temperature,
+                params.top_p if params.top_p < 1.0 else np.inf,
+                np.inf if params.top_k == ALL_TOKENS else params.top_k,
+                math.log(params.min_p) if params.min_p > 0.0 else -np.inf,
+            )
+            self._stream_key[slot] = stream_key(new.seed)
+        produced = len(new.output_ids)
+        if params.has_penalties:
+            needs |= Needs.PENALTIES
+            self._penalties.set(slot, params, new.output_ids)
+        else:
+            self._penalties.drop(slot)
+        # An end-of-sequence id that the model has no logit for cannot be sampled and needs no ban.
+        banned = [i for i in dict.fromkeys(new.masked_until_min) if 0 <= i < self.vocab_size]
+        if produced >= params.min_new_tokens:
+            banned = []
+        if self._banned.set(slot, banned, [-np.inf] * len(banned)):
+            needs |= Needs.MIN_TOKENS
+        bias = params.logit_bias or {}
+        if self._bias.set(slot, list(bias), list(bias.values())):
+            needs |= Needs.LOGIT_BIAS
+        self._min_new_tokens[slot] = params.min_new_tokens
+        self._num_outputs[slot] = produced
+        self._needs[slot] = needs
+        if produced:
+            self.last_token[slot] = int(new.output_ids[-1])
+
+    def rows(self, req_slots: IntArray) -> SamplingRows:
+        """Look up the rows of a step, ``[S]``, each slot at most once. Ends bans that have run out."""
+        slots = req_slots.astype(np.int64)
+        num_outputs = self._num_outputs[slots]
+        needs = self._needs[slots]
+        union = int(np.bitwise_or.reduce(needs)) if needs.size else 0
+        if union & Needs.MIN_TOKENS:
+            over = ((needs & Needs.MIN_TOKENS) != 0) & (num_outputs >= self._min_new_tokens[slots])
+            if over.any():
+                needs[over] &= ~np.uint8(Needs.MIN_TOKENS)
+                self._needs[slots] = needs
+                union = int(np.bitwise_or.reduce(needs))
+        return SamplingRows(slots, num_outputs, needs, union)
+
+    def edit_logits(self, logits: torch.Tensor, rows: SamplingRows) -> None:
+        """Apply penalties, bans and biases to ``logits`` float32 ``[S, V]`` in place, where rows have any."""
+        if not rows.union & _EDITS:
+            return
+        if rows.union & Needs.PENALTIES:
+            at = np.flatnonzero(rows.having(Needs.PENALTIES))
+            self._penalties.apply(logits, at, rows.slots[at], rows.num_outputs[at])
+        for need, edits in ((Needs.MIN_TOKENS, self._banned), (Needs.LOGIT_BIAS, self._bias)):
+            if rows.union & need:
+                at = np.flatnonzero(rows.having(need))
+                edits.apply(logits, at, rows.slots[at])
+
+    def draw_params(self, rows: SamplingRows, at: npt.NDArray[np.int64]) -> DrawParams:
+        """Parameters of the rows ``at`` ``[n]``, on the device."""
+        slots = rows.slots[at]
+        packed = np.empty((5, len(slots)))
+        packed[0] = uniforms(self._stream_key[slots], rows.num_outputs[at])
+        packed[1:] = self._shape_of_draw[:, slots]
+        uniform, inverse_temperature, top_p, top_k, log_min_p = to_device(packed, self.device).unsqueeze(-1).unbind(0)
+        return DrawParams(
+            uniform=uniform,
+            inverse_temperature=inverse_temperature.to(torch.float32),
+            top_p=top_p,
+            top_k=top_k,
+            log_min_p=log_min_p.to(torch.float32),
+        )
+
+    def top_k(self, slots: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """Top-k of ``slots`` ``[n]``, on the host; infinity where there is none."""
+        top_k: npt.NDArray[np.float64] = self._shape_of_draw[2, slots]
+        return top_k
+
+    def inverse_temperatures(self, slots: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+        """What logits are multiplied by before they become probabilities; 1 for greedy requests. ``[k]``."""
+        random = (self._needs[slots] & Needs.RANDOM) != 0
+        return np.where(random, self._shape_of_draw[0, slots], 1.0).astype(np.float32)
+
+    def record(self, rows: SamplingRows, next_token_ids: torch.Tensor) -> None:
+        """Note that each row's request has produced one more token, ``next_token_ids`` int64 ``[S]``."""
+        self._num_outputs[rows.slots] += 1
+        self.last_token.index_copy_(0, to_device(rows.slots, self.device), next_token_ids)
+        if rows.union & Needs.PENALTIES:
+            at = np.flatnonzero(rows.having(Needs.PENALTIES))
+            self._penalties.record(at, rows.slots[at], rows.num_outputs[at], next_token_ids)

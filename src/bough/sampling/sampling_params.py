@@ -1,0 +1,178 @@
+"""What a request may say about how its tokens are chosen and when it ends."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+
+from bough.errors import BadRequest
+
+GREEDY_TEMPERATURE = 1e-6
+"""Below this temperature a request is greedy: dividing logits by less would overflow float32."""
+
+ALL_TOKENS = -1
+"""``top_k`` value that keeps the whole vocabulary."""
+
+MAX_STOP_STRINGS = 32
+MAX_STOP_STRING_CHARS = 1024
+MAX_STOP_REGEX_BYTES = 256
+MAX_PARALLEL_SAMPLES = 128
+MAX_LOGIT_BIAS_ENTRIES = 4096
+MAX_STOP_TOKEN_IDS = 256
+
+
+class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
+    """Sampling parameters of one request, with the names and defaults of SGLang's ``sampling_params``.
+
+    Construction does not check ranges; :meth:`validate` does, because some of them depend on the model.
+    """
+
+    max_new_tokens: int | None = 128
+    """Most tokens to generate; ``None`` means until the context ends."""
+    min_new_tokens: int = 0
+    """End-of-sequence and stop tokens are masked until this many tokens exist."""
+    stop: tuple[str, ...] = ()
+    """Strings that end the output when they appear in it, also across token borders."""
+    stop_token_ids: tuple[int, ...] = ()
+    stop_regex: tuple[str, ...] = ()
+    """Regular expressions (RE2 syntax, linear time) that end the output when they match."""
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = ALL_TOKENS
+    min_p: float = 0.0
+    """Tokens less likely than ``min_p`` times the likeliest one are dropped."""
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    repetition_penalty: float = 1.0
+    n: int = 1
+    """Independent samples of the same prompt; sample ``i`` uses ``sampling_seed + i``."""
+    ignore_eos: bool = False
+    skip_special_tokens: bool = True
+    spaces_between_special_tokens: bool = True
+    no_stop_trim: bool = False
+    """Keep the matched stop string or stop token in the output text."""
+    logit_bias: dict[int, float] | None = None
+    """Token id to a number added to its logit."""
+    sampling_seed: int | None = None
+    """Makes the samples reproducible, whatever else is in the batch."""
+    stream_interval: int | None = None
+    """Tokens per streamed event; ``None`` takes the server's setting."""
+
+    @property
+    def is_greedy(self) -> bool:
+        """Whether the likeliest token is always taken."""
+        return self.temperature < GREEDY_TEMPERATURE or self.top_k == 1
+
+    @property
+    def has_text_stops(self) -> bool:
+        """Whether the end of the output depends on its text."""
+        return bool(self.stop or self.stop_regex)
+
+    @property
+    def has_penalties(self) -> bool:
+        """Whether logits depend on the tokens generated so far."""
+        return self.frequency_penalty != 0.0 or self.presence_penalty != 0.0 or self.repetition_penalty != 1.0
+
+    def validate(self, vocab_size: int | None, *, prefix: str = "sampling_params.") -> None:
+        """Check every range.
+
+        Args:
+            vocab_size: number of token ids of the model, or ``None`` to skip the checks that need it.
+            prefix: put before field names in error messages, so that they name the field as the client wrote it.
+
+        Raises:
+            BadRequest: naming the first field that is out of range.
+        """
+
+        def check(ok: bool, field: str, rule: str) -> None:
+            if not ok:
+                value = getattr(self, field)
+                shown = repr(value) if len(repr(value)) <= 80 else f"{repr(value)[:77]}..."
+                raise BadRequest(f"{prefix}{field} must be {rule}, got {shown}", param=f"{prefix}{field}")
+
+        def within(value: float, low: float, high: float) -> bool:
+            return math.isfinite(value) and low <= value <= high
+
+        check(self.max_new_tokens is None or self.max_new_tokens >= 0, "max_new_tokens", "at least 0")
+        check(self.min_new_tokens >= 0, "min_new_tokens", "at least 0")
+        check(
+            self.max_new_tokens is None or self.min_new_tokens <= self.max_new_tokens,
+            "min_new_tokens",
+            f"at most max_new_tokens ({self.max_new_tokens})",
+        )
+        check(within(self.temperature, 0.0, 1e4), "temperature", "a number between 0 and 10000")
+        check(math.isfinite(self.top_p) and 0.0 < self.top_p <= 1.0, "top_p", "in (0, 1]")
+        check(self.top_k == ALL_TOKENS or 1 <= self.top_k < 2**31, "top_k", "at least 1, or -1 for all tokens")
+        check(within(self.min_p, 0.0, 1.0), "min_p", "in [0, 1]")
+        check(within(self.frequency_penalty, -2.0, 2.0), "frequency_penalty", "in [-2, 2]")
+        check(within(self.presence_penalty, -2.0, 2.0), "presence_penalty", "in [-2, 2]")
+        check(
+            math.isfinite(self.repetition_penalty) and 0.0 < self.repetition_penalty <= 2.0,
+            "repetition_penalty",
+            "in (0, 2]",
+        )
+        check(1 <= self.n <= MAX_PARALLEL_SAMPLES, "n", f"between 1 and {MAX_PARALLEL_SAMPLES}")
+        check(
+            self.sampling_seed is None or -(2**63) <= self.sampling_seed < 2**63,
+            "sampling_seed",
+            "a signed 64-bit integer",
+        )
+        check(self.stream_interval is None or self.stream_interval >= 1, "stream_interval", "at least 1")
+        check(len(self.stop) <= MAX_STOP_STRINGS, "stop", f"at most {MAX_STOP_STRINGS} strings")
+        check(
+            all(0 < len(s) <= MAX_STOP_STRING_CHARS for s in self.stop),
+            "stop",
+            f"non-empty strings of at most {MAX_STOP_STRING_CHARS} characters",
+        )
+        check(len(self.stop_regex) <= MAX_STOP_STRINGS, "stop_regex", f"at most {MAX_STOP_STRINGS} patterns")
+        check(
+            all(0 < len(s.encode("utf-8", "surrogatepass")) <= MAX_STOP_REGEX_BYTES for s in self.stop_regex),
+            "stop_regex",
+            f"non-empty patterns of at most {MAX_STOP_REGEX_BYTES} bytes",
+        )
+        check(len(self.stop_token_ids) <= MAX_STOP_TOKEN_IDS, "stop_token_ids", f"at most {MAX_STOP_TOKEN_IDS} ids")
+        if self.logit_bias is not None:
+            check(
+                len(self.logit_bias) <= MAX_LOGIT_BIAS_ENTRIES,
+                "logit_bias",
+                f"at most {MAX_LOGIT_BIAS_ENTRIES} entries",
+            )
+            check(
+                all(within(bias, -100.0, 100.0) for bias in self.logit_bias.values()),
+                "logit_bias",
+                "numbers in [-100, 100]",
+            )
+        if vocab_size is not None:
+            rule = f"token ids in [0, {vocab_size})"
+            check(all(0 <= t < vocab_size for t in self.stop_token_ids), "stop_token_ids", rule)
+            check(all(0 <= t < vocab_size for t in self.logit_bias or ()), "logit_bias", rule)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any], *, prefix: str = "sampling_params.") -> SamplingParams:
+        """Convert a JSON object, checking types but not ranges.
+
+        ``null`` for any field means its default; ``stop``, ``stop_token_ids`` and ``stop_regex`` accept one value or
+        a list; ``max_new_tokens: null`` means "until the context ends".
+
+        Raises:
+            BadRequest: naming the field that is unknown or has the wrong type.
+        """
+        values: dict[str, Any] = {}
+        for name, value in data.items():
+            if name not in _FIELD_TYPES:
+                raise BadRequest(f"{prefix}{name} is not a known sampling parameter", param=f"{prefix}{name}")
+            if value is None and name != "max_new_tokens":
+                continue
+            if name in _SCALAR_OR_LIST and not isinstance(value, (list, tuple)):
+                value = (value,)  # noqa: PLW2901
+            try:
+                values[name] = msgspec.convert(value, _FIELD_TYPES[name], strict=name != "logit_bias")
+            except msgspec.ValidationError as error:
+                raise BadRequest(f"{prefix}{name}: {error}", param=f"{prefix}{name}") from None
+        return cls(**values)
+
+
+_FIELD_TYPES: dict[str, Any] = {field.name: field.type for field in msgspec.structs.fields(SamplingParams)}
+_SCALAR_OR_LIST = frozenset({"stop", "stop_token_ids", "stop_regex"})

@@ -1,0 +1,1 @@
+"""The scheduler: queue, plans, results. The only part that decides what runs next."""

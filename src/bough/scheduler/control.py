@@ -1,0 +1,108 @@
+"""Control calls: a registry of named handlers, so that a new one is one function and no branch in the loop."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bough.errors import BoughError
+from bough.ipc.messages import ControlReply, ControlReq
+
+if TYPE_CHECKING:
+    from bough.scheduler.scheduler import Scheduler
+
+logger = logging.getLogger(__name__)
+
+Handler = Callable[["Scheduler", dict[str, Any]], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class ControlHandler:
+    """A handler and its condition.
+
+    Attributes:
+        run: does the work and returns the reply's data; a :class:`BoughError` becomes a failed reply.
+        needs_idle: whether it may run only when no request is alive. A call may bring ``timeout`` (seconds) to wait
+            for that; without it, it fails at once.
+    """
+
+    run: Handler
+    needs_idle: bool = False
+
+
+@dataclass
+class _Waiting:
+    request: ControlReq
+    deadline: float
+
+
+class ControlCalls:
+    """Runs control calls, at once or when the scheduler falls idle."""
+
+    def __init__(self, scheduler: Scheduler, handlers: dict[str, ControlHandler], rank: int = 0) -> None:
+        self._scheduler = scheduler
+        self._handlers = handlers
+        self._rank = rank
+        self._waiting: list[_Waiting] = []
+
+    def submit(self, request: ControlReq) -> list[ControlReply]:
+        """Take a call; returns its reply unless it waits for idleness."""
+        handler = self._handlers.get(request.method)
+        if handler is None:
+            known = ", ".join(sorted(self._handlers))
+            return [self._failed(request, f"unknown control method {request.method!r}; known: {known}")]
+        if handler.needs_idle and self._scheduler.has_unfinished_requests():
+            timeout = request.params.get("timeout") or 0.0
+            if timeout <= 0:
+                return [self._failed(request, f"{request.method} needs an idle engine, and requests are running")]
+            self._waiting.append(_Waiting(request, time.monotonic() + timeout))
+            return []
+        return [self._run(handler, request)]
+
+    def poll(self) -> list[ControlReply]:
+        """Replies to calls that waited and whose time has come, one way or the other."""
+        if not self._waiting:
+            return []
+        replies: list[ControlReply] = []
+        now = time.monotonic()
+        still: list[_Waiting] = []
+        for waiting in self._waiting:
+            if not self._scheduler.has_unfinished_requests():
+                replies.append(self._run(self._handlers[waiting.request.method], waiting.request))
+            elif now >= waiting.deadline:
+                replies.append(self._failed(waiting.request, "the engine did not become idle in time"))
+            else:
+                still.append(waiting)
+        self._waiting = still
+        return replies
+
+    def _run(self, handler: ControlHandler, request: ControlReq) -> ControlReply:
+        try:
+            data = handler.run(self._scheduler, request.params)
+        except BoughError as error:
+            return self._failed(request, error.message)
+        except Exception:
+            logger.exception("Control call %s failed", request.method)
+            return self._failed(request, f"{request.method} failed; see the server's log")
+        return ControlReply(request.call_id, self._rank, True, "", data)
+
+    def _failed(self, request: ControlReq, message: str) -> ControlReply:
+        return ControlReply(request.call_id, self._rank, False, message)
+
+
+def _flush_cache(scheduler: Scheduler, params: dict[str, Any]) -> dict[str, Any]:
+    scheduler.kv.prefix_cache.reset()
+    return {}
+
+
+def _get_internal_state(scheduler: Scheduler, params: dict[str, Any]) -> dict[str, Any]:
+    return scheduler.internal_state()
+
+
+CONTROL_HANDLERS: dict[str, ControlHandler] = {
+    "flush_cache": ControlHandler(_flush_cache, needs_idle=True),
+    "get_internal_state": ControlHandler(_get_internal_state),
+}

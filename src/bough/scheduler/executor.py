@@ -1,0 +1,81 @@
+"""How steps are run: at once, or beside the scheduler."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import replace
+from typing import Protocol
+
+from bough.model_executor.worker_info import WorkerInfo
+from bough.scheduler.step_plan import StepPlan, StepResult
+
+
+class Worker(Protocol):
+    """What the scheduler needs of a model worker."""
+
+    def get_worker_info(self) -> WorkerInfo:
+        """Limits of the loaded model."""
+
+    def forward_batch_generation(self, plan: StepPlan) -> StepResult:
+        """Run one step."""
+
+
+class StepExecutor(Protocol):
+    """Runs steps in the order in which they are submitted."""
+
+    depth: int
+    """Steps that may be in flight while the next one is planned: 0 without overlap."""
+
+    def submit(self, plan: StepPlan) -> None:
+        """Start a step."""
+
+    def resolve_batch_result(self) -> StepResult:
+        """Result of the oldest submitted step; waits for it and raises what it raised."""
+
+    def close(self) -> None:
+        """End what runs beside the scheduler."""
+
+
+class TimedWorker:
+    """A worker whose results say how long they took."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+
+    def get_worker_info(self) -> WorkerInfo:
+        """Limits of the loaded model."""
+        return self._worker.get_worker_info()
+
+    def forward_batch_generation(self, plan: StepPlan) -> StepResult:
+        """Run one step and measure it."""
+        start = time.perf_counter()
+        result = self._worker.forward_batch_generation(plan)
+        return replace(result, seconds=time.perf_counter() - start)
+
+
+class InlineExecutor:
+    """Runs a step when it is submitted: no overlap."""
+
+    depth = 0
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._results: deque[StepResult | Exception] = deque()
+
+    def submit(self, plan: StepPlan) -> None:
+        """Run a step to its end; an error is kept for :meth:`resolve_batch_result`."""
+        try:
+            self._results.append(self._worker.forward_batch_generation(plan))
+        except Exception as error:
+            self._results.append(error)
+
+    def resolve_batch_result(self) -> StepResult:
+        """Result of the oldest step."""
+        result = self._results.popleft()
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    def close(self) -> None:
+        """Nothing runs beside the scheduler."""

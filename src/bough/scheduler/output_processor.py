@@ -1,0 +1,223 @@
+"""Turns the result of a step into finished requests and deltas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from bough.ipc.messages import DecodeInit, FinishReason, OutputDelta, PositionLogprobs
+from bough.scheduler.planner import Planned
+from bough.scheduler.req import Req
+from bough.scheduler.requests import Requests
+from bough.scheduler.step_plan import IntArray, RowLogprobResult, StepResult
+
+PROMPT_TAIL_TOKENS = 5
+"""Prompt tokens that a detokenizer gets as context: enough for any byte-fallback character and a leading space."""
+
+
+class OutputProcessor:
+    """Appends sampled tokens, decides who is finished and says what is new.
+
+    The usual row (no own stop tokens, no text stops, no logprobs) is judged with all others at once; only rows that
+    have something to say cost Python time of their own.
+    """
+
+    def __init__(self, requests: Requests, eos_token_ids: Iterable[int], vocab_size: int) -> None:
+        self.requests = requests
+        self.table = requests.table
+        self._is_eos = np.zeros(vocab_size, dtype=np.bool_)
+        self._is_eos[[token for token in eos_token_ids if 0 <= token < vocab_size]] = True
+        self.generated_tokens = 0
+        """Tokens sampled so far, over all requests."""
+
+    def process(self, planned: Planned, result: StepResult) -> list[OutputDelta]:
+        """Apply the result of a step.
+
+        Rows whose request ended while the step was in flight are ignored. Requests that finish here give back all
+        they hold.
+        """
+        deltas: list[OutputDelta] = []
+        for row in result.failed_rows:
+            if planned.alive[row]:
+                req = self.table.reqs[planned.plan.req_slots[row]]
+                assert req is not None
+                deltas.append(self.fail(req, "the model produced numbers that are not finite", keep=False))
+                planned.alive[row] = False
+        logprobs = {item.row: item for item in result.logprobs}
+        self._process_prompts(planned, logprobs, deltas)
+        self._process_tokens(planned, result.next_token_ids, logprobs, deltas)
+        return deltas
+
+    def finish(self, req: Req, reason: FinishReason, *, keep: bool = True) -> OutputDelta:
+        """End a request in any state; returns its last delta."""
+        if req.text_stops is not None:
+            req.text_stops.finish()
+        self.requests.release(req, keep=keep)
+        req.finish_reason = reason
+        delta = self._delta(req, req.output_before_slot)
+        delta.finish_reason = reason
+        delta.num_retractions = req.num_retractions
+        return delta
+
+    def fail(self, req: Req, message: str, *, status_code: int = 500, keep: bool = True) -> OutputDelta:
+        """End a request that cannot be served; only this one."""
+        return self.finish(req, FinishReason("abort", message=message, status_code=status_code), keep=keep)
+
+    def _process_prompts(
+        self, planned: Planned, logprobs: dict[int, RowLogprobResult], deltas: list[OutputDelta]
+    ) -> None:
+        plan = planned.plan
+        for index, req in enumerate(planned.extend_reqs):
+            row = plan.num_decode_rows + index
+            if not planned.alive[row]:
+                continue
+            end = int(plan.prefix_lens[row] + plan.extend_lens[row])
+            if req.return_logprob and not req.input_logprobs_sent:
+                _add_input_logprobs(req, logprobs.get(row), int(plan.prefix_lens[row]), end)
+            self.requests.computed(req, end)
+            if end == req.fill_len and not plan.sample[row]:
+                deltas.append(self.finish(req, FinishReason("length", length=len(req.output_before_slot))))
+                planned.alive[row] = False
+
+    def _process_tokens(
+        self, planned: Planned, tokens: IntArray, logprobs: dict[int, RowLogprobResult], deltas: list[OutputDelta]
+    ) -> None:
+        table = self.table
+        rows = np.flatnonzero(planned.alive & planned.plan.sample)
+        if len(rows) == 0:
+            return
+        slots = planned.plan.req_slots[rows]
+        new_tokens = tokens[rows]
+        position = table.known_len[slots]
+        table.tokens[slots, position] = new_tokens
+        table.known_len[slots] = position + 1
+        out_len = table.out_len[slots] + 1
+        table.out_len[slots] = out_len
+        self.generated_tokens += len(rows)
+
+        at_eos = self._is_eos[new_tokens] & table.checks_eos[slots]
+        ended = at_eos | (out_len >= table.max_new[slots])
+        due = out_len >= table.next_send[slots]
+        table.next_send[slots[due]] = out_len[due] + table.send_interval[slots[due]]
+        careful = table.careful[slots]
+        speaking = np.flatnonzero(ended | due | careful)
+
+        reqs = table.reqs
+        slot_list, token_list, out_list = slots.tolist(), new_tokens.tolist(), out_len.tolist()
+        ended_list, careful_list, eos_list, due_list = ended.tolist(), careful.tolist(), at_eos.tolist(), due.tolist()
+        append = deltas.append
+        for i in speaking.tolist():
+            req = reqs[slot_list[i]]
+            token, length = token_list[i], out_list[i]
+            if careful_list[i]:
+                delta = self._look_closely(req, token, length, ended_list[i], due_list[i], logprobs.get(int(rows[i])))
+                if delta is not None:
+                    append(delta)
+            elif ended_list[i]:
+                reason = FinishReason("stop", matched=token) if eos_list[i] else FinishReason("length", length=length)
+                append(self.finish(req, reason))
+            elif req.sent_len == length - 1 and length > 1:
+                req.sent_len = length
+                append(OutputDelta(req.rid, [token], None, None, length, req.prompt_len, req.cached_tokens))
+            else:
+                append(self._delta(req, table.output_ids(req)))
+
+    def _look_closely(
+        self, req: Req, token: int, length: int, ended: bool, due: bool, logprobs: RowLogprobResult | None
+    ) -> OutputDelta | None:
+        """A token of a request that has stop tokens of its own, text stops or logprobs."""
+        if logprobs is not None:
+            req.pending_logprobs.append(_sampled_logprobs(req, token, logprobs))
+        is_stop_token = token in req.stop_token_ids
+        stops = req.text_stops
+        if stops is not None:
+            if is_stop_token and not req.sampling_params.no_stop_trim:
+                stops.skip()
+            else:
+                matched = stops.push(token)
+                if matched is not None:
+                    return self.finish(req, FinishReason("stop", matched=matched))
+        if is_stop_token:
+            return self.finish(req, FinishReason("stop", matched=token))
+        if ended:
+            return self.finish(req, FinishReason("length", length=length))
+        if not due:
+            return None
+        delta = self._delta(req, self.table.output_ids(req))
+        nothing_new = not delta.token_ids and not delta.text and delta.input_logprobs is None and length > 1
+        return None if nothing_new else delta
+
+    def _delta(self, req: Req, output: IntArray) -> OutputDelta:
+        """What no delta of ``req`` has carried yet, given its whole output."""
+        first = not req.announced
+        text = None
+        until = len(output)
+        if req.text_stops is not None:
+            text, until = req.text_stops.take_text()
+        delta = OutputDelta(
+            rid=req.rid,
+            token_ids=output[req.sent_len : until].tolist(),
+            text=text,
+            completion_tokens=until,
+            prompt_tokens=req.prompt_len,
+            cached_tokens=req.cached_tokens,
+        )
+        if req.return_logprob:
+            count = until - req.sent_len
+            delta.logprobs, req.pending_logprobs = req.pending_logprobs[:count], req.pending_logprobs[count:]
+            if first and req.logprob_first < req.prompt_len:
+                delta.input_logprobs = req.input_logprobs
+                req.input_logprobs_sent = True
+        if first:
+            req.announced = True
+            if req.text_stops is None:
+                delta.decode = DecodeInit(
+                    req.prompt[-PROMPT_TAIL_TOKENS:].tolist(),
+                    req.sampling_params.skip_special_tokens,
+                    req.sampling_params.spaces_between_special_tokens,
+                    req.sampling_params.no_stop_trim,
+                )
+            if req.first_step_time is not None:
+                delta.queue_time = req.first_step_time - req.arrival_time
+        req.sent_len = until
+        return delta
+
+
+def _add_input_logprobs(req: Req, result: RowLogprobResult | None, start: int, end: int) -> None:
+    if req.logprob_first == 0 and not req.input_logprobs and start == 0:
+        # Nothing precedes the first token, so nothing predicts it.
+        req.input_logprobs.append(PositionLogprobs(None, int(req.prompt[0])))
+    if result is None or len(result.target_logprobs) == 0:
+        return
+    position = max(max(req.logprob_first, 1) - 1, start) + 1
+    targets = req.prompt[position : position + len(result.target_logprobs)].tolist()
+    tops = _pair_lists(result.target_top)
+    chosen = result.target_chosen
+    for i, (token, logprob) in enumerate(zip(targets, result.target_logprobs.tolist(), strict=True)):
+        req.input_logprobs.append(
+            PositionLogprobs(
+                logprob,
+                token,
+                tops[i] if tops is not None else None,
+                list(zip(chosen[i].tolist(), req.token_ids_logprob, strict=True)) if chosen is not None else None,
+            )
+        )
+
+
+def _sampled_logprobs(req: Req, token: int, result: RowLogprobResult) -> PositionLogprobs:
+    top = None
+    if result.sampled_top is not None:
+        values, ids = result.sampled_top
+        top = list(zip(values.tolist(), ids.tolist(), strict=True))
+    chosen = None
+    if result.sampled_chosen is not None:
+        chosen = list(zip(result.sampled_chosen.tolist(), req.token_ids_logprob, strict=True))
+    return PositionLogprobs(result.sampled_logprob, token, top, chosen)
+
+
+def _pair_lists(top: tuple[np.ndarray, np.ndarray] | None) -> list[list[tuple[float, int]]] | None:
+    if top is None:
+        return None
+    values, ids = top
+    return [list(zip(v, i, strict=True)) for v, i in zip(values.tolist(), ids.tolist(), strict=True)]

@@ -1,0 +1,447 @@
+"""Plans steps: which requests compute which tokens next, and where their KV goes.
+
+One step has a budget in time. Running requests come first, one token each; what is left goes to prompts:
+
+- the oldest unfinished prompt gets half of the budget while others wait, all of it otherwise;
+- other unfinished prompts share a quarter;
+- new requests get the rest, in the order of the policy. One that fits into what is left starts and finishes its prompt
+  in this step; a longer one starts only while few unfinished prompts are about, so that short prompts behind long ones
+  always find room;
+- what nobody took goes back to the unfinished prompts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bough.scheduler.admission import OUTPUT_CLIP_TOKENS, NewTokenRatio
+from bough.scheduler.cost_model import MIN_CHUNK_TOKENS, CostModel
+from bough.scheduler.req import Req
+from bough.scheduler.requests import Requests
+from bough.scheduler.step_plan import (
+    FUTURE_TOKEN,
+    ForwardMode,
+    IntArray,
+    NewRequest,
+    ReqSlot,
+    RowLogprobs,
+    StepPlan,
+)
+
+MIN_PREFILL_SHARE = 0.25
+"""Share of the time target that prompts get even if the running requests alone use it up: nobody starves."""
+
+OLDEST_PROMPT_SHARE = 0.5
+OTHER_PROMPTS_SHARE = 0.25
+
+MAX_UNFINISHED_PROMPTS = 2
+"""New prompts that do not fit into a step start only while fewer than this many are unfinished."""
+
+ADMISSION_LOOKAHEAD = 16
+"""Requests looked at beyond those for which there are slots, when some do not fit."""
+
+
+@dataclass(frozen=True)
+class StepLimits:
+    """Bounds on one step.
+
+    Attributes:
+        target_seconds: duration that a step should not exceed.
+        chunk_tokens: most prompt tokens in a step, replacing the budget in time; ``None`` to use that one.
+        max_prefill_tokens: most prompt tokens in a step in any case.
+    """
+
+    target_seconds: float
+    chunk_tokens: int | None = None
+    max_prefill_tokens: int = 16384
+
+
+@dataclass
+class Planned:
+    """A plan and what the scheduler must remember to process its results."""
+
+    plan: StepPlan
+    extend_reqs: list[Req]
+    """Requests of the rows after the decode rows, in row order."""
+    token_context: float
+    alive: np.ndarray = field(init=False)
+    """[R] bool; false for rows whose request ended while the step was in flight."""
+
+    def __post_init__(self) -> None:
+        self.alive = np.ones(self.plan.num_rows, dtype=np.bool_)
+
+    def drop_slot(self, slot: int) -> None:
+        """Ignore this step's result for the request in ``slot``."""
+        self.alive[self.plan.req_slots == slot] = False
+
+
+@dataclass
+class PlanOutcome:
+    """What planning came to.
+
+    Attributes:
+        planned: the step, or ``None`` if there is nothing to compute.
+        needs_drain: memory ran out while a step is in flight: process its result, then plan again.
+        exhausted: requests that cannot go on because they alone fill the pool; they end with ``length``.
+        retracted: memory ran out and a request lost its slot.
+    """
+
+    planned: Planned | None = None
+    needs_drain: bool = False
+    exhausted: list[Req] = field(default_factory=list)
+    retracted: bool = False
+
+
+class StepPlanner:
+    """Chooses the work of each step; takes and retracts through ``requests``."""
+
+    def __init__(
+        self,
+        requests: Requests,
+        cost_model: CostModel,
+        ratio: NewTokenRatio,
+        limits: StepLimits,
+        *,
+        send_interval: Callable[[Req], int],
+    ) -> None:
+        self.requests = requests
+        self.kv = requests.kv
+        self.table = requests.table
+        self.queue = requests.queue
+        self.cost_model = cost_model
+        self.ratio = ratio
+        self.limits = limits
+        self._send_interval = send_interval
+        self._step_id = 0
+
+    # --- the plan -------------------------------------------------------------------------------------------------
+
+    def plan(self, now: float, *, in_flight: bool) -> PlanOutcome:
+        """Plan one step.
+
+        Args:
+            now: ``time.monotonic()``.
+            in_flight: whether a step is running whose result is not processed; then nothing is retracted.
+        """
+        outcome = PlanOutcome()
+        decode_slots, decode_kv = self._plan_decode(outcome, in_flight)
+        if outcome.needs_drain:
+            return outcome
+        decode_context = float(self.table.planned_len[decode_slots].sum()) if len(decode_slots) else 0.0
+        chunks, new_requests = self._plan_prefill(
+            now, len(decode_slots), decode_context, may_admit=not outcome.retracted
+        )
+        rows = self._allocate_chunks(chunks)
+        if len(decode_slots) == 0 and not rows:
+            self._resolve_standstill(outcome, in_flight)
+            return outcome
+        outcome.planned = self._build(decode_slots, decode_kv, rows, new_requests, decode_context)
+        return outcome
+
+    # --- decode ---------------------------------------------------------------------------------------------------
+
+    def _plan_decode(self, outcome: PlanOutcome, in_flight: bool) -> tuple[IntArray, IntArray]:
+        while True:
+            slots = self.table.decodable_slots()
+            if len(slots) == 0:
+                return slots, slots
+            kv_slots = self.kv.extend_decode(slots)
+            if kv_slots is not None:
+                self.ratio.on_decode_step()
+                return slots, kv_slots
+            if in_flight:
+                outcome.needs_drain = True
+                return slots[:0], slots[:0]
+            self._make_room(outcome)
+
+    def _make_room(self, outcome: PlanOutcome) -> None:
+        """Retract one request, or give up on the last one."""
+        holders = [req for req in self.table.reqs if req is not None]
+        oldest = min(holders, key=_arrival)
+        victims = [req for req in holders if req is not oldest]
+        if not victims:
+            # The scheduler ends it after this plan; until then it must not ask for memory again.
+            self.table.decoding[oldest.slot] = False
+            outcome.exhausted.append(oldest)
+            return
+        slots = np.array([req.slot for req in holders])
+        self.ratio.on_retraction(
+            decoded=int(self.table.out_len[slots].sum()),
+            max_new=int(np.minimum(self.table.max_new[slots], OUTPUT_CLIP_TOKENS).sum()),
+            num_running=len(holders),
+        )
+        self.requests.retract(max(victims, key=_arrival))
+        outcome.retracted = True
+
+    def _resolve_standstill(self, outcome: PlanOutcome, in_flight: bool) -> None:
+        """Unfinished prompts hold all memory between them and none can go on: let go of the youngest."""
+        if not self.requests.unfinished or outcome.exhausted:
+            return
+        if in_flight:
+            outcome.needs_drain = True
+        elif len(self.requests.unfinished) > 1:
+            self.requests.retract(self.requests.unfinished[-1])
+            outcome.needs_drain = True
+        else:
+            outcome.exhausted.append(self.requests.unfinished[0])
+
+    # --- prefill --------------------------------------------------------------------------------------------------
+
+    def _plan_prefill(
+        self, now: float, num_decode: int, decode_context: float, *, may_admit: bool
+    ) -> tuple[dict[Req, int], list[NewRequest]]:
+        """Decide how many prompt tokens each request computes; admits new requests."""
+        chunks: dict[Req, int] = {}
+        new_requests: list[NewRequest] = []
+        if not self.requests.unfinished and not len(self.queue):
+            return chunks, new_requests
+        budget = self._budget(num_decode, decode_context)
+        others_wait = len(self.queue) > 0 or len(self.requests.unfinished) > 1
+        for index, req in enumerate(self.requests.unfinished):
+            share = OLDEST_PROMPT_SHARE if index == 0 else OTHER_PROMPTS_SHARE / (len(self.requests.unfinished) - 1)
+            # The oldest prompt moves on by a minimum whatever the budget, so that there always is progress.
+            floor = MIN_CHUNK_TOKENS if index == 0 and num_decode == 0 else 0
+            self._give(chunks, req, budget, share if others_wait else 1.0, floor)
+        if may_admit:  # what a retraction has just freed is for those who run
+            self._admit(now, chunks, new_requests, budget, idle=num_decode == 0)
+        for req in self.requests.unfinished:
+            self._give(chunks, req, budget, 1.0, 0)
+        return {req: tokens for req, tokens in chunks.items() if tokens > 0}, new_requests
+
+    def _budget(self, num_decode: int, decode_context: float) -> _Budget:
+        limits = self.limits
+        tokens = limits.max_prefill_tokens
+        if limits.chunk_tokens is not None:
+            return _Budget(self.cost_model, float("inf"), min(tokens, limits.chunk_tokens))
+        spent = self.cost_model.seconds(num_decode, decode_context)
+        seconds = max(limits.target_seconds - spent, MIN_PREFILL_SHARE * limits.target_seconds)
+        return _Budget(self.cost_model, seconds, tokens)
+
+    def _give(self, chunks: dict[Req, int], req: Req, budget: _Budget, share: float, floor: int) -> None:
+        given = chunks.get(req, 0)
+        context = int(self.table.planned_len[req.slot]) + given
+        remaining = req.fill_len - context
+        tokens = min(remaining, max(budget.tokens_for(context, share), floor))
+        if tokens > 0:
+            budget.spend(tokens, context)
+            chunks[req] = given + tokens
+
+    def _admit(
+        self, now: float, chunks: dict[Req, int], new_requests: list[NewRequest], budget: _Budget, *, idle: bool
+    ) -> None:
+        free_slots = self.kv.req_to_token.available_size
+        if free_slots == 0 or budget.is_spent or not len(self.queue):
+            return
+        reserved = self._reserved_tokens(chunks)
+        for req, aged in self.queue.ordered(now, free_slots + ADMISSION_LOOKAHEAD):
+            if self.requests.sharing.park_if_sharing(req, self.kv):
+                self.queue.remove(req)
+                continue
+            nothing_runs = idle and not chunks
+            admitted = self._try_admit(req, budget, reserved, aged=aged, nothing_runs=nothing_runs)
+            if admitted is None:
+                if aged:
+                    return
+                continue
+            new_requests.append(admitted)
+            self._give(
+                chunks,
+                req,
+                budget,
+                OLDEST_PROMPT_SHARE if len(self.queue) else 1.0,
+                MIN_CHUNK_TOKENS if nothing_runs else 0,
+            )
+            reserved += self._future_tokens(req) + req.fill_len - int(self.table.planned_len[req.slot])
+            free_slots -= 1
+            if free_slots == 0 or budget.is_spent:
+                return
+
+    def _try_admit(
+        self, req: Req, budget: _Budget, reserved: float, *, aged: bool, nothing_runs: bool
+    ) -> NewRequest | None:
+        kv = self.kv.begin(req.fill_ids, req.extra_key, req.max_prefix_len, req.priority)
+        if kv is None:
+            return None
+        prefix = kv.length
+        whole = req.fill_len - prefix
+        room = budget.tokens_for(prefix, 1.0)
+        need = whole + (1 if nothing_runs else self._future_tokens(req) + self.kv.page_size)
+        fits_memory = need <= self.kv.available_tokens - reserved
+        fits_step = whole <= room or (
+            room >= MIN_CHUNK_TOKENS and (aged or len(self.requests.unfinished) < MAX_UNFINISHED_PROMPTS)
+        )
+        if not (fits_memory and (fits_step or nothing_runs)):
+            self.kv.finish(kv, req.fill_ids, 0, keep=False)
+            return None
+        self.requests.start(
+            req, kv, checks_eos=not req.sampling_params.ignore_eos, send_interval=self._send_interval(req)
+        )
+        return NewRequest(
+            req_slot=ReqSlot(req.slot),
+            sampling_params=req.sampling_params,
+            seed=req.seed,
+            masked_until_min=req.masked_until_min,
+            prompt_len=req.prompt_len,
+            output_ids=req.output_before_slot,
+        )
+
+    def _future_tokens(self, req: Req) -> float:
+        remaining = req.max_new_tokens - len(req.output_before_slot)
+        return min(remaining, OUTPUT_CLIP_TOKENS) * self.ratio.value
+
+    def _reserved_tokens(self, chunks: dict[Req, int]) -> float:
+        """Tokens that those who hold slots are expected to ask for: the rest of prompts, and output."""
+        holders = np.array([req.slot for req in self.table.reqs if req is not None], dtype=np.int64)
+        if len(holders) == 0:
+            return 0.0
+        output = np.clip(self.table.max_new[holders] - self.table.planned_out[holders], 0, OUTPUT_CLIP_TOKENS)
+        prompts = sum(req.fill_len - int(self.table.planned_len[req.slot]) for req in self.requests.unfinished)
+        return float(output.sum()) * self.ratio.value + prompts
+
+    def _allocate_chunks(self, chunks: dict[Req, int]) -> list[tuple[Req, int, IntArray]]:
+        """KV slots for the chunks; a chunk shrinks or waits if memory is short."""
+        rows: list[tuple[Req, int, IntArray]] = []
+        for req, wanted in chunks.items():
+            assert req.kv is not None
+            tokens = wanted
+            slots = self.kv.extend(req.kv, tokens)
+            if slots is None:
+                tokens = min(wanted, self.kv.available_tokens // self.kv.page_size * self.kv.page_size)
+                slots = self.kv.extend(req.kv, tokens) if tokens > 0 else None
+            if slots is not None:
+                rows.append((req, tokens, slots))
+        return rows
+
+    # --- the value ------------------------------------------------------------------------------------------------
+
+    def _build(
+        self,
+        decode_slots: IntArray,
+        decode_kv: IntArray,
+        rows: list[tuple[Req, int, IntArray]],
+        new_requests: list[NewRequest],
+        decode_context: float,
+    ) -> Planned:
+        table = self.table
+        num_decode = len(decode_slots)
+        decode_prefix = table.planned_len[decode_slots]
+        table.planned_len[decode_slots] += 1
+        table.planned_out[decode_slots] += 1
+        logprobs = self._decode_logprobs(decode_slots)
+        writes = self.requests.take_table_writes()
+        self._step_id += 1
+        if not rows:
+            plan = StepPlan(
+                step_id=self._step_id,
+                mode=ForwardMode.DECODE if num_decode else ForwardMode.IDLE,
+                num_decode_rows=num_decode,
+                req_slots=decode_slots,
+                prefix_lens=decode_prefix,
+                extend_lens=np.ones(num_decode, dtype=np.int32),
+                input_ids=np.full(num_decode, FUTURE_TOKEN, dtype=np.int32),
+                out_slots=decode_kv,
+                sample=np.ones(num_decode, dtype=np.bool_),
+                new_requests=tuple(new_requests),
+                table_writes=writes,
+                logprobs=tuple(logprobs),
+            )
+            return Planned(plan, [], decode_context)
+
+        prefixes, lengths, samples = [], [], []
+        inputs, out_slots = [np.full(num_decode, FUTURE_TOKEN, dtype=np.int32)], [decode_kv]
+        token_context = decode_context
+        for index, (req, tokens, kv_slots) in enumerate(rows):
+            slot = req.slot
+            prefix = int(table.planned_len[slot])
+            end = prefix + tokens
+            ends_prompt = end == req.fill_len
+            samples_token = ends_prompt and int(table.planned_out[slot]) < req.max_new_tokens
+            row_logprobs = _prompt_logprobs(req, num_decode + index, prefix, end, samples_token)
+            if row_logprobs is not None:
+                logprobs.append(row_logprobs)
+            prefixes.append(prefix)
+            lengths.append(tokens)
+            samples.append(samples_token)
+            inputs.append(table.tokens[slot, prefix:end].copy())
+            out_slots.append(kv_slots)
+            token_context += tokens * (prefix + tokens / 2)
+            table.planned_len[slot] = end
+            if ends_prompt:
+                self.requests.end_of_prompt_planned(req, samples=samples_token)
+        plan = StepPlan(
+            step_id=self._step_id,
+            mode=ForwardMode.MIXED if num_decode else ForwardMode.EXTEND,
+            num_decode_rows=num_decode,
+            req_slots=np.concatenate((decode_slots, np.array([req.slot for req, _, _ in rows], dtype=np.int32))),
+            prefix_lens=np.concatenate((decode_prefix, np.array(prefixes, dtype=np.int32))),
+            extend_lens=np.concatenate((np.ones(num_decode, dtype=np.int32), np.array(lengths, dtype=np.int32))),
+            input_ids=np.concatenate(inputs),
+            out_slots=np.concatenate(out_slots),
+            sample=np.concatenate((np.ones(num_decode, dtype=np.bool_), np.array(samples, dtype=np.bool_))),
+            new_requests=tuple(new_requests),
+            table_writes=writes,
+            logprobs=tuple(logprobs),
+        )
+        return Planned(plan, [req for req, _, _ in rows], token_context)
+
+    def _decode_logprobs(self, decode_slots: IntArray) -> list[RowLogprobs]:
+        rows = np.flatnonzero(self.table.careful[decode_slots])
+        result: list[RowLogprobs] = []
+        for row in rows.tolist():
+            req = self.table.reqs[decode_slots[row]]
+            if req is not None and req.return_logprob:
+                result.append(RowLogprobs(row, 0, _NO_TARGETS, req.top_logprobs_num, req.token_ids_logprob))
+        return result
+
+
+class _Budget:
+    """What is left of a step, in seconds and tokens."""
+
+    def __init__(self, cost_model: CostModel, seconds: float, tokens: int) -> None:
+        self._cost_model = cost_model
+        self._total_seconds = self._seconds = seconds
+        self._total_tokens = self._tokens = tokens
+
+    @property
+    def is_spent(self) -> bool:
+        return self._tokens <= 0 or self._seconds <= 0.0
+
+    def tokens_for(self, context: int, share: float) -> int:
+        """Most tokens that a prompt with ``context`` earlier ones may take, being given a share of the whole."""
+        tokens = max(min(self._tokens, int(self._total_tokens * share)), 0)
+        if self._seconds == float("inf"):
+            return tokens
+        seconds = min(self._seconds, self._total_seconds * share)
+        return min(tokens, self._cost_model.tokens_within(seconds, context))
+
+    def spend(self, tokens: int, context: int) -> None:
+        self._tokens -= tokens
+        if self._seconds != float("inf"):
+            self._seconds -= self._cost_model.added_seconds(tokens, tokens * (context + tokens / 2))
+
+
+def _prompt_logprobs(req: Req, row: int, start: int, end: int, samples: bool) -> RowLogprobs | None:
+    """Logprobs wanted from a chunk ``[start, end)``: of prompt tokens it predicts, and of the one it samples."""
+    if not req.return_logprob:
+        return None
+    first, targets = 0, _NO_TARGETS
+    if not req.input_logprobs_sent:
+        # The logprob of the token at position p is read from the logits at p - 1.
+        begin = max(max(req.logprob_first, 1) - 1, start)
+        stop = min(end, req.prompt_len - 1)
+        if begin < stop:
+            first = begin - start
+            targets = req.prompt[begin + 1 : stop + 1]
+    if len(targets) == 0 and not samples:
+        return None
+    return RowLogprobs(row, first, targets, req.top_logprobs_num, req.token_ids_logprob)
+
+
+def _arrival(req: Req) -> int:
+    return req.order
+
+
+_NO_TARGETS: IntArray = np.zeros(0, dtype=np.int32)

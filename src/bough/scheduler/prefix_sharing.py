@@ -1,0 +1,105 @@
+"""Sharing a prefix that nobody has computed yet.
+
+When several requests that start alike arrive together, the first computes the common part and the others wait for it,
+outside the queue, instead of computing it once each. Parallel samples of one prompt (``n > 1``) are such requests.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bough.mem_cache.kv_cache_manager import KVCacheManager
+from bough.scheduler.req import Req, ReqState
+from bough.scheduler.step_plan import IntArray
+
+MIN_SHARED_TOKENS = 32
+"""Waiting for less than this costs more than computing it again."""
+
+
+class PrefixSharing:
+    """Leaders, whose prompts are being computed, and the requests parked behind them."""
+
+    def __init__(self, *, enabled: bool) -> None:
+        self._enabled = enabled
+        self._followers: dict[Req, list[Req]] = {}
+        """By leader: every request whose prompt is not wholly in the prefix cache yet."""
+        self._num_parked = 0
+
+    def __len__(self) -> int:
+        """Number of parked requests."""
+        return self._num_parked
+
+    @property
+    def parked(self) -> list[Req]:
+        """All parked requests."""
+        return [req for followers in self._followers.values() for req in followers]
+
+    def park_if_sharing(self, req: Req, kv: KVCacheManager) -> bool:
+        """Park ``req`` if a leader is about to compute a good part of its prompt."""
+        if not self._enabled or not self._followers or req.max_prefix_len < MIN_SHARED_TOKENS:
+            return False
+        fill, page = req.fill_ids, kv.page_size
+        best, best_len = None, 0
+        for leader in self._followers:
+            if leader.extra_key != req.extra_key:
+                continue
+            shared = min(_common_prefix_len(fill, leader.fill_ids), req.max_prefix_len) // page * page
+            if shared > best_len:
+                best, best_len = leader, shared
+        if best is None or best.kv is None or best.kv.owned_len >= best_len:
+            return False
+        if best_len - kv.match(fill, req.extra_key) < MIN_SHARED_TOKENS:
+            return False
+        req.state = ReqState.PARKED
+        req.waits_for, req.waits_len = best, best_len
+        self._followers[best].append(req)
+        self._num_parked += 1
+        return True
+
+    def lead(self, req: Req) -> None:
+        """``req`` has begun to compute its prompt."""
+        if self._enabled:
+            self._followers[req] = []
+
+    def progressed(self, req: Req, owned_len: int) -> list[Req]:
+        """The first ``owned_len`` tokens of a leader are in the prefix cache.
+
+        Returns:
+            The requests that need not wait any longer; the caller puts them back into the queue.
+        """
+        followers = self._followers.get(req)
+        if not followers:
+            return []
+        ready = [follower for follower in followers if follower.waits_len <= owned_len]
+        if ready:
+            self._followers[req] = [follower for follower in followers if follower.waits_len > owned_len]
+            self._release(ready)
+        return ready
+
+    def left(self, req: Req) -> list[Req]:
+        """``req`` leads no more: its prompt is computed, or it has lost its slot. Returns who waited for it."""
+        followers = self._followers.pop(req, [])
+        self._release(followers)
+        return followers
+
+    def remove(self, req: Req) -> None:
+        """A parked request is aborted."""
+        assert req.waits_for is not None
+        self._followers[req.waits_for].remove(req)
+        self._release([req])
+
+    def _release(self, reqs: list[Req]) -> None:
+        self._num_parked -= len(reqs)
+        for req in reqs:
+            req.waits_for = None
+
+
+def _common_prefix_len(a: IntArray, b: IntArray) -> int:
+    length = min(len(a), len(b))
+    # Most prompts differ early or share much: a look at the first tokens spares the long comparison.
+    head = min(length, MIN_SHARED_TOKENS)
+    if not np.array_equal(a[:head], b[:head]):
+        return 0
+    differs = a[:length] != b[:length]
+    first = int(differs.argmax())
+    return first if differs[first] else length

@@ -1,0 +1,175 @@
+"""A request inside the scheduler."""
+
+from __future__ import annotations
+
+import time
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bough.ipc.messages import FinishReason, PositionLogprobs, TokenizedGenerateReqInput
+from bough.scheduler.step_plan import IntArray
+
+if TYPE_CHECKING:
+    from bough.mem_cache.kv_cache_manager import RequestKV
+    from bough.scheduler.text_stops import TextStops
+
+UNLIMITED = np.iinfo(np.int32).max
+
+
+class ReqState(Enum):
+    """Where a request is."""
+
+    WAITING = "waiting"
+    """In the waiting queue; holds no memory."""
+    PARKED = "parked"
+    """Waits for another request to compute a prefix that both share; holds no memory."""
+    PREFILL = "prefill"
+    """Holds a request slot and KV; part of its prompt is not yet computed or planned."""
+    RUNNING = "running"
+    """Its whole prompt is computed or planned; it decodes."""
+    FINISHED = "finished"
+
+
+class Req:
+    """One output to generate (a request with ``n > 1`` is ``n`` of these).
+
+    Counters that every decode step touches do not live here but in the :class:`RequestTable`, where they are updated
+    for all rows at once; while the request holds a slot, its token ids are the table's row.
+    """
+
+    __slots__ = (
+        "announced",
+        "arrival_time",
+        "cached_tokens",
+        "computed_len",
+        "extra_key",
+        "finish_reason",
+        "first_step_time",
+        "input_logprobs",
+        "input_logprobs_sent",
+        "kv",
+        "logprob_first",
+        "logprob_start_len",
+        "masked_until_min",
+        "max_new_tokens",
+        "num_retractions",
+        "order",
+        "output_before_slot",
+        "pending_logprobs",
+        "priority",
+        "prompt",
+        "return_logprob",
+        "rid",
+        "sampling_params",
+        "seed",
+        "sent_len",
+        "slot",
+        "state",
+        "stop_token_ids",
+        "stream",
+        "text_stops",
+        "token_ids_logprob",
+        "top_logprobs_num",
+        "waits_for",
+        "waits_len",
+    )
+
+    def __init__(
+        self,
+        message: TokenizedGenerateReqInput,
+        index: int,
+        *,
+        prompt: IntArray,
+        order: int,
+        seed: int,
+        max_new_tokens: int,
+        stop_token_ids: frozenset[int],
+    ) -> None:
+        params = message.sampling_params
+        self.rid = message.rids[index]
+        self.prompt = prompt
+        self.sampling_params = params
+        self.seed = seed
+        self.max_new_tokens = max_new_tokens
+        self.stop_token_ids = stop_token_ids
+        """Every id that ends this request: its own and, unless ignored, the model's end-of-sequence ids."""
+        self.masked_until_min = tuple(sorted(stop_token_ids)) if params.min_new_tokens > 0 else ()
+        self.stream = message.stream
+        self.priority = message.priority or 0
+        self.extra_key = message.extra_key
+        self.order = order
+        """Arrival number, unique; retraction does not change it."""
+        self.arrival_time = time.monotonic()
+
+        self.return_logprob = message.return_logprob
+        self.top_logprobs_num = message.top_logprobs_num if message.return_logprob else 0
+        self.token_ids_logprob = tuple(message.token_ids_logprob or ()) if message.return_logprob else ()
+        self.logprob_start_len = message.logprob_start_len if message.return_logprob else -1
+        self.logprob_first = len(prompt) if self.logprob_start_len < 0 else min(self.logprob_start_len, len(prompt))
+        """First prompt position whose logprob is wanted; the prompt's length if none is."""
+        self.input_logprobs: list[PositionLogprobs] = []
+        self.input_logprobs_sent = False
+        self.pending_logprobs: list[PositionLogprobs] = []
+        """Logprobs of output tokens that no delta has carried yet."""
+
+        self.state = ReqState.WAITING
+        self.slot = -1
+        self.kv: RequestKV | None = None
+        self.output_before_slot: IntArray = _NO_TOKENS
+        """Output generated before the request lost its slot by retraction."""
+        self.cached_tokens = 0
+        self.num_retractions = 0
+        self.announced = False
+        """Whether a delta has introduced this request to the detokenizer."""
+        self.sent_len = 0
+        """Output tokens that deltas have carried."""
+        self.finish_reason: FinishReason | None = None
+        self.text_stops: TextStops | None = None
+        self.computed_len = 0
+        """While the prompt is being computed: tokens whose KV is known to be valid."""
+        self.first_step_time: float | None = None
+        self.waits_for: Req | None = None
+        self.waits_len = 0
+        """While parked: goes on when ``waits_for`` has this many tokens in the prefix cache."""
+
+    @property
+    def prompt_len(self) -> int:
+        """Tokens of the prompt."""
+        return len(self.prompt)
+
+    @property
+    def fill_ids(self) -> IntArray:
+        """Tokens to have in the KV cache before decoding goes on: the prompt and what retraction interrupted."""
+        if len(self.output_before_slot) == 0:
+            return self.prompt
+        return np.concatenate((self.prompt, self.output_before_slot))
+
+    @property
+    def fill_len(self) -> int:
+        """Length of :attr:`fill_ids`, without building it."""
+        return len(self.prompt) + len(self.output_before_slot)
+
+    @property
+    def max_prefix_len(self) -> int:
+        """Most tokens that may come from the prefix cache.
+
+        The last token is always computed, because its logits choose the next one; so is everything from the token
+        before the first whose logprob is wanted.
+        """
+        limit = self.fill_len - 1
+        if self.logprob_first < self.prompt_len and not self.input_logprobs_sent:
+            limit = min(limit, max(self.logprob_first - 1, 0))
+        return limit
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether its last delta is decided."""
+        return self.state is ReqState.FINISHED
+
+    def __repr__(self) -> str:
+        return f"Req({self.rid!r}, {self.state.value}, prompt={self.prompt_len})"
+
+
+_NO_TOKENS: IntArray = np.zeros(0, dtype=np.int32)

@@ -1,0 +1,84 @@
+"""Per-request counters of the requests that hold a slot, as arrays indexed by request slot.
+
+A decode step touches every running request; arrays let it do so in a handful of numpy calls, whatever their number.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bough.scheduler.req import Req
+from bough.scheduler.step_plan import IntArray
+
+
+class RequestTable:
+    """State of requests by slot. All lengths are in tokens and int32.
+
+    Attributes:
+        tokens: [max_running_requests, max_len], prompt and output ids; virtual memory, committed as it is used.
+        planned_len: tokens whose KV is computed or planned.
+        known_len: tokens known to the host: prompt and processed output.
+        planned_out: output tokens sampled or planned.
+        out_len: output tokens processed.
+        max_new: most output tokens.
+        next_send: output length from which the next delta is due.
+        send_interval: output tokens per delta.
+        decoding: whether the request's prompt is wholly computed or planned.
+        checks_eos: whether the model's end-of-sequence ids end the request.
+        careful: whether each token needs a look by Python (own stop tokens, text stops, logprobs).
+    """
+
+    def __init__(self, max_running_requests: int, max_len: int) -> None:
+        shape = (max_running_requests,)
+        self.tokens: IntArray = np.zeros((max_running_requests, max_len), dtype=np.int32)
+        self.planned_len: IntArray = np.zeros(shape, dtype=np.int32)
+        self.known_len: IntArray = np.zeros(shape, dtype=np.int32)
+        self.planned_out: IntArray = np.zeros(shape, dtype=np.int32)
+        self.out_len: IntArray = np.zeros(shape, dtype=np.int32)
+        self.max_new: IntArray = np.zeros(shape, dtype=np.int32)
+        self.next_send: IntArray = np.zeros(shape, dtype=np.int32)
+        self.send_interval: IntArray = np.ones(shape, dtype=np.int32)
+        self.decoding = np.zeros(shape, dtype=np.bool_)
+        self.checks_eos = np.zeros(shape, dtype=np.bool_)
+        self.careful = np.zeros(shape, dtype=np.bool_)
+        self.reqs: list[Req | None] = [None] * max_running_requests
+
+    def occupy(self, req: Req, *, prefix_len: int, checks_eos: bool, send_interval: int) -> None:
+        """Enter a request that has just got ``req.slot``, with ``prefix_len`` tokens found in the prefix cache."""
+        slot = req.slot
+        fill = req.fill_ids
+        out_len = len(req.output_before_slot)
+        self.tokens[slot, : len(fill)] = fill
+        self.planned_len[slot] = prefix_len
+        self.known_len[slot] = len(fill)
+        self.planned_out[slot] = out_len
+        self.out_len[slot] = out_len
+        self.max_new[slot] = req.max_new_tokens
+        self.send_interval[slot] = send_interval
+        # The first token goes out at once whatever the interval: it is what time-to-first-token measures.
+        self.next_send[slot] = 1 if out_len == 0 else req.sent_len + send_interval
+        self.decoding[slot] = False
+        self.checks_eos[slot] = checks_eos
+        own_stops = bool(req.sampling_params.stop_token_ids)
+        self.careful[slot] = own_stops or req.text_stops is not None or req.return_logprob
+        self.reqs[slot] = req
+
+    def vacate(self, slot: int) -> None:
+        """Forget the request in ``slot``."""
+        self.reqs[slot] = None
+        self.decoding[slot] = False
+
+    def decodable_slots(self) -> IntArray:
+        """Slots of requests that may take one more decode step, ascending.
+
+        Requests whose last token is already planned are left out: the step would compute nothing that anyone reads.
+        """
+        return np.flatnonzero(self.decoding & (self.planned_out < self.max_new)).astype(np.int32)
+
+    def output_ids(self, req: Req) -> IntArray:
+        """Copy of the processed output tokens of a request, with or without a slot."""
+        if req.slot < 0:
+            return req.output_before_slot
+        start = req.prompt_len
+        output: IntArray = self.tokens[req.slot, start : start + int(self.out_len[req.slot])].copy()
+        return output

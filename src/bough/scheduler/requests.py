@@ -1,0 +1,166 @@
+"""All requests of a scheduler, wherever they are, and the ways they move.
+
+Whatever a request holds (a slot, KV, a lock in the prefix cache, a place in the queue, followers) it takes and gives
+back here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from bough.mem_cache.kv_cache_manager import KVCacheManager, RequestKV
+from bough.scheduler.prefix_sharing import PrefixSharing
+from bough.scheduler.req import Req, ReqState
+from bough.scheduler.request_table import RequestTable
+from bough.scheduler.step_plan import IntArray, ReqSlot, TableWrite
+from bough.scheduler.waiting_queue import WaitingQueue
+
+if TYPE_CHECKING:
+    from bough.scheduler.planner import Planned
+
+
+class Requests:
+    """The requests of one scheduler.
+
+    Attributes:
+        unfinished: those whose prompt is partly computed or planned, in order of arrival.
+        in_flight: steps that were launched and whose results are not processed, oldest first.
+        num_retracted: retractions so far.
+    """
+
+    def __init__(self, kv: KVCacheManager, table: RequestTable, queue: WaitingQueue, sharing: PrefixSharing) -> None:
+        self.kv = kv
+        self.table = table
+        self.queue = queue
+        self.sharing = sharing
+        self.unfinished: list[Req] = []
+        self.in_flight: deque[Planned] = deque()
+        self.num_retracted = 0
+        self._by_rid: dict[str, Req] = {}
+        self._table_writes: list[TableWrite] = []
+
+    def __len__(self) -> int:
+        return len(self._by_rid)
+
+    def __contains__(self, rid: str) -> bool:
+        return rid in self._by_rid
+
+    def __iter__(self) -> Iterator[Req]:
+        return iter(list(self._by_rid.values()))
+
+    @property
+    def num_waiting(self) -> int:
+        """Requests without a slot."""
+        return len(self.queue) + len(self.sharing)
+
+    @property
+    def num_holding(self) -> int:
+        """Requests with a slot."""
+        return len(self._by_rid) - self.num_waiting
+
+    def find(self, rid: str, *, exact: bool) -> list[Req]:
+        """Requests whose id is ``rid``, or starts with it."""
+        if exact:
+            req = self._by_rid.get(rid)
+            return [] if req is None else [req]
+        return [req for key, req in self._by_rid.items() if key.startswith(rid)]
+
+    def add(self, req: Req) -> None:
+        """A new request; it goes to the waiting queue."""
+        self._by_rid[req.rid] = req
+        self.queue.push(req)
+
+    def start(self, req: Req, kv: RequestKV, *, checks_eos: bool, send_interval: int) -> None:
+        """A waiting request has got a slot and the KV that the prefix cache had for it."""
+        self.queue.remove(req)
+        req.kv = kv
+        req.slot = kv.req_slot
+        req.computed_len = kv.length
+        req.state = ReqState.PREFILL
+        if req.first_step_time is None:
+            req.first_step_time = time.monotonic()
+            req.cached_tokens = kv.length
+        self.table.occupy(req, prefix_len=kv.length, checks_eos=checks_eos, send_interval=send_interval)
+        if kv.length:
+            self._write_table(req.slot, 0, self.kv.req_to_token.table[req.slot, : kv.length].copy())
+        self.unfinished.append(req)
+        self.unfinished.sort(key=lambda r: r.order)
+        self.sharing.lead(req)
+
+    def end_of_prompt_planned(self, req: Req, *, samples: bool) -> None:
+        """The last piece of the prompt is part of a plan."""
+        self.unfinished.remove(req)
+        req.state = ReqState.RUNNING
+        if samples:
+            self.table.planned_out[req.slot] += 1
+            self.table.decoding[req.slot] = True
+
+    def computed(self, req: Req, num_tokens: int) -> None:
+        """The first ``num_tokens`` tokens of a request have their KV: share them through the prefix cache."""
+        assert req.kv is not None
+        req.computed_len = num_tokens
+        tokens = self.table.tokens[req.slot, :num_tokens]
+        for start, slots in self.kv.checkpoint(req.kv, tokens, num_tokens):
+            self._write_table(req.slot, start, slots)
+        if num_tokens >= req.fill_len:
+            self._requeue(self.sharing.left(req))
+        else:
+            self._requeue(self.sharing.progressed(req, req.kv.owned_len))
+
+    def retract(self, req: Req) -> None:
+        """Take a request's memory; it waits again and will continue where it was, from what is still cached."""
+        self._give_back(req, keep=True)
+        req.num_retractions += 1
+        if not req.input_logprobs_sent:
+            req.input_logprobs.clear()
+        self.num_retracted += 1
+        self.queue.push(req)
+
+    def release(self, req: Req, *, keep: bool = True) -> None:
+        """A request has ended: everything it holds goes back.
+
+        Args:
+            req: the request, in any state.
+            keep: whether its KV may serve others; false when it is not to be trusted.
+        """
+        if req.state is ReqState.WAITING:
+            self.queue.remove(req)
+        elif req.state is ReqState.PARKED:
+            self.sharing.remove(req)
+        elif req.state is not ReqState.FINISHED:
+            self._give_back(req, keep=keep)
+        req.state = ReqState.FINISHED
+        del self._by_rid[req.rid]
+
+    def take_table_writes(self) -> tuple[TableWrite, ...]:
+        """What the device tables must be told with the next plan."""
+        writes, self._table_writes = self._table_writes, []
+        return tuple(writes)
+
+    def _give_back(self, req: Req, *, keep: bool) -> None:
+        """Free all that a request holds; what it has generated moves to ``output_before_slot``."""
+        assert req.kv is not None
+        slot = req.slot
+        new_output = int(self.table.out_len[slot]) > len(req.output_before_slot)
+        # The token sampled last has no KV: it is the input of the step that follows.
+        valid = int(self.table.known_len[slot]) - 1 if new_output else req.computed_len
+        self.kv.finish(req.kv, self.table.tokens[slot, :valid], valid, keep=keep)
+        req.output_before_slot = self.table.output_ids(req)
+        for planned in self.in_flight:
+            planned.drop_slot(slot)
+        self.table.vacate(slot)
+        if req in self.unfinished:
+            self.unfinished.remove(req)
+        req.kv = None
+        req.slot = -1
+        self._requeue(self.sharing.left(req))
+
+    def _requeue(self, reqs: list[Req]) -> None:
+        for req in reqs:
+            self.queue.push(req)
+
+    def _write_table(self, slot: int, start: int, slots: IntArray) -> None:
+        self._table_writes.append(TableWrite(ReqSlot(slot), start, slots))

@@ -1,0 +1,451 @@
+"""The scheduler: receive, admit, plan, run, process."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import msgspec
+import numpy as np
+
+from bough.config.model_config import ModelConfig
+from bough.config.server_args import ServerArgs
+from bough.errors import BadRequest
+from bough.ipc.messages import (
+    AbortReq,
+    ControlReply,
+    ControlReq,
+    FinishReason,
+    OutputDelta,
+    SchedulerStats,
+    ShutdownReq,
+    TokenizedGenerateReqInput,
+)
+from bough.mem_cache.allocator import SlotAllocator
+from bough.mem_cache.base_prefix_cache import PrefixCache
+from bough.mem_cache.chunk_cache import ChunkCache
+from bough.mem_cache.kv_cache_manager import KVCacheManager
+from bough.mem_cache.radix_cache import RadixCache
+from bough.mem_cache.req_to_token_pool import ReqToTokenPool
+from bough.scheduler.admission import NewTokenRatio
+from bough.scheduler.control import CONTROL_HANDLERS, ControlCalls
+from bough.scheduler.executor import InlineExecutor, StepExecutor, TimedWorker, Worker
+from bough.scheduler.output_processor import PROMPT_TAIL_TOKENS, OutputProcessor
+from bough.scheduler.planner import Planned, StepLimits, StepPlanner
+from bough.scheduler.prefix_sharing import PrefixSharing
+from bough.scheduler.req import UNLIMITED, Req
+from bough.scheduler.request_table import RequestTable
+from bough.scheduler.requests import Requests
+from bough.scheduler.step_log import StepLog
+from bough.scheduler.step_plan import StepResult
+from bough.scheduler.text_stops import TextStops
+from bough.scheduler.waiting_queue import WaitingQueue
+from bough.scheduler.warmup import measure_step_costs
+from bough.tokenization.tokenizer import Tokenizer
+
+logger = logging.getLogger(__name__)
+
+TARGET_STEP_SECONDS = {"cpu": 0.15, "cuda": 0.03}
+"""A step is given as much work as is expected to take this long: it bounds the gap between a stream's tokens."""
+
+WHOLE_ANSWER_INTERVAL = 64
+"""Tokens per delta of a request that does not stream: keeps its detokenisation spread out and its state fresh."""
+
+IDLE_POLL_SECONDS = 0.25
+"""Longest wait for a message when there is nothing to do; only the heartbeat needs the loop to turn that often."""
+
+MAX_FAILED_STEPS = 3
+"""Steps that may fail in a row before the device is taken to be broken."""
+
+StepEvent = Callable[[str, int], None]
+
+
+class SchedulerMessages(Protocol):
+    """The scheduler's end of its channels, as far as the loop needs it."""
+
+    def recv(self, timeout_s: float) -> Sequence[Any]:
+        """Messages that have arrived; waits at most ``timeout_s`` seconds for the first."""
+
+    def send(self, message: ControlReply) -> None:
+        """Send a control reply; never blocks."""
+
+    def flush(self) -> None:
+        """Try again to send what a lagging peer did not take."""
+
+
+class Scheduler:
+    """Decides what runs next, and runs it.
+
+    Usable without sockets: :meth:`process_input_requests` takes messages, :meth:`step` advances everything by one
+    step, and deltas go to ``send_deltas``.
+    """
+
+    def __init__(
+        self,
+        server_args: ServerArgs,
+        model_config: ModelConfig,
+        worker: Worker,
+        tokenizer: Tokenizer | None,
+        *,
+        send_deltas: Callable[[list[OutputDelta]], None],
+        make_executor: Callable[[Worker], StepExecutor] = InlineExecutor,
+        on_event: StepEvent | None = None,
+        strict_accounting: bool = False,
+    ) -> None:
+        """Build the host side of a loaded model.
+
+        Args:
+            server_args: resolved options.
+            model_config: facts about the checkpoint.
+            worker: runs steps; its model is loaded.
+            tokenizer: for stop strings; ``None`` if requests have ids only.
+            send_deltas: takes the results of a step; must not block.
+            make_executor: chooses between running steps inline and beside the scheduler.
+            on_event: called with ``"launch"`` or ``"process"`` and the step's id.
+            strict_accounting: raise when KV accounting does not add up at idle, instead of repairing it.
+        """
+        self.server_args = server_args
+        self.tokenizer = tokenizer
+        self.info = info = worker.get_worker_info()
+        self._send_deltas = send_deltas
+        self._on_event = on_event
+        self._strict_accounting = strict_accounting
+        self._eos_token_ids = frozenset(model_config.eos_token_ids)
+        self._rng = random.Random(server_args.random_seed)
+        timed = TimedWorker(worker)
+
+        self.kv = _make_kv(server_args, info.max_total_num_tokens, info.page_size, info)
+        self.table = RequestTable(info.max_running_requests, info.max_req_len + 1)
+        self.queue = WaitingQueue(
+            server_args.schedule_policy,
+            self.kv,
+            use_priority=server_args.enable_priority_scheduling,
+            seed=self._rng.getrandbits(32),
+        )
+        self.requests = Requests(
+            self.kv, self.table, self.queue, PrefixSharing(enabled=not server_args.disable_radix_cache)
+        )
+        start = time.perf_counter()
+        self.cost_model = measure_step_costs(timed)
+        self.warmup_seconds = time.perf_counter() - start
+        self.ratio = NewTokenRatio(server_args.schedule_conservativeness)
+        self.planner = StepPlanner(
+            self.requests,
+            self.cost_model,
+            self.ratio,
+            _step_limits(server_args, info.device),
+            send_interval=self._send_interval,
+        )
+        self.output = OutputProcessor(self.requests, model_config.eos_token_ids, info.vocab_size)
+        self.executor = make_executor(timed)
+        self.control = ControlCalls(self, CONTROL_HANDLERS)
+        self.log = StepLog(self.requests, server_args.decode_log_interval)
+        self.shutting_down = False
+        self._next_order = 0
+        self._num_aborted = 0
+        self._num_repairs = 0
+        self._failed_steps = 0
+        self._was_busy = False
+        self._dispatch: dict[type, Callable[[Any], list[ControlReply]]] = {
+            TokenizedGenerateReqInput: self.handle_generate_request,
+            AbortReq: self.abort_request,
+            ControlReq: self.control.submit,
+            ShutdownReq: self._handle_shutdown,
+        }
+
+    # --- the loop -------------------------------------------------------------------------------------------------
+
+    def run_event_loop(self, messages: SchedulerMessages) -> None:
+        """Serve until a :class:`ShutdownReq` arrives."""
+        busy = False
+        while not self.shutting_down:
+            received = self.recv_requests(messages, busy)
+            for reply in self.process_input_requests(received):
+                messages.send(reply)
+            busy = self.step()
+            messages.flush()
+        self.executor.close()
+
+    def recv_requests(self, messages: SchedulerMessages, busy: bool) -> Sequence[Any]:
+        """Messages that wait; only an idle scheduler waits for them."""
+        return messages.recv(0.0 if busy else IDLE_POLL_SECONDS)
+
+    def process_input_requests(self, received: Sequence[Any]) -> list[ControlReply]:
+        """Handle messages in order; returns the replies to control calls that are due."""
+        replies: list[ControlReply] = []
+        for message in received:
+            replies.extend(self._dispatch[type(message)](message))
+        replies.extend(self.control.poll())
+        return replies
+
+    def step(self) -> bool:
+        """Launch the next step, and process the results of those that may no longer be in flight.
+
+        With an executor of depth 0 a step's results are processed before the next is planned (``event_loop_normal``);
+        with depth 1, while it runs (``event_loop_overlap``).
+
+        Returns:
+            Whether there was anything to do.
+        """
+        planned = self.get_next_batch_to_run()
+        if planned is not None:
+            self.run_batch(planned)
+        in_flight = self.requests.in_flight
+        allowed = self.executor.depth if planned is not None else 0
+        busy = planned is not None or bool(in_flight)
+        while len(in_flight) > allowed:
+            self.process_batch_result()
+        if not busy:
+            self._on_idle()
+        self._was_busy = busy
+        return busy
+
+    def get_next_batch_to_run(self) -> Planned | None:
+        """Plan the next step; ends requests for which there is no way on."""
+        while True:
+            outcome = self.planner.plan(time.monotonic(), in_flight=bool(self.requests.in_flight))
+            for req in outcome.exhausted:
+                reason = FinishReason("length", length=len(self.table.output_ids(req)))
+                self.stream_output([self.output.finish(req, reason)])
+            if outcome.needs_drain:
+                if self.requests.in_flight:
+                    self.process_batch_result()
+            elif outcome.planned is not None or not outcome.exhausted:
+                return outcome.planned
+
+    def run_batch(self, planned: Planned) -> None:
+        """Launch a step."""
+        if self._on_event is not None:
+            self._on_event("launch", planned.plan.step_id)
+        self.requests.in_flight.append(planned)
+        self.executor.submit(planned.plan)
+
+    def process_batch_result(self) -> None:
+        """Wait for the oldest step in flight and apply its result."""
+        planned = self.requests.in_flight[0]
+        try:
+            result = self.executor.resolve_batch_result()
+        except Exception:
+            self.requests.in_flight.popleft()
+            self._fail_step(planned)
+            return
+        self.requests.in_flight.popleft()
+        self._failed_steps = 0
+        if self._on_event is not None:
+            self._on_event("process", planned.plan.step_id)
+        self.cost_model.observe(planned.plan.num_tokens, planned.token_context, result.seconds)
+        self.log.on_step(planned, result)
+        self.stream_output(self._process(planned, result))
+
+    def stream_output(self, deltas: list[OutputDelta]) -> None:
+        """Send what is new, if anything is."""
+        if deltas:
+            self._send_deltas(deltas)
+
+    # --- requests -------------------------------------------------------------------------------------------------
+
+    def handle_generate_request(self, message: TokenizedGenerateReqInput) -> list[ControlReply]:
+        """Take a request: one :class:`Req` per parallel sample. A bad one ends with an error delta, alone."""
+        try:
+            prompt = self._check_prompt(message)
+            if self._queue_is_full(len(message.rids)):
+                self._refuse(message, "the waiting queue is full", 503)
+                return []
+            for index in range(len(message.rids)):
+                self.requests.add(self._make_req(message, index, prompt))
+        except BadRequest as error:
+            self._refuse(message, error.message, error.status_code)
+        except Exception:
+            logger.exception("Could not take request %s", message.rids[0] if message.rids else "without id")
+            self._refuse(message, "internal error while taking the request", 500)
+        return []
+
+    def abort_request(self, message: AbortReq) -> list[ControlReply]:
+        """End requests, wherever they are; an unknown id is nobody's error."""
+        reqs = list(self.requests) if message.abort_all else self.requests.find(message.rid, exact=message.exact)
+        self._num_aborted += len(reqs)
+        reason = FinishReason("abort", message="aborted")
+        self.stream_output([self.output.finish(req, reason) for req in reqs])
+        return []
+
+    def has_unfinished_requests(self) -> bool:
+        """Whether any request is alive or any step in flight."""
+        return len(self.requests) > 0 or bool(self.requests.in_flight)
+
+    def _check_prompt(self, message: TokenizedGenerateReqInput) -> np.ndarray:
+        if len(message.input_ids) % 4:
+            raise BadRequest("input_ids are not a whole number of int32 values", param="input_ids")
+        prompt = np.frombuffer(message.input_ids, dtype="<i4").astype(np.int32)
+        if len(prompt) == 0:
+            raise BadRequest("the prompt is empty", param="input_ids")
+        if len(prompt) > self.info.max_req_input_len:
+            raise BadRequest(
+                f"the prompt has {len(prompt)} tokens, and at most {self.info.max_req_input_len} are possible",
+                param="input_ids",
+                code="context_length_exceeded",
+            )
+        if int(prompt.min()) < 0 or int(prompt.max()) >= self.info.vocab_size:
+            raise BadRequest(f"input_ids must be in [0, {self.info.vocab_size})", param="input_ids")
+        if len(set(message.rids)) != len(message.rids) or len(message.rids) != message.sampling_params.n:
+            raise BadRequest("rids must be n different ids", param="rid")
+        if any(rid in self.requests for rid in message.rids):
+            raise BadRequest("a request with this rid is running", param="rid")
+        message.sampling_params.validate(self.info.vocab_size)
+        return prompt
+
+    def _make_req(self, message: TokenizedGenerateReqInput, index: int, prompt: np.ndarray) -> Req:
+        params = message.sampling_params
+        seed = self._rng.getrandbits(63) if params.sampling_seed is None else params.sampling_seed + index
+        room = self.info.max_req_len - len(prompt)
+        wanted = UNLIMITED if params.max_new_tokens is None else params.max_new_tokens
+        stop_token_ids = frozenset(params.stop_token_ids)
+        if not params.ignore_eos:
+            stop_token_ids |= self._eos_token_ids
+        req = Req(
+            message,
+            index,
+            prompt=prompt,
+            order=self._next_order,
+            seed=seed,
+            max_new_tokens=min(wanted, room),
+            stop_token_ids=stop_token_ids,
+        )
+        self._next_order += 1
+        if params.has_text_stops:
+            if self.tokenizer is None:
+                raise BadRequest("stop strings need a tokenizer, and the server runs without one", param="stop")
+            req.text_stops = TextStops(self.tokenizer, prompt[-PROMPT_TAIL_TOKENS:].tolist(), params)
+        return req
+
+    def _refuse(self, message: TokenizedGenerateReqInput, text: str, status_code: int) -> None:
+        reason = FinishReason("abort", message=text, status_code=status_code)
+        # An id that is alive belongs to another request, which must not be told that it has ended.
+        rids = [rid for rid in message.rids if rid not in self.requests]
+        self.stream_output([OutputDelta(rid, [], "", reason) for rid in rids])
+
+    def _queue_is_full(self, arriving: int) -> bool:
+        limit = self.server_args.max_queued_requests
+        return limit is not None and self.requests.num_waiting + arriving > limit
+
+    def _send_interval(self, req: Req) -> int:
+        if not req.stream:
+            return WHOLE_ANSWER_INTERVAL
+        return req.sampling_params.stream_interval or self.server_args.stream_interval
+
+    # --- results --------------------------------------------------------------------------------------------------
+
+    def _process(self, planned: Planned, result: StepResult) -> list[OutputDelta]:
+        return self.output.process(planned, result)
+
+    def _fail_step(self, planned: Planned) -> None:
+        """A forward pass raised: its requests end with an error, all others go on."""
+        self._failed_steps += 1
+        if self._failed_steps >= MAX_FAILED_STEPS:
+            raise RuntimeError(f"{self._failed_steps} steps failed in a row")
+        logger.exception("Step %d failed; its requests are aborted", planned.plan.step_id)
+        slots = planned.plan.req_slots[planned.alive]
+        reqs = [req for req in (self.table.reqs[slot] for slot in slots) if req is not None]
+        self.stream_output([self.output.fail(req, "the forward pass failed", keep=False) for req in reqs])
+
+    def _on_idle(self) -> None:
+        """Nothing is alive: everything must be back where it came from."""
+        if not self._was_busy or self.has_unfinished_requests():
+            return
+        self.ratio.reset()
+        self.log.on_idle()
+        discrepancy = self.kv.check_idle()
+        if discrepancy is None:
+            return
+        if self._strict_accounting:
+            raise RuntimeError(f"KV accounting does not add up: {discrepancy}")
+        self._num_repairs += 1
+        logger.error("KV accounting does not add up, starting over with an empty cache: %s", discrepancy)
+        self.kv.repair()
+
+    def _handle_shutdown(self, _: ShutdownReq) -> list[ControlReply]:
+        self.shutting_down = True
+        return []
+
+    # --- what others ask ------------------------------------------------------------------------------------------
+
+    def init_info(self) -> dict[str, Any]:
+        """What the front end must know, once."""
+        info = self.info
+        return {
+            "status": "ready",
+            "max_total_num_tokens": info.max_total_num_tokens,
+            "max_running_requests": info.max_running_requests,
+            "max_req_len": info.max_req_len,
+            "max_req_input_len": info.max_req_input_len,
+            "context_len": info.context_len,
+            "vocab_size": info.vocab_size,
+            "page_size": info.page_size,
+            "device": info.device,
+            "dtype": info.dtype,
+            "weight_bytes": info.weight_bytes,
+            "kv_bytes": info.kv_bytes,
+            "timings": {**info.timings, "warm-up": self.warmup_seconds},
+        }
+
+    def stats(self) -> SchedulerStats:
+        """Load and counters, for heartbeats and metrics."""
+        free_and_evictable = self.kv.available_tokens
+        return SchedulerStats(
+            num_running_reqs=self.requests.num_holding,
+            num_queue_reqs=self.requests.num_waiting,
+            num_used_tokens=self.info.max_total_num_tokens - free_and_evictable,
+            max_total_num_tokens=self.info.max_total_num_tokens,
+            evictable_tokens=self.kv.prefix_cache.evictable_size,
+            prefill_tokens_total=self.log.prefill_tokens,
+            cached_tokens_total=self.log.cached_tokens,
+            decode_tokens_total=self.output.generated_tokens,
+            num_retracted_total=self.requests.num_retracted,
+            num_aborted_total=self._num_aborted,
+            kv_accounting_repairs_total=self._num_repairs,
+            steps_total=self.log.steps,
+            gen_throughput=self.log.gen_throughput,
+        )
+
+    def internal_state(self) -> dict[str, Any]:
+        """Everything worth knowing about the scheduler now; ``kv_discrepancy`` is meaningful when idle."""
+        idle = not self.has_unfinished_requests()
+        state: dict[str, Any] = msgspec.to_builtins(msgspec.structs.asdict(self.stats()))
+        state.update(
+            effective_max_running_requests=self.info.max_running_requests,
+            last_gen_throughput=self.log.gen_throughput,
+            new_token_ratio=self.ratio.value,
+            cost_model={
+                "base_seconds": self.cost_model.base,
+                "seconds_per_token": self.cost_model.per_token,
+                "seconds_per_token_context": self.cost_model.per_token_context,
+            },
+            memory_usage={
+                "weight": self.info.weight_bytes,
+                "kvcache": self.info.kv_bytes,
+                "token_capacity": self.info.max_total_num_tokens,
+            },
+            idle=idle,
+            kv_discrepancy=self.kv.check_idle() if idle else None,
+        )
+        return state
+
+
+def _make_kv(server_args: ServerArgs, num_tokens: int, page_size: int, info: Any) -> KVCacheManager:
+    allocator = SlotAllocator(num_tokens, page_size)
+    cache: PrefixCache
+    if server_args.disable_radix_cache:
+        cache = ChunkCache(allocator, page_size)
+    else:
+        cache = RadixCache(allocator, page_size, server_args.radix_eviction_policy)
+    return KVCacheManager(cache, allocator, ReqToTokenPool(info.max_running_requests, info.max_req_len + 1))
+
+
+def _step_limits(server_args: ServerArgs, device: str) -> StepLimits:
+    chunk = server_args.chunked_prefill_size
+    target = TARGET_STEP_SECONDS[device]
+    if chunk == -1:
+        return StepLimits(target, chunk_tokens=2**30, max_prefill_tokens=2**30)
+    return StepLimits(target, chunk, server_args.max_prefill_tokens)

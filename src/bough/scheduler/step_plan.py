@@ -1,0 +1,157 @@
+"""The seam between planning and execution: what one step computes, as a plain value.
+
+Rank 0 makes a plan, every rank runs it. A plan holds no tensors and no references into the scheduler, so it can be
+sent, recorded and replayed.
+
+Shapes: ``R`` rows (one per request in the step), ``T`` new tokens over all rows, in row order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NewType
+
+import numpy as np
+import numpy.typing as npt
+
+from bough.sampling.sampling_params import SamplingParams
+
+ReqSlot = NewType("ReqSlot", int)
+"""Row of a request in the request table (``ReqToTokenPool``) and in every per-request device table."""
+
+KVSlot = NewType("KVSlot", int)
+"""Place of one token's keys and values in the KV pool."""
+
+IntArray = npt.NDArray[np.int32]
+
+FUTURE_TOKEN = -1
+"""Input id that stands for "the token sampled last for this row's request": the device resolves it."""
+
+
+class ForwardMode(Enum):
+    """What kinds of rows a step has. A row that adds one already sampled token is a decode row."""
+
+    EXTEND = "extend"
+    DECODE = "decode"
+    MIXED = "mixed"
+    IDLE = "idle"
+
+
+@dataclass(frozen=True, slots=True)
+class NewRequest:
+    """A request that takes its slot with this step: what the device tables must know of it.
+
+    A retracted request comes back as a new one, with the output it already has.
+    """
+
+    req_slot: ReqSlot
+    sampling_params: SamplingParams
+    seed: int
+    """Seed of the request's random stream; drawn by the scheduler where the client gave none."""
+    masked_until_min: tuple[int, ...]
+    """Token ids (EOS and stop tokens) that may not be sampled before ``min_new_tokens``; may be empty."""
+    prompt_len: int
+    output_ids: IntArray
+    """Tokens generated before a retraction (penalties count them); usually empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableWrite:
+    """``req_to_token[req_slot, start:start + len(slots)] = slots``, to be done before the step's own tokens."""
+
+    req_slot: ReqSlot
+    start: int
+    slots: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class RowLogprobs:
+    """Which logprobs one row must return.
+
+    ``targets[i]`` is the token whose logprob is read from the logits after the row's new token ``first + i``
+    (prompt logprobs; usually empty). If the row samples, the sampled token's logprob is returned as well.
+    """
+
+    row: int
+    first: int
+    targets: IntArray
+    top_n: int
+    token_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StepPlan:
+    """One step of the engine.
+
+    Rows come in two groups: first ``num_decode_rows`` decode rows (one new token each, always sampling), then the
+    extend rows. KV of a row's ``prefix_lens[r]`` earlier tokens is in the pool already, at the slots that
+    ``req_to_token[req_slots[r], :prefix_lens[r]]`` names; the step computes the following ``extend_lens[r]`` tokens,
+    stores their KV at ``out_slots`` and enters these into the table.
+    """
+
+    step_id: int
+    mode: ForwardMode
+    num_decode_rows: int
+    req_slots: IntArray
+    """[R]"""
+    prefix_lens: IntArray
+    """[R], tokens already in the KV pool"""
+    extend_lens: IntArray
+    """[R], new tokens, at least 1"""
+    input_ids: IntArray
+    """[T]; ``FUTURE_TOKEN`` for decode rows"""
+    out_slots: IntArray
+    """[T], KV slots of the new tokens"""
+    sample: npt.NDArray[np.bool_]
+    """[R], whether a next token is wanted; false for a chunk that does not end its prompt"""
+    new_requests: tuple[NewRequest, ...] = ()
+    table_writes: tuple[TableWrite, ...] = ()
+    logprobs: tuple[RowLogprobs, ...] = ()
+
+    @property
+    def num_rows(self) -> int:
+        """Requests in the step."""
+        return len(self.req_slots)
+
+    @property
+    def num_tokens(self) -> int:
+        """New tokens in the step."""
+        return len(self.input_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class RowLogprobResult:
+    """Answer to a :class:`RowLogprobs`: natural logarithms, float32.
+
+    Top lists are descending. ``sampled_*`` are ``None`` if the row did not sample.
+    """
+
+    row: int
+    target_logprobs: npt.NDArray[np.float32]
+    """[len(targets)]"""
+    target_top: tuple[npt.NDArray[np.float32], IntArray] | None = None
+    """values and ids, each [len(targets), top_n]; ``None`` if ``top_n == 0``"""
+    target_chosen: npt.NDArray[np.float32] | None = None
+    """[len(targets), len(token_ids)]"""
+    sampled_logprob: float | None = None
+    sampled_top: tuple[npt.NDArray[np.float32], IntArray] | None = None
+    """values and ids, each [top_n]"""
+    sampled_chosen: npt.NDArray[np.float32] | None = None
+    """[len(token_ids)]"""
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What a step produced.
+
+    ``next_token_ids`` has one entry per row, in row order; rows that did not sample hold ``FUTURE_TOKEN``.
+    """
+
+    step_id: int
+    next_token_ids: IntArray
+    logprobs: tuple[RowLogprobResult, ...] = field(default=())
+    failed_rows: tuple[int, ...] = field(default=())
+    """Rows whose logits were not finite; their requests are aborted and nothing else is."""
+    seconds: float = 0.0
+    """Time that the device took, measured around the forward pass."""

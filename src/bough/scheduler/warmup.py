@@ -1,0 +1,111 @@
+"""Measures what steps cost on this machine, before the first request."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+import numpy as np
+
+from bough.sampling.sampling_params import SamplingParams
+from bough.scheduler.cost_model import CostModel, StepCost
+from bough.scheduler.executor import Worker
+from bough.scheduler.step_plan import ForwardMode, NewRequest, ReqSlot, StepPlan
+
+logger = logging.getLogger(__name__)
+
+MAX_PROBE_SECONDS = 0.15
+"""Sizes grow until a step is expected to take longer than this: every server waits for the probes when it starts."""
+
+MAX_PROBING_SECONDS = 0.5
+"""After this long, no further probe begins."""
+
+_PREFILL_TOKENS = (16, 64, 256)
+_DECODE_ROWS = (1, 8, 32)
+_DECODE_CONTEXT = 16
+
+
+def measure_step_costs(worker: Worker) -> CostModel:
+    """Run a few synthetic steps and fit the cost model to them.
+
+    Every shape runs twice and the faster run counts, so that this also warms up caches and lazily made kernels. KV
+    written here is never read: no request knows of its slots.
+    """
+    info = worker.get_worker_info()
+    longest = min(info.max_req_len - 1, info.max_total_num_tokens // 2)
+    measurements: list[StepCost] = []
+    last, largest = 0.0, 1
+    deadline = time.perf_counter() + MAX_PROBING_SECONDS
+    # The first pass of all makes and loads what every later one finds there.
+    _run(worker, [0], [1], np.array([info.page_size]), is_decode=False)
+    for tokens in _PREFILL_TOKENS:
+        if tokens > longest or last * 4 > MAX_PROBE_SECONDS or time.perf_counter() > deadline:
+            break
+        last, largest = _measure(worker, info.page_size, [(0, tokens)], measurements), tokens
+    if last * 2 < MAX_PROBE_SECONDS and 2 * largest <= longest:
+        _measure(worker, info.page_size, [(largest, largest)], measurements)
+    for rows in _DECODE_ROWS:
+        if time.perf_counter() > deadline:
+            break
+        page_rounded = _round_up(_DECODE_CONTEXT + 1, info.page_size)
+        if rows <= info.max_running_requests and rows * page_rounded <= longest and last < MAX_PROBE_SECONDS:
+            _measure(worker, info.page_size, [(_DECODE_CONTEXT, 1)] * rows, measurements)
+    if len(measurements) < 2:
+        _measure(worker, info.page_size, [(0, 1)], measurements)
+        _measure(worker, info.page_size, [(0, 2)], measurements)
+    model = CostModel.fit(measurements)
+    logger.info(
+        "Step cost: %.2f ms + %.1f us per token + %.1f ns per token and 1000 tokens of context",
+        model.base * 1e3,
+        model.per_token * 1e6,
+        model.per_token_context * 1e12,
+    )
+    return model
+
+
+def _measure(worker: Worker, page_size: int, rows: list[tuple[int, int]], measurements: list[StepCost]) -> float:
+    """Time one step of ``rows`` (context, new tokens each); the first page of the pool is nobody's."""
+    contexts = [context for context, _ in rows]
+    news = [new for _, new in rows]
+    starts = page_size + np.arange(len(rows)) * _round_up(max(contexts) + max(news), page_size)
+    if any(contexts):
+        # The context must be in the pool, or the probed step would read the KV of nobody.
+        _run(worker, [0] * len(rows), contexts, starts, is_decode=False)
+    is_decode = any(contexts) and max(news) == 1
+    seconds = min(_run(worker, contexts, news, starts + contexts, is_decode=is_decode) for _ in range(2))
+    token_context = sum(new * (context + new / 2) for context, new in rows)
+    measurements.append(StepCost(sum(news), token_context, seconds))
+    return seconds
+
+
+def _run(worker: Worker, contexts: list[int], news: list[int], starts: np.ndarray, *, is_decode: bool) -> float:
+    """One step whose row ``r`` writes its new tokens to the slots from ``starts[r]`` on; returns its seconds."""
+    slots = [np.arange(start, start + new, dtype=np.int32) for start, new in zip(starts, news, strict=True)]
+    result = worker.forward_batch_generation(_plan(contexts, news, slots, is_decode=is_decode))
+    return max(result.seconds, 1e-7)
+
+
+def _plan(contexts: list[int], news: list[int], slots: list[np.ndarray], *, is_decode: bool) -> StepPlan:
+    num_rows, num_tokens = len(news), sum(news)
+    first_piece = not any(contexts)
+    return StepPlan(
+        step_id=0,
+        mode=ForwardMode.DECODE if is_decode else ForwardMode.EXTEND,
+        num_decode_rows=num_rows if is_decode else 0,
+        req_slots=np.arange(num_rows, dtype=np.int32),
+        prefix_lens=np.array(contexts, dtype=np.int32),
+        extend_lens=np.array(news, dtype=np.int32),
+        input_ids=np.zeros(num_tokens, dtype=np.int32),
+        out_slots=np.concatenate(slots),
+        sample=np.ones(num_rows, dtype=np.bool_),
+        new_requests=tuple(
+            NewRequest(ReqSlot(row), SamplingParams(temperature=0.0), 0, (), 1, np.zeros(0, dtype=np.int32))
+            for row in range(num_rows)
+        )
+        if first_piece
+        else (),
+    )
+
+
+def _round_up(value: int, multiple: int) -> int:
+    return -(-value // multiple) * multiple

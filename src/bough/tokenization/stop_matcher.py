@@ -1,0 +1,157 @@
+"""Stop strings and stop patterns, found in a text that arrives in pieces.
+
+The rule, which does not depend on how the text is cut into pieces: the output ends at the first place where a stop
+string or pattern is complete. Of several that are complete there, the one that begins first counts. The text before
+it is the output; with ``no_stop_trim`` the matched text is part of it.
+
+Text that may be the beginning of a match is held back until that is decided, so that nothing of a match ever leaks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bough.tokenization.stop_regex import MAX_MATCH_CHARS, StopRegex, compile_stop_regex
+
+
+class StopStep(NamedTuple):
+    """Outcome of one push."""
+
+    text: str
+    """Text that is final; possibly empty."""
+    matched: str | None
+    """The stop string or pattern (as the request wrote it) that ended the output."""
+
+
+class _Match(NamedTuple):
+    """A match in the text that is held back, in characters. The smallest one counts."""
+
+    decided: int
+    """How much of the text shows that it is one."""
+    start: int
+    end: int
+    stop: str
+
+
+class StopMatcher:
+    """Looks for the end of one output.
+
+    Cost of a push is linear in the new text and what is held back, which is bounded: for strings by the length of the
+    longest, for patterns by :data:`~bough.tokenization.stop_regex.MAX_MATCH_CHARS`.
+
+    Args:
+        stop: non-empty strings.
+        stop_regex: patterns in RE2 syntax that do not match the empty text.
+        no_stop_trim: whether the matched text belongs to the output.
+
+    Raises:
+        BadRequest: if a pattern is invalid or too large.
+    """
+
+    __slots__ = ("_before", "_held", "_no_stop_trim", "_regex", "_stops", "matched")
+
+    def __init__(self, stop: Sequence[str] = (), stop_regex: Sequence[str] = (), no_stop_trim: bool = False) -> None:
+        self._stops = list(dict.fromkeys(stop))
+        """The one that holds text back comes first."""
+        self._regex: StopRegex | None = compile_stop_regex(tuple(stop_regex)) if stop_regex else None
+        self._no_stop_trim = no_stop_trim
+        self._held = ""
+        self._before = ""
+        """The last character before the held text, which patterns may look back at."""
+        self.matched: str | None = None
+        """The stop string or pattern that ended the output; ``None`` while there is none."""
+
+    @property
+    def num_held_chars(self) -> int:
+        """Characters that were pushed and are not out yet."""
+        return len(self._held)
+
+    def push(self, text: str) -> StopStep:
+        """Add text. After a match, further text is ignored."""
+        if self.matched is not None:
+            return StopStep("", self.matched)
+        if self._regex is None:
+            return self._push(text)
+        if len(text) <= MAX_MATCH_CHARS:
+            return self._push(text)
+        parts = []
+        for begin in range(0, len(text), MAX_MATCH_CHARS):
+            step = self._push(text[begin : begin + MAX_MATCH_CHARS])
+            parts.append(step.text)
+            if step.matched is not None:
+                break
+        return StopStep("".join(parts), self.matched)
+
+    def flush(self) -> str:
+        """No more text will come: the text that was held back.
+
+        A pattern that looks at what follows it may match only now that nothing does; then :attr:`matched` is set and
+        the text is cut as in :meth:`push`.
+        """
+        if self._regex is not None and self.matched is None:
+            match = self._find_regex(self._held, at_end=True)
+            if match is not None:
+                return self._finish(self._held, match)
+        text, self._held = self._held, ""
+        return text
+
+    def _push(self, text: str) -> StopStep:
+        num_old = len(self._held)
+        text = self._held + text
+        match = self._find_string(text, num_old)
+        if self._regex is not None:
+            found = self._find_regex(text, at_end=False)
+            match = found if match is None or (found is not None and found < match) else match
+        if match is not None:
+            return StopStep(self._finish(text, match), self.matched)
+        keep = self._first_possible_string(text)
+        if self._regex is not None:
+            keep = min(keep, self._regex.first_possible(self._before, text))
+            self._before = text[keep - 1] if keep else self._before
+        self._held = text[keep:]
+        return StopStep(text[:keep], None)
+
+    def _finish(self, text: str, match: _Match) -> str:
+        self.matched = match.stop
+        self._held = ""
+        return text[: match.end if self._no_stop_trim else match.start]
+
+    def _find_string(self, text: str, num_old: int) -> _Match | None:
+        """The first complete stop string; none of them lies within the first ``num_old`` characters."""
+        best: _Match | None = None
+        for stop in self._stops:
+            limit = len(text) if best is None else best.end
+            start = text.find(stop, max(0, num_old - len(stop) + 1), limit)
+            if start >= 0:
+                end = start + len(stop)
+                found = _Match(end, start, end, stop)
+                best = found if best is None or found < best else best
+        return best
+
+    def _first_possible_string(self, text: str) -> int:
+        """Where the text that may be the beginning of a stop string begins.
+
+        A place that was ruled out once is not held any more, so each is tried a bounded number of times; for that,
+        the string that holds most must be tried first, since it spares the others all places after its own.
+        """
+        first = len(text)
+        stops = self._stops
+        for index, stop in enumerate(stops):
+            at = text.find(stop[0], max(0, len(text) - len(stop) + 1), first)
+            while at >= 0:
+                if stop.startswith(text[at:]):
+                    first = at
+                    if index:
+                        stops[0], stops[index] = stop, stops[0]
+                    break
+                at = text.find(stop[0], at + 1, first)
+        return first
+
+    def _find_regex(self, text: str, *, at_end: bool) -> _Match | None:
+        assert self._regex is not None
+        found = self._regex.find(self._before, text, at_end=at_end)
+        if found is None:
+            return None
+        decided = found.end + (self._regex.looks_ahead and not at_end)
+        return _Match(decided, found.start, found.end, found.pattern)

@@ -1,0 +1,306 @@
+"""The tokenizer of a model: text to ids, ids to text, and what is known about its special tokens."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from tokenizers import Tokenizer as Backend
+
+from bough.errors import BadRequest, ConfigError
+from bough.tokenization.pieces import (
+    BytePieces,
+    DecoderKind,
+    LocalPieces,
+    byte_of,
+    decoder_kind,
+    has_byte_fallback,
+)
+from bough.tokenization.text_bound import max_bytes_per_token
+from bough.tokenization.tokenizer_files import TokenizerFiles, add_declared_tokens
+
+TokenIds: TypeAlias = "array[int]"
+"""Ids of one text as ``array("i")``: 4 bytes each, and one object however many there are."""
+
+_ANCHOR = "a"
+
+
+@dataclass(frozen=True, slots=True)
+class SpecialTokens:
+    """The strings of a tokenizer's special tokens, as its configuration names them."""
+
+    bos: str | None = None
+    eos: str | None = None
+    pad: str | None = None
+    unk: str | None = None
+    others: Mapping[str, Any] = field(default_factory=dict)
+    """``cls_token``, ``additional_special_tokens`` and whatever else is declared, by its name there."""
+
+    @classmethod
+    def from_strings(cls, declared: Mapping[str, Any]) -> SpecialTokens:
+        """From the entries of a tokenizer's configuration: ``bos_token`` … to a string."""
+        named = {name: declared.get(f"{name}_token") for name in ("bos", "eos", "pad", "unk")}
+        others = {name: value for name, value in declared.items() if name.removesuffix("_token") not in named}
+        return cls(**named, others=others)
+
+    def template_variables(self) -> dict[str, Any]:
+        """What chat templates may refer to: ``bos_token``, ``eos_token`` …, without those that do not exist."""
+        named = {"bos_token": self.bos, "eos_token": self.eos, "pad_token": self.pad, "unk_token": self.unk}
+        return {**{name: token for name, token in named.items() if token is not None}, **self.others}
+
+
+class Tokenizer:
+    """A tokenizer of the ``tokenizers`` library, with the settings of its checkpoint.
+
+    Safe to use from several threads. Subclasses replace the backend (see
+    :class:`~bough.tokenization.transformers_tokenizer.TransformersTokenizer`).
+
+    Args:
+        backend: what ``tokenizer.json`` describes. It becomes this object's own: padding and truncation are switched
+            off, since neither has a place in serving.
+        special: strings of the special tokens.
+        chat_templates: the model's Jinja chat templates by name; the usual one is called ``default``.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        *,
+        special: SpecialTokens = SpecialTokens(),
+        chat_templates: Mapping[str, str] | None = None,
+    ) -> None:
+        backend.no_padding()
+        backend.no_truncation()
+        self._backend = backend
+        self.special = special
+        self.chat_templates = dict(chat_templates or {})
+        added = backend.get_added_tokens_decoder()
+        special_strings = {token.content for token in added.values() if token.special}
+        self.special_ids = frozenset(
+            token_id for token_id, token in added.items() if token.content in special_strings
+        ) | frozenset(
+            # A special token's string may have a second id in the model's vocabulary; decoding skips that as well.
+            token_id
+            for token_id in map(backend.model.token_to_id, special_strings)
+            if token_id is not None
+        )
+        """Ids that contribute no text when special tokens are skipped."""
+        decoder = backend.decoder
+        self._decoder_config: dict[str, Any] | None = None if decoder is None else json.loads(decoder.__getstate__())
+        self.decoder_kind = decoder_kind(self._decoder_config)
+        self.vocab_size = max([backend.get_vocab_size(with_added_tokens=False), *(i + 1 for i in added)])
+        """One more than the highest id. A model may have more rows than that; such ids have no text."""
+        self._byte_pieces: dict[bool, BytePieces] = {}
+        self._local_pieces: dict[bool, LocalPieces] = {}
+
+    @classmethod
+    def from_pretrained(cls, path: str | Path) -> Tokenizer:
+        """Load the tokenizer of a checkpoint.
+
+        Args:
+            path: a local directory, or a ``tokenizer.json``.
+
+        Raises:
+            ConfigError: if there is no tokenizer in it, or none that can be read.
+        """
+        files = TokenizerFiles.read(Path(path))
+        if files.tokenizer_json is None:
+            from bough.tokenization.transformers_tokenizer import load_with_transformers
+
+            return load_with_transformers(files)
+        try:
+            backend = Backend.from_file(str(files.tokenizer_json))
+        except Exception as error:  # the library raises bare ``Exception``
+            raise ConfigError(f"cannot read {files.tokenizer_json}: {error}", param="tokenizer_path") from None
+        return cls.from_backend(backend, files)
+
+    @classmethod
+    def from_backend(cls, backend: Backend, files: TokenizerFiles) -> Tokenizer:
+        """Complete a backend with what the other files of the checkpoint say."""
+        add_declared_tokens(backend, files)
+        return cls(backend, special=SpecialTokens.from_strings(files.special), chat_templates=files.chat_templates)
+
+    # --- text to ids ----------------------------------------------------------------------------------------------
+
+    def encode(self, text: str, add_special_tokens: bool = True, *, param: str | None = None) -> TokenIds:
+        """Ids of a text.
+
+        Args:
+            text: any text that can be written as UTF-8.
+            add_special_tokens: whether the tokenizer's post-processor runs, which adds BOS for many models.
+            param: name of the request field that ``text`` comes from, for the error message.
+
+        Raises:
+            BadRequest: if the text holds half a surrogate pair, which no UTF-8 text can.
+        """
+        return self.encode_batch([text], add_special_tokens, param=param)[0]
+
+    def encode_batch(
+        self, texts: Sequence[str], add_special_tokens: bool = True, *, param: str | None = None
+    ) -> list[TokenIds]:
+        """Ids of several texts. Releases the GIL, and uses several cores for several texts.
+
+        Raises:
+            BadRequest: see :meth:`encode`.
+        """
+        for text in texts:
+            check_text(text, param)
+        return self._encode_batch(texts, add_special_tokens)
+
+    def _encode_batch(self, texts: Sequence[str], add_special_tokens: bool) -> list[TokenIds]:
+        encodings = self._backend.encode_batch_fast(list(texts), add_special_tokens=add_special_tokens)
+        return [array("i", encoding.ids) for encoding in encodings]
+
+    def encode_rendered(self, texts: Sequence[str], *, param: str | None = None) -> list[TokenIds]:
+        """Ids of texts that a chat template wrote.
+
+        A template writes its own special tokens, so the post-processor does not run; except that a sequence which
+        the post-processor would begin with BOS does begin with it, exactly once.
+
+        Raises:
+            BadRequest: see :meth:`encode`.
+        """
+        encoded = self.encode_batch(texts, add_special_tokens=False, param=param)
+        bos = self.bos_prefix
+        return [ids if not bos or ids[:1] == bos else bos + ids for ids in encoded]
+
+    @cached_property
+    def bos_prefix(self) -> TokenIds:
+        """BOS, if the post-processor puts it before every sequence, else nothing."""
+        first = self._encode_batch([_ANCHOR], True)[0][:1]
+        return first if first.tolist() == [self.bos_token_id] else array("i")
+
+    @cached_property
+    def max_token_bytes(self) -> int | None:
+        """Most bytes of UTF-8 text that one token can stand for.
+
+        A text of ``b`` bytes has at least ``b / max_token_bytes`` tokens, so that a text which cannot fit the context
+        can be refused before it is tokenised. ``None`` where no such bound is safe: something in the tokenizer may
+        remove text, or put any amount of it into one token.
+        """
+        return self._max_token_bytes()
+
+    def _max_token_bytes(self) -> int | None:
+        return max_bytes_per_token(self._backend)
+
+    # --- ids to text ----------------------------------------------------------------------------------------------
+
+    def decode(
+        self,
+        token_ids: Sequence[int],
+        *,
+        skip_special_tokens: bool = True,
+        spaces_between_special_tokens: bool = True,
+    ) -> str:
+        """Text of ids; ids that the tokenizer does not know contribute nothing.
+
+        Args:
+            token_ids: non-negative ids.
+            skip_special_tokens: whether special tokens contribute nothing.
+            spaces_between_special_tokens: without effect here; tokenizers of ``tokenizer.json`` have no such choice.
+        """
+        return self._backend.decode(list(token_ids), skip_special_tokens=skip_special_tokens)
+
+    def id_to_token(self, token_id: int) -> str | None:
+        """The vocabulary's entry; ``None`` for an id that has none."""
+        return self._backend.id_to_token(token_id)
+
+    def token_to_id(self, token: str) -> int | None:
+        """Id of a vocabulary entry; ``None`` if there is no such entry."""
+        return self._backend.token_to_id(token)
+
+    def id_to_piece_bytes(self, token_id: int) -> bytes:
+        """What one token contributes to running text, special tokens included; possibly part of a character."""
+        if self.decoder_kind is DecoderKind.BYTE_LEVEL:
+            piece = self.byte_pieces(False)[token_id]
+            return piece if isinstance(piece, bytes) else piece.encode()
+        if self.decoder_kind is DecoderKind.LOCAL:
+            local = self.local_pieces(False)[token_id]
+            return bytes([local]) if isinstance(local, int) else (local or "").encode()
+        token = self.id_to_token(token_id)
+        if token is None:
+            return b""
+        if token_id in self.byte_fallback_ids:
+            byte = byte_of(token)
+            return b"" if byte is None else bytes([byte])
+        return self._piece_in_context(token_id).encode()
+
+    def _piece_in_context(self, token_id: int) -> str:
+        anchor = [self._anchor_id] if self._anchor_id is not None else []
+        before = self.decode(anchor, skip_special_tokens=False)
+        return self.decode([*anchor, token_id], skip_special_tokens=False)[len(before) :]
+
+    @cached_property
+    def _anchor_id(self) -> int | None:
+        ids = self._encode_batch([_ANCHOR], False)[0]
+        return ids[-1] if ids else None
+
+    # --- what decoders need ---------------------------------------------------------------------------------------
+
+    def byte_pieces(self, skip_special_tokens: bool) -> BytePieces:
+        """The table of a byte-level tokenizer; shared by all requests."""
+        table = self._byte_pieces.get(skip_special_tokens)
+        if table is None:
+            table = BytePieces(self.id_to_token, self.special_ids if skip_special_tokens else ())
+            self._byte_pieces[skip_special_tokens] = table
+        return table
+
+    def local_pieces(self, skip_special_tokens: bool) -> LocalPieces:
+        """The table of a tokenizer whose decoder is local; shared by all requests."""
+        table = self._local_pieces.get(skip_special_tokens)
+        if table is None:
+            skipped = self.special_ids if skip_special_tokens else ()
+            table = LocalPieces(self.id_to_token, skipped, self._backend.decoder, self._decoder_config)
+            self._local_pieces[skip_special_tokens] = table
+        return table
+
+    @cached_property
+    def byte_fallback_ids(self) -> frozenset[int]:
+        """Ids of the tokens that spell one byte each (``<0xE4>``), where the decoder reads them so."""
+        if not has_byte_fallback(self._decoder_config):
+            return frozenset()
+        ids = (self.token_to_id(f"<0x{byte:02X}>") for byte in range(256))
+        return frozenset(token_id for token_id in ids if token_id is not None)
+
+    # --- special tokens -------------------------------------------------------------------------------------------
+
+    @cached_property
+    def bos_token_id(self) -> int | None:
+        """Id of the token that begins a sequence, if the model has one."""
+        return self._id_of(self.special.bos)
+
+    @cached_property
+    def eos_token_id(self) -> int | None:
+        """Id of the token that ends a sequence, if the tokenizer names one; a model may have more of them."""
+        return self._id_of(self.special.eos)
+
+    @cached_property
+    def pad_token_id(self) -> int | None:
+        """Id of the padding token, if there is one."""
+        return self._id_of(self.special.pad)
+
+    def _id_of(self, token: str | None) -> int | None:
+        return None if token is None else self.token_to_id(token)
+
+
+def check_text(text: str, param: str | None = None) -> None:
+    """Make sure that a text is one: JSON escapes can spell half a surrogate pair, which UTF-8 cannot.
+
+    Raises:
+        BadRequest: naming ``param`` and the position.
+    """
+    if text.isascii():
+        return
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        where = f"{param}: " if param else ""
+        raise BadRequest(
+            f"{where}not valid Unicode: a lone surrogate (U+{ord(text[error.start]):04X}) at character {error.start}",
+            param=param,
+        ) from None

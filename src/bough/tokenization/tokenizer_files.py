@@ -1,0 +1,168 @@
+"""What the files beside a model's weights say about its tokenizer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tokenizers import AddedToken
+from tokenizers import Tokenizer as Backend
+
+from bough.config.checkpoint import read_json
+from bough.errors import ConfigError
+
+DEFAULT_TEMPLATE = "default"
+
+_NAMED = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+_LISTS = ("additional_special_tokens", "extra_special_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizerFiles:
+    """The parsed files of one checkpoint.
+
+    Attributes:
+        directory: where they are.
+        tokenizer_json: path of the tokenizer's description; ``None`` if the checkpoint has another format.
+        declared: tokens that the configuration gives ids to.
+        special: strings of the special tokens by name (``bos_token``, ``additional_special_tokens`` …).
+        chat_templates: Jinja sources by name.
+    """
+
+    directory: Path
+    tokenizer_json: Path | None
+    declared: dict[int, AddedToken]
+    special: dict[str, Any]
+    chat_templates: dict[str, str]
+
+    @classmethod
+    def read(cls, path: Path) -> TokenizerFiles:
+        """Read the files of a directory, or those beside a ``tokenizer.json``.
+
+        Raises:
+            ConfigError: if there is no such directory, or a file in it is not what its name says.
+        """
+        directory = path if path.is_dir() else path.parent
+        if not path.exists():
+            raise ConfigError(f"no tokenizer at {path}: no such file or directory", param="tokenizer_path")
+        tokenizer_json = path if path.is_file() else directory / "tokenizer.json"
+        config = _read_object(directory / "tokenizer_config.json")
+        special_map = _read_object(directory / "special_tokens_map.json")
+        return cls(
+            directory=directory,
+            tokenizer_json=tokenizer_json if tokenizer_json.is_file() else None,
+            declared=_declared_tokens(config, directory),
+            special=_special_strings({**special_map, **config}),
+            chat_templates=_chat_templates(config, directory),
+        )
+
+
+def add_declared_tokens(backend: Backend, files: TokenizerFiles) -> None:
+    """Make the tokens that the configuration declares known to a backend whose own file lacks them.
+
+    A token whose string is in the vocabulary keeps its id and becomes one that is never split; a new one must get the
+    id that the configuration states. A special token that has no id anywhere is left alone: the model cannot know it.
+    """
+    known = {token.content: token for token in backend.get_added_tokens_decoder().values()}
+    for token_id, token in sorted(files.declared.items()):
+        if token.content in known and known[token.content].special >= token.special:
+            continue
+        if backend.token_to_id(token.content) is None and token_id != backend.get_vocab_size():
+            continue
+        _add(backend, token)
+    special = [value for name, value in files.special.items() if name in _NAMED]
+    special += [token for name in _LISTS for token in files.special.get(name, ())]
+    for content in special:
+        existing = known.get(content)
+        if (existing is None or not existing.special) and backend.token_to_id(content) is not None:
+            _add(backend, AddedToken(content, special=True, normalized=False))
+
+
+def _add(backend: Backend, token: AddedToken) -> None:
+    if token.special:
+        backend.add_special_tokens([token])
+    else:
+        backend.add_tokens([token])
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    content = read_json(path)
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path} does not hold a JSON object; download it again")
+    return content
+
+
+def _declared_tokens(config: dict[str, Any], directory: Path) -> dict[int, AddedToken]:
+    declared: dict[int, AddedToken] = {}
+    for content, token_id in _read_object(directory / "added_tokens.json").items():
+        declared[int(token_id)] = AddedToken(content, normalized=False)
+    decoder = config.get("added_tokens_decoder")
+    for token_id, token in (decoder if isinstance(decoder, dict) else {}).items():
+        flags = {name: bool(token[name]) for name in _FLAGS if name in token}
+        declared[int(token_id)] = AddedToken(token["content"], **flags)
+    return declared
+
+
+_FLAGS = ("lstrip", "rstrip", "single_word", "normalized", "special")
+
+
+def _special_strings(merged: dict[str, Any]) -> dict[str, Any]:
+    special: dict[str, Any] = {}
+    for name in _NAMED:
+        content = _content(merged.get(name))
+        if content is not None:
+            special[name] = content
+    for name in _LISTS:
+        value = merged.get(name)
+        if isinstance(value, dict):
+            special.update({key: text for key, token in value.items() if (text := _content(token)) is not None})
+            value = list(value.values())
+        if isinstance(value, list):
+            special[name] = [text for token in value if (text := _content(token)) is not None]
+    return special
+
+
+def _content(token: Any) -> str | None:
+    if isinstance(token, dict):
+        token = token.get("content")
+    return token if isinstance(token, str) else None
+
+
+def _chat_templates(config: dict[str, Any], directory: Path) -> dict[str, str]:
+    """Templates by name. Files of their own win over entries of the configuration."""
+    templates: dict[str, str] = {}
+    declared = config.get("chat_template")
+    if isinstance(declared, str):
+        templates[DEFAULT_TEMPLATE] = declared
+    elif isinstance(declared, dict):
+        templates.update({name: text for name, text in declared.items() if isinstance(text, str)})
+    elif isinstance(declared, list):
+        templates.update({entry["name"]: entry["template"] for entry in declared if isinstance(entry, dict)})
+    from_json = _read_object(directory / "chat_template.json").get("chat_template")
+    if isinstance(from_json, str):
+        templates[DEFAULT_TEMPLATE] = from_json
+    elif isinstance(from_json, dict):
+        templates.update({name: text for name, text in from_json.items() if isinstance(text, str)})
+    files = {DEFAULT_TEMPLATE: directory / "chat_template.jinja"}
+    files |= {path.stem: path for path in sorted((directory / "additional_chat_templates").glob("*.jinja"))}
+    for name, path in files.items():
+        if path.is_file():
+            templates[name] = read_template_file(path)
+    return templates
+
+
+def read_template_file(path: Path) -> str:
+    """Text of a Jinja file.
+
+    Raises:
+        ConfigError: if it cannot be read as UTF-8 text.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start})") from None

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import json
+from itertools import groupby
+
+import pytest
+
+from bough.bench.datasets import DatasetArgs, make_requests, vocab_size_from
+from bough.errors import ConfigError, StartupError
+
+
+def test_random_ids_are_within_the_vocabulary_and_lengths_within_the_range():
+    args = DatasetArgs(num_prompts=50, random_input_len=40, random_output_len=20, random_range_ratio=0.5)
+    requests = make_requests(args, vocab_size=7)
+    assert len(requests) == 50
+    assert {len(request.input_ids) for request in requests} <= set(range(20, 41))
+    assert {request.output_len for request in requests} <= set(range(10, 21))
+    assert {token for request in requests for token in request.input_ids} == set(range(7))
+
+
+def test_a_ratio_of_one_makes_all_lengths_equal():
+    args = DatasetArgs(num_prompts=5, random_input_len=8, random_output_len=3, random_range_ratio=1)
+    assert {(len(r.input_ids), r.output_len) for r in make_requests(args, vocab_size=100)} == {(8, 3)}
+
+
+@pytest.mark.parametrize("name", ["random-ids", "generated-shared-prefix"])
+def test_a_seed_fixes_the_requests(name):
+    def requests(seed):
+        return make_requests(DatasetArgs(dataset_name=name, seed=seed, num_prompts=3), vocab_size=1000)
+
+    assert requests(1) == requests(1)
+    assert requests(1) != requests(2)
+
+
+def test_groups_share_a_prefix_and_nothing_more():
+    args = DatasetArgs(
+        dataset_name="generated-shared-prefix",
+        gsp_num_groups=3,
+        gsp_prompts_per_group=4,
+        gsp_system_prompt_len=30,
+        gsp_question_len=5,
+        gsp_output_len=2,
+    )
+    prompts = [tuple(request.input_ids) for request in make_requests(args, vocab_size=10_000)]
+    assert {len(prompt) for prompt in prompts} == {35}
+    groups = [list(group) for _, group in groupby(sorted(prompts), key=lambda prompt: prompt[:30])]
+    assert [len(group) for group in groups] == [4, 4, 4]
+    assert len({prompt[30:] for prompt in prompts}) == 12
+
+
+def write(tmp_path, *lines) -> str:
+    path = tmp_path / "data.jsonl"
+    path.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines))
+    return str(path)
+
+
+def test_a_file_gives_text_ids_or_messages(tmp_path):
+    messages = [{"role": "user", "content": "hello"}]
+    path = write(tmp_path, {"prompt": "a", "output_len": 5}, "", {"input_ids": [1, 2]}, {"messages": messages})
+    args = DatasetArgs(dataset_name="custom", dataset_path=path, random_output_len=9)
+    first, second, third = make_requests(args, vocab_size=1)
+    assert (first.text, first.output_len) == ("a", 5)
+    assert (second.input_ids, second.output_len) == ([1, 2], 9)
+    assert (third.messages, third.as_text()) == (messages, "hello")
+
+
+def test_a_file_is_read_up_to_the_number_of_prompts(tmp_path):
+    path = write(tmp_path, *({"prompt": str(i)} for i in range(10)))
+    args = DatasetArgs(dataset_name="custom", dataset_path=path, num_prompts=4)
+    assert [request.text for request in make_requests(args, vocab_size=1)] == ["0", "1", "2", "3"]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "line 1: not JSON"),
+        ("3", "must be a JSON object"),
+        ({"prompt": "a", "input_ids": [1]}, "exactly one of"),
+        ({}, "exactly one of"),
+        ({"prompt": 3}, "prompt must be text"),
+        ({"input_ids": "a"}, "input_ids must be a list"),
+        ({"prompt": "a", "output_len": 0}, "output_len must be a whole number of at least 1"),
+    ],
+)
+def test_a_wrong_line_is_named(tmp_path, line, message):
+    args = DatasetArgs(dataset_name="custom", dataset_path=write(tmp_path, line))
+    with pytest.raises(ConfigError, match=message):
+        make_requests(args, vocab_size=1)
+
+
+@pytest.mark.parametrize("keywords", [{"dataset_name": "custom"}, {"dataset_path": "x"}])
+def test_a_file_and_the_custom_dataset_go_together(keywords):
+    with pytest.raises(ConfigError, match="go together"):
+        DatasetArgs(**keywords)
+
+
+def test_ids_become_about_as_many_words():
+    (request,) = make_requests(DatasetArgs(num_prompts=1, random_input_len=12, random_range_ratio=1), vocab_size=99)
+    assert len(request.as_text().split()) == 12
+
+
+def test_the_vocabulary_is_told_or_read_from_the_model(tmp_path):
+    (tmp_path / "config.json").write_text('{"vocab_size": 77}')
+    assert vocab_size_from({"vocab_size": 5}) == 5
+    assert vocab_size_from({"model_path": str(tmp_path)}) == 77
+    with pytest.raises(StartupError, match="--vocab-size"):
+        vocab_size_from({"model_path": "org/model"})

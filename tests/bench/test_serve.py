@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+
+import pytest
+
+from bough.bench.client import BenchClient, Load, Measurement, connect, run_load
+from bough.bench.datasets import BenchRequest, DatasetArgs
+from bough.bench.serve import BenchServeArgs, main, run_benchmark
+from bough.cli import main as bough
+from bough.errors import StartupError
+from tests.bench.fake_server import CACHED_TOKENS, VOCAB_SIZE
+
+SMALL = {"num_prompts": 6, "random_input_len": 10, "random_output_len": 5, "random_range_ratio": 1}
+
+
+def measure(server, dataset=None, **args):
+    given = {"base_url": server.url, "warmup_requests": 0, **args}
+    return asyncio.run(run_benchmark(BenchServeArgs(**given), DatasetArgs(**(dataset or SMALL))))
+
+
+@pytest.mark.parametrize("backend", ["native", "oai", "oai-chat"])
+def test_every_backend_counts_tokens_and_events(server, backend):
+    result = measure(server, backend=backend)
+    assert (result["completed"], result["failed"], result["errors"]) == (6, 0, {})
+    assert result["total_output_tokens"] == result["total_events"] == 30
+    assert result["p50_ttft_ms"] > 0
+    assert result["p99_itl_ms"] >= 0
+    assert result["mean_e2e_latency_ms"] >= result["mean_ttft_ms"]
+    json.dumps(result, allow_nan=False)
+
+
+@pytest.mark.parametrize("backend", ["native", "oai"])
+def test_computed_prompt_tokens_are_those_that_were_not_cached(server, backend):
+    result = measure(server, backend=backend)
+    assert result["total_input_tokens"] == 60
+    assert result["total_cached_tokens"] == 6 * CACHED_TOKENS
+    assert result["total_computed_input_tokens"] == 60 - 6 * CACHED_TOKENS
+
+
+@pytest.mark.parametrize("backend", ["native", "oai"])
+def test_whole_answers_have_no_gaps(server, backend):
+    result = measure(server, backend=backend, disable_stream=True)
+    assert (result["completed"], result["total_output_tokens"]) == (6, 30)
+    assert result["p50_itl_ms"] is None
+    assert result["p50_ttft_ms"] == pytest.approx(result["p50_e2e_latency_ms"])
+
+
+def test_requests_say_what_the_options_say(server):
+    measure(server, extra_request_body={"rid": "x"}, temperature=0.5, top_p=0.9, disable_ignore_eos=True)
+    path, body = server.requests[0]
+    assert path == "/generate"
+    assert body["sampling_params"] == {"temperature": 0.5, "top_p": 0.9, "max_new_tokens": 5, "ignore_eos": False}
+    assert body["rid"] == "x"
+    assert all(0 <= token < VOCAB_SIZE for token in body["input_ids"])
+
+
+def test_the_cache_is_emptied_after_the_warm_up(server):
+    measure(server, warmup_requests=2, flush_cache=True, flush_cache_timeout=5)
+    paths = [path for path, _ in server.requests]
+    assert paths == ["/generate"] * 2 + ["/flush_cache?timeout=5"] + ["/generate"] * 6
+
+
+@pytest.mark.parametrize(
+    ("failure", "message"), [(503, "HTTP 503"), ("event", "it broke"), ("hang-up", "ClientPayloadError")]
+)
+def test_failures_are_counted_and_named(server, failure, message):
+    server.fail_with = failure
+    result = measure(server)
+    assert (result["completed"], result["failed"]) == (0, 6)
+    assert all(message in error for error in result["errors"])
+
+
+def test_a_failing_warm_up_ends_the_run(server):
+    server.fail_with = 400
+    with pytest.raises(StartupError, match="nothing was measured: HTTP 400"):
+        measure(server, warmup_requests=1)
+
+
+class Recorder(BenchClient):
+    """Stands in for a server that takes ``seconds`` for every answer."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(None, "http://nowhere")
+        self.seconds = seconds
+        self.sent: list[float] = []
+        self.in_flight = self.most_in_flight = 0
+
+    async def ask(self, request, backend, model, sampling, *, stream=True):
+        self.sent.append(asyncio.get_running_loop().time())
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        await asyncio.sleep(self.seconds)
+        self.in_flight -= 1
+
+
+def load(client: Recorder, count: int, **settings) -> Measurement:
+    requests = [BenchRequest(1, input_ids=[1])] * count
+    return asyncio.run(run_load(client, requests, None, "m", None, Load(**settings)))
+
+
+def test_an_infinite_rate_sends_everything_at_once():
+    client = Recorder(0.05)
+    load(client, 50)
+    assert client.most_in_flight == 50
+
+
+def test_no_more_requests_are_in_flight_than_allowed():
+    client = Recorder(0.005)
+    measurement = load(client, 20, max_concurrency=3)
+    assert client.most_in_flight == 3
+    assert len(measurement.answers) == 20
+
+
+def test_arrivals_have_the_rate_asked_for_and_are_irregular():
+    client = Recorder(0.0)
+    load(client, 200, request_rate=1000.0, seed=1)
+    gaps = [b - a for a, b in zip(client.sent, client.sent[1:], strict=False)]
+    mean = sum(gaps) / len(gaps)
+    spread = math.sqrt(sum((gap - mean) ** 2 for gap in gaps) / len(gaps))
+    assert 0.0005 < mean < 0.002
+    assert spread > 0.3 * mean
+
+
+def test_no_server_is_said_after_the_time_to_wait():
+    async def wait():
+        async with connect("http://127.0.0.1:9") as client:
+            await client.wait_until_ready(0.0)
+
+    with pytest.raises(StartupError, match=r"no server is ready after 0 s: http://127.0.0.1:9/v1/models cannot be"):
+        asyncio.run(wait())
+
+
+def test_the_command_prints_a_table_and_writes_json(server, tmp_path, capsys):
+    path = tmp_path / "deep" / "result.json"
+    argv = ["--base-url", server.url, "--num-prompts", "4", "--random-input-len", "8", "--random-output-len", "3"]
+    assert main([*argv, "--max-concurrency", "2", "--output-file", str(path), "--output-details"]) == 0
+    out = capsys.readouterr().out
+    assert "Time to first token" in out
+    result = json.loads(path.read_text())
+    assert result["completed"] == 4
+    assert result["request_rate"] == "inf"
+    assert [len(each["itl"]) + 1 for each in result["requests"]] == [
+        each["output_tokens"] for each in result["requests"]
+    ]
+
+
+def test_the_command_fails_if_a_request_failed(server, capsys):
+    server.fail_with = "event"
+    argv = ["bench", "serve", "--base-url", server.url, "--num-prompts", "2", "--warmup-requests", "0"]
+    assert bough(argv) == 1
+    assert "2 of 2 requests failed" in capsys.readouterr().err

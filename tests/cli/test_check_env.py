@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import importlib.metadata
+
+from bough import __version__
+from bough.cli import main
+from bough.cli_commands import check_env
+
+
+def report(capsys) -> dict[str, str]:
+    assert main(["check-env"]) == 0
+    return dict(line.split(None, 1) for line in capsys.readouterr().out.splitlines())
+
+
+def test_versions_of_bough_and_of_what_it_needs_are_reported(capsys):
+    rows = report(capsys)
+    assert rows["bough"] == __version__
+    assert {"torch", "msgspec", "fastapi"} <= set(check_env.direct_dependencies())
+    for name in check_env.direct_dependencies():
+        assert rows[name] == importlib.metadata.version(name)
+
+
+def test_extras_are_no_dependencies():
+    assert "pytest" not in check_env.direct_dependencies()
+
+
+def test_a_missing_package_is_said(monkeypatch, capsys):
+    monkeypatch.setattr(check_env, "direct_dependencies", lambda: ["no-such-package"])
+    assert report(capsys)["no-such-package"] == "missing: pip install no-such-package"
+
+
+def test_a_container_limit_is_shown(monkeypatch, tmp_path, capsys):
+    limit = tmp_path / "memory.max"
+    monkeypatch.setattr(check_env, "_CGROUP_LIMITS", (str(limit),))
+    limit.write_text("1073741824\n")
+    assert "of which this container may use 1.0 GiB" in report(capsys)["memory"]
+    limit.write_text("max\n")
+    assert "container" not in report(capsys)["memory"]

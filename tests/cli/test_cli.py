@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import time
+
+import pytest
+
+from bough import __version__, cli
+from bough.cli import COMMANDS, main
+from bough.errors import RequestFailed
+
+
+def run(*argv: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "bough", *argv], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("argv", [["version"], ["--version"]])
+def test_the_version_is_printed(argv, capsys):
+    assert main(argv) == 0
+    assert capsys.readouterr().out == f"bough {__version__}\n"
+
+
+def test_the_overview_lists_every_command(capsys):
+    assert main(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert all(f"  {name} " in out for name in COMMANDS)
+
+
+def test_no_command_is_a_mistake(capsys):
+    assert main([]) == 2
+    assert "usage: bough COMMAND" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "version"])
+def test_every_command_has_help(name, capsys):
+    with contextlib.suppress(SystemExit):
+        assert main([name, "--help"]) == 0
+    assert f"usage: bough {name}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["sevre"], "unknown command 'sevre'; did you mean 'serve'? (see bough --help)"),
+        (["bench", "ofline"], "unknown command 'ofline'; did you mean 'offline'? (see bough bench --help)"),
+        (["serve", "--prot", "1"], "unknown flag '--prot'; did you mean '--port'? (see bough serve --help)"),
+        (["generate", "--temprature", "1"], "unknown flag '--temprature'; did you mean '--temperature'?"),
+        (["bench", "serve", "--num-promts", "1"], "unknown flag '--num-promts'; did you mean '--num-prompts'?"),
+    ],
+)
+def test_a_mistake_is_one_line_with_a_suggestion(argv, message, capsys):
+    assert main(argv) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(f"bough: error: {message}")
+    assert captured.err.count("\n") == 1
+
+
+def fail(error: BaseException):
+    def command(argv: list[str]) -> int:
+        raise error
+
+    return command
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "message"),
+    [
+        (RequestFailed("two\nlines"), 1, "bough: error: two lines\n"),
+        (
+            KeyError("x"),
+            1,
+            "bough: error: internal error: KeyError: 'x' (--log-level debug shows where)\n",
+        ),
+        (KeyboardInterrupt(), 130, ""),
+    ],
+)
+def test_an_error_is_a_status_and_one_line(error, status, message, capsys):
+    assert cli.run_reporting_errors(fail(error), []) == status
+    assert capsys.readouterr().err == message
+
+
+@pytest.mark.parametrize("argv", [["--log-level", "debug"], ["--log-level=debug"]])
+def test_debug_mode_shows_where(argv, capsys):
+    assert cli.run_reporting_errors(fail(KeyError("x")), argv) == 1
+    assert "Traceback (most recent call last)" in capsys.readouterr().err
+
+
+def test_both_entry_points_take_the_flags_of_a_server():
+    for module in ("bough", "bough.launch_server"):
+        argv = [sys.executable, "-m", module, *(["serve"] if module == "bough" else []), "--page-size", "3"]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert done.stderr == "bough: error: --page-size must be a power of two, got 3\n"
+
+
+def test_output_may_be_cut_by_its_reader():
+    argv = f"{sys.executable} -m bough serve --help | head -n 1"
+    done = subprocess.run(["bash", "-c", argv], capture_output=True, text=True, check=False)
+    assert done.stdout == "usage: bough serve [MODEL] [flags]\n"
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("argv", [["version"], ["serve", "--help"], ["bench", "serve", "--help"], ["chat", "--help"]])
+def test_help_imports_nothing_heavy(argv):
+    code = (
+        "import sys\nfrom bough.cli import main\n"
+        f"try:\n    main({argv!r})\nexcept SystemExit:\n    pass\n"
+        "heavy = {'torch', 'fastapi', 'uvicorn', 'transformers', 'aiohttp', 'openai', 'zmq'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_help_comes_at_once():
+    def seconds() -> float:
+        started = time.perf_counter()
+        assert run("serve", "--help").returncode == 0
+        return time.perf_counter() - started
+
+    bare = time.perf_counter()
+    subprocess.run([sys.executable, "-c", ""], check=True)
+    bare = time.perf_counter() - bare
+    assert min(seconds() for _ in range(3)) < 0.15 + bare

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import io
+import json
+from typing import ClassVar
+
+import pytest
+
+import bough
+from bough.cli import main
+
+
+class FakeEngine:
+    """Takes the engine's place: what matters here is what the command asks it and prints."""
+
+    made_with: ClassVar[dict] = {}
+    asked: ClassVar[list] = []
+
+    def __init__(self, **options):
+        FakeEngine.made_with, FakeEngine.asked = options, []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        return None
+
+    def generate(self, prompt, sampling_params, stream=False):
+        self.asked.append((prompt, sampling_params))
+        if stream:
+            return iter([{"text": "one "}, {"text": "two"}])
+        outputs = [{"text": f"answer {i}", "output_ids": [i]} for i in range(sampling_params.get("n", 1))]
+        return outputs if len(outputs) > 1 else outputs[0]
+
+
+@pytest.fixture(autouse=True)
+def engine(monkeypatch):
+    monkeypatch.setattr(bough, "Engine", FakeEngine, raising=False)
+    return FakeEngine
+
+
+def test_the_text_is_printed(engine, capsys):
+    assert main(["generate", "--prompt", "hi", "--max-new-tokens", "5", "--temperature", "0", "--model", "/m"]) == 0
+    assert capsys.readouterr().out == "answer 0\n"
+    assert engine.asked == [("hi", {"max_new_tokens": 5, "temperature": 0.0})]
+    assert engine.made_with["model_path"] == "/m"
+
+
+def test_a_stream_is_printed_piece_by_piece(capsys):
+    assert main(["generate", "--prompt", "hi", "--stream"]) == 0
+    assert capsys.readouterr().out == "one two\n"
+
+
+def test_flags_win_over_the_json(engine):
+    main(["generate", "--prompt", "hi", "--sampling-params", '{"top_k": 3, "top_p": 0.5}', "--top-p", "0.9"])
+    assert engine.asked == [("hi", {"top_k": 3, "top_p": 0.9})]
+
+
+def test_several_samples_are_printed_one_after_another(capsys):
+    assert main(["generate", "--prompt", "hi", "--sampling-params", '{"n": 2}']) == 0
+    assert capsys.readouterr().out == "answer 0\nanswer 1\n"
+
+
+def test_json_holds_the_whole_answer(capsys):
+    assert main(["generate", "--prompt", "hi", "--output-json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"text": "answer 0", "output_ids": [0]}
+
+
+def test_the_prompt_may_come_from_stdin(engine, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("from a pipe"))
+    assert main(["generate"]) == 0
+    assert engine.asked == [("from a pipe", {})]
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--prompt", "hi", "--top-p", "2"], "the sampling flags must hold valid sampling parameters (top_p must be"),
+        (["--prompt", "hi", "--sampling-params", '{"nope": 1}'], "nope is not a known sampling parameter"),
+        (["--prompt", "hi", "--stream", "--output-json"], "--stream and --output-json exclude each other"),
+        (["--prompt", "hi", "--stream", "--sampling-params", '{"n": 2}'], "--stream prints one answer"),
+    ],
+)
+def test_what_cannot_be_generated_is_refused_before_a_model_is_loaded(argv, message, capsys):
+    assert main(["generate", *argv]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_nothing_to_complete_is_refused(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert main(["generate"]) == 2
+    assert "give --prompt TEXT" in capsys.readouterr().err

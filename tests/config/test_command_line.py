@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import contextlib
+import io
+
+import pytest
+
+from bough.cli_commands.serve import parse_server_args
+from bough.config.options import options_of
+from bough.config.server_args import ServerArgs
+from bough.errors import ConfigError
+
+
+def parse(*argv: str) -> ServerArgs:
+    return parse_server_args(list(argv), prog="bough serve")
+
+
+def refused(*argv: str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        parse(*argv)
+    return str(caught.value)
+
+
+@pytest.fixture
+def config(tmp_path):
+    def write(text: str) -> str:
+        path = tmp_path / "bough.yaml"
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+
+    return write
+
+
+def test_no_arguments_are_the_defaults():
+    assert parse() == ServerArgs()
+
+
+def test_flags_set_the_fields_of_their_name():
+    args = parse("--port", "8000", "--disable-radix-cache", "--context-length", "32k", "--chunked-prefill-size", "-1")
+    assert args == ServerArgs(port=8000, disable_radix_cache=True, context_length=32768, chunked_prefill_size=-1)
+
+
+@pytest.mark.parametrize("argv", [("/m",), ("--model", "/m"), ("--model-path", "/m"), ("--model-path=/m",)])
+def test_the_model_can_be_said_in_all_the_usual_ways(argv):
+    assert parse(*argv).model_path == "/m"
+
+
+def test_every_option_is_a_flag_and_a_key(config):
+    samples = {"bool": "true", "int": "1024", "float": "0.5", "str": "text", "json": '{"top_p": 0.5}'}
+    for each in options_of(ServerArgs):
+        text = each.choices[-1] if each.choices else samples[each.kind]
+        flag = [each.flag] if each.kind == "bool" else [each.flag, text]
+        from_flag = getattr(parse(*flag), each.name)
+        assert from_flag == getattr(parse("--config", config(f"{each.key}: {text}")), each.name)
+        assert each.default is None or from_flag != each.default or len(each.choices) == 1, each.name
+
+
+def test_help_names_every_flag_with_its_default():
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), pytest.raises(SystemExit) as caught:
+        parse("--help")
+    assert caught.value.code == 0
+    text = " ".join(out.getvalue().split())
+    for each in options_of(ServerArgs):
+        assert each.flag in text
+        if each.kind != "bool":
+            assert f"default: {each.default_text}]" in text
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (("--prot", "1"), "unknown flag '--prot'; did you mean '--port'?"),
+        (("--prot=1",), "unknown flag '--prot'; did you mean '--port'?"),
+        (("--por", "1"), "unknown flag '--por'; did you mean '--port'?"),
+        (("--tensor-parallel-size", "2"), "unknown flag '--tensor-parallel-size'"),
+        (("--port", "x"), "--port must be a whole number, got 'x'"),
+        (("--port",), "expected one argument"),
+        (("--dtype", "bf16"), "--dtype must be one of auto, float32, bfloat16, float16, got 'bf16'"),
+        (("a", "b"), "unexpected argument 'b'"),
+        (("a", "--model", "b"), "the model is given twice: a and --model-path b"),
+        (("--config", "/does/not/exist"), "cannot read --config /does/not/exist: No such file or directory"),
+    ],
+)
+def test_mistakes_are_named_and_a_suggestion_is_made(argv, message):
+    assert message in refused(*argv)
+
+
+def test_a_file_sets_options_and_the_command_line_wins(config):
+    path = config("model: /m\nport: 8000\nmax_running_requests: 4\ndisable-radix-cache: true\nlog-level: null\n")
+    args = parse("--config", path, "--port", "9000", "--no-disable-radix-cache")
+    assert args == ServerArgs(model_path="/m", port=9000, max_running_requests=4)
+
+
+def test_an_empty_file_says_nothing(config):
+    assert parse("--config", config("# nothing\n")) == ServerArgs()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("prot: 1", "unknown key 'prot'; did you mean 'port'?"),
+        ("port: x", "port must be a whole number, got 'x'"),
+        ("port: 1.5", "port must be a whole number, got 1.5"),
+        ("host: 1", "host must be text, got 1"),
+        ("port: 1\nport: 2", "port is given twice"),
+        ("model: a\nmodel-path: b", "model-path is given twice"),
+        ("- 1", "must hold 'flag: value' lines"),
+        ("7: 1", "keys must be text, got 7"),
+        ("{", "is not valid YAML"),
+        ("host: !!python/object/apply:os.getcwd []", "is not valid YAML"),
+    ],
+)
+def test_a_wrong_file_is_refused_by_name(config, text, message):
+    path = config(text)
+    complaint = refused("--config", path)
+    assert path in complaint
+    assert message in complaint

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import copy
+import json
+
+import msgspec
+import pytest
+
+from bough.config.options import options_of
+from bough.config.server_args import ServerArgs, bundled_model_path, resolve
+from bough.errors import ConfigError
+
+
+def test_every_default_is_a_valid_value():
+    args = ServerArgs()
+    for each in options_of(ServerArgs):
+        assert getattr(args, each.name) == each.default
+
+
+def test_every_option_has_a_help_text_that_is_a_sentence():
+    for each in options_of(ServerArgs):
+        assert each.declared.help[0].isupper() or each.declared.help.startswith("`"), each.name
+        assert each.declared.help.endswith("."), each.name
+        assert each.default is not None or each.declared.default_text or each.kind in ("json", "str"), each.name
+
+
+def test_arguments_survive_json_and_messagepack():
+    args = ServerArgs(model_path="/m", preferred_sampling_params={"top_p": 0.5}, context_length="32k", page_size=16)
+    assert ServerArgs.from_dict(json.loads(json.dumps(args.to_dict()))) == args
+    assert ServerArgs.from_dict(msgspec.msgpack.decode(msgspec.msgpack.encode(args.to_dict()))) == args
+    assert copy.copy(args) == args
+
+
+def test_arguments_cannot_be_changed():
+    with pytest.raises(AttributeError):
+        ServerArgs().port = 1  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"page_size": 3}, "page_size must be a power of two, got 3"),
+        ({"page_size": 64, "max_total_tokens": 32}, "--max-total-tokens (32) must be at least --page-size (64)"),
+        ({"mem_fraction_static": 1}, "mem_fraction_static must be between 0 and 1, both excluded, got 1.0"),
+        ({"chunked_prefill_size": 0}, "chunked_prefill_size must be at least 1 token, or -1 for whole prompts, got 0"),
+        ({"watchdog_timeout": 0}, "watchdog_timeout must be greater than 0, got 0.0"),
+        ({"port": 65536}, "port must be at most 65535, got 65536"),
+        ({"preferred_sampling_params": {"top_p": 2}}, "preferred_sampling_params must hold valid sampling parameters"),
+        ({"preferred_sampling_params": {"nope": 2}}, "preferred_sampling_params must hold valid sampling parameters"),
+        ({"schedule_policy": "fsfc"}, "schedule_policy must be one of"),
+        ({"tensor_parallel_size": 2}, "unknown option 'tensor_parallel_size'"),
+    ],
+)
+def test_what_cannot_work_is_refused(keywords, message):
+    with pytest.raises(ConfigError) as caught:
+        ServerArgs(**keywords)
+    assert message in str(caught.value)
+
+
+def test_resolving_fills_what_depends_on_the_model_path():
+    args = resolve(ServerArgs(model_path="/some/model"), seed_source=lambda: 7)
+    assert (args.tokenizer_path, args.served_model_name, args.random_seed) == ("/some/model", "/some/model", 7)
+
+
+def test_resolving_keeps_what_was_set_and_can_be_repeated():
+    given = ServerArgs(tokenizer_path="/t", served_model_name="name", random_seed=0)
+    args = resolve(given, seed_source=lambda: 7)
+    assert (args.tokenizer_path, args.served_model_name, args.random_seed) == ("/t", "name", 0)
+    assert resolve(args) == args
+
+
+def test_the_priority_policy_needs_no_second_switch():
+    assert resolve(ServerArgs(schedule_policy="priority")).enable_priority_scheduling
+
+
+def test_the_bundled_model_is_served_by_default_under_a_short_name():
+    assert ServerArgs().model_path == str(bundled_model_path())
+    assert resolve(ServerArgs()).served_model_name == "sapling"

@@ -1,0 +1,162 @@
+"""A scheduler on a fake device, without sockets, and everything it said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from bough.model_executor.fake_model_runner import FakeWorker, expected_tokens
+from bough.model_executor.tp_worker_client import TpModelWorkerClient
+
+from bough.config.server_args import ServerArgs, resolve
+from bough.ipc.messages import AbortReq, FinishReason, OutputDelta, PositionLogprobs, TokenizedGenerateReqInput
+from bough.sampling.sampling_params import SamplingParams
+from bough.scheduler.executor import InlineExecutor
+from bough.scheduler.scheduler import Scheduler
+from bough.scheduler.step_plan import StepPlan, StepResult
+
+VOCAB_SIZE = 1000
+
+
+class RecordingWorker:
+    """Passes steps on and remembers plans and results."""
+
+    def __init__(self, worker: FakeWorker) -> None:
+        self.worker = worker
+        self.steps: list[tuple[StepPlan, StepResult]] = []
+        self.recording = False
+
+    def get_worker_info(self) -> Any:
+        return self.worker.get_worker_info()
+
+    def forward_batch_generation(self, plan: StepPlan) -> StepResult:
+        result = self.worker.forward_batch_generation(plan)
+        if self.recording:
+            self.steps.append((plan, result))
+        return result
+
+
+class Output:
+    """All deltas of one request, joined."""
+
+    def __init__(self) -> None:
+        self.token_ids: list[int] = []
+        self.text = ""
+        self.finish_reason: FinishReason | None = None
+        self.logprobs: list[PositionLogprobs] = []
+        self.input_logprobs: list[PositionLogprobs] | None = None
+        self.deltas: list[OutputDelta] = []
+
+    def add(self, delta: OutputDelta) -> None:
+        assert self.finish_reason is None, "a delta after the last one"
+        self.deltas.append(delta)
+        self.token_ids += delta.token_ids
+        self.text += delta.text or ""
+        self.logprobs += delta.logprobs or []
+        if delta.input_logprobs is not None:
+            assert self.input_logprobs is None, "prompt logprobs came twice"
+            self.input_logprobs = delta.input_logprobs
+        self.finish_reason = delta.finish_reason
+
+    @property
+    def cached_tokens(self) -> int:
+        return self.deltas[-1].cached_tokens
+
+
+class Harness:
+    """Drives a :class:`Scheduler` step by step."""
+
+    def __init__(
+        self,
+        *,
+        overlap: bool = False,
+        max_total_num_tokens: int = 4096,
+        max_running_requests: int = 8,
+        context_len: int = 1024,
+        eos_token_ids: Sequence[int] = (),
+        tokenizer: Any = None,
+        vocab_size: int = VOCAB_SIZE,
+        page_size: int = 1,
+        verify: bool = True,
+        **options: Any,
+    ) -> None:
+        self.vocab_size = vocab_size
+        self.worker = RecordingWorker(
+            FakeWorker(
+                vocab_size=vocab_size,
+                max_total_num_tokens=max_total_num_tokens,
+                max_running_requests=max_running_requests,
+                context_len=context_len,
+                page_size=page_size,
+                verify=verify,
+            )
+        )
+        self.events: list[tuple[str, int]] = []
+        self.outputs: dict[str, Output] = {}
+        self.scheduler = Scheduler(
+            resolve(ServerArgs(random_seed=0, **options)),
+            SimpleNamespace(eos_token_ids=tuple(eos_token_ids)),  # type: ignore[arg-type]
+            self.worker,
+            tokenizer,
+            send_deltas=self._take,
+            make_executor=TpModelWorkerClient if overlap else InlineExecutor,
+            on_event=lambda name, step: self.events.append((name, step)),
+            strict_accounting=True,
+        )
+        self.worker.recording = True
+        self._count = 0
+
+    def _take(self, deltas: list[OutputDelta]) -> None:
+        for delta in deltas:
+            self.outputs.setdefault(delta.rid, Output()).add(delta)
+
+    def submit(self, prompt: Sequence[int], *, rid: str | None = None, **fields: Any) -> list[str]:
+        """Hand in a request; sampling parameters and message fields may be mixed."""
+        message_fields = {
+            name: fields.pop(name)
+            for name in list(fields)
+            if name in TokenizedGenerateReqInput.__struct_fields__ and name != "sampling_params"
+        }
+        params = SamplingParams(**{"temperature": 0.0, "max_new_tokens": 8, **fields})
+        base = rid if rid is not None else f"r{self._count}"
+        self._count += 1
+        rids = [base] if params.n == 1 else [f"{base}_{i}" for i in range(params.n)]
+        message = TokenizedGenerateReqInput(
+            rids=rids,
+            input_ids=np.array(prompt, dtype="<i4").tobytes(),
+            sampling_params=params,
+            **{"stream": True, **message_fields},
+        )
+        self.scheduler.process_input_requests([message])
+        return rids
+
+    def abort(self, rid: str = "", **fields: Any) -> None:
+        self.scheduler.process_input_requests([AbortReq(rid, **fields)])
+
+    def step(self) -> bool:
+        return self.scheduler.step()
+
+    def run(self, max_steps: int = 100_000) -> int:
+        """Step until idle; returns the number of steps."""
+        steps = 0
+        while self.scheduler.has_unfinished_requests():
+            self.step()
+            steps += 1
+            assert steps < max_steps, "the scheduler does not come to an end"
+        self.step()  # the idle turn, which checks the accounting
+        return steps
+
+    def expected(self, prompt: Sequence[int], count: int) -> list[int]:
+        return expected_tokens(prompt, count, self.vocab_size)
+
+    def computed_prompt_tokens(self) -> int:
+        return sum(plan.num_tokens - plan.num_decode_rows for plan, _ in self.worker.steps)
+
+    def close(self) -> None:
+        self.scheduler.executor.close()
+
+
+def prompt_of(length: int, seed: int = 0, vocab_size: int = VOCAB_SIZE) -> list[int]:
+    return np.random.default_rng(seed).integers(0, vocab_size, length).tolist()

@@ -1,0 +1,221 @@
+"""Nobody starves: neither short prompts, nor long ones, nor running requests."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bough.scheduler.cost_model import CostModel
+from tests.scheduler.harness import Harness, prompt_of
+
+POLICIES = ["lpm", "fcfs", "dfs-weight", "lof", "random", "priority"]
+
+
+def slow_prefill(harness: Harness, per_token: float = 1e-3) -> None:
+    """Make the planner believe that a prompt token costs a millisecond and a step next to nothing."""
+    harness.scheduler.cost_model = harness.scheduler.planner.cost_model = CostModel(1e-4, per_token, 0.0)
+    harness.scheduler.cost_model.observe = lambda *_: None  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("long_prompts", [1, 3])
+def test_short_prompt_behind_a_100k_one_is_answered_within_4_steps(policy: str, long_prompts: int) -> None:
+    harness = Harness(max_total_num_tokens=450_000, context_len=120_000, schedule_policy=policy, verify=False)
+    slow_prefill(harness, 1e-4)
+    for seed in range(long_prompts):
+        harness.submit(prompt_of(100_000, seed), max_new_tokens=1, rid=f"long{seed}")
+    harness.step()
+    (short,) = harness.submit(prompt_of(100, 99), max_new_tokens=4)
+    for _ in range(4):
+        harness.step()
+    assert harness.outputs[short].token_ids, "no token after 4 steps"
+    harness.run()
+    for seed in range(long_prompts):
+        assert harness.outputs[f"long{seed}"].token_ids == harness.expected(prompt_of(100_000, seed), 1)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_running_request_gets_a_token_every_step_under_a_flood_of_prompts(policy: str) -> None:
+    harness = Harness(max_total_num_tokens=50_000, context_len=4000, max_running_requests=16, schedule_policy=policy)
+    slow_prefill(harness)
+    (running,) = harness.submit(prompt_of(10), max_new_tokens=100, rid="running")
+    harness.step()
+    for seed in range(60):
+        harness.submit(prompt_of(700, seed + 1), max_new_tokens=2)
+    before = len(harness.outputs[running].token_ids)
+    for _ in range(50):
+        harness.step()
+    assert len(harness.outputs[running].token_ids) == before + 50
+
+
+def test_step_stays_within_its_budget_of_time() -> None:
+    harness = Harness(max_total_num_tokens=50_000, context_len=4000, max_running_requests=16)
+    slow_prefill(harness)
+    for seed in range(40):
+        harness.submit(prompt_of(50 + 60 * seed, seed), max_new_tokens=5)
+    harness.run()
+    target = harness.scheduler.planner.limits.target_seconds
+    longest = max(plan.num_tokens for plan, _ in harness.worker.steps) * 1e-3
+    assert longest <= target * 1.25
+    assert longest >= target * 0.5, "the budget was never used"
+
+
+@pytest.mark.parametrize("chunk", [16, 100])
+def test_chunked_prefill_size_bounds_the_prompt_tokens_of_a_step(chunk: int) -> None:
+    harness = Harness(max_total_num_tokens=20_000, context_len=2000, chunked_prefill_size=chunk)
+    for seed in range(10):
+        harness.submit(prompt_of(30 * (seed + 1), seed), max_new_tokens=5)
+    harness.run()
+    sizes = [plan.num_tokens - plan.num_decode_rows for plan, _ in harness.worker.steps]
+    assert max(sizes) == chunk
+
+
+def test_no_prompt_takes_more_than_half_of_a_step_while_others_wait() -> None:
+    harness = Harness(max_total_num_tokens=20_000, context_len=4000, chunked_prefill_size=100)
+    harness.submit(prompt_of(1000, 1), max_new_tokens=1)
+    harness.submit(prompt_of(1000, 2), max_new_tokens=1)
+    harness.step()
+    plan, _ = harness.worker.steps[0]
+    assert sorted(plan.extend_lens.tolist()) == [50, 50]
+
+
+def test_lpm_does_not_overtake_a_request_that_has_waited_long() -> None:
+    harness = Harness(max_running_requests=1, max_total_num_tokens=2000, schedule_policy="lpm")
+    shared = prompt_of(200)
+    harness.submit(shared, max_new_tokens=20)
+    harness.step()
+    (unlucky,) = harness.submit(prompt_of(50, 5), max_new_tokens=2, rid="unlucky")
+    (lucky,) = harness.submit([*shared, 1], max_new_tokens=2, rid="lucky")
+    order = [req.rid for req, _ in harness.scheduler.queue.ordered(_now(harness, 0.0), 10)]
+    assert order == ["lucky", "unlucky"], "the policy favours what is cached"
+    order = [req.rid for req, _ in harness.scheduler.queue.ordered(_now(harness, 6.0), 10)]
+    assert order == ["unlucky", "lucky"], "age beats the policy"
+    harness.run()
+    assert harness.outputs[unlucky].token_ids == harness.expected(prompt_of(50, 5), 2)
+    assert harness.outputs[lucky].cached_tokens == 200
+
+
+def _now(harness: Harness, later: float) -> float:
+    return max(req.arrival_time for req in harness.scheduler.queue) + later
+
+
+def test_free_slots_are_filled_in_the_next_step() -> None:
+    harness = Harness(max_running_requests=4)
+    for seed in range(12):
+        harness.submit(prompt_of(8, seed), max_new_tokens=3 + seed % 5)
+    while harness.scheduler.requests.num_waiting:
+        harness.step()
+        running = harness.scheduler.requests.num_holding
+        plan, _ = harness.worker.steps[-1]
+        assert plan.num_rows == 4 or running < 4
+    harness.run()
+
+
+def test_ten_thousand_waiting_requests_do_not_add_python_calls_to_a_step() -> None:
+    import sys
+
+    def calls_per_step(waiting: int) -> int:
+        harness = Harness(max_running_requests=4, max_total_num_tokens=4096)
+        for seed in range(4):
+            harness.submit(prompt_of(8, seed), max_new_tokens=200)
+        for seed in range(waiting):
+            harness.submit([seed % 1000, 1, 2], max_new_tokens=1)
+        for _ in range(5):
+            harness.step()
+        count = 0
+
+        def profile(frame: object, event: str, arg: object) -> None:
+            nonlocal count
+            count += event in ("call", "c_call")
+
+        sys.setprofile(profile)
+        harness.step()
+        sys.setprofile(None)
+        return count
+
+    few, many = calls_per_step(10), calls_per_step(10_000)
+    assert many <= few * 1.1 + 5
+
+
+def test_priorities_go_first_under_any_policy() -> None:
+    harness = Harness(max_running_requests=1, enable_priority_scheduling=True, schedule_policy="fcfs")
+    harness.submit(prompt_of(8), max_new_tokens=5)
+    harness.step()
+    low = harness.submit(prompt_of(8, 1), max_new_tokens=1, priority=1)[0]
+    high = harness.submit(prompt_of(8, 2), max_new_tokens=1, priority=5)[0]
+    harness.run()
+    finished = list(harness.outputs)
+    assert finished.index(high) < finished.index(low)
+
+
+def test_lof_starts_the_longest_output_first() -> None:
+    harness = Harness(max_running_requests=1, schedule_policy="lof")
+    harness.submit(prompt_of(8), max_new_tokens=5)
+    harness.step()
+    short = harness.submit(prompt_of(8, 1), max_new_tokens=2)[0]
+    long = harness.submit(prompt_of(8, 2), max_new_tokens=9)[0]
+    harness.run()
+    finished = list(harness.outputs)
+    assert finished.index(long) < finished.index(short)
+
+
+def test_dfs_weight_keeps_branches_together_heaviest_first() -> None:
+    harness = Harness(max_running_requests=1, max_total_num_tokens=4096, schedule_policy="dfs-weight")
+    a, b = prompt_of(64, 1), prompt_of(64, 2)
+    for base in (a, b):
+        harness.submit(base, max_new_tokens=1)
+        harness.run()
+    harness.submit(prompt_of(8, 3), max_new_tokens=30)
+    harness.step()
+    rids = [
+        harness.submit([*base, tail], max_new_tokens=1, rid=f"{name}{tail}")[0]
+        for tail, (name, base) in enumerate([("a", a), ("b", b), ("b", b), ("a", a), ("b", b)])
+    ]
+    order = [req.rid for req, _ in harness.scheduler.queue.ordered(_now(harness, 0.0), 10)]
+    assert order == ["b1", "b2", "b4", "a0", "a3"]
+    harness.run()
+    assert all(len(harness.outputs[rid].token_ids) == 1 for rid in rids)
+
+
+def test_one_prompt_needs_no_more_steps_than_its_budget_requires() -> None:
+    harness = Harness(max_total_num_tokens=20_000, context_len=4000, chunked_prefill_size=100)
+    harness.submit(prompt_of(1000, 1), max_new_tokens=1)
+    assert harness.run() == 10
+
+
+def test_cost_model_recovers_its_coefficients() -> None:
+    from bough.scheduler.cost_model import StepCost
+
+    true = CostModel(2e-3, 3e-5, 4e-9)
+    points = [(16, 128.0), (64, 2048.0), (256, 32768.0), (256, 3e5), (8, 512.0), (1024, 1e6)]
+    fitted = CostModel.fit([StepCost(tokens, context, true.seconds(tokens, context)) for tokens, context in points])
+    np.testing.assert_allclose([fitted.base, fitted.per_token, fitted.per_token_context], [2e-3, 3e-5, 4e-9], rtol=1e-6)
+    tokens = fitted.tokens_within(0.1, context=1000)
+    added = fitted.seconds(tokens, tokens * (1000 + tokens / 2)) - fitted.base
+    assert added <= 0.1 < fitted.seconds(tokens + 1, (tokens + 1) * (1000 + (tokens + 1) / 2))
+
+
+def test_cost_model_never_has_negative_coefficients() -> None:
+    from bough.scheduler.cost_model import StepCost
+
+    fitted = CostModel.fit([StepCost(10, 50.0, 0.01), StepCost(20, 200.0, 0.011), StepCost(1, 0.5, 0.02)])
+    assert min(fitted.base, fitted.per_token, fitted.per_token_context) >= 0.0
+
+
+def test_cost_model_follows_a_machine_that_slows_down() -> None:
+    model = CostModel(1e-3, 1e-5, 1e-9)
+    rng = np.random.default_rng(0)
+    for _ in range(600):
+        tokens = int(rng.integers(1, 500))
+        context = float(tokens * rng.integers(1, 2000))
+        model.observe(tokens, context, 2 * (1e-3 + 1e-5 * tokens + 1e-9 * context) * rng.uniform(0.9, 1.1))
+    for tokens, context in [(1, 1e3), (100, 1e4), (400, 4e5)]:
+        truth = 2 * (1e-3 + 1e-5 * tokens + 1e-9 * context)
+        assert abs(model.seconds(tokens, context) / truth - 1) < 0.1
+
+
+def test_steady_decoding_does_not_make_prompts_look_free() -> None:
+    model = CostModel(1e-3, 1e-4, 1e-8)
+    for _ in range(2000):
+        model.observe(8, 8 * 100.0, 1.8e-3)
+    assert 0.5e-4 <= model.per_token <= 2e-4

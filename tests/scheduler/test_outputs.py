@@ -1,0 +1,281 @@
+"""Whatever happens inside the scheduler, every request gets the tokens that its prompt alone determines.
+
+The fake device derives each token from the KV slots a request reads, so a slot that is stale, shared by mistake or
+overwritten changes the output.
+"""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.scheduler.harness import Harness, prompt_of
+
+POLICIES = ["lpm", "fcfs", "dfs-weight", "lof", "random", "priority"]
+
+
+def test_single_request_gets_its_tokens() -> None:
+    harness = Harness()
+    prompt = prompt_of(40)
+    (rid,) = harness.submit(prompt, max_new_tokens=20)
+    harness.run()
+    output = harness.outputs[rid]
+    assert output.token_ids == harness.expected(prompt, 20)
+    assert output.finish_reason is not None
+    assert output.finish_reason.type == "length"
+    assert output.finish_reason.length == 20
+
+
+def test_streams_one_delta_per_token() -> None:
+    harness = Harness()
+    (rid,) = harness.submit(prompt_of(5), max_new_tokens=12)
+    harness.run()
+    assert [len(delta.token_ids) for delta in harness.outputs[rid].deltas] == [1] * 12
+
+
+@pytest.mark.parametrize("interval", [2, 5])
+def test_stream_interval_groups_tokens_after_the_first(interval: int) -> None:
+    harness = Harness()
+    (rid,) = harness.submit(prompt_of(5), max_new_tokens=12, stream_interval=interval)
+    harness.run()
+    sizes = [len(delta.token_ids) for delta in harness.outputs[rid].deltas]
+    assert sizes[0] == 1
+    assert set(sizes[1:-1]) == {interval}
+    assert sum(sizes) == 12
+
+
+def test_whole_answer_is_not_streamed_token_by_token() -> None:
+    harness = Harness()
+    (rid,) = harness.submit(prompt_of(5), max_new_tokens=50, stream=False)
+    harness.run()
+    assert len(harness.outputs[rid].deltas) == 2
+    assert harness.outputs[rid].token_ids == harness.expected(prompt_of(5), 50)
+
+
+def test_no_new_tokens_wanted_computes_the_prompt_and_ends() -> None:
+    harness = Harness()
+    (rid,) = harness.submit(prompt_of(30), max_new_tokens=0)
+    harness.run()
+    output = harness.outputs[rid]
+    assert output.token_ids == []
+    assert output.finish_reason is not None
+    assert output.finish_reason.type == "length"
+
+
+def test_output_ends_at_the_last_position_of_the_context() -> None:
+    harness = Harness(context_len=64)
+    prompt = prompt_of(50)
+    (rid,) = harness.submit(prompt, max_new_tokens=None)
+    harness.run()
+    info = harness.scheduler.info
+    assert len(harness.outputs[rid].token_ids) == info.max_req_len - 50
+    assert harness.outputs[rid].token_ids == harness.expected(prompt, info.max_req_len - 50)
+
+
+def test_eos_ends_the_output_and_ignore_eos_does_not() -> None:
+    prompt = prompt_of(10)
+    eos = Harness().expected(prompt, 5)[4]
+    harness = Harness(eos_token_ids=[eos])
+    (stopped,) = harness.submit(prompt, max_new_tokens=10)
+    (ignoring,) = harness.submit(prompt, max_new_tokens=10, ignore_eos=True)
+    harness.run()
+    expected = harness.expected(prompt, 10)
+    end = expected.index(eos) + 1
+    assert harness.outputs[stopped].token_ids == expected[:end]
+    reason = harness.outputs[stopped].finish_reason
+    assert reason is not None
+    assert (reason.type, reason.matched) == ("stop", eos)
+    assert harness.outputs[ignoring].token_ids == expected
+
+
+def test_own_stop_token_ends_only_its_request() -> None:
+    prompt = prompt_of(10)
+    harness = Harness()
+    expected = harness.expected(prompt, 10)
+    (stopped,) = harness.submit(prompt, max_new_tokens=10, stop_token_ids=(expected[3],))
+    (other,) = harness.submit(prompt, max_new_tokens=10)
+    harness.run()
+    end = expected.index(expected[3]) + 1
+    assert harness.outputs[stopped].token_ids == expected[:end]
+    assert harness.outputs[other].token_ids == expected
+
+
+def test_lone_request_may_fill_the_pool_and_then_ends_with_length() -> None:
+    harness = Harness(max_total_num_tokens=64, context_len=1024, max_running_requests=2)
+    prompt = prompt_of(20)
+    (rid,) = harness.submit(prompt, max_new_tokens=500)
+    harness.run()
+    output = harness.outputs[rid]
+    assert output.finish_reason is not None
+    assert output.finish_reason.type == "length"
+    assert 40 <= len(output.token_ids) <= 45
+    assert output.token_ids == harness.expected(prompt, len(output.token_ids))
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.parametrize("radix", [False, True])
+@pytest.mark.parametrize("page_size", [1, 4, 16])
+def test_retracted_requests_continue_with_identical_output(overlap: bool, radix: bool, page_size: int) -> None:
+    harness = Harness(
+        overlap=overlap,
+        max_total_num_tokens=256,
+        max_running_requests=8,
+        page_size=page_size,
+        disable_radix_cache=not radix,
+        schedule_conservativeness=0.1,
+    )
+    prompts = [prompt_of(16, seed) for seed in range(8)]
+    rids = [harness.submit(prompt, max_new_tokens=60)[0] for prompt in prompts]
+    harness.run()
+    harness.close()
+    assert harness.scheduler.requests.num_retracted > 0, "the pool was meant to run out"
+    for rid, prompt in zip(rids, prompts, strict=True):
+        assert harness.outputs[rid].token_ids == harness.expected(prompt, 60)
+
+
+def test_oldest_running_request_is_never_retracted() -> None:
+    harness = Harness(max_total_num_tokens=128, max_running_requests=4, schedule_conservativeness=0.1)
+    first, *others = (harness.submit(prompt_of(16, seed), max_new_tokens=80)[0] for seed in range(4))
+    harness.run()
+    assert harness.outputs[first].deltas[-1].num_retractions == 0
+    assert sum(harness.outputs[rid].deltas[-1].num_retractions for rid in others) > 0
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_random_traffic_is_answered_exactly_and_leaves_nothing_behind(data: st.DataObject) -> None:
+    rng = random.Random(data.draw(st.integers(0, 2**32)))
+    page_size = data.draw(st.sampled_from([1, 2, 16, 64]))
+    harness = Harness(
+        overlap=data.draw(st.booleans()),
+        max_total_num_tokens=data.draw(st.sampled_from([256, 512, 2048])) // page_size * page_size,
+        max_running_requests=data.draw(st.integers(1, 8)),
+        context_len=200,
+        page_size=page_size,
+        schedule_policy=data.draw(st.sampled_from(POLICIES)),
+        radix_eviction_policy=data.draw(st.sampled_from(["lru", "lfu", "fifo", "mru", "priority"])),
+        disable_radix_cache=data.draw(st.booleans()),
+        chunked_prefill_size=data.draw(st.sampled_from([None, 16, 50, -1])),
+        schedule_conservativeness=data.draw(st.sampled_from([0.1, 1.0])),
+    )
+    bases = [prompt_of(rng.randint(1, 120), seed) for seed in range(3)]
+    expected: dict[str, list[int]] = {}
+    aborted: set[str] = set()
+    for _ in range(rng.randint(1, 14)):
+        prompt = rng.choice(bases)[: rng.randint(1, 120)] + prompt_of(rng.randint(0, 30), rng.randint(0, 5))
+        count = rng.randint(0, 40)
+        for rid in harness.submit(
+            prompt,
+            max_new_tokens=count,
+            n=rng.choice([1, 1, 1, 3]),
+            stream=rng.random() < 0.7,
+            extra_key=rng.choice([None, "tenant"]),
+            priority=rng.randint(-2, 2),
+        ):
+            expected[rid] = harness.expected(prompt, count)
+        for _ in range(rng.randint(0, 6)):
+            harness.step()
+        if rng.random() < 0.25:
+            victim = rng.choice(list(expected))
+            harness.abort(victim, exact=True)
+            aborted.add(victim)
+    harness.run()
+    harness.close()
+    for rid, tokens in expected.items():
+        output = harness.outputs[rid]
+        assert output.finish_reason is not None
+        if rid in aborted and output.finish_reason.type == "abort":
+            assert output.token_ids == tokens[: len(output.token_ids)]
+        else:
+            assert output.finish_reason.type == "length"
+            # A request that alone fills the pool may end early, never wrongly.
+            assert output.token_ids == tokens[: len(output.token_ids)]
+            assert len(output.token_ids) == len(tokens) or harness.scheduler.info.max_total_num_tokens <= 256
+
+
+def test_cached_prompt_of_whole_pages_is_answered_from_the_cache() -> None:
+    harness = Harness(page_size=16)
+    prompt = prompt_of(64)
+    (first,) = harness.submit(prompt)
+    harness.run()
+    (second,) = harness.submit(prompt)
+    harness.run()
+    assert harness.outputs[first].cached_tokens == 0
+    assert harness.outputs[second].cached_tokens == 48
+    assert harness.outputs[second].token_ids == harness.outputs[first].token_ids
+
+
+def test_second_turn_reuses_prompt_and_answer() -> None:
+    harness = Harness()
+    prompt = prompt_of(50)
+    (first,) = harness.submit(prompt, max_new_tokens=30)
+    harness.run()
+    follow_up = prompt + harness.outputs[first].token_ids + prompt_of(10, 9)
+    (second,) = harness.submit(follow_up)
+    harness.run()
+    assert harness.outputs[second].cached_tokens == 79, "all but the last token of the answer, which has no KV"
+    assert harness.outputs[second].token_ids == harness.expected(follow_up, 8)
+
+
+def test_extra_keys_never_share() -> None:
+    harness = Harness()
+    prompt = prompt_of(50)
+    harness.submit(prompt, extra_key="a")
+    harness.run()
+    (other,) = harness.submit(prompt, extra_key="b")
+    (same,) = harness.submit(prompt, extra_key="a")
+    harness.run()
+    assert harness.outputs[other].cached_tokens == 0
+    assert harness.outputs[same].cached_tokens == 49
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_recorded_plans_replay_on_another_worker(overlap: bool) -> None:
+    harness = Harness(overlap=overlap, max_total_num_tokens=256, schedule_conservativeness=0.1, chunked_prefill_size=32)
+    for seed in range(6):
+        harness.submit(prompt_of(40, seed % 3), max_new_tokens=40, n=2)
+    harness.run()
+    harness.close()
+    fresh = Harness(max_total_num_tokens=256).worker.worker
+    assert len(harness.worker.steps) > 40
+    for plan, result in harness.worker.steps:
+        replayed = fresh.forward_batch_generation(plan)
+        np.testing.assert_array_equal(replayed.next_token_ids, result.next_token_ids)
+
+
+def test_overlap_and_normal_say_and_cache_the_same() -> None:
+    def serve(overlap: bool) -> tuple[list[tuple[str, list[int], object]], list[int]]:
+        harness = Harness(overlap=overlap, eos_token_ids=[7, 77], max_total_num_tokens=4096)
+        prompts = [prompt_of(20 + seed, seed % 4) for seed in range(12)]
+        rids = [harness.submit(prompt, max_new_tokens=40 + i)[0] for i, prompt in enumerate(prompts)]
+        harness.run()
+        harness.close()
+        said = [(rid, harness.outputs[rid].token_ids, harness.outputs[rid].finish_reason) for rid in rids]
+        cached = [
+            harness.scheduler.kv.match(np.array(prompt + harness.outputs[rid].token_ids, dtype=np.int32), None)
+            for rid, prompt in zip(rids, prompts, strict=True)
+        ]
+        return said, cached
+
+    assert serve(overlap=False) == serve(overlap=True)
+
+
+def test_overlap_launches_a_step_before_it_processes_the_one_before() -> None:
+    harness = Harness(overlap=True)
+    harness.submit(prompt_of(10), max_new_tokens=10)
+    harness.run()
+    harness.close()
+    launches = {step: i for i, (name, step) in enumerate(harness.events) if name == "launch"}
+    processed = {step: i for i, (name, step) in enumerate(harness.events) if name == "process"}
+    later = [step for step in processed if step + 1 in launches]
+    assert later
+    assert all(launches[step + 1] < processed[step] for step in later)
+
+    normal = Harness(overlap=False)
+    normal.submit(prompt_of(10), max_new_tokens=10)
+    normal.run()
+    assert normal.events == [(name, step) for step in range(1, 11) for name in ("launch", "process")]

@@ -1,0 +1,217 @@
+"""What clients can do to requests: abort them at any moment, send nonsense, ask for logprobs."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from bough.ipc.messages import ControlReq, TokenizedGenerateReqInput
+from bough.sampling.sampling_params import SamplingParams
+from tests.scheduler.harness import Harness, prompt_of
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.parametrize("steps", [0, 1, 2, 3, 7, 12])
+def test_abort_at_any_stage_ends_the_request_and_frees_everything(overlap: bool, steps: int) -> None:
+    harness = Harness(overlap=overlap, chunked_prefill_size=40)
+    (victim,) = harness.submit(prompt_of(100), max_new_tokens=50)
+    (other,) = harness.submit(prompt_of(90, 1), max_new_tokens=12)
+    for _ in range(steps):
+        harness.step()
+    harness.abort(victim, exact=True)
+    reason = harness.outputs[victim].finish_reason
+    assert reason is not None
+    assert reason.type == "abort"
+    assert reason.status_code is None
+    harness.run()
+    harness.close()
+    tokens = harness.outputs[victim].token_ids
+    assert tokens == harness.expected(prompt_of(100), 50)[: len(tokens)]
+    assert harness.outputs[other].token_ids == harness.expected(prompt_of(90, 1), 12)
+
+
+def test_abort_by_prefix_and_abort_all() -> None:
+    harness = Harness()
+    for rid in ("job_1", "job_2", "other"):
+        harness.submit(prompt_of(20), rid=rid, max_new_tokens=30)
+    harness.step()
+    harness.abort("job_")
+    assert {rid for rid, output in harness.outputs.items() if output.finish_reason} == {"job_1", "job_2"}
+    harness.abort(abort_all=True)
+    assert all(output.finish_reason is not None for output in harness.outputs.values())
+    harness.run()
+
+
+def test_exact_abort_leaves_longer_ids_alone() -> None:
+    harness = Harness()
+    for rid in ("a", "ab"):
+        harness.submit(prompt_of(20), rid=rid, max_new_tokens=3)
+    harness.step()
+    harness.abort("a", exact=True)
+    harness.run()
+    reason = harness.outputs["ab"].finish_reason
+    assert reason is not None
+    assert reason.type == "length"
+
+
+def test_aborting_an_unknown_id_changes_nothing() -> None:
+    harness = Harness()
+    (rid,) = harness.submit(prompt_of(20))
+    harness.abort("nobody", exact=True)
+    harness.abort("nobody")
+    harness.run()
+    assert harness.outputs[rid].token_ids == harness.expected(prompt_of(20), 8)
+
+
+@pytest.mark.parametrize(
+    ("ids", "field"),
+    [
+        (b"", "prompt is empty"),
+        (b"abc", "whole number"),
+        (np.array([-1], dtype="<i4").tobytes(), "input_ids"),
+        (np.array([1000], dtype="<i4").tobytes(), "input_ids"),
+        (np.zeros(5000, dtype="<i4").tobytes(), "5000 tokens"),
+    ],
+)
+def test_bad_prompt_is_refused_alone(ids: bytes, field: str) -> None:
+    harness = Harness()
+    (good,) = harness.submit(prompt_of(20))
+    harness.scheduler.process_input_requests([TokenizedGenerateReqInput(["bad"], ids, SamplingParams())])
+    reason = harness.outputs["bad"].finish_reason
+    assert reason is not None
+    assert (reason.type, reason.status_code) == ("abort", 400)
+    assert field in (reason.message or "")
+    harness.run()
+    assert harness.outputs[good].token_ids == harness.expected(prompt_of(20), 8)
+
+
+def test_bad_sampling_parameters_are_refused_alone() -> None:
+    harness = Harness()
+    (good,) = harness.submit(prompt_of(20))
+    (bad,) = harness.submit(prompt_of(20), stop_token_ids=(5000,))
+    assert harness.outputs[bad].finish_reason is not None
+    assert "stop_token_ids" in (harness.outputs[bad].finish_reason.message or "")
+    harness.run()
+    assert harness.outputs[good].token_ids == harness.expected(prompt_of(20), 8)
+
+
+def test_an_id_that_is_alive_is_not_taken_twice() -> None:
+    harness = Harness()
+    (rid,) = harness.submit(prompt_of(20), rid="same")
+    harness.step()
+    harness.submit(prompt_of(30, 1), rid="same")
+    harness.run()
+    assert harness.outputs[rid].token_ids == harness.expected(prompt_of(20), 8)
+
+
+def test_full_queue_refuses_with_503() -> None:
+    harness = Harness(max_running_requests=1, max_queued_requests=2)
+    kept = [harness.submit(prompt_of(20, seed))[0] for seed in range(2)]
+    (refused,) = harness.submit(prompt_of(20, 9))
+    reason = harness.outputs[refused].finish_reason
+    assert reason is not None
+    assert reason.status_code == 503
+    harness.run()
+    assert all(harness.outputs[rid].token_ids for rid in kept)
+
+
+def test_a_failing_forward_pass_ends_its_requests_and_nothing_else() -> None:
+    harness = Harness()
+    (doomed,) = harness.submit(prompt_of(20))
+    original = harness.worker.worker.forward_batch_generation
+
+    def broken(plan: object) -> None:
+        raise RuntimeError("device error")
+
+    harness.worker.worker.forward_batch_generation = broken  # type: ignore[assignment]
+    harness.step()
+    harness.worker.worker.forward_batch_generation = original  # type: ignore[method-assign]
+    reason = harness.outputs[doomed].finish_reason
+    assert reason is not None
+    assert (reason.type, reason.status_code) == ("abort", 500)
+    (next_one,) = harness.submit(prompt_of(20))
+    harness.run()
+    assert harness.outputs[next_one].token_ids == harness.expected(prompt_of(20), 8)
+
+
+@pytest.mark.parametrize("chunk", [None, 7])
+@pytest.mark.parametrize("start", [0, 1, 13, 29, 30])
+def test_prompt_logprobs_cover_exactly_what_was_asked_for(chunk: int | None, start: int) -> None:
+    harness = Harness(chunked_prefill_size=chunk)
+    prompt = prompt_of(30)
+    harness.submit(prompt)
+    harness.run()  # cached now, which must not hide logprobs
+    (rid,) = harness.submit(
+        prompt, return_logprob=True, logprob_start_len=start, top_logprobs_num=2, token_ids_logprob=[3, 5]
+    )
+    harness.run()
+    output = harness.outputs[rid]
+    entries = output.input_logprobs or []
+    assert [entry.token_id for entry in entries] == prompt[start:]
+    for index, entry in enumerate(entries):
+        if start + index == 0:
+            assert entry.logprob is None
+        else:
+            assert entry.logprob is not None
+            assert entry.top is not None
+            assert len(entry.top) == 2
+            assert [token for _, token in entry.chosen or []] == [3, 5]
+    assert output.token_ids == harness.expected(prompt, 8)
+    assert [entry.token_id for entry in output.logprobs] == output.token_ids
+
+
+def test_logprobs_travel_with_their_tokens() -> None:
+    harness = Harness()
+    (rid,) = harness.submit(prompt_of(20), return_logprob=True, max_new_tokens=6)
+    (whole,) = harness.submit(prompt_of(20), return_logprob=True, max_new_tokens=6, stream=False)
+    harness.run()
+    for delta in harness.outputs[rid].deltas:
+        assert [entry.token_id for entry in delta.logprobs or []] == delta.token_ids
+    assert harness.outputs[rid].logprobs == harness.outputs[whole].logprobs
+
+
+def test_flush_cache_needs_an_idle_engine_or_waits_for_it() -> None:
+    harness = Harness()
+    harness.submit(prompt_of(50))
+    harness.step()
+    (refused,) = harness.scheduler.process_input_requests([ControlReq("1", "flush_cache")])
+    assert not refused.success
+    assert harness.scheduler.process_input_requests([ControlReq("2", "flush_cache", {"timeout": 60.0})]) == []
+    harness.run()
+    (done,) = harness.scheduler.process_input_requests([])
+    assert (done.call_id, done.success) == ("2", True)
+    (rid,) = harness.submit(prompt_of(50))
+    harness.run()
+    assert harness.outputs[rid].cached_tokens == 0
+
+
+def test_unknown_control_method_is_answered_with_the_known_ones() -> None:
+    (reply,) = Harness().scheduler.process_input_requests([ControlReq("1", "reboot")])
+    assert not reply.success
+    assert "flush_cache" in reply.message
+
+
+def test_decode_step_costs_a_bounded_number_of_python_calls_per_request() -> None:
+    def calls(running: int) -> int:
+        harness = Harness(max_running_requests=running, max_total_num_tokens=running * 100, verify=False)
+        for seed in range(running):
+            harness.submit(prompt_of(4, seed), max_new_tokens=50)
+        for _ in range(4):
+            harness.step()
+        count = 0
+
+        def profile(frame: object, event: str, arg: object) -> None:
+            nonlocal count
+            count += event in ("call", "c_call")
+
+        sys.setprofile(profile)
+        harness.step()
+        sys.setprofile(None)
+        return count
+
+    few, many = calls(8), calls(64)
+    # One append and one delta per streaming request (and the harness's own bookkeeping of a delta).
+    assert (many - few) / 56 <= 10
+    assert few <= 400
