@@ -47,13 +47,7 @@ CACHE_STATES = {"cache on": False, "cache off": True}
 UNIQUE = DatasetArgs(num_prompts=64, random_input_len=256, random_output_len=32, random_range_ratio=1.0)
 """Unrelated prompts: no two start alike."""
 TRAFFIC = DatasetArgs(num_prompts=96, random_input_len=256, random_output_len=64, random_range_ratio=0.5)
-SHARED = {
-    "dataset_name": "generated-shared-prefix",
-    "gsp_num_groups": 1,
-    "gsp_prompts_per_group": 32,
-    "gsp_system_prompt_len": 512,
-    "gsp_question_len": 32,
-}
+SHARED_TOKENS, OWN_TOKENS, SHARERS = 512, 32, 32
 SHARED_CONCURRENCY = 8
 CLOSED_CONCURRENCY = 16
 RATES = (0.5, 0.8)
@@ -127,8 +121,15 @@ def serve(url: str, dataset: DatasetArgs, **load: Any) -> Result:
 
 
 def shared_prefix(output_len: int) -> DatasetArgs:
-    """32 prompts of 512 shared and 32 own tokens."""
-    return DatasetArgs(**SHARED, gsp_output_len=output_len)
+    """Prompts of ``SHARED_TOKENS`` shared and ``OWN_TOKENS`` own tokens, ``SHARERS`` of them."""
+    return DatasetArgs(
+        dataset_name="generated-shared-prefix",
+        gsp_num_groups=1,
+        gsp_prompts_per_group=SHARERS,
+        gsp_system_prompt_len=SHARED_TOKENS,
+        gsp_question_len=OWN_TOKENS,
+        gsp_output_len=output_len,
+    )
 
 
 def median_run(runs: list[Result]) -> Result:
@@ -196,7 +197,11 @@ def machine() -> dict[str, Any]:
 
 
 def main(argv: list[str]) -> int:
-    parser = CommandParser(prog="benchmarks/run_all.py", description="Run every benchmark, cache on and off.")
+    parser = CommandParser(
+        prog="benchmarks/run_all.py",
+        usage="benchmarks/run_all.py [flags]",
+        description="Run every benchmark, cache on and off.",
+    )
     add_config_option(parser)
     add_options(parser, RunAllArgs)
     add_options(parser, ServerArgs)
@@ -214,7 +219,7 @@ def main(argv: list[str]) -> int:
     on, off = (results[name]["shared prefix"] for name in CACHE_STATES)
     results["shared prefix"] = {
         "computed_prompt_tokens": on["32 output tokens"]["total_computed_input_tokens"],
-        "perfect": SHARED["gsp_system_prompt_len"] + 32 * SHARED["gsp_question_len"],
+        "perfect": SHARED_TOKENS + SHARERS * OWN_TOKENS,
         "prompt_time_off_over_on": off["1 output tokens"]["duration"] / on["1 output tokens"]["duration"],
         "whole_time_off_over_on": off["32 output tokens"]["duration"] / on["32 output tokens"]["duration"],
     }

@@ -83,8 +83,10 @@ def test_priority_goes_before_age_and_is_the_highest_ever_asked_for() -> None:
     tree.insert(2, priority=-1)
     tree.insert(3, priority=0)
     tree.insert(1, priority=-5)
+    tree.insert(4, priority=-3)
+    tree.insert(4, priority=9)
     tree.use(2)
-    assert tree.evict_all() == [2, 3, 1]
+    assert tree.evict_all() == [2, 3, 1, 4]
 
 
 @pytest.mark.parametrize("policy", sorted(EVICTION_POLICIES))

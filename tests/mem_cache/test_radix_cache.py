@@ -166,6 +166,18 @@ def test_a_lock_outlives_a_split_of_its_node() -> None:
     assert cache.evict(1024) == 4
 
 
+def test_both_parts_of_a_split_run_keep_its_rank_for_eviction() -> None:
+    allocator, cache = build()
+    lower = put(cache, allocator, ids(1, 2, 3, 4), priority=3).node
+    put(cache, allocator, ids(9))
+    cache.match_prefix(ids(1, 2, 3, 4))
+    upper = cache.match_prefix(ids(1, 2)).node
+    assert upper is lower.parent
+    assert (upper.hits, lower.hits) == (2, 1)
+    assert upper.last_access > lower.last_access
+    assert (upper.priority, upper.created) == (lower.priority, lower.created) == (3, 1)
+
+
 def test_unlocking_what_is_not_locked_raises() -> None:
     allocator, cache = build()
     node = put(cache, allocator, ids(1, 2)).node
@@ -316,6 +328,12 @@ class TestIntegrityCheck:
         cache, _, lower = self.broken()
         lower.queued_key = None
         with pytest.raises(RuntimeError, match="1 of 1 evictable leaves are not queued"):
+            cache.check_integrity()
+
+    def test_the_queue_counts_wrong(self) -> None:
+        cache, _, _ = self.broken()
+        cache._queue._num_live += 1
+        with pytest.raises(RuntimeError, match="2 live entries for 2 nodes, its counter says 3"):
             cache.check_integrity()
 
     def test_a_leaf_queued_later_than_its_turn(self) -> None:

@@ -49,6 +49,8 @@ WORD_PATTERN = (
 VOCABULARY_SIZE = 4096
 MODEL_MAX_LENGTH = 4096
 IGNORED = -100
+OUTPUT_BLOCK = 512
+LOG_INTERVAL = 50
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,8 @@ class Schedule:
     """How long and how fast to learn."""
 
     steps: int
-    tokens_per_step: int = 2560
-    longest: int = 1024
+    tokens_per_step: int = 3072
+    widths: tuple[int, ...] = (32, 48, 64, 96, 128, 192, 256, 384, 512, 1024)
     peak_rate: float = 2.5e-3
     final_rate: float = 5e-5
     warmup_steps: int = 100
@@ -155,20 +157,26 @@ def check_encoding(documents: list[Document], tokenizer: PreTrainedTokenizerFast
 def batches(
     encoded: list[tuple[list[int], list[bool]]], schedule: Schedule, pad: int
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Batches of documents of similar length, every document from position 0, about the same number of tokens each."""
+    """Batches of documents of similar length, every document from position 0, the same number of tokens each.
+
+    There are only as many shapes as widths: the CPU kernels are built anew for every shape they meet.
+    """
     rng = random.Random(schedule.seed)
+    longest = schedule.widths[-1]
+    buckets: dict[int, list[int]] = {width: [] for width in schedule.widths}
+    for index, (tokens, _) in enumerate(encoded):
+        buckets[next(width for width in schedule.widths if width >= min(len(tokens), longest))].append(index)
     while True:
-        # The noise in the key mixes neighbours anew in every pass.
-        order = sorted(range(len(encoded)), key=lambda index: len(encoded[index][0]) * rng.uniform(0.9, 1.1))
-        groups: list[list[int]] = [[]]
-        for index in order:
-            length = min(len(encoded[index][0]), schedule.longest)
-            if groups[-1] and length * (len(groups[-1]) + 1) > schedule.tokens_per_step:
-                groups.append([])
-            groups[-1].append(index)
+        groups: list[tuple[int, list[int]]] = []
+        for width, members in buckets.items():
+            if not members:
+                continue
+            rows = schedule.tokens_per_step // width
+            order = rng.sample(members, len(members))
+            order += rng.choices(members, k=-len(members) % rows)
+            groups += [(width, order[begin : begin + rows]) for begin in range(0, len(order), rows)]
         rng.shuffle(groups)
-        for group in groups:
-            width = min(max(len(encoded[index][0]) for index in group), schedule.longest)
+        for width, group in groups:
             ids = torch.full((len(group), width), pad)
             labels = torch.full((len(group), width), IGNORED)
             for row, index in enumerate(group):
@@ -211,6 +219,9 @@ def train_model(
         # The state at a position predicts the token after it.
         wanted = F.pad(labels[:, 1:], (0, 1), value=IGNORED).flatten()
         counted = (wanted != IGNORED).nonzero().squeeze(1)
+        # Whole blocks again keep the number of shapes small; the places that fill a block are not scored.
+        unscored = (wanted == IGNORED).nonzero().squeeze(1)
+        counted = torch.cat([counted, unscored[: -len(counted) % OUTPUT_BLOCK]])
         with torch.autocast("cpu", torch.bfloat16):
             hidden = model.model(input_ids=ids, use_cache=False).last_hidden_state
             # Only answers are scored, so the wide output layer need not run for the rest.
@@ -222,9 +233,9 @@ def train_model(
         optimizer.zero_grad()
         seen += ids.numel()
         recent += loss.item()
-        if (step + 1) % 100 == 0:
+        if (step + 1) % LOG_INTERVAL == 0:
             seconds = time.monotonic() - begin
-            print(f"step {step + 1}: loss {recent / 100:.4f}, {seen:,} tokens, {seconds:.0f} s", flush=True)
+            print(f"step {step + 1}: loss {recent / LOG_INTERVAL:.4f}, {seen:,} tokens, {seconds:.0f} s", flush=True)
             recent = 0.0
     return model.eval()
 

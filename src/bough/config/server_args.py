@@ -174,9 +174,9 @@ class ServerArgs(OptionTable):
 
     mem_fraction_static: float | None = option(
         None,
-        help="Share of the memory left after loading the weights that the KV cache takes.",
+        help="Share of the memory left beside the weights and what computing takes that goes to the KV cache.",
         group=MEMORY,
-        default_text="chosen from the memory that is free",
+        default_text="0.4 on a CPU and at most a few times the weights, 0.9 on CUDA",
         rule=_fraction,
     )
     max_running_requests: int | None = option(
@@ -206,7 +206,7 @@ class ServerArgs(OptionTable):
     )
     chunked_prefill_size: int | None = option(
         None,
-        help="Most prompt tokens of one request in one step; -1 computes prompts whole.",
+        help="Most prompt tokens in one step, in place of a budget in time; -1 computes prompts whole.",
         group=MEMORY,
         unit="tokens",
         default_text="what keeps a step within its time budget",
@@ -214,7 +214,7 @@ class ServerArgs(OptionTable):
     )
     max_prefill_tokens: int = option(
         16384,
-        help="Most prompt tokens in one step, all requests together.",
+        help="Most prompt tokens in one step, whatever the budget in time allows.",
         group=MEMORY,
         unit="tokens",
         minimum=1,
@@ -228,7 +228,8 @@ class ServerArgs(OptionTable):
     )
     enable_priority_scheduling: bool = option(
         False,
-        help="Heed the `priority` of requests: higher ones start first, whatever the policy.",
+        help="Heed the `priority` of requests: higher ones start first, whatever the policy. The policy `priority` "
+        "implies it.",
         group=MEMORY,
     )
     schedule_conservativeness: float = option(

@@ -15,6 +15,7 @@ distribution, in ascending order of id, at the row's own random number (:mod:`bo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -23,21 +24,20 @@ import numpy.typing as npt
 import torch
 
 from bough.layers.logprobs import gather_logprobs
-from bough.sampling.device_state import BoolArray, DrawParams, Needs, SamplingRows, SamplingState
-from bough.sampling.draw import draw_by_weight, draw_from_blocks, integer_weights, kept_prefix, total_weight
+from bough.sampling.device_state import DeviceDrawParams, Needs, SamplingRows, SamplingState
+from bough.sampling.draw import draw_from_vocabulary, integer_weights
 from bough.sampling.transfer import to_device
-from bough.sampling.vocab_blocks import BLOCK, block_maxima, first_maximum, num_blocks, top_tokens
+from bough.sampling.truncation import draw_selected, draw_sorted
+from bough.sampling.truncation_cpu import draw_truncated
+from bough.sampling.vocab_blocks import BLOCK, block_maxima, first_maximum, num_blocks
 from bough.scheduler.step_plan import IntArray, RowLogprobResult, RowLogprobs
 
 RowIndices = npt.NDArray[np.int64]
 
-_CANDIDATES = 64
-"""Tokens selected for a row without a top-k; most distributions have what top-p and min-p keep within fewer."""
+_MOST_SELECTED = 512
+"""Up to this top-k, selecting that many tokens is cheaper than sorting a row."""
 
-_MOST_CANDIDATES = 512
-"""Up to this top-k, selecting that many tokens is cheaper than sorting the row."""
-
-_CPU_TILE_BYTES = 2 << 20
+_CPU_TILE_BYTES = 1 << 20
 """Rows become weights in tiles of about this size, which the caches of a core hold from one pass to the next."""
 
 _DEVICE_TILE_BYTES = 16 << 20
@@ -94,7 +94,7 @@ class SampleOutput:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One step's rows and what was found out about all of them. Methods work on some rows, ``at``, ascending."""
+    """One step's rows and what was found out about all of them."""
 
     rows: SamplingRows
     logits: torch.Tensor
@@ -107,15 +107,15 @@ class _Step:
     """int64 [S]"""
 
     def take(self, table: torch.Tensor, at: RowIndices) -> torch.Tensor:
-        """The rows ``at`` of a table, without a copy where they are neighbours."""
+        """The rows ``at``, ascending, of a table ``[S, ...]``, without a copy where they are neighbours."""
         first, last = int(at[0]), int(at[-1])
         if last - first + 1 == len(at):
             return table[first : last + 1]
         return table.index_select(0, to_device(at, table.device))
 
     def put(self, at: RowIndices, tokens: torch.Tensor) -> None:
-        """Set the tokens of the rows ``at``, int64 ``[n, 1]``."""
-        self.next_token_ids.index_copy_(0, to_device(at, tokens.device), tokens.squeeze(1))
+        """Set the tokens of the rows ``at``, int64 ``[n]``."""
+        self.next_token_ids.index_copy_(0, to_device(at, tokens.device), tokens)
 
     def any_has(self, at: RowIndices, need: Needs) -> bool:
         """Whether any of the rows ``at`` has a need."""
@@ -125,21 +125,18 @@ class _Step:
 class Sampler:
     """Chooses the next token of each sampling row.
 
-    Holds one tile of about 2 MiB (16 MiB on an accelerator) for weights, or one row where that is larger.
+    Holds one tile of about 1 MiB (16 MiB on an accelerator) for weights, or one row where that is larger.
     """
 
     def __init__(self, state: SamplingState) -> None:
         self._state = state
         self._vocab_size = state.vocab_size
-        on_cpu = state.device.type == "cpu"
+        self._on_cpu = state.device.type == "cpu"
         row_width = num_blocks(state.vocab_size) * BLOCK
-        tile_rows = (_CPU_TILE_BYTES if on_cpu else _DEVICE_TILE_BYTES) // (4 * row_width)
+        tile_rows = (_CPU_TILE_BYTES if self._on_cpu else _DEVICE_TILE_BYTES) // (4 * row_width)
         self._tile_rows = max(1, min(tile_rows, state.max_running_requests))
         # Zeros behind the last token id stay zeros.
         self._tile = torch.zeros(self._tile_rows, row_width, device=state.device)
-        # On a CPU asking costs nothing, and a row is sorted only once its selection turned out too short. Elsewhere
-        # the host would have to wait for the device, and the rows for which that may happen are sorted at once.
-        self._may_ask_device = on_cpu
 
     def sample(self, logits: torch.Tensor, req_slots: IntArray, logprobs: tuple[RowLogprobs, ...] = ()) -> SampleOutput:
         """Choose one token per row and record it in the state (last token, number of outputs, penalty counts).
@@ -164,82 +161,88 @@ class Sampler:
             self._draw_random_rows(_Step(rows, logits, maxima, largest.unsqueeze(1), next_token_ids))
         answers = self._read_logprobs(logits, rows, next_token_ids, logprobs) if logprobs else None
         self._state.record(rows, next_token_ids)
-        return SampleOutput(next_token_ids, torch.isfinite(largest), answers)
+        return SampleOutput(next_token_ids, largest.abs() < math.inf, answers)
 
     def _draw_random_rows(self, step: _Step) -> None:
         """Replace the tokens of all rows that are not greedy."""
-        plain = step.rows.having(Needs.RANDOM)
-        if step.rows.union & Needs.TRUNCATION:
-            truncated = step.rows.having(Needs.TRUNCATION)
-            plain &= ~truncated
-            selectable = truncated
-            if not self._may_ask_device:
-                selectable = truncated & (self._state.top_k(step.rows.slots) <= _MOST_CANDIDATES)
-            for at in self._tiles(selectable):
-                self._draw_selected(step, at)
-            for at in self._tiles(truncated & ~selectable):
-                self._draw_sorted(step, at)
-        for at in self._tiles(plain):
-            self._draw_plain(step, at)
+        truncated = step.rows.having(Needs.TRUNCATION)
+        plain = step.rows.having(Needs.RANDOM) & ~truncated
+        if plain.any():
+            self._draw_plain(step, np.flatnonzero(plain))
+        if not truncated.any():
+            return
+        if self._on_cpu:
+            self._draw_truncated_on_cpu(step, np.flatnonzero(truncated))
+            return
+        # To learn that a selection was too short, the host would have to wait for the device, so rows that are not
+        # known beforehand to keep few tokens are sorted.
+        few = self._state.top_k(step.rows.slots) <= _MOST_SELECTED
+        for at in self._tiles(np.flatnonzero(truncated & few)):
+            self._draw_truncated_on_device(step, at, sort=False)
+        for at in self._tiles(np.flatnonzero(truncated & ~few)):
+            self._draw_truncated_on_device(step, at, sort=True)
 
-    def _tiles(self, wanted: BoolArray) -> Iterator[RowIndices]:
-        at = np.flatnonzero(wanted)
+    def _tiles(self, at: RowIndices) -> Iterator[RowIndices]:
         for start in range(0, len(at), self._tile_rows):
             yield at[start : start + self._tile_rows]
 
     def _draw_plain(self, step: _Step, at: RowIndices) -> None:
-        """Draw from the whole distribution."""
-        params = self._state.draw_params(step.rows, at)
-        weights = self._weights(step, at, params)
-        step.put(at, draw_from_blocks(weights, params.uniform))
+        """Draw the rows ``at`` from their whole distributions."""
+        params = DeviceDrawParams.upload(self._state.draw_params(step.rows, at), step.logits.device)
+        block_sums = self._block_sums(step, at, params.inverse_temperature)
+        tokens = draw_from_vocabulary(
+            step.logits,
+            to_device(at, step.logits.device),
+            step.take(step.largest, at),
+            params.inverse_temperature,
+            block_sums,
+            params.uniform,
+        )
+        step.put(at, tokens.squeeze(1))
 
-    def _draw_selected(self, step: _Step, at: RowIndices) -> None:
-        """Draw from what truncation keeps, looking for it among a fixed number of the likeliest tokens.
-
-        Rows of which more may be kept are drawn again by :meth:`_draw_sorted`.
-        """
+    def _draw_truncated_on_cpu(self, step: _Step, at: RowIndices) -> None:
+        """Draw the rows ``at`` from what truncation keeps. Rows that are not finite keep the token they have."""
+        at = at[np.isfinite(step.largest.numpy()[at, 0])]
+        if not at.size:
+            return
         params = self._state.draw_params(step.rows, at)
-        top_k = self._state.top_k(step.rows.slots[at])
-        largest_k = top_k[top_k <= _MOST_CANDIDATES].max(initial=_CANDIDATES)
-        k = min(int(largest_k), self._vocab_size)
-        values, ids = top_tokens(step.take(step.logits, at), step.take(step.maxima, at), k)
-        total = total_weight(self._weights(step, at, params)) if step.any_has(at, Needs.TOP_P) else None
-        scaled = (values - step.take(step.largest, at)) * params.inverse_temperature
-        kept, weights = kept_prefix(scaled, total, params)
-        ids, order = ids.sort(-1)
-        drawn = draw_by_weight((weights * kept).gather(1, order), params.uniform)
-        step.put(at, ids.gather(1, drawn))
-        if self._may_ask_device and k < self._vocab_size:
-            too_short = kept[:, -1].numpy() & (top_k > k)
-            if too_short.any():
-                self._draw_sorted(step, at[too_short])
+        totals = None
+        if step.any_has(at, Needs.TOP_P):
+            inverse_temperature = torch.from_numpy(params.inverse_temperature).unsqueeze(1)
+            totals = integer_weights(self._block_sums(step, at, inverse_temperature)).sum(-1).numpy()
+        tokens = draw_truncated(step.logits.numpy(), step.maxima.numpy(), at, params, totals)
+        step.put(at, torch.from_numpy(tokens))
 
-    def _draw_sorted(self, step: _Step, at: RowIndices) -> None:
-        """Draw from what truncation keeps, however much it is."""
-        params = self._state.draw_params(step.rows, at)
+    def _draw_truncated_on_device(self, step: _Step, at: RowIndices, *, sort: bool) -> None:
+        """Draw the rows ``at``, at most a tile, from what truncation keeps, without waiting for the device."""
+        device = step.logits.device
+        params = DeviceDrawParams.upload(self._state.draw_params(step.rows, at), device)
         logits = step.take(step.logits, at)
-        weights = self._weights(step, at, params)
-        total = total_weight(weights) if step.any_has(at, Needs.TOP_P) else None
-        values = _sorted_descending(logits)
-        kept, _ = kept_prefix((values - step.take(step.largest, at)) * params.inverse_temperature, total, params)
-        # Tokens of equal logits have equal weights, so the sorted values alone tell how many tokens are kept and down
-        # to which logit; of the tokens with exactly that logit, the first ones are.
-        count = kept.sum(-1, keepdim=True)
-        bound = values.gather(1, (count - 1).clamp_(min=0))
-        above = logits > bound
-        tied = logits == bound
-        kept_ids = above | (tied & (tied.cumsum(-1) <= count - above.sum(-1, keepdim=True)))
-        step.put(at, draw_by_weight(integer_weights(weights[:, : self._vocab_size]) * kept_ids, params.uniform))
+        totals = None
+        if step.any_has(at, Needs.TOP_P):
+            block_sums = self._block_sums(step, at, params.inverse_temperature)
+            totals = integer_weights(block_sums).sum(-1, keepdim=True)
+        if sort:
+            tokens = draw_sorted(logits, params, totals)
+        else:
+            k = min(int(self._state.top_k(step.rows.slots[at]).max()), self._vocab_size)
+            tokens = draw_selected(logits, step.take(step.maxima, at), k, params, totals)
+        step.put(at, tokens.squeeze(1))
 
-    def _weights(self, step: _Step, at: RowIndices, params: DrawParams) -> torch.Tensor:
-        """``exp((logits - largest) / temperature)``, ``[n, N * BLOCK]``: the tile, valid until the next call."""
-        weights = self._tile[: len(at)]
-        inside = weights[:, : self._vocab_size]
-        torch.sub(step.take(step.logits, at), step.take(step.largest, at), out=inside)
-        if step.any_has(at, Needs.TEMPERATURE):
-            inside.mul_(params.inverse_temperature)
-        inside.exp_()
-        return weights
+    def _block_sums(self, step: _Step, at: RowIndices, inverse_temperature: torch.Tensor) -> torch.Tensor:
+        """Sums over blocks of ``exp((logit - largest) / temperature)`` for the rows ``at``: float32 ``[n, N]``."""
+        block_sums = torch.empty(len(at), step.maxima.shape[1], device=step.logits.device)
+        for start in range(0, len(at), self._tile_rows):
+            end = min(start + self._tile_rows, len(at))
+            part = at[start:end]
+            tile = self._tile[: end - start]
+            weights = tile[:, : self._vocab_size]
+            torch.sub(step.take(step.logits, part), step.take(step.largest, part), out=weights)
+            if step.any_has(part, Needs.TEMPERATURE):
+                weights.mul_(inverse_temperature[start:end])
+            weights.exp_()
+            torch.sum(tile.view(end - start, -1, BLOCK), dim=-1, out=block_sums[start:end])
+        return block_sums
 
     def _read_logprobs(
         self, logits: torch.Tensor, rows: SamplingRows, tokens: torch.Tensor, requests: tuple[RowLogprobs, ...]
@@ -264,11 +267,3 @@ class Sampler:
             top_ids=torch.cat([part.top_ids for part in parts]),
             chosen=torch.cat([part.chosen for part in parts]),
         )
-
-
-def _sorted_descending(values: torch.Tensor) -> torch.Tensor:
-    """Each row sorted. On a CPU by numpy, whose sort of plain numbers is vectorised, about 25 times as fast as torch's,
-    which carries indices along."""
-    if values.device.type == "cpu":
-        return torch.from_numpy(np.sort(values.numpy(), axis=-1)).flip(-1)
-    return values.sort(-1, descending=True).values

@@ -15,8 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from bough.errors import BadRequest
-from bough.managers.io_struct import TokenIds
-from bough.tokenization.tokenizer import Tokenizer, check_text
+from bough.tokenization.tokenizer import TokenIds, Tokenizer, check_text
 
 T = TypeVar("T")
 

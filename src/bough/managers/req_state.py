@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Sequence
 
 from bough.errors import BoughError
+from bough.ipc.coalescing import FOLD_LENGTH, merge_deltas
 from bough.ipc.messages import FinishReason, OutputDelta
 from bough.managers.io_struct import GenerateRequest
-
-FOLD_LENGTH = 64
-"""Deltas that may pile up for a slow reader before they are folded into one: memory then grows with the text of the
-request, not with the number of its events."""
-
 
 class ReadySignal:
     """Tells the one waiter of a call which of its outputs have news."""
@@ -129,31 +124,8 @@ class ReqState:
     def take(self) -> OutputDelta:
         """Everything since the last call, as one delta. There must be something: see :meth:`ReadySignal.wait`."""
         self.ready = False
-        out_list = self.out_list
-        self.out_list = []
-        return out_list[0] if len(out_list) == 1 else merge_deltas(out_list)
-
-
-def merge_deltas(deltas: Sequence[OutputDelta]) -> OutputDelta:
-    """One delta that says what several successive ones of the same output say."""
-    first, last = deltas[0], deltas[-1]
-    return OutputDelta(
-        rid=first.rid,
-        token_ids=[token for delta in deltas for token in delta.token_ids],
-        text="".join([delta.text or "" for delta in deltas]) if any(d.text is not None for d in deltas) else None,
-        finish_reason=last.finish_reason,
-        completion_tokens=last.completion_tokens,
-        prompt_tokens=last.prompt_tokens,
-        cached_tokens=last.cached_tokens,
-        logprobs=[entry for delta in deltas for entry in delta.logprobs or ()] if first.logprobs is not None else None,
-        input_logprobs=(
-            [entry for delta in deltas for entry in delta.input_logprobs or ()]
-            if any(delta.input_logprobs is not None for delta in deltas)
-            else None
-        ),
-        num_retractions=last.num_retractions,
-        queue_time=first.queue_time,
-    )
+        out_list, self.out_list = self.out_list, []
+        return merge_deltas(out_list)
 
 
 def aborted_delta(state: ReqState, reason: str) -> OutputDelta:

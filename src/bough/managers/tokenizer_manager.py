@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 import uuid
+from array import array
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
@@ -185,6 +186,9 @@ class TokenizerManager:
         while True:
             try:
                 message = await self._channels.recv()
+            except EngineDead as error:
+                self.fail_all(error)
+                return
             except Exception:
                 logger.exception("Lost the connection to the engine")
                 self.fail_all(EngineDead("the connection to the engine is lost"))
@@ -322,7 +326,11 @@ class TokenizerManager:
 
     def check_token_ids(self, ids: Sequence[int], param: str) -> None:
         """Raise :class:`BadRequest` unless all are ids of this model's vocabulary."""
-        if ids and (min(ids) < 0 or max(ids) >= self.vocab_size):
+        if not ids:
+            return
+        # Seen as unsigned numbers, negative ones are too large: one pass instead of two over what may be long.
+        largest = max(memoryview(ids).cast("B").cast("I") if isinstance(ids, array) else ids)
+        if largest >= self.vocab_size or (not isinstance(ids, array) and min(ids) < 0):
             wrong = next(token for token in ids if not 0 <= token < self.vocab_size)
             raise BadRequest(f"{param} must hold token ids in [0, {self.vocab_size}), got {wrong}", param=param)
 
@@ -369,10 +377,10 @@ class TokenizerManager:
     def _tokenize_one_request(self, request: GenerateRequest) -> TokenizedGenerateReqInput:
         """What the scheduler gets of a request whose prompt is encoded; all limits that depend on it are checked."""
         ids = request.input_ids
-        if ids is None or not ids.size:
+        if not ids:
             raise BadRequest(f"{request.prompt_param} is empty: there are no tokens to go on from", param=request.prompt_param)
-        if request.text is None and (int(ids.min()) < 0 or int(ids.max()) >= self.vocab_size):
-            self.check_token_ids(ids.tolist(), request.prompt_param)
+        if request.text is None:
+            self.check_token_ids(ids, request.prompt_param)
         if request.return_logprob and request.logprob_start_len >= len(ids):
             raise BadRequest(
                 f"logprob_start_len ({request.logprob_start_len}) must be less than the number of prompt tokens "

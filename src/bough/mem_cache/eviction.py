@@ -56,6 +56,11 @@ class EvictionQueue:
         """Entries in the heap, stale ones included."""
         return len(self._heap)
 
+    @property
+    def num_live(self) -> int:
+        """Nodes that have a live entry."""
+        return self._num_live
+
     def offer(self, node: TreeNode) -> None:
         """Note that ``node`` is an evictable leaf. Offering it again costs little and changes nothing."""
         key = self.policy.key(node)

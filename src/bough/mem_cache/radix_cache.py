@@ -217,10 +217,13 @@ class RadixCache(PrefixCache):
 
         entries = self._queue.live_entries()
         queued = {id(node) for _, node in entries}
-        if len(queued) != len(entries):
-            raise RuntimeError(f"the eviction queue has {len(entries)} live entries for {len(queued)} nodes")
         if not leaves <= queued:
             raise RuntimeError(f"{len(leaves - queued)} of {len(leaves)} evictable leaves are not queued for eviction")
+        if not len(queued) == len(entries) == self._queue.num_live:
+            raise RuntimeError(
+                f"the eviction queue has {len(entries)} live entries for {len(queued)} nodes, "
+                f"its counter says {self._queue.num_live}"
+            )
         late = sum(key > self._queue.policy.key(node) for key, node in entries if id(node) in leaves)
         if late:
             raise RuntimeError(f"{late} of {len(leaves)} evictable leaves are queued later than their turn")
@@ -280,7 +283,7 @@ class RadixCache(PrefixCache):
         return shared - shared % self._page_bytes
 
     def _split(self, node: TreeNode, at: int) -> TreeNode:
-        """Cut a node after ``at`` bytes; return the new upper part.
+        """Cut a node after ``at`` bytes; return the new upper part, which the caller enters as accessed.
 
         The node object stays the lower part: whoever locked it has locked both, and its place in the eviction queue
         stays right. Both parts get copies, because views would keep the whole run in memory after one part is gone.
@@ -291,7 +294,6 @@ class RadixCache(PrefixCache):
         upper = TreeNode(parent, node.key, node.tokens[:at], node.slots[:at_token].copy())
         upper.lock_count = node.lock_count
         upper.hits = node.hits
-        upper.last_access = node.last_access
         upper.created = node.created
         upper.priority = node.priority
         parent.children[node.key] = upper

@@ -88,9 +88,8 @@ def fit_pool(
     left = budget.available - budget.forward
     fraction = mem_fraction_static if mem_fraction_static is not None else _FRACTION[device]
     allowed = int(left * fraction)
-    useful_tokens = max_running_requests * _round_up(config.context_len, page_size)
     if max_total_tokens is not None:
-        tokens = min(max_total_tokens, useful_tokens)
+        tokens = max_total_tokens
         # A size in tokens is a wish for exactly that: only what is physically there limits it.
         allowed = max(allowed, int(left * max(fraction, _FRACTION["cuda"])))
         if tokens * budget.per_token > allowed:
@@ -100,9 +99,11 @@ def fit_pool(
                 f"{_gib(budget.weights)}, and computing takes {_gib(budget.forward)}; lower it or free memory"
             )
     else:
-        if mem_fraction_static is None and device == "cpu":
-            allowed = min(allowed, max(2 * budget.weights, _MIN_CPU_POOL_BYTES))
-        tokens = min(max(allowed, 0) // budget.per_token, useful_tokens)
+        if mem_fraction_static is None:
+            allowed = min(allowed, max_running_requests * _round_up(config.context_len, page_size) * budget.per_token)
+            if device == "cpu":
+                allowed = min(allowed, max(2 * budget.weights, _MIN_CPU_POOL_BYTES))
+        tokens = max(allowed, 0) // budget.per_token
     tokens = tokens // page_size * page_size
     wanted = (
         page_size if max_total_tokens is not None else _round_up(min(config.context_len, _MIN_POOL_TOKENS), page_size)

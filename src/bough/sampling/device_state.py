@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from enum import IntFlag
+from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +20,8 @@ from bough.scheduler.step_plan import IntArray, NewRequest
 BoolArray = npt.NDArray[np.bool_]
 
 
-class Needs(IntFlag):
-    """Which stages of token choice a request needs beyond taking the largest logit."""
+class Needs(IntEnum):
+    """Which stages of token choice a request needs beyond taking the largest logit; bits to be combined."""
 
     RANDOM = 1
     """It is not greedy."""
@@ -60,18 +60,45 @@ class SamplingRows:
 
 @dataclass(frozen=True, slots=True)
 class DrawParams:
-    """Parameters of rows that are drawn at random, on the device, each ``[n, 1]``."""
+    """Parameters of ``n`` rows that are drawn at random, on the host, each ``[n]``."""
+
+    uniform: npt.NDArray[np.float64]
+    """in [0, 1), the random number of this token"""
+    inverse_temperature: npt.NDArray[np.float32]
+    top_p: npt.NDArray[np.float64]
+    """infinity where there is none"""
+    top_k: npt.NDArray[np.float64]
+    """whole numbers; infinity where there is none"""
+    log_min_p: npt.NDArray[np.float32]
+    """natural logarithm; minus infinity where there is none"""
+
+    def of(self, rows: npt.NDArray[np.int64]) -> DrawParams:
+        """Those of some of the rows."""
+        return DrawParams(
+            self.uniform[rows],
+            self.inverse_temperature[rows],
+            self.top_p[rows],
+            self.top_k[rows],
+            self.log_min_p[rows],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceDrawParams:
+    """:class:`DrawParams` on the device, each ``[n, 1]`` and of the same type."""
 
     uniform: torch.Tensor
-    """float64 in [0, 1), the random number of this token"""
     inverse_temperature: torch.Tensor
-    """float32"""
     top_p: torch.Tensor
-    """float64; infinity where there is none"""
     top_k: torch.Tensor
-    """float64, a whole number; infinity where there is none"""
     log_min_p: torch.Tensor
-    """float32, natural logarithm; minus infinity where there is none"""
+
+    @classmethod
+    def upload(cls, params: DrawParams, device: torch.device) -> DeviceDrawParams:
+        """Copy to the device, all at once."""
+        packed = np.array((params.uniform, params.inverse_temperature, params.top_p, params.top_k, params.log_min_p))
+        uniform, inverse_temperature, top_p, top_k, log_min_p = to_device(packed, device).unsqueeze(-1).unbind(0)
+        return cls(uniform, inverse_temperature.to(torch.float32), top_p, top_k, log_min_p.to(torch.float32))
 
 
 class SamplingState:
@@ -126,7 +153,7 @@ class SamplingState:
         slot, params = int(new.req_slot), new.sampling_params
         if not 0 <= slot < self.max_running_requests:
             raise ValueError(f"request slot {slot} is outside [0, {self.max_running_requests})")
-        needs = Needs(0)
+        needs = 0
         if not params.is_greedy:
             needs |= Needs.RANDOM
             if params.temperature != 1.0:
@@ -190,22 +217,19 @@ class SamplingState:
                 edits.apply(logits, at, rows.slots[at])
 
     def draw_params(self, rows: SamplingRows, at: npt.NDArray[np.int64]) -> DrawParams:
-        """Parameters of the rows ``at`` ``[n]``, on the device."""
+        """Parameters of the rows ``at`` ``[n]``, none of them greedy."""
         slots = rows.slots[at]
-        packed = np.empty((5, len(slots)))
-        packed[0] = uniforms(self._stream_key[slots], rows.num_outputs[at])
-        packed[1:] = self._shape_of_draw[:, slots]
-        uniform, inverse_temperature, top_p, top_k, log_min_p = to_device(packed, self.device).unsqueeze(-1).unbind(0)
+        inverse_temperature, top_p, top_k, log_min_p = self._shape_of_draw[:, slots]
         return DrawParams(
-            uniform=uniform,
-            inverse_temperature=inverse_temperature.to(torch.float32),
-            top_p=top_p,
-            top_k=top_k,
-            log_min_p=log_min_p.to(torch.float32),
+            uniforms(self._stream_key[slots], rows.num_outputs[at]),
+            inverse_temperature.astype(np.float32),
+            top_p,
+            top_k,
+            log_min_p.astype(np.float32),
         )
 
     def top_k(self, slots: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        """Top-k of ``slots`` ``[n]``, on the host; infinity where there is none."""
+        """Top-k of ``slots`` ``[n]``; infinity where there is none, arbitrary for greedy requests."""
         top_k: npt.NDArray[np.float64] = self._shape_of_draw[2, slots]
         return top_k
 

@@ -36,25 +36,24 @@ def block_maxima(logits: torch.Tensor) -> torch.Tensor:
     return torch.cat((body, tail), dim=1)
 
 
-def gather_blocks(logits: torch.Tensor, blocks: torch.Tensor) -> torch.Tensor:
+def gather_blocks(logits: torch.Tensor, blocks: torch.Tensor, batch_rows: torch.Tensor) -> torch.Tensor:
     """Copy blocks out of rows.
 
     Args:
         logits: ``[S, V]``, contiguous.
-        blocks: int64 ``[S, n]``, block numbers.
+        blocks: int64 ``[n, k]``, block numbers.
+        batch_rows: int64 ``[n]``, which row of ``logits`` each row of ``blocks`` is about.
 
     Returns:
-        ``[S, n, BLOCK]``; places behind the last token id hold -inf.
+        ``[n, k, BLOCK]``; places behind the last token id hold -inf.
     """
-    rows, vocab_size = logits.shape
+    vocab_size = logits.shape[1]
     if vocab_size % BLOCK == 0:
-        per_row = vocab_size // BLOCK
-        first = torch.arange(0, rows * per_row, per_row, device=logits.device).unsqueeze(1)
-        picked = logits.view(rows * per_row, BLOCK).index_select(0, (blocks + first).view(-1))
-        return picked.view(*blocks.shape, BLOCK)
+        flat = blocks + (batch_rows * (vocab_size // BLOCK)).unsqueeze(1)
+        return logits.view(-1, BLOCK).index_select(0, flat.view(-1)).view(*blocks.shape, BLOCK)
     ids = blocks.unsqueeze(-1) * BLOCK + torch.arange(BLOCK, device=logits.device)
-    inside = ids.clamp(max=vocab_size - 1).view(rows, -1)
-    return logits.gather(1, inside).view(ids.shape).masked_fill_(ids >= vocab_size, float("-inf"))
+    inside = ids.clamp(max=vocab_size - 1) + (batch_rows * vocab_size).view(-1, 1, 1)
+    return logits.view(-1).take(inside).masked_fill_(ids >= vocab_size, float("-inf"))
 
 
 def first_maximum(logits: torch.Tensor, maxima: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -68,7 +67,8 @@ def first_maximum(logits: torch.Tensor, maxima: torch.Tensor) -> tuple[torch.Ten
         values ``[S]`` and ids int64 ``[S]``. A row with a NaN has the value NaN and the id of a NaN.
     """
     values, blocks = maxima.max(-1)
-    inside = gather_blocks(logits, blocks.unsqueeze(1)).squeeze(1).argmax(-1)
+    batch_rows = torch.arange(len(logits), device=logits.device)
+    inside = gather_blocks(logits, blocks.unsqueeze(1), batch_rows).squeeze(1).argmax(-1)
     return values, inside.add_(blocks, alpha=BLOCK)
 
 
@@ -91,7 +91,7 @@ def top_tokens(logits: torch.Tensor, maxima: torch.Tensor, k: int) -> tuple[torc
     blocks = torch.arange(maxima.shape[1], device=device).expand(rows, -1)
     if k < maxima.shape[1]:
         blocks = _LOW_WORD - (_sort_keys(maxima, blocks).topk(k, sorted=False).values & _LOW_WORD)
-    values = gather_blocks(logits, blocks)
+    values = gather_blocks(logits, blocks, torch.arange(rows, device=device))
     ids = blocks.unsqueeze(-1) * BLOCK + torch.arange(BLOCK, device=device)
     best = _sort_keys(values.view(rows, -1), ids.view(rows, -1)).topk(k).values
     # NaNs with a sign bit sort below the places behind the last id, which then come up.

@@ -262,19 +262,22 @@ class StepPlanner:
     def _try_admit(
         self, req: Req, budget: _Budget, reserved: float, *, aged: bool, nothing_runs: bool
     ) -> NewRequest | None:
-        kv = self.kv.begin(req.fill_ids, req.extra_key, req.max_prefix_len, req.priority)
-        if kv is None:
-            return None
-        prefix = kv.length
-        whole = req.fill_len - prefix
+        fill = req.fill_ids
+        prefix = min(self.kv.match(fill, req.extra_key), req.max_prefix_len) // self.kv.page_size * self.kv.page_size
+        whole = len(fill) - prefix
         room = budget.tokens_for(prefix, 1.0)
-        need = whole + (1 if nothing_runs else self._future_tokens(req) + self.kv.page_size)
-        fits_memory = need <= self.kv.available_tokens - reserved
         fits_step = whole <= room or (
             room >= MIN_CHUNK_TOKENS and (aged or len(self.requests.unfinished) < MAX_UNFINISHED_PROMPTS)
         )
-        if not (fits_memory and (fits_step or nothing_runs)):
-            self.kv.finish(kv, req.fill_ids, 0, keep=False)
+        need = whole + (1 if nothing_runs else self._future_tokens(req) + self.kv.page_size)
+        if not (fits_step or nothing_runs) or need > self.kv.available_tokens - reserved:
+            return None
+        kv = self.kv.begin(fill, req.extra_key, req.max_prefix_len, req.priority)
+        if kv is None:
+            return None
+        if need > self.kv.available_tokens - reserved:
+            # The prefix itself was counted as available, being evictable until it was taken.
+            self.kv.finish(kv, fill, 0, keep=False)
             return None
         self.requests.start(
             req, kv, checks_eos=not req.sampling_params.ignore_eos, send_interval=self._send_interval(req)

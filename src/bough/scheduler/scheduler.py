@@ -19,10 +19,12 @@ from bough.ipc.messages import (
     ControlReply,
     ControlReq,
     FinishReason,
+    Heartbeat,
     OutputDelta,
     SchedulerStats,
     ShutdownReq,
     TokenizedGenerateReqInput,
+    ToScheduler,
 )
 from bough.mem_cache.allocator import SlotAllocator
 from bough.mem_cache.base_prefix_cache import PrefixCache
@@ -55,7 +57,7 @@ WHOLE_ANSWER_INTERVAL = 64
 """Tokens per delta of a request that does not stream: keeps its detokenisation spread out and its state fresh."""
 
 IDLE_POLL_SECONDS = 0.25
-"""Longest wait for a message when there is nothing to do; only the heartbeat needs the loop to turn that often."""
+"""Longest wait for a message when there is nothing to do; only heartbeats and waiting control calls need a turn."""
 
 MAX_FAILED_STEPS = 3
 """Steps that may fail in a row before the device is taken to be broken."""
@@ -64,16 +66,17 @@ StepEvent = Callable[[str, int], None]
 
 
 class SchedulerMessages(Protocol):
-    """The scheduler's end of its channels, as far as the loop needs it."""
+    """The scheduler's end of its channels, as far as the loop needs it; nothing in it blocks but ``recv``."""
 
-    def recv(self, timeout_s: float) -> Sequence[Any]:
+    @property
+    def heartbeat_due(self) -> bool:
+        """Whether it is time to show that the loop turns."""
+
+    def recv(self, timeout_s: float) -> Sequence[ToScheduler]:
         """Messages that have arrived; waits at most ``timeout_s`` seconds for the first."""
 
-    def send(self, message: ControlReply) -> None:
-        """Send a control reply; never blocks."""
-
-    def flush(self) -> None:
-        """Try again to send what a lagging peer did not take."""
+    def send(self, message: ControlReply | Heartbeat) -> None:
+        """Send a control reply or a heartbeat."""
 
 
 class Scheduler:
@@ -162,18 +165,18 @@ class Scheduler:
         """Serve until a :class:`ShutdownReq` arrives."""
         busy = False
         while not self.shutting_down:
-            received = self.recv_requests(messages, busy)
-            for reply in self.process_input_requests(received):
+            for reply in self.process_input_requests(self.recv_requests(messages, busy)):
                 messages.send(reply)
             busy = self.step()
-            messages.flush()
+            if messages.heartbeat_due:
+                messages.send(Heartbeat("scheduler", stats=self.stats()))
         self.executor.close()
 
-    def recv_requests(self, messages: SchedulerMessages, busy: bool) -> Sequence[Any]:
+    def recv_requests(self, messages: SchedulerMessages, busy: bool) -> Sequence[ToScheduler]:
         """Messages that wait; only an idle scheduler waits for them."""
         return messages.recv(0.0 if busy else IDLE_POLL_SECONDS)
 
-    def process_input_requests(self, received: Sequence[Any]) -> list[ControlReply]:
+    def process_input_requests(self, received: Sequence[ToScheduler]) -> list[ControlReply]:
         """Handle messages in order; returns the replies to control calls that are due."""
         replies: list[ControlReply] = []
         for message in received:

@@ -391,8 +391,9 @@ def _unfinished_character(data: bytes) -> bytes:
 
 def _continues(unfinished: bytes, data: bytes) -> bool:
     """Whether the first byte of ``data`` goes on with an unfinished UTF-8 sequence."""
-    text, consumed = utf_8_decode(unfinished + data[:1], "replace", False)
-    return consumed == 0 or len(text) == 1
+    joined = unfinished + data[:1]
+    text, consumed = utf_8_decode(joined, "replace", False)
+    return not text or (len(text) == 1 and consumed == len(joined))
 
 
 def _num_pending(spans: Sequence[int], num_held: int) -> int:

@@ -25,7 +25,11 @@ class StopStep(NamedTuple):
 
 
 class _Match(NamedTuple):
-    """A match in the text that is held back, in characters. The smallest one counts."""
+    """A match in the text that is held back, in characters.
+
+    The one counts that is decided first, and of several the one that starts first; of a string and a pattern that
+    agree in both, the string.
+    """
 
     decided: int
     """How much of the text shows that it is one."""
@@ -49,7 +53,7 @@ class StopMatcher:
         BadRequest: if a pattern is invalid or too large.
     """
 
-    __slots__ = ("_before", "_held", "_no_stop_trim", "_regex", "_stops", "matched")
+    __slots__ = ("_before", "_first_possible", "_held", "_no_stop_trim", "_regex", "_stops", "matched")
 
     def __init__(self, stop: Sequence[str] = (), stop_regex: Sequence[str] = (), no_stop_trim: bool = False) -> None:
         self._stops = list(dict.fromkeys(stop))
@@ -57,6 +61,8 @@ class StopMatcher:
         self._regex: StopRegex | None = compile_stop_regex(tuple(stop_regex)) if stop_regex else None
         self._no_stop_trim = no_stop_trim
         self._held = ""
+        self._first_possible = 0
+        """Where in the held text a stop string may begin; a pattern may hold back more than that."""
         self._before = ""
         """The last character before the held text, which patterns may look back at."""
         self.matched: str | None = None
@@ -102,15 +108,17 @@ class StopMatcher:
         match = self._find_string(text, num_old)
         if self._regex is not None:
             found = self._find_regex(text, at_end=False)
-            match = found if match is None or (found is not None and found < match) else match
+            if match is None or (found is not None and found[:2] < match[:2]):
+                match = found
         if match is not None:
             return StopStep(self._finish(text, match), self.matched)
-        keep = self._first_possible_string(text)
+        held_from = self._first_possible = self._first_possible_string(text)
         if self._regex is not None:
-            keep = min(keep, self._regex.first_possible(self._before, text))
-            self._before = text[keep - 1] if keep else self._before
-        self._held = text[keep:]
-        return StopStep(text[:keep], None)
+            held_from = min(held_from, self._regex.first_possible(self._before, text))
+            self._before = text[held_from - 1] if held_from else self._before
+        self._first_possible -= held_from
+        self._held = text[held_from:]
+        return StopStep(text[:held_from], None)
 
     def _finish(self, text: str, match: _Match) -> str:
         self.matched = match.stop
@@ -126,19 +134,20 @@ class StopMatcher:
             if start >= 0:
                 end = start + len(stop)
                 found = _Match(end, start, end, stop)
-                best = found if best is None or found < best else best
+                best = found if best is None or found[:2] < best[:2] else best
         return best
 
     def _first_possible_string(self, text: str) -> int:
         """Where the text that may be the beginning of a stop string begins.
 
-        A place that was ruled out once is not held any more, so each is tried a bounded number of times; for that,
-        the string that holds most must be tried first, since it spares the others all places after its own.
+        A place that was ruled out is not tried again. For that to be cheap with many strings, the one that holds most
+        must be tried first, since it spares the others all places after its own.
         """
+        ruled_out = self._first_possible
         first = len(text)
         stops = self._stops
         for index, stop in enumerate(stops):
-            at = text.find(stop[0], max(0, len(text) - len(stop) + 1), first)
+            at = text.find(stop[0], max(ruled_out, len(text) - len(stop) + 1), first)
             while at >= 0:
                 if stop.startswith(text[at:]):
                     first = at

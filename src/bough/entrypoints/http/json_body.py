@@ -12,10 +12,9 @@ import re
 from array import array
 from collections.abc import Mapping
 import msgspec
-import numpy as np
 
 from bough.errors import BadRequest
-from bough.managers.io_struct import TokenIds
+from bough.tokenization.tokenizer import TokenIds
 
 SLICE_BYTES = 32 * 1024
 """Bytes handled between two turns of the event loop: at most about 0.3 ms."""
@@ -54,7 +53,7 @@ async def split_object(body: bytes) -> Mapping[str, RawValue]:
     if not body.strip():
         raise BadRequest("the request body is empty; a JSON object is expected", code="invalid_json")
     try:
-        return _SPLITTER.decode(body)  # type: ignore[return-value]  # Raw is a buffer
+        return _SPLITTER.decode(body)
     except JSON_ERRORS as error:
         raise invalid_json(error) from None
 
@@ -124,7 +123,7 @@ async def _decode_flat(data: bytes, start: int, end: int, param: str, max_tokens
         if len(ids) > max_tokens:
             raise _too_many(param, len(ids) + (0 if last else await _count_commas(data, comma, end)), max_tokens)
         if last:
-            return np.frombuffer(ids, dtype=np.int32) if ids else np.empty(0, np.int32)
+            return ids
         position = comma + 1
         await asyncio.sleep(0)
 

@@ -63,7 +63,7 @@ class NativeRenderer:
     def to_json(self, delta: OutputDelta) -> bytes:
         """The answer as it is now; ``delta`` is what was added last, and gives the counts."""
         reason = delta.finish_reason
-        parts = [self._start]
+        parts: list[bytes | bytearray] = [self._start]
         if self._has_text:
             parts += (self._text, b'","output_ids":[')
         parts += (

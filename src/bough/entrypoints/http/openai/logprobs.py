@@ -97,7 +97,7 @@ class CompletionLogprobs:
             self._text_offset.append(self._offset)
             self._token_logprobs.append(None if entry.logprob is None else max(entry.logprob, IMPOSSIBLE))
             self._tokens.append(names.text(entry.token_id))
-            top = None
+            top: dict[str, float] | None = None
             if self._alternatives and entry.top is not None:
                 top = {}
                 for logprob, token in entry.top:

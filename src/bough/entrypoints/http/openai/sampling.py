@@ -34,8 +34,6 @@ def sampling_defaults(server_args: ServerArgs, model_config: ModelConfig) -> dic
         defaults = {name: config[name] for name in _MODEL_DEFAULTS if config.get(name) is not None}
         if defaults.get("top_k") == 0:  # "off" in these files
             del defaults["top_k"]
-        if config.get("do_sample") is False:
-            defaults["temperature"] = 0.0
     return {**defaults, **(server_args.preferred_sampling_params or {})}
 
 

@@ -1,0 +1,168 @@
+"""What completions and chat completions share: the frame around the choices."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any
+
+import msgspec
+
+from bough.entrypoints.http.asgi import EventStream, Response
+from bough.entrypoints.http.openai.logprobs import TokenNames
+from bough.entrypoints.http.openai.protocol import SharedFields
+from bough.entrypoints.http.openai.sampling import sampling_defaults
+from bough.entrypoints.http.openai.usage import Usage
+from bough.errors import BadRequest
+from bough.ipc.messages import OutputDelta
+from bough.managers.io_struct import GenerateRequest, cache_namespace, new_request_id
+from bough.managers.native_output import DEFAULT_WEIGHT_VERSION, failure_of
+from bough.managers.tokenizer_manager import TokenizerManager
+
+_encode = msgspec.json.encode
+_METADATA = _encode({"weight_version": DEFAULT_WEIGHT_VERSION})
+
+
+class ChoiceWriter(ABC):
+    """Writes one choice: as a whole, or piece by piece."""
+
+    @abstractmethod
+    async def events(self, delta: OutputDelta, usage: bytes) -> bytes:
+        """The events that say what ``delta`` says; none if that is nothing.
+
+        Args:
+            delta: what is new.
+            usage: what every event ends with, from the comma before its ``usage`` on; may be empty.
+        """
+
+    @abstractmethod
+    async def whole(self, delta: OutputDelta) -> bytes:
+        """The choice object of an answer that comes at once."""
+
+
+class Answer:
+    """The answer to one request: its id, its time, and the events or the object that its choices are put into.
+
+    Args:
+        kind: value of ``object`` in a whole answer.
+        chunk_kind: value of ``object`` in an event.
+        rid: id of the answer.
+        model: name of the model, as the client knows it.
+        options: the request, for what it wants of the stream.
+    """
+
+    def __init__(self, kind: str, chunk_kind: str, rid: str, model: str, options: SharedFields) -> None:
+        frame = b'{"id":%b,"object":%b,"created":%d,"model":%b,"choices":['
+        created = int(time.time())
+        self._whole_start = frame % (_encode(rid), _encode(kind), created, _encode(model))
+        self.chunk_start = b"data: " + frame % (_encode(rid), _encode(chunk_kind), created, _encode(model))
+        """Beginning of every event, up to the first choice."""
+        stream_options = options.stream_options
+        self._include_usage = stream_options is not None and bool(stream_options.include_usage)
+        self._continuous_usage = stream_options is not None and bool(stream_options.continuous_usage_stats)
+
+    async def stream(
+        self, manager: TokenizerManager, requests: Sequence[GenerateRequest], writers: Sequence[ChoiceWriter], n: int
+    ) -> AsyncGenerator[bytes, None]:
+        """Run the requests and write events as results come.
+
+        Raises:
+            BoughError: if a choice fails; before the first event or after it.
+        """
+        usage = Usage(len(writers), n)
+        suffix = b',"usage":null' if self._include_usage else b""
+        continuous = self._continuous_usage
+        async with manager.generation(requests) as generation:
+            while generation.unfinished:
+                for state, delta in await generation.deltas():
+                    if delta.finish_reason is not None:
+                        failure = failure_of(delta.finish_reason)
+                        if failure is not None:
+                            raise failure
+                        usage.update(state, delta)
+                    if continuous:
+                        usage.update(state, delta)
+                        suffix = b',"usage":%b' % usage.to_json()
+                    events = await writers[state.index].events(delta, suffix)
+                    if events:
+                        yield events
+        if self._include_usage:
+            yield b'%b],"usage":%b}\n\n' % (self.chunk_start, usage.to_json())
+
+    async def whole(
+        self, manager: TokenizerManager, requests: Sequence[GenerateRequest], writers: Sequence[ChoiceWriter], n: int
+    ) -> bytes:
+        """Run the requests and write the whole answer.
+
+        Raises:
+            BoughError: if a choice fails.
+        """
+        usage = Usage(len(writers), n)
+        choices = [b""] * len(writers)
+        async with manager.generation(requests) as generation:
+            while generation.unfinished:
+                for state, delta in await generation.deltas():
+                    failure = failure_of(delta.finish_reason)
+                    if failure is not None:
+                        raise failure
+                    usage.update(state, delta)
+                    choices[state.index] = await writers[state.index].whole(delta)
+        return b'%b%b],"usage":%b,"metadata":%b}' % (
+            self._whole_start,
+            b",".join(choices),
+            usage.to_json(),
+            _METADATA,
+        )
+
+
+class OpenAIHandler:
+    """Base of the handlers: what they know of the server.
+
+    Args:
+        manager: does the work.
+    """
+
+    def __init__(self, manager: TokenizerManager) -> None:
+        self.manager = manager
+        self.names = TokenNames(manager.tokenizer) if manager.tokenizer is not None else None
+        self._defaults = sampling_defaults(manager.server_args, manager.model_config)
+
+    @property
+    def sampling_defaults(self) -> dict[str, Any]:
+        """Sampling parameters of requests that do not set them."""
+        return self._defaults
+
+    def model_name(self, request: SharedFields) -> str:
+        """What the answer calls the model."""
+        return request.model if request.model is not None else self.manager.served_model_name
+
+    def require_names(self, field: str) -> TokenNames:
+        """What shows tokens as text; raises :class:`BadRequest` for ``field`` if the server has no tokenizer."""
+        if self.names is None:
+            raise BadRequest(f"{field} needs a tokenizer, and this server has none; use /generate", param=field)
+        return self.names
+
+    async def answer(
+        self,
+        answer: Answer,
+        body: SharedFields,
+        requests: Sequence[GenerateRequest],
+        writers: Sequence[ChoiceWriter],
+    ) -> Response | EventStream:
+        """Run the requests and answer in the way that the client asked for."""
+        if body.stream:
+            return EventStream(answer.stream(self.manager, requests, writers, body.n))
+        return Response(await answer.whole(self.manager, requests, writers, body.n))
+
+
+def request_ids(rid: str | None, count: int) -> list[str]:
+    """Ids of the outputs of a request: the one given, numbered if there are several, or random ones."""
+    if rid is None:
+        return [new_request_id() for _ in range(count)]
+    return [rid] if count == 1 else [f"{rid}_{index}" for index in range(count)]
+
+
+def prefix_namespace(body: SharedFields) -> str | None:
+    """Namespace of the prefix cache that a request asks for."""
+    return cache_namespace(body.extra_key, body.cache_salt)

@@ -1,0 +1,83 @@
+"""Health: is the server alive, may it be sent requests, does it really work?"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+
+from bough.entrypoints.http.asgi import TEXT_TYPE, Call, Response
+from bough.errors import BoughError, Overloaded
+from bough.managers.io_struct import GenerateRequest, new_request_id, pack_token_ids
+from bough.managers.tokenizer_manager import TokenizerManager
+from bough.sampling.sampling_params import SamplingParams
+
+logger = logging.getLogger(__name__)
+
+DEEP_PROBE_TIMEOUT = 20.0
+"""Seconds that the token of a deep probe may take."""
+
+HEALTH_RID_PREFIX = "HEALTH_CHECK_"
+
+
+class Probes:
+    """Answers ``/health``, ``/ready`` and ``/health_generate``; the first two ask nobody and take microseconds.
+
+    Args:
+        manager: what is probed.
+        deep_probe_timeout: seconds.
+    """
+
+    def __init__(self, manager: TokenizerManager, deep_probe_timeout: float = DEEP_PROBE_TIMEOUT) -> None:
+        self._manager = manager
+        self._deep_probe_timeout = deep_probe_timeout
+        self._running: asyncio.Task[str | None] | None = None
+
+    async def health(self, call: Call) -> Response:
+        """200 while every part of the server shows signs of life."""
+        return _verdict(self._manager.health.why_not_alive())
+
+    async def ready(self, call: Call) -> Response:
+        """200 while requests are welcome: started, alive, not shutting down, room in the queue."""
+        return _verdict(self._manager.health.why_not_ready())
+
+    async def health_generate(self, call: Call) -> Response:
+        """200 if a token makes it through all processes. Probes that come at the same time share one attempt."""
+        if self._running is None or self._running.done():
+            self._running = asyncio.create_task(self._generate())
+        return _verdict(await asyncio.shield(self._running))
+
+    async def _generate(self) -> str | None:
+        manager = self._manager
+        broken = manager.health.why_not_ready()
+        if broken is not None and not broken.startswith("the queue is full"):
+            return broken
+        started = time.monotonic()
+        request = GenerateRequest(
+            rids=[HEALTH_RID_PREFIX + new_request_id()],
+            input_ids=pack_token_ids([0], "input_ids"),
+            sampling_params=SamplingParams(max_new_tokens=1, temperature=0.0, ignore_eos=True),
+            log_metrics=False,
+        )
+        try:
+            await asyncio.wait_for(self._one_token(request), self._deep_probe_timeout)
+        except asyncio.TimeoutError:
+            if manager.health.last_progress >= started:
+                return None  # tokens of other requests came through meanwhile: busy, not sick
+            return f"no token within {self._deep_probe_timeout:g} s"
+        except Overloaded:
+            return None  # a refusal has come all the way from the scheduler
+        except BoughError as error:
+            return error.message
+        return None
+
+    async def _one_token(self, request: GenerateRequest) -> None:
+        async with self._manager.generation([request]) as generation:
+            while generation.unfinished:
+                await generation.deltas()
+
+
+def _verdict(broken: str | None) -> Response:
+    if broken is None:
+        return Response(content_type=TEXT_TYPE)
+    return Response(f"{broken}\n".encode(), 503, TEXT_TYPE, ((b"retry-after", b"1"),))

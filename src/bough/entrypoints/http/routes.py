@@ -1,0 +1,88 @@
+"""Every route of the server in one table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from bough.entrypoints.http.asgi import Handler
+from bough.entrypoints.http.errors import ErrorDialect, NativeErrors, OpenAIErrors
+from bough.entrypoints.http.fields import BodySpec
+from bough.entrypoints.http.native.control import ABORT, ControlHandlers
+from bough.entrypoints.http.native.generate import GenerateHandler
+from bough.entrypoints.http.native.protocol import GENERATE
+from bough.entrypoints.http.openai.chat import ChatHandler
+from bough.entrypoints.http.openai.completions import CompletionHandler
+from bough.entrypoints.http.openai.models import ModelsHandler
+from bough.entrypoints.http.openai.protocol import CHAT, COMPLETIONS
+from bough.entrypoints.http.probes import Probes
+from bough.managers.tokenizer_manager import TokenizerManager
+
+NATIVE = NativeErrors()
+OPENAI = OpenAIErrors()
+
+
+@dataclass(frozen=True)
+class RouteInfo:
+    """What is said of a route in the documentation, and what it needs.
+
+    Attributes:
+        path: with parameters in braces.
+        methods: HTTP methods.
+        summary: one line.
+        dialect: how errors look.
+        body: fields of the body, if there is one.
+        aliases: older paths of the same thing.
+        is_probe: whether it is left out of the metrics.
+    """
+
+    path: str
+    methods: tuple[str, ...]
+    summary: str
+    dialect: ErrorDialect
+    body: BodySpec[Any] | None = None
+    aliases: tuple[str, ...] = ()
+    is_probe: bool = False
+
+
+ROOT = RouteInfo("/", ("GET",), "Says that the server is running.", NATIVE, is_probe=True)
+HEALTH = RouteInfo("/health", ("GET",), "200 while every part of the server is alive, else 503. Cheap.", NATIVE, is_probe=True)
+READY = RouteInfo("/ready", ("GET",), "200 while requests are welcome, else 503: starting, shutting down, sick, queue full.", NATIVE, is_probe=True)
+HEALTH_GENERATE = RouteInfo("/health_generate", ("GET",), "200 if a token makes it through all processes, else 503.", NATIVE, is_probe=True)
+METRICS = RouteInfo("/metrics", ("GET",), "Prometheus metrics.", NATIVE, is_probe=True)
+GENERATE_ROUTE = RouteInfo("/generate", ("POST", "PUT"), "Generate from text or token ids, one prompt or many.", NATIVE, GENERATE)
+MODEL_INFO = RouteInfo("/model_info", ("GET",), "What is being served.", NATIVE, aliases=("/get_model_info",))
+SERVER_INFO = RouteInfo("/server_info", ("GET",), "Options, capacity and state of the server.", NATIVE, aliases=("/get_server_info",))
+FLUSH_CACHE = RouteInfo("/flush_cache", ("GET", "POST"), "Forget cached prefixes. Query: `timeout`, seconds to wait for running requests.", NATIVE)
+ABORT_ROUTE = RouteInfo("/abort_request", ("POST",), "End requests by id, by prefix of ids, or all.", NATIVE, ABORT)
+LIST_MODELS = RouteInfo("/v1/models", ("GET",), "The models that are served.", OPENAI)
+GET_MODEL = RouteInfo("/v1/models/{model:path}", ("GET",), "One model.", OPENAI)
+COMPLETIONS_ROUTE = RouteInfo("/v1/completions", ("POST",), "Continue one or more prompts.", OPENAI, COMPLETIONS)
+CHAT_ROUTE = RouteInfo("/v1/chat/completions", ("POST",), "Answer a conversation.", OPENAI, CHAT)
+
+ROUTES: tuple[RouteInfo, ...] = (
+    *(CHAT_ROUTE, COMPLETIONS_ROUTE, GENERATE_ROUTE, LIST_MODELS, GET_MODEL, MODEL_INFO, SERVER_INFO, FLUSH_CACHE),
+    *(ABORT_ROUTE, HEALTH, READY, HEALTH_GENERATE, METRICS, ROOT),
+)
+"""All routes; the busiest first, since they are tried in order."""
+
+
+def make_handlers(manager: TokenizerManager) -> dict[str, Handler]:
+    """The handler of every route, by path."""
+    control, models, probes = ControlHandlers(manager), ModelsHandler(manager), Probes(manager)
+    return {
+        CHAT_ROUTE.path: ChatHandler(manager),
+        COMPLETIONS_ROUTE.path: CompletionHandler(manager),
+        GENERATE_ROUTE.path: GenerateHandler(manager),
+        LIST_MODELS.path: models.list_models,
+        GET_MODEL.path: models.get_model,
+        MODEL_INFO.path: control.model_info,
+        SERVER_INFO.path: control.server_info,
+        FLUSH_CACHE.path: control.flush_cache,
+        ABORT_ROUTE.path: control.abort_request,
+        HEALTH.path: probes.health,
+        READY.path: probes.ready,
+        HEALTH_GENERATE.path: probes.health_generate,
+        METRICS.path: control.metrics,
+        ROOT.path: control.root,
+    }

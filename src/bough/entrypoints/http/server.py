@@ -1,0 +1,165 @@
+"""uvicorn, set up for this application: bounded request heads, no signal handlers, no logging of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Generator
+from typing import Any
+
+import uvicorn
+from httptools import HttpParserError
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from bough.config.server_args import ServerArgs
+from bough.errors import StartupError
+
+MAX_HEAD_BYTES = 64 * 1024
+"""Largest request line and headers together."""
+
+MAX_HEADERS = 200
+
+HEAD_TIMEOUT = 30.0
+"""Seconds that a client may take to send request line and headers, from connecting or from the first byte on."""
+
+MAX_DISCARDED_BYTES = 64 * 1024 * 1024
+"""What a client may go on sending after its body was refused, so that it comes to read the answer; then its
+connection is cut."""
+
+LISTEN_BACKLOG = 2048
+
+
+class BoundedHttpProtocol(HttpToolsProtocol):
+    """uvicorn's HTTP protocol, which by itself would collect headers of any size, for ever."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._in_head = True
+        self._head_bytes = 0
+        self._discarded_bytes = 0
+        self._head_timer: Any = None
+
+    def connection_made(self, transport: Any) -> None:
+        """A client has connected."""
+        super().connection_made(transport)
+        self._start_head_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """A client has gone."""
+        self._stop_head_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes have come from the client."""
+        if self._in_head:
+            self._head_bytes += len(data)
+            if self._head_timer is None:
+                self._start_head_timer()
+        elif self.cycle is not None and self.cycle.response_complete:
+            self._discarded_bytes += len(data)
+            if self._discarded_bytes > MAX_DISCARDED_BYTES:
+                self.transport.abort()
+                return
+        super().data_received(data)
+        if self._in_head and self._head_bytes > MAX_HEAD_BYTES:
+            self._refuse_head()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header is complete."""
+        if len(self.headers) >= MAX_HEADERS:
+            raise HttpParserError("too many headers")
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """The head of a request is complete."""
+        self._in_head = False
+        self._head_bytes = 0
+        self._stop_head_timer()
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """A request is complete; what follows belongs to the next."""
+        super().on_message_complete()
+        self._in_head = True
+        self._discarded_bytes = 0
+
+    def _refuse_head(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.write(
+                b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+            )
+            self.transport.close()
+
+    def _start_head_timer(self) -> None:
+        self._head_timer = self.loop.call_later(HEAD_TIMEOUT, self._head_is_late)
+
+    def _stop_head_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _head_is_late(self) -> None:
+        self._head_timer = None
+        if self._in_head and not self.transport.is_closing():
+            self.transport.close()
+
+
+class HttpServer(uvicorn.Server):
+    """A uvicorn server that leaves signals to whoever started it.
+
+    ``await serve(sockets=[...])`` runs until ``should_exit`` is set; ``force_exit`` does not wait for open connections.
+    """
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Leave the process's signal handlers alone."""
+        yield
+
+
+def bind_socket(host: str, port: int) -> socket.socket:
+    """A listening TCP socket; port 0 takes a free one.
+
+    Raises:
+        StartupError: if the address is unknown or in use.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except OSError as error:
+        raise StartupError(f"cannot resolve --host {host}: {error.strerror}", param="host") from None
+    sock = socket.socket(family, kind, protocol)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(address)
+        sock.listen(LISTEN_BACKLOG)
+    except OSError as error:
+        sock.close()
+        raise StartupError(
+            f"cannot listen on {host}:{port}: {error.strerror}; choose another --port or --host", param="port"
+        ) from None
+    sock.setblocking(False)
+    return sock
+
+
+def make_server(app: Any, server_args: ServerArgs) -> HttpServer:
+    """The server for an ASGI application; the caller gives it sockets and runs it on an event loop.
+
+    Args:
+        app: from :func:`bough.entrypoints.http.app.create_app`.
+        server_args: for ``log_level``.
+    """
+    config = uvicorn.Config(
+        app,
+        http=BoundedHttpProtocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level="warning" if server_args.log_level != "debug" else "debug",
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=75,
+        backlog=LISTEN_BACKLOG,
+    )
+    return HttpServer(config)

@@ -1,0 +1,105 @@
+"""Chat templates for ``--chat-template NAME``, for checkpoints that bring none.
+
+They leave a BOS token to the tokenizer, which adds it where its model wants one.
+"""
+
+from __future__ import annotations
+
+_CHATML = """\
+{%- for message in messages %}
+    {{- '<|im_start|>' ~ message.role ~ '\\n' ~ message.content ~ '<|im_end|>\\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- '<|im_start|>assistant\\n' }}
+{%- endif %}"""
+
+_LLAMA_2 = """\
+{%- set ns = namespace(system='') %}
+{%- for message in messages %}
+    {%- if message.role == 'system' %}
+        {%- set ns.system = '<<SYS>>\\n' ~ message.content ~ '\\n<</SYS>>\\n\\n' %}
+    {%- elif message.role == 'user' %}
+        {{- '[INST] ' ~ ns.system ~ message.content ~ ' [/INST]' }}
+        {%- set ns.system = '' %}
+    {%- else %}
+        {{- ' ' ~ message.content ~ ' ' ~ eos_token }}
+    {%- endif %}
+{%- endfor %}"""
+
+_LLAMA_3 = """\
+{%- for message in messages %}
+    {{- '<|start_header_id|>' ~ message.role ~ '<|end_header_id|>\\n\\n' ~ message.content | trim ~ '<|eot_id|>' }}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}
+{%- endif %}"""
+
+_MISTRAL = """\
+{%- set ns = namespace(system='') %}
+{%- for message in messages %}
+    {%- if message.role == 'system' %}
+        {%- set ns.system = message.content ~ '\\n\\n' %}
+    {%- elif message.role == 'user' %}
+        {{- '[INST] ' ~ ns.system ~ message.content ~ ' [/INST]' }}
+        {%- set ns.system = '' %}
+    {%- else %}
+        {{- ' ' ~ message.content ~ eos_token }}
+    {%- endif %}
+{%- endfor %}"""
+
+_GEMMA = """\
+{%- set ns = namespace(system='') %}
+{%- for message in messages %}
+    {%- if message.role == 'system' %}
+        {%- set ns.system = message.content | trim ~ '\\n\\n' %}
+    {%- else %}
+        {%- set role = 'model' if message.role == 'assistant' else message.role %}
+        {{- '<start_of_turn>' ~ role ~ '\\n' ~ ns.system ~ message.content | trim ~ '<end_of_turn>\\n' }}
+        {%- set ns.system = '' %}
+    {%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- '<start_of_turn>model\\n' }}
+{%- endif %}"""
+
+_PHI_3 = """\
+{%- for message in messages %}
+    {{- '<|' ~ message.role ~ '|>\\n' ~ message.content ~ '<|end|>\\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- '<|assistant|>\\n' }}
+{%- endif %}"""
+
+_ZEPHYR = """\
+{%- for message in messages %}
+    {{- '<|' ~ message.role ~ '|>\\n' ~ message.content ~ eos_token ~ '\\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- '<|assistant|>\\n' }}
+{%- endif %}"""
+
+_VICUNA = """\
+{%- for message in messages %}
+    {%- if message.role == 'system' %}
+        {{- message.content ~ ' ' }}
+    {%- elif message.role == 'user' %}
+        {{- 'USER: ' ~ message.content ~ ' ' }}
+    {%- else %}
+        {{- 'ASSISTANT: ' ~ message.content ~ eos_token }}
+    {%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- 'ASSISTANT:' }}
+{%- endif %}"""
+
+BUILTIN_TEMPLATES = {
+    "chatml": _CHATML,
+    "gemma": _GEMMA,
+    "llama-2": _LLAMA_2,
+    "llama-3": _LLAMA_3,
+    "mistral": _MISTRAL,
+    "phi-3": _PHI_3,
+    "vicuna": _VICUNA,
+    "zephyr": _ZEPHYR,
+}
+"""Name to Jinja source."""

@@ -1,0 +1,246 @@
+"""A conversation, as the text that a model was trained to see.
+
+Templates come with checkpoints and messages from clients, so rendering is sandboxed and bounded
+(:mod:`bough.tokenization.template_sandbox`). It can take seconds all the same: it belongs into a worker thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from bough.config.checkpoint import read_json
+from bough.errors import BadRequest, ConfigError
+from bough.tokenization.builtin_templates import BUILTIN_TEMPLATES
+from bough.tokenization.template_sandbox import SandboxedTemplate
+from bough.tokenization.tokenizer import SpecialTokens, Tokenizer
+from bough.tokenization.tokenizer_files import DEFAULT_TEMPLATE, read_template_file
+
+TOOL_TEMPLATE = "tool_use"
+"""Name of the template that is taken for requests with tools, where a model has several."""
+
+Message = Mapping[str, Any]
+
+_RESERVED = frozenset(
+    {"messages", "tools", "documents", "add_generation_prompt", "continue_final_message", "chat_template", "tokenize"}
+)
+_ROLES = ("system", "user", "assistant", "tool")
+_PROBE = "probe-7f3a"
+# The space at the end shows whether the template strips the text. Private-use characters keep it from being the text.
+_END_OF_TEXT = "\ue0f1end\ue0f2 "
+
+
+class ChatTemplate:
+    """The chat template of a model.
+
+    Args:
+        sources: Jinja by name; one of them is called ``default`` unless there is only one.
+        special: the model's special tokens, which templates refer to.
+
+    Raises:
+        ConfigError: if a template is not valid Jinja.
+    """
+
+    def __init__(self, sources: Mapping[str, str], special: SpecialTokens) -> None:
+        self.sources = dict(sources)
+        """Jinja by name, for what wants to look at it (detecting parsers, showing it)."""
+        self._templates = {name: _compile(name, source) for name, source in sources.items()}
+        self._variables = special.template_variables()
+        # Templates that were written for images take a list of parts, others a string, and many take both, but
+        # perhaps not for every role. Nothing says which, so each role is tried.
+        self._takes_text = {role: self._shows(role, _PROBE) for role in _ROLES}
+        self._takes_parts = {role: self._shows_parts(role) for role in _ROLES}
+
+    def render(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        documents: Sequence[Mapping[str, Any]] | None = None,
+        add_generation_prompt: bool = True,
+        continue_final_message: bool = False,
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> str:
+        """The prompt for a conversation.
+
+        Args:
+            messages: plain JSON objects with at least ``role``. ``content`` may be a string, a list of text parts, or
+                absent; it is handed to the template in the form that the template takes.
+            tools: descriptions of functions, as in the OpenAI API.
+            documents: objects with ``title`` and ``text``.
+            add_generation_prompt: whether the prompt ends with the beginning of an assistant's message.
+            continue_final_message: end the prompt inside the last message instead, so that the model continues it.
+            kwargs: further variables of the template, such as ``enable_thinking``.
+
+        Raises:
+            BadRequest: if the template refuses the conversation, fails on it, or takes too long; if a part of a
+                message is not text; if ``kwargs`` redefines what has a parameter of its own.
+        """
+        if not messages:
+            raise BadRequest("messages must not be empty", param="messages")
+        for name in kwargs or ():
+            if name in _RESERVED or name in self._variables:
+                field = f"chat_template_kwargs.{name}"
+                raise BadRequest(f"{field} cannot be set", param=field)
+        shown = [self._fit(message, f"messages[{index}]") for index, message in enumerate(messages)]
+        if continue_final_message:
+            shown[-1] = _marked(shown[-1], f"messages[{len(shown) - 1}]")
+        variables = {
+            **self._variables,
+            **(kwargs or {}),
+            "messages": shown,
+            "tools": tools,
+            "documents": documents,
+            "add_generation_prompt": add_generation_prompt and not continue_final_message,
+        }
+        text = self._render(self._template_for(tools), variables)
+        return _up_to_mark(text) if continue_final_message else text
+
+    def _template_for(self, tools: Sequence[Any] | None) -> SandboxedTemplate:
+        if tools and TOOL_TEMPLATE in self._templates:
+            return self._templates[TOOL_TEMPLATE]
+        if DEFAULT_TEMPLATE in self._templates:
+            return self._templates[DEFAULT_TEMPLATE]
+        return next(iter(self._templates.values()))
+
+    @staticmethod
+    def _render(template: SandboxedTemplate, variables: Mapping[str, Any]) -> str:
+        try:
+            return template.render(variables)
+        except jinja2.TemplateError as error:
+            # What a template says itself (``raise_exception``) is meant for the user as it stands.
+            raise BadRequest(error.message or "the chat template refuses this conversation", param="messages") from None
+        except Exception as error:
+            # Templates run into any kind of error on data that they do not expect.
+            reason = "messages are nested too deeply" if isinstance(error, RecursionError) else str(error)
+            raise BadRequest(f"the chat template cannot render these messages: {reason}", param="messages") from None
+
+    # --- content --------------------------------------------------------------------------------------------------
+
+    def _fit(self, message: Message, where: str) -> dict[str, Any]:
+        """The message with its content in a form that the template takes for its role."""
+        role = message.get("role")
+        content = message.get("content")
+        takes_text = self._takes_text.get(role, True) if isinstance(role, str) else True
+        takes_parts = self._takes_parts.get(role, False) if isinstance(role, str) else False
+        if content is None:
+            content = ""
+        elif isinstance(content, str):
+            if not takes_text and takes_parts:
+                content = [{"type": "text", "text": content}]
+        elif isinstance(content, list):
+            texts = [_text_of(part, f"{where}.content[{index}]") for index, part in enumerate(content)]
+            content = [{"type": "text", "text": text} for text in texts] if takes_parts else "\n".join(texts)
+        else:
+            raise BadRequest(f"{where}.content must be a string or a list of parts", param=f"{where}.content")
+        return {**message, "content": content}
+
+    def _shows_parts(self, role: str) -> bool:
+        with_parts = self._try(role, [{"type": "text", "text": _PROBE}])
+        if with_parts is None or _PROBE not in with_parts:
+            return False
+        if self._takes_text[role]:
+            return with_parts == self._try(role, _PROBE)
+        return f"'{_PROBE}'" not in with_parts and f'"{_PROBE}"' not in with_parts
+
+    def _shows(self, role: str, content: str) -> bool:
+        shown = self._try(role, content)
+        return shown is not None and content in shown
+
+    def _try(self, role: str, content: Any) -> str | None:
+        """A short conversation with this content in a message of this role; ``None`` if the template refuses it."""
+        question: dict[str, Any] = {"role": "user", "content": "a"}
+        message: dict[str, Any] = {"role": role, "content": content}
+        if role == "user":
+            messages = [message]
+        elif role == "system":
+            messages = [message, question]
+        else:
+            messages = [question, message]
+        variables = {**self._variables, "messages": messages, "tools": None, "add_generation_prompt": True}
+        try:
+            return self._render(self._template_for(None), variables)
+        except BadRequest:
+            return None
+
+
+def load_chat_template(tokenizer: Tokenizer, option: str | None = None) -> ChatTemplate | None:
+    """The chat template to serve with.
+
+    Args:
+        tokenizer: brings the model's own templates and special tokens.
+        option: name of a built-in template, path of a ``.jinja`` file or of a JSON file with ``chat_template``; or
+            ``None`` for the model's own.
+
+    Returns:
+        ``None`` if there is no option and the model has no template.
+
+    Raises:
+        ConfigError: if ``option`` is neither, or the template is not valid.
+    """
+    if option is None:
+        return ChatTemplate(tokenizer.chat_templates, tokenizer.special) if tokenizer.chat_templates else None
+    if option in BUILTIN_TEMPLATES:
+        source = BUILTIN_TEMPLATES[option]
+    else:
+        source = _read_option(Path(option).expanduser(), option)
+    return ChatTemplate({DEFAULT_TEMPLATE: source}, tokenizer.special)
+
+
+def _read_option(path: Path, option: str) -> str:
+    if not path.is_file():
+        known = ", ".join(BUILTIN_TEMPLATES)
+        raise ConfigError(f"no chat template {option!r}: neither a file nor one of {known}", param="chat_template")
+    if path.suffix != ".json":
+        return read_template_file(path)
+    content = read_json(path)
+    source = content.get("chat_template") if isinstance(content, dict) else None
+    if not isinstance(source, str):
+        raise ConfigError(f'{path} has no string "chat_template" with a Jinja template', param="chat_template")
+    return source
+
+
+def _compile(name: str, source: str) -> SandboxedTemplate:
+    try:
+        return SandboxedTemplate(source)
+    except jinja2.TemplateSyntaxError as error:
+        raise ConfigError(
+            f"the chat template ({name}) is not valid Jinja: {error.message} (line {error.lineno})",
+            param="chat_template",
+        ) from None
+
+
+def _text_of(part: Any, where: str) -> str:
+    if isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str):
+        text: str = part["text"]
+        return text
+    kind = part.get("type") if isinstance(part, dict) else None
+    if isinstance(kind, str) and kind != "text":
+        raise BadRequest(f"{where}: this model reads text only, not parts of type {kind[:40]!r}", param=where)
+    raise BadRequest(f'{where} must be an object {{"type": "text", "text": …}}', param=where)
+
+
+def _marked(message: dict[str, Any], where: str) -> dict[str, Any]:
+    """The message with a mark at the end of its text."""
+    content = message["content"]
+    if isinstance(content, str) and content:
+        return {**message, "content": content + _END_OF_TEXT}
+    if isinstance(content, list) and content:
+        *others, last = content
+        return {**message, "content": [*others, {**last, "text": last["text"] + _END_OF_TEXT}]}
+    raise BadRequest(f"continue_final_message: {where}.content has no text to continue", param="continue_final_message")
+
+
+def _up_to_mark(text: str) -> str:
+    mark = _END_OF_TEXT.rstrip()
+    at = text.rfind(mark)
+    if at < 0:
+        raise BadRequest(
+            "continue_final_message: the chat template does not show the end of the last message",
+            param="continue_final_message",
+        )
+    # Without its space behind the mark the template has stripped the text, and would have stripped its own end.
+    return text[:at] if text.startswith(_END_OF_TEXT, at) else text[:at].rstrip()

@@ -1,0 +1,305 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bough.config import model_config
+from bough.config.checkpoint import resolve_model_path
+from bough.config.model_config import ModelConfig
+from bough.errors import ConfigError
+
+LLAMA = {
+    "architectures": ["LlamaForCausalLM"],
+    "vocab_size": 1000,
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 4096,
+    "rms_norm_eps": 1e-5,
+    "torch_dtype": "bfloat16",
+    "eos_token_id": 2,
+}
+
+
+def write(directory: Path, file: str, content: Any) -> None:
+    (directory / file).write_text(content if isinstance(content, str) else json.dumps(content))
+
+
+def config_of(directory: Path, values: dict[str, Any] | None = None, **options: Any) -> ModelConfig:
+    write(directory, "config.json", {**LLAMA, **(values or {})})
+    return ModelConfig.from_path(str(directory), **{"device": "cuda", **options})
+
+
+def test_reads_the_facts(tmp_path: Path) -> None:
+    config = config_of(tmp_path)
+    assert config.model_path == str(tmp_path)
+    assert (config.vocab_size, config.hidden_size, config.num_layers) == (1000, 64, 4)
+    assert (config.num_heads, config.num_kv_heads, config.head_dim) == (8, 2, 8)
+    assert (config.context_len, config.sliding_window, config.eos_token_ids) == (4096, None, (2,))
+    assert (config.dtype, config.rms_norm_eps, config.tie_word_embeddings) == ("bfloat16", 1e-5, False)
+    assert config.kv_elements_per_token == 2 * 4 * 2 * 8
+    assert config.generation_config == {}
+
+
+def test_importing_it_does_not_import_torch() -> None:
+    code = "import bough.config.model_config, bough.models.registry, sys; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# --- end of sequence ---
+
+
+def test_end_of_sequence_is_the_union_of_all_sources(tmp_path: Path) -> None:
+    write(tmp_path, "generation_config.json", {"eos_token_id": [9, 7], "temperature": 0.6})
+    write(tmp_path, "tokenizer_config.json", {"eos_token": {"content": "<end>"}})
+    write(tmp_path, "tokenizer.json", {"added_tokens": [{"id": 11, "content": "<end>"}, {"id": 3, "content": "<x>"}]})
+    config = config_of(tmp_path)
+    assert config.eos_token_ids == (2, 7, 9, 11)
+    assert config.generation_config["temperature"] == 0.6
+
+
+def test_end_of_sequence_named_by_the_tokenizer_configuration_alone(tmp_path: Path) -> None:
+    added = {"5": {"content": "<end>"}, "6": {"content": "<pad>"}}
+    write(tmp_path, "tokenizer_config.json", {"eos_token": "<end>", "added_tokens_decoder": added})
+    assert config_of(tmp_path, {"eos_token_id": None}).eos_token_ids == (5,)
+
+
+def test_end_of_sequence_ids_outside_the_vocabulary_are_dropped(tmp_path: Path) -> None:
+    assert config_of(tmp_path, {"eos_token_id": [2, 1000, -1]}).eos_token_ids == (2,)
+
+
+def test_tokenizer_elsewhere_counts(tmp_path: Path) -> None:
+    tokenizer = tmp_path / "tokenizer"
+    tokenizer.mkdir()
+    write(tokenizer, "tokenizer_config.json", {"eos_token": "<e>", "added_tokens_decoder": {"8": {"content": "<e>"}}})
+    assert config_of(tmp_path, tokenizer_path=str(tokenizer)).eos_token_ids == (2, 8)
+
+
+# --- context length ---
+
+
+@pytest.mark.parametrize(
+    ("values", "derived"),
+    [
+        ({}, 4096),
+        ({"rope_scaling": {"type": "linear", "factor": 4.0}}, 16384),
+        ({"rope_scaling": {"rope_type": "dynamic", "factor": 4.0}}, 4096),
+        ({"rope_parameters": {"rope_type": "yarn", "factor": 4.0, "rope_theta": 1e6}}, 16384),
+        ({"rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 2048}}, 8192),
+        ({"rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 512}}, 4096),
+        ({"rope_scaling": {"rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 512}}, 4096),
+    ],
+)
+def test_context_length_follows_the_rope_scaling(tmp_path: Path, values: dict[str, Any], derived: int) -> None:
+    config = config_of(tmp_path, values)
+    assert config.context_len == config.derived_context_len == derived
+    assert config_of(tmp_path, values, context_length=100).context_len == 100
+
+
+def test_context_length_beyond_the_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"--context-length 4097 exceeds the 4096 positions"):
+        config_of(tmp_path, context_length=4097)
+
+
+def test_dynamic_scaling_may_be_stretched_by_its_factor(tmp_path: Path) -> None:
+    values = {"rope_scaling": {"type": "dynamic", "factor": 2.0}}
+    assert config_of(tmp_path, values, context_length=8192).context_len == 8192
+    with pytest.raises(ConfigError, match="8192"):
+        config_of(tmp_path, values, context_length=8193)
+
+
+def test_both_spellings_of_rope_mean_the_same(tmp_path: Path) -> None:
+    scaling = {"factor": 8.0, "low_freq_factor": 2.0, "high_freq_factor": 3.0, "original_max_position_embeddings": 512}
+    old = config_of(tmp_path, {"rope_theta": 5e5, "rope_scaling": {**scaling, "type": "llama3"}}).rope
+    new = config_of(tmp_path, {"rope_parameters": {**scaling, "rope_type": "llama3", "rope_theta": 5e5}}).rope
+    assert old == new
+    assert (old.rope_theta, old.low_freq_factor) == (5e5, 2.0)
+
+
+# --- windows ---
+
+WINDOWED = {"use_sliding_window": True, "sliding_window": 8}
+
+
+@pytest.mark.parametrize(
+    ("architecture", "values", "windows"),
+    [
+        ("LlamaForCausalLM", {"sliding_window": 8}, (None,) * 4),
+        ("MistralForCausalLM", {"sliding_window": 8}, (8,) * 4),
+        ("MistralForCausalLM", {"sliding_window": None}, (None,) * 4),
+        ("MistralForCausalLM", {}, (4096,) * 4),
+        ("Qwen2ForCausalLM", {"sliding_window": 8}, (None,) * 4),
+        (
+            "Qwen2ForCausalLM",
+            {"sliding_window": 8, "use_sliding_window": True, "max_window_layers": 3},
+            (None, None, None, 8),
+        ),
+        (
+            "Qwen3ForCausalLM",
+            {
+                "sliding_window": 8,
+                "use_sliding_window": True,
+                "layer_types": ["sliding_attention", "full_attention"] * 2,
+            },
+            (8, None, 8, None),
+        ),
+    ],
+)
+def test_windows_of_layers(tmp_path: Path, architecture: str, values: dict[str, Any], windows: tuple[Any, ...]) -> None:
+    config = config_of(tmp_path, {"architectures": [architecture], **values})
+    assert config.layer_windows == windows
+    assert config.sliding_window == next((window for window in windows if window), None)
+
+
+def test_qwen3_heads_are_128_wide_unless_said_otherwise(tmp_path: Path) -> None:
+    assert config_of(tmp_path, {"architectures": ["Qwen3ForCausalLM"]}).head_dim == 128
+    assert config_of(tmp_path, {"architectures": ["Qwen3ForCausalLM"], "head_dim": 40}).head_dim == 40
+
+
+# --- dtype ---
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "device", "fast_bfloat16", "expected"),
+    [
+        ("bfloat16", "cuda", False, "bfloat16"),
+        ("float16", "cuda", False, "float16"),
+        ("bfloat16", "cpu", True, "bfloat16"),
+        ("bfloat16", "cpu", False, "float32"),
+        ("float16", "cpu", True, "bfloat16"),
+        ("float16", "cpu", False, "float32"),
+        ("float32", "cpu", True, "float32"),
+        ("torch.float16", "cuda", True, "float16"),
+        (None, "cuda", True, "float32"),
+    ],
+)
+def test_auto_dtype(
+    tmp_path: Path,
+    checkpoint: str | None,
+    device: str,
+    fast_bfloat16: bool,
+    expected: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(model_config, "_cpu_has_bfloat16", lambda: fast_bfloat16)
+    assert config_of(tmp_path, {"torch_dtype": checkpoint}, device=device).dtype == expected
+
+
+def test_explicit_dtype_is_obeyed_on_every_device(tmp_path: Path) -> None:
+    config = config_of(tmp_path, dtype="float16", device="cpu")
+    assert config.dtype == config.for_device("cuda").dtype == config.for_device("cpu").dtype == "float16"
+
+
+def test_auto_dtype_is_decided_again_for_the_device_that_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_config, "_cpu_has_bfloat16", lambda: False)
+    config = config_of(tmp_path, device="cuda")
+    assert (config.dtype, config.for_device("cpu").dtype) == ("bfloat16", "float32")
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "expected"),
+    [
+        ("processor: 0\nflags\t\t: fpu avx512f avx512_bf16\n", True),
+        ("processor: 0\nflags\t\t: fpu avx2 avx512f\n", False),
+        ("processor: 0\nFeatures\t: fp asimd bf16 i8mm\n", True),
+        ("processor: 0\nFeatures\t: fp asimd\n", False),
+    ],
+)
+def test_bfloat16_arithmetic_is_recognised(tmp_path: Path, cpuinfo: str, expected: bool) -> None:
+    write(tmp_path, "cpuinfo", cpuinfo)
+    assert model_config._cpu_has_bfloat16(tmp_path / "cpuinfo") is expected
+
+
+# --- what is refused ---
+
+
+@pytest.mark.parametrize(
+    ("values", "complaint"),
+    [
+        ({"architectures": ["GPT2LMHeadModel"]}, "GPT2LMHeadModel is not supported; supported are LlamaForCausalLM, "),
+        ({"architectures": None}, "architectures must name"),
+        ({"architectures": []}, "architectures must name"),
+        ({"vocab_size": None}, "vocab_size must be a whole number of at least 1, got None"),
+        ({"hidden_size": "64"}, "hidden_size must be a whole number"),
+        ({"hidden_size": 65}, "hidden_size must be a multiple of num_attention_heads"),
+        ({"num_hidden_layers": 0}, "num_hidden_layers must be"),
+        ({"num_key_value_heads": 3}, "must be a multiple of num_key_value_heads 3"),
+        ({"head_dim": 7}, "head_dim must be even"),
+        ({"hidden_act": "gelu"}, "hidden_act must be silu, got 'gelu'"),
+        ({"rope_scaling": {"type": "su", "factor": 2}}, "rope_type must be one of default, linear"),
+        ({"rope_scaling": {"type": "linear"}}, "factor must be given"),
+        ({"rope_scaling": {"type": "linear", "factor": 0.5}}, "factor must be a number of at least 1"),
+        ({"rope_scaling": [1]}, "rope_parameters must be an object"),
+        ({"partial_rotary_factor": 0.5}, "partial_rotary_factor must be 1"),
+        ({"torch_dtype": "int8"}, "dtype must be float32, bfloat16 or float16"),
+        ({"eos_token_id": "</s>"}, "eos_token_id must be a token id"),
+        ({"tie_word_embeddings": 1}, "tie_word_embeddings must be true or false"),
+        ({"quantization_config": {"quant_method": "awq"}}, r"quantised checkpoints \(awq\) are not supported"),
+        (
+            {"architectures": ["Qwen2ForCausalLM"], "use_sliding_window": True, "layer_types": ["full_attention"]},
+            "layer_types must list 4",
+        ),
+    ],
+)
+def test_bad_values_are_refused_naming_file_and_key(tmp_path: Path, values: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint) as caught:
+        config_of(tmp_path, values)
+    assert "\n" not in str(caught.value)
+
+
+def test_no_such_path(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"no such directory: .*absent; give the directory"):
+        ModelConfig.from_path(str(tmp_path / "absent"))
+
+
+def test_a_file_is_no_checkpoint(tmp_path: Path) -> None:
+    write(tmp_path, "model.gguf", "")
+    with pytest.raises(ConfigError, match="is a file; give the directory"):
+        ModelConfig.from_path(str(tmp_path / "model.gguf"))
+
+
+def test_directory_without_configuration(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"not a checkpoint in Hugging Face format: it has no config.json"):
+        ModelConfig.from_path(str(tmp_path))
+
+
+@pytest.mark.parametrize("content", ["{", "[1]", "\xff", "[" * 100_000])
+def test_configuration_that_is_no_json_object(tmp_path: Path, content: str) -> None:
+    (tmp_path / "config.json").write_bytes(content.encode("latin-1"))
+    with pytest.raises(ConfigError, match=r"config.json (is not valid JSON|must hold a JSON object)"):
+        ModelConfig.from_path(str(tmp_path))
+
+
+def test_model_that_is_not_in_the_cache_while_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub.constants
+
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(ConfigError, match=r"cannot get model some/model: .*HF_HUB_OFFLINE") as caught:
+        resolve_model_path("some/model")
+    assert caught.value.param == "model_path"
+
+
+def test_model_in_the_hub_cache_is_found_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub.constants
+
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("huggingface_hub._snapshot_download.constants.HF_HUB_CACHE", str(tmp_path))
+    cached = tmp_path / "models--some--model"
+    snapshot = cached / "snapshots" / ("0" * 40)
+    snapshot.mkdir(parents=True)
+    (cached / "refs").mkdir()
+    (cached / "refs" / "main").write_text("0" * 40)
+    write(snapshot, "config.json", LLAMA)
+    config = ModelConfig.from_path("some/model", load_format="dummy")
+    assert config.model_path == str(snapshot)
+    assert config.vocab_size == 1000

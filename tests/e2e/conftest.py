@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import openai
+import pytest
+
+from tests.e2e.server import Server, running_server
+
+
+@pytest.fixture(scope="package")
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The bundled model in float32, in which equal means equal."""
+    with running_server(tmp_path_factory.mktemp("server"), "--dtype", "float32") as server:
+        yield server
+
+
+@pytest.fixture
+def server(shared_server: Server) -> Iterator[Server]:
+    """The shared server; whatever a test did, it must leave nothing behind."""
+    yield shared_server
+    shared_server.assert_idle_and_whole()
+
+
+@pytest.fixture
+def openai_client(server: Server) -> openai.OpenAI:
+    return openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0)

@@ -1,0 +1,103 @@
+"""A real server: its own processes, a real socket, a real checkpoint."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+
+READY_SECONDS = 90.0
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Server:
+    """A running server and what tests ask of it."""
+
+    def __init__(self, process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+        self.process = process
+        self.port = port
+        self.url = f"http://127.0.0.1:{port}"
+        self.log = log
+        self.client = httpx.Client(base_url=self.url, timeout=120.0)
+
+    def post(self, path: str, **body: Any) -> httpx.Response:
+        return self.client.post(path, json=body)
+
+    def generate(self, **body: Any) -> Any:
+        response = self.post("/generate", **body)
+        assert response.status_code == 200, response.text
+        return response.json()
+
+    def state(self) -> dict[str, Any]:
+        return self.client.get("/server_info").json()["internal_states"][0]
+
+    def processes(self) -> list[psutil.Process]:
+        main = psutil.Process(self.process.pid)
+        return [main, *main.children(recursive=True)]
+
+    def assert_idle_and_whole(self, timeout: float = 20.0) -> None:
+        """No request is left, and every KV slot, request slot and lock is back."""
+        deadline = time.monotonic() + timeout
+        while not (state := self.state())["idle"]:
+            assert time.monotonic() < deadline, f"not idle after {timeout:g} s: {state}"
+            time.sleep(0.05)
+        assert state["kv_discrepancy"] is None
+        assert state["kv_accounting_repairs_total"] == 0
+        assert state["num_running_reqs"] == state["num_queue_reqs"] == 0
+
+    def stop(self) -> int:
+        self.client.close()
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
+
+
+@contextlib.contextmanager
+def running_server(directory: Path, *flags: str, wait: bool = True) -> Iterator[Server]:
+    port = free_port()
+    log = directory / f"server-{port}.log"
+    command = [sys.executable, "-m", "bough.launch_server", "--port", str(port), *flags]
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=dict(os.environ))
+    server = Server(process, port, log)
+    try:
+        if wait:
+            wait_until_ready(server)
+        yield server
+    finally:
+        children = []
+        with contextlib.suppress(psutil.NoSuchProcess):
+            children = psutil.Process(process.pid).children(recursive=True)
+        server.stop()
+        _gone, alive = psutil.wait_procs(children, timeout=5)
+        assert not alive, f"left behind: {alive}"
+
+
+def wait_until_ready(server: Server) -> None:
+    deadline = time.monotonic() + READY_SECONDS
+    while True:
+        with contextlib.suppress(httpx.TransportError):
+            if server.client.get("/ready").status_code == 200:
+                return
+        assert server.process.poll() is None, server.log.read_text()
+        assert time.monotonic() < deadline, server.log.read_text()
+        time.sleep(0.1)

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from tests.entrypoints.http.server import RunningServer, running_server
+
+
+@pytest.fixture(scope="module")
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with running_server(tmp_path_factory.mktemp("model")) as running:
+        yield running
+
+
+@pytest.fixture
+def server(shared_server: RunningServer) -> Iterator[RunningServer]:
+    """A server that is idle again after the test."""
+    yield shared_server
+    engine = shared_server.engine
+    shared_server.run(engine.gate.set)
+    engine.token_delay, engine.refusal, engine.fail_after = 0.0, None, None
+    shared_server.assert_idle()
+
+
+@pytest.fixture
+def client(server: RunningServer) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=server.url, timeout=20) as http:
+        yield http

@@ -1,0 +1,393 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import threading
+import time
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+import uvloop
+import zmq
+
+from bough.config.port_args import PortArgs
+from bough.errors import BadRequest, EngineDead, Overloaded, RequestFailed
+from bough.ipc import channels as channels_module
+from bough.ipc.channels import DetokenizerChannels, RpcClient, SchedulerChannels, TokenizerChannels
+from bough.ipc.messages import (
+    AbortReq,
+    BatchStrOutput,
+    BatchTokenIDOutput,
+    ControlReply,
+    ControlReq,
+    FinishReason,
+    Heartbeat,
+    OutputDelta,
+    ShutdownReq,
+    TokenizedGenerateReqInput,
+)
+from bough.sampling.sampling_params import SamplingParams
+
+REQUEST = TokenizedGenerateReqInput(["r"], b"\x01\0\0\0", SamplingParams())
+
+
+@pytest.fixture
+def ports() -> Iterator[PortArgs]:
+    port_args = PortArgs.create()
+    yield port_args
+    port_args.cleanup()
+
+
+@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def loop(request) -> Iterator[asyncio.AbstractEventLoop]:
+    event_loop = request.param()
+    yield event_loop
+    event_loop.close()
+
+
+def receive(channels: SchedulerChannels, count: int) -> list:
+    messages: list = []
+    deadline = time.monotonic() + 5
+    while len(messages) < count and time.monotonic() < deadline:
+        messages += channels.recv(0.1)
+    return messages
+
+
+def test_requests_arrive_in_order(ports, loop):
+    scheduler, main = SchedulerChannels(ports), TokenizerChannels(ports)
+    sent = [REQUEST, *(AbortReq(str(i)) for i in range(3000)), ShutdownReq()]
+
+    async def send() -> None:
+        for message in sent:
+            main.send(message)
+
+    loop.run_until_complete(send())
+    assert receive(scheduler, len(sent)) == sent
+    assert scheduler.recv() == []
+    main.close()
+    scheduler.close()
+
+
+def test_what_was_sent_before_the_scheduler_exists_arrives(ports, loop):
+    main = TokenizerChannels(ports)
+
+    async def send() -> None:
+        main.send(REQUEST)
+
+    loop.run_until_complete(send())
+    scheduler = SchedulerChannels(ports)
+    assert receive(scheduler, 1) == [REQUEST]
+    main.close()
+    scheduler.close()
+
+
+def test_results_pass_through_the_detokenizer(ports, loop):
+    scheduler, main = SchedulerChannels(ports), TokenizerChannels(ports)
+    detokenizer = DetokenizerChannels(ports)
+    scheduler.send_deltas([OutputDelta("a", [1]), OutputDelta("b", [2])])
+    batch = detokenizer.recv(5)
+    assert isinstance(batch, BatchTokenIDOutput)
+    for delta in batch.deltas:
+        delta.text = str(delta.token_ids)
+    detokenizer.send_deltas(batch.deltas)
+    detokenizer.send(Heartbeat("detokenizer"))
+    scheduler.send(ControlReply("c", 0, True))
+
+    async def collect() -> list:
+        return [await asyncio.wait_for(main.recv(), 5) for _ in range(3)]
+
+    received = loop.run_until_complete(collect())
+    assert BatchStrOutput([OutputDelta("a", [1], text="[1]"), OutputDelta("b", [2], text="[2]")]) in received
+    assert ControlReply("c", 0, True) in received
+    assert Heartbeat("detokenizer") in received
+    for each in (scheduler, detokenizer, main):
+        each.close()
+
+
+def test_without_a_detokenizer_ids_go_straight_to_the_main_process(ports, loop):
+    scheduler, main = SchedulerChannels(ports, has_detokenizer=False), TokenizerChannels(ports)
+    scheduler.send_deltas([OutputDelta("a", [1])])
+    received = loop.run_until_complete(asyncio.wait_for(main.recv(), 5))
+    assert received == BatchTokenIDOutput([OutputDelta("a", [1])])
+    scheduler.close()
+    main.close()
+
+
+def test_nothing_is_missed_when_messages_come_in_bursts(ports, loop):
+    """The descriptor of a ZeroMQ socket signals edges; a message that comes while others are read must not be lost."""
+    scheduler, main = SchedulerChannels(ports, has_detokenizer=False), TokenizerChannels(ports)
+    count = 3000
+
+    def produce() -> None:
+        for i in range(count):
+            scheduler.send_deltas([OutputDelta(str(i), [i], finish_reason=FinishReason("stop"))])
+            if i % 97 == 0:
+                time.sleep(0.002)
+        while not scheduler._results.flush():
+            time.sleep(0.001)
+
+    async def collect() -> list[str]:
+        rids: list[str] = []
+        while len(rids) < count:
+            message = await asyncio.wait_for(main.recv(), 5)
+            rids += [delta.rid for delta in message.deltas]
+        return rids
+
+    producer = threading.Thread(target=produce)
+    producer.start()
+    assert loop.run_until_complete(collect()) == [str(i) for i in range(count)]
+    producer.join()
+    scheduler.close()
+    main.close()
+
+
+def test_a_lagging_receiver_costs_nothing_but_latency(ports):
+    """Nobody reads for 20,000 steps: no send blocks, memory stays bounded, and in the end every token is there once."""
+    scheduler, detokenizer = SchedulerChannels(ports), DetokenizerChannels(ports)
+    steps, rids = 20_000, [f"r{i}" for i in range(8)]
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    slowest = 0.0
+    for step in range(steps):
+        start = time.perf_counter()
+        scheduler.send_deltas([OutputDelta(rid, [step], completion_tokens=step + 1) for rid in rids])
+        slowest = max(slowest, time.perf_counter() - start)
+    grown_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert scheduler.lag_total == 1
+    assert slowest < 0.5
+    assert grown_kib < 40_000
+    tokens: dict[str, list[int]] = {rid: [] for rid in rids}
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline and len(tokens["r7"]) < steps:
+        scheduler.recv()
+        batch = detokenizer.recv(0.01)
+        for delta in batch.deltas if isinstance(batch, BatchTokenIDOutput) else ():
+            tokens[delta.rid] += delta.token_ids
+            assert delta.completion_tokens == len(tokens[delta.rid])
+    assert tokens == {rid: list(range(steps)) for rid in rids}
+    scheduler.close()
+    detokenizer.close()
+
+
+def test_control_replies_wait_for_a_lagging_receiver_and_stale_heartbeats_do_not(ports, loop):
+    scheduler, main = SchedulerChannels(ports, has_detokenizer=False), TokenizerChannels(ports)
+    for i in range(1000):
+        scheduler.send(ControlReply(str(i), 0, True))
+        scheduler.send(Heartbeat("scheduler"))
+
+    async def collect() -> tuple[list[str], int]:
+        calls: list[str] = []
+        heartbeats = 0
+        while len(calls) < 1000:
+            scheduler.recv()
+            message = await asyncio.wait_for(main.recv(), 5)
+            if isinstance(message, ControlReply):
+                calls.append(message.call_id)
+            else:
+                heartbeats += 1
+        return calls, heartbeats
+
+    calls, heartbeats = loop.run_until_complete(collect())
+    assert calls == [str(i) for i in range(1000)]
+    assert heartbeats < 1000
+    scheduler.send(Heartbeat("scheduler"))
+    last = loop.run_until_complete(asyncio.wait_for(main.recv(), 5))
+    assert isinstance(last, Heartbeat)
+    assert last.lag_total > 0
+    scheduler.close()
+    main.close()
+
+
+def test_a_scheduler_far_behind_gets_no_new_requests_but_every_abort(ports, loop, monkeypatch):
+    monkeypatch.setattr(channels_module, "REQUESTS_HWM", 8)
+    main = TokenizerChannels(ports)
+
+    async def fill() -> int:
+        for count in range(100):
+            try:
+                main.send(REQUEST)
+            except Overloaded:
+                return count
+        return 100
+
+    async def abort_and_read() -> tuple[int, list]:
+        accepted = await fill()
+        for i in range(50):
+            main.send(AbortReq(str(i)))
+        scheduler = SchedulerChannels(ports)
+        messages: list = []
+        deadline = time.monotonic() + 5
+        while len(messages) < accepted + 50 and time.monotonic() < deadline:
+            await asyncio.sleep(0.01)
+            messages += scheduler.recv()
+        main.send(REQUEST)
+        messages += await asyncio.to_thread(scheduler.recv, 5)
+        main.close()
+        scheduler.close()
+        return accepted, messages
+
+    accepted, messages = loop.run_until_complete(abort_and_read())
+    assert accepted == 8
+    assert messages == [REQUEST] * accepted + [AbortReq(str(i)) for i in range(50)] + [REQUEST]
+
+
+def test_malformed_messages_are_dropped_by_every_receiver(ports, loop):
+    scheduler, detokenizer, main = SchedulerChannels(ports), DetokenizerChannels(ports), TokenizerChannels(ports)
+    context = zmq.Context()
+
+    def send(endpoint: str, *frames: bytes) -> None:
+        with context.socket(zmq.PUSH) as socket:
+            socket.connect(endpoint)
+            socket.send_multipart(list(frames))
+
+    rpc = context.socket(zmq.DEALER)
+    rpc.connect(ports.rpc_ipc_name)
+    for frames in ([b"\xc1"], [b"a", b"b"], []):
+        rpc.send_multipart([*frames, b""])
+    for endpoint in (ports.scheduler_input_ipc_name, ports.detokenizer_ipc_name, ports.tokenizer_ipc_name):
+        send(endpoint, b"\xc1junk")
+        send(endpoint, b"two", b"frames")
+    deadline = time.monotonic() + 5
+    while scheduler.malformed_total < 5 and time.monotonic() < deadline:
+        assert scheduler.recv(0.1) == []
+    assert scheduler.malformed_total == 5
+    assert [detokenizer.recv(1) for _ in range(2)] == [None, None]
+    scheduler.send(Heartbeat("scheduler"))
+
+    async def collect() -> list:
+        received = []
+        while main.malformed_total < 2 or not received:
+            received.append(await asyncio.wait_for(main.recv(), 5))
+            if main.malformed_total < 2:
+                await asyncio.sleep(0.1)
+                scheduler.send(Heartbeat("scheduler"))
+        return received
+
+    received = loop.run_until_complete(collect())
+    assert all(isinstance(message, Heartbeat) for message in received)
+    assert received[-1].malformed_total == 5
+    rpc.close(0)
+    context.term()
+    for each in (scheduler, detokenizer, main):
+        each.close()
+
+
+def test_a_string_that_is_no_unicode_fails_only_its_request(ports, loop):
+    main, scheduler = TokenizerChannels(ports), SchedulerChannels(ports)
+
+    async def send() -> None:
+        with pytest.raises(BadRequest, match="Unicode"):
+            main.send(msgspec.structs.replace(REQUEST, extra_key="\ud800"))
+        main.send(REQUEST)
+
+    loop.run_until_complete(send())
+    assert receive(scheduler, 1) == [REQUEST]
+    main.close()
+    scheduler.close()
+
+
+def test_closing_wakes_whoever_waits(ports, loop):
+    main = TokenizerChannels(ports)
+
+    async def scenario() -> None:
+        waiting = asyncio.create_task(main.recv())
+        await asyncio.sleep(0.01)
+        main.close()
+        with pytest.raises(EngineDead):
+            await waiting
+        with pytest.raises(EngineDead):
+            main.send(REQUEST)
+        main.close()
+
+    loop.run_until_complete(scenario())
+
+
+def test_ending_scheduler_delivers_its_last_results_and_ends_the_detokenizer(ports):
+    scheduler, detokenizer = SchedulerChannels(ports), DetokenizerChannels(ports)
+    for i in range(500):
+        scheduler.send_deltas([OutputDelta("r", [i])])
+    received: list = []
+
+    def read() -> None:
+        while not received or not isinstance(received[-1], ShutdownReq):
+            message = detokenizer.recv(5)
+            assert message is not None
+            received.append(message)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    scheduler.close()
+    reader.join(5)
+    tokens = [t for batch in received[:-1] for delta in batch.deltas for t in delta.token_ids]
+    assert tokens == list(range(500))
+    detokenizer.close()
+
+
+def test_calls_over_rpc_are_answered_to_their_callers(ports):
+    scheduler, client = SchedulerChannels(ports), RpcClient(ports)
+    done = threading.Event()
+
+    def serve() -> None:
+        while not done.is_set():
+            for message in scheduler.recv(0.05):
+                assert isinstance(message, ControlReq)
+                ok = message.method == "double"
+                data = {"result": message.params["x"] * 2} if ok else {}
+                scheduler.send(ControlReply(message.call_id, 0, ok, "" if ok else "no such method", data))
+
+    server = threading.Thread(target=serve)
+    server.start()
+    answers: dict[int, dict] = {}
+
+    def call(x: int) -> None:
+        answers[x] = client.call("double", {"x": x}, timeout_s=5).data
+
+    callers = [threading.Thread(target=call, args=(x,)) for x in range(8)]
+    for each in callers:
+        each.start()
+    for each in callers:
+        each.join()
+    assert answers == {x: {"result": 2 * x} for x in range(8)}
+    failed = client.call("halve", {}, timeout_s=5)
+    assert (failed.success, failed.message) == (False, "no such method")
+    with pytest.raises(BadRequest):
+        client.call("double", {"x": object()}, timeout_s=5)
+    done.set()
+    server.join()
+    with pytest.raises(RequestFailed, match="did not answer double within"):
+        client.call("double", {"x": 1}, timeout_s=0.1)
+    client.fail(EngineDead("gone"))
+    with pytest.raises(EngineDead, match="gone"):
+        client.call("double", {"x": 1}, timeout_s=5)
+    client.close()
+    scheduler.close()
+
+
+def test_closed_channels_leave_no_descriptor_thread_or_socket_file():
+    def count() -> tuple[int, int]:
+        return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
+
+    def open_and_close() -> str:
+        port_args = PortArgs.create()
+        parts = (SchedulerChannels(port_args), DetokenizerChannels(port_args), TokenizerChannels(port_args))
+        for each in parts:
+            each.close()
+        assert os.listdir(port_args.directory) == []
+        port_args.cleanup()
+        return port_args.directory
+
+    open_and_close()
+    before = count()
+    directories = [open_and_close() for _ in range(5)]
+    assert count() == before
+    assert not any(map(os.path.exists, directories))
+
+
+def test_waiting_for_messages_costs_no_processor_time(ports):
+    scheduler = SchedulerChannels(ports)
+    start, start_cpu = time.monotonic(), time.thread_time()
+    while time.monotonic() - start < 0.5:
+        scheduler.recv(0.1)
+    assert time.thread_time() - start_cpu < 0.02
+    scheduler.close()

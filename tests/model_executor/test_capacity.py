@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bough.config.model_config import ModelConfig
+from bough.errors import StartupError
+from bough.model_executor.capacity import MemoryBudget, default_max_running_requests, fit_pool, fit_requests
+from tests.config.test_model_config import config_of
+
+GIB = 2**30
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> ModelConfig:
+    return config_of(tmp_path)  # 4096 positions
+
+
+def fit(config: ModelConfig, device: str = "cpu", **changes: Any) -> int:
+    available = changes.pop("available", 10 * GIB)
+    weights = changes.pop("weights", 8 * GIB)
+    options = {"page_size": 16, "max_running_requests": 10**6, "mem_fraction_static": None, "max_total_tokens": None}
+    budget = MemoryBudget(available=available, weights=weights, forward=2 * GIB, per_token=1024)
+    return fit_pool(config, device, budget, **{**options, **changes})
+
+
+def test_cpu_takes_two_fifths_of_what_is_left(config: ModelConfig) -> None:
+    assert fit(config) == int(8 * GIB * 0.4) // 1024 // 16 * 16
+
+
+def test_cuda_takes_nine_tenths(config: ModelConfig) -> None:
+    assert fit(config, "cuda") == int(8 * GIB * 0.9) // 1024 // 16 * 16
+
+
+def test_small_model_on_a_cpu_stays_small(config: ModelConfig) -> None:
+    assert fit(config, weights=1024) == 512 * 2**20 // 1024
+    assert fit(config, weights=GIB) == 2 * GIB // 1024
+
+
+def test_no_more_than_all_requests_can_use(config: ModelConfig) -> None:
+    assert fit(config, max_running_requests=3) == 3 * 4096
+
+
+def test_wishes_of_the_user_are_not_bounded_by_what_requests_can_use(config: ModelConfig) -> None:
+    assert fit(config, max_running_requests=1, max_total_tokens=100_000) == 100_000
+    assert fit(config, max_running_requests=1, mem_fraction_static=0.5) == 4 * GIB // 1024
+
+
+def test_share_is_obeyed_beyond_the_default_bounds(config: ModelConfig) -> None:
+    assert fit(config, weights=1024, mem_fraction_static=0.5) == 4 * GIB // 1024
+
+
+def test_capacity_in_tokens_is_obeyed(config: ModelConfig) -> None:
+    assert fit(config, max_total_tokens=1000) == 992
+    assert fit(config, max_total_tokens=20) == 16
+
+
+def test_capacity_that_does_not_fit_is_refused_with_the_numbers(config: ModelConfig) -> None:
+    with pytest.raises(StartupError, match=r"needs 8\.00 GiB, but only 7\.20 GiB .* 10\.00 GiB .* 8\.00 GiB, .* 2\.00"):
+        fit(config, max_total_tokens=8 * 2**20)
+
+
+def test_too_little_memory_is_refused_with_the_numbers(config: ModelConfig) -> None:
+    with pytest.raises(StartupError, match=r"1\.90 GiB are .* holds 0 tokens of 1024 bytes .* 1024 are needed"):
+        fit(config, available=int(1.9 * GIB))
+
+
+@pytest.mark.parametrize(
+    ("device", "threads", "dtype", "parameters", "expected"),
+    [
+        ("cpu", 2, "bfloat16", 500_000_000, 60),
+        ("cpu", 2, "float32", 500_000_000, 15),
+        ("cpu", 2, "bfloat16", 8_000_000_000, 8),
+        ("cpu", 64, "bfloat16", 8_000_000_000, 120),
+        ("cpu", 2, "float32", 100_000, 256),
+        ("cuda", 2, "bfloat16", 8_000_000_000, 256),
+    ],
+)
+def test_default_number_of_requests_follows_the_machine(
+    device: str, threads: int, dtype: str, parameters: int, expected: int
+) -> None:
+    assert default_max_running_requests(device, threads, dtype, parameters) == expected
+
+
+def test_requests_are_bounded_by_the_pool(caplog: pytest.LogCaptureFixture) -> None:
+    assert fit_requests(None, 256, 10**6, 16) == 256
+    assert fit_requests(None, 256, 1280, 16) == 10
+    assert fit_requests(None, 256, 16, 16) == 1
+    assert fit_requests(40, 256, 1280, 16) == 40
+    assert fit_requests(100, 256, 1280, 16) == 80
+    assert "lowered to 80" in caplog.text

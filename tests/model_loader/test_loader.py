@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import io
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from bough.config.model_config import ModelConfig
+from bough.errors import StartupError
+from bough.model_loader.loader import checkpoint_files, load_model
+from bough.model_loader.progress import Progress
+from bough.models.base import CausalLM
+from tests.models.checkpoints import save_checkpoint
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    save_checkpoint(tmp_path, "Llama")
+    return tmp_path
+
+
+def load(directory: Path, load_format: str = "auto", seed: int = 0, **options: Any) -> CausalLM:
+    config = ModelConfig.from_path(str(directory), device="cpu", **options)
+    return load_model(config, load_format=load_format, device=torch.device("cpu"), seed=seed)
+
+
+def weights(model: CausalLM) -> dict[str, torch.Tensor]:
+    return {name: model.checkpoint_tensors[name].clone() for name in sorted(model.required_names)}
+
+
+def assert_same(ours: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> None:
+    assert ours.keys() == expected.keys()
+    for name, tensor in ours.items():
+        torch.testing.assert_close(tensor, expected[name], rtol=0, atol=0)
+
+
+def split(directory: Path, shards: int) -> None:
+    """Turn a single file into shards with an index."""
+    tensors = load_file(directory / "model.safetensors")
+    (directory / "model.safetensors").unlink()
+    weight_map = {}
+    for number in range(shards):
+        file = f"model-{number + 1:05}-of-{shards:05}.safetensors"
+        shard = {name: tensors[name] for name in sorted(tensors)[number::shards]}
+        save_file(shard, directory / file)
+        weight_map.update(dict.fromkeys(shard, file))
+    (directory / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": weight_map}))
+
+
+def test_shards_and_single_file_give_the_same_model(directory: Path) -> None:
+    single = weights(load(directory))
+    assert_same(single, load_file(directory / "model.safetensors"))
+    split(directory, 3)
+    assert len(checkpoint_files(directory)) == 3
+    assert_same(weights(load(directory)), single)
+
+
+def test_files_that_the_index_does_not_name_are_not_read(directory: Path) -> None:
+    split(directory, 2)
+    save_file({"adapter": torch.zeros(1)}, directory / "adapter.safetensors")
+    load(directory)
+
+
+def test_weights_are_cast_while_loading(directory: Path) -> None:
+    original = load_file(directory / "model.safetensors")
+    model = load(directory, dtype="bfloat16")
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.bfloat16}
+    assert_same(weights(model), {name: tensor.bfloat16() for name, tensor in original.items()})
+
+
+def replace_tensors(directory: Path, **changes: torch.Tensor | None) -> None:
+    tensors = load_file(directory / "model.safetensors")
+    for name, tensor in changes.items():
+        tensors.pop(name)
+        if tensor is not None:
+            tensors[name] = tensor
+    save_file(tensors, directory / "model.safetensors")
+
+
+def test_missing_weights_are_named(directory: Path) -> None:
+    replace_tensors(directory, **{"model.layers.1.mlp.up_proj.weight": None, "model.norm.weight": None})
+    with pytest.raises(StartupError, match=r"lacks 2 of 30 weights: model.layers.1.mlp.up_proj.weight, model.norm"):
+        load(directory)
+
+
+def test_weight_of_wrong_shape_is_named_with_its_file(directory: Path) -> None:
+    replace_tensors(directory, **{"model.norm.weight": torch.zeros(47)})
+    with pytest.raises(StartupError, match=r"model.safetensors: weight model.norm.weight must have shape \[48\]"):
+        load(directory)
+
+
+def test_damaged_file_is_named(directory: Path) -> None:
+    file = directory / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:1000])
+    with pytest.raises(StartupError, match=r"cannot load .*model\.safetensors"):
+        load(directory)
+
+
+def test_missing_shard_is_named(directory: Path) -> None:
+    split(directory, 2)
+    (directory / "model-00002-of-00002.safetensors").unlink()
+    with pytest.raises(StartupError, match=r"lacks model-00002-of-00002\.safetensors"):
+        load(directory)
+
+
+@pytest.mark.parametrize(
+    "index", ["[]", '{"weight_map": 3}', '{"weight_map": {"a": 1}}', '{"weight_map": {"a": "../x"}}']
+)
+def test_bad_index_is_refused(directory: Path, index: str) -> None:
+    (directory.parent / "x").write_bytes(b"")
+    (directory / "model.safetensors.index.json").write_text(index)
+    with pytest.raises(StartupError, match="index"):
+        load(directory)
+
+
+def test_pickled_weights_are_refused_with_a_reason(directory: Path) -> None:
+    (directory / "model.safetensors").rename(directory / "pytorch_model.bin")
+    with pytest.raises(StartupError, match=r"pickled weights.*convert the checkpoint to safetensors"):
+        load(directory)
+
+
+def test_no_weights_at_all(directory: Path) -> None:
+    (directory / "model.safetensors").unlink()
+    with pytest.raises(StartupError, match=r"no \*\.safetensors files; .* --load-format dummy"):
+        load(directory)
+
+
+def test_dummy_weights_need_no_files_and_follow_the_seed(directory: Path) -> None:
+    (directory / "model.safetensors").unlink()
+    first, again, other = (weights(load(directory, "dummy", seed)) for seed in (1, 1, 2))
+    assert_same(first, again)
+    embedding = "model.embed_tokens.weight"
+    assert not torch.equal(first[embedding], other[embedding])
+    assert not torch.equal(first[embedding][0], first[embedding][1])
+    assert 0.01 < float(first[embedding].std()) < 0.05
+    assert bool((first["model.norm.weight"] == 1).all())
+
+
+def test_progress_is_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    screen = Terminal()
+    monkeypatch.setattr("sys.stderr", screen)
+    with Progress("Loading weights", 10) as progress:
+        progress.advance(4)
+        progress.advance(6)
+    assert screen.getvalue().startswith("\rLoading weights")
+    assert screen.getvalue().endswith("100 %\n")
+
+
+def test_progress_is_log_lines_elsewhere(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    caplog.set_level(logging.INFO)
+    with Progress("Loading weights", 10) as progress:
+        progress.advance(1)
+        now[0] = 6.0
+        progress.advance(1)
+    assert [record.message for record in caplog.records] == ["Loading weights: 20 %"]

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from bough.config.model_config import ModelConfig
+from bough.errors import ModelError
+from bough.model_loader.loader import load_model
+from bough.models.base import CausalLM
+from tests.models.checkpoints import Checkpoint, save_checkpoint
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Checkpoint:
+    return save_checkpoint(tmp_path, "Qwen2", tie_word_embeddings=True)
+
+
+@pytest.fixture
+def model(checkpoint: Checkpoint) -> CausalLM:
+    config = ModelConfig.from_path(str(checkpoint.path), device="cpu")
+    return load_model(config, load_format="auto", device=torch.device("cpu"), seed=0)
+
+
+Q_WEIGHT = "model.layers.1.self_attn.q_proj.weight"
+
+
+def test_every_weight_reads_back_as_the_checkpoint_has_it(model: CausalLM, checkpoint: Checkpoint) -> None:
+    for name, parameter in checkpoint.reference.state_dict().items():
+        torch.testing.assert_close(model.checkpoint_tensors[name], parameter, rtol=0, atol=0)
+
+
+def test_a_single_weight_of_a_merged_matrix_is_replaced_in_place(model: CausalLM, checkpoint: Checkpoint) -> None:
+    addresses = [parameter.data_ptr() for parameter in model.parameters()]
+    wanted = torch.randn(model.checkpoint_tensors[Q_WEIGHT].shape)
+    assert model.load_weights([(Q_WEIGHT, wanted)]) == {Q_WEIGHT}
+    assert [parameter.data_ptr() for parameter in model.parameters()] == addresses
+    for name, parameter in checkpoint.reference.state_dict().items():
+        expected = wanted if name == Q_WEIGHT else parameter
+        torch.testing.assert_close(model.checkpoint_tensors[name], expected, rtol=0, atol=0)
+
+
+def test_tied_head_is_not_required_and_shares_the_embedding(model: CausalLM) -> None:
+    assert "lm_head.weight" not in model.required_names
+    assert model.checkpoint_tensors["lm_head.weight"].data_ptr() == (
+        model.checkpoint_tensors["model.embed_tokens.weight"].data_ptr()
+    )
+
+
+def test_derived_tensors_of_old_checkpoints_are_skipped(model: CausalLM) -> None:
+    assert model.load_weights([("model.layers.0.self_attn.rotary_emb.inv_freq", torch.zeros(8))]) == set()
+
+
+def test_other_precision_is_cast(model: CausalLM) -> None:
+    wanted = torch.randn(model.checkpoint_tensors[Q_WEIGHT].shape).bfloat16()
+    model.load_weights([(Q_WEIGHT, wanted)])
+    torch.testing.assert_close(model.checkpoint_tensors[Q_WEIGHT], wanted.float(), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "tensor", "complaint"),
+    [
+        ("model.layers.9.self_attn.q_proj.weight", torch.zeros(48, 48), "no weight named"),
+        ("model.layers.1.self_attn.qkv_proj.weight", torch.zeros(96, 48), "no weight named"),
+        (Q_WEIGHT, torch.zeros(48, 47), r"must have shape \[48, 48\], got \[48, 47\]"),
+        (Q_WEIGHT, torch.zeros(48 * 48), "must have shape"),
+        (Q_WEIGHT, torch.zeros(48, 48, dtype=torch.int8), "must be floating point"),
+    ],
+)
+def test_misfit_is_refused_and_changes_nothing(
+    model: CausalLM, name: str, tensor: torch.Tensor, complaint: str
+) -> None:
+    before = {key: value.clone() for key, value in model.checkpoint_tensors.items()}
+    with pytest.raises(ModelError, match=complaint) as caught:
+        model.load_weights([(name, tensor)])
+    assert caught.value.param == name
+    assert caught.value.status_code == 400
+    for key, value in model.checkpoint_tensors.items():
+        torch.testing.assert_close(value, before[key], rtol=0, atol=0)

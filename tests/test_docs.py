@@ -1,0 +1,67 @@
+"""The documentation agrees with the code and with itself."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+from bough.bench.datasets import DatasetArgs
+from bough.bench.offline import BenchOfflineArgs
+from bough.bench.serve import BenchServeArgs
+from bough.cli_commands.chat import ChatArgs
+from bough.cli_commands.generate import GenerateArgs
+from bough.config.options import options_by_key
+from bough.config.server_args import ServerArgs
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").glob("*.md")])
+FLAGS_OF_OTHERS = {"help", "config", "no-", "torch-backend", "repeats", "output", "check"}
+"""Flags in the documentation that are in no table of options: of argparse, uv and the scripts of this repository."""
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def generator():
+    spec = importlib.util.spec_from_file_location("generate_docs", ROOT / "tools" / "generate_docs.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_generated_pages_are_what_the_code_says():
+    assert generator().stale_pages() == [], "run make docs"
+
+
+def anchors(path: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        path = (page.parent / name).resolve() if name else page
+        assert path.exists(), target
+        assert not anchor or anchor in anchors(path), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_flags_that_are_mentioned_exist(page):
+    tables = (ServerArgs, BenchServeArgs, DatasetArgs, BenchOfflineArgs, GenerateArgs, ChatArgs)
+    known = set(FLAGS_OF_OTHERS).union(*(options_by_key(table) for table in tables))
+    mentioned = set(re.findall(r"(?<![\w-])--([a-z][a-z0-9-]*)", page.read_text(encoding="utf-8")))
+    assert mentioned <= known | {f"no-{key}" for key in known}, mentioned - known
+
+
+def test_every_page_of_the_documentation_is_in_its_index():
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    for path in (ROOT / "docs").glob("*.md"):
+        assert path.name == "index.md" or f"({path.name})" in index

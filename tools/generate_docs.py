@@ -1,0 +1,115 @@
+"""Write the pages of docs/ that are made from the code.
+
+python tools/generate_docs.py           write them
+python tools/generate_docs.py --check   only say which are stale; status 1 if any is
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from bough.bench.datasets import DatasetArgs
+from bough.bench.offline import BenchOfflineArgs
+from bough.bench.serve import BenchServeArgs
+from bough.cli_commands.chat import ChatArgs
+from bough.cli_commands.generate import GenerateArgs
+from bough.config.options import Option, OptionTable, groups_of
+from bough.config.server_args import ServerArgs
+from bough.entrypoints.http.describe import markdown
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+
+NOTE = "<!-- Written by tools/generate_docs.py; change the code instead. -->\n"
+
+COMMANDS: list[tuple[str, str, list[type[OptionTable]]]] = [
+    (
+        "bough serve",
+        "Also the keys of a `--config` file and the keywords of `Engine`, there with underscores. "
+        "`python -m bough.launch_server` takes the same flags.",
+        [ServerArgs],
+    ),
+    ("bough generate", "Besides these, every flag of `bough serve`.", [GenerateArgs]),
+    ("bough chat", "Without `--url`, every flag of `bough serve` too.", [ChatArgs]),
+    ("bough bench serve", "", [BenchServeArgs, DatasetArgs]),
+    (
+        "bough bench offline",
+        "Besides these, the dataset flags of `bough bench serve` and every flag of `bough serve`.",
+        [BenchOfflineArgs],
+    ),
+]
+
+
+def flags_page() -> str:
+    """Every flag of every command."""
+    parts = [
+        NOTE,
+        "# Flags\n",
+        "A switch is off unless it is given; its `--no-` form undoes what a configuration file says. Sizes may be "
+        "written `32k` or `16MiB`, in powers of 1024. Bough reads no environment variables of its own.\n",
+        "A configuration file is YAML with one `flag: value` per line. What the command line says wins:\n",
+        "```yaml\nmodel-path: /models/llama\nport: 8000\nmax-running-requests: 64\ndisable-radix-cache: false\n```\n",
+    ]
+    for command, note, tables in COMMANDS:
+        parts.append(f"## `{command}`\n")
+        if note:
+            parts.append(note + "\n")
+        for table in tables:
+            for title, options in groups_of(table).items():
+                if len(groups_of(table)) > 1 or len(tables) > 1:
+                    parts.append(f"### {title}\n")
+                parts.append("| Flag | Value | Default | Meaning |\n|---|---|---|---|")
+                parts.extend(map(flag_row, options))
+                parts.append("")
+    return "\n".join(parts)
+
+
+def flag_row(option: Option) -> str:
+    """One line of a table of flags."""
+    flags = ", ".join(f"`--{key}`" for key in option.keys)
+    if option.kind == "bool":
+        value = "switch"
+    elif option.choices:
+        value = ", ".join(f"`{choice}`" for choice in option.choices)
+    else:
+        value = {"int": "whole number", "float": "number", "str": "text", "json": "JSON object"}[option.kind]
+        value += f", {option.declared.unit}" if option.declared.unit else ""
+    exact = option.default is not None and not option.declared.default_text and option.kind != "bool"
+    default = f"`{option.default_text}`" if exact else option.default_text
+    cells = (flags, value, default, option.declared.help)
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def endpoints_page() -> str:
+    """Every route of the HTTP server and every field of its requests."""
+    return f"{NOTE}\n{markdown().rstrip()}\n"
+
+
+PAGES: dict[str, Callable[[], str]] = {"flags.md": flags_page, "endpoints.md": endpoints_page}
+
+
+def stale_pages() -> list[str]:
+    """Names of pages that are not what the code says."""
+    return [name for name, render in PAGES.items() if _current(DOCS / name) != render()]
+
+
+def _current(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.exists() else None
+
+
+def main(argv: list[str]) -> int:
+    """Write the pages, or check them."""
+    stale = stale_pages()
+    if argv == ["--check"]:
+        for name in stale:
+            print(f"docs/{name} is stale: make docs")
+        return 1 if stale else 0
+    for name in stale:
+        (DOCS / name).write_text(PAGES[name](), encoding="utf-8")
+        print(f"wrote docs/{name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
