@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from bough import Engine
 
-RULES = "Answer in one short sentence. Question: "
-QUESTIONS = ["What is a river?", "What is a tree?", "What is the sun?", "What is a book?"]
+PROMPT = (
+    "<|im_start|>system\nYou are a friendly guide in a garden.<|im_end|>\n"
+    "<|im_start|>user\n{question}<|im_end|>\n"
+    "<|im_start|>assistant\n"
+)
+QUESTIONS = ["How tall does an oak grow?", "What is the bark of a birch like?", "Why do leaves fall?", "Who are you?"]
 
 with Engine() as engine:
     outputs = engine.generate(
-        [RULES + question for question in QUESTIONS],
-        [{"max_new_tokens": 30, "temperature": 0.2 * number, "sampling_seed": 1} for number in range(len(QUESTIONS))],
+        [PROMPT.format(question=question) for question in QUESTIONS],
+        [{"max_new_tokens": 40, "temperature": 0.2 * number, "sampling_seed": 1} for number in range(len(QUESTIONS))],
     )
 
 for question, output in zip(QUESTIONS, outputs, strict=True):

@@ -9,7 +9,7 @@ import sys
 
 from bough import Engine
 
-prompt = sys.argv[1] if len(sys.argv) > 1 else "Once upon a time"
+prompt = sys.argv[1] if len(sys.argv) > 1 else "The oak is"
 
 with Engine(incremental_streaming_output=True) as engine:
     print(prompt, end="", flush=True)

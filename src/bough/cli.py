@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -42,12 +43,17 @@ def main(argv: list[str] | None = None) -> int:
 def run_reporting_errors(command: Callable[[list[str]], int], argv: list[str]) -> int:
     """Run ``command(argv)``; an error becomes one line on stderr and a status, with a traceback in debug mode only."""
     try:
-        return command(argv)
+        try:
+            status = command(argv)
+        except SystemExit:  # argparse has printed help; its errors are of another kind (see CommandParser)
+            status = 0
+        sys.stdout.flush()
+        return status
     except KeyboardInterrupt:
         return INTERRUPTED_STATUS
     except BrokenPipeError:
-        # The reader of our output has gone; Python would complain once more when it flushes stdout at exit.
-        sys.stdout = None
+        # The reader of our output has gone. What is still buffered must go somewhere when Python flushes it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILURE_STATUS
     except BoughError as error:
         _report(error, str(error), argv)

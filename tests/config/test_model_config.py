@@ -138,16 +138,12 @@ WINDOWED = {"use_sliding_window": True, "sliding_window": 8}
         ("Qwen2ForCausalLM", {"sliding_window": 8}, (None,) * 4),
         (
             "Qwen2ForCausalLM",
-            {"sliding_window": 8, "use_sliding_window": True, "max_window_layers": 3},
+            {**WINDOWED, "max_window_layers": 3},
             (None, None, None, 8),
         ),
         (
             "Qwen3ForCausalLM",
-            {
-                "sliding_window": 8,
-                "use_sliding_window": True,
-                "layer_types": ["sliding_attention", "full_attention"] * 2,
-            },
+            {**WINDOWED, "layer_types": ["sliding_attention", "full_attention"] * 2},
             (8, None, 8, None),
         ),
     ],

@@ -104,7 +104,9 @@ def test_output_is_decoded_in_the_context_of_the_prompt(
     name: str, data: st.DataObject, skip: bool, cuts: list[int]
 ) -> None:
     tokenizer = TOKENIZERS[name]
-    prompt = tokenizer.encode(data.draw(st.sampled_from(["Hello", "the quick", "naïve. ", "<|im_start|>user\n"]))).tolist()
+    prompt = tokenizer.encode(
+        data.draw(st.sampled_from(["Hello", "the quick", "naïve. ", "<|im_start|>user\n"]))
+    ).tolist()
     ids = data.draw(token_ids(tokenizer))
     if tokenizer.byte_fallback_ids and ids and ids[0] in tokenizer.byte_fallback_ids:
         ids.insert(0, tokenizer.token_to_id("e"))  # or the prompt's last byte tokens would be part of the output's run

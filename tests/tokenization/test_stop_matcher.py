@@ -201,9 +201,7 @@ def test_the_longest_match_that_counts_does_not_depend_on_the_pieces(size: int) 
     pattern = "<[^>]*>"
     for inner, found in ((MAX_MATCH_CHARS - 2, True), (MAX_MATCH_CHARS - 1, False)):
         text = "abc" * 300 + "<" + "中" * inner + "> and so on"
-        assert run(StopMatcher((), [pattern]), cut(text, [size])) == (
-            ("abc" * 300, pattern) if found else (text, None)
-        )
+        assert run(StopMatcher((), [pattern]), cut(text, [size])) == (("abc" * 300, pattern) if found else (text, None))
 
 
 def test_long_stop_strings_cost_little_in_the_worst_case() -> None:

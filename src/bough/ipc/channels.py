@@ -146,6 +146,8 @@ class SchedulerChannels:
 
     def close(self) -> None:
         """Deliver what waits, tell the detokenizer that nothing follows, and close. Waits a bounded time."""
+        if self._context.closed:
+            return
         if self._has_detokenizer and self._results.finish(FINISH_TIMEOUT_S):
             self._results.send(ShutdownReq())
         self._to_main.finish(FINISH_TIMEOUT_S)
@@ -236,6 +238,8 @@ class DetokenizerChannels:
 
     def close(self) -> None:
         """Deliver what waits and close the sockets. Waits a bounded time."""
+        if self._context.closed:
+            return
         self._to_main.finish(FINISH_TIMEOUT_S)
         self._input.close()
         self._to_main.socket.close()

@@ -30,7 +30,7 @@ from bough.sampling.transfer import to_device
 from bough.sampling.truncation import draw_selected, draw_sorted
 from bough.sampling.truncation_cpu import draw_truncated
 from bough.sampling.vocab_blocks import BLOCK, block_maxima, first_maximum, num_blocks
-from bough.scheduler.step_plan import IntArray, RowLogprobResult, RowLogprobs
+from bough.scheduler.step_plan import IntArray, RowLogprobs
 
 RowIndices = npt.NDArray[np.int64]
 
@@ -61,23 +61,6 @@ class SampledLogprobs:
     """int64 [k, N]"""
     chosen: torch.Tensor
     """float32 [k, C]"""
-
-    def results(self) -> tuple[RowLogprobResult, ...]:
-        """The answers on the host, waiting for the device; ``row`` is the request's, target fields are empty."""
-        sampled = self.sampled.tolist()
-        top_values = self.top_values.cpu().numpy()
-        top_ids = self.top_ids.to(torch.int32).cpu().numpy()
-        chosen = self.chosen.cpu().numpy()
-        return tuple(
-            RowLogprobResult(
-                row=request.row,
-                target_logprobs=np.zeros(0, dtype=np.float32),
-                sampled_logprob=sampled[i],
-                sampled_top=(top_values[i, : request.top_n], top_ids[i, : request.top_n]) if request.top_n else None,
-                sampled_chosen=chosen[i, : len(request.token_ids)] if request.token_ids else None,
-            )
-            for i, request in enumerate(self.requests)
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -359,3 +359,173 @@ class FakeModelRunner:
             sampled_top=(top_values[count], tops[count].astype(np.int32)) if request.top_n else None,
             sampled_chosen=chosen[count] if request.token_ids else None,
         )
+
+    def _take_time(self, plan: StepPlan, result: StepResult) -> StepResult:
+        if self._duration is None:
+            return result
+        seconds = self._duration.of(plan)
+        if self._duration.clock == "virtual":
+            self.virtual_seconds += seconds
+        else:
+            time.sleep(max(0.0, seconds - result.seconds))
+        return StepResult(result.step_id, result.next_token_ids, result.logprobs, seconds=seconds)
+
+    # --- checks ---
+
+    def _check(self, plan: StepPlan) -> None:
+        """Raise RuntimeError unless the plan is sound and every KV slot that it reads holds what it should."""
+        lens, prefix_lens, out_slots = plan.extend_lens, plan.prefix_lens, plan.out_slots
+        _require(len(np.unique(plan.req_slots)) == plan.num_rows, "a request slot has two rows")
+        _require(len(lens) == len(prefix_lens) == len(plan.sample) == plan.num_rows, "arrays of rows differ in length")
+        _require(bool((lens >= 1).all() and (prefix_lens >= 0).all()), "a row has no new token or a negative prefix")
+        _require(int(lens.sum()) == plan.num_tokens == len(out_slots), "arrays of tokens differ in length")
+        decode = slice(plan.num_decode_rows)
+        _require(bool((lens[decode] == 1).all() and plan.sample[decode].all()), "a decode row is not one")
+        _require(
+            bool((plan.input_ids[plan.num_decode_rows :] != FUTURE_TOKEN).all()), "an extend row has future tokens"
+        )
+        _require(bool((plan.input_ids < self.model.vocab_size).all()), "an input id is outside the vocabulary")
+        in_pool = (out_slots >= self.page_size) & (out_slots < len(self._state))
+        _require(bool(in_pool.all()), "a new token's KV slot is outside the pool")
+        _require(len(np.unique(out_slots)) == len(out_slots), "a KV slot is written twice")
+        is_written = np.zeros(len(self._state), dtype=np.bool_)
+        is_written[out_slots] = True
+        begin = 0
+        for req_slot, prefix_len, count in zip(
+            plan.req_slots.tolist(), prefix_lens.tolist(), lens.tolist(), strict=True
+        ):
+            row = f"request slot {req_slot}"
+            new_slots = out_slots[begin : begin + count]
+            ids = plan.input_ids[begin : begin + count]
+            begin += count
+            _require(
+                prefix_len <= self._length[req_slot],
+                f"{row}: positions {self._length[req_slot]} to {prefix_len} are not set",
+            )
+            _require(prefix_len + count <= self.max_req_len, f"{row}: longer than the request table")
+            _require(
+                bool((ids != FUTURE_TOKEN).all()) or self._last_token[req_slot] != _NO_TOKEN,
+                f"{row}: no token was sampled yet",
+            )
+            slots = np.concatenate((self._req_to_token[req_slot, :prefix_len], new_slots))
+            self._check_slots(row, slots, prefix_len, is_written)
+
+    def _check_slots(self, row: str, slots: IntArray, prefix_len: int, is_written: npt.NDArray[np.bool_]) -> None:
+        """Check the KV slots of a row's positions ``0 … len(slots) - 1``, of which ``prefix_len`` were computed before."""
+        prefix = slots[:prefix_len]
+        _require(bool((prefix >= self.page_size).all()), f"{row}: a table entry within the prefix is not set")
+        _require(not is_written[prefix].any(), f"{row}: a slot of its prefix is overwritten in the same step")
+        offsets = np.arange(len(slots)) % self.page_size
+        same_page = np.flatnonzero(offsets[1:])
+        in_order = (slots % self.page_size == offsets).all() and (np.diff(slots)[same_page] == 1).all()
+        _require(bool(in_order), f"{row}: its tokens do not lie in pages in order")
+        held = self._state[prefix]
+        terms = self.model.terms(self._token_of[prefix], self._powers[:prefix_len])
+        stale = np.flatnonzero(held != np.cumsum(terms))
+        if stale.size:
+            position = int(stale[0])
+            raise RuntimeError(
+                f"{row}: position {position} reads KV slot {prefix[position]}, which holds another history"
+            )
+
+
+def _require(holds: bool, rule: str) -> None:
+    if not holds:
+        raise RuntimeError(f"wrong plan: {rule}")
+
+
+class FakeWorker:
+    """A :class:`FakeModelRunner` with the face of ``TpModelWorker``."""
+
+    def __init__(
+        self,
+        *,
+        vocab_size: int,
+        max_total_num_tokens: int,
+        max_running_requests: int,
+        context_len: int,
+        page_size: int = 1,
+        verify: bool = False,
+        eos_token_ids: tuple[int, ...] = (),
+        eos_probability: float = 0.0,
+        duration: StepDuration | None = None,
+    ) -> None:
+        """Make the runner; arguments as of :class:`FakeModel` and :class:`FakeModelRunner`."""
+        self.context_len = context_len
+        self.model_runner = FakeModelRunner(
+            FakeModel(vocab_size, eos_token_ids, eos_probability),
+            max_running_requests=max_running_requests,
+            max_total_num_tokens=max_total_num_tokens,
+            max_req_len=min(context_len, max_total_num_tokens),
+            page_size=page_size,
+            verify=verify,
+            duration=duration,
+        )
+
+    def get_worker_info(self) -> WorkerInfo:
+        """Limits of the fake."""
+        runner = self.model_runner
+        return WorkerInfo(
+            max_total_num_tokens=runner.max_total_num_tokens,
+            max_running_requests=runner.max_running_requests,
+            max_req_len=runner.max_req_len,
+            max_req_input_len=runner.max_req_len - 1,
+            page_size=runner.page_size,
+            vocab_size=runner.model.vocab_size,
+            context_len=self.context_len,
+            device="cpu",
+            dtype="float32",
+        )
+
+    def forward_batch_generation(self, plan: StepPlan) -> StepResult:
+        """Run one step."""
+        return self.model_runner.forward_step(plan)
+
+
+_CONFIG_KEY = "bough_fake"
+_CONFIG_DEFAULTS = {
+    "eos_probability": 0.0,
+    "seconds_per_step": 0.0,
+    "seconds_per_token": 0.0,
+    "seconds_per_token_context": 0.0,
+}
+_DEFAULT_RUNNING_REQUESTS = 256
+_DEFAULT_TOTAL_TOKENS = 1 << 20
+
+
+def create_fake_worker(server_args: ServerArgs, model_config: ModelConfig) -> FakeWorker:
+    """The worker for a checkpoint whose architecture is ``BoughFakeForCausalLM``, in place of ``TpModelWorker``.
+
+    Such a checkpoint needs no weights. Its config.json may say how it behaves under ``bough_fake``: an object with
+    numbers under ``eos_probability``, ``seconds_per_step``, ``seconds_per_token`` and ``seconds_per_token_context``.
+    Pool and table sizes are those of the options, or else 2**20 tokens and 256 requests.
+
+    Raises:
+        ConfigError: that object is wrong.
+    """
+    settings = model_config.hf_config.get(_CONFIG_KEY, {})
+    if not isinstance(settings, dict) or not settings.keys() <= _CONFIG_DEFAULTS.keys():
+        raise ConfigError(f"{_CONFIG_KEY} in config.json may have {', '.join(_CONFIG_DEFAULTS)}", param="model_path")
+    values = {**_CONFIG_DEFAULTS, **settings}
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 <= value < math.inf:
+            raise ConfigError(
+                f"{_CONFIG_KEY}.{name} in config.json must be a number, got {value!r}", param="model_path"
+            )
+    if values["eos_probability"] and not model_config.eos_token_ids:
+        raise ConfigError(f"{_CONFIG_KEY}.eos_probability needs an eos_token_id", param="model_path")
+    page_size = server_args.page_size or 1
+    max_total_tokens = max(server_args.max_total_tokens or _DEFAULT_TOTAL_TOKENS, page_size)
+    duration = StepDuration(
+        values["seconds_per_step"], values["seconds_per_token"], values["seconds_per_token_context"]
+    )
+    return FakeWorker(
+        vocab_size=model_config.vocab_size,
+        max_total_num_tokens=max_total_tokens // page_size * page_size,
+        max_running_requests=server_args.max_running_requests or _DEFAULT_RUNNING_REQUESTS,
+        context_len=model_config.context_len,
+        page_size=page_size,
+        eos_token_ids=model_config.eos_token_ids,
+        eos_probability=values["eos_probability"],
+        duration=duration if duration != StepDuration() else None,
+    )

@@ -196,7 +196,8 @@ def _ordered_bits(bits: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
 
 
 def _integer_weights(scaled: FloatArray) -> IndexArray:
-    return (np.exp(scaled) * np.float32(UNITS)).astype(np.int64)
+    weights: IndexArray = (np.exp(scaled) * np.float32(UNITS)).astype(np.int64)
+    return weights
 
 
 def _sum_before(values: IndexArray) -> IndexArray:

@@ -152,6 +152,8 @@ class Requests:
         for planned in self.in_flight:
             planned.drop_slot(slot)
         self.table.vacate(slot)
+        # The row's next owner must not be told of its last one's slots.
+        self._table_writes = [write for write in self._table_writes if write.req_slot != slot]
         if req in self.unfinished:
             self.unfinished.remove(req)
         req.kv = None

@@ -157,6 +157,7 @@ def make_server(app: Any, server_args: ServerArgs) -> HttpServer:
         log_config=None,
         log_level="warning" if server_args.log_level != "debug" else "debug",
         access_log=False,
+        proxy_headers=False,
         server_header=False,
         date_header=False,
         timeout_keep_alive=75,
