@@ -94,10 +94,12 @@ def test_both_entry_points_take_the_flags_of_a_server():
         assert done.stderr == "bough: error: --page-size must be a power of two, got 3\n"
 
 
-def test_a_reader_may_leave_before_the_end():
-    argv = f"set -o pipefail; {sys.executable} -m bough serve --help | true"
-    done = subprocess.run(["bash", "-c", argv], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (1, "")
+@pytest.mark.parametrize("argv", ["--help", "serve --help", "version"])
+def test_a_reader_may_leave_before_the_end(argv):
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m bough {argv} | true"], capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
 
 
 @pytest.mark.parametrize("argv", [["version"], ["serve", "--help"], ["bench", "serve", "--help"], ["chat", "--help"]])

@@ -235,6 +235,7 @@ def test_bfloat16_arithmetic_is_recognised(tmp_path: Path, cpuinfo: str, expecte
         ({"rope_scaling": {"type": "linear"}}, "factor must be given"),
         ({"rope_scaling": {"type": "linear", "factor": 0.5}}, "factor must be a number of at least 1"),
         ({"rope_scaling": [1]}, "rope_parameters must be an object"),
+        ({"rope_parameters": {"full_attention": {"rope_theta": 1e4}}}, "rope_parameters must be the same for all"),
         ({"partial_rotary_factor": 0.5}, "partial_rotary_factor must be 1"),
         ({"torch_dtype": "int8"}, "dtype must be float32, bfloat16 or float16"),
         ({"eos_token_id": "</s>"}, "eos_token_id must be a token id"),

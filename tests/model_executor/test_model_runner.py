@@ -178,6 +178,21 @@ def test_recorded_plans_replay_to_the_same_results(checkpoint: Checkpoint, runne
     assert [r.next_token_ids.tolist() for r in replayed] == [r.next_token_ids.tolist() for r in results]
 
 
+def test_step_beyond_the_table_is_refused(checkpoint: Checkpoint) -> None:
+    runner = make_runner(checkpoint.path, context_length=32)
+    builder = PlanBuilder(runner)
+    sequence = builder.add(prompt(40))
+    builder.step([(sequence, 32)])
+    with pytest.raises(ValueError, match="beyond 32 tokens"):
+        builder.step([(sequence, 1)])
+
+
+def test_step_without_rows_has_no_results(runner: RecordingRunner) -> None:
+    builder = PlanBuilder(runner)
+    result = runner.forward_step(builder.plan([]))
+    assert (result.next_token_ids.tolist(), result.logprobs, result.failed_rows) == ([], (), ())
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_lower_precision_stays_near_and_cutting_changes_little(checkpoint: Checkpoint, dtype: str) -> None:
     runner = make_runner(checkpoint.path, dtype=dtype)

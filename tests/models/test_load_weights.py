@@ -48,6 +48,14 @@ def test_tied_head_is_not_required_and_shares_the_embedding(model: CausalLM) -> 
     )
 
 
+@pytest.mark.parametrize("head_last", [False, True])
+def test_embedding_counts_where_a_tied_checkpoint_has_a_head_as_well(model: CausalLM, head_last: bool) -> None:
+    embedding, head = torch.randn(160, 48), torch.randn(160, 48)
+    weights = [("model.embed_tokens.weight", embedding), ("lm_head.weight", head)]
+    assert model.load_weights(weights if head_last else weights[::-1]) == {"model.embed_tokens.weight"}
+    torch.testing.assert_close(model.checkpoint_tensors["lm_head.weight"], embedding, rtol=0, atol=0)
+
+
 def test_derived_tensors_of_old_checkpoints_are_skipped(model: CausalLM) -> None:
     assert model.load_weights([("model.layers.0.self_attn.rotary_emb.inv_freq", torch.zeros(8))]) == set()
 

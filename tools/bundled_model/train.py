@@ -58,9 +58,9 @@ class Schedule:
     """How long and how fast to learn."""
 
     steps: int
-    tokens_per_step: int = 3072
+    tokens_per_step: int = 2048
     widths: tuple[int, ...] = (32, 48, 64, 96, 128, 192, 256, 384, 512, 1024)
-    peak_rate: float = 2.5e-3
+    peak_rate: float = 2e-3
     final_rate: float = 5e-5
     warmup_steps: int = 100
     weight_decay: float = 0.1
@@ -274,7 +274,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="directory to write")
     parser.add_argument("--steps", type=int, default=2200, help="training steps; the default gives the published model")
-    parser.add_argument("--threads", type=int, default=2)
+    # A second thread gains little at this size, and loses much as soon as another process wants its core.
+    parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     torch.use_deterministic_algorithms(True)

@@ -172,6 +172,7 @@ class _Parser:
                 f"{', '.join(sorted(MODEL_MODULES))}",
                 param="model_path",
             )
+        self.raw = values
         self.values = {**_FAMILY_DEFAULTS.get(self.architecture, {}), **values}
 
     def error(self, key: str, rule: str, value: Any) -> ConfigError:
@@ -239,7 +240,7 @@ class _Parser:
         device_type = _device_type(device)
         return ModelConfig(
             model_path=str(directory),
-            hf_config=self.values,
+            hf_config=self.raw,
             generation_config=generation_config,
             architecture=self.architecture,
             vocab_size=vocab_size,
@@ -267,6 +268,8 @@ class _Parser:
         raw = self.values.get("rope_scaling") or self.values.get("rope_parameters") or {}
         if not isinstance(raw, dict):
             raise self.error("rope_parameters", "must be an object", raw)
+        if any(isinstance(value, dict) for value in raw.values()):
+            raise self.error("rope_parameters", "must be the same for all layers", raw)
         rope_type: Any = raw.get("rope_type") or raw.get("type") or "default"
         if rope_type not in _ROPE_TYPES:
             raise self.error("rope_type", f"must be one of {', '.join(_ROPE_TYPES)}", rope_type)

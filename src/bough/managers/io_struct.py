@@ -17,6 +17,7 @@ from msgspec import Meta
 
 from bough.errors import BadRequest
 from bough.sampling.sampling_params import SamplingParams
+from bough.tokenization.stop_regex import compile_stop_regex
 from bough.tokenization.tokenizer import TokenIds
 
 MAX_TOP_LOGPROBS = 128
@@ -187,6 +188,8 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
             raise BadRequest("sampling_params must have the same n for all prompts", param="sampling_params.n")
         for each in params:
             each.validate(None)
+            if each.stop_regex:
+                compile_stop_regex(each.stop_regex)
         return params if isinstance(given, list) else params * size
 
     def _each(self, name: str, size: int, n: int) -> list[Any]:

@@ -9,38 +9,37 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-import uuid
-from array import array
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
-
-import msgspec
 
 from bough import __version__
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
-from bough.errors import BadRequest, BoughError, EngineDead, Overloaded, RequestFailed
+from bough.errors import BadRequest, BoughError, EngineDead, Overloaded
 from bough.ipc.messages import (
     AbortReq,
     BatchStrOutput,
     BatchTokenIDOutput,
     ControlReply,
-    ControlReq,
     Heartbeat,
     OutputDelta,
     TokenizedGenerateReqInput,
     ToScheduler,
     ToTokenizer,
 )
+from bough.managers.control_calls import ControlCalls
+from bough.managers.generation import Generation
 from bough.managers.health import HealthMonitor, ServerState
 from bough.managers.io_struct import GenerateReqInput, GenerateRequest
 from bough.managers.native_output import DEFAULT_WEIGHT_VERSION, NativeOutput, failure_of
 from bough.managers.prompt_encoder import PromptEncoder
 from bough.managers.req_state import ReadySignal, ReqState, aborted_delta
+from bough.managers.request_limits import RequestLimits
 from bough.managers.rw_lock import ReaderWriterLock
 from bough.observability.metrics import Metrics
-from bough.tokenization.tokenizer import Tokenizer
+from bough.tokenization.chat_template import load_chat_template
+from bough.tokenization.tokenizer import TokenIds, Tokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -64,32 +63,6 @@ class Channels(Protocol):
     def send(self, message: ToScheduler) -> None:
         """Hand a message to the scheduler; never blocks."""
         ...
-
-
-class Generation:
-    """The outputs of one call, while it is being answered."""
-
-    __slots__ = ("_signal", "states", "unfinished")
-
-    def __init__(self, states: list[ReqState], signal: ReadySignal) -> None:
-        self.states = states
-        self.unfinished = len(states)
-        """Outputs whose last delta was not taken yet."""
-        self._signal = signal
-
-    async def deltas(self) -> list[tuple[ReqState, OutputDelta]]:
-        """What is new, one merged delta per output that has news; waits until there is something.
-
-        A request that does not stream has news once, when it is finished.
-
-        Raises:
-            BoughError: if the engine cannot go on.
-        """
-        news = [(state, state.take()) for state in await self._signal.wait()]
-        for _, delta in news:
-            if delta.finish_reason is not None:
-                self.unfinished -= 1
-        return news
 
 
 class TokenizerManager:
@@ -124,25 +97,25 @@ class TokenizerManager:
         self.tokenizer = tokenizer
         self.scheduler_info = scheduler_info
         self.served_model_name = server_args.served_model_name or server_args.model_path
-        self.vocab_size: int = scheduler_info.get("vocab_size", model_config.vocab_size)
-        self.context_len: int = min(
-            model_config.context_len, scheduler_info.get("max_req_len", model_config.context_len)
-        )
-        """Most tokens of one request, prompt and output together."""
-        self.max_prompt_tokens: int = min(
-            scheduler_info.get("max_req_input_len", self.context_len), self.context_len
+        context_len = min(model_config.context_len, scheduler_info.get("max_req_len", model_config.context_len))
+        self.limits = RequestLimits(
+            vocab_size=scheduler_info.get("vocab_size", model_config.vocab_size),
+            context_len=context_len,
+            max_prompt_tokens=min(scheduler_info.get("max_req_input_len", context_len), context_len),
+            has_tokenizer=tokenizer is not None,
         )
         self.metrics = metrics or Metrics(self.served_model_name)
         self.metrics.max_total_num_tokens = scheduler_info.get("max_total_num_tokens", 0)
-        self.metrics.context_len = self.context_len
+        self.metrics.context_len = context_len
         self.health = HealthMonitor(
             max_silence=server_args.watchdog_timeout, max_queued_requests=server_args.max_queued_requests
         )
         self.model_update_lock = ReaderWriterLock()
         self.rid_to_state: dict[str, ReqState] = {}
-        self.prompt_encoder = PromptEncoder(tokenizer, self.max_prompt_tokens) if tokenizer is not None else None
+        self.prompt_encoder = PromptEncoder(tokenizer, self.limits.max_prompt_tokens) if tokenizer is not None else None
+        self.chat_template = load_chat_template(tokenizer, server_args.chat_template) if tokenizer is not None else None
         self._channels = channels
-        self._calls: dict[str, asyncio.Future[ControlReply]] = {}
+        self._control_calls = ControlCalls(channels.send)
         self._dead: BoughError | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -177,9 +150,7 @@ class TokenizerManager:
         for state in states:
             state.event.fail(error)
             _let_go(state)
-        for call in self._calls.values():
-            if not call.done():
-                call.set_exception(EngineDead(error.message))
+        self._control_calls.fail_all(error)
 
     async def handle_loop(self) -> None:
         """Receive for ever. A message that cannot be handled is logged and costs nobody else anything."""
@@ -237,7 +208,7 @@ class TokenizerManager:
         """
         self._check_open()
         for request in requests:
-            self._check_request(request)
+            self.limits.check(request)
         signal = ReadySignal()
         states = await self._register(requests, signal)
         try:
@@ -296,43 +267,53 @@ class TokenizerManager:
             has_text=tokenizer is not None,
         )
 
+    async def apply_chat_template(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        continue_final_message: bool = False,
+        template_kwargs: Mapping[str, Any] | None = None,
+    ) -> TokenIds:
+        """The prompt for a conversation.
+
+        Args:
+            messages: objects with ``role`` and ``content``.
+            continue_final_message: let the model go on with the last message instead of answering it.
+            template_kwargs: further variables of the template.
+
+        Raises:
+            BadRequest: if the model has no template, or the template cannot render this.
+        """
+        if self.chat_template is None or self.prompt_encoder is None:
+            raise BadRequest(
+                "this model has no chat template; use completions, or start the server with --chat-template",
+                param="messages",
+                code="no_chat_template",
+            )
+        num_chars = sum(_num_chars(message.get("content")) for message in messages)
+        return await self.prompt_encoder.encode_conversation(
+            self.chat_template,
+            messages,
+            num_chars + 50 * len(messages),
+            continue_final_message=continue_final_message,
+            kwargs=template_kwargs,
+        )
+
     def token_text(self, token_id: int) -> str:
         """The text of one token on its own; bytes that are no complete character become U+FFFD."""
         assert self.tokenizer is not None, "checked before"
         return self.tokenizer.id_to_piece_bytes(token_id).decode(errors="replace")
 
-    def _check_open(self) -> None:
+    def _check_alive(self) -> None:
         if self._dead is not None:
             raise EngineDead(self._dead.message)
+
+    def _check_open(self) -> None:
+        self._check_alive()
         if self.health.state is ServerState.STARTING:
             raise Overloaded("the server is starting")
         if self.health.state is ServerState.DRAINING:
             raise Overloaded("the server is shutting down", code="shutting_down")
-
-    def _check_request(self, request: GenerateRequest) -> None:
-        """What can be said about a request before its prompt is encoded."""
-        params = request.sampling_params
-        params.validate(self.vocab_size)
-        if self.tokenizer is None:
-            if request.text is not None:
-                raise BadRequest(
-                    f"{request.prompt_param}: this server has no tokenizer; send token ids", param=request.prompt_param
-                )
-            if params.has_text_stops:
-                raise BadRequest("stop strings and patterns need a tokenizer, and this server has none", param="stop")
-            if request.return_text_in_logprobs:
-                raise BadRequest("return_text_in_logprobs needs a tokenizer", param="return_text_in_logprobs")
-        self.check_token_ids(request.token_ids_logprob or (), "token_ids_logprob")
-
-    def check_token_ids(self, ids: Sequence[int], param: str) -> None:
-        """Raise :class:`BadRequest` unless all are ids of this model's vocabulary."""
-        if not ids:
-            return
-        # Seen as unsigned numbers, negative ones are too large: one pass instead of two over what may be long.
-        largest = max(memoryview(ids).cast("B").cast("I") if isinstance(ids, array) else ids)
-        if largest >= self.vocab_size or (not isinstance(ids, array) and min(ids) < 0):
-            wrong = next(token for token in ids if not 0 <= token < self.vocab_size)
-            raise BadRequest(f"{param} must hold token ids in [0, {self.vocab_size}), got {wrong}", param=param)
 
     async def _register(self, requests: Sequence[GenerateRequest], signal: ReadySignal) -> list[ReqState]:
         rids = [rid for request in requests for rid in request.rids]
@@ -375,22 +356,17 @@ class TokenizerManager:
             request.input_ids = ids
 
     def _tokenize_one_request(self, request: GenerateRequest) -> TokenizedGenerateReqInput:
-        """What the scheduler gets of a request whose prompt is encoded; all limits that depend on it are checked."""
-        ids = request.input_ids
-        if not ids:
-            raise BadRequest(f"{request.prompt_param} is empty: there are no tokens to go on from", param=request.prompt_param)
-        if request.text is None:
-            self.check_token_ids(ids, request.prompt_param)
-        if request.return_logprob and request.logprob_start_len >= len(ids):
-            raise BadRequest(
-                f"logprob_start_len ({request.logprob_start_len}) must be less than the number of prompt tokens "
-                f"({len(ids)})",
-                param="logprob_start_len",
-            )
+        """What the scheduler gets of a request whose prompt is encoded.
+
+        Raises:
+            BadRequest: if a limit that depends on the prompt is exceeded.
+        """
+        self.limits.check_prompt(request)
+        assert request.input_ids is not None, "checked"
         return TokenizedGenerateReqInput(
             rids=request.rids,
-            input_ids=ids.tobytes(),
-            sampling_params=self._fit_into_context(request, len(ids)),
+            input_ids=request.input_ids.tobytes(),
+            sampling_params=self.limits.fit_into_context(request),
             stream=request.stream,
             return_logprob=request.return_logprob,
             logprob_start_len=request.logprob_start_len,
@@ -398,20 +374,6 @@ class TokenizerManager:
             token_ids_logprob=request.token_ids_logprob,
             priority=request.priority,
             extra_key=request.extra_key,
-        )
-
-    def _fit_into_context(self, request: GenerateRequest, num_prompt_tokens: int) -> Any:
-        params = request.sampling_params
-        room = self.context_len - num_prompt_tokens
-        wanted = params.max_new_tokens
-        if num_prompt_tokens > self.max_prompt_tokens or room < min(1, 1 if wanted is None else wanted):
-            raise context_length_exceeded(self.context_len, num_prompt_tokens, None, request.prompt_param)
-        if wanted is not None and wanted <= room:
-            return params
-        if wanted is not None and request.exact_max_new_tokens is not None:
-            raise context_length_exceeded(self.context_len, num_prompt_tokens, wanted, request.exact_max_new_tokens)
-        return msgspec.structs.replace(
-            params, max_new_tokens=room, min_new_tokens=min(params.min_new_tokens, room)
         )
 
     def _send_one_request(self, message: TokenizedGenerateReqInput, states: list[ReqState]) -> None:
@@ -455,9 +417,7 @@ class TokenizerManager:
             if message.stats is not None:
                 self.metrics.scheduler_stats[message.rank] = message.stats
         else:
-            call = self._calls.get(message.call_id)
-            if call is not None and not call.done():
-                call.set_result(message)
+            self._control_calls.on_reply(message)
 
     def _handle_batch_output(self, deltas: Sequence[OutputDelta]) -> None:
         """Hand the results of a step to those who wait for them."""
@@ -470,23 +430,31 @@ class TokenizerManager:
         state = self.rid_to_state.get(delta.rid)
         if state is None:
             return
-        num_tokens = len(delta.token_ids)
-        if num_tokens and state.obj.log_metrics:
-            metrics = self.metrics
-            metrics.generation_tokens += num_tokens
-            if state.last_time:
-                metrics.inter_token_latency.observe((now - state.last_time) / num_tokens, num_tokens)
-            elif state.obj.stream:
-                metrics.time_to_first_token.observe(now - state.created_time)
-        if num_tokens:
-            if not state.last_time:
-                state.first_token_time = now
-            state.last_time = now
+        if delta.token_ids:
+            self._on_tokens(state, delta, now)
         if delta.finish_reason is not None:
             state.finished_time = now
             del self.rid_to_state[delta.rid]
             self._on_finished(state, delta)
         state.push(delta)
+
+    def _on_tokens(self, state: ReqState, delta: OutputDelta, now: float) -> None:
+        last_time = state.last_time
+        state.last_time = now
+        if last_time == 0.0:
+            state.first_token_time = now
+        if not state.obj.log_metrics:
+            return
+        metrics = self.metrics
+        num_tokens = len(delta.token_ids)
+        metrics.generation_tokens += num_tokens
+        if last_time != 0.0:
+            metrics.inter_token_latency.observe((now - last_time) / num_tokens, num_tokens)
+            return
+        if state.obj.stream:  # otherwise tokens come in blocks, and the first block says little about the first token
+            metrics.time_to_first_token.observe(now - state.created_time)
+        if delta.queue_time is not None:
+            metrics.queue_time.observe(delta.queue_time)
 
     def _on_finished(self, state: ReqState, delta: OutputDelta) -> None:
         _let_go(state)
@@ -547,18 +515,8 @@ class TokenizerManager:
             RequestFailed: if no reply came in time.
             EngineDead: if the engine has died.
         """
-        if self._dead is not None:
-            raise EngineDead(self._dead.message)
-        call_id = uuid.uuid4().hex
-        reply: asyncio.Future[ControlReply] = asyncio.get_running_loop().create_future()
-        self._calls[call_id] = reply
-        try:
-            self._channels.send(ControlReq(call_id, method, params or {}))
-            return await asyncio.wait_for(reply, timeout)
-        except asyncio.TimeoutError:
-            raise RequestFailed(f"the scheduler did not answer {method} within {timeout:g} s", status_code=504) from None
-        finally:
-            del self._calls[call_id]
+        self._check_alive()
+        return await self._control_calls.call(method, params or {}, timeout)
 
     async def flush_cache(self, timeout: float = 0.0) -> ControlReply:
         """Forget all cached prefixes; waits up to ``timeout`` seconds for running requests, and fails if there are any."""
@@ -599,21 +557,11 @@ class TokenizerManager:
         }
 
 
-def context_length_exceeded(context_len: int, prompt_tokens: int, max_tokens: int | None, param: str) -> BadRequest:
-    """The error for a request that does not fit, worded the way clients have learnt to parse."""
-    if max_tokens is None:
-        request = f"your prompt has {prompt_tokens} tokens, which leaves no room for an answer"
-    else:
-        request = (
-            f"you requested {prompt_tokens + max_tokens} tokens ({prompt_tokens} in the prompt, "
-            f"{max_tokens} in the completion)"
-        )
-    return BadRequest(
-        f"This model's maximum context length is {context_len} tokens. However, {request}. Please shorten the prompt"
-        f"{'' if max_tokens is None else ' or ask for fewer tokens'}.",
-        param=param,
-        code="context_length_exceeded",
-    )
+def _num_chars(content: Any) -> int:
+    """About how long the content of a message is."""
+    if isinstance(content, str):
+        return len(content)
+    return sum(len(part.get("text", "")) for part in content) if isinstance(content, list) else 0
 
 
 def _let_go(state: ReqState) -> None:

@@ -91,7 +91,9 @@ def _zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> 
     """
     if device.type != "cpu":
         return torch.zeros(shape, dtype=dtype, device=device)
-    memory = mmap.mmap(-1, math.prod(shape) * dtype.itemsize)
+    # Private memory: what is shared gets huge pages only where the system says so for tmpfs.
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    memory = mmap.mmap(-1, math.prod(shape) * dtype.itemsize, flags=flags)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         # A kernel without huge pages refuses: the memory is as good, only slower.
         with contextlib.suppress(OSError):

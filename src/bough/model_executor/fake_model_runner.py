@@ -411,7 +411,7 @@ class FakeModelRunner:
             self._check_slots(row, slots, prefix_len, is_written)
 
     def _check_slots(self, row: str, slots: IntArray, prefix_len: int, is_written: npt.NDArray[np.bool_]) -> None:
-        """Check the KV slots of a row's positions ``0 … len(slots) - 1``, of which ``prefix_len`` were computed before."""
+        """Check the KV slots of a row's positions ``0 … len(slots) - 1``, ``prefix_len`` of them old."""
         prefix = slots[:prefix_len]
         _require(bool((prefix >= self.page_size).all()), f"{row}: a table entry within the prefix is not set")
         _require(not is_written[prefix].any(), f"{row}: a slot of its prefix is overwritten in the same step")

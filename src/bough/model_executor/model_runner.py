@@ -93,6 +93,7 @@ class ModelRunner:
             self.model = self.load_model()
         self.weight_bytes = sum(parameter.nbytes for parameter in self.model.parameters())
         with self._timed("measure_forward"):
+            self.model.measure_kernels()
             num_parameters = sum(parameter.numel() for parameter in self.model.parameters())
             default_requests = default_max_running_requests(
                 device.type, torch.get_num_threads(), self.config.dtype, num_parameters
@@ -231,6 +232,8 @@ class ModelRunner:
         Mutates the KV pool at ``plan.out_slots``, ``req_to_token`` and the sampling state.
         """
         self._admit(plan)
+        if plan.num_rows == 0:
+            return StepResult(plan.step_id, np.empty(0, dtype=np.int32))
         batch = self._make_batch(plan)
         hidden_states = self.forward(batch)
         last_tokens = np.cumsum(plan.extend_lens, dtype=np.int64) - 1
@@ -329,6 +332,9 @@ class ModelRunner:
 
     def _make_batch(self, plan: StepPlan) -> ForwardBatch:
         positions = token_positions(plan)
+        if int(positions.max()) >= self.max_req_len:
+            # Written flat, the entry would land in the next request's row.
+            raise ValueError(f"step {plan.step_id} goes beyond {self.max_req_len} tokens of a request")
         slots = plan.req_slots if plan.num_tokens == plan.num_rows else np.repeat(plan.req_slots, plan.extend_lens)
         entries = torch.from_numpy(slots.astype(np.int64) * self.max_req_len + positions).to(self.device)
         self.req_to_token.view(-1).index_copy_(0, entries, torch.from_numpy(plan.out_slots).to(self.device))

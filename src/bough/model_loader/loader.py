@@ -25,6 +25,7 @@ _SINGLE_FILE = "model.safetensors"
 _PICKLED_SUFFIXES = (".bin", ".pt", ".pth", ".ckpt")
 _NAMES_SHOWN = 8
 _DUMMY_STD = 0.02
+_DUMMY_BLOCK = 1_048_573
 
 
 def load_model(config: ModelConfig, *, load_format: str, device: torch.device, seed: int) -> CausalLM:
@@ -117,8 +118,15 @@ def _with_progress(file: Path, progress: Progress) -> Iterator[tuple[str, torch.
 
 @torch.no_grad()
 def fill_with_random_weights(model: CausalLM, seed: int) -> None:
-    """Normal weights of small spread; biases zero, norms one. The same seed gives the same weights."""
+    """Normal weights of small spread; biases zero, norms one. The same seed gives the same weights.
+
+    The random numbers of one block are repeated over and over: drawing each weight of a large model would take
+    minutes. The block's length is a prime, so that no two rows of a matrix are alike.
+    """
     generator = torch.Generator(device="cpu").manual_seed(seed)
+    device = next(model.parameters()).device
+    block = torch.empty(_DUMMY_BLOCK).normal_(0.0, _DUMMY_STD, generator=generator).to(device)
+    offset = 0
     for name in sorted(model.required_names):
         tensor = model.checkpoint_tensors[name]
         if name.endswith("norm.weight"):
@@ -126,4 +134,10 @@ def fill_with_random_weights(model: CausalLM, seed: int) -> None:
         elif name.endswith(".bias"):
             tensor.zero_()
         else:
-            tensor.copy_(torch.empty(tensor.shape).normal_(0.0, _DUMMY_STD, generator=generator))
+            flat = tensor.view(-1)
+            start = 0
+            while start < len(flat):
+                count = min(len(flat) - start, len(block) - offset)
+                flat[start : start + count].copy_(block[offset : offset + count])
+                start += count
+                offset = (offset + count) % len(block)

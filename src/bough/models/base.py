@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from torch import nn
 
 from bough.config.model_config import ModelConfig
 from bough.errors import ModelError
+from bough.layers.embedding import LMHead
 from bough.layers.linear import MergedLinear
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def torch_dtype(config: ModelConfig) -> torch.dtype:
     return {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}[config.dtype]
 
 
-class CausalLM(nn.Module):
+class CausalLM(nn.Module, ABC):
     """A language model: tokens of a batch in, hidden states out, logits of chosen rows on request."""
 
     @abstractmethod
@@ -36,6 +37,12 @@ class CausalLM(nn.Module):
     @abstractmethod
     def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
         """Logits, float32 ``[num_rows, vocab_size]``, of hidden states ``[num_rows, hidden_size]``."""
+
+    def measure_kernels(self) -> None:
+        """Choose between equivalent ways of computing by timing them, once the weights are there."""
+        for module in self.modules():
+            if isinstance(module, LMHead):
+                module.measure()
 
     @cached_property
     def checkpoint_tensors(self) -> dict[str, torch.Tensor]:
@@ -70,7 +77,8 @@ class CausalLM(nn.Module):
             weights: names as in the checkpoint and tensors on any device; any subset, in any order.
 
         Returns:
-            The names that were copied. Names of derived tensors are skipped.
+            The names that were copied. Derived tensors are skipped, and second names of tied weights checked only:
+            the first one counts, whatever the order.
 
         Raises:
             ModelError: at the first name that is unknown, or tensor whose shape or kind of dtype is wrong, before
@@ -89,6 +97,7 @@ class CausalLM(nn.Module):
                 )
             if not tensor.is_floating_point():
                 raise ModelError(f"weight {name} must be floating point, got {tensor.dtype}", param=name)
-            target.copy_(tensor)
-            loaded.add(name)
+            if name in self.required_names:
+                target.copy_(tensor)
+                loaded.add(name)
         return loaded

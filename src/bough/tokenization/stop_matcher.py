@@ -53,11 +53,12 @@ class StopMatcher:
         BadRequest: if a pattern is invalid or too large.
     """
 
-    __slots__ = ("_before", "_first_possible", "_held", "_no_stop_trim", "_regex", "_stops", "matched")
+    __slots__ = ("_before", "_first_chars", "_first_possible", "_held", "_no_stop_trim", "_regex", "_stops", "matched")
 
     def __init__(self, stop: Sequence[str] = (), stop_regex: Sequence[str] = (), no_stop_trim: bool = False) -> None:
         self._stops = list(dict.fromkeys(stop))
         """The one that holds text back comes first."""
+        self._first_chars = frozenset(string[0] for string in self._stops)
         self._regex: StopRegex | None = compile_stop_regex(tuple(stop_regex)) if stop_regex else None
         self._no_stop_trim = no_stop_trim
         self._held = ""
@@ -78,6 +79,8 @@ class StopMatcher:
         if self.matched is not None:
             return StopStep("", self.matched)
         if self._regex is None:
+            if not self._held and self._first_chars.isdisjoint(text):
+                return StopStep(text, None)
             return self._push(text)
         if len(text) <= MAX_MATCH_CHARS:
             return self._push(text)

@@ -8,10 +8,16 @@ import pytest
 from tests.entrypoints.http.server import RunningServer, running_server
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     with running_server(tmp_path_factory.mktemp("model")) as running:
         yield running
+
+
+@pytest.fixture(scope="package")
+def shared_client(shared_server: RunningServer) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=shared_server.url, timeout=20) as http:
+        yield http
 
 
 @pytest.fixture
@@ -25,6 +31,5 @@ def server(shared_server: RunningServer) -> Iterator[RunningServer]:
 
 
 @pytest.fixture
-def client(server: RunningServer) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=server.url, timeout=20) as http:
-        yield http
+def client(server: RunningServer, shared_client: httpx.Client) -> httpx.Client:
+    return shared_client

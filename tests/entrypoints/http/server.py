@@ -12,6 +12,8 @@ from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+import uvloop
+
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
 from bough.entrypoints.http.app import create_app
@@ -67,7 +69,7 @@ class RunningServer:
         assert self._ready.wait(10)
 
     def _run(self) -> None:
-        asyncio.run(self._serve())
+        uvloop.run(self._serve())
 
     async def _serve(self) -> None:
         self.loop = asyncio.get_running_loop()

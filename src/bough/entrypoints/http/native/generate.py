@@ -28,7 +28,7 @@ class GenerateHandler:
     async def __call__(self, call: Call) -> Response | EventStream:
         """Answer one request: a JSON object, an array of them (batch or ``n > 1``), or a stream of objects."""
         body = await GENERATE.parse(
-            call.body, allow_unknown=self._args.allow_unknown_fields, max_tokens=self._manager.max_prompt_tokens
+            call.body, allow_unknown=self._args.allow_unknown_fields, max_tokens=self._manager.limits.max_prompt_tokens
         )
         requests = body.expand(preferred=self._args.preferred_sampling_params, max_outputs=MAX_OUTPUTS_PER_REQUEST)
         if body.stream:

@@ -41,13 +41,13 @@ class ChatHandler(OpenAIHandler):
         body = await CHAT.parse(
             call.body,
             allow_unknown=manager.server_args.allow_unknown_fields,
-            max_tokens=manager.max_prompt_tokens,
+            max_tokens=manager.limits.max_prompt_tokens,
         )
         names = self.require_names("messages")
         if body.top_logprobs and not body.logprobs:
             raise BadRequest("top_logprobs needs logprobs to be true", param="top_logprobs")
         max_tokens, max_tokens_field = _max_tokens(body)
-        params = to_sampling_params(body, max_tokens, max_tokens_field, self.sampling_defaults, manager.vocab_size)
+        params = to_sampling_params(body, max_tokens, max_tokens_field, self.sampling_defaults, manager.limits.vocab_size)
         request = GenerateRequest(
             rids=request_ids(body.rid, body.n),
             input_ids=await self._prompt(body),
@@ -105,9 +105,10 @@ class ChatChoiceWriter(ChoiceWriter):
         events = []
         if not self._started:
             self._started = True
-            events.append(self._event(_FIRST_DELTA, b"null", b"null", b"null", usage))
-        logprobs = await self._logprobs(delta)
-        if text or logprobs != b"null":
+            none_yet = b'{"content":[]}' if self._wants_logprobs else b"null"
+            events.append(self._event(_FIRST_DELTA, none_yet, b"null", b"null", usage))
+        if text or delta.logprobs:
+            logprobs = await self._logprobs(delta)
             content = b'{"content":%b,"reasoning_content":null}' % _encode(text or "")
             events.append(self._event(content, logprobs, b"null", b"null", usage))
         if reason is not None:
@@ -134,9 +135,9 @@ class ChatChoiceWriter(ChoiceWriter):
         )
 
     async def _logprobs(self, delta: OutputDelta) -> bytes:
-        if not self._wants_logprobs or not delta.logprobs:
-            return b'{"content":[]}' if self._wants_logprobs and not self._started else b"null"
-        return b'{"content":[%b]}' % await self._entries(delta.logprobs)
+        if not self._wants_logprobs:
+            return b"null"
+        return b'{"content":[%b]}' % await self._entries(delta.logprobs or ())
 
     async def _entries(self, entries: Sequence[PositionLogprobs]) -> bytes:
         if len(entries) <= SLICE_POSITIONS:
@@ -158,11 +159,11 @@ def _max_tokens(body: ChatCompletionRequest) -> tuple[int | None, str]:
 
 
 def _to_template(message: ChatMessage) -> dict[str, Any]:
-    """A message as templates expect it: content as one string, absent fields absent."""
-    content = message.content
+    """A message as templates expect it: a plain object without what is absent."""
+    content: Any = message.content
     if isinstance(content, list):
-        content = "".join([part.text for part in content])
-    values: dict[str, Any] = {"role": message.role, "content": content if content is not None else ""}
+        content = [{"type": "text", "text": part.text} for part in content]
+    values: dict[str, Any] = {"role": message.role, "content": content}
     if message.name is not None:
         values["name"] = message.name
     if message.reasoning_content is not None:

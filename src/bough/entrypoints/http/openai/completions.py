@@ -39,7 +39,7 @@ class CompletionHandler(OpenAIHandler):
         body = await COMPLETIONS.parse(
             call.body,
             allow_unknown=manager.server_args.allow_unknown_fields,
-            max_tokens=manager.max_prompt_tokens,
+            max_tokens=manager.limits.max_prompt_tokens,
         )
         names = self.require_names("prompt")
         prompts = split_prompts(body.prompt)
@@ -51,7 +51,7 @@ class CompletionHandler(OpenAIHandler):
             )
         is_default = body.max_tokens == _DEFAULT_MAX_TOKENS
         max_tokens = None if is_default and "max_new_tokens" in self.sampling_defaults else body.max_tokens
-        params = to_sampling_params(body, max_tokens, "max_tokens", self.sampling_defaults, manager.vocab_size)
+        params = to_sampling_params(body, max_tokens, "max_tokens", self.sampling_defaults, manager.limits.vocab_size)
         rids = request_ids(body.rid, len(prompts) * n)
         requests = [
             GenerateRequest(
@@ -85,7 +85,7 @@ class CompletionHandler(OpenAIHandler):
         manager = self.manager
         assert manager.tokenizer is not None, "checked before"
         assert manager.prompt_encoder is not None, "there is a tokenizer"
-        manager.check_token_ids(prompt, "prompt")
+        manager.limits.check_token_ids(prompt, "prompt")
         decode = manager.tokenizer.decode
         return await manager.prompt_encoder.run(
             4 * len(prompt), lambda: decode(prompt, skip_special_tokens=body.skip_special_tokens)

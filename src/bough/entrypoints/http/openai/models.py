@@ -26,7 +26,7 @@ class ModelsHandler:
             "owned_by": "bough",
             "root": manager.served_model_name,
             "parent": None,
-            "max_model_len": manager.context_len,
+            "max_model_len": manager.limits.context_len,
         }
 
     async def list_models(self, call: Call) -> Response:

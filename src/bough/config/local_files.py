@@ -1,0 +1,45 @@
+"""From the names that a user gives to files on this machine: once per server, before any process needs them."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from bough.config.checkpoint import resolve_model_path
+from bough.config.model_config import ModelConfig
+from bough.config.server_args import ServerArgs
+
+
+def with_local_files(args: ServerArgs) -> ServerArgs:
+    """The same options with ``model_path`` and ``tokenizer_path`` as local paths, downloaded if they were hub ids.
+
+    Args:
+        args: resolved options.
+
+    Raises:
+        ConfigError: if there is no such model or tokenizer.
+    """
+    model = str(resolve_model_path(args.model_path, revision=args.revision, weights=args.load_format != "dummy"))
+    tokenizer = args.tokenizer_path or args.model_path
+    if tokenizer == args.model_path:
+        tokenizer = model
+    elif not Path(tokenizer).is_file():  # a tokenizer.json may be given as it is
+        tokenizer = str(resolve_model_path(tokenizer, weights=False))
+    return dataclasses.replace(args, model_path=model, tokenizer_path=tokenizer)
+
+
+def load_model_config(args: ServerArgs) -> ModelConfig:
+    """The configuration of the model that ``args`` names.
+
+    Raises:
+        ConfigError: if it is no checkpoint that can be served with these options.
+    """
+    return ModelConfig.from_path(
+        args.model_path,
+        revision=args.revision,
+        context_length=args.context_length,
+        dtype=args.dtype,
+        device=args.device,
+        load_format=args.load_format,
+        tokenizer_path=args.tokenizer_path,
+    )

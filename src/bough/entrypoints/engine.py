@@ -1,0 +1,398 @@
+"""The engine in the caller's process: no HTTP, a guest that leaves no trace."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import threading
+import weakref
+from array import array
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from typing import Any, ClassVar, TypeVar, Union
+
+import msgspec
+
+from bough.config.port_args import PortArgs
+from bough.config.server_args import ServerArgs
+from bough.entrypoints.launch import SCHEDULER_MODULE, LaunchPlan, _launch_subprocesses, watch_health
+from bough.entrypoints.loop_thread import LoopThread
+from bough.entrypoints.process_supervisor import ProcessSupervisor
+from bough.errors import ConfigError, EngineDead, RequestFailed
+from bough.ipc.channels import RpcClient, TokenizerChannels
+from bough.ipc.messages import ControlReply
+from bough.managers.io_struct import GenerateReqInput
+from bough.managers.tokenizer_manager import TokenizerManager
+from bough.observability.startup_timer import StartupTimer
+from bough.sampling.sampling_params import SamplingParams
+
+RPC_TIMEOUT_SECONDS = 600.0
+"""How long a call of a scheduler's method may take; saving a large model takes minutes."""
+
+LAST_WORDS_SECONDS = 1.0
+"""How long calls that are failed by a shutdown may take to notice."""
+
+T = TypeVar("T")
+OneOrMany = Union[T, Sequence[T]]  # noqa: UP007 (evaluated on Python 3.10)
+SamplingParamsLike = Union[dict[str, Any], SamplingParams]  # noqa: UP007
+
+_END: Any = object()
+
+
+class EngineParts:
+    """Everything that has to end with an :class:`Engine`. Knows nothing of it, so that it can be collected.
+
+    Raises:
+        StartupError: if the engine cannot start; nothing is left then.
+    """
+
+    def __init__(self, plan: LaunchPlan) -> None:
+        timer = StartupTimer()
+        self._owner_pid = os.getpid()
+        self._close_lock = threading.Lock()
+        self._closed = False
+        self._supervisor: ProcessSupervisor | None = None
+        self._loop_thread: LoopThread | None = None
+        self._channels: TokenizerChannels | None = None
+        self._manager: TokenizerManager | None = None
+        self._health_check: asyncio.Task[None] | None = None
+        self._port_args = PortArgs.create()
+        self.rpc = RpcClient(self._port_args)
+        try:
+            self._supervisor = _launch_subprocesses(plan, self._port_args)
+            tokenizer = None
+            if not plan.server_args.skip_tokenizer_init:
+                from bough.tokenization.tokenizer import Tokenizer
+
+                tokenizer = Tokenizer.from_pretrained(plan.local_args.tokenizer_path or plan.local_args.model_path)
+            self._channels = TokenizerChannels(self._port_args)
+            scheduler_info = self._supervisor.wait_until_ready()["scheduler"]
+            self._manager = TokenizerManager(
+                plan.server_args, plan.model_config, tokenizer, self._channels, scheduler_info
+            )
+            self._loop_thread = LoopThread("bough-engine")
+            self._loop_thread.call(self._start(self._manager))
+            self._supervisor.watch(self._on_death)
+            timer.end_phase("start")
+            self.startup_seconds = timer.total
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def manager(self) -> TokenizerManager:
+        """The front of the engine; to be used on :attr:`loop` only."""
+        assert self._manager is not None
+        return self._manager
+
+    @property
+    def loop(self) -> LoopThread:
+        """Where the engine's coroutines run."""
+        assert self._loop_thread is not None
+        return self._loop_thread
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of the children."""
+        assert self._supervisor is not None
+        return self._supervisor.pids
+
+    def close(self) -> None:
+        """End everything and wait for it. Doing it twice does nothing; nor does doing it in a fork of the host."""
+        if os.getpid() != self._owner_pid:
+            return
+        if self._loop_thread is not None and self._loop_thread.is_current:
+            # The garbage collector may come by on any thread, and a thread cannot wait for its own end.
+            threading.Thread(target=self.close, name="bough-close", daemon=True).start()
+            return
+        with self._close_lock:
+            if self._closed:
+                return
+            self._closed = True
+            self.rpc.fail(EngineDead("the engine was shut down"))
+            if self._loop_thread is not None:
+                with contextlib.suppress(EngineDead):
+                    self._loop_thread.call(self._stop())
+                self._loop_thread.close()
+            elif self._channels is not None:
+                self._channels.close()
+            if self._supervisor is not None:
+                self._supervisor.stop()
+            self.rpc.close()
+            self._port_args.cleanup()
+
+    async def _start(self, manager: TokenizerManager) -> None:
+        await manager.start()
+        self._health_check = asyncio.create_task(watch_health(manager.health, self._on_hang))
+
+    async def _stop(self) -> None:
+        if self._health_check is not None:
+            self._health_check.cancel()
+        await self.manager.close()
+        # Whoever waits on this loop hears of it before the loop stops.
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        if others:
+            await asyncio.wait(others, timeout=LAST_WORDS_SECONDS)
+        assert self._channels is not None
+        self._channels.close()
+
+    def _on_death(self, message: str) -> None:
+        """A child has died; called on the supervisor's thread, which ends the others."""
+        error = EngineDead(message)
+        self.rpc.fail(error)
+        with contextlib.suppress(EngineDead):
+            self.loop.submit(_fail_all(self.manager, error))
+
+    def _on_hang(self, message: str) -> None:
+        """A child does nothing any more; called on the engine's loop."""
+        error = EngineDead(message)
+        self.rpc.fail(error)
+        self.manager.fail_all(error)
+        assert self._supervisor is not None
+        threading.Thread(target=self._supervisor.stop, name="bough-end-children", daemon=True).start()
+
+
+class Engine:
+    """Generates text in this process, with a scheduler and a detokenizer as its children.
+
+    Takes the options of :class:`~bough.config.server_args.ServerArgs` as keywords (``log_level`` defaults to
+    ``"error"``), or a ready ``server_args``. Methods may be called from any thread, also inside a running event loop;
+    the ``async_`` ones from any event loop. ``Engine`` never touches signal handlers, the root logger, the
+    environment or an event loop of its host. If a child dies, pending and later calls raise :class:`EngineDead`.
+
+    A context manager; without it, :meth:`shutdown` (or the garbage collector, or the end of the program) ends it.
+
+    Raises:
+        ConfigError: if an option is wrong.
+        StartupError: if the engine cannot start.
+    """
+
+    scheduler_module: ClassVar[str] = SCHEDULER_MODULE
+    """Main module of the scheduler process; a subclass may replace it."""
+
+    def __init__(self, server_args: ServerArgs | None = None, **options: Any) -> None:
+        if server_args is None:
+            server_args = ServerArgs(**{"log_level": "error", **options})
+        elif options:
+            raise ConfigError(f"give either server_args or single options, not both ({', '.join(sorted(options))})")
+        plan = LaunchPlan.make(server_args, scheduler_module=self.scheduler_module)
+        self.server_args = plan.server_args
+        self._parts = EngineParts(plan)
+        self._finalizer = weakref.finalize(self, self._parts.close)
+
+    # --- generating -----------------------------------------------------------------------------------------------
+
+    def generate(
+        self,
+        prompt: OneOrMany[str] | None = None,
+        sampling_params: OneOrMany[SamplingParamsLike] | None = None,
+        input_ids: OneOrMany[Sequence[int]] | Sequence[int] | None = None,
+        return_logprob: OneOrMany[bool] = False,
+        logprob_start_len: OneOrMany[int] | None = None,
+        top_logprobs_num: OneOrMany[int] | None = None,
+        token_ids_logprob: OneOrMany[Sequence[int]] | Sequence[int] | None = None,
+        stream: bool = False,
+        rid: OneOrMany[str] | None = None,
+        priority: int | None = None,
+        extra_key: OneOrMany[str] | None = None,
+        return_text_in_logprobs: bool = False,
+        *,
+        cache_salt: OneOrMany[str] | None = None,
+    ) -> Any:
+        """Generate from one prompt or several; the arguments are the fields of ``POST /generate``.
+
+        Returns:
+            For one prompt, a dictionary with ``text``, ``output_ids`` and ``meta_info``; a list of them for a list of
+            prompts or ``n > 1``. With ``stream``, an iterator of such dictionaries, each with all the text so far
+            (only what is new with ``incremental_streaming_output``); several outputs have an ``index``. Leaving the
+            iterator early ends the request.
+
+        Raises:
+            BadRequest: a ``ValueError``; an argument is wrong. While streaming, with the first item.
+            Overloaded, RequestFailed: if the engine cannot take or finish the request.
+            EngineDead: if the engine was shut down or a part of it has died.
+        """
+        request = _request(
+            prompt, sampling_params, input_ids, return_logprob, logprob_start_len, top_logprobs_num,
+            token_ids_logprob, stream, rid, priority, extra_key, return_text_in_logprobs, cache_salt,
+        )  # fmt: skip
+        if stream:
+            return self._stream(request)
+        return self._parts.loop.call(_whole(self._parts.manager, request))
+
+    async def async_generate(
+        self,
+        prompt: OneOrMany[str] | None = None,
+        sampling_params: OneOrMany[SamplingParamsLike] | None = None,
+        input_ids: OneOrMany[Sequence[int]] | Sequence[int] | None = None,
+        return_logprob: OneOrMany[bool] = False,
+        logprob_start_len: OneOrMany[int] | None = None,
+        top_logprobs_num: OneOrMany[int] | None = None,
+        token_ids_logprob: OneOrMany[Sequence[int]] | Sequence[int] | None = None,
+        stream: bool = False,
+        rid: OneOrMany[str] | None = None,
+        priority: int | None = None,
+        extra_key: OneOrMany[str] | None = None,
+        return_text_in_logprobs: bool = False,
+        *,
+        cache_salt: OneOrMany[str] | None = None,
+    ) -> Any:
+        """The same as :meth:`generate` for coroutines; with ``stream`` the result is an asynchronous iterator.
+
+        Cancelling the caller ends the request.
+        """
+        request = _request(
+            prompt, sampling_params, input_ids, return_logprob, logprob_start_len, top_logprobs_num,
+            token_ids_logprob, stream, rid, priority, extra_key, return_text_in_logprobs, cache_salt,
+        )  # fmt: skip
+        if stream:
+            return self._async_stream(request)
+        return await asyncio.wrap_future(self._parts.loop.submit(_whole(self._parts.manager, request)))
+
+    def _stream(self, request: GenerateReqInput) -> Iterator[dict[str, Any]]:
+        loop = self._parts.loop
+        events = self._parts.manager.generate_request(request)
+        try:
+            while (event := loop.call(_next(events))) is not _END:
+                yield event
+        finally:
+            # Not waited for: the garbage collector may close this iterator on the very thread that does the work.
+            with contextlib.suppress(EngineDead):
+                loop.submit(_close(events))
+
+    async def _async_stream(self, request: GenerateReqInput) -> AsyncIterator[dict[str, Any]]:
+        loop = self._parts.loop
+        events = self._parts.manager.generate_request(request)
+        try:
+            while (event := await asyncio.wrap_future(loop.submit(_next(events)))) is not _END:
+                yield event
+        finally:
+            with contextlib.suppress(EngineDead):
+                loop.submit(_close(events))
+
+    # --- control --------------------------------------------------------------------------------------------------
+
+    def flush_cache(self) -> ControlReply:
+        """Forget all cached prefixes; ``success`` is false if requests are running."""
+        return self._parts.loop.call(self._parts.manager.flush_cache())
+
+    def abort_request(self, rid: str = "", abort_all: bool = False) -> None:
+        """End every request whose id starts with ``rid``, or all of them; their callers get what there is so far."""
+
+        async def abort() -> None:
+            self._parts.manager.abort_request(rid, abort_all)
+
+        self._parts.loop.call(abort())
+
+    abort = abort_request
+
+    def get_server_info(self) -> dict[str, Any]:
+        """Resolved options, what the scheduler reported at its start, and its state now."""
+        info = self._parts.loop.call(self._parts.manager.get_server_info())
+        return {**info, "startup_time": self._parts.startup_seconds}
+
+    def get_model_info(self) -> dict[str, Any]:
+        """What model this is."""
+        return self._parts.manager.get_model_info()
+
+    def get_all_child_pids(self) -> list[int]:
+        """Process ids of scheduler and detokenizer."""
+        return self._parts.pids
+
+    def collective_rpc(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """Call a named method of the scheduler on every rank.
+
+        Args:
+            method: one of the scheduler's control handlers.
+            parameters: plain values.
+
+        Returns:
+            What the method returned.
+
+        Raises:
+            RequestFailed: if the method failed, or did not answer in time.
+            EngineDead: if the engine is or becomes dead.
+        """
+        reply = self._parts.rpc.call(method, parameters, timeout_s=RPC_TIMEOUT_SECONDS)
+        if not reply.success:
+            raise RequestFailed(f"{method}: {reply.message}")
+        return reply.data
+
+    @property
+    def tokenizer_manager(self) -> TokenizerManager:
+        """The front of the engine, for what has no method here. Its coroutines belong to the engine's own loop."""
+        return self._parts.manager
+
+    # --- the end --------------------------------------------------------------------------------------------------
+
+    def shutdown(self) -> None:
+        """End the engine; returns when its processes and threads are gone. Doing it twice does nothing."""
+        self._finalizer()
+        self._parts.close()
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+
+
+def _request(
+    prompt: Any, sampling_params: Any, input_ids: Any, return_logprob: Any, logprob_start_len: Any,
+    top_logprobs_num: Any, token_ids_logprob: Any, stream: bool, rid: Any, priority: Any, extra_key: Any,
+    return_text_in_logprobs: bool, cache_salt: Any,
+) -> GenerateReqInput:  # fmt: skip
+    return GenerateReqInput(
+        text=_plain(prompt),
+        input_ids=_plain(input_ids),
+        sampling_params=_plain_params(sampling_params),
+        rid=_plain(rid),
+        return_logprob=_plain(return_logprob),
+        logprob_start_len=-1 if logprob_start_len is None else _plain(logprob_start_len),
+        top_logprobs_num=0 if top_logprobs_num is None else _plain(top_logprobs_num),
+        token_ids_logprob=_plain(token_ids_logprob),
+        return_text_in_logprobs=return_text_in_logprobs,
+        stream=stream,
+        priority=priority,
+        extra_key=_plain(extra_key),
+        cache_salt=_plain(cache_salt),
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Arrays and tensors, of whatever library, and tuples as lists, two levels deep."""
+    if hasattr(value, "tolist") and not isinstance(value, array):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        nested = len(value) > 0 and (hasattr(value[0], "tolist") or isinstance(value[0], (list, tuple)))
+        return [_plain(each) for each in value] if nested else list(value)
+    return value
+
+
+def _plain_params(value: Any) -> Any:
+    if isinstance(value, SamplingParams):
+        return msgspec.to_builtins(value)  # only what differs from the defaults
+    if isinstance(value, (list, tuple)):
+        return [_plain_params(each) for each in value]
+    return value
+
+
+async def _whole(manager: TokenizerManager, request: GenerateReqInput) -> Any:
+    """The only result of a request that does not stream."""
+    (result,) = [result async for result in manager.generate_request(request)]
+    return result
+
+
+async def _next(events: AsyncIterator[Any]) -> Any:
+    async for event in events:
+        return event
+    return _END
+
+
+async def _close(events: AsyncIterator[Any]) -> None:
+    assert isinstance(events, AsyncGenerator)
+    await events.aclose()
+
+
+async def _fail_all(manager: TokenizerManager, error: EngineDead) -> None:
+    manager.fail_all(error)

@@ -1,0 +1,114 @@
+"""Starts servers: the processes, the HTTP front end in this one, and the end of them all."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bough.config.local_files import load_model_config, with_local_files
+from bough.config.model_config import ModelConfig
+from bough.config.port_args import PortArgs
+from bough.config.server_args import ServerArgs, resolve
+from bough.entrypoints.process_supervisor import ProcessSupervisor
+from bough.managers.health import HealthMonitor
+from bough.observability.logging import configure_logging
+from bough.observability.startup_timer import StartupTimer
+
+logger = logging.getLogger(__name__)
+
+SCHEDULER_MODULE = "bough.scheduler.process"
+DETOKENIZER_MODULE = "bough.managers.detokenizer_process"
+
+HEALTH_CHECK_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class LaunchPlan:
+    """What is known before any process starts."""
+
+    server_args: ServerArgs
+    """Resolved, with the names that the user gave."""
+    local_args: ServerArgs
+    """The same with local paths; what the children get."""
+    model_config: ModelConfig
+    scheduler_module: str = SCHEDULER_MODULE
+    """What the scheduler process runs."""
+
+    @classmethod
+    def make(cls, server_args: ServerArgs, *, scheduler_module: str = SCHEDULER_MODULE) -> LaunchPlan:
+        """Find the checkpoint and read what kind of model it is.
+
+        Raises:
+            ConfigError: if it cannot be served with these options.
+        """
+        resolved = resolve(server_args)
+        local_args = with_local_files(resolved)
+        return cls(resolved, local_args, load_model_config(local_args), scheduler_module)
+
+
+def _launch_subprocesses(plan: LaunchPlan, port_args: PortArgs) -> ProcessSupervisor:
+    """Start scheduler and detokenizer; returns at once, while they load.
+
+    Without a tokenizer there is nothing to detokenize, and so no detokenizer.
+
+    Raises:
+        StartupError: if a process cannot be started; none is left then.
+    """
+    supervisor = ProcessSupervisor()
+    try:
+        supervisor.start(plan.scheduler_module, "scheduler", plan.local_args, port_args)
+        if not plan.server_args.skip_tokenizer_init:
+            supervisor.start(DETOKENIZER_MODULE, "detokenizer", plan.local_args, port_args)
+    except BaseException:
+        supervisor.stop()
+        raise
+    return supervisor
+
+
+async def watch_health(health: HealthMonitor, on_death: Callable[[str], None]) -> None:
+    """Look at the health of a running engine until it is broken, then say how."""
+    while (broken := health.why_not_alive()) is None:
+        await asyncio.sleep(HEALTH_CHECK_SECONDS)
+    on_death(broken)
+
+
+def launch_server(
+    server_args: ServerArgs,
+    *,
+    listener: socket.socket | None = None,
+    on_ready: Callable[[], None] | None = None,
+    scheduler_module: str = SCHEDULER_MODULE,
+) -> int:
+    """Serve until told to end by a signal, or until a part of the server dies. Needs the main thread.
+
+    Args:
+        server_args: options of the server.
+        listener: a listening socket to serve on, instead of ``host`` and ``port``; it is closed in the end.
+        on_ready: called once when the server takes requests.
+        scheduler_module: main module of the scheduler process.
+
+    Returns:
+        The exit status: 0 after an orderly end, 1 if a part of the server has died, 128 plus the signal's number if
+        running requests were cut off or the server was still starting.
+
+    Raises:
+        StartupError: if the server cannot start; nothing of it is left then.
+    """
+    timer = StartupTimer.from_process_start()
+    configure_logging(server_args.log_level)
+    from bough.entrypoints.http.server import bind_socket
+
+    if listener is None:
+        listener = bind_socket(server_args.host, server_args.port)
+    with listener:
+        timer.end_phase("Python and imports")
+        plan = LaunchPlan.make(server_args, scheduler_module=scheduler_module)
+        timer.end_phase("configuration")
+        import uvloop
+
+        from bough.entrypoints.server_run import ServerRun
+
+        return uvloop.run(ServerRun(plan, listener, timer, on_ready).run())

@@ -1,0 +1,87 @@
+"""A private event loop in a private thread, for code that is a guest in somebody else's process."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import uvloop
+
+from bough.errors import EngineDead
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """Runs coroutines that any thread gives it. Does not touch the caller's event loop or signal handlers.
+
+    Args:
+        name: of the thread.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+        self._lock = threading.Lock()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the caller is this thread."""
+        return threading.current_thread() is self._thread
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
+        """Start ``work`` on the loop; cancelling the future cancels it.
+
+        Raises:
+            EngineDead: if the loop is closed.
+        """
+        with self._lock:
+            if not self._closed:
+                return asyncio.run_coroutine_threadsafe(work, self._loop)
+        work.close()
+        raise EngineDead("the engine was shut down")
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run ``work`` on the loop and wait for its result. If the waiting is interrupted, the work is cancelled.
+
+        Raises:
+            EngineDead: if the loop is closed, before or meanwhile.
+        """
+        future = self.submit(work)
+        try:
+            return future.result()
+        except concurrent.futures.CancelledError:
+            raise EngineDead("the engine was shut down") from None
+        except BaseException:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        """Cancel what still runs, and end the thread. Doing it twice does nothing."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            self._loop.run_forever()
+            self._loop.run_until_complete(_cancel_all())
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.run_until_complete(self._loop.shutdown_default_executor())
+        finally:
+            self._loop.close()
+
+
+async def _cancel_all() -> None:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,270 @@
+"""Starts the child processes of an engine, notices when one dies, and ends them all."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from bough.config.port_args import PortArgs
+from bough.config.server_args import ServerArgs
+from bough.errors import ConfigError, StartupError
+from bough.ipc.handshake import ChildConfig, ChildReady, ChildStatus, read_message, write_message
+
+logger = logging.getLogger(__name__)
+
+KILL_WAIT_SECONDS = 1.0
+"""How long a child that was told to end at once may take before it is killed."""
+
+REAP_WAIT_SECONDS = 10.0
+"""How long the kernel may take to free what a killed child held."""
+
+_LAST_WORDS_SECONDS = 2.0
+"""How long the end of a process may lag behind the end of its status pipe."""
+
+
+class ChildProcess:
+    """One child process: a fresh interpreter that runs a module of ours.
+
+    Not a fork, and not a spawn of ``multiprocessing``: it neither inherits the parent's state nor imports the user's
+    ``__main__``, so scripts need no guard and the child loads only what it needs.
+
+    Args:
+        module: to run as ``python -m``; it calls :func:`bough.ipc.child_main.run_child`.
+        config: what to tell it.
+
+    Raises:
+        StartupError: if the process cannot be started.
+    """
+
+    def __init__(self, module: str, config: ChildConfig) -> None:
+        self.name = config.name
+        config_read, self._config_fd = os.pipe()
+        self.status_fd, status_write = os.pipe()
+        self._config_open = True
+        try:
+            self._popen = subprocess.Popen(
+                [sys.executable, "-m", module, str(config_read), str(status_write)],
+                pass_fds=(config_read, status_write),
+                stdin=subprocess.DEVNULL,
+                stdout=_stderr_fd(),
+                env=_child_environment(),
+            )
+        except OSError as error:
+            os.close(self._config_fd)
+            os.close(self.status_fd)
+            raise StartupError(f"cannot start the {self.name} process with {sys.executable}: {error}") from None
+        finally:
+            os.close(config_read)
+            os.close(status_write)
+        with contextlib.suppress(BrokenPipeError):  # it has died already, which its status pipe tells
+            write_message(self._config_fd, config)
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._popen.pid
+
+    def read_status(self) -> ChildStatus | None:
+        """The next status report, waiting for it; ``None`` if the child has died."""
+        message = read_message(self.status_fd)
+        return None if message is None else msgspec.msgpack.decode(message, type=ChildStatus)
+
+    def wait(self, timeout_s: float) -> int | None:
+        """Exit status as ``subprocess`` gives it; ``None`` if the child still runs after ``timeout_s`` seconds."""
+        try:
+            return self._popen.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def describe_death(self) -> str:
+        """How the child ended, once its status pipe has."""
+        status = self.wait(_LAST_WORDS_SECONDS)
+        if status is None:
+            return f"the {self.name} process hung up"
+        if status >= 0:
+            return f"the {self.name} process ended with status {status}"
+        try:
+            cause = signal.Signals(-status).name
+        except ValueError:
+            cause = f"signal {-status}"
+        hint = "; was there too little memory?" if -status == signal.SIGKILL else ""
+        return f"the {self.name} process was killed by {cause}{hint}"
+
+    def hang_up(self) -> None:
+        """Close the pipe that tells the child that its parent lives; it then ends at once."""
+        if self._config_open:
+            self._config_open = False
+            os.close(self._config_fd)
+
+    def kill(self) -> None:
+        """SIGKILL; does nothing if the child has ended."""
+        self._popen.kill()
+
+    def close(self) -> None:
+        """Free the descriptors of a child that has ended."""
+        self.hang_up()
+        os.close(self.status_fd)
+
+
+class ProcessSupervisor:
+    """The children of one engine. When one dies, the others are of no use.
+
+    Methods may be called from any thread, but starting and stopping not at the same time.
+    """
+
+    def __init__(self) -> None:
+        self._children: list[ChildProcess] = []
+        self._watcher: threading.Thread | None = None
+        self._wake_read, self._wake_write = os.pipe()
+        self._stop_lock = threading.Lock()
+        self._stopped = False
+
+    @property
+    def any_alive(self) -> bool:
+        """Whether a child still runs."""
+        return any(child.wait(0.0) is None for child in self._children)
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of all children, in the order in which they were started."""
+        return [child.pid for child in self._children]
+
+    def start(self, module: str, name: str, server_args: ServerArgs, port_args: PortArgs, *, rank: int = 0) -> None:
+        """Start a child; returns at once, while it loads what it needs.
+
+        Args:
+            module: its main module.
+            name: what to call it.
+            server_args: resolved options.
+            port_args: endpoints of the channels.
+            rank: of the child in its group.
+
+        Raises:
+            StartupError: if the process cannot be started.
+        """
+        config = ChildConfig(
+            name=name,
+            parent_pid=os.getpid(),
+            started_by_main_thread=threading.current_thread() is threading.main_thread(),
+            server_args=server_args.to_dict(),
+            port_args=port_args.to_dict(),
+            rank=rank,
+        )
+        self._children.append(ChildProcess(module, config))
+
+    def wait_until_ready(self) -> dict[str, dict[str, Any]]:
+        """Wait until every child has reported; returns what they reported, by name.
+
+        :meth:`stop`, from another thread, ends the waiting.
+
+        Raises:
+            ConfigError, StartupError: as soon as a child cannot start, or has died.
+        """
+        reports: dict[str, dict[str, Any]] = {}
+        waiting = {child.status_fd: child for child in self._children}
+        poller = select.poll()
+        for fd in (*waiting, self._wake_read):
+            poller.register(fd, select.POLLIN)
+        while waiting:
+            ready = [fd for fd, _ in poller.poll()]
+            if self._wake_read in ready:
+                raise StartupError("the engine was told to stop while it was starting")
+            for fd in ready:
+                child = waiting.pop(fd)
+                poller.unregister(fd)
+                reports[child.name] = _take_report(child)
+        return reports
+
+    def watch(self, on_death: Callable[[str], None]) -> None:
+        """From now on, call ``on_death`` from another thread with a description if a child dies; at most once.
+
+        The other children are ended as well. ``on_death`` must not call :meth:`stop`, which waits for it.
+        """
+        self._watcher = threading.Thread(target=self._watch, args=(on_death,), name="bough-watch-children", daemon=True)
+        self._watcher.start()
+
+    def unwatch(self) -> None:
+        """From now on children may end without that being an accident."""
+        with self._stop_lock:
+            if not self._stopped:
+                self._end_watch()
+
+    def stop(self) -> None:
+        """End all children at once and wait until they are gone. Doing it twice does nothing."""
+        with self._stop_lock:
+            if self._stopped:
+                return
+            self._stopped = True
+            self._end_watch()
+            self._end_children()
+            for child in self._children:
+                child.close()
+            os.close(self._wake_read)
+            os.close(self._wake_write)
+
+    def _end_watch(self) -> None:
+        os.write(self._wake_write, b"x")
+        if self._watcher is not None:
+            self._watcher.join()
+
+    def _watch(self, on_death: Callable[[str], None]) -> None:
+        children = {child.status_fd: child for child in self._children}
+        poller = select.poll()
+        for fd in (*children, self._wake_read):
+            poller.register(fd, select.POLLIN)
+        ready = [fd for fd, _ in poller.poll()]
+        if self._wake_read not in ready:
+            on_death(children[ready[0]].describe_death())
+            self._end_children()
+
+    def _end_children(self) -> None:
+        for child in self._children:
+            child.hang_up()
+        for child in _wait_for(self._children, KILL_WAIT_SECONDS):
+            child.kill()
+        _wait_for(self._children, REAP_WAIT_SECONDS)
+
+
+def _take_report(child: ChildProcess) -> dict[str, Any]:
+    status = child.read_status()
+    if status is None:
+        raise StartupError(f"{child.describe_death()} while it was starting; --log-level debug may say more")
+    if isinstance(status, ChildReady):
+        return status.info
+    raise (ConfigError if status.is_config_error else StartupError)(status.message)
+
+
+def _wait_for(children: list[ChildProcess], timeout_s: float) -> list[ChildProcess]:
+    """Wait for children to end; returns those that have not."""
+    deadline = time.monotonic() + timeout_s
+    return [child for child in children if child.wait(max(deadline - time.monotonic(), 0.0)) is None]
+
+
+def _stderr_fd() -> int:
+    """Where children write: a stray ``print`` must not end up in the output of a host that is piped somewhere."""
+    try:
+        os.fstat(2)
+    except OSError:
+        return subprocess.DEVNULL
+    return 2
+
+
+def _child_environment() -> dict[str, str]:
+    """This process's environment, with its module search path: the child must find the very same ``bough``."""
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        # ``-m`` would otherwise put the working directory first, whatever modules lie there (Python 3.11 and later).
+        "PYTHONSAFEPATH": "1",
+    }

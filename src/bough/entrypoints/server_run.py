@@ -1,0 +1,299 @@
+"""The life of one server: starting, serving, draining, and leaving nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import json
+import logging
+import math
+import shlex
+import signal
+import socket
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+from bough.config.port_args import PortArgs
+from bough.entrypoints.launch import LaunchPlan, _launch_subprocesses, watch_health
+from bough.entrypoints.starting_app import StartingApp
+from bough.errors import BoughError, EngineDead, Overloaded, StartupError
+from bough.ipc.channels import TokenizerChannels
+from bough.ipc.messages import ShutdownReq
+from bough.managers.io_struct import GenerateRequest, new_request_id, pack_token_ids
+from bough.managers.tokenizer_manager import TokenizerManager
+from bough.observability.startup_timer import StartupTimer, describe_phases
+from bough.sampling.sampling_params import SamplingParams
+
+if TYPE_CHECKING:
+    from bough.entrypoints.http.server import HttpServer
+    from bough.entrypoints.process_supervisor import ProcessSupervisor
+
+logger = logging.getLogger(__name__)
+
+FAILURE_STATUS = 1
+SIGNAL_STATUS = 128
+"""Added to a signal's number, as shells have it."""
+
+LAST_ANSWERS_SECONDS = 1.0
+"""How long clients may take to read answers that are complete, once the server ends."""
+
+CHILDREN_GRACE_SECONDS = 5.0
+"""How long children that were asked to end may take."""
+
+_POLL_SECONDS = 0.05
+
+WARM_UP_TOKENS = 4
+
+
+class ServerRun:
+    """Runs one server on the current event loop; to be used once.
+
+    Args:
+        plan: what to serve.
+        listener: where to listen.
+        timer: of the start-up so far.
+        on_ready: called when the server takes requests.
+    """
+
+    def __init__(
+        self, plan: LaunchPlan, listener: socket.socket, timer: StartupTimer, on_ready: Callable[[], None] | None
+    ) -> None:
+        self._plan = plan
+        self._listener = listener
+        self._timer = timer
+        self._on_ready = on_ready
+        self._app = StartingApp()
+        self._ending = asyncio.Event()
+        """The server shall end, for whatever reason."""
+        self._at_once = False
+        """It shall not wait for anything."""
+        self._deadline: float | None = None
+        """Until when requests that were accepted may take, once the server ends; seconds on the loop's clock."""
+        self._status = 0
+        self._signal: signal.Signals | None = None
+        self._port_args: PortArgs | None = None
+        self._supervisor: ProcessSupervisor | None = None
+        self._channels: TokenizerChannels | None = None
+        self._manager: TokenizerManager | None = None
+        self._http: tuple[HttpServer, asyncio.Task[None]] | None = None
+        self._health_check: asyncio.Task[None] | None = None
+
+    async def run(self) -> int:
+        """Serve until the end; returns the exit status.
+
+        Raises:
+            StartupError: if the server cannot start.
+        """
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._on_signal, number)
+        try:
+            if await self._unless_ended(self._start()):
+                await self._ending.wait()
+                await self._drain()
+            elif self._signal is not None:
+                self._status = SIGNAL_STATUS + self._signal
+        finally:
+            await self._tear_down()
+        return self._status
+
+    # --- start ----------------------------------------------------------------------------------------------------
+
+    async def _start(self) -> None:
+        plan, timer = self._plan, self._timer
+        self._port_args = PortArgs.create()
+        self._supervisor = _launch_subprocesses(plan, self._port_args)
+        timer.end_phase("starting processes")
+        # All of this takes time that the children need as well.
+        from bough.entrypoints.http.app import create_app
+        from bough.entrypoints.http.server import make_server
+
+        server = make_server(self._app, plan.server_args)
+        self._http = (server, asyncio.create_task(server.serve(sockets=[self._listener])))
+        timer.end_phase("more imports")
+        tokenizer = None
+        if not plan.server_args.skip_tokenizer_init:
+            from bough.tokenization.tokenizer import Tokenizer
+
+            tokenizer = Tokenizer.from_pretrained(plan.local_args.tokenizer_path or plan.local_args.model_path)
+        self._channels = TokenizerChannels(self._port_args)
+        timer.end_phase("tokenizer")
+        reports = await asyncio.to_thread(self._supervisor.wait_until_ready)
+        scheduler_info = reports["scheduler"]
+        timer.end_phase("waiting for the model")
+        self._manager = manager = TokenizerManager(
+            plan.server_args, plan.model_config, tokenizer, self._channels, scheduler_info
+        )
+        await manager.start()
+        loop = asyncio.get_running_loop()
+        self._supervisor.watch(lambda message: _call_soon(loop, self._on_death, message))
+        self._health_check = asyncio.create_task(watch_health(manager.health, self._on_death))
+        app = create_app(manager)
+        timer.end_phase("application")
+        if not plan.server_args.skip_server_warmup:
+            await warm_up(manager)
+            timer.end_phase("warm-up")
+        gc.freeze()
+        self._app.app = app
+        self._announce(manager)
+
+    def _announce(self, manager: TokenizerManager) -> None:
+        timer, scheduler_info = self._timer, manager.scheduler_info
+        logger.info("Ready after %.2f s: %s", timer.total, describe_phases(timer.phases))
+        logger.info("The scheduler meanwhile: %s", describe_phases(scheduler_info.get("timings", {})))
+        for line in how_to_talk(self._url(), manager):
+            logger.info(line)
+        if self._on_ready is not None:
+            self._on_ready()
+
+    def _url(self) -> str:
+        host, port = self._listener.getsockname()[:2]
+        if self._listener.family == socket.AF_INET6:
+            return f"http://[{'::1' if host == '::' else host}]:{port}"
+        return f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"
+
+    async def _unless_ended(self, work: Coroutine[Any, Any, None]) -> bool:
+        """Do ``work``, but give it up when the server shall end; returns whether it was done."""
+        working = asyncio.create_task(work)
+        ending = asyncio.create_task(self._ending.wait())
+        await asyncio.wait((working, ending), return_when=asyncio.FIRST_COMPLETED)
+        ending.cancel()
+        if self._ending.is_set():
+            if self._supervisor is not None:  # waiting for children that load is not to be cancelled otherwise
+                await asyncio.to_thread(self._supervisor.stop)
+            working.cancel()
+            with contextlib.suppress(asyncio.CancelledError, BoughError):
+                await working
+            return False
+        await working
+        return True
+
+    # --- the end --------------------------------------------------------------------------------------------------
+
+    def _on_signal(self, number: signal.Signals) -> None:
+        if self._signal is not None or self._ending.is_set():
+            self._at_once = True
+            self._status = self._status or SIGNAL_STATUS + number
+            if self._http is not None:
+                self._http[0].force_exit = True
+        self._signal = number
+        self._ending.set()
+
+    def _on_death(self, message: str) -> None:
+        """A part of the engine has died or hangs: nothing can be answered any more."""
+        if self._status == FAILURE_STATUS:
+            return
+        self._status = FAILURE_STATUS
+        self._at_once = True
+        logger.error("%s; the server ends", message)
+        if self._manager is not None:
+            self._manager.fail_all(EngineDead(message))
+        self._ending.set()
+
+    async def _drain(self) -> None:
+        """Let running requests finish, for a bounded time; new ones are refused meanwhile."""
+        manager = self._manager
+        if manager is None or self._at_once:
+            return
+        loop = asyncio.get_running_loop()
+        timeout = self._plan.server_args.shutdown_timeout
+        self._deadline = loop.time() + timeout
+        manager.health.start_draining()
+        if manager.rid_to_state:
+            logger.info(
+                "Shutting down once %d running requests are finished, in %g s at the latest; another signal ends them",
+                len(manager.rid_to_state),
+                timeout,
+            )
+        while manager.rid_to_state and not self._at_once and loop.time() < self._deadline:
+            await asyncio.sleep(_POLL_SECONDS)
+        if manager.rid_to_state and self._status == 0 and self._signal is not None:
+            logger.warning("Ending %d requests that are not finished", len(manager.rid_to_state))
+            self._status = SIGNAL_STATUS + self._signal
+
+    async def _tear_down(self) -> None:
+        """Whatever was started ends here, in whatever state it is."""
+        self._ending.set()
+        if self._health_check is not None:
+            self._health_check.cancel()
+        if self._manager is not None:
+            # Whoever still waits is told, before the connections are closed.
+            self._manager.fail_all(EngineDead("the server was shut down before the request was finished"))
+        if self._http is not None:
+            await self._stop_http(*self._http)
+        if self._manager is not None:
+            await self._manager.close()
+        if self._supervisor is not None:
+            await self._stop_children(self._supervisor)
+        if self._channels is not None:
+            self._channels.close()
+        if self._port_args is not None:
+            self._port_args.cleanup()
+
+    async def _stop_http(self, server: HttpServer, serving: asyncio.Task[None]) -> None:
+        """Close all connections, after the answers on them that are complete were read or time is up."""
+        patience = LAST_ANSWERS_SECONDS
+        if self._deadline is not None and not self._at_once:
+            patience = max(patience, self._deadline - asyncio.get_running_loop().time())
+        server.config.timeout_graceful_shutdown = math.ceil(patience)
+        server.should_exit = True
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(serving, patience + LAST_ANSWERS_SECONDS)
+
+    async def _stop_children(self, supervisor: ProcessSupervisor) -> None:
+        if self._manager is not None and self._channels is not None and not self._at_once:
+            await asyncio.to_thread(supervisor.unwatch)
+            self._channels.send(ShutdownReq())
+            loop = asyncio.get_running_loop()
+            deadline = loop.time() + CHILDREN_GRACE_SECONDS
+            while supervisor.any_alive and not self._at_once and loop.time() < deadline:
+                await asyncio.sleep(_POLL_SECONDS)
+        await asyncio.to_thread(supervisor.stop)
+
+
+async def warm_up(manager: TokenizerManager) -> None:
+    """Answer one request, so that the first one of a client finds everything loaded, and forget it.
+
+    Raises:
+        StartupError: if the model does not answer.
+    """
+    request = GenerateRequest(
+        rids=[f"WARM_UP_{new_request_id()}"],
+        input_ids=pack_token_ids([0], "input_ids"),
+        sampling_params=SamplingParams(max_new_tokens=WARM_UP_TOKENS, temperature=0.0, ignore_eos=True),
+        log_metrics=False,
+    )
+    try:
+        async with manager.generation([request]) as generation:
+            while generation.unfinished:
+                for _, delta in await generation.deltas():
+                    reason = delta.finish_reason
+                    if reason is not None and reason.type == "abort" and reason.status_code != Overloaded.status_code:
+                        raise StartupError(f"the model does not answer: {reason.message}")
+        await manager.flush_cache(CHILDREN_GRACE_SECONDS)
+    except EngineDead as error:
+        raise StartupError(f"the model does not answer: {error.message}") from None
+
+
+def how_to_talk(url: str, manager: TokenizerManager) -> list[str]:
+    """Lines that tell a newcomer what to do with a server that is ready."""
+    model = manager.served_model_name
+    body: dict[str, Any]
+    if manager.tokenizer is None:
+        path, body = "/generate", {"input_ids": [1, 2, 3], "sampling_params": {"max_new_tokens": 16}}
+    elif manager.chat_template is None:
+        path, body = "/v1/completions", {"model": model, "prompt": "Once upon a time", "max_tokens": 64}
+    else:
+        path = "/v1/chat/completions"
+        body = {"model": model, "messages": [{"role": "user", "content": "Hello! Who are you?"}]}
+    return [
+        f"Serving {model} at {url} (interactive documentation at {url}/docs). To talk to it:",
+        f"  curl {url}{path} -H 'Content-Type: application/json' -d {shlex.quote(json.dumps(body))}",
+        f'  OpenAI(base_url="{url}/v1", api_key="none")',
+    ]
+
+
+def _call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[[str], None], message: str) -> None:
+    with contextlib.suppress(RuntimeError):  # the loop is closed: the server has ended already
+        loop.call_soon_threadsafe(callback, message)

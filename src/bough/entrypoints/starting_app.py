@@ -1,0 +1,39 @@
+"""What a server answers while its model loads."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from bough.entrypoints.http.asgi import TEXT_TYPE, Response
+from bough.entrypoints.http.errors import OpenAIErrors, error_headers
+from bough.errors import Overloaded
+
+AsgiApp = Callable[[Any, Any, Any], Awaitable[None]]
+
+_PROBES = ("/health", "/ready", "/health_generate")
+
+
+class StartingApp:
+    """An ASGI application that answers 503 until it is given the real one.
+
+    So a load balancer hears "not ready" from the first second, instead of waiting in the backlog of a socket.
+
+    Attributes:
+        app: the real application, as soon as there is one.
+    """
+
+    def __init__(self) -> None:
+        self.app: AsgiApp | None = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer one request."""
+        if self.app is not None:
+            await self.app(scope, receive, send)
+            return
+        error = Overloaded("the server is starting", code="starting")
+        if scope["path"] in _PROBES:
+            response = Response(f"{error.message}\n".encode(), error.status_code, TEXT_TYPE, ((b"retry-after", b"1"),))
+        else:
+            response = Response(OpenAIErrors().body(error), error.status_code, headers=tuple(error_headers(error)))
+        await response.send(send)

@@ -1,0 +1,132 @@
+"""The frame of every child process: take the configuration, report, die with the parent."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import faulthandler
+import logging
+import os
+import select
+import shutil
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from bough.config.port_args import PortArgs
+from bough.config.server_args import ServerArgs
+from bough.errors import BoughError, ConfigError
+from bough.ipc.handshake import ChildConfig, ChildFailed, ChildReady, read_message, write_message
+from bough.observability.logging import configure_logging
+
+logger = logging.getLogger(__name__)
+
+FAILURE_STATUS = 1
+USAGE_STATUS = 2
+
+_PR_SET_PDEATHSIG = 1
+_PARENT_CHECK_MS = 1000
+
+
+class Child:
+    """What the work of a child process gets to see.
+
+    Attributes:
+        config: what the parent has said.
+        server_args: resolved options.
+    """
+
+    def __init__(self, config: ChildConfig, status_fd: int) -> None:
+        self.config = config
+        self.server_args = ServerArgs.from_dict(config.server_args)
+        self._status_fd = status_fd
+        self.is_ready = False
+
+    @property
+    def port_args(self) -> PortArgs:
+        """Endpoints of the channels; only for children that have channels."""
+        assert self.config.port_args is not None
+        return PortArgs.from_dict(self.config.port_args)
+
+    def ready(self, info: dict[str, Any] | None = None) -> None:
+        """Tell the parent that the work can begin, and what it must know."""
+        write_message(self._status_fd, ChildReady(info or {}))
+        self.is_ready = True
+
+    def failed(self, error: Exception) -> None:
+        """Tell the parent why the work cannot begin."""
+        if isinstance(error, BoughError):
+            message = error.message
+        else:
+            message = f"internal error: {type(error).__name__}: {error} (--log-level debug shows where)"
+        with contextlib.suppress(BrokenPipeError):
+            write_message(self._status_fd, ChildFailed(" ".join(message.splitlines()), isinstance(error, ConfigError)))
+
+
+def run_child(work: Callable[[Child], int], argv: list[str], *, kernel_may_kill: bool) -> int:
+    """Be a child process: run ``work`` until it returns the exit status.
+
+    SIGINT and SIGTERM are ignored: a terminal sends the one, a service manager the other, to every process of a
+    server at once, and only the parent knows what has to be finished before the end.
+
+    Args:
+        work: calls :meth:`Child.ready` as soon as it is. What it raises before that is reported to the parent; what
+            it raises later is logged.
+        argv: numbers of the inherited descriptors: configuration, status.
+        kernel_may_kill: whether the kernel shall kill this process the moment the parent dies. That works even where
+            a stuck call into native code keeps Python from running, but leaves no time to tidy up; a child without it
+            removes the sockets' directory.
+    """
+    if len(argv) != 2 or not all(arg.isdecimal() for arg in argv):
+        print("This program is a part of Bough and is started by it; to start a server: bough serve", file=sys.stderr)
+        return USAGE_STATUS
+    faulthandler.enable()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    config_fd, status_fd = map(int, argv)
+    os.set_inheritable(config_fd, False)
+    os.set_inheritable(status_fd, False)
+    message = read_message(config_fd)
+    if message is None:
+        return FAILURE_STATUS  # the parent died before it could say anything
+    child = Child(msgspec.msgpack.decode(message, type=ChildConfig), status_fd)
+    _die_with_parent(child, config_fd, kernel_may_kill)
+    label = f"TP{child.config.rank}" if child.config.world_size > 1 else ""
+    configure_logging(child.server_args.log_level, label=label)
+    try:
+        return work(child)
+    except Exception as error:
+        if child.is_ready:
+            logger.exception("The %s process ends because of an error", child.config.name)
+        else:
+            logger.debug("The %s process cannot start", child.config.name, exc_info=True)
+            child.failed(error)
+        return FAILURE_STATUS
+
+
+def _die_with_parent(child: Child, config_fd: int, kernel_may_kill: bool) -> None:
+    config = child.config
+    if kernel_may_kill and config.started_by_main_thread:
+        with contextlib.suppress(OSError, AttributeError):  # not Linux: the pipe alone must do
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    threading.Thread(target=_watch_parent, args=(config_fd, config), name="watch-parent", daemon=True).start()
+
+
+def _watch_parent(config_fd: int, config: ChildConfig) -> None:
+    """End this process when the parent has gone.
+
+    Besides the end of file there is a second sign, a new parent process: forks of a host keep the pipe open.
+    """
+    poller = select.poll()
+    poller.register(config_fd, select.POLLIN)
+    while os.getppid() == config.parent_pid:
+        if poller.poll(_PARENT_CHECK_MS) and not os.read(config_fd, 1):
+            break
+    if config.port_args is not None:
+        # A parent that ends in order removes this itself, after its children have gone.
+        shutil.rmtree(PortArgs.from_dict(config.port_args).directory, ignore_errors=True)
+    os._exit(FAILURE_STATUS)

@@ -1,0 +1,90 @@
+"""How a child process learns what to do and tells how it gets on: MessagePack over two inherited pipes.
+
+The parent writes one :class:`ChildConfig` into the first pipe and keeps it open: for the child, its end of file means
+that the parent has died. The child writes its status into the second pipe and keeps it open: for the parent, its end
+of file means that the child has died. Neither needs polling, and both hold for SIGKILL.
+
+Each message is preceded by its length, 4 bytes, little-endian.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Union
+
+import msgspec
+
+_LENGTH_BYTES = 4
+MAX_MESSAGE_BYTES = 16 * 2**20
+
+
+class ChildConfig(msgspec.Struct):
+    """Everything that a child is told."""
+
+    name: str
+    """What to call this child in logs and errors."""
+    parent_pid: int
+    started_by_main_thread: bool
+    """Whether the kernel's parent-death signal means the parent's death: it is sent when the *thread* ends."""
+    server_args: dict[str, Any]
+    port_args: dict[str, str] | None = None
+    """Endpoints of the channels; ``None`` for a child that has none."""
+    rank: int = 0
+    world_size: int = 1
+    listener_fd: int | None = None
+    """An inherited listening socket, for a child that is a server."""
+
+
+class ChildReady(msgspec.Struct, tag_field="status", tag="ready"):
+    """The child can do its work."""
+
+    info: dict[str, Any] = {}
+
+
+class ChildFailed(msgspec.Struct, tag_field="status", tag="error"):
+    """The child cannot start."""
+
+    message: str
+    """One line that says what to do."""
+    is_config_error: bool = False
+    """Whether an option is at fault."""
+
+
+ChildStatus = Union[ChildReady, ChildFailed]  # noqa: UP007 (evaluated by msgspec on Python 3.10)
+
+
+def write_message(fd: int, message: msgspec.Struct) -> None:
+    """Write one message to a pipe; blocks while the pipe is full.
+
+    Raises:
+        BrokenPipeError: if nobody reads it any more.
+    """
+    body = msgspec.msgpack.encode(message)
+    data = memoryview(len(body).to_bytes(_LENGTH_BYTES, "little") + body)
+    while data:
+        data = data[os.write(fd, data) :]
+
+
+def read_message(fd: int) -> bytes | None:
+    """Read one message from a pipe, waiting for it; ``None`` at the end of the file, be it in the middle.
+
+    Raises:
+        ValueError: if what is there cannot be a message.
+    """
+    head = _read_exactly(fd, _LENGTH_BYTES)
+    if head is None:
+        return None
+    length = int.from_bytes(head, "little")
+    if length > MAX_MESSAGE_BYTES:
+        raise ValueError(f"a message of {length} bytes in a pipe between processes")
+    return _read_exactly(fd, length)
+
+
+def _read_exactly(fd: int, count: int) -> bytes | None:
+    parts = bytearray()
+    while len(parts) < count:
+        part = os.read(fd, count - len(parts))
+        if not part:
+            return None
+        parts += part
+    return bytes(parts)

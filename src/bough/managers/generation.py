@@ -1,0 +1,32 @@
+"""The outputs of one call, as whoever waits for them sees them."""
+
+from __future__ import annotations
+
+from bough.ipc.messages import OutputDelta
+from bough.managers.req_state import ReadySignal, ReqState
+
+
+class Generation:
+    """The outputs of one call, while it is being answered."""
+
+    __slots__ = ("_signal", "states", "unfinished")
+
+    def __init__(self, states: list[ReqState], signal: ReadySignal) -> None:
+        self.states = states
+        self.unfinished = len(states)
+        """Outputs whose last delta was not taken yet."""
+        self._signal = signal
+
+    async def deltas(self) -> list[tuple[ReqState, OutputDelta]]:
+        """What is new, one merged delta per output that has news; waits until there is something.
+
+        A request that does not stream has news once, when it is finished.
+
+        Raises:
+            BoughError: if the engine cannot go on.
+        """
+        news = [(state, state.take()) for state in await self._signal.wait()]
+        for _, delta in news:
+            if delta.finish_reason is not None:
+                self.unfinished -= 1
+        return news

@@ -1,0 +1,44 @@
+"""The scheduler process: the only one that touches the device."""
+
+from __future__ import annotations
+
+import gc
+import sys
+
+from bough.ipc.child_main import Child, run_child
+from bough.observability.startup_timer import StartupTimer
+
+
+def run_scheduler_process(child: Child) -> int:
+    """Load the model, report, and serve until told to end; returns the exit status."""
+    timer = StartupTimer.from_process_start()
+    # Late, so that the parent is told what is wrong with an installation whose torch cannot be imported.
+    from bough.config.local_files import load_model_config
+    from bough.ipc.channels import SchedulerChannels
+    from bough.model_executor.tp_worker import TpModelWorker
+    from bough.scheduler.scheduler import Scheduler
+    from bough.tokenization.tokenizer import Tokenizer
+
+    timer.end_phase("Python and imports")
+    args, config = child.server_args, child.config
+    model_config = load_model_config(args)
+    tokenizer = None
+    if not args.skip_tokenizer_init:
+        tokenizer = Tokenizer.from_pretrained(args.tokenizer_path or args.model_path)
+    timer.end_phase("configuration and tokenizer")
+    worker = TpModelWorker(args, model_config, rank=config.rank, world=config.world_size)
+    channels = SchedulerChannels(child.port_args, has_detokenizer=tokenizer is not None)
+    scheduler = Scheduler(args, model_config, worker, tokenizer, send_deltas=channels.send_deltas)
+    timer.end_phase("other")
+    info = scheduler.init_info()
+    parts: dict[str, float] = info["timings"]
+    timer.phases["other"] -= sum(seconds for phase, seconds in parts.items() if phase != "other")
+    child.ready({**info, "timings": {**parts, **timer.phases}})
+    gc.freeze()
+    scheduler.run_event_loop(channels)
+    channels.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_child(run_scheduler_process, sys.argv[1:], kernel_may_kill=True))

@@ -1,0 +1,112 @@
+"""Reads event streams, and puts them together to what the whole answer should be."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx
+
+
+def read_events(client: httpx.Client, path: str, body: dict[str, Any]) -> list[dict[str, Any]]:
+    """The events of a stream that ends as it should."""
+    with client.stream("POST", path, json={**body, "stream": True}) as response:
+        assert response.status_code == 200, response.read()
+        assert response.headers["content-type"].startswith("text/event-stream")
+        text = response.read().decode()
+    blocks = text.split("\n\n")
+    assert blocks.pop() == ""
+    assert blocks.pop() == "data: [DONE]"
+    assert all(block.startswith("data: ") for block in blocks)
+    return [json.loads(block[len("data: ") :]) for block in blocks]
+
+
+def whole_answer(client: httpx.Client, path: str, body: dict[str, Any]) -> Any:
+    response = client.post(path, json=body)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def assembled(path: str, body: dict[str, Any], events: list[dict[str, Any]]) -> Any:
+    """What the events of a stream say together, in the shape of the whole answer."""
+    if path == "/generate":
+        return _assemble_native(body, events)
+    return _assemble_openai(path, events)
+
+
+def comparable(answer: Any) -> Any:
+    """An answer without what differs from call to call."""
+    if isinstance(answer, list):
+        return [comparable(each) for each in answer]
+    answer = {key: value for key, value in answer.items() if key not in ("id", "created", "metadata")}
+    if "meta_info" in answer:
+        answer["meta_info"] = {k: v for k, v in answer["meta_info"].items() if k not in ("id", "e2e_latency")}
+    return answer
+
+
+def _assemble_native(body: dict[str, Any], events: list[dict[str, Any]]) -> Any:
+    last: dict[int, dict[str, Any]] = {}
+    for event in events:
+        index = event.pop("index", 0)
+        before = last.get(index)
+        if before is not None:  # everything so far comes again with every event
+            assert event["text"].startswith(before["text"])
+            assert event["output_ids"][: len(before["output_ids"])] == before["output_ids"]
+        last[index] = event
+    single = len(last) == 1 and not isinstance(body.get("text"), list)
+    answers = [last[index] for index in sorted(last)]
+    return answers[0] if single else answers
+
+
+def _assemble_openai(path: str, events: list[dict[str, Any]]) -> Any:
+    usage = None
+    if not events[-1]["choices"]:
+        usage = events.pop()["usage"]
+    assert len({event["id"] for event in events}) == 1
+    choices: dict[int, dict[str, Any]] = {}
+    for event in events:
+        if usage is not None:
+            assert event["usage"] is None
+        (part,) = event["choices"]
+        if path == "/v1/completions":
+            _add_completion_part(choices, part)
+        else:
+            _add_chat_part(choices, part)
+    kind = "text_completion" if path == "/v1/completions" else "chat.completion"
+    answer = {
+        "object": kind,
+        "model": events[0]["model"],
+        "choices": [choices[index] for index in sorted(choices)],
+    }
+    return answer | ({"usage": usage} if usage is not None else {})
+
+
+def _add_completion_part(choices: dict[int, dict[str, Any]], part: dict[str, Any]) -> None:
+    choice = choices.get(part["index"])
+    if choice is None:
+        choices[part["index"]] = part
+        return
+    assert choice["finish_reason"] is None
+    choice["text"] += part["text"]
+    choice["finish_reason"], choice["matched_stop"] = part["finish_reason"], part["matched_stop"]
+    if part["logprobs"] is not None:
+        for name, values in part["logprobs"].items():
+            choice["logprobs"][name] += values
+
+
+def _add_chat_part(choices: dict[int, dict[str, Any]], part: dict[str, Any]) -> None:
+    choice = choices.get(part["index"])
+    delta = part["delta"]
+    assert "reasoning_content" in delta
+    if choice is None:
+        assert delta == {"role": "assistant", "content": "", "reasoning_content": None}
+        message = {**delta, "tool_calls": None}
+        choices[part["index"]] = {**{k: v for k, v in part.items() if k != "delta"}, "message": message}
+        return
+    assert choice["finish_reason"] is None
+    choice["message"]["content"] += delta.get("content", "")
+    choice["finish_reason"], choice["matched_stop"] = part["finish_reason"], part["matched_stop"]
+    if part["logprobs"] is not None:
+        if choice["logprobs"] is None:
+            choice["logprobs"] = {"content": []}
+        choice["logprobs"]["content"] += part["logprobs"]["content"]

@@ -1,0 +1,350 @@
+"""Every field of every body: wrong types, out of range, null, empty, huge, unknown. Made from the field tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from bough.entrypoints.http.fields import BodySpec
+from bough.entrypoints.http.native.control import ABORT
+from bough.entrypoints.http.native.protocol import GENERATE
+from bough.entrypoints.http.openai.protocol import CHAT, COMPLETIONS
+from bough.sampling.sampling_params import SamplingParams
+from tests.entrypoints.http.server import CONTEXT_LEN, RunningServer
+
+ENDPOINTS: dict[str, tuple[BodySpec[Any], dict[str, Any]]] = {
+    "/generate": (GENERATE, {"text": "Hi", "sampling_params": {"max_new_tokens": 1}}),
+    "/v1/completions": (COMPLETIONS, {"prompt": "Hi", "max_tokens": 1}),
+    "/v1/chat/completions": (CHAT, {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}),
+    "/abort_request": (ABORT, {}),
+}
+OF_TYPE = {"string": "x", "integer": 3, "number": 1.5, "boolean": True, "array": [[[]]], "object": {"a": {"b": 1}}}
+HUGE = 10**30
+VOCAB = 300
+
+
+def schema_of(spec: BodySpec[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    (reference,), components = msgspec.json.schema_components([spec.model], ref_template="{name}")
+    return components[reference["$ref"]]["properties"], components
+
+
+def alternatives(schema: dict[str, Any], components: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if "$ref" in schema:
+        yield components[schema["$ref"]]
+    elif "anyOf" in schema:
+        for each in schema["anyOf"]:
+            yield from alternatives(each, components)
+    else:
+        yield schema
+
+
+def wrong_values(schema: dict[str, Any], components: dict[str, Any]) -> Iterator[Any]:
+    """Values of types that a field does not have, and numbers and lengths just beyond its bounds."""
+    kinds = list(alternatives(schema, components))
+    types = {kind.get("type") for kind in kinds}
+    if None in types:
+        return  # any value: has tests of its own
+    for name, value in OF_TYPE.items():
+        if name not in types and not (name == "integer" and "number" in types) and name not in ("array", "object"):
+            yield value
+    if "array" not in types:
+        yield []
+    if "object" not in types:
+        yield {"a": 1}
+    for kind in kinds:
+        step = 1 if kind.get("type") == "integer" else 1e-3
+        if "minimum" in kind:
+            yield kind["minimum"] - step
+        if "maximum" in kind:
+            yield kind["maximum"] + step
+        if "exclusiveMinimum" in kind:
+            yield kind["exclusiveMinimum"]
+        if kind.get("type") in ("integer", "number"):
+            yield HUGE
+        if "maxLength" in kind:
+            yield "x" * (kind["maxLength"] + 1)
+        if kind.get("minLength"):
+            yield ""
+        if "maxItems" in kind:
+            item = next(iter(alternatives(kind.get("items", {}), components)))
+            yield [OF_TYPE.get(item.get("type", "string"), "x")] * (kind["maxItems"] + 1)
+
+
+def cases() -> Iterator[Any]:
+    for path, (spec, base) in ENDPOINTS.items():
+        properties, components = schema_of(spec)
+        for field, schema in properties.items():
+            for value in wrong_values(schema, components):
+                yield pytest.param(path, base, field, value, id=f"{path}-{field}-{json.dumps(value)[:30]}")
+
+
+def fields() -> Iterator[Any]:
+    for path, (spec, base) in ENDPOINTS.items():
+        for field in spec.names:
+            yield pytest.param(path, base, field, id=f"{path}-{field}")
+
+
+def refused() -> Iterator[Any]:
+    for path, (spec, base) in ENDPOINTS.items():
+        for field, rule in spec.refused.items():
+            yield pytest.param(path, base, field, rule.neutral, id=f"{path}-{field}")
+
+
+def assert_refused(response: httpx.Response, field: str, status: int = 400) -> None:
+    assert response.status_code == status, response.text
+    error = response.json()["error"]
+    assert field in error["message"]
+    assert error["param"].startswith(field)
+    assert isinstance(error["code"], str)
+    assert error["type"] == "invalid_request_error"
+
+
+def assert_still_serving(client: httpx.Client) -> None:
+    assert client.post("/generate", json=ENDPOINTS["/generate"][1]).status_code == 200
+
+
+@pytest.mark.parametrize(("path", "base", "field", "value"), list(cases()))
+def test_wrong_value_is_refused_naming_the_field(
+    client: httpx.Client, path: str, base: dict[str, Any], field: str, value: Any
+) -> None:
+    assert_refused(client.post(path, json={**base, field: value}), field)
+
+
+@pytest.mark.parametrize(("path", "base", "field"), list(fields()))
+def test_null_is_the_same_as_absent(client: httpx.Client, path: str, base: dict[str, Any], field: str) -> None:
+    if field in base and field not in ("max_tokens", "sampling_params"):
+        response = client.post(path, json={**base, field: None})
+        assert_refused(response, field)
+        return
+    assert client.post(path, json={**base, field: None}).status_code == 200
+
+
+@pytest.mark.parametrize(("path", "base", "field", "neutral"), list(refused()))
+def test_unsupported_field_is_refused_unless_it_asks_for_nothing(
+    client: httpx.Client, path: str, base: dict[str, Any], field: str, neutral: tuple[Any, ...]
+) -> None:
+    response = client.post(path, json={**base, field: {"asks": "for something"}})
+    assert_refused(response, field)
+    assert response.json()["error"]["code"] == "unsupported_parameter"
+    for value in neutral:
+        assert client.post(path, json={**base, field: value}).status_code == 200
+
+
+@pytest.mark.parametrize("path", ENDPOINTS)
+def test_default_values_are_the_same_as_absent(client: httpx.Client, path: str) -> None:
+    spec, base = ENDPOINTS[path]
+    defaults = {f.name: f.default for f in msgspec.structs.fields(spec.model) if f.default is not msgspec.NODEFAULT}
+    assert client.post(path, json={**defaults, **base}).status_code == 200
+
+
+@pytest.mark.parametrize("path", ENDPOINTS)
+def test_unknown_field_is_refused_with_a_suggestion(client: httpx.Client, path: str) -> None:
+    spec, base = ENDPOINTS[path]
+    known = spec.names[0]
+    response = client.post(path, json={**base, known + "x": 1})
+    assert_refused(response, known + "x")
+    assert response.json()["error"]["code"] == "unknown_parameter"
+    assert known in response.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"   ",
+        b"{",
+        b"[]",
+        b'"text"',
+        b"null",
+        b"{'text': 1}",
+        b'{"text": "Hi",}',
+        b'{"text": "Hi"} x',
+        b'{"text": NaN}',
+        b'{"text": Infinity}',
+        b'{"text": "\xff\xfe"}',
+        b'{"\xff": 1}',
+        b'{"text": "\\ud800"}',
+        b'{"text": "a\x01b"}',
+        b'\xef\xbb\xbf{"text": "Hi"}',
+        b'{"text": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b'{"sampling_params": ' + b'{"a":' * 5_000 + b"1" + b"}" * 5_000 + b', "text": "Hi"}',
+        b'{"input_ids": [' + b"9" * 5_000 + b"]}",
+        b'{"input_ids": [1,' + b"1," * 40_000 + b"]}",
+        b'{"input_ids": [1,,' + b"1," * 40_000 + b"1]}",
+        b'{"text": "' + b"a" * 70_000,
+        b"{" + b" " * 70_000 + b"}x",
+    ],
+    ids=lambda body: repr(body[:24]),
+)
+def test_what_is_not_a_json_object_is_refused(client: httpx.Client, body: bytes) -> None:
+    for path in ENDPOINTS:
+        response = client.post(path, content=body, headers={"content-type": "application/json"})
+        assert response.status_code == 400, (path, response.text)
+        assert response.json()["error"]["message"]
+    assert_still_serving(client)
+
+
+@pytest.mark.parametrize("wrong", [-1, VOCAB, 2**31, 2**40, "x", 1.5, True, [1], None])
+def test_token_ids_out_of_range_are_refused(client: httpx.Client, wrong: Any) -> None:
+    def refused(path: str, field: str, **body: Any) -> None:
+        response = client.post(path, json={**ENDPOINTS[path][1], **body})
+        assert response.status_code == 400, response.text
+        assert field in response.json()["error"]["message"]
+
+    def native(field: str, **body: Any) -> None:
+        response = client.post("/generate", json=body)
+        assert response.status_code == 400, response.text
+        assert field in response.json()["error"]["message"]
+
+    native("input_ids", input_ids=[1, wrong])
+    native("input_ids", input_ids=[[1], [2, wrong]])
+    if wrong is not None:
+        native("token_ids_logprob", text="Hi", return_logprob=True, token_ids_logprob=[1, wrong])
+        native("stop_token_ids", text="Hi", sampling_params={"stop_token_ids": [1, wrong]})
+        native("logit_bias", text="Hi", sampling_params={"logit_bias": {json.dumps(wrong): 1.0}})
+        for path in ("/v1/completions", "/v1/chat/completions"):
+            refused(path, "stop_token_ids", stop_token_ids=[1, wrong])
+            refused(path, "logit_bias", logit_bias={json.dumps(wrong): 1.0})
+    refused("/v1/completions", "prompt", prompt=[1, wrong])
+    refused("/v1/chat/completions", "input_ids", input_ids=[1, wrong])
+
+
+@pytest.mark.parametrize("name", [field.name for field in msgspec.structs.fields(SamplingParams)])
+def test_sampling_parameter_of_wrong_type_is_refused(client: httpx.Client, name: str) -> None:
+    field = f"sampling_params.{name}"
+    for value in ({"a": {}}, [[[]]], "x" * 2000, HUGE, -HUGE):
+        if name == "max_new_tokens" and value == HUGE:
+            continue  # as much as fits, however much that is
+        response = client.post("/generate", json={"text": "Hi", "sampling_params": {name: value}})
+        assert_refused(response, field)
+    assert client.post("/generate", json={"text": "Hi", "sampling_params": {name: None}}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("params", "field"),
+    [
+        ({"no_such": 1}, "no_such"),
+        ({"regex": "a+"}, "regex"),
+        ({"json_schema": "{}"}, "json_schema"),
+        ({"stop": [""]}, "stop"),
+        ({"stop": ["x"] * 33}, "stop"),
+        ({"stop_regex": "("}, "stop_regex"),
+        ({"stop_regex": "a*"}, "stop_regex"),
+        ({"stop_regex": "(?=look)ahead"}, "stop_regex"),
+        ({"n": 0}, "n"),
+        ({"n": 129}, "n"),
+        ({"top_p": 0}, "top_p"),
+        ({"temperature": -1}, "temperature"),
+        ({"min_new_tokens": 9, "max_new_tokens": 8}, "min_new_tokens"),
+        ({"logit_bias": {"3": 101}}, "logit_bias"),
+    ],
+)
+def test_bad_sampling_parameters_are_refused(client: httpx.Client, params: dict[str, Any], field: str) -> None:
+    assert_refused(client.post("/generate", json={"text": "Hi", "sampling_params": params}), f"sampling_params.{field}")
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "named"),
+    [
+        ("/v1/completions", {"stop_regex": "("}, "stop_regex"),
+        ("/v1/completions", {"min_tokens": 9, "max_tokens": 8}, "min_tokens"),
+        ("/v1/completions", {"top_k": 0}, "top_k"),
+        ("/v1/completions", {"prompt": []}, "prompt"),
+        ("/v1/completions", {"prompt": ""}, "prompt"),
+        ("/v1/completions", {"prompt": [[]]}, "prompt"),
+        ("/v1/completions", {"prompt": ["a", [1]]}, "prompt"),
+        ("/v1/completions", {"prompt": ["x"] * 2100, "n": 2}, "prompt"),
+        ("/v1/chat/completions", {"messages": []}, "messages"),
+        ("/v1/chat/completions", {"messages": [{"content": "Hi"}]}, "messages[0]"),
+        ("/v1/chat/completions", {"messages": [{"role": "alien", "content": "Hi"}]}, "messages[0].role"),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": 5}]}, "messages[0].content"),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi", "x": 5}]}, "messages[0]"),
+        (
+            "/v1/chat/completions",
+            {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]},
+            "messages[0].content[0]",
+        ),
+        ("/v1/chat/completions", {"top_logprobs": 2}, "top_logprobs"),
+        ("/v1/chat/completions", {"max_completion_tokens": 7}, "max_tokens"),
+        ("/v1/chat/completions", {"chat_template_kwargs": {"chat_template": "x"}}, "chat_template_kwargs"),
+        ("/v1/chat/completions", {"continue_final_message": True, "messages": [{"role": "user"}]}, "continue_final_mes"),
+        ("/generate", {"text": None, "input_ids": []}, "input_ids"),
+        ("/generate", {"text": None, "input_ids": [[1], []]}, "input_ids[1]"),
+        ("/generate", {"text": ""}, "text"),
+        ("/generate", {"text": []}, "text"),
+        ("/generate", {"text": ["a"], "rid": ["x", "y"]}, "rid"),
+        ("/generate", {"text": ["a", "b"], "rid": ["x", "x"]}, "rid"),
+        ("/generate", {"text": ["a", "b"], "return_logprob": [True]}, "return_logprob"),
+        ("/generate", {"return_logprob": True, "logprob_start_len": 2}, "logprob_start_len"),
+        ("/generate", {"text": ["a", "b"], "sampling_params": [{"n": 1}, {"n": 2}]}, "sampling_params.n"),
+        ("/generate", {"text": ["a"] * 4097}, "text"),
+        ("/generate", {"top_logprobs": 2, "top_logprobs_num": 3}, "top_logprobs"),
+    ],
+)
+def test_bad_combinations_are_refused(client: httpx.Client, path: str, fields: dict[str, Any], named: str) -> None:
+    response = client.post(path, json={**ENDPOINTS[path][1], **fields})
+    assert response.status_code == 400, response.text
+    assert response.json()["error"]["param"].startswith(named)
+    assert_still_serving(client)
+
+
+class TestContextLength:
+    def test_too_long_prompt_is_refused_with_both_numbers(self, client: httpx.Client) -> None:
+        for path, body in {
+            "/generate": {"input_ids": [1] * 600},
+            "/v1/completions": {"prompt": [1] * 600},
+            "/v1/chat/completions": {"messages": [{"role": "user", "content": "a" * 600}]},
+        }.items():
+            error = client.post(path, json=body).json()["error"]
+            assert error["code"] == "context_length_exceeded"
+            assert str(CONTEXT_LEN) in error["message"]
+            assert "60" in error["message"] or "6" in error["message"]
+
+    def test_hopelessly_long_text_is_refused_unread(self, client: httpx.Client) -> None:
+        response = client.post("/generate", json={"text": "word " * 400_000})
+        assert response.json()["error"]["code"] == "context_length_exceeded"
+        assert "2000000 characters" in response.json()["error"]["message"]
+
+    def test_a_million_ids_are_refused_with_their_number(self, client: httpx.Client) -> None:
+        for path, field in (("/generate", "input_ids"), ("/v1/completions", "prompt")):
+            error = client.post(path, json={field: [7] * 1_000_000}).json()["error"]
+            assert error["code"] == "context_length_exceeded"
+            assert "1000000" in error["message"]
+            assert error["param"] == field
+
+    def test_completion_that_does_not_fit_is_refused(self, client: httpx.Client) -> None:
+        body = {"prompt": [1] * 500, "max_tokens": 13}
+        error = client.post("/v1/completions", json=body).json()["error"]
+        assert (error["code"], error["param"]) == ("context_length_exceeded", "max_tokens")
+        assert "513 tokens (500 in the prompt, 13 in the completion)" in error["message"]
+        assert client.post("/v1/completions", json=body | {"max_tokens": 12}).status_code == 200
+
+    def test_native_requests_are_cut_to_what_fits(self, client: httpx.Client, server: RunningServer) -> None:
+        params = {"max_new_tokens": 9999, "ignore_eos": True}
+        answer = client.post("/generate", json={"input_ids": [1] * 500, "sampling_params": params}).json()
+        assert answer["meta_info"]["completion_tokens"] == CONTEXT_LEN - 500
+        assert server.engine.received[-1].sampling_params.max_new_tokens == CONTEXT_LEN - 500
+
+    def test_the_window_is_usable_to_the_last_token(self, client: httpx.Client) -> None:
+        body = {"messages": [{"role": "user", "content": "Hi"}], "ignore_eos": True}
+        usage = client.post("/v1/chat/completions", json=body).json()["usage"]
+        assert usage["total_tokens"] == CONTEXT_LEN
+
+
+def test_content_type_must_be_json_on_openai_routes(client: httpx.Client) -> None:
+    body = json.dumps(ENDPOINTS["/v1/completions"][1])
+    assert client.post("/v1/completions", content=body, headers={"content-type": "text/plain"}).status_code == 400
+    native = json.dumps(ENDPOINTS["/generate"][1])
+    assert client.post("/generate", content=native, headers={"content-type": "text/plain"}).status_code == 200
+
+
+def test_wrong_paths_and_methods(client: httpx.Client) -> None:
+    assert client.get("/v1/nothing").status_code == 404
+    assert client.get("/generate").status_code == 405
+    assert client.get("/v1/nothing").json()["error"]["code"] == "not_found"
+    assert client.get("/generate").json()["error"]["code"] == "method_not_allowed"

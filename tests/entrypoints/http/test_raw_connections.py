@@ -1,0 +1,214 @@
+"""Clients that misbehave on the socket: they hang up, stop reading, send half of what they promised, or too much."""
+
+from __future__ import annotations
+
+import json
+import random
+import socket
+import time
+from typing import Any
+
+import httpx
+import pytest
+
+from bough.entrypoints.http import asgi, server as http_server
+from bough.ipc.coalescing import FOLD_LENGTH
+from tests.entrypoints.http.server import RunningServer, running_server
+
+LONG = {"max_new_tokens": 400, "ignore_eos": True}
+
+
+def request_bytes(path: str, body: Any, *, headers: str = "") -> bytes:
+    content = json.dumps(body).encode()
+    head = f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {len(content)}\r\n"
+    return (head + headers + "\r\n").encode() + content
+
+
+def read_all(connection: socket.socket) -> bytes:
+    parts = []
+    while part := connection.recv(65536):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def status_of(answer: bytes) -> int:
+    return int(answer.split(b" ", 2)[1])
+
+
+BODIES: dict[str, tuple[str, dict[str, Any]]] = {
+    "generate": ("/generate", {"text": "Hi", "sampling_params": LONG}),
+    "generate stream": ("/generate", {"text": "Hi", "sampling_params": LONG, "stream": True}),
+    "generate n=3 stream": ("/generate", {"text": "Hi", "sampling_params": {**LONG, "n": 3}, "stream": True}),
+    "batch": ("/generate", {"text": ["Hi", "Ho"], "sampling_params": LONG}),
+    "completions": ("/v1/completions", {"prompt": "Hi", "max_tokens": 400}),
+    "chat stream": (
+        "/v1/chat/completions",
+        {"messages": [{"role": "user", "content": "Hi"}], "stream": True, "ignore_eos": True},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BODIES)
+class TestHangingUp:
+    def test_before_the_first_token(self, server: RunningServer, kind: str) -> None:
+        server.run(server.engine.gate.clear)
+        path, body = BODIES[kind]
+        with server.connect() as connection:
+            connection.sendall(request_bytes(path, body))
+            server.wait_until(lambda: server.engine.running)
+            outputs = set(server.engine.running)
+        server.wait_until(lambda: not server.engine.running)
+        assert outputs <= set(server.engine.aborted)
+        server.assert_idle()
+
+    def test_in_the_middle(self, server: RunningServer, kind: str) -> None:
+        server.engine.token_delay = 0.01
+        path, body = BODIES[kind]
+        aborted = server.manager.metrics.num_aborted_requests
+        with server.connect() as connection:
+            connection.sendall(request_bytes(path, body))
+            if body.get("stream"):
+                assert connection.recv(4096)
+            else:
+                server.wait_until(lambda: server.engine.running)
+                time.sleep(0.05)
+            outputs = set(server.engine.running)
+            assert outputs
+        server.wait_until(lambda: not server.engine.running)
+        assert outputs <= set(server.engine.aborted)
+        assert server.manager.metrics.num_aborted_requests == aborted + len(outputs)
+
+
+def test_client_that_stops_reading_holds_up_nobody_and_little_memory(server: RunningServer, client: httpx.Client) -> None:
+    server.engine.token_delay = 0.002
+    body = {"text": "Hi", "sampling_params": {**LONG, "n": 4}, "return_logprob": True, "stream": True}
+    stalled = []
+    for _ in range(4):
+        connection = socket.socket()
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.connect(("127.0.0.1", server.port))
+        connection.sendall(request_bytes("/generate", body))
+        stalled.append(connection)
+
+    def waiting() -> int:
+        return max((len(state.out_list) for state in server.manager.rid_to_state.values()), default=0)
+
+    server.wait_until(lambda: waiting() > 5)
+    answer = client.post("/generate", json={"text": "Hi", "sampling_params": {"max_new_tokens": 50}})
+    assert answer.status_code == 200
+    most = 0
+    while server.engine.running:
+        most = max(most, server.run(waiting))
+    assert 5 < most <= FOLD_LENGTH
+    for connection in stalled:
+        connection.close()
+    server.assert_idle()
+
+
+def test_storm_of_dropped_connections_leaves_nothing(server: RunningServer, client: httpx.Client) -> None:
+    server.engine.token_delay = 0.001
+    chance = random.Random(7)
+    for _ in range(200):
+        path, body = BODIES[chance.choice(list(BODIES))]
+        data = request_bytes(path, body)
+        with server.connect() as connection:
+            connection.sendall(data[: chance.choice([len(data), len(data), chance.randrange(1, len(data))])])
+            if chance.random() < 0.5:
+                time.sleep(chance.random() * 0.01)
+    server.assert_idle()
+    server.wait_until(lambda: server.manager.metrics.http_requests_active == 0)
+    assert client.post("/generate", json={"text": "Hi", "sampling_params": {"max_new_tokens": 2}}).status_code == 200
+
+
+class TestBodies:
+    def test_declared_too_large_is_refused_unread(self, server: RunningServer) -> None:
+        with server.connect() as connection:
+            connection.sendall(
+                b"POST /generate HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 999999999999\r\n\r\n{"
+            )
+            answer = connection.recv(65536)
+        assert status_of(answer) == 413
+        assert b"--max-body-size" in answer
+
+    def test_chunked_too_large_is_refused_while_it_comes(self, tmp_path: Any) -> None:
+        with running_server(tmp_path, max_body_size=100_000) as server, server.connect() as connection:
+            connection.sendall(b"POST /generate HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n")
+            for _ in range(4):
+                connection.sendall(b"c350\r\n" + b" " * 50_000 + b"\r\n")
+            assert status_of(connection.recv(65536)) == 413
+
+    def test_endless_body_is_cut_off(self, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(http_server, "MAX_DISCARDED_BYTES", 500_000)
+        with running_server(tmp_path, max_body_size=100_000) as server, server.connect() as connection:
+            connection.sendall(b"POST /generate HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n")
+            with pytest.raises(OSError):  # noqa: PT011
+                for _ in range(1000):
+                    connection.sendall(b"c350\r\n" + b" " * 50_000 + b"\r\n")
+                    time.sleep(0.001)
+
+    def test_half_a_body_is_given_up(self, server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(asgi, "BODY_TIMEOUT", 0.2)
+        with server.connect() as connection:
+            connection.sendall(b"POST /generate HTTP/1.1\r\nhost: x\r\ncontent-length: 50\r\n\r\n{")
+            assert status_of(connection.recv(65536)) == 408
+
+    def test_body_in_many_small_pieces(self, server: RunningServer) -> None:
+        data = request_bytes(
+            "/generate", {"text": "Hi", "sampling_params": {"max_new_tokens": 2}}, headers="connection: close\r\n"
+        )
+        with server.connect() as connection:
+            for i in range(0, len(data), 7):
+                connection.sendall(data[i : i + 7])
+            assert status_of(read_all(connection)) == 200
+
+    def test_pipelined_requests_are_answered_in_order(self, server: RunningServer) -> None:
+        with server.connect() as connection:
+            requests = [
+                request_bytes(
+                    "/generate",
+                    {"input_ids": [1], "rid": f"pipelined-{i}", "sampling_params": {"max_new_tokens": 3}},
+                    headers="connection: close\r\n" if i == 3 else "",
+                )
+                for i in range(4)
+            ]
+            connection.sendall(b"".join(requests))
+            answer = read_all(connection)
+        positions = [answer.index(f"pipelined-{i}".encode()) for i in range(4)]
+        assert positions == sorted(positions)
+
+
+class TestHeads:
+    def test_huge_header_is_refused(self, server: RunningServer) -> None:
+        with server.connect() as connection:
+            connection.sendall(b"GET /health HTTP/1.1\r\nx: ")
+            answer = b""
+            try:
+                for _ in range(100):
+                    connection.sendall(b"a" * 10_000)
+                answer = connection.recv(65536)
+            except OSError:
+                return  # cut off while still sending
+            assert status_of(answer) == 431
+
+    def test_many_headers_are_refused(self, server: RunningServer) -> None:
+        with server.connect() as connection:
+            connection.sendall(b"GET /health HTTP/1.1\r\n" + b"".join(b"x%d: y\r\n" % i for i in range(500)) + b"\r\n")
+            assert status_of(connection.recv(65536)) == 400
+
+    def test_garbage_is_refused(self, server: RunningServer) -> None:
+        with server.connect() as connection:
+            connection.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 hello\r\n\r\n")
+            assert status_of(connection.recv(65536)) == 400
+
+    def test_silent_client_is_disconnected(self, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(http_server, "HEAD_TIMEOUT", 0.2)
+        with running_server(tmp_path) as server:
+            for beginning in (b"", b"GET /heal"):
+                with server.connect() as connection:
+                    connection.sendall(beginning)
+                    assert connection.recv(100) == b""
+
+    def test_large_headers_below_the_bound_work(self, server: RunningServer) -> None:
+        with server.connect() as connection:
+            connection.sendall(b"GET /health HTTP/1.1\r\nconnection: close\r\nx: " + b"a" * 30_000 + b"\r\n\r\n")
+            assert status_of(read_all(connection)) == 200

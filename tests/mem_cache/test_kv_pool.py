@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from bough.mem_cache.kv_pool import KVPool, kv_bytes_per_token
+
+
+def make_pool(max_total_tokens: int = 32, page_size: int = 8, dtype: torch.dtype = torch.float32) -> KVPool:
+    return KVPool(
+        max_total_tokens=max_total_tokens,
+        page_size=page_size,
+        num_layers=3,
+        num_kv_heads=2,
+        head_dim=4,
+        dtype=dtype,
+        device=torch.device("cpu"),
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_bytes_are_those_of_all_slots_with_the_reserved_page(dtype: torch.dtype) -> None:
+    pool = make_pool(dtype=dtype)
+    per_token = kv_bytes_per_token(num_layers=3, num_kv_heads=2, head_dim=4, dtype=dtype)
+    assert per_token == 2 * 3 * 2 * 4 * dtype.itemsize
+    assert pool.num_slots == 40
+    assert pool.num_bytes == 40 * per_token
+
+
+def test_stored_tokens_are_read_back_from_their_layer_only() -> None:
+    pool = make_pool()
+    pool.touch()
+    k, v = torch.randn(2, 3, 2, 4)
+    slots = torch.tensor([9, 39, 20])
+    pool.set_kv_buffer(1, slots, k, v)
+    torch.testing.assert_close(pool.get_key_buffer(1)[slots], k, rtol=0, atol=0)
+    torch.testing.assert_close(pool.get_value_buffer(1)[slots], v, rtol=0, atol=0)
+    others = [slot for slot in range(pool.num_slots) if slot not in (9, 39, 20)]
+    assert not pool.get_key_buffer(1)[others].any()
+    assert not pool.get_key_buffer(0).any()
+    assert not pool.get_value_buffer(2).any()
+
+
+def test_scrub_removes_what_is_not_finite_and_nothing_else() -> None:
+    pool = make_pool()
+    pool.touch()
+    k = torch.ones(2, 2, 4)
+    k[0, 0, 0], k[0, 1, 2] = float("nan"), float("-inf")
+    slots = torch.tensor([8, 9])
+    pool.set_kv_buffer(2, slots, k, k)
+    pool.scrub(slots)
+    expected = torch.ones(2, 2, 4)
+    expected[0, 0, 0] = expected[0, 1, 2] = 0.0
+    torch.testing.assert_close(pool.get_key_buffer(2)[slots], expected, rtol=0, atol=0)
+    torch.testing.assert_close(pool.get_value_buffer(2)[slots], expected, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("tokens", [0, 7, 12])
+def test_pool_is_whole_pages(tokens: int) -> None:
+    with pytest.raises(ValueError, match="whole number of pages"):
+        make_pool(tokens)
