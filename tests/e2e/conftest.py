@@ -11,7 +11,8 @@ from tests.e2e.server import Server, running_server
 @pytest.fixture(scope="package")
 def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The bundled model in float32, in which equal means equal."""
-    with running_server(tmp_path_factory.mktemp("server"), "--dtype", "float32") as server:
+    directory = tmp_path_factory.mktemp("server")
+    with running_server(directory, "--dtype", "float32", "--cpu-threads", "1") as server:
         yield server
 
 

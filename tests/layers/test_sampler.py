@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -26,6 +26,24 @@ from tests.sampling.naive import (
 
 NO_TARGETS = np.zeros(0, dtype=np.int32)
 GREEDY = SamplingParams(temperature=0.0)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Tensors here are small, and threads that wait for each other are slow on a busy machine."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def brief(value: object) -> str:
+    """A test id: the fields that are not default."""
+    if not isinstance(value, SamplingParams):
+        return str(value)
+    default = SamplingParams()
+    fields = [name for name in value.__struct_fields__ if getattr(value, name) != getattr(default, name)]
+    return "-".join(f"{name}={getattr(value, name)}" for name in fields) or "default"
 
 
 def chi_square_limit(degrees: int) -> float:
@@ -59,11 +77,11 @@ DISTRIBUTIONS = [
 
 
 @pytest.mark.parametrize("vocab_size", [50, 1000])
-@pytest.mark.parametrize("params", DISTRIBUTIONS, ids=str)
+@pytest.mark.parametrize("params", DISTRIBUTIONS, ids=brief)
 def test_samples_follow_the_exact_distribution(params: SamplingParams, vocab_size: int) -> None:
-    rows, steps = 1000, 20
+    rows, steps = 500, 12
     sampler = same_params(vocab_size, params, rows)
-    logits = model_like_logits(1, vocab_size)
+    logits = model_like_logits(1, vocab_size) / 4
     counts = np.zeros(vocab_size)
     for _ in range(steps):
         tokens = sampler.sample(logits.repeat(rows, 1), slots_of(rows)).next_token_ids
@@ -102,7 +120,7 @@ def any_params(draw: st.DrawFn, vocab_size: int) -> SamplingParams:
     )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(data=st.data(), vocab_size=st.sampled_from([50, 1000, 8192, 9001]), seed=st.integers(0, 2**32 - 1))
 def test_a_request_gets_the_same_tokens_alone_among_neighbours_and_after_a_retraction(
     data: st.DataObject, vocab_size: int, seed: int
@@ -250,7 +268,7 @@ def test_no_rows_and_wrong_shapes() -> None:
 # --- logprobs ---
 
 
-@pytest.mark.parametrize("params", DISTRIBUTIONS + [GREEDY], ids=str)
+@pytest.mark.parametrize("params", [*DISTRIBUTIONS, GREEDY], ids=brief)
 def test_logprobs_are_of_the_edited_and_divided_logits_before_truncation(params: SamplingParams) -> None:
     vocab_size, rows = 1000, 5
     logits = model_like_logits(rows, vocab_size)
@@ -285,8 +303,8 @@ def test_many_requesting_rows_of_a_large_vocabulary_are_answered_in_tiles() -> N
     requests = tuple(RowLogprobs(row, 0, NO_TARGETS, 1, ()) for row in reversed(range(rows)))
     output = same_params(vocab_size, GREEDY, rows).sample(logits.clone(), slots_of(rows), requests)
     assert output.logprobs is not None
-    expected = torch.log_softmax(logits, -1).max(-1)
-    torch.testing.assert_close(output.logprobs.sampled, expected.values.flip(0))
+    expected = torch.log_softmax(logits.double(), -1).max(-1)
+    torch.testing.assert_close(output.logprobs.sampled, expected.values.float().flip(0), rtol=1e-5, atol=1e-6)
     assert torch.equal(output.logprobs.top_ids[:, 0], expected.indices.flip(0))
 
 
@@ -296,7 +314,7 @@ def test_many_requesting_rows_of_a_large_vocabulary_are_answered_in_tiles() -> N
 class OperationCounter(TorchDispatchMode):
     """Counts operations that compute; views cost little and are left out."""
 
-    VIEWS = frozenset({"view", "slice", "unsqueeze", "squeeze", "expand", "select", "_unsafe_view", "unbind", "detach"})
+    VIEWS = frozenset({"view", "slice", "unsqueeze", "squeeze", "alias", "detach", "lift_fresh"})
 
     def __init__(self) -> None:
         super().__init__()
@@ -312,13 +330,13 @@ class OperationCounter(TorchDispatchMode):
 @pytest.mark.parametrize(
     ("params", "most"),
     [
-        (GREEDY, 11),
-        (SamplingParams(), 45),
-        (SamplingParams(temperature=0.7), 46),
-        (SamplingParams(top_k=40), 13),
+        (GREEDY, 10),
+        (SamplingParams(), 46),
+        (SamplingParams(temperature=0.7), 48),
+        (SamplingParams(top_k=40), 11),
         (SamplingParams(top_p=0.9), 21),
     ],
-    ids=str,
+    ids=brief,
 )
 def test_a_step_takes_few_operations_however_many_rows(params: SamplingParams, most: int) -> None:
     sampler = same_params(8192, params, 64)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, Sequence, make_runner

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import os
+import platform
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -103,6 +106,25 @@ def test_threads_follow_cores_and_quota(tmp_path: Path, files: dict[str, str], t
 def test_real_machine_answers() -> None:
     assert Machine().available_bytes() > 0
     assert 1 <= Machine().usable_threads() <= (os.cpu_count() or 1)
+
+
+KEEPING = """
+import resource, torch
+from bough.model_executor.machine import keep_freed_memory
+assert keep_freed_memory()
+def churn():
+    for _ in range(20):
+        blocks = [torch.ones(2**20) for _ in range(4)]
+churn()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+churn()
+assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < 100
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc")
+def test_freed_memory_is_kept() -> None:
+    subprocess.run([sys.executable, "-c", KEEPING], check=True)
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux")

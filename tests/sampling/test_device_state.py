@@ -36,7 +36,7 @@ def editing_params(draw: st.DrawFn, vocab_size: int) -> SamplingParams:
     )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(data=st.data(), vocab_size=st.sampled_from([7, 64, 131]), seed=st.integers(0, 2**32 - 1))
 def test_logits_are_edited_as_the_naive_reference_says_over_many_steps(
     data: st.DataObject, vocab_size: int, seed: int
@@ -50,7 +50,7 @@ def test_logits_are_edited_as_the_naive_reference_says_over_many_steps(
     slots = rng.permutation(9)[:count].astype(np.int32)
     for i, slot in enumerate(slots):
         state.admit(new_request(int(slot), params[i], masked=masked[i], output_ids=outputs[i]))
-    for _ in range(2 * vocab_size):
+    for _ in range(vocab_size // 2 + 5):  # some outputs outgrow the history
         step = np.sort(rng.choice(count, rng.integers(1, count + 1), replace=False))
         logits = torch.from_numpy(rng.normal(0, 3, (len(step), vocab_size)).astype(np.float32))
         edited = edit(state, logits, slots[step])

@@ -31,7 +31,7 @@ def test_a_stream_is_splitmix64_started_at_the_mixed_seed(seed: int) -> None:
     key = stream_key(seed)
     numbers = reference_splitmix64(key, 100)
     got = uniforms(np.full(100, key, dtype=np.uint64), np.arange(100))
-    assert got.tolist() == [(number >> 11) * 2.0**-53 for number in numbers]
+    assert got.tolist() == [(number >> 24) * 2.0**-40 for number in numbers]
 
 
 def test_numbers_depend_on_seed_and_index_alone() -> None:

@@ -38,32 +38,32 @@ def total_of(logits: torch.Tensor, params: SamplingParams) -> torch.Tensor:
     return integer_weights(scaled.exp().double()).sum(-1, keepdim=True)
 
 
-def draw_on_cpu(logits: torch.Tensor, params: SamplingParams) -> np.ndarray:
-    """Draw from one row ``[1, V]`` at every point of the grid."""
-    rows = logits.numpy()
-    totals = np.full(GRID, int(total_of(logits, params)))
-    at = np.zeros(GRID, dtype=np.int64)
-    return truncation_cpu.draw_truncated(rows, block_maxima(logits).numpy(), at, grid_params(params), totals)
+def draw_on_cpu(logits: torch.Tensor, params: SamplingParams, count: int = GRID) -> np.ndarray:
+    """Draw from one row ``[1, V]`` at every point of a grid."""
+    totals = np.full(count, int(total_of(logits, params)))
+    maxima = block_maxima(logits).numpy()
+    at = np.zeros(count, dtype=np.int64)
+    return truncation_cpu.draw_truncated(logits.numpy(), maxima, at, grid_params(params, count), totals)
 
 
-def draw_by_selection(logits: torch.Tensor, params: SamplingParams) -> np.ndarray:
-    device_params = DeviceDrawParams.upload(grid_params(params), CPU)
+def draw_by_selection(logits: torch.Tensor, params: SamplingParams, count: int = GRID) -> np.ndarray:
+    device_params = DeviceDrawParams.upload(grid_params(params, count), CPU)
+    repeated = logits.repeat(count, 1)
+    totals = total_of(logits, params).repeat(count, 1)
     k = min(params.top_k, logits.shape[1])
-    repeated = logits.repeat(GRID, 1)
-    totals = total_of(logits, params).repeat(GRID, 1)
     return draw_selected(repeated, block_maxima(repeated), k, device_params, totals).squeeze(1).numpy()
 
 
-def draw_by_sort(logits: torch.Tensor, params: SamplingParams) -> np.ndarray:
-    device_params = DeviceDrawParams.upload(grid_params(params), CPU)
-    totals = total_of(logits, params).repeat(GRID, 1)
-    return draw_sorted(logits.repeat(GRID, 1), device_params, totals).squeeze(1).numpy()
+def draw_by_sort(logits: torch.Tensor, params: SamplingParams, count: int = GRID) -> np.ndarray:
+    device_params = DeviceDrawParams.upload(grid_params(params, count), CPU)
+    totals = total_of(logits, params).repeat(count, 1)
+    return draw_sorted(logits.repeat(count, 1), device_params, totals).squeeze(1).numpy()
 
 
 def check_distribution(tokens: np.ndarray, expected: np.ndarray) -> None:
     counts = np.bincount(tokens, minlength=len(expected))
     assert counts[expected == 0.0].sum() == 0, "a token that is not kept was drawn"
-    np.testing.assert_allclose(counts, GRID * expected, atol=1.01)
+    np.testing.assert_allclose(counts, len(tokens) * expected, atol=1.01)
     assert (np.diff(tokens) >= 0).all(), "tokens do not follow the random number in order of id"
 
 
@@ -106,7 +106,7 @@ def test_flat_distributions_keep_thousands_of_tokens_exactly(params: SamplingPar
     check_distribution(draw_on_cpu(logits, params), probabilities(logits[0].numpy(), params))
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=60)
 @given(
     vocab_size=st.sampled_from([3, 64, 100, 700, 8192]),
     levels=st.integers(1, 40),
@@ -125,13 +125,13 @@ def test_ties_are_kept_by_ascending_id(
     row[0, rng.integers(vocab_size)] = 1.0
     logits = torch.from_numpy(row)
     params = SamplingParams(top_k=top_k, top_p=top_p, min_p=min_p)
-    tokens = draw_on_cpu(logits, params)
+    tokens = draw_on_cpu(logits, params, 97)
     if top_p == 1.0:  # else rounding decides which of several equal masses reaches top_p
         check_distribution(tokens, probabilities(row[0], params))
     if vocab_size <= 700:
-        assert draw_by_sort(logits, params).tolist() == tokens.tolist()
+        assert draw_by_sort(logits, params, 97).tolist() == tokens.tolist()
         if top_k != ALL_TOKENS:
-            assert draw_by_selection(logits, params).tolist() == tokens.tolist()
+            assert draw_by_selection(logits, params, 97).tolist() == tokens.tolist()
 
 
 def test_a_row_draws_the_same_however_many_blocks_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:

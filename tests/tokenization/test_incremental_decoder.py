@@ -196,17 +196,29 @@ def test_unfinished_bytes_at_the_end_become_replacement_characters(name: str) ->
 
 
 def test_pending_ids_are_bounded_whatever_the_ids() -> None:
-    for name, byte in (("byte_level", 0xE4), ("sentencepiece", 0x41), ("sentencepiece", 0xE4)):
+    for name in ("byte_level", "sentencepiece", "other"):
         tokenizer = TOKENIZERS[name]
+        for byte in (0x41, 0x80, 0xE4, 0xFF):
+            decoder = IncrementalDecoder(tokenizer)
+            [token_id] = (bytes_as_ids if name == "byte_level" else fallback_ids)(tokenizer, bytes([byte]))
+            most = max(decoder.push([token_id])[1] for _ in range(10 * MAX_HELD_IDS))
+            assert most <= MAX_HELD_IDS + 3
+
+
+def test_tokens_without_text_behind_an_unfinished_character_are_not_held_without_end() -> None:
+    for name in ("byte_level", "sentencepiece", "other"):
+        tokenizer = TOKENIZERS[name]
+        ids = (bytes_as_ids if name == "byte_level" else fallback_ids)(tokenizer, "é".encode())
         decoder = IncrementalDecoder(tokenizer)
-        [token_id] = SPELL[name](tokenizer, bytes([byte]))
-        most = max(decoder.push([token_id])[1] for _ in range(10 * MAX_HELD_IDS))
-        assert most <= MAX_HELD_IDS
+        end = tokenizer.token_to_id("<|im_end|>")
+        assert max(decoder.push([token_id])[1] for token_id in [ids[0], *[end] * 1000]) <= MAX_HELD_IDS
+        assert decoder.push([ids[1]])[0] + decoder.flush() == "é"
 
 
-def test_a_long_run_of_byte_tokens_is_let_out_character_by_character() -> None:
-    tokenizer = TOKENIZERS["sentencepiece"]
-    text = "ขอบคุณ" * 20
+@pytest.mark.parametrize("name", ["sentencepiece", "other"])
+@pytest.mark.parametrize("text", ["ขอบคุณ" * 20, "é" * 200, "😀x" * 50])
+def test_a_long_run_of_byte_tokens_is_let_out_character_by_character(name: str, text: str) -> None:
+    tokenizer = TOKENIZERS[name]
     ids = fallback_ids(tokenizer, text.encode())
     decoder = IncrementalDecoder(tokenizer)
     parts = [decoder.push([token_id])[0] for token_id in ids]

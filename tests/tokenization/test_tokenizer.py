@@ -15,6 +15,9 @@ from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, normalizers, pre_tokenizers
 
 from bough.errors import BadRequest, ConfigError
+from bough.tokenization import transformers_tokenizer
+from bough.tokenization.convert_tokenizer import convert
+from bough.tokenization.incremental_decoder import IncrementalDecoder
 from bough.tokenization.pieces import DecoderKind
 from bough.tokenization.text_bound import NFC_SHRINKAGE, max_bytes_per_token
 from bough.tokenization.tokenizer import Tokenizer
@@ -164,14 +167,18 @@ def test_a_missing_directory_is_named(tmp_path: Path) -> None:
         Tokenizer.from_pretrained(tmp_path / "nowhere")
 
 
-def test_without_a_tokenizer_json_transformers_converts(tmp_path: Path) -> None:
+def test_without_a_tokenizer_json_transformers_converts_elsewhere(tmp_path: Path) -> None:
     vocab = small.wordpiece().get_vocab()
     (tmp_path / "vocab.txt").write_text("\n".join(sorted(vocab, key=vocab.__getitem__)), encoding="utf-8")
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "BertTokenizer"}))
-    tokenizer = Tokenizer.from_pretrained(tmp_path)
-    assert type(tokenizer) is Tokenizer
-    ids = tokenizer.encode("the quick brown fox", add_special_tokens=False).tolist()
-    assert ids == small.wordpiece().encode("the quick brown fox", add_special_tokens=False).ids
+    text = "the quick brown fox"
+    code = (
+        "import sys; from bough.tokenization.tokenizer import Tokenizer; "
+        f"print(Tokenizer.from_pretrained({str(tmp_path)!r}).encode({text!r}, False).tolist(), "
+        "[m for m in ('torch', 'transformers') if m in sys.modules])"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == f"{small.wordpiece().encode(text, add_special_tokens=False).ids} []"
 
 
 def byt5(directory: Path) -> Tokenizer:
@@ -181,9 +188,9 @@ def byt5(directory: Path) -> Tokenizer:
     return Tokenizer.from_pretrained(directory)
 
 
-def test_a_tokenizer_in_python_works_the_same_way(tmp_path: Path) -> None:
-    from bough.tokenization.incremental_decoder import IncrementalDecoder
-
+def test_a_tokenizer_in_python_works_the_same_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # What the converter says of it; asking takes seconds.
+    monkeypatch.setattr(transformers_tokenizer, "_convert", lambda files: {"python_only": True})
     tokenizer = byt5(tmp_path)
     assert isinstance(tokenizer, TransformersTokenizer)
     text = "Größe 快速 😀!"
@@ -197,8 +204,13 @@ def test_a_tokenizer_in_python_works_the_same_way(tmp_path: Path) -> None:
     assert tokenizer.id_to_piece_bytes(ids[0]) == b"G"
 
 
+def test_the_converter_tells_python_tokenizers_from_others(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "ByT5Tokenizer"}))
+    assert convert(str(tmp_path)) == {"python_only": True}
+
+
 def test_without_transformers_the_error_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "transformers", None)
+    monkeypatch.setattr(transformers_tokenizer, "find_spec", lambda name: None)
     with pytest.raises(ConfigError, match="pip install transformers"):
         byt5(tmp_path)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
 import os
 import threading
@@ -56,6 +57,7 @@ class EngineParts:
         self._channels: TokenizerChannels | None = None
         self._manager: TokenizerManager | None = None
         self._health_check: asyncio.Task[None] | None = None
+        self._streams: set[AsyncGenerator[Any, None]] = set()
         self._port_args = PortArgs.create()
         self.rpc = RpcClient(self._port_args)
         try:
@@ -121,6 +123,30 @@ class EngineParts:
             self.rpc.close()
             self._port_args.cleanup()
 
+    def submit(self, request: GenerateReqInput) -> concurrent.futures.Future[Any]:
+        """Start a request that does not stream; its result is the answer."""
+        return self.loop.submit(_whole(self.manager, request))
+
+    def open_stream(self, request: GenerateReqInput) -> AsyncGenerator[Any, None]:
+        """The events of a request, for :meth:`next_event`; somebody has to call :meth:`close_stream` in the end."""
+        events = self.manager.generate_request(request)
+        assert isinstance(events, AsyncGenerator)
+        self._streams.add(events)
+        return events
+
+    def next_event(self, events: AsyncGenerator[Any, None]) -> concurrent.futures.Future[Any]:
+        """The next event of a stream, or :data:`_END`."""
+        return self.loop.submit(_next(events))
+
+    def close_stream(self, events: AsyncGenerator[Any, None]) -> None:
+        """End a stream, and with it the request. Does not wait: the collector may close one on the engine's thread."""
+        with contextlib.suppress(EngineDead):
+            self.loop.submit(self._close_stream(events))
+
+    async def _close_stream(self, events: AsyncGenerator[Any, None]) -> None:
+        self._streams.discard(events)
+        await events.aclose()
+
     async def _start(self, manager: TokenizerManager) -> None:
         await manager.start()
         self._health_check = asyncio.create_task(watch_health(manager.health, self._on_hang))
@@ -132,7 +158,13 @@ class EngineParts:
         # Whoever waits on this loop hears of it before the loop stops.
         others = asyncio.all_tasks() - {asyncio.current_task()}
         if others:
-            await asyncio.wait(others, timeout=LAST_WORDS_SECONDS)
+            _, late = await asyncio.wait(others, timeout=LAST_WORDS_SECONDS)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+        # Streams that nobody has closed; the loop would close what they are made of first.
+        for events in list(self._streams):
+            await self._close_stream(events)
         assert self._channels is not None
         self._channels.close()
 
@@ -218,7 +250,7 @@ class Engine:
         )  # fmt: skip
         if stream:
             return self._stream(request)
-        return self._parts.loop.call(_whole(self._parts.manager, request))
+        return self._parts.loop.wait(self._parts.submit(request))
 
     async def async_generate(
         self,
@@ -247,28 +279,25 @@ class Engine:
         )  # fmt: skip
         if stream:
             return self._async_stream(request)
-        return await asyncio.wrap_future(self._parts.loop.submit(_whole(self._parts.manager, request)))
+        return await asyncio.wrap_future(self._parts.submit(request))
 
     def _stream(self, request: GenerateReqInput) -> Iterator[dict[str, Any]]:
-        loop = self._parts.loop
-        events = self._parts.manager.generate_request(request)
+        parts = self._parts
+        events = parts.open_stream(request)
         try:
-            while (event := loop.call(_next(events))) is not _END:
+            while (event := parts.loop.wait(parts.next_event(events))) is not _END:
                 yield event
         finally:
-            # Not waited for: the garbage collector may close this iterator on the very thread that does the work.
-            with contextlib.suppress(EngineDead):
-                loop.submit(_close(events))
+            parts.close_stream(events)
 
     async def _async_stream(self, request: GenerateReqInput) -> AsyncIterator[dict[str, Any]]:
-        loop = self._parts.loop
-        events = self._parts.manager.generate_request(request)
+        parts = self._parts
+        events = parts.open_stream(request)
         try:
-            while (event := await asyncio.wrap_future(loop.submit(_next(events)))) is not _END:
+            while (event := await asyncio.wrap_future(parts.next_event(events))) is not _END:
                 yield event
         finally:
-            with contextlib.suppress(EngineDead):
-                loop.submit(_close(events))
+            parts.close_stream(events)
 
     # --- control --------------------------------------------------------------------------------------------------
 
@@ -387,11 +416,6 @@ async def _next(events: AsyncIterator[Any]) -> Any:
     async for event in events:
         return event
     return _END
-
-
-async def _close(events: AsyncIterator[Any]) -> None:
-    assert isinstance(events, AsyncGenerator)
-    await events.aclose()
 
 
 async def _fail_all(manager: TokenizerManager, error: EngineDead) -> None:

@@ -47,12 +47,15 @@ class LoopThread:
         raise EngineDead("the engine was shut down")
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run ``work`` on the loop and wait for its result. If the waiting is interrupted, the work is cancelled.
+        """Run ``work`` on the loop and wait for its result, as :meth:`wait` does."""
+        return self.wait(self.submit(work))
+
+    def wait(self, future: concurrent.futures.Future[T]) -> T:
+        """Wait for what was submitted. If the waiting is interrupted, the work is cancelled.
 
         Raises:
-            EngineDead: if the loop is closed, before or meanwhile.
+            EngineDead: if the loop is closed meanwhile.
         """
-        future = self.submit(work)
         try:
             return future.result()
         except concurrent.futures.CancelledError:

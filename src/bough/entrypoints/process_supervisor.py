@@ -42,23 +42,28 @@ class ChildProcess:
     Args:
         module: to run as ``python -m``; it calls :func:`bough.ipc.child_main.run_child`.
         config: what to tell it.
+        new_session: whether to take it out of reach of the terminal's Ctrl-C.
 
     Raises:
         StartupError: if the process cannot be started.
     """
 
-    def __init__(self, module: str, config: ChildConfig) -> None:
+    def __init__(self, module: str, config: ChildConfig, *, new_session: bool = False) -> None:
         self.name = config.name
         config_read, self._config_fd = os.pipe()
         self.status_fd, status_write = os.pipe()
         self._config_open = True
+        inherited = [config_read, status_write]
+        if config.listener_fd is not None:
+            inherited.append(config.listener_fd)
         try:
             self._popen = subprocess.Popen(
                 [sys.executable, "-m", module, str(config_read), str(status_write)],
-                pass_fds=(config_read, status_write),
+                pass_fds=inherited,
                 stdin=subprocess.DEVNULL,
                 stdout=_stderr_fd(),
                 env=_child_environment(),
+                start_new_session=new_session,
             )
         except OSError as error:
             os.close(self._config_fd)
@@ -75,10 +80,19 @@ class ChildProcess:
         """Process id."""
         return self._popen.pid
 
-    def read_status(self) -> ChildStatus | None:
-        """The next status report, waiting for it; ``None`` if the child has died."""
+    def take_report(self) -> dict[str, Any]:
+        """What the child reports when it is ready, waiting for it.
+
+        Raises:
+            ConfigError, StartupError: if it cannot start, or dies.
+        """
         message = read_message(self.status_fd)
-        return None if message is None else msgspec.msgpack.decode(message, type=ChildStatus)
+        if message is None:
+            raise StartupError(f"{self.describe_death()} while it was starting; --log-level debug may say more")
+        status: ChildStatus = msgspec.msgpack.decode(message, type=ChildStatus)
+        if isinstance(status, ChildReady):
+            return status.info
+        raise (ConfigError if status.is_config_error else StartupError)(status.message)
 
     def wait(self, timeout_s: float) -> int | None:
         """Exit status as ``subprocess`` gives it; ``None`` if the child still runs after ``timeout_s`` seconds."""
@@ -106,6 +120,10 @@ class ChildProcess:
         if self._config_open:
             self._config_open = False
             os.close(self._config_fd)
+
+    def terminate(self) -> None:
+        """SIGTERM; does nothing if the child has ended."""
+        self._popen.terminate()
 
     def kill(self) -> None:
         """SIGKILL; does nothing if the child has ended."""
@@ -153,14 +171,9 @@ class ProcessSupervisor:
         Raises:
             StartupError: if the process cannot be started.
         """
-        config = ChildConfig(
-            name=name,
-            parent_pid=os.getpid(),
-            started_by_main_thread=threading.current_thread() is threading.main_thread(),
-            server_args=server_args.to_dict(),
-            port_args=port_args.to_dict(),
-            rank=rank,
-        )
+        config = child_config(name, server_args)
+        config.port_args = port_args.to_dict()
+        config.rank = rank
         self._children.append(ChildProcess(module, config))
 
     def wait_until_ready(self) -> dict[str, dict[str, Any]]:
@@ -183,7 +196,7 @@ class ProcessSupervisor:
             for fd in ready:
                 child = waiting.pop(fd)
                 poller.unregister(fd)
-                reports[child.name] = _take_report(child)
+                reports[child.name] = child.take_report()
         return reports
 
     def watch(self, on_death: Callable[[str], None]) -> None:
@@ -236,13 +249,14 @@ class ProcessSupervisor:
         _wait_for(self._children, REAP_WAIT_SECONDS)
 
 
-def _take_report(child: ChildProcess) -> dict[str, Any]:
-    status = child.read_status()
-    if status is None:
-        raise StartupError(f"{child.describe_death()} while it was starting; --log-level debug may say more")
-    if isinstance(status, ChildReady):
-        return status.info
-    raise (ConfigError if status.is_config_error else StartupError)(status.message)
+def child_config(name: str, server_args: ServerArgs) -> ChildConfig:
+    """The configuration of a child that is started by the calling thread."""
+    return ChildConfig(
+        name=name,
+        parent_pid=os.getpid(),
+        started_by_main_thread=threading.current_thread() is threading.main_thread(),
+        server_args=server_args.to_dict(),
+    )
 
 
 def _wait_for(children: list[ChildProcess], timeout_s: float) -> list[ChildProcess]:
@@ -264,7 +278,7 @@ def _child_environment() -> dict[str, str]:
     """This process's environment, with its module search path: the child must find the very same ``bough``."""
     return {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        "PYTHONPATH": os.pathsep.join(os.path.abspath(path) for path in sys.path),
         # ``-m`` would otherwise put the working directory first, whatever modules lie there (Python 3.11 and later).
         "PYTHONSAFEPATH": "1",
     }

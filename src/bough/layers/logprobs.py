@@ -41,7 +41,8 @@ def gather_logprobs(
         token_ids: the ids ``[c]`` to read in every row, or int64 ``[k, c]`` with each row's own.
     """
     maxima = block_maxima(logits)
-    normaliser = log_normalisers(logits, maxima)
+    largest = maxima.amax(-1, keepdim=True)
+    log_total = _log_total_weights(logits, largest)
     if isinstance(token_ids, tuple):
         token_ids = torch.tensor(token_ids, dtype=torch.int64, device=logits.device).expand(len(logits), -1)
     top_n = min(top_n, logits.shape[1])
@@ -49,26 +50,21 @@ def gather_logprobs(
         top_values, top_ids = top_tokens(logits, maxima, top_n)
     else:
         top_values, top_ids = logits.new_empty(len(logits), 0), targets.new_empty(len(logits), 0)
+    # The largest logit goes first, because subtracting close numbers is exact.
     return GatheredLogprobs(
-        targets=(logits.gather(1, targets.unsqueeze(1)) - normaliser).squeeze(1),
-        top_values=top_values - normaliser,
+        targets=(logits.gather(1, targets.unsqueeze(1)) - largest - log_total).squeeze(1),
+        top_values=top_values - largest - log_total,
         top_ids=top_ids,
-        chosen=logits.gather(1, token_ids) - normaliser,
+        chosen=logits.gather(1, token_ids) - largest - log_total,
     )
 
 
-def log_normalisers(logits: torch.Tensor, maxima: torch.Tensor) -> torch.Tensor:
-    """``log(sum(exp(row)))`` of each row: float32 ``[k, 1]``.
-
-    Args:
-        logits: float32 ``[k, V]``, contiguous.
-        maxima: ``[k, N]``, its block maxima.
-    """
+def _log_total_weights(logits: torch.Tensor, largest: torch.Tensor) -> torch.Tensor:
+    """``log(sum(exp(row - largest)))`` of each row: float32 ``[k, 1]``, summed in an order that only ``V`` decides."""
     rows, vocab_size = logits.shape
-    largest = maxima.amax(-1, keepdim=True)
     weights = torch.sub(logits, largest).exp_()
     whole = vocab_size // BLOCK
     sums = weights[:, : whole * BLOCK].view(rows, whole, BLOCK).sum(-1)
     total = sums.sum(-1, keepdim=True, dtype=torch.float64)
     total += weights[:, whole * BLOCK :].sum(-1, keepdim=True)
-    return torch.add(largest, total.log_().to(torch.float32))
+    return total.log_().to(torch.float32)

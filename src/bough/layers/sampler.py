@@ -171,15 +171,16 @@ class Sampler:
 
     def _draw_plain(self, step: _Step, at: RowIndices) -> None:
         """Draw the rows ``at`` from their whole distributions."""
-        params = DeviceDrawParams.upload(self._state.draw_params(step.rows, at), step.logits.device)
-        block_sums = self._block_sums(step, at, params.inverse_temperature)
+        device = step.logits.device
+        params = self._state.draw_params(step.rows, at)
+        inverse_temperature = to_device(params.inverse_temperature, device).unsqueeze(1)
         tokens = draw_from_vocabulary(
             step.logits,
-            to_device(at, step.logits.device),
+            to_device(at, device),
             step.take(step.largest, at),
-            params.inverse_temperature,
-            block_sums,
-            params.uniform,
+            inverse_temperature,
+            self._block_sums(step, at, inverse_temperature),
+            to_device(params.uniform, device).unsqueeze(1),
         )
         step.put(at, tokens.squeeze(1))
 

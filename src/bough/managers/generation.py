@@ -25,8 +25,10 @@ class Generation:
         Raises:
             BoughError: if the engine cannot go on.
         """
-        news = [(state, state.take()) for state in await self._signal.wait()]
-        for _, delta in news:
+        news = []
+        for state in await self._signal.wait():
+            delta = state.take()
             if delta.finish_reason is not None:
                 self.unfinished -= 1
+            news.append((state, delta))
         return news

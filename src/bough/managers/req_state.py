@@ -125,7 +125,7 @@ class ReqState:
         """Everything since the last call, as one delta. There must be something: see :meth:`ReadySignal.wait`."""
         self.ready = False
         out_list, self.out_list = self.out_list, []
-        return merge_deltas(out_list)
+        return out_list[0] if len(out_list) == 1 else merge_deltas(out_list)
 
 
 def aborted_delta(state: ReqState, reason: str) -> OutputDelta:

@@ -422,7 +422,8 @@ class TokenizerManager:
     def _handle_batch_output(self, deltas: Sequence[OutputDelta]) -> None:
         """Hand the results of a step to those who wait for them."""
         now = time.monotonic()
-        self.health.on_progress()
+        if any(delta.token_ids for delta in deltas):
+            self.health.on_progress()
         for delta in deltas:
             self._handle_delta(delta, now)
 

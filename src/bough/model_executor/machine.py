@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
+
+# Parameters of mallopt, from malloc.h.
+_M_TRIM_THRESHOLD = -1
+_M_MMAP_THRESHOLD = -3
+_M_ARENA_MAX = -8
 
 _UNLIMITED = 2**60
 """cgroup v1 writes "no limit" as a huge number."""
@@ -92,6 +98,25 @@ class Machine:
                     break
                 group = group.parent
         return directories
+
+
+def keep_freed_memory() -> bool:
+    """Make glibc's allocator keep what this process frees instead of giving it back to the system.
+
+    Every step allocates and frees the same activations. Given back, each of their pages costs a fault in every step,
+    which makes element-wise operations on a prompt of 512 tokens four times slower. The memory kept is bounded by the
+    largest step, for which start-up sets memory aside anyway.
+
+    Returns:
+        Whether the allocator has taken the settings; others than glibc's have none.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is None:
+        return False
+    # One arena, since a thread's own arena is made of heaps of 64 MiB that are given back whole.
+    settings = ((_M_MMAP_THRESHOLD, 32 << 20), (_M_TRIM_THRESHOLD, 2**31 - 1), (_M_ARENA_MAX, 1))
+    accepted = [mallopt(parameter, value) == 1 for parameter, value in settings]
+    return all(accepted)
 
 
 def peak_resident_bytes() -> int | None:

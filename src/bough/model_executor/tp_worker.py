@@ -10,7 +10,7 @@ from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError
 from bough.mem_cache.kv_pool import KVPool
-from bough.model_executor.machine import Machine
+from bough.model_executor.machine import Machine, keep_freed_memory
 from bough.model_executor.model_runner import ModelRunner, RunnerOptions
 from bough.model_executor.worker_info import WorkerInfo
 from bough.scheduler.step_plan import StepPlan, StepResult
@@ -19,7 +19,8 @@ from bough.scheduler.step_plan import StepPlan, StepResult
 class TpModelWorker:
     """Executes step plans; every rank of a group runs the same ones.
 
-    Sets the number of torch's threads and the random seed of this process, the same on every rank.
+    Settings of the process that it changes: the number of torch's threads, the random seed (the same on every rank),
+    and on a CPU that freed memory is kept.
     """
 
     def __init__(self, server_args: ServerArgs, model_config: ModelConfig, *, rank: int = 0, world: int = 1) -> None:
@@ -40,6 +41,7 @@ class TpModelWorker:
         begin = time.perf_counter()
         device = resolve_device(server_args.device)
         if device.type == "cpu":
+            keep_freed_memory()
             torch.set_num_threads(server_args.cpu_threads or Machine().usable_threads())
         seed = server_args.random_seed or 0
         torch.manual_seed(seed)

@@ -63,7 +63,7 @@ class DrawParams:
     """Parameters of ``n`` rows that are drawn at random, on the host, each ``[n]``."""
 
     uniform: npt.NDArray[np.float64]
-    """in [0, 1), the random number of this token"""
+    """the random number of this token, from 0 to ``1 - 2**-40``"""
     inverse_temperature: npt.NDArray[np.float32]
     top_p: npt.NDArray[np.float64]
     """infinity where there is none"""

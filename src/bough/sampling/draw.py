@@ -28,13 +28,12 @@ def draw_by_weight(weights: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor
 
     Args:
         weights: int64 ``[n, M]``, not negative. Positions of weight 0 are never drawn, unless a row has no others.
-        uniform: float64 ``[n, 1]`` in [0, 1).
+        uniform: float64 ``[n, 1]``, from 0 to ``1 - 2**-48``.
 
     Returns:
         int64 ``[n, 1]``; a valid position whatever a row holds.
     """
-    cumulative = weights.cumsum(-1)
-    return _invert(cumulative, uniform)[0]
+    return _invert(weights.cumsum(-1), uniform)[0]
 
 
 def draw_from_vocabulary(
@@ -53,7 +52,7 @@ def draw_from_vocabulary(
         largest: float32 ``[n, 1]``, their largest logits.
         inverse_temperature: float32 ``[n, 1]``.
         block_sums: float32 ``[n, N]``, sums of their weights.
-        uniform: float64 ``[n, 1]`` in [0, 1).
+        uniform: float64 ``[n, 1]``, from 0 to ``1 - 2**-40``.
 
     Returns:
         token ids, int64 ``[n, 1]``; valid whatever a row holds.
@@ -67,12 +66,11 @@ def draw_from_vocabulary(
     scaled = (gather_blocks(logits, block, batch_rows).squeeze(1) - largest) * inverse_temperature
     weights = scaled.exp_() / block_sums.gather(1, block)  # [n, BLOCK], relative to the block's sum
     token = draw_by_weight(integer_weights(weights), inside).add_(block, alpha=BLOCK)
-    return token.clamp_(max=logits.shape[1] - 1)
+    # Only a row that is not finite can have drawn a place behind the last id.
+    return token if logits.shape[1] % BLOCK == 0 else token.clamp_(max=logits.shape[1] - 1)
 
 
 def _invert(cumulative: torch.Tensor, uniform: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Where non-decreasing rows first exceed ``uniform`` times their last entry, and that target; both ``[n, 1]``."""
-    total = cumulative[:, -1:]
-    # The product may round up to the total.
-    target = torch.minimum((uniform * total).to(torch.int64), total - 1)
+    target = (uniform * cumulative[:, -1:]).to(torch.int64)
     return torch.searchsorted(cumulative, target, right=True).clamp_(max=cumulative.shape[1] - 1), target

@@ -20,7 +20,7 @@ _MIX_B = 0x94D049BB133111EB
 _GAMMA_U64 = np.uint64(_GAMMA)
 _MIX_A_U64 = np.uint64(_MIX_A)
 _MIX_B_U64 = np.uint64(_MIX_B)
-_SHIFT_30, _SHIFT_27, _SHIFT_31, _SHIFT_11 = (np.uint64(bits) for bits in (30, 27, 31, 11))
+_SHIFT_30, _SHIFT_27, _SHIFT_31, _SHIFT_24 = (np.uint64(bits) for bits in (30, 27, 31, 24))
 
 
 def stream_key(seed: int) -> int:
@@ -42,7 +42,9 @@ def mix64(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 def uniforms(keys: npt.NDArray[np.uint64], indices: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Uniform numbers in [0, 1) with 53 random bits.
+    """Uniform numbers from 0 to ``1 - 2**-40``, with 40 random bits.
+
+    The distance from 1 makes products with integers up to ``2**60`` stay below these when rounded to float64.
 
     Args:
         keys: ``[S]``, from :func:`stream_key`.
@@ -52,5 +54,5 @@ def uniforms(keys: npt.NDArray[np.uint64], indices: npt.NDArray[np.int64]) -> np
     x += np.uint64(1)
     x *= _GAMMA_U64
     x += keys
-    bits: npt.NDArray[np.float64] = (mix64(x) >> _SHIFT_11).astype(np.float64)
-    return bits * 2.0**-53
+    bits: npt.NDArray[np.float64] = (mix64(x) >> _SHIFT_24).astype(np.float64)
+    return bits * 2.0**-40

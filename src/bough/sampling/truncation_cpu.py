@@ -28,6 +28,10 @@ searched for holds the k likeliest tokens, and usually little more."""
 _TILE_BLOCKS = 4096
 """Blocks that are looked into at once: 1 MiB of logits."""
 
+_TILE_TOKENS = 2048
+"""Tokens at once where all tokens of rows are; a row may have more. Rows are sorted faster one by one, but short ones
+cost mostly the calls."""
+
 _TILE_ROWS = 32
 """Rows at once: the totals of that many fit into one int64."""
 
@@ -68,13 +72,13 @@ def draw_truncated(
             wanted = best >= floor[:, np.newaxis]
             tiles = _tiles(wanted.sum(-1).tolist())
         else:
-            tiles = (slice(row, row + 1) for row in range(len(now)))
+            tiles = _equal_tiles(len(now), max(1, _TILE_TOKENS // logits.shape[1]))
         for tile in tiles:
             part = now[tile]
             if blocks < num_blocks:
                 listed = _list_tokens(logits, batch_rows[part], wanted[tile], floor[tile])
             else:
-                listed = _Tokens.all_of(logits[batch_rows[part[0]]])
+                listed = _Tokens.all_of(logits[batch_rows[part]])
             tokens[part], done[part] = _draw(listed, params.of(part), None if totals is None else totals[part])
     return tokens
 
@@ -94,9 +98,11 @@ class _Tokens:
 
     @classmethod
     def all_of(cls, logits: FloatArray) -> _Tokens:
-        """All tokens of one row ``[V]``."""
-        ids = np.arange(len(logits))
-        return cls(np.zeros_like(ids), ids, logits, np.array([len(logits)]))
+        """All tokens of some rows ``[n, V]``."""
+        rows, vocab_size = logits.shape
+        row = np.repeat(np.arange(rows), vocab_size)
+        ids = np.tile(np.arange(vocab_size), rows)
+        return cls(row, ids, logits.reshape(-1), np.full(rows, vocab_size))
 
     def spread(self, of_rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """What is known per row ``[n]``, for each token: ``[m]``, or ``[1]`` if there is only one row."""
@@ -125,6 +131,12 @@ def _tiles(blocks_of_row: list[int]) -> Iterator[slice]:
             start, blocks = row + 1, 0
     if start < len(blocks_of_row):
         yield slice(start, len(blocks_of_row))
+
+
+def _equal_tiles(num_rows: int, size: int) -> Iterator[slice]:
+    size = min(size, _TILE_ROWS)
+    for start in range(0, num_rows, size):
+        yield slice(start, start + size)
 
 
 def _list_tokens(
@@ -184,8 +196,7 @@ def _draw(tokens: _Tokens, params: DrawParams, totals: IndexArray | None) -> tup
     cumulative = np.cumsum(weights)
     base = cumulative[start] - weights[start]
     total = cumulative[start + counts - 1] - base
-    # The product may round up to the total.
-    target = np.minimum((params.uniform * total).astype(np.int64), total - 1)
+    target = (params.uniform * total).astype(np.int64)
     drawn = np.searchsorted(cumulative, base + target, side="right")
     return tokens.ids[drawn], (count < counts) | (params.top_k <= counts)
 

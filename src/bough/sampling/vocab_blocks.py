@@ -49,10 +49,10 @@ def gather_blocks(logits: torch.Tensor, blocks: torch.Tensor, batch_rows: torch.
     """
     vocab_size = logits.shape[1]
     if vocab_size % BLOCK == 0:
-        flat = blocks + (batch_rows * (vocab_size // BLOCK)).unsqueeze(1)
+        flat = torch.add(blocks, batch_rows.unsqueeze(1), alpha=vocab_size // BLOCK)
         return logits.view(-1, BLOCK).index_select(0, flat.view(-1)).view(*blocks.shape, BLOCK)
     ids = blocks.unsqueeze(-1) * BLOCK + torch.arange(BLOCK, device=logits.device)
-    inside = ids.clamp(max=vocab_size - 1) + (batch_rows * vocab_size).view(-1, 1, 1)
+    inside = torch.add(ids.clamp(max=vocab_size - 1), batch_rows.view(-1, 1, 1), alpha=vocab_size)
     return logits.view(-1).take(inside).masked_fill_(ids >= vocab_size, float("-inf"))
 
 
@@ -93,7 +93,7 @@ def top_tokens(logits: torch.Tensor, maxima: torch.Tensor, k: int) -> tuple[torc
         blocks = _LOW_WORD - (_sort_keys(maxima, blocks).topk(k, sorted=False).values & _LOW_WORD)
     values = gather_blocks(logits, blocks, torch.arange(rows, device=device))
     ids = blocks.unsqueeze(-1) * BLOCK + torch.arange(BLOCK, device=device)
-    best = _sort_keys(values.view(rows, -1), ids.view(rows, -1)).topk(k).values
+    best = _sort_keys(values.flatten(1), ids.flatten(1)).topk(k).values
     # NaNs with a sign bit sort below the places behind the last id, which then come up.
     top_ids = (_LOW_WORD - (best & _LOW_WORD)).clamp_(max=vocab_size - 1)
     return logits.gather(1, top_ids), top_ids

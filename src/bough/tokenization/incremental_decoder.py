@@ -20,7 +20,8 @@ PROMPT_TAIL_TOKENS = 5
 and one more."""
 
 MAX_HELD_IDS = 64
-"""Ids whose text is held back at most, while it is open how a run of byte tokens ends."""
+"""Ids whose text is held back at most, while it is open how a run of byte tokens ends; and ids that are pending at
+most, give or take one character, when an unfinished character is followed by tokens without text."""
 
 REPLACEMENT = "\ufffd"
 
@@ -122,7 +123,7 @@ class _ByteLevelDecoder(IncrementalDecoder):
         data = self._held + data
         text, consumed = utf_8_decode(data, "replace", False)
         self._held = data[consumed:]
-        num_pending = _num_pending(spans, 0 if self._seeded else len(self._held))
+        num_pending = min(_num_pending(spans, 0 if self._seeded else len(self._held)), MAX_HELD_IDS)
         del spans[: len(spans) - num_pending]
         return text, num_pending
 
@@ -199,6 +200,7 @@ class _LocalDecoder(IncrementalDecoder):
         if piece is None:
             if self._spans:
                 self._spans.append(0)
+                del self._spans[:-MAX_HELD_IDS]
             return ""
         if type(piece) is int:
             return self._push_byte(piece)
@@ -322,12 +324,15 @@ class _WindowDecoder(IncrementalDecoder):
 
     def _push_one(self, token_id: int) -> str:
         if not self._counts(token_id):
-            self._num_pending += self._num_pending > 0
+            self._num_pending += 0 < self._num_pending < MAX_HELD_IDS
             return ""
         self.decode_ids.append(token_id)
         self._num_pending += 1
         text = self._decode(self.decode_ids[self.surr_offset :])
-        if self._num_pending <= MAX_HELD_IDS and (text.endswith(REPLACEMENT) or token_id in self._byte_fallback):
+        unfinished = text.endswith(REPLACEMENT)
+        # A character that is really unfinished ends within three more ids.
+        patience = MAX_HELD_IDS + 3 if unfinished else MAX_HELD_IDS
+        if self._num_pending <= patience and (unfinished or token_id in self._byte_fallback):
             return ""
         return self._advance(text)
 

@@ -2,46 +2,69 @@
 
 from __future__ import annotations
 
+import json
+import logging
+import subprocess
+import sys
 from array import array
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Any
 
 from tokenizers import Tokenizer as Backend
 
 from bough.errors import ConfigError
+from bough.tokenization.convert_tokenizer import load
 from bough.tokenization.pieces import DecoderKind
 from bough.tokenization.tokenizer import SpecialTokens, TokenIds, Tokenizer
 from bough.tokenization.tokenizer_files import TokenizerFiles
 
+logger = logging.getLogger(__name__)
+
+CONVERSION_TIMEOUT_S = 300
+
 
 def load_with_transformers(files: TokenizerFiles) -> Tokenizer:
-    """Load a tokenizer that only ``transformers`` can read, converting it to a fast one where that is possible.
+    """Load a tokenizer that only ``transformers`` can read.
 
-    Code that a checkpoint brings along is never run.
+    It is converted in a process of its own, so that neither ``transformers`` nor the torch that comes with it are
+    imported here. Only a tokenizer that is written in Python is imported into this process.
 
     Raises:
         ConfigError: if ``transformers`` is not installed, or cannot read it either.
     """
-    try:
-        from transformers import AutoTokenizer
-    except ImportError:
+    if find_spec("transformers") is None:
         raise ConfigError(
             f"{files.directory} has no tokenizer.json; install transformers to read other tokenizers "
             "(pip install transformers), or convert it once with AutoTokenizer and save_pretrained",
             param="tokenizer_path",
-        ) from None
-    try:
-        loaded = AutoTokenizer.from_pretrained(str(files.directory), trust_remote_code=False, local_files_only=True)
-    except Exception as error:  # anything from a missing file to a missing library
-        reason = " ".join(str(error).split())[:300]
+        )
+    logger.warning(
+        "%s has no tokenizer.json; converting its tokenizer takes some seconds at every start", files.directory
+    )
+    converted = _convert(files)
+    if "tokenizer" in converted:
+        return Tokenizer.from_backend(Backend.from_str(converted["tokenizer"]), files)
+    if not converted.get("python_only"):
         raise ConfigError(
-            f"{files.directory} has no tokenizer.json, and transformers cannot read its tokenizer: {reason}",
+            f"{files.directory} has no tokenizer.json, and transformers cannot read its tokenizer: "
+            f"{converted['error']}",
             param="tokenizer_path",
-        ) from None
-    backend = getattr(loaded, "backend_tokenizer", None)
-    if isinstance(backend, Backend):
-        return Tokenizer.from_backend(backend, files)
-    return TransformersTokenizer(loaded, files)
+        )
+    return TransformersTokenizer(load(str(files.directory)), files)
+
+
+def _convert(files: TokenizerFiles) -> dict[str, Any]:
+    command = [sys.executable, "-m", "bough.tokenization.convert_tokenizer", str(files.directory)]
+    try:
+        result = subprocess.run(command, capture_output=True, check=True, timeout=CONVERSION_TIMEOUT_S)
+        converted: dict[str, Any] = json.loads(result.stdout)
+    except subprocess.CalledProcessError as error:
+        last = error.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        return {"error": last or f"exit status {error.returncode}"}
+    except (OSError, subprocess.TimeoutExpired, json.JSONDecodeError) as error:
+        return {"error": str(error)}
+    return converted
 
 
 class TransformersTokenizer(Tokenizer):

@@ -272,7 +272,11 @@ def test_bad_sampling_parameters_are_refused(client: httpx.Client, params: dict[
         ("/v1/chat/completions", {"top_logprobs": 2}, "top_logprobs"),
         ("/v1/chat/completions", {"max_completion_tokens": 7}, "max_tokens"),
         ("/v1/chat/completions", {"chat_template_kwargs": {"chat_template": "x"}}, "chat_template_kwargs"),
-        ("/v1/chat/completions", {"continue_final_message": True, "messages": [{"role": "user"}]}, "continue_final_mes"),
+        (
+            "/v1/chat/completions",
+            {"continue_final_message": True, "messages": [{"role": "user"}]},
+            "continue_final_mes",
+        ),
         ("/generate", {"text": None, "input_ids": []}, "input_ids"),
         ("/generate", {"text": None, "input_ids": [[1], []]}, "input_ids[1]"),
         ("/generate", {"text": ""}, "text"),

@@ -79,7 +79,9 @@ class TestHangingUp:
         assert server.manager.metrics.num_aborted_requests == aborted + len(outputs)
 
 
-def test_client_that_stops_reading_holds_up_nobody_and_little_memory(server: RunningServer, client: httpx.Client) -> None:
+def test_client_that_stops_reading_holds_up_nobody_and_little_memory(
+    server: RunningServer, client: httpx.Client
+) -> None:
     server.engine.token_delay = 0.002
     body = {"text": "Hi", "sampling_params": {**LONG, "n": 4}, "return_logprob": True, "stream": True}
     stalled = []

@@ -86,7 +86,9 @@ def test_batch_of_prompts(client: httpx.Client) -> None:
     params = {"max_new_tokens": 12, "sampling_seed": 1, "n": 2}
     whole = check(client, "/generate", {"text": ["a", "bb", "ccc"], "sampling_params": params})
     assert len(whole) == 6
-    whole = check(client, "/v1/completions", {"prompt": ["a", "bb", "ccc"], "n": 2, "seed": 1, "max_tokens": 12} | USAGE)
+    whole = check(
+        client, "/v1/completions", {"prompt": ["a", "bb", "ccc"], "n": 2, "seed": 1, "max_tokens": 12} | USAGE
+    )
     assert [choice["index"] for choice in whole["choices"]] == list(range(6))
 
 

@@ -11,7 +11,10 @@ import msgspec
 
 from bough import __version__
 from bough.entrypoints.http.fields import BodySpec
+from bough.entrypoints.http.native.protocol import SAMPLING_PARAMS
 from bough.entrypoints.http.routes import ROUTES, RouteInfo
+from bough.managers.io_struct import UNSUPPORTED_SAMPLING_PARAMS
+from bough.sampling.sampling_params import SamplingParams
 
 _REF = "#/components/schemas/{name}"
 _ERROR_SCHEMA = {
@@ -85,7 +88,13 @@ def markdown() -> str:
     for info in ROUTES:
         if info.body is not None:
             lines += _body_section(info, info.body)
-    return "\n".join(lines)
+    lines += ["## `sampling_params` of /generate", "", "| field | value | default | what |", "|---|---|---|---|"]
+    defaults = {field.name: field.default for field in msgspec.structs.fields(SamplingParams)}
+    for name, (value, meaning) in SAMPLING_PARAMS.items():
+        lines.append(f"| `{name}` | {value} | `{_json(defaults[name])}` | {meaning} |")
+    lines += ["", "Not supported yet; refused, unless null or empty:", ""]
+    lines += [f"- `{name}`: {meaning}" for name, meaning in UNSUPPORTED_SAMPLING_PARAMS.items()]
+    return "\n".join([*lines, ""])
 
 
 def _body_section(info: RouteInfo, spec: BodySpec[Any]) -> list[str]:

@@ -25,12 +25,10 @@ class Probes:
 
     Args:
         manager: what is probed.
-        deep_probe_timeout: seconds.
     """
 
-    def __init__(self, manager: TokenizerManager, deep_probe_timeout: float = DEEP_PROBE_TIMEOUT) -> None:
+    def __init__(self, manager: TokenizerManager) -> None:
         self._manager = manager
-        self._deep_probe_timeout = deep_probe_timeout
         self._running: asyncio.Task[str | None] | None = None
 
     async def health(self, call: Call) -> Response:
@@ -60,11 +58,11 @@ class Probes:
             log_metrics=False,
         )
         try:
-            await asyncio.wait_for(self._one_token(request), self._deep_probe_timeout)
+            await asyncio.wait_for(self._one_token(request), DEEP_PROBE_TIMEOUT)
         except asyncio.TimeoutError:
             if manager.health.last_progress >= started:
                 return None  # tokens of other requests came through meanwhile: busy, not sick
-            return f"no token within {self._deep_probe_timeout:g} s"
+            return f"no token within {DEEP_PROBE_TIMEOUT:g} s"
         except Overloaded:
             return None  # a refusal has come all the way from the scheduler
         except BoughError as error:

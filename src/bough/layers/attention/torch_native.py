@@ -24,8 +24,8 @@ from bough.mem_cache.kv_pool import KVPool
 from bough.model_executor.forward_batch import ForwardBatch
 from bough.scheduler.step_plan import IntArray
 
-_WORKSPACE_BYTES = 16 * 2**20
-"""Gathered keys at a time, and as much again for values."""
+_WORKSPACE_BYTES = 2 * 2**20
+"""Gathered keys at a time, and as much again for values: little enough to stay in the caches until they are used."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,12 +42,13 @@ class GenerateHandler:
             started = False
             while generation.unfinished:
                 for state, delta in await generation.deltas():
-                    failure = failure_of(delta.finish_reason)
-                    if failure is not None and not started:
-                        raise failure
+                    if not started:
+                        failure = failure_of(delta.finish_reason)
+                        if failure is not None:
+                            raise failure
+                        started = True
                     renderer = renderers[state.index]
                     await add_paced(renderer.add, delta)
-                    started = True
                     yield b"data: %b\n\n" % renderer.to_json(delta)
 
     async def _whole(self, body: GenerateReqInput, requests: Sequence[GenerateRequest]) -> bytes:

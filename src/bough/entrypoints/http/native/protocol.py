@@ -4,9 +4,50 @@ from __future__ import annotations
 
 from bough.entrypoints.http.fields import BodySpec, Refused
 from bough.managers.io_struct import GenerateReqInput
+from bough.sampling.sampling_params import (
+    MAX_LOGIT_BIAS_ENTRIES,
+    MAX_PARALLEL_SAMPLES,
+    MAX_STOP_REGEX_BYTES,
+    MAX_STOP_STRING_CHARS,
+    MAX_STOP_STRINGS,
+    MAX_STOP_TOKEN_IDS,
+)
 
 MAX_OUTPUTS_PER_REQUEST = 4096
 """Most outputs (prompts times ``n``) of one HTTP request."""
+
+SAMPLING_PARAMS: dict[str, tuple[str, str]] = {
+    "max_new_tokens": ("integer, at least 0, or null: until the context is full", "Most tokens to generate."),
+    "min_new_tokens": ("integer, 0 to `max_new_tokens`", "The output does not end by itself before."),
+    "stop": (
+        f"string or array of at most {MAX_STOP_STRINGS} strings of 1 to {MAX_STOP_STRING_CHARS} characters",
+        "Strings that end the output; they are not part of it.",
+    ),
+    "stop_token_ids": (f"array of at most {MAX_STOP_TOKEN_IDS} token ids", "Tokens that end the output."),
+    "stop_regex": (
+        f"string or array of at most {MAX_STOP_STRINGS} patterns of 1 to {MAX_STOP_REGEX_BYTES} bytes",
+        "Regular expressions (RE2 syntax) that end the output when they match.",
+    ),
+    "temperature": ("number, 0 to 10000", "0 takes the likeliest token always."),
+    "top_p": ("number, more than 0, at most 1", "Keep the likeliest tokens that have this probability together."),
+    "top_k": ("integer, at least 1, or -1: all", "Keep so many of the likeliest tokens."),
+    "min_p": ("number, 0 to 1", "Drop tokens less likely than this times the likeliest."),
+    "frequency_penalty": ("number, -2 to 2", "Subtracted from a token's logit for each time that it is in the output."),
+    "presence_penalty": ("number, -2 to 2", "Subtracted from a token's logit once it is in the output."),
+    "repetition_penalty": ("number, more than 0, at most 2", "Divides positive, multiplies negative logits of tokens seen."),
+    "n": (f"integer, 1 to {MAX_PARALLEL_SAMPLES}", "Outputs per prompt."),
+    "ignore_eos": ("boolean", "Go on after an end-of-sequence token."),
+    "skip_special_tokens": ("boolean", "Leave special tokens out of the text."),
+    "spaces_between_special_tokens": ("boolean", "For the few tokenizers that can leave these spaces out."),
+    "no_stop_trim": ("boolean", "Keep what ended the output in the text."),
+    "logit_bias": (
+        f"object of at most {MAX_LOGIT_BIAS_ENTRIES} entries, token id to a number from -100 to 100",
+        "Added to the logits of these tokens.",
+    ),
+    "sampling_seed": ("integer of 64 bits", "Makes the output reproducible, whatever else is being computed."),
+    "stream_interval": ("integer, at least 1", "Tokens per streamed event, instead of the server's setting."),
+}
+"""Range and meaning of each field of ``sampling_params``; null in any of them means its default."""
 
 _MEDIA = "images, video and audio"
 _DISAGGREGATION = "separate servers for prefill and decode"

@@ -1,0 +1,228 @@
+"""The engine without processes: the same scheduler, worker and detokenizer, driven step by step by the caller."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from bough.config.server_args import ServerArgs
+from bough.entrypoints.launch import LaunchPlan
+from bough.errors import BadRequest, ConfigError
+from bough.ipc.messages import (
+    AbortReq,
+    BatchTokenIDOutput,
+    OutputDelta,
+    PositionLogprobs,
+    SchedulerStats,
+    TokenizedGenerateReqInput,
+)
+from bough.managers.detokenizer_manager import DetokenizerManager
+from bough.managers.io_struct import GenerateReqInput, GenerateRequest
+from bough.model_executor.tp_worker import TpModelWorker
+from bough.sampling.sampling_params import SamplingParams
+from bough.scheduler.scheduler import Scheduler
+from bough.tokenization.tokenizer import Tokenizer
+
+
+@dataclass
+class CompletionOutput:
+    """One of the ``n`` outputs of a request, so far."""
+
+    index: int
+    text: str = ""
+    token_ids: list[int] = field(default_factory=list)
+    logprobs: list[PositionLogprobs] | None = None
+    """One entry per token, if logprobs were asked for."""
+    finish_reason: str | None = None
+    """``stop``, ``length`` or ``abort``; ``None`` while it goes on."""
+    stop_reason: int | str | None = None
+    """The token id or the text that ended it, if ``finish_reason`` is ``stop``."""
+    error: str | None = None
+    """What went wrong, if it was aborted because of an error."""
+
+
+@dataclass
+class RequestOutput:
+    """All outputs of a request, so far. The same object grows from step to step."""
+
+    request_id: str
+    prompt: str | None
+    prompt_token_ids: list[int]
+    outputs: list[CompletionOutput]
+    prompt_logprobs: list[PositionLogprobs] | None = None
+    num_cached_tokens: int = 0
+
+    @property
+    def finished(self) -> bool:
+        """Whether every output has ended."""
+        return all(output.finish_reason is not None for output in self.outputs)
+
+
+class LLMEngine:
+    """Runs a model in this process, one step per call of :meth:`step`. For one thread.
+
+    Takes the options of :class:`~bough.config.server_args.ServerArgs` as keywords, or a ready ``server_args``. Unlike
+    ``Engine`` it imports torch here, and sets the number of its threads and its random seed.
+
+    Raises:
+        ConfigError: if an option is wrong.
+        StartupError: if the model cannot be loaded.
+    """
+
+    def __init__(self, server_args: ServerArgs | None = None, **options: Any) -> None:
+        if server_args is None:
+            server_args = ServerArgs(**options)
+        elif options:
+            raise ConfigError(f"give either server_args or single options, not both ({', '.join(sorted(options))})")
+        plan = LaunchPlan.make(server_args)
+        self.server_args = plan.server_args
+        self.model_config = plan.model_config
+        self.tokenizer: Tokenizer | None = None
+        self._detokenizer: DetokenizerManager | None = None
+        if not server_args.skip_tokenizer_init:
+            self.tokenizer = Tokenizer.from_pretrained(plan.local_args.tokenizer_path or plan.local_args.model_path)
+            self._detokenizer = DetokenizerManager(self.tokenizer)
+        self._deltas: list[OutputDelta] = []
+        worker = TpModelWorker(plan.local_args, plan.model_config)
+        self.scheduler = Scheduler(
+            plan.local_args, plan.model_config, worker, self.tokenizer, send_deltas=self._deltas.extend
+        )
+        self._requests: dict[str, RequestOutput] = {}
+        self._outputs: dict[str, tuple[RequestOutput, CompletionOutput]] = {}
+
+    def add_request(
+        self,
+        request_id: str,
+        prompt: str | None = None,
+        sampling_params: dict[str, Any] | SamplingParams | None = None,
+        *,
+        input_ids: Sequence[int] | None = None,
+        return_logprob: bool = False,
+        logprob_start_len: int = -1,
+        top_logprobs_num: int = 0,
+        token_ids_logprob: list[int] | None = None,
+        priority: int | None = None,
+        cache_salt: str | None = None,
+    ) -> None:
+        """Take a request; it is worked on from the next :meth:`step` on.
+
+        Raises:
+            BadRequest: naming the argument that is wrong.
+        """
+        if request_id in self._requests:
+            raise BadRequest(f"request id {request_id!r} is in use", param="request_id")
+        if isinstance(sampling_params, SamplingParams):
+            params: dict[str, Any] | None = msgspec.to_builtins(sampling_params)
+        else:
+            params = sampling_params
+        (request,) = GenerateReqInput(
+            text=prompt,
+            input_ids=None if input_ids is None else list(input_ids),
+            sampling_params=params,
+            rid=request_id,
+            return_logprob=return_logprob,
+            logprob_start_len=logprob_start_len,
+            top_logprobs_num=top_logprobs_num,
+            token_ids_logprob=token_ids_logprob,
+            priority=priority,
+            cache_salt=cache_salt,
+        ).expand(preferred=self.server_args.preferred_sampling_params)
+        ids = self._encode(request)
+        self._check(request, ids)
+        outputs = [
+            CompletionOutput(index, logprobs=[] if return_logprob else None) for index in range(len(request.rids))
+        ]
+        result = RequestOutput(request_id, prompt, ids.tolist(), outputs)
+        self._requests[request_id] = result
+        self._outputs.update((rid, (result, output)) for rid, output in zip(request.rids, outputs, strict=True))
+        message = TokenizedGenerateReqInput(
+            rids=request.rids,
+            input_ids=ids.tobytes(),
+            sampling_params=request.sampling_params,
+            stream=True,
+            return_logprob=request.return_logprob,
+            logprob_start_len=request.logprob_start_len,
+            top_logprobs_num=request.top_logprobs_num,
+            token_ids_logprob=request.token_ids_logprob,
+            priority=request.priority,
+            extra_key=request.extra_key,
+        )
+        self.scheduler.process_input_requests([message])
+
+    def step(self) -> list[RequestOutput]:
+        """Compute one step; returns the requests that have news, with everything they have so far."""
+        self.scheduler.step()
+        deltas = self._deltas[:]
+        self._deltas.clear()
+        if self._detokenizer is not None:
+            deltas = self._detokenizer.handle_batch(BatchTokenIDOutput(deltas)).deltas
+        news: dict[str, RequestOutput] = {}
+        for delta in deltas:
+            if delta.rid in self._outputs:
+                request, output = self._outputs[delta.rid]
+                news[request.request_id] = request
+                self._apply(delta, request, output)
+        return list(news.values())
+
+    def abort_request(self, request_id: str) -> None:
+        """End a request; :meth:`step` reports its end. An unknown id does nothing."""
+        request = self._requests.get(request_id)
+        if request is not None:
+            rids = [rid for rid, (owner, _) in self._outputs.items() if owner is request]
+            self.scheduler.process_input_requests([AbortReq(rid, exact=True) for rid in rids])
+
+    def has_unfinished_requests(self) -> bool:
+        """Whether :meth:`step` has anything to do or to report."""
+        return bool(self._deltas) or self.scheduler.has_unfinished_requests()
+
+    def get_stats(self) -> SchedulerStats:
+        """Load and counters of the scheduler."""
+        return self.scheduler.stats()
+
+    def _encode(self, request: GenerateRequest) -> array[int]:
+        if request.input_ids is not None:
+            return request.input_ids
+        if self.tokenizer is None:
+            raise BadRequest("this engine has no tokenizer; give input_ids", param="prompt")
+        assert request.text is not None
+        ids = array("i", self.tokenizer.encode(request.text))
+        if not ids:
+            raise BadRequest("the prompt is empty", param="prompt")
+        return ids
+
+    def _check(self, request: GenerateRequest, ids: array[int]) -> None:
+        info = self.scheduler.info
+        request.sampling_params.validate(info.vocab_size)
+        if request.sampling_params.has_text_stops and self.tokenizer is None:
+            raise BadRequest("stop strings and patterns need a tokenizer", param="sampling_params.stop")
+        if len(ids) > info.max_req_input_len:
+            raise BadRequest(
+                f"the prompt has {len(ids)} tokens, and at most {info.max_req_input_len} are possible",
+                param="prompt",
+                code="context_length_exceeded",
+            )
+        wrong = [token for token in (*ids, *(request.token_ids_logprob or ())) if not 0 <= token < info.vocab_size]
+        if wrong:
+            raise BadRequest(f"token ids must be in [0, {info.vocab_size}), got {wrong[0]}", param="input_ids")
+
+    def _apply(self, delta: OutputDelta, request: RequestOutput, output: CompletionOutput) -> None:
+        output.text += delta.text or ""
+        output.token_ids += delta.token_ids
+        if output.logprobs is not None:
+            output.logprobs += delta.logprobs or ()
+        if delta.input_logprobs is not None:
+            request.prompt_logprobs = delta.input_logprobs
+        request.num_cached_tokens = delta.cached_tokens
+        reason = delta.finish_reason
+        if reason is None:
+            return
+        output.finish_reason = reason.type
+        output.stop_reason = reason.matched
+        output.error = reason.message if reason.status_code is not None else None
+        del self._outputs[delta.rid]
+        if request.finished:
+            del self._requests[request.request_id]

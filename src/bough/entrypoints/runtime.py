@@ -1,0 +1,312 @@
+"""An engine behind HTTP, for programs that want a server of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.client
+import json
+import os
+import select
+import socket
+import weakref
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from bough.config.local_files import with_local_files
+from bough.config.server_args import ServerArgs, resolve
+from bough.entrypoints.process_supervisor import ChildProcess, child_config
+from bough.errors import BadRequest, Overloaded, RequestFailed, StartupError
+
+if TYPE_CHECKING:
+    from bough.tokenization.tokenizer import Tokenizer
+
+CONNECT_TIMEOUT_SECONDS = 10.0
+
+END_TIMEOUT_SECONDS = 10.0
+"""How long the server may take to end, beyond the time that it was given to finish requests."""
+
+HIGHEST_PORT = 65535
+
+_RUNTIME_MODULE = "bough.entrypoints.runtime_process"
+
+
+class RuntimeEndpoint:
+    """A client of the native API of a running server.
+
+    Methods raise :class:`BadRequest` (or :class:`Overloaded`) if the server refuses, and :class:`RequestFailed` if it
+    fails or cannot be reached. A connection per call; safe to use from several threads.
+
+    Args:
+        base_url: ``http://host:port``.
+    """
+
+    def __init__(self, base_url: str) -> None:
+        self.base_url = base_url.rstrip("/")
+        self._address = urlsplit(self.base_url)
+        if self._address.scheme not in ("http", "https") or not self._address.hostname:
+            raise BadRequest(f"not the URL of a server: {base_url}", param="base_url")
+
+    def generate(self, **fields: Any) -> Any:
+        """``POST /generate`` with these fields; returns the answer, a dictionary or a list of them."""
+        return self._json("POST", "/generate", fields)
+
+    def stream(self, **fields: Any) -> EventReader:
+        """``POST /generate`` with these fields; iterate over the result for events as they come."""
+        return EventReader(*self._open("POST", "/generate", {**fields, "stream": True}))
+
+    def get_model_info(self) -> dict[str, Any]:
+        """``GET /model_info``."""
+        return dict(self._json("GET", "/model_info"))
+
+    def get_server_info(self) -> dict[str, Any]:
+        """``GET /server_info``."""
+        return dict(self._json("GET", "/server_info"))
+
+    def flush_cache(self) -> None:
+        """``POST /flush_cache``: forget all cached prefixes."""
+        connection, _ = self._open("POST", "/flush_cache")
+        connection.close()
+
+    def _json(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        connection, response = self._open(method, path, body)
+        with contextlib.closing(connection), self._reported():
+            return json.loads(response.read())
+
+    def _open(
+        self, method: str, path: str, body: dict[str, Any] | None = None
+    ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+        """Send a request; returns when the head of a good answer is there."""
+        address = self._address
+        kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
+        connection = kind(address.hostname or "", address.port, timeout=CONNECT_TIMEOUT_SECONDS)
+        try:
+            with self._reported():
+                connection.connect()
+                connection.sock.settimeout(None)  # reaching the server may not take long, an answer may
+                payload = None if body is None else json.dumps(body).encode()
+                connection.request(method, address.path + path, payload, {"Content-Type": "application/json"})
+                response = connection.getresponse()
+                if response.status != http.client.OK:
+                    raise _refusal(response.status, response.read())
+        except BaseException:
+            connection.close()
+            raise
+        return connection, response
+
+    @contextlib.contextmanager
+    def _reported(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, http.client.HTTPException) as error:
+            raise RequestFailed(f"no answer from {self.base_url}: {error or type(error).__name__}") from None
+
+
+class EventReader:
+    """Iterates over the events of a streamed answer. Close it to make the server stop early."""
+
+    def __init__(self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse) -> None:
+        self._connection = connection
+        self._response = response
+        self._socket = connection.sock
+
+    def __iter__(self) -> EventReader:
+        return self
+
+    def __next__(self) -> dict[str, Any]:
+        try:
+            for line in self._response:
+                if not line.startswith(b"data:"):
+                    continue
+                data = line[len(b"data:") :].strip()
+                if data == b"[DONE]":
+                    break
+                event: dict[str, Any] = json.loads(data)
+                if "error" in event:
+                    raise RequestFailed(str(event["error"].get("message", event["error"])))
+                return event
+            else:
+                raise RequestFailed("the server ended the answer in the middle")
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise RequestFailed(f"the answer broke off: {error or type(error).__name__}") from None
+        self.close()
+        raise StopIteration
+
+    def close(self) -> None:
+        """Hang up; may be called from another thread, to end a wait for the next event."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._connection.close()
+
+
+class Runtime:
+    """A server process on a free port, for as long as this object (or its program) lives.
+
+    Takes the options of :class:`~bough.config.server_args.ServerArgs` as keywords. ``port`` is where the search for a
+    free one begins; by default the system chooses. ``shutdown_timeout`` is 0 by default: :meth:`shutdown` does not
+    wait for running requests.
+
+    Args:
+        log_level: of the server.
+        launch_timeout: seconds that the server may take to start.
+        options: of the server.
+
+    Raises:
+        ConfigError: if an option is wrong.
+        StartupError: if the server cannot start.
+    """
+
+    def __init__(self, log_level: str = "error", launch_timeout: float = 300.0, **options: Any) -> None:
+        self.server_args = ServerArgs(**{"log_level": log_level, "shutdown_timeout": 0.0, **options})
+        with _free_listener(self.server_args.host, options.get("port")) as listener:
+            host, port = listener.getsockname()[:2]
+            config = child_config("server", self.server_args)
+            config.listener_fd = listener.fileno()
+            self._server = _ServerProcess(ChildProcess(_RUNTIME_MODULE, config, new_session=True), self.server_args)
+        self._finalizer = weakref.finalize(self, self._server.end)
+        reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+        self.url = f"http://[{reachable}]:{port}" if ":" in reachable else f"http://{reachable}:{port}"
+        self.generate_url = f"{self.url}/generate"
+        self.endpoint = RuntimeEndpoint(self.url)
+        try:
+            self._server.wait_until_ready(launch_timeout)
+        except BaseException:
+            self.shutdown()
+            raise
+
+    @property
+    def pid(self) -> int:
+        """Process id of the server."""
+        return self._server.child.pid
+
+    def generate(
+        self,
+        prompt: str | list[str],
+        sampling_params: dict[str, Any] | None = None,
+        return_logprob: bool | list[bool] = False,
+        logprob_start_len: int | list[int] | None = None,
+        top_logprobs_num: int | list[int] | None = None,
+    ) -> str:
+        """Generate; returns the answer of ``/generate`` as JSON text."""
+        fields = _fields(prompt, sampling_params, return_logprob, logprob_start_len, top_logprobs_num)
+        return json.dumps(self.endpoint.generate(**fields))
+
+    async def async_generate(self, prompt: str, sampling_params: dict[str, Any] | None = None) -> AsyncIterator[str]:
+        """Generate, yielding text as it comes. Leaving the iteration early ends the request."""
+        events = await asyncio.to_thread(self.endpoint.stream, **_fields(prompt, sampling_params))
+        length = 0
+        try:
+            while (event := await asyncio.to_thread(next, events, None)) is not None:
+                text: str = event["text"]
+                yield text if self.server_args.incremental_streaming_output else text[length:]
+                length = len(text)
+        finally:
+            events.close()
+
+    def encode(self, prompt: str | list[str]) -> str:
+        """Embeddings; only for embedding models, and this server runs none."""
+        raise BadRequest("this model generates text; it has no embeddings", param="prompt")
+
+    def get_tokenizer(self) -> Tokenizer:
+        """The tokenizer of the model, loaded into this process."""
+        from bough.tokenization.tokenizer import Tokenizer
+
+        args = with_local_files(resolve(self.server_args))
+        return Tokenizer.from_pretrained(args.tokenizer_path or args.model_path)
+
+    def flush_cache(self) -> None:
+        """Forget all cached prefixes."""
+        self.endpoint.flush_cache()
+
+    def get_server_info(self) -> dict[str, Any]:
+        """Options and state of the server."""
+        return self.endpoint.get_server_info()
+
+    def shutdown(self) -> None:
+        """End the server and wait for it. Doing it twice does nothing."""
+        self._finalizer()
+
+    def __enter__(self) -> Runtime:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+
+
+class _ServerProcess:
+    """The process of a :class:`Runtime`, of which it knows nothing, so that that can be collected."""
+
+    def __init__(self, child: ChildProcess, server_args: ServerArgs) -> None:
+        self.child = child
+        self._owner_pid = os.getpid()
+        self._is_ready = False
+        self._patience = server_args.shutdown_timeout + END_TIMEOUT_SECONDS
+
+    def wait_until_ready(self, timeout_s: float) -> None:
+        poller = select.poll()
+        poller.register(self.child.status_fd, select.POLLIN)
+        if not poller.poll(timeout_s * 1000):
+            raise StartupError(
+                f"the server did not start within {timeout_s:g} s; a larger launch_timeout gives it more"
+            )
+        self.child.take_report()
+        self._is_ready = True
+
+    def end(self) -> None:
+        if os.getpid() != self._owner_pid:
+            return  # a fork of the host must not end what belongs to the host
+        child = self.child
+        if self._is_ready:
+            child.terminate()
+        else:
+            child.hang_up()
+        if child.wait(self._patience) is None:
+            child.hang_up()
+            child.kill()
+            child.wait(END_TIMEOUT_SECONDS)
+        child.close()
+
+
+def _fields(
+    prompt: str | list[str],
+    sampling_params: dict[str, Any] | None,
+    return_logprob: bool | list[bool] = False,
+    logprob_start_len: int | list[int] | None = None,
+    top_logprobs_num: int | list[int] | None = None,
+) -> dict[str, Any]:
+    fields = {
+        "text": prompt,
+        "sampling_params": sampling_params,
+        "return_logprob": return_logprob,
+        "logprob_start_len": logprob_start_len,
+        "top_logprobs_num": top_logprobs_num,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _free_listener(host: str, first_port: int | None) -> socket.socket:
+    """A listening socket on a port of the system's choice, or on the first free one from ``first_port`` on."""
+    from bough.entrypoints.http.server import bind_socket
+
+    if first_port is None:
+        return bind_socket(host, 0)
+    for port in range(first_port, HIGHEST_PORT):
+        try:
+            return bind_socket(host, port)
+        except StartupError as error:
+            if error.param != "port":
+                raise
+    return bind_socket(host, HIGHEST_PORT)
+
+
+def _refusal(status: int, body: bytes) -> BadRequest | Overloaded | RequestFailed:
+    try:
+        message = str(json.loads(body)["error"]["message"])
+    except (ValueError, KeyError, TypeError):
+        message = body[:200].decode("utf-8", "replace").strip() or f"status {status}"
+    if status == Overloaded.status_code:
+        return Overloaded(message)
+    if 400 <= status < 500:
+        return BadRequest(message)
+    return RequestFailed(message, status_code=status)

@@ -1,0 +1,127 @@
+"""What a streamed token costs this process, counted in function calls: a guard that no clock can upset."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvloop
+
+import bough
+from bough.config.server_args import ServerArgs
+from bough.entrypoints.http.app import create_app
+from bough.ipc.messages import BatchStrOutput, OutputDelta, TokenizedGenerateReqInput, ToScheduler, ToTokenizer
+from bough.managers.tokenizer_manager import TokenizerManager
+from tests.entrypoints.http.server import tiny_model_config
+from tests.entrypoints.http.tiny_tokenizer import tiny_tokenizer
+
+SOURCES = str(Path(bough.__file__).parent)
+STREAMS = 16
+TOKENS = 50
+
+ROUTES: dict[str, tuple[dict[str, Any], int]] = {
+    "/generate": ({"input_ids": [1, 2], "sampling_params": {"max_new_tokens": 500}}, 20),
+    "/v1/completions": ({"prompt": [1, 2], "max_tokens": 500}, 18),
+    "/v1/chat/completions": ({"messages": [{"role": "user", "content": "Hi"}]}, 18),
+}
+"""Request, and how often functions of ours may be entered or resumed per token."""
+
+
+class Feed:
+    """Channels that carry what a test puts into them."""
+
+    def __init__(self) -> None:
+        self.inbox: asyncio.Queue[ToTokenizer] = asyncio.Queue()
+        self.requests: list[TokenizedGenerateReqInput] = []
+
+    async def recv(self) -> ToTokenizer:
+        return await self.inbox.get()
+
+    def send(self, message: ToScheduler) -> None:
+        if isinstance(message, TokenizedGenerateReqInput):
+            self.requests.append(message)
+
+
+async def count_calls(path: str, body: dict[str, Any], directory: Path) -> tuple[float, int]:
+    """Python calls per token of a stream, and events sent, with a connection that costs nothing."""
+    feed = Feed()
+    manager = TokenizerManager(
+        ServerArgs(model_path=str(directory), incremental_streaming_output=True),
+        tiny_model_config(directory, 300),
+        tiny_tokenizer(),
+        feed,
+        {},
+    )
+    await manager.start()
+    app = create_app(manager)
+    content = json.dumps({**body, "stream": True}).encode()
+    events = 0
+
+    async def one_stream() -> None:
+        scope = {
+            "type": "http", "method": "POST", "path": path, "query_string": b"",
+            "headers": [(b"content-type", b"application/json")],
+        }  # fmt: skip
+        messages = [{"type": "http.request", "body": content, "more_body": False}]
+
+        async def receive() -> dict[str, Any]:
+            if messages:
+                return messages.pop()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        async def send(message: dict[str, Any]) -> None:
+            nonlocal events
+            events += message["type"] == "http.response.body"
+
+        await app(scope, receive, send)
+
+    streams = [asyncio.create_task(one_stream()) for _ in range(STREAMS)]
+    while len(feed.requests) < STREAMS:
+        await asyncio.sleep(0.001)
+
+    async def step(token: int) -> None:
+        deltas = [OutputDelta(r.rids[0], [token], "abcd", None, token, 2, 0) for r in feed.requests]
+        feed.inbox.put_nowait(BatchStrOutput(deltas))
+        for _ in range(4):
+            await asyncio.sleep(0)
+
+    await step(1)
+    calls, before = 0, events
+
+    def count(frame: Any, event: str, argument: Any) -> None:
+        nonlocal calls
+        calls += event == "call" and SOURCES in frame.f_code.co_filename
+
+    sys.setprofile(count)
+    for token in range(2, TOKENS + 2):
+        await step(token)
+    sys.setprofile(None)
+    sent = events - before
+    for stream in streams:
+        stream.cancel()
+    await asyncio.gather(*streams, return_exceptions=True)
+    await manager.close()
+    return calls / (STREAMS * TOKENS), sent
+
+
+@pytest.mark.parametrize("path", ROUTES)
+def test_calls_per_streamed_token_are_few(path: str, tmp_path: Path) -> None:
+    body, most = ROUTES[path]
+    calls, events = uvloop.run(count_calls(path, body, tmp_path))
+    assert events == STREAMS * TOKENS, "one event a token"
+    assert calls <= most
+
+
+def test_the_main_process_imports_neither_torch_nor_transformers() -> None:
+    code = (
+        "import sys, bough.entrypoints.http.app, bough.entrypoints.http.server, bough.ipc.channels\n"
+        "print([name for name in ('torch', 'transformers', 'numpy') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

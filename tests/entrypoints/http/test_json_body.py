@@ -1,0 +1,143 @@
+"""Large bodies are walked through in slices; the outcome is that of parsing them at once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from array import array
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bough.entrypoints.http import json_body
+from bough.entrypoints.http.json_body import JSON_ERRORS, decode_token_ids, split_object
+from bough.errors import BadRequest
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda children: st.lists(children) | st.dictionaries(st.text(), children),
+    max_leaves=20,
+)
+objects = st.dictionaries(st.text(), json_values, max_size=6)
+spaces = st.sampled_from([None, 1, 4])
+
+
+def split(body: bytes) -> dict[str, Any]:
+    members = asyncio.run(split_object(body))
+    return {name: msgspec.json.decode(bytes(raw)) for name, raw in members.items()}
+
+
+@pytest.fixture(autouse=True)
+def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every body is a large one."""
+    monkeypatch.setattr(json_body, "LARGE_BODY_BYTES", 0)
+    monkeypatch.setattr(json_body, "SLICE_BYTES", 64)
+
+
+@settings(max_examples=200, deadline=None)
+@given(objects, spaces, st.booleans())
+def test_objects_come_apart_as_they_would_at_once(value: dict[str, Any], indent: int | None, ascii_only: bool) -> None:
+    body = json.dumps(value, indent=indent, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
+    try:
+        expected = msgspec.json.decode(body)
+    except JSON_ERRORS:
+        return
+    assert split(body) == expected
+
+
+@settings(max_examples=300, deadline=None)
+@given(objects, st.data())
+def test_damaged_objects_are_refused_or_read_as_they_would_be_at_once(
+    value: dict[str, Any], data: st.DataObject
+) -> None:
+    body = bytearray(json.dumps(value).encode())
+    for _ in range(data.draw(st.integers(1, 3))):
+        position = data.draw(st.integers(0, len(body) - 1))
+        body[position : position + 1] = data.draw(
+            st.sampled_from([b"", b'"', b"{", b"}", b"[", b"]", b",", b":", b"\\"])
+        )
+        if not body:
+            return
+    try:
+        expected: Any = msgspec.json.decode(bytes(body), type=dict[str, Any])
+    except JSON_ERRORS:
+        expected = None
+    try:
+        got: Any = split(bytes(body))
+    except (BadRequest, *JSON_ERRORS):
+        got = None
+    assert got == expected
+
+
+@given(st.lists(st.integers(0, 200_000), min_size=1), spaces)
+def test_token_ids_are_decoded_in_slices(ids: list[int], indent: int | None) -> None:
+    raw = json.dumps(ids, indent=indent).encode()
+    assert asyncio.run(decode_token_ids(raw, "input_ids", 10**6)) == array("i", ids)
+
+
+@given(st.lists(st.lists(st.integers(0, 200_000), min_size=1), min_size=1), spaces)
+def test_lists_of_token_ids_are_decoded_in_slices(prompts: list[list[int]], indent: int | None) -> None:
+    raw = json.dumps(prompts, indent=indent).encode()
+    assert asyncio.run(decode_token_ids(raw, "input_ids", 10**6)) == [array("i", ids) for ids in prompts]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"[1,,2]",
+        b"[1,2,]",
+        b"[,1]",
+        b"[1 2]",
+        b"[1,2.5]",
+        b'[1,"2"]',
+        b"[1,[2]]",
+        b"[[1],2]",
+        b"[[1][2]]",
+        b"[[1],]",
+        b"[[1]",
+        b"[1,true]",
+        b"[1,null]",
+        b"[3000000000]",
+        b"[[[1]]]",
+    ],
+)
+def test_what_are_no_token_ids_is_refused(raw: bytes) -> None:
+    with pytest.raises(BadRequest, match="input_ids"):
+        asyncio.run(decode_token_ids(raw, "input_ids", 100))
+
+
+def test_too_many_ids_are_counted_but_not_decoded() -> None:
+    raw = b"[" + b",".join([b"5"] * 5000) + b"]"
+    with pytest.raises(BadRequest, match="at most|100 tokens.*5000 tokens"):
+        asyncio.run(decode_token_ids(raw, "input_ids", 100))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        json.dumps({"input_ids": list(range(100_000))}).encode(),
+        json.dumps({"text": 'a "quoted" text\n' * 40_000}).encode(),
+        json.dumps({"messages": [{"role": "user", "content": "Hi"}] * 20_000}).encode(),
+        b'{"a":' + b"[" * 60 + b"[]," * 200_000 + b"[]" + b"]" * 60 + b"}",
+    ],
+    ids=["ids", "text", "messages", "brackets"],
+)
+def test_others_get_their_turn_while_a_large_body_is_walked_through(
+    body: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    turns = 0
+
+    async def count_turns() -> int:
+        nonlocal turns
+        walking = asyncio.ensure_future(split_object(body))
+        while not walking.done():
+            turns += 1
+            await asyncio.sleep(0)
+        await walking
+        return turns
+
+    assert asyncio.run(count_turns()) >= len(body) // json_body.SLICE_BYTES

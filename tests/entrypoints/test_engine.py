@@ -1,0 +1,420 @@
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import psutil
+import pytest
+
+from bough import Engine, SamplingParams, ServerArgs
+from bough.errors import BadRequest, ConfigError, EngineDead, RequestFailed, StartupError
+from tests.entrypoints.leftovers import (
+    directories_of,
+    eventually,
+    is_running,
+    loads_torch,
+    own_resources,
+    socket_directories,
+)
+from tests.entrypoints.serve_echo import ECHO_SCHEDULER
+
+IDS = [300, 301, 302]
+
+
+class EchoEngine(Engine):
+    """Answers a prompt with its own ids, over and over."""
+
+    scheduler_module = ECHO_SCHEDULER
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[EchoEngine]:
+    with EchoEngine() as made:
+        yield made
+
+
+@pytest.fixture
+def own_tmp(monkeypatch) -> Iterator[None]:
+    """A directory for sockets that nobody else uses, with a name that leaves room for theirs."""
+    with tempfile.TemporaryDirectory(dir="/tmp", prefix="t") as directory:
+        monkeypatch.setattr(tempfile, "tempdir", directory)
+        yield
+
+
+def running(engine: Engine) -> int:
+    return engine.collective_rpc("get_internal_state")["num_running_reqs"]
+
+
+def slowly(count: int = 1000) -> dict:
+    """Arguments of a request that takes a while."""
+    return {"input_ids": IDS, "sampling_params": {"max_new_tokens": count}, "extra_key": "slow"}
+
+
+# --- generating -------------------------------------------------------------------------------------------------------
+
+
+def test_one_prompt_gives_one_answer(engine):
+    answer = engine.generate(input_ids=IDS, sampling_params={"max_new_tokens": 5})
+    assert answer["output_ids"] == [300, 301, 302, 300, 301]
+    assert answer["meta_info"]["prompt_tokens"] == 3
+    assert answer["meta_info"]["finish_reason"] == {"type": "length", "length": 5}
+
+
+def test_text_comes_back_as_text(engine):
+    prompt = "A small tree"
+    ids = engine.tokenizer_manager.tokenizer.encode(prompt)
+    assert engine.generate(prompt, {"max_new_tokens": len(ids)})["text"] == prompt
+
+
+def test_several_prompts_and_parallel_samples_give_lists(engine):
+    answers = engine.generate(input_ids=[[300], [301]], sampling_params=[{"max_new_tokens": 1}, {"max_new_tokens": 2}])
+    assert [answer["output_ids"] for answer in answers] == [[300], [301, 301]]
+    assert len(engine.generate(["one"], {"max_new_tokens": 1})) == 1
+    assert len(engine.generate("one", {"max_new_tokens": 1, "n": 3})) == 3
+
+
+def test_arrays_tuples_and_sampling_params_objects_are_taken(engine):
+    params = SamplingParams(max_new_tokens=3)
+    for ids in (np.array(IDS), tuple(IDS)):
+        assert engine.generate(input_ids=ids, sampling_params=params)["output_ids"] == IDS
+    answers = engine.generate(input_ids=np.array([IDS, IDS]), sampling_params=[params, params])
+    assert [answer["output_ids"] for answer in answers] == [IDS, IDS]
+
+
+def test_stream_ends_with_the_whole_answer(engine):
+    events = list(engine.generate(input_ids=IDS, sampling_params={"max_new_tokens": 10}, stream=True))
+    whole = engine.generate(input_ids=IDS, sampling_params={"max_new_tokens": 10})
+    assert len(events) > 1
+    assert (events[-1]["text"], events[-1]["output_ids"]) == (whole["text"], whole["output_ids"])
+
+
+def test_what_is_wrong_with_a_request_is_a_value_error(engine):
+    with pytest.raises(ValueError, match="top_p"):
+        engine.generate("x", {"top_p": 2.0})
+    with pytest.raises(BadRequest, match="either text or input_ids"):
+        engine.generate()
+    with pytest.raises(BadRequest):
+        list(engine.generate("x", {"no_such_parameter": 1}, stream=True))
+    assert engine.generate(input_ids=IDS, sampling_params={"max_new_tokens": 3})["output_ids"] == IDS
+
+
+def test_it_works_inside_a_running_event_loop(engine):
+    async def notebook() -> None:
+        params = {"max_new_tokens": 3}
+        assert engine.generate(input_ids=IDS, sampling_params=params)["output_ids"] == IDS
+        assert (await engine.async_generate(input_ids=IDS, sampling_params=params))["output_ids"] == IDS
+        answers = await asyncio.gather(*(engine.async_generate(input_ids=[i], sampling_params=params) for i in IDS))
+        assert [answer["output_ids"] for answer in answers] == [[i] * 3 for i in IDS]
+        events = [e async for e in await engine.async_generate(input_ids=IDS, sampling_params=params, stream=True)]
+        assert events[-1]["output_ids"] == IDS
+        with pytest.raises(BadRequest):
+            await engine.async_generate()
+
+    asyncio.run(notebook())
+
+
+def test_many_threads_use_one_engine_and_several_engines_live_side_by_side(engine):
+    results: dict[tuple[int, int], list[int]] = {}
+    with EchoEngine() as second:
+
+        def work(which: int, thread: int) -> None:
+            for _ in range(5):
+                answer = (engine, second)[which].generate(input_ids=[thread], sampling_params={"max_new_tokens": 4})
+                results[which, thread] = answer["output_ids"]
+
+        threads = [threading.Thread(target=work, args=(which, i)) for which in range(2) for i in range(10, 14)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+    assert results == {(which, i): [i] * 4 for which in range(2) for i in range(10, 14)}
+
+
+# --- giving up --------------------------------------------------------------------------------------------------------
+
+
+def test_leaving_a_stream_early_ends_the_request(engine):
+    for event in engine.generate(**slowly(), stream=True):
+        assert event["output_ids"]
+        assert running(engine) == 1
+        break
+    gc.collect()
+    assert eventually(lambda: running(engine) == 0)
+
+
+def test_cancelling_a_coroutine_ends_the_request(engine):
+    async def scenario() -> None:
+        task = asyncio.create_task(engine.async_generate(**slowly()))
+        while running(engine) == 0:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        events = await engine.async_generate(**slowly(), stream=True)
+        async for _ in events:
+            break
+        await events.aclose()
+
+    asyncio.run(scenario())
+    assert eventually(lambda: running(engine) == 0)
+
+
+def test_abort_gives_the_caller_what_there_is(engine):
+    answers: list[dict] = []
+    caller = threading.Thread(target=lambda: answers.append(engine.generate(**slowly(), rid="mine")))
+    caller.start()
+    assert eventually(lambda: running(engine) == 1)
+    engine.abort("nobody's")
+    engine.abort_request("mine")
+    caller.join(5)
+    assert answers[0]["meta_info"]["finish_reason"]["type"] == "abort"
+
+
+# --- control ----------------------------------------------------------------------------------------------------------
+
+
+def test_information_about_engine_and_model(engine):
+    assert engine.flush_cache().success
+    assert engine.get_model_info()["is_generation"] is True
+    info = engine.get_server_info()
+    assert info["max_total_num_tokens"] == 1000
+    assert info["internal_states"][0]["idle"] is True
+    assert info["startup_time"] > 0
+    assert len(engine.get_all_child_pids()) == 2
+    with pytest.raises(RequestFailed, match="unknown method no_such_method"):
+        engine.collective_rpc("no_such_method", a=1)
+
+
+def test_the_detokenizer_does_not_load_torch(engine):
+    assert not loads_torch(engine.get_all_child_pids()[1])
+
+
+# --- a guest ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_host_is_left_as_it_was():
+    def host_state() -> tuple:
+        loggers = [logging.getLogger(name) for name in (None, "bough", "uvicorn", "asyncio")]
+        return (
+            [signal.getsignal(number) for number in signal.valid_signals()],
+            [(logger.level, list(logger.handlers), logger.propagate) for logger in loggers],
+            dict(os.environ),
+            type(asyncio.get_event_loop_policy()),
+            threading.excepthook,
+            sys.excepthook,
+        )
+
+    before = host_state()
+    with EchoEngine() as engine:
+        engine.generate(input_ids=IDS, sampling_params={"max_new_tokens": 3})
+        assert host_state() == before
+    assert host_state() == before
+
+
+def test_twenty_engines_leave_nothing(own_tmp):
+    def one() -> None:
+        with EchoEngine(skip_tokenizer_init=True) as engine:
+            engine.generate(input_ids=IDS, sampling_params={"max_new_tokens": 3})
+
+    def engines(count: int) -> int:
+        for _ in range(count):
+            one()
+        gc.collect()
+        return psutil.Process().memory_info().rss
+
+    rss = engines(5)
+    before = own_resources()
+    grown = engines(20) - rss
+    assert own_resources() == before
+    assert socket_directories() == set()
+    assert grown < 6 * 2**20
+
+
+def test_engine_that_is_forgotten_ends_by_itself():
+    before = own_resources()
+    engine = EchoEngine()
+    assert len(own_resources()[2]) == len(before[2]) + 2
+    del engine
+    gc.collect()
+    assert eventually(lambda: own_resources() == before)
+
+
+SCRIPT = textwrap.dedent(
+    """
+    import asyncio, os, signal, sys, threading, time
+    from tests.entrypoints.test_engine import EchoEngine, IDS
+
+    how = sys.argv[1]
+    engine = EchoEngine()
+    print(*engine.get_all_child_pids(), flush=True)
+    params = {"max_new_tokens": 3}
+    if how == "guardless":
+        assert engine.generate(input_ids=IDS, sampling_params=params)["output_ids"] == IDS
+        assert "torch" not in sys.modules
+    elif how == "thread":
+        thread = threading.Thread(target=lambda: engine.generate(input_ids=IDS, sampling_params=params))
+        thread.start()
+        thread.join()
+    elif how == "exception":
+        raise ValueError("the script fails")
+    elif how == "stream":
+        stream = engine.generate(input_ids=IDS, sampling_params=params, stream=True)
+        next(stream)
+    elif how == "fork":
+        pid = os.fork()
+        if pid == 0:
+            engine.shutdown()
+            sys.exit(0)
+        os.waitpid(pid, 0)
+        assert engine.generate(input_ids=IDS, sampling_params=params)["output_ids"] == IDS
+    elif how == "wait":
+        engine.generate(input_ids=IDS, sampling_params={"max_new_tokens": 1000}, extra_key="slow")
+    """
+)
+
+
+@pytest.mark.parametrize(
+    ("how", "status"), [("guardless", 0), ("thread", 0), ("exception", 1), ("stream", 0), ("fork", 0)]
+)
+def test_script_without_a_guard_that_never_shuts_down_ends_cleanly(tmp_path, how, status):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    done = subprocess.run(
+        [sys.executable, script, how], capture_output=True, text=True, timeout=60, check=False, env=_with_tests()
+    )
+    assert done.returncode == status, done.stderr
+    assert (done.stderr == "") == (status == 0), done.stderr
+    pids = list(map(int, done.stdout.split()))
+    assert len(pids) == 2
+    assert not any(map(is_running, pids))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_signals_of_the_host_are_its_own_and_leave_no_child(tmp_path, number):
+    """A terminal sends Ctrl-C to the whole group; the host decides what it means."""
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    host = subprocess.Popen(
+        [sys.executable, script, "wait"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, env=_with_tests(),
+    )  # fmt: skip
+    assert host.stdout is not None
+    pids = list(map(int, host.stdout.readline().split()))
+    directories = directories_of(*pids)
+    assert len(directories) == 1
+    time.sleep(0.3)
+    if number == signal.SIGINT:
+        os.killpg(host.pid, number)
+    else:
+        os.kill(host.pid, number)
+    _, stderr = host.communicate(timeout=20)
+    assert host.returncode == -number
+    assert ("KeyboardInterrupt" in stderr) == (number == signal.SIGINT)
+    assert eventually(lambda: not any(map(is_running, pids)), timeout=5)
+    assert eventually(lambda: not any(map(os.path.exists, directories)), timeout=5)
+
+
+def _with_tests() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.getcwd()}
+
+
+# --- death ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("victim", [0, 1], ids=["scheduler", "detokenizer"])
+def test_dead_child_makes_pending_and_later_calls_raise(victim):
+    with EchoEngine() as engine:
+        pids = engine.get_all_child_pids()
+        errors: list[BaseException] = []
+
+        def call(**how) -> None:
+            try:
+                for _ in engine.generate(**slowly(), **how) if how else [engine.generate(**slowly())]:
+                    pass
+            except EngineDead as error:
+                errors.append(error)
+
+        callers = [threading.Thread(target=call), threading.Thread(target=call, kwargs={"stream": True})]
+        for each in callers:
+            each.start()
+        assert eventually(lambda: running(engine) == 2)
+        killed = time.monotonic()
+        os.kill(pids[victim], signal.SIGKILL)
+        for each in callers:
+            each.join(10)
+        assert len(errors) == 2
+        assert time.monotonic() - killed < 2
+        name = ("scheduler", "detokenizer")[victim]
+        assert str(errors[0]).startswith(f"the {name} process was killed by SIGKILL")
+        with pytest.raises(EngineDead, match="SIGKILL"):
+            engine.generate(input_ids=IDS)
+        with pytest.raises(EngineDead, match="SIGKILL"):
+            engine.flush_cache()
+        with pytest.raises(EngineDead, match="SIGKILL"):
+            engine.collective_rpc("get_internal_state")
+        assert eventually(lambda: not any(map(is_running, pids)), timeout=5)
+
+
+def test_hung_child_is_dead_after_the_watchdog_time():
+    with EchoEngine(watchdog_timeout=2.0) as engine:
+        pids = engine.get_all_child_pids()
+        with pytest.raises(EngineDead, match="no sign of life from scheduler"):
+            engine.generate(input_ids=IDS, extra_key="hang")
+        assert eventually(lambda: not any(map(is_running, pids)), timeout=5)
+
+
+def test_shutdown_fails_pending_calls_and_later_ones():
+    engine = EchoEngine()
+    errors: list[BaseException] = []
+
+    def call() -> None:
+        try:
+            engine.generate(**slowly())
+        except EngineDead as error:
+            errors.append(error)
+
+    caller = threading.Thread(target=call)
+    caller.start()
+    assert eventually(lambda: running(engine) == 1)
+    pids = engine.get_all_child_pids()
+    engine.shutdown()
+    assert not any(map(is_running, pids))
+    caller.join(5)
+    assert [str(error) for error in errors] == ["the engine was shut down"]
+    engine.shutdown()
+    for later in (lambda: engine.generate("x"), engine.flush_cache, lambda: list(engine.generate("x", stream=True))):
+        with pytest.raises(EngineDead, match="the engine was shut down"):
+            later()
+
+
+@pytest.mark.parametrize(
+    ("how", "error", "message"),
+    [("config-error", ConfigError, "no such device"), ("killed", StartupError, "was killed by SIGKILL")],
+)
+def test_engine_that_cannot_start_says_why_and_leaves_nothing(own_tmp, how, error, message):
+    before = own_resources()
+    with pytest.raises(error, match=message):
+        EchoEngine(served_model_name=how)
+    gc.collect()
+    assert eventually(lambda: own_resources() == before)
+    assert socket_directories() == set()
+
+
+def test_wrong_options_are_refused_before_anything_starts():
+    with pytest.raises(ConfigError, match="did you mean"):
+        EchoEngine(max_running_request=3)
+    with pytest.raises(ConfigError, match="no such directory"):
+        EchoEngine(model_path="/no/such/directory")
+    with pytest.raises(ConfigError, match="not both"):
+        EchoEngine(server_args=ServerArgs(), log_level="info")

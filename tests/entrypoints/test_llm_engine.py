@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from bough import LLMEngine, SamplingParams
+from bough.entrypoints.llm_engine import RequestOutput
+from bough.errors import BadRequest
+from tests.entrypoints.leftovers import own_resources
+
+GREEDY = {"temperature": 0.0, "max_new_tokens": 6, "ignore_eos": True}
+
+
+@pytest.fixture(scope="module")
+def engine() -> LLMEngine:
+    return LLMEngine(dtype="float32", cpu_threads=1, max_total_tokens=8192)
+
+
+@pytest.fixture(autouse=True)
+def whole(engine) -> Iterator[None]:
+    yield
+    assert not engine.has_unfinished_requests()
+    assert engine.scheduler.internal_state()["kv_discrepancy"] is None
+
+
+def run(engine: LLMEngine) -> dict[str, RequestOutput]:
+    finished = {}
+    while engine.has_unfinished_requests():
+        for output in engine.step():
+            if output.finished:
+                finished[output.request_id] = output
+    return finished
+
+
+def test_requests_run_together_and_each_gets_its_answer(engine):
+    engine.add_request("alone", "A tree", GREEDY)
+    alone = run(engine)["alone"].outputs[0]
+    engine.add_request("a", "A tree", GREEDY)
+    engine.add_request("b", "The hedgehog", SamplingParams(max_new_tokens=3, temperature=0.0))
+    outputs = run(engine)
+    assert outputs["a"].outputs[0].text == alone.text != ""
+    assert outputs["a"].outputs[0].token_ids == alone.token_ids
+    assert (outputs["b"].outputs[0].finish_reason, len(outputs["b"].outputs[0].token_ids)) == ("length", 3)
+    assert outputs["a"].prompt_token_ids == list(engine.tokenizer.encode("A tree"))
+
+
+def test_a_step_reports_what_there_is_so_far(engine):
+    engine.add_request("r", "A tree", GREEDY)
+    lengths = []
+    while engine.has_unfinished_requests():
+        lengths += [len(output.outputs[0].token_ids) for output in engine.step()]
+    assert lengths == [1, 2, 3, 4, 5, 6]
+
+
+def test_parallel_samples_and_logprobs(engine):
+    params = {"max_new_tokens": 4, "n": 3, "sampling_seed": 7, "ignore_eos": True}
+    engine.add_request("r", "A tree", params, return_logprob=True, logprob_start_len=0, top_logprobs_num=2)
+    result = run(engine)["r"]
+    assert [output.index for output in result.outputs] == [0, 1, 2]
+    assert len({tuple(output.token_ids) for output in result.outputs}) > 1
+    for output in result.outputs:
+        assert [entry.token_id for entry in output.logprobs] == output.token_ids
+        assert all(len(entry.top) == 2 for entry in output.logprobs)
+    assert [entry.token_id for entry in result.prompt_logprobs] == result.prompt_token_ids
+
+
+def test_stop_string_ends_the_text(engine):
+    engine.add_request("free", "A tree", {**GREEDY, "max_new_tokens": 12})
+    text = run(engine)["free"].outputs[0].text
+    stop = text[4:8]
+    engine.add_request("stopped", "A tree", {**GREEDY, "max_new_tokens": 12, "stop": stop})
+    output = run(engine)["stopped"].outputs[0]
+    assert (output.text, output.finish_reason, output.stop_reason) == (text[: text.index(stop)], "stop", stop)
+
+
+def test_abort_is_reported_by_the_next_step(engine):
+    engine.add_request("r", "A tree", {**GREEDY, "max_new_tokens": 1000})
+    engine.step()
+    engine.abort_request("r")
+    engine.abort_request("unknown")
+    output = run(engine)["r"].outputs[0]
+    assert output.finish_reason == "abort"
+    assert output.error is None
+    engine.add_request("r", "A tree", GREEDY)
+    assert run(engine)["r"].outputs[0].finish_reason == "length"
+
+
+def test_what_is_wrong_is_said_and_leaves_no_trace(engine):
+    limit = engine.scheduler.info.max_req_input_len
+    for arguments, message in (
+        ({"prompt": "x", "sampling_params": {"top_p": 3.0}}, "top_p"),
+        ({}, "either text or input_ids"),
+        ({"input_ids": [10**6]}, "token ids must be in"),
+        ({"input_ids": [1] * (limit + 1)}, f"the prompt has {limit + 1} tokens, and at most {limit}"),
+    ):
+        with pytest.raises(BadRequest, match=message):
+            engine.add_request("r", **arguments)
+    engine.add_request("r", "A tree", GREEDY)
+    with pytest.raises(BadRequest, match="in use"):
+        engine.add_request("r", "A tree", GREEDY)
+    assert len(run(engine)) == 1
+
+
+def test_statistics_and_no_other_process(engine):
+    before = engine.get_stats().decode_tokens_total
+    engine.add_request("r", "A tree", GREEDY)
+    run(engine)
+    assert engine.get_stats().decode_tokens_total == before + 6
+    assert engine.get_stats().num_running_reqs == 0
+    assert own_resources()[2] == []
+
+
+def test_ids_only_engine_needs_no_tokenizer():
+    engine = LLMEngine(skip_tokenizer_init=True, load_format="dummy", cpu_threads=1, max_total_tokens=2048)
+    with pytest.raises(BadRequest, match="no tokenizer"):
+        engine.add_request("r", "text")
+    engine.add_request("r", input_ids=[1, 2, 3], sampling_params=GREEDY)
+    output = run(engine)["r"].outputs[0]
+    assert (len(output.token_ids), output.text) == (6, "")

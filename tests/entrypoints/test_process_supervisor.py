@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from bough.config.port_args import PortArgs
+from bough.config.server_args import ServerArgs, resolve
+from bough.entrypoints.process_supervisor import ProcessSupervisor
+from bough.errors import ConfigError, StartupError
+from tests.entrypoints.leftovers import eventually, is_running, own_resources
+from tests.entrypoints.serve_echo import ECHO_SCHEDULER
+
+
+@pytest.fixture
+def ports() -> Iterator[PortArgs]:
+    port_args = PortArgs.create()
+    yield port_args
+    port_args.cleanup()
+
+
+@pytest.fixture
+def supervisor() -> Iterator[ProcessSupervisor]:
+    made = ProcessSupervisor()
+    yield made
+    made.stop()
+
+
+def start(supervisor: ProcessSupervisor, ports: PortArgs, how: str = "well") -> None:
+    args = resolve(ServerArgs(served_model_name=how, log_level="critical", skip_tokenizer_init=True))
+    supervisor.start(ECHO_SCHEDULER, "scheduler", args, ports)
+
+
+def test_child_reports_what_the_front_end_must_know(supervisor, ports):
+    start(supervisor, ports)
+    assert supervisor.wait_until_ready()["scheduler"]["max_total_num_tokens"] == 1000
+    assert supervisor.any_alive
+
+
+@pytest.mark.parametrize(
+    ("how", "error", "message"),
+    [
+        ("config-error", ConfigError, "no such device; use another"),
+        ("error", StartupError, "internal error: RuntimeError: told to fail (--log-level debug shows where)"),
+        ("killed", StartupError, "the scheduler process was killed by SIGKILL; was there too little memory? while"),
+        ("exit", StartupError, "the scheduler process ended with status 3 while it was starting"),
+    ],
+)
+def test_child_that_cannot_start_is_reported_at_once(supervisor, ports, how, error, message):
+    start(supervisor, ports, how)
+    with pytest.raises(error) as caught:
+        supervisor.wait_until_ready()
+    assert str(caught.value).startswith(message)
+    assert isinstance(caught.value, ConfigError) == (error is ConfigError)
+
+
+def test_module_that_does_not_exist_is_a_start_up_error(supervisor, ports, capfd):
+    supervisor.start("bough.no_such_module", "scheduler", resolve(ServerArgs()), ports)
+    with pytest.raises(StartupError, match="the scheduler process ended with status 1 while it was starting"):
+        supervisor.wait_until_ready()
+    assert "no_such_module" in capfd.readouterr().err
+
+
+def test_stopping_ends_the_wait_for_children_that_load(supervisor, ports):
+    start(supervisor, ports, "slow")
+    errors: list[Exception] = []
+
+    def wait() -> None:
+        try:
+            supervisor.wait_until_ready()
+        except StartupError as error:
+            errors.append(error)
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    time.sleep(0.1)
+    supervisor.stop()
+    waiting.join(5)
+    assert [str(error) for error in errors] == ["the engine was told to stop while it was starting"]
+    assert not supervisor.any_alive
+
+
+def test_death_is_noticed_and_ends_the_other_children(supervisor, ports):
+    start(supervisor, ports)
+    other = PortArgs.create()
+    start(supervisor, other)
+    supervisor.wait_until_ready()
+    deaths: list[str] = []
+    supervisor.watch(deaths.append)
+    first, second = supervisor.pids
+    os.kill(first, signal.SIGSEGV)
+    assert eventually(lambda: len(deaths) == 1 and not is_running(second), timeout=5)
+    assert deaths == ["the scheduler process was killed by SIGSEGV"]
+    other.cleanup()
+
+
+def test_children_that_end_after_unwatch_are_no_accident(supervisor, ports):
+    start(supervisor, ports)
+    supervisor.wait_until_ready()
+    deaths: list[str] = []
+    supervisor.watch(deaths.append)
+    supervisor.unwatch()
+    os.kill(supervisor.pids[0], signal.SIGKILL)
+    supervisor.stop()
+    assert deaths == []
+
+
+def test_terminal_and_service_manager_do_not_end_children(supervisor, ports):
+    start(supervisor, ports)
+    supervisor.wait_until_ready()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        os.kill(supervisor.pids[0], number)
+    time.sleep(0.2)
+    assert supervisor.any_alive
+
+
+def test_stopped_child_that_hears_nothing_is_killed(supervisor, ports):
+    start(supervisor, ports)
+    supervisor.wait_until_ready()
+    os.kill(supervisor.pids[0], signal.SIGSTOP)
+    begin = time.monotonic()
+    supervisor.stop()
+    assert not supervisor.any_alive
+    assert time.monotonic() - begin < 5
+
+
+def test_nothing_is_left_after_stop():
+    def once(how: str) -> None:
+        ports = PortArgs.create()
+        supervisor = ProcessSupervisor()
+        start(supervisor, ports, how)
+        try:
+            supervisor.wait_until_ready()
+            supervisor.watch(lambda message: None)
+        except StartupError:
+            pass
+        supervisor.stop()
+        supervisor.stop()
+        ports.cleanup()
+
+    once("well")
+    before = own_resources()
+    for how in ("well", "killed", "error"):
+        once(how)
+    assert own_resources() == before
+
+
+HOST = textwrap.dedent(
+    """
+    import os, sys, threading, time
+    from bough.config.port_args import PortArgs
+    from bough.config.server_args import ServerArgs, resolve
+    from bough.entrypoints.process_supervisor import ProcessSupervisor
+
+    def work():
+        ports = PortArgs.create()
+        supervisor = ProcessSupervisor()
+        args = resolve(ServerArgs(skip_tokenizer_init=True))
+        supervisor.start("tests.entrypoints.echo_scheduler", "scheduler", args, ports)
+        supervisor.wait_until_ready()
+        fork = 0
+        if "fork" in sys.argv:
+            fork = os.fork()
+            if fork == 0:
+                time.sleep(60)
+                os._exit(0)
+        print(supervisor.pids[0], fork, flush=True)
+        time.sleep(60)
+
+    if "thread" in sys.argv:
+        threading.Thread(target=work).start()
+    else:
+        work()
+    """
+)
+
+
+@pytest.mark.parametrize("how", [["main"], ["thread"], ["main", "fork"], ["thread", "fork"]], ids="-".join)
+def test_children_end_when_their_parent_is_killed(how):
+    host = subprocess.Popen([sys.executable, "-c", HOST, *how], stdout=subprocess.PIPE, text=True)
+    assert host.stdout is not None
+    child, fork = map(int, host.stdout.readline().split())
+    assert is_running(child)
+    host.kill()
+    host.wait()
+    try:
+        assert eventually(lambda: not is_running(child), timeout=5)
+    finally:
+        if fork:
+            os.kill(fork, signal.SIGKILL)
+        host.stdout.close()
+
+
+def test_programs_for_children_say_what_to_run_instead():
+    for module in ("bough.scheduler.process", "bough.managers.detokenizer_process"):
+        done = subprocess.run([sys.executable, "-m", module], capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert done.stderr.count("\n") == 1
+        assert "bough serve" in done.stderr

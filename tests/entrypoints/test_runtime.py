@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from bough import Runtime, RuntimeEndpoint
+from bough.errors import BadRequest, ConfigError, RequestFailed, StartupError
+from tests.entrypoints.leftovers import children, eventually, is_running, own_resources
+
+GREEDY = {"temperature": 0.0, "max_new_tokens": 6, "ignore_eos": True}
+
+
+@pytest.fixture(scope="module")
+def runtime() -> Iterator[Runtime]:
+    with Runtime() as made:
+        yield made
+
+
+def test_generate_gives_the_answer_as_json(runtime):
+    answer = json.loads(runtime.generate("A tree", GREEDY))
+    assert answer["meta_info"]["completion_tokens"] == 6
+    answers = json.loads(runtime.generate(["A tree", "A hedgehog"], GREEDY, return_logprob=True, top_logprobs_num=2))
+    assert answers[0]["text"] == answer["text"]
+    assert len(answers[1]["meta_info"]["output_top_logprobs"][0]) == 2
+
+
+def test_async_generate_yields_text_as_it_comes(runtime):
+    async def collect() -> list[str]:
+        return [text async for text in runtime.async_generate("A tree", GREEDY)]
+
+    pieces = asyncio.run(collect())
+    assert len(pieces) > 1
+    assert "".join(pieces) == json.loads(runtime.generate("A tree", GREEDY))["text"]
+
+
+def test_leaving_a_stream_early_ends_the_request(runtime):
+    def running() -> int:
+        return runtime.get_server_info()["internal_states"][0]["num_running_reqs"]
+
+    async def leave() -> None:
+        stream = runtime.async_generate("A tree", {**GREEDY, "max_new_tokens": 3000})
+        async for _ in stream:
+            break
+        await stream.aclose()
+
+    asyncio.run(leave())
+    assert eventually(lambda: running() == 0, 20)
+
+    async def cancel() -> None:
+        async def consume() -> None:
+            async for _ in runtime.async_generate("A tree", {**GREEDY, "max_new_tokens": 3000}):
+                pass
+
+        task = asyncio.create_task(consume())
+        await asyncio.sleep(0.5)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancel())
+    assert eventually(lambda: running() == 0, 20)
+
+
+def test_everything_else_of_the_endpoint(runtime):
+    assert runtime.generate_url == f"{runtime.url}/generate"
+    assert isinstance(runtime.endpoint, RuntimeEndpoint)
+    assert runtime.endpoint.get_model_info()["is_generation"] is True
+    assert runtime.get_server_info()["max_total_num_tokens"] > 0
+    assert runtime.endpoint.generate(input_ids=[5], sampling_params=GREEDY)["meta_info"]["prompt_tokens"] == 1
+    runtime.flush_cache()
+    ids = list(runtime.get_tokenizer().encode("A tree"))
+    assert runtime.endpoint.generate(text="A tree", sampling_params=GREEDY)["meta_info"]["prompt_tokens"] == len(ids)
+    assert httpx.get(f"{runtime.url}/ready").status_code == 200
+
+
+def test_what_is_wrong_is_said(runtime):
+    with pytest.raises(BadRequest, match="top_p"):
+        runtime.generate("x", {"top_p": 2.0})
+    with pytest.raises(BadRequest, match="no embeddings"):
+        runtime.encode("x")
+    with pytest.raises(BadRequest, match="not the URL of a server"):
+        RuntimeEndpoint("localhost:1")
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+        with pytest.raises(RequestFailed, match="no answer from"):
+            RuntimeEndpoint(f"http://127.0.0.1:{port}").generate(text="x")
+    with pytest.raises(ConfigError, match="no such directory"):
+        Runtime(model_path="/no/such/model")
+
+
+def test_busy_port_is_passed_over_and_nothing_is_left_after_shutdown(runtime):
+    before = own_resources()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        second = Runtime(port=port, load_format="dummy")
+        pids = [second.pid, *children(second.pid)]
+        try:
+            assert len(pids) == 3
+            assert port < int(second.url.rsplit(":", 1)[1]) < port + 100
+            waiting = threading.Thread(target=_expect_failure, args=(second,))
+            waiting.start()
+            time.sleep(1.0)
+        finally:
+            begin = time.monotonic()
+            second.shutdown()
+        assert time.monotonic() - begin < 10
+        waiting.join(5)
+        assert not waiting.is_alive()
+    second.shutdown()
+    assert not any(map(is_running, pids))
+    assert own_resources() == before
+
+
+def _expect_failure(runtime: Runtime) -> None:
+    with pytest.raises(RequestFailed):
+        runtime.generate("x", {**GREEDY, "max_new_tokens": 4000})
+
+
+def test_server_that_takes_too_long_is_given_up():
+    before = own_resources()
+    with pytest.raises(StartupError, match="did not start within 0.1 s"):
+        Runtime(launch_timeout=0.1)
+    assert own_resources() == before
+
+
+SCRIPT = """
+import time
+from bough import Runtime
+runtime = Runtime(load_format="dummy")
+print(runtime.pid, flush=True)
+time.sleep(60)
+"""
+
+
+def test_server_ends_with_its_host():
+    host = subprocess.Popen([sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, text=True)
+    assert host.stdout is not None
+    pid = int(host.stdout.readline())
+    pids = [pid, *children(pid)]
+    assert len(pids) == 3
+    os.kill(host.pid, signal.SIGKILL)
+    host.communicate()
+    assert eventually(lambda: not any(map(is_running, pids)), 10)

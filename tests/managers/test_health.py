@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import pytest
+
+from bough.ipc.messages import Heartbeat, SchedulerStats
+from bough.managers.health import HealthMonitor, ServerState
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def health(clock: Clock) -> HealthMonitor:
+    monitor = HealthMonitor(max_silence=5.0, max_queued_requests=2, clock=clock)
+    monitor.set_ready()
+    return monitor
+
+
+def live(health: HealthMonitor, clock: Clock, seconds: float, *, beats: tuple[str, ...]) -> None:
+    for _ in range(int(seconds * 2)):
+        clock.now += 0.5
+        health.tick()
+        for process in beats:
+            health.on_heartbeat(Heartbeat(process))
+
+
+def test_before_the_start_it_is_alive_but_not_ready(clock: Clock) -> None:
+    monitor = HealthMonitor(max_silence=5.0, clock=clock)
+    clock.now += 1000
+    assert monitor.why_not_alive() is None
+    assert monitor.why_not_ready() == "the server is starting"
+    monitor.set_ready()
+    assert monitor.why_not_ready() is None
+
+
+def test_part_that_falls_silent_is_named(health: HealthMonitor, clock: Clock) -> None:
+    live(health, clock, 20, beats=("scheduler", "detokenizer"))
+    assert health.why_not_alive() is None
+    live(health, clock, 4, beats=("scheduler",))
+    assert health.why_not_alive() is None
+    live(health, clock, 2, beats=("scheduler",))
+    assert "detokenizer" in str(health.why_not_alive())
+    live(health, clock, 1, beats=("scheduler", "detokenizer"))
+    assert health.why_not_alive() is None
+
+
+def test_own_pause_is_nobody_elses_silence(health: HealthMonitor, clock: Clock) -> None:
+    live(health, clock, 10, beats=("scheduler", "detokenizer"))
+    clock.now += 3600  # this process was stopped, and continued
+    assert health.why_not_alive() is None
+
+
+def test_death_is_final(health: HealthMonitor, clock: Clock) -> None:
+    health.set_dead("the scheduler has died")
+    health.set_dead("and something else")
+    health.start_draining()
+    health.set_ready()
+    live(health, clock, 2, beats=("scheduler", "detokenizer"))
+    assert health.state is ServerState.DEAD
+    assert health.why_not_alive() == health.why_not_ready() == "the scheduler has died"
+
+
+def test_draining_is_alive_but_not_ready(health: HealthMonitor) -> None:
+    health.start_draining()
+    health.set_ready()
+    assert health.why_not_alive() is None
+    assert health.why_not_ready() == "the server is shutting down"
+
+
+def test_full_queue_is_not_ready(health: HealthMonitor) -> None:
+    health.on_heartbeat(Heartbeat("scheduler", 0, SchedulerStats(num_queue_reqs=2)))
+    assert "queue is full" in str(health.why_not_ready())
+    health.on_heartbeat(Heartbeat("scheduler", 0, SchedulerStats(num_queue_reqs=1)))
+    assert health.why_not_ready() is None
+
+
+def test_queue_of_one_scheduler_among_several_may_be_full(health: HealthMonitor) -> None:
+    health.on_heartbeat(Heartbeat("scheduler", 0, SchedulerStats(num_queue_reqs=2)))
+    health.on_heartbeat(Heartbeat("scheduler", 1, SchedulerStats(num_queue_reqs=0)))
+    assert health.why_not_ready() is None

@@ -1,0 +1,333 @@
+"""The TokenizerManager on its own, with the fake engine at the other end of its channels."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bough.config.server_args import ServerArgs
+from bough.errors import BadRequest, EngineDead, Overloaded, RequestFailed
+from bough.ipc.messages import BatchStrOutput, ControlReply, FinishReason, OutputDelta
+from bough.managers.io_struct import GenerateReqInput
+from bough.managers.tokenizer_manager import TokenizerManager
+from tests.entrypoints.http.fake_engine import FakeEngine
+from tests.entrypoints.http.server import CONTEXT_LEN, tiny_model_config
+from tests.entrypoints.http.tiny_tokenizer import tiny_tokenizer
+
+LONG = {"max_new_tokens": 300, "ignore_eos": True, "sampling_seed": 1}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Callable[..., None]:
+    """Runs a coroutine function with a manager and its engine, and checks that nothing is left behind."""
+
+    def run(test: Callable[[TokenizerManager, FakeEngine], Awaitable[None]], **args: Any) -> None:
+        async def main() -> None:
+            with_tokenizer = not args.get("skip_tokenizer_init", False)
+            tokenizer = tiny_tokenizer() if with_tokenizer else None
+            engine = FakeEngine(tokenizer, eos_id=tokenizer.eos_token_id if tokenizer is not None else None)
+            info = {"max_req_input_len": CONTEXT_LEN - 1, "max_req_len": CONTEXT_LEN}
+            manager = TokenizerManager(
+                ServerArgs(model_path=str(tmp_path), **args), tiny_model_config(tmp_path, 300), tokenizer, engine, info
+            )
+            await manager.start()
+            await asyncio.wait_for(test(manager, engine), 20)
+            engine.gate.set()
+            while manager.rid_to_state or engine.running:
+                await asyncio.sleep(0.001)
+            async with manager.model_update_lock.writer_lock():
+                pass
+            await manager.close()
+            assert asyncio.all_tasks() == {asyncio.current_task()}
+
+        asyncio.run(main())
+
+    return run
+
+
+async def results_of(manager: TokenizerManager, **fields: Any) -> list[Any]:
+    return [result async for result in manager.generate_request(GenerateReqInput(**fields))]
+
+
+async def running(engine: FakeEngine, count: int = 1) -> None:
+    while len(engine.running) < count:
+        await asyncio.sleep(0.001)
+
+
+class TestResults:
+    def test_whole_answer(self, run: Any) -> None:
+        async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+            (result,) = await results_of(manager, text="Hi", sampling_params=LONG, rid="r")
+            assert manager.tokenizer is not None
+            assert result["text"] == manager.tokenizer.decode(result["output_ids"])
+            info = result["meta_info"]
+            assert info["id"] == "r"
+            assert info["finish_reason"] == {"type": "length", "length": 300}
+            assert (info["prompt_tokens"], info["completion_tokens"], info["cached_tokens"]) == (2, 300, 1)
+            assert info["e2e_latency"] > 0
+
+        run(test)
+
+    @pytest.mark.parametrize("incremental", [False, True])
+    def test_stream_says_what_the_whole_answer_says(self, run: Any, incremental: bool) -> None:
+        async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+            fields = {"text": "Hi", "sampling_params": LONG, "return_logprob": True, "logprob_start_len": 0}
+            (whole,) = await results_of(manager, **fields)
+            results = await results_of(manager, **fields, stream=True)
+            assert len(results) > 50
+            if incremental:
+                assert "".join(result["text"] for result in results) == whole["text"]
+                assert [i for result in results for i in result["output_ids"]] == whole["output_ids"]
+                for side in ("input", "output"):
+                    key = f"{side}_token_logprobs"
+                    assert [x for r in results for x in r["meta_info"][key]] == whole["meta_info"][key]
+            else:
+                assert results[-1]["text"] == whole["text"]
+                assert results[-1]["output_ids"] == whole["output_ids"]
+                assert len({len(result["output_ids"]) for result in results}) == len(results), "results do not change"
+                for name, value in whole["meta_info"].items():
+                    if name not in ("id", "e2e_latency"):
+                        assert results[-1]["meta_info"][name] == value
+
+        run(test, incremental_streaming_output=incremental)
+
+    def test_batches_come_in_order(self, run: Any) -> None:
+        async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+            prompts = ["first", "second", "third " * 100]
+            (results,) = await results_of(manager, text=prompts, sampling_params={**LONG, "n": 2, "max_new_tokens": 9})
+            assert len(results) == 6
+            alone = [await results_of(manager, text=p, sampling_params={**LONG, "max_new_tokens": 9}) for p in prompts]
+            assert [results[i]["text"] for i in (0, 2, 4)] == [result[0]["text"] for result in alone]
+
+        run(test)
+
+    def test_without_tokenizer_ids_go_in_and_out(self, run: Any) -> None:
+        async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+            (result,) = await results_of(manager, input_ids=[4, 5, 6], sampling_params={"max_new_tokens": 3})
+            assert result["output_ids"] == [5, 6, 7]
+            assert "text" not in result
+            for fields in (
+                {"text": "Hi"},
+                {"input_ids": [1], "sampling_params": {"stop": "x"}},
+                {"input_ids": [1], "return_text_in_logprobs": True},
+            ):
+                with pytest.raises(BadRequest, match="tokenizer"):
+                    await results_of(manager, **fields)
+
+        run(test, skip_tokenizer_init=True)
+
+
+class TestFailures:
+    def test_refusal_of_the_scheduler_is_raised(self, run: Any) -> None:
+        async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+            for status, kind in ((400, BadRequest), (503, Overloaded), (500, RequestFailed)):
+                engine.refusal = FinishReason("abort", message="no", status_code=status)
+                for stream in (False, True):
+                    with pytest.raises(kind, match="no"):
+                        await results_of(manager, text="Hi", stream=stream)
+                    with pytest.raises(kind, match="no"):
+                        await results_of(manager, text=["Hi", "Ho"], stream=stream)
+            assert manager.metrics.num_failed_requests > 0
+
+        run(test)
+
+    def test_failure_in_the_middle_of_a_stream_is_its_last_result(self, run: Any) -> None:
+        async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+            engine.fail_after = 5
+            results = await results_of(manager, text="Hi", sampling_params=LONG, stream=True)
+            assert results[-1]["meta_info"]["finish_reason"]["type"] == "abort"
+            assert results[-1]["meta_info"]["finish_reason"]["status_code"] == 500
+            with pytest.raises(RequestFailed, match="out of luck"):
+                await results_of(manager, text="Hi", sampling_params=LONG)
+
+        run(test)
+
+    def test_bad_requests_reach_nobody(self, run: Any) -> None:
+        async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+            for fields in (
+                {"input_ids": [300]},
+                {"input_ids": [-1]},
+                {"text": "x " * 3000},
+                {"text": ["fine", ""]},
+                {"text": "Hi", "token_ids_logprob": [300]},
+                {"text": "Hi", "return_logprob": True, "logprob_start_len": 5},
+                {"text": "Hi", "sampling_params": {"stream_interval": 10**30}},
+                {"text": "\ud800 half a character"},
+            ):
+                with pytest.raises(BadRequest):
+                    await results_of(manager, **fields)
+            assert engine.received == []
+            assert not manager.rid_to_state
+
+        run(test)
+
+    def test_death_of_the_engine_fails_all(self, run: Any) -> None:
+        async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+            engine.gate.clear()
+            waiting = [asyncio.create_task(results_of(manager, text="Hi")) for _ in range(5)]
+            await running(engine, 5)
+            manager.fail_all(EngineDead("gone"))
+            engine.dead = True
+            for result in await asyncio.gather(*waiting, return_exceptions=True):
+                assert isinstance(result, EngineDead)
+                assert result.message == "gone"
+            with pytest.raises(EngineDead, match="gone"):
+                await results_of(manager, text="Hi")
+            with pytest.raises(EngineDead, match="gone"):
+                await manager.flush_cache()
+            assert manager.health.why_not_alive() == "gone"
+            for task in list(engine.running.values()):
+                task.cancel()
+
+        run(test)
+
+    def test_result_that_cannot_be_handled_hurts_nobody_else(self, run: Any) -> None:
+        async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+            engine._emit([OutputDelta("nobody", [1], "x")])
+            engine._outbox.put_nowait(BatchStrOutput(None))  # type: ignore[arg-type]
+            (result,) = await results_of(manager, text="Hi", sampling_params={"max_new_tokens": 2})
+            assert len(result["output_ids"]) == 2
+
+        run(test)
+
+    def test_nothing_is_taken_before_the_start_and_while_draining(self, run: Any) -> None:
+        async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+            manager.health.start_draining()
+            with pytest.raises(Overloaded, match="shutting down"):
+                await results_of(manager, text="Hi")
+
+        run(test)
+
+
+class TestLeaving:
+    def test_abandoned_stream_is_ended_in_the_engine(self, run: Any) -> None:
+        async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+            results = manager.generate_request(
+                GenerateReqInput(text="Hi", sampling_params={**LONG, "n": 2}, rid="r", stream=True)
+            )
+            await anext(results)
+            await results.aclose()  # type: ignore[attr-defined]
+            assert sorted(engine.aborted) == ["r_0", "r_1"]
+            assert manager.metrics.num_aborted_requests == 2
+
+        run(test)
+
+    def test_only_unfinished_outputs_are_ended(self, run: Any) -> None:
+        async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+            params = [{"max_new_tokens": 1}, LONG]
+            results = manager.generate_request(
+                GenerateReqInput(text=["a", "b"], sampling_params=params, rid="r", stream=True)
+            )
+            async for result in results:
+                if result["index"] == 0:
+                    assert result["meta_info"]["finish_reason"]
+                    break
+            await results.aclose()  # type: ignore[attr-defined]
+            assert engine.aborted == ["r_1"]
+
+        run(test)
+
+    def test_cancelled_while_its_prompt_is_encoded(self, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+            started = asyncio.Event()
+
+            async def encode_for_ever(*_: Any) -> Any:
+                started.set()
+                await asyncio.Event().wait()
+
+            monkeypatch.setattr(manager.prompt_encoder, "encode", encode_for_ever)
+            waiting = asyncio.create_task(results_of(manager, text="Hi", rid="r"))
+            await started.wait()
+            assert "r" in manager.rid_to_state
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            assert not manager.rid_to_state
+            assert engine.received == []
+
+        run(test)
+
+    def test_aborted_while_its_prompt_is_encoded(self, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+            assert manager.prompt_encoder is not None
+            encode = manager.prompt_encoder.encode
+
+            async def abort_meanwhile(*args: Any) -> Any:
+                manager.abort_request("r")
+                return await encode(*args)
+
+            monkeypatch.setattr(manager.prompt_encoder, "encode", abort_meanwhile)
+            (result,) = await results_of(manager, text="Hi", rid="r")
+            assert result["meta_info"]["finish_reason"]["type"] == "abort"
+            assert engine.received == []
+
+        run(test)
+
+    def test_id_is_taken_until_the_engine_has_let_go_of_it(self, run: Any) -> None:
+        async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+            results = manager.generate_request(GenerateReqInput(text="Hi", sampling_params=LONG, rid="r", stream=True))
+            await anext(results)
+            with pytest.raises(BadRequest, match="in use"):
+                await results_of(manager, text="Hi", rid="r")
+            await results.aclose()  # type: ignore[attr-defined]
+            (result,) = await results_of(manager, text="Hi", rid="r", sampling_params={"max_new_tokens": 4})
+            assert len(result["output_ids"]) == 4, "not what was left of the first request"
+
+        run(test)
+
+
+class TestUpdates:
+    def test_writer_waits_for_requests_and_requests_wait_for_it(self, run: Any) -> None:
+        async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+            engine.gate.clear()
+            first = asyncio.create_task(results_of(manager, text="Hi", sampling_params={"max_new_tokens": 2}))
+            await running(engine)
+            order: list[str] = []
+
+            async def update() -> None:
+                async with manager.model_update_lock.writer_lock():
+                    order.append("update")
+                    assert not engine.running
+
+            updating = asyncio.create_task(update())
+            await asyncio.sleep(0.01)
+            second = asyncio.create_task(results_of(manager, text="Ho", sampling_params={"max_new_tokens": 2}))
+            await asyncio.sleep(0.01)
+            assert len(engine.received) == 1
+            engine.gate.set()
+            await asyncio.gather(first, updating, second)
+            assert order == ["update"]
+            assert len(engine.received) == 2
+
+        run(test)
+
+
+def test_control_call_without_answer_times_out(run: Any) -> None:
+    async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+        answer = engine._control
+        engine._control = lambda message: ControlReply("of somebody else", 0, True)  # type: ignore[method-assign]
+        with pytest.raises(RequestFailed, match="did not answer flush_cache") as raised:
+            await manager.control("flush_cache", timeout=0.02)
+        assert raised.value.status_code == 504
+        engine._control = answer  # type: ignore[method-assign]
+        assert (await manager.flush_cache()).success
+
+    run(test)
+
+
+def test_long_prompts_do_not_hold_up_the_event_loop(run: Any) -> None:
+    async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+        assert manager.prompt_encoder is not None
+        turns = 0
+        encoding = asyncio.create_task(manager.prompt_encoder.encode(["word and number " * 100] * 40, ["text"] * 40))
+        while not encoding.done():
+            turns += 1
+            await asyncio.sleep(0)
+        assert len((await encoding)[0]) > 500
+        assert turns > 5
+
+    run(test)

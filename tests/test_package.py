@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import bough
+
+
+@pytest.mark.parametrize(
+    ("statement", "absent"),
+    [
+        ("import bough", ["torch", "numpy", "msgspec", "asyncio"]),
+        ("from bough import Engine, SamplingParams, ServerArgs", ["torch", "fastapi", "uvicorn", "transformers"]),
+        ("from bough import Runtime", ["torch", "fastapi", "uvicorn", "transformers"]),
+        ("import bough.entrypoints.server_run, bough.entrypoints.http.app", ["torch", "transformers"]),
+        ("import bough.managers.detokenizer_process", ["torch", "transformers", "fastapi", "uvicorn"]),
+    ],
+)
+def test_importing_costs_only_what_is_needed(statement, absent):
+    script = f"import sys; {statement}; print([name for name in {absent!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_public_names_are_there_and_others_are_not():
+    assert set(bough.__all__) <= set(dir(bough))
+    for name in set(bough.__all__) - {"LLMEngine"}:
+        assert getattr(bough, name) is not None
+    with pytest.raises(AttributeError, match="no_such_name"):
+        bough.no_such_name  # noqa: B018
