@@ -171,7 +171,7 @@ def prepared(**fields: Any) -> FakeWorker:
 def test_an_overwritten_slot_of_a_prefix_is_found(where: int) -> None:
     worker = prepared()
     run(worker, [(2, 0, [7], [11 + where])], new_requests=(new(2),))
-    with pytest.raises(RuntimeError, match="request slot 0: position . reads KV slot .*, which holds another history"):
+    with pytest.raises(RuntimeError, match="which holds another history"):
         run(worker, [(0, 3, [FUTURE_TOKEN], [14])], num_decode_rows=1)
 
 

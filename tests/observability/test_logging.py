@@ -47,7 +47,9 @@ def test_level_is_obeyed():
 
 
 def test_importing_bough_configures_nothing():
-    script = "import logging, bough, bough.entrypoints.engine; print(logging.getLogger('bough').handlers, logging.root.handlers)"
+    script = (
+        "import logging, bough.entrypoints.engine; print(logging.getLogger('bough').handlers, logging.root.handlers)"
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "[] []\n"
     assert logging.getLogger("bough").handlers == []

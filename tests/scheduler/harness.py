@@ -7,11 +7,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from bough.model_executor.fake_model_runner import FakeWorker, expected_tokens
-from bough.model_executor.tp_worker_client import TpModelWorkerClient
 
 from bough.config.server_args import ServerArgs, resolve
 from bough.ipc.messages import AbortReq, FinishReason, OutputDelta, PositionLogprobs, TokenizedGenerateReqInput
+from bough.model_executor.fake_model_runner import FakeWorker, expected_tokens
+from bough.model_executor.tp_worker_client import TpModelWorkerClient
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler.executor import InlineExecutor
 from bough.scheduler.scheduler import Scheduler

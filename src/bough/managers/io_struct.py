@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import uuid
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -103,6 +103,12 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
     def expand(
         self, *, preferred: dict[str, Any] | None = None, max_outputs: int | None = None
     ) -> list[GenerateRequest]:
+        """One request per prompt; see :meth:`requests`."""
+        return list(self.requests(preferred=preferred, max_outputs=max_outputs))
+
+    def requests(
+        self, *, preferred: dict[str, Any] | None = None, max_outputs: int | None = None
+    ) -> Iterator[GenerateRequest]:
         """One request per prompt, with everything that was given once copied to each.
 
         Args:
@@ -110,7 +116,8 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
             max_outputs: most outputs (prompts times ``n``) allowed; ``None`` for no bound.
 
         Raises:
-            BadRequest: naming the field that is missing, of the wrong type or of the wrong length.
+            BadRequest: before the first one, naming the field that is missing, of the wrong type or of the wrong
+                length.
         """
         _check_types(self)
         texts, prompts = self._prompts()
@@ -132,8 +139,8 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
         extra_key = self._each("extra_key", size, 1)
         cache_salt = self._each("cache_salt", size, 1)
         rids = self._rids(size, n)
-        return [
-            GenerateRequest(
+        for i in range(size):
+            yield GenerateRequest(
                 rids=rids[i * n : (i + 1) * n],
                 text=texts[i] if texts is not None else None,
                 input_ids=prompts[i] if prompts is not None else None,
@@ -150,8 +157,6 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
                 priority=self.priority,
                 extra_key=cache_namespace(extra_key[i], cache_salt[i]),
             )
-            for i in range(size)
-        ]
 
     @property
     def is_batch(self) -> bool:
@@ -244,6 +249,8 @@ class GenerateRequest(msgspec.Struct, kw_only=True):
     text: str | None = None
     input_ids: TokenIds | None = None
     """The prompt; filled in from ``text`` if that was given."""
+    ids_are_ours: bool = False
+    """Whether ``input_ids`` come from the model's tokenizer and not from a client, so that they need no check."""
     prompt_param: str = "text"
     """What the client called the prompt, for error messages."""
     sampling_params: SamplingParams

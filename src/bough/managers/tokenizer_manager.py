@@ -37,6 +37,7 @@ from bough.managers.prompt_encoder import PromptEncoder
 from bough.managers.req_state import ReadySignal, ReqState, aborted_delta
 from bough.managers.request_limits import RequestLimits
 from bough.managers.rw_lock import ReaderWriterLock
+from bough.managers.turns import Turns
 from bough.observability.metrics import Metrics
 from bough.tokenization.chat_template import load_chat_template
 from bough.tokenization.tokenizer import TokenIds, Tokenizer
@@ -48,6 +49,9 @@ CONTROL_TIMEOUT = 60.0
 
 REUSE_TIMEOUT = 10.0
 """Seconds that a request waits for an earlier one with the same id to be gone, whose client has left."""
+
+REQUESTS_PER_TURN = 32
+"""Prompts of a batch handled between two turns of the event loop."""
 
 TICK = 1.0
 """Seconds between two looks at whether the other processes still show signs of life."""
@@ -207,6 +211,8 @@ class TokenizerManager:
             BadRequest, Overloaded, EngineDead: before anything was sent.
         """
         self._check_open()
+        for params in {id(request.sampling_params): request.sampling_params for request in requests}.values():
+            self.limits.check_params(params)
         for request in requests:
             self.limits.check(request)
         signal = ReadySignal()
@@ -215,11 +221,16 @@ class TokenizerManager:
             await self.model_update_lock.acquire_reader()
             try:
                 await self._encode_texts(requests)
-                tokenized = [self._tokenize_one_request(request) for request in requests]
+                turns = Turns(REQUESTS_PER_TURN)
+                tokenized = []
+                for request in requests:
+                    tokenized.append(await self._tokenize_one_request(request))
+                    await turns.spend()
                 first = 0
                 for message in tokenized:
                     self._send_one_request(message, states[first : first + len(message.rids)])
                     first += len(message.rids)
+                    await turns.spend()
                 yield Generation(states, signal)
             finally:
                 self.model_update_lock.release_reader()
@@ -355,13 +366,13 @@ class TokenizerManager:
         for request, ids in zip(with_text, encoded, strict=True):
             request.input_ids = ids
 
-    def _tokenize_one_request(self, request: GenerateRequest) -> TokenizedGenerateReqInput:
+    async def _tokenize_one_request(self, request: GenerateRequest) -> TokenizedGenerateReqInput:
         """What the scheduler gets of a request whose prompt is encoded.
 
         Raises:
             BadRequest: if a limit that depends on the prompt is exceeded.
         """
-        self.limits.check_prompt(request)
+        await self.limits.check_prompt(request)
         assert request.input_ids is not None, "checked"
         return TokenizedGenerateReqInput(
             rids=request.rids,

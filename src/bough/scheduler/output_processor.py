@@ -52,7 +52,9 @@ class OutputProcessor:
     def finish(self, req: Req, reason: FinishReason, *, keep: bool = True) -> OutputDelta:
         """End a request in any state; returns its last delta."""
         if req.text_stops is not None:
-            req.text_stops.finish()
+            matched = req.text_stops.finish()
+            if matched is not None and reason.type == "length":
+                reason = FinishReason("stop", matched=matched)
         self.requests.release(req, keep=keep)
         req.finish_reason = reason
         delta = self._delta(req, req.output_before_slot)

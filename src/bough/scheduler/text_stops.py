@@ -48,14 +48,21 @@ class TextStops:
         """Count a token that adds no text: the stop token itself."""
         self._undecoded += 1
 
-    def finish(self) -> None:
-        """No more tokens will come: let go of everything that was held back."""
+    def finish(self) -> str | None:
+        """No more tokens will come: let go of everything that was held back.
+
+        Returns:
+            The stop pattern that turned out to match now that the text has ended (``$`` does), or what matched before.
+        """
         if self.matched is None:
             self._take(self._decoder.flush(), self._undecoded)
-            self._emit(self._matcher.flush() if self.matched is None else "")
+            if self.matched is None:
+                self._emit(self._matcher.flush())
+                self.matched = self._matcher.matched
         self._released += self._undecoded + len(self._ends)
         self._undecoded = 0
         self._ends.clear()
+        return self.matched
 
     def take_text(self) -> tuple[str, int]:
         """Text that became final since the last call, and the number of tokens released so far (in all)."""

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 import msgspec
 
 from bough.errors import BadRequest
+from bough.managers.turns import Turns
 from bough.tokenization.tokenizer import TokenIds
 
 SLICE_BYTES = 32 * 1024
@@ -87,19 +88,19 @@ async def decode_token_ids(raw: RawValue, param: str, max_tokens: int) -> TokenI
         return await _decode_flat(data, 0, len(data), param, max_tokens)
     prompts: list[TokenIds] = []
     position = inside
+    turns = Turns(SLICE_BYTES)
     while True:
         end = data.find(b"]", position) + 1
         if data[position : position + 1] != b"[" or end == 0:
             raise BadRequest(f"{param} must be a list of token ids, or a list of such lists", param=param)
         prompts.append(await _decode_flat(data, position, end, f"{param}[{len(prompts)}]", max_tokens))
+        await turns.spend(end - position)
         position = _skip_space(data, end)
         if data[position : position + 1] == b"]":
             return prompts
         if data[position : position + 1] != b",":
             raise invalid_json(f"expected , or ] in {param}")
         position = _skip_space(data, position + 1)
-        if len(prompts) % 64 == 0:
-            await asyncio.sleep(0)
 
 
 async def _decode_flat(data: bytes, start: int, end: int, param: str, max_tokens: int) -> TokenIds:

@@ -12,6 +12,7 @@ from bough.managers.io_struct import GenerateReqInput, GenerateRequest
 from bough.managers.native_output import failure_of
 from bough.managers.req_state import ReqState
 from bough.managers.tokenizer_manager import TokenizerManager
+from bough.managers.turns import collect
 
 
 class GenerateHandler:
@@ -30,7 +31,9 @@ class GenerateHandler:
         body = await GENERATE.parse(
             call.body, allow_unknown=self._args.allow_unknown_fields, max_tokens=self._manager.limits.max_prompt_tokens
         )
-        requests = body.expand(preferred=self._args.preferred_sampling_params, max_outputs=MAX_OUTPUTS_PER_REQUEST)
+        requests = await collect(
+            body.requests(preferred=self._args.preferred_sampling_params, max_outputs=MAX_OUTPUTS_PER_REQUEST)
+        )
         if body.stream:
             return EventStream(self._events(body, requests))
         return Response(await self._whole(body, requests))

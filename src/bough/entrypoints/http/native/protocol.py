@@ -13,7 +13,7 @@ from bough.sampling.sampling_params import (
     MAX_STOP_TOKEN_IDS,
 )
 
-MAX_OUTPUTS_PER_REQUEST = 4096
+MAX_OUTPUTS_PER_REQUEST = 2048
 """Most outputs (prompts times ``n``) of one HTTP request."""
 
 SAMPLING_PARAMS: dict[str, tuple[str, str]] = {

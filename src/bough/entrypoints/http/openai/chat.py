@@ -51,6 +51,7 @@ class ChatHandler(OpenAIHandler):
         request = GenerateRequest(
             rids=request_ids(body.rid, body.n),
             input_ids=await self._prompt(body),
+            ids_are_ours=body.input_ids is None,
             prompt_param="messages" if body.input_ids is None else "input_ids",
             sampling_params=params,
             stream=body.stream,

@@ -1,0 +1,41 @@
+"""Long work on an event loop, cut into turns, so that everybody else gets theirs in between."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class Turns:
+    """Counts work and lets others have their turn after every so much of it.
+
+    Args:
+        length: work between two turns, in whatever unit :meth:`spend` is given; it should take less than a
+            millisecond.
+    """
+
+    __slots__ = ("_left", "_length")
+
+    def __init__(self, length: int) -> None:
+        self._length = length
+        self._left = length
+
+    async def spend(self, amount: int = 1) -> None:
+        """Account for work that was done."""
+        self._left -= amount
+        if self._left <= 0:
+            self._left = self._length
+            await asyncio.sleep(0)
+
+
+async def collect(items: Iterable[T], length: int = 64) -> list[T]:
+    """The items as a list, made ``length`` at a time."""
+    turns = Turns(length)
+    result = []
+    for item in items:
+        result.append(item)
+        await turns.spend()
+    return result

@@ -1,0 +1,132 @@
+"""Stop strings and patterns are judged in the scheduler; text and ids that belong together travel together."""
+
+from __future__ import annotations
+
+import random
+from functools import lru_cache
+
+import pytest
+import re2
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bough.tokenization.tokenizer import SpecialTokens, Tokenizer
+from tests.scheduler.harness import Harness, Output, prompt_of
+from tests.tokenization.small_tokenizers import byte_level_bpe
+
+COUNT = 40
+
+
+@lru_cache
+def tokenizer() -> Tokenizer:
+    return Tokenizer(byte_level_bpe(), special=SpecialTokens())
+
+
+def harness_with_text(**options: object) -> Harness:
+    return Harness(tokenizer=tokenizer(), vocab_size=tokenizer().vocab_size, **options)  # type: ignore[arg-type]
+
+
+def text_prompt(seed: int) -> list[int]:
+    """A prompt that does not end inside a character, which the output would complete."""
+    return [*prompt_of(6, seed, tokenizer().vocab_size), *tokenizer().encode(" dog.")]
+
+
+def generated(prompt: list[int]) -> tuple[list[int], str]:
+    ids = harness_with_text().expected(prompt, COUNT)
+    return ids, tokenizer().decode(ids, skip_special_tokens=True, spaces_between_special_tokens=True)
+
+
+def run(prompt: list[int], **fields: object) -> Output:
+    harness = harness_with_text()
+    (rid,) = harness.submit(prompt, max_new_tokens=COUNT, **fields)
+    harness.run()
+    return harness.outputs[rid]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32))
+def test_text_is_cut_before_the_stop_and_streams_as_a_whole(seed: int) -> None:
+    rng = random.Random(seed)
+    prompt = text_prompt(seed % 1000)
+    ids, text = generated(prompt)
+    start = rng.randrange(len(text))
+    stop = text[start : start + rng.randint(1, 6)]
+    streamed = run(prompt, stop=(stop,))
+    whole = run(prompt, stop=(stop,), stream=False)
+    assert streamed.text == whole.text == text[: text.index(stop)]
+    assert streamed.token_ids == whole.token_ids == ids[: len(streamed.token_ids)]
+    for output in (streamed, whole):
+        assert output.finish_reason is not None
+        assert (output.finish_reason.type, output.finish_reason.matched) == ("stop", stop)
+
+
+def test_stop_string_that_never_comes_changes_nothing() -> None:
+    prompt = text_prompt(3)
+    ids, text = generated(prompt)
+    output = run(prompt, stop=("this does not occur",))
+    assert output.text == text
+    assert output.token_ids == ids
+    assert output.finish_reason is not None
+    assert output.finish_reason.type == "length"
+
+
+def test_no_stop_trim_keeps_the_stop_string() -> None:
+    prompt = text_prompt(4)
+    _, text = generated(prompt)
+    stop = text[20:24]
+    output = run(prompt, stop=(stop,), no_stop_trim=True)
+    assert output.text == text[: text.index(stop)] + stop
+
+
+@pytest.mark.parametrize("pattern", [r"[aeiou]\s", r"\d+x", r"[A-Z][a-z]", r"e$"])
+def test_stop_pattern_ends_the_text_where_it_matches(pattern: str) -> None:
+    prompt = text_prompt(5)
+    _, text = generated(prompt)
+    output = run(prompt, stop_regex=(pattern,))
+    match = re2.search(pattern, text)
+    assert output.text == (text if match is None else text[: match.start()])
+    assert output.finish_reason is not None
+    assert output.finish_reason.type == ("length" if match is None else "stop")
+
+
+def test_ids_never_run_ahead_of_their_text() -> None:
+    prompt = text_prompt(7)
+    ids, text = generated(prompt)
+    output = run(prompt, stop=(text[30:33] + "\x00",), return_logprob=True)
+    seen, said = 0, ""
+    for delta in output.deltas:
+        seen += len(delta.token_ids)
+        said += delta.text or ""
+        so_far = tokenizer().decode(ids[:seen], skip_special_tokens=True, spaces_between_special_tokens=True)
+        assert said.startswith(so_far.rstrip("\ufffd")), "an id came before the last character of its text"
+        assert [entry.token_id for entry in delta.logprobs or []] == delta.token_ids
+    assert said == text
+
+
+def test_neighbours_without_stops_are_untouched() -> None:
+    harness = harness_with_text()
+    prompt = text_prompt(8)
+    _, text = generated(prompt)
+    (stopping,) = harness.submit(prompt, max_new_tokens=COUNT, stop=(text[10:12],))
+    (plain,) = harness.submit(prompt, max_new_tokens=COUNT)
+    harness.run()
+    assert harness.outputs[plain].token_ids == harness.expected(prompt, COUNT)
+    assert all(delta.text is None for delta in harness.outputs[plain].deltas)
+    assert len(harness.outputs[stopping].token_ids) < COUNT
+
+
+def test_bad_pattern_is_refused_alone() -> None:
+    harness = harness_with_text()
+    (bad,) = harness.submit([1, 2, 3], stop_regex=("(",))
+    reason = harness.outputs[bad].finish_reason
+    assert reason is not None
+    assert reason.status_code == 400
+    harness.run()
+
+
+def test_text_stops_without_a_tokenizer_are_refused() -> None:
+    harness = Harness()
+    (bad,) = harness.submit([1, 2, 3], stop=("x",))
+    reason = harness.outputs[bad].finish_reason
+    assert reason is not None
+    assert reason.status_code == 400
