@@ -237,7 +237,10 @@ def main() -> None:
         uvloop.run(serve(args.directory, args.ports))
         return
     results = []
-    print(f"{'route':22} {'streams':>7} {'events/s':>9} {'server µs/event':>15} {'server cores':>12} {'client µs/event':>15}")
+    print(
+        f"{'route':22} {'streams':>7} {'events/s':>9} {'server µs/event':>15} {'server cores':>12} "
+        f"{'client µs/event':>15}"
+    )
     for route in ROUTES:
         for streams in args.streams:
             result = measure(streams, args.tokens, args.rate, route)

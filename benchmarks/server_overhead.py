@@ -43,7 +43,7 @@ CONFIG = {
     "vocab_size": VOCAB_SIZE,
     "tie_word_embeddings": True,
     "eos_token_id": 0,
-    "torch_dtype": "float32",
+    "torch_dtype": "bfloat16",
 }
 
 

@@ -7,7 +7,13 @@ import pytest
 
 from bough.config.model_config import ModelConfig
 from bough.errors import StartupError
-from bough.model_executor.capacity import MemoryBudget, default_max_running_requests, fit_pool, fit_requests
+from bough.model_executor.capacity import (
+    MemoryBudget,
+    default_max_running_requests,
+    default_threads,
+    fit_pool,
+    fit_requests,
+)
 from tests.config.test_model_config import config_of
 
 GIB = 2**30
@@ -82,6 +88,12 @@ def test_default_number_of_requests_follows_the_machine(
     device: str, threads: int, dtype: str, parameters: int, expected: int
 ) -> None:
     assert default_max_running_requests(device, threads, dtype, parameters) == expected
+
+
+def test_tiny_model_leaves_cores_to_the_rest_of_the_server(tmp_path: Path) -> None:
+    assert default_threads(config_of(tmp_path), 8) == 1
+    large = {"hidden_size": 896, "intermediate_size": 4864, "num_hidden_layers": 24, "num_attention_heads": 14}
+    assert default_threads(config_of(tmp_path, large), 8) == 8
 
 
 def test_requests_are_bounded_by_the_pool(caplog: pytest.LogCaptureFixture) -> None:

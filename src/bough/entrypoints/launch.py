@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+import resource
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from bough.config.local_files import load_model_config, with_local_files
 from bough.config.model_config import ModelConfig
 from bough.config.port_args import PortArgs
 from bough.config.server_args import ServerArgs, resolve
 from bough.entrypoints.process_supervisor import ProcessSupervisor
-from bough.managers.health import HealthMonitor
 from bough.observability.logging import configure_logging
 from bough.observability.startup_timer import StartupTimer
 
-logger = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from bough.managers.health import HealthMonitor
 
 SCHEDULER_MODULE = "bough.scheduler.process"
 DETOKENIZER_MODULE = "bough.managers.detokenizer_process"
 
 HEALTH_CHECK_SECONDS = 1.0
+
+MAX_DESCRIPTORS = 65_536
+"""Descriptors that the HTTP process may have open, as far as the system lets it."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +103,7 @@ def launch_server(
     """
     timer = StartupTimer.from_process_start()
     configure_logging(server_args.log_level)
+    _allow_many_connections()
     from bough.entrypoints.http.server import bind_socket
 
     if listener is None:
@@ -112,3 +117,12 @@ def launch_server(
         from bough.entrypoints.server_run import ServerRun
 
         return uvloop.run(ServerRun(plan, listener, timer, on_ready).run())
+
+
+def _allow_many_connections() -> None:
+    """Every connection is a descriptor, and the usual soft limit of 1,024 is there for programs that use select(2)."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    unlimited = resource.RLIM_INFINITY
+    wanted = MAX_DESCRIPTORS if hard == unlimited else min(MAX_DESCRIPTORS, hard)
+    if soft != unlimited and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -16,18 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 from bough.config.port_args import PortArgs
 from bough.entrypoints.launch import LaunchPlan, _launch_subprocesses, watch_health
-from bough.entrypoints.starting_app import StartingApp
 from bough.errors import BoughError, EngineDead, Overloaded, StartupError
 from bough.ipc.channels import TokenizerChannels
 from bough.ipc.messages import ShutdownReq
-from bough.managers.io_struct import GenerateRequest, new_request_id, pack_token_ids
-from bough.managers.tokenizer_manager import TokenizerManager
 from bough.observability.startup_timer import StartupTimer, describe_phases
 from bough.sampling.sampling_params import SamplingParams
 
 if TYPE_CHECKING:
     from bough.entrypoints.http.server import HttpServer
     from bough.entrypoints.process_supervisor import ProcessSupervisor
+    from bough.managers.tokenizer_manager import TokenizerManager
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +61,6 @@ class ServerRun:
         self._listener = listener
         self._timer = timer
         self._on_ready = on_ready
-        self._app = StartingApp()
         self._ending = asyncio.Event()
         """The server shall end, for whatever reason."""
         self._at_once = False
@@ -105,11 +102,14 @@ class ServerRun:
         self._port_args = PortArgs.create()
         self._supervisor = _launch_subprocesses(plan, self._port_args)
         timer.end_phase("starting processes")
-        # All of this takes time that the children need as well.
+        # Only now, while the children do the same.
         from bough.entrypoints.http.app import create_app
         from bough.entrypoints.http.server import make_server
+        from bough.entrypoints.starting_app import StartingApp
+        from bough.managers.tokenizer_manager import TokenizerManager
 
-        server = make_server(self._app, plan.server_args)
+        entrance = StartingApp()
+        server = make_server(entrance, plan.server_args)
         self._http = (server, asyncio.create_task(server.serve(sockets=[self._listener])))
         timer.end_phase("more imports")
         tokenizer = None
@@ -135,7 +135,7 @@ class ServerRun:
             await warm_up(manager)
             timer.end_phase("warm-up")
         gc.freeze()
-        self._app.app = app
+        entrance.app = app
         self._announce(manager)
 
     def _announce(self, manager: TokenizerManager) -> None:
@@ -258,6 +258,8 @@ async def warm_up(manager: TokenizerManager) -> None:
     Raises:
         StartupError: if the model does not answer.
     """
+    from bough.managers.io_struct import GenerateRequest, new_request_id, pack_token_ids
+
     request = GenerateRequest(
         rids=[f"WARM_UP_{new_request_id()}"],
         input_ids=pack_token_ids([0], "input_ids"),

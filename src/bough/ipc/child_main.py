@@ -102,9 +102,11 @@ def run_child(work: Callable[[Child], int], argv: list[str], *, kernel_may_kill:
     except Exception as error:
         if child.is_ready:
             logger.exception("The %s process ends because of an error", child.config.name)
-        else:
-            logger.debug("The %s process cannot start", child.config.name, exc_info=True)
-            child.failed(error)
+            # The parent is to know at once, whatever threads and destructors would hold up an orderly exit.
+            logging.shutdown()
+            os._exit(FAILURE_STATUS)
+        logger.debug("The %s process cannot start", child.config.name, exc_info=True)
+        child.failed(error)
         return FAILURE_STATUS
 
 

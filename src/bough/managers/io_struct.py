@@ -63,12 +63,12 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
     ] = None
     rid: Annotated[
         RequestId | list[RequestId] | None,
-        Meta(description="Id of the request, for `/abort_request` and logs; made up if absent. `id` makes `id_0`, "
-             "`id_1` ... where there are several outputs."),
+        Meta(
+            description="Id of the request, for `/abort_request` and logs; made up if absent. `id` makes `id_0`, "
+            "`id_1` ... where there are several outputs."
+        ),
     ] = None
-    return_logprob: Annotated[
-        bool | list[bool], Meta(description="Return the logprob of every output token.")
-    ] = False
+    return_logprob: Annotated[bool | list[bool], Meta(description="Return the logprob of every output token.")] = False
     logprob_start_len: Annotated[
         LogprobStart | list[LogprobStart],
         Meta(description="First prompt position whose logprob is wanted too; -1: none of the prompt's."),
@@ -79,7 +79,9 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
     ] = 0
     token_ids_logprob: Annotated[
         list[Any] | None,
-        Meta(description="Token ids whose logprobs to return at every position: one list for all prompts, or one each."),
+        Meta(
+            description="Token ids whose logprobs to return at every position: one list for all prompts, or one each."
+        ),
     ] = None
     return_text_in_logprobs: Annotated[
         bool, Meta(description="Fill in the text of every token in the logprobs, instead of null.")
@@ -173,7 +175,9 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
             return texts, None
         ids = self.input_ids
         if not isinstance(ids, (list, tuple, array)) or len(ids) == 0:
-            raise BadRequest("input_ids must be a non-empty list of token ids, or a list of such lists", param="input_ids")
+            raise BadRequest(
+                "input_ids must be a non-empty list of token ids, or a list of such lists", param="input_ids"
+            )
         if not _is_nested(ids):
             return None, [pack_token_ids(ids, "input_ids")]
         return None, [pack_token_ids(prompt, f"input_ids[{i}]") for i, prompt in enumerate(ids)]

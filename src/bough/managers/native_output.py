@@ -1,4 +1,4 @@
-"""Answers in the native shape, the one of ``/generate`` and ``Engine.generate``: ``text``, ``output_ids``, ``meta_info``."""
+"""Answers in the native shape (``text``, ``output_ids``, ``meta_info``), of ``/generate`` and ``Engine.generate``."""
 
 from __future__ import annotations
 

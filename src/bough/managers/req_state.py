@@ -10,6 +10,7 @@ from bough.ipc.coalescing import FOLD_LENGTH, merge_deltas
 from bough.ipc.messages import FinishReason, OutputDelta
 from bough.managers.io_struct import GenerateRequest
 
+
 class ReadySignal:
     """Tells the one waiter of a call which of its outputs have news."""
 

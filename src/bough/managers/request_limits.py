@@ -13,7 +13,6 @@ from bough.errors import BadRequest
 from bough.managers.io_struct import GenerateRequest
 from bough.sampling.sampling_params import SamplingParams
 
-
 MAX_STREAM_INTERVAL = 2**31 - 1
 
 IDS_PER_TURN = 32_768

@@ -77,8 +77,8 @@ class TokenizerManager:
         model_config: facts about the model.
         tokenizer: ``None`` if the server was started without one; then prompts and outputs are ids.
         channels: connection to the other processes.
-        scheduler_info: what the scheduler reported when it was ready: ``max_req_input_len`` and ``context_len`` (tokens)
-            and whatever else is to be shown by ``/server_info``.
+        scheduler_info: what the scheduler reported when it was ready: ``max_req_input_len`` and ``max_req_len``
+            (tokens), ``vocab_size``, and whatever else is to be shown by ``/server_info``.
         metrics: where to count; one of its own if not given.
 
     Attributes:
@@ -412,7 +412,7 @@ class TokenizerManager:
                 self.metrics.num_requests += 1
                 self.metrics.num_aborted_requests += 1
             if state.sent and self._dead is None:
-                # The id stays taken until the scheduler's last word on it, which would otherwise reach whoever uses it next.
+                # The id stays taken until the scheduler's last word on it, which would else reach whoever uses it next.
                 self._channels.send(AbortReq(state.rid, exact=True))
             else:
                 del self.rid_to_state[state.rid]
@@ -531,7 +531,7 @@ class TokenizerManager:
         return await self._control_calls.call(method, params or {}, timeout)
 
     async def flush_cache(self, timeout: float = 0.0) -> ControlReply:
-        """Forget all cached prefixes; waits up to ``timeout`` seconds for running requests, and fails if there are any."""
+        """Forget all cached prefixes; fails if requests are running, after waiting ``timeout`` seconds for them."""
         return await self.control("flush_cache", {"timeout": timeout}, timeout=timeout + CONTROL_TIMEOUT)
 
     async def get_internal_state(self) -> list[dict[str, Any]]:

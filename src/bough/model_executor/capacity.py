@@ -22,6 +22,9 @@ _CPU_STEP_SECONDS = 0.15
 _CPU_FLOPS_PER_THREAD = {"float32": 50e9, "bfloat16": 200e9, "float16": 200e9}
 """What a core sustains in matrix products of a few dozen rows; the order of magnitude is what matters."""
 
+_ONE_THREAD_PARAMETERS = 16_000_000
+"""Up to this size, embeddings aside, a model runs on one thread by default."""
+
 _TOKENS_PER_REQUEST = 128
 """By default there are no more requests than the pool can give this many tokens each."""
 
@@ -43,6 +46,17 @@ class MemoryBudget:
     """To be kept for the largest step."""
     per_token: int
     """KV of one token."""
+
+
+def default_threads(config: ModelConfig, cores: int) -> int:
+    """Threads that compute on a CPU unless the user says: all cores, but one for a very small model.
+
+    There an operation takes about as long as waking a second thread, and the core does more for the rest of the
+    server.
+    """
+    attention = config.head_dim * (2 * config.num_heads + 2 * config.num_kv_heads)
+    block_parameters = config.num_layers * config.hidden_size * (attention + 3 * config.intermediate_size)
+    return 1 if block_parameters < _ONE_THREAD_PARAMETERS else cores
 
 
 def default_max_running_requests(device: str, threads: int, dtype: str, num_parameters: int) -> int:

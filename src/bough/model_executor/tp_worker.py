@@ -10,6 +10,7 @@ from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError
 from bough.mem_cache.kv_pool import KVPool
+from bough.model_executor.capacity import default_threads
 from bough.model_executor.machine import Machine, keep_freed_memory
 from bough.model_executor.model_runner import ModelRunner, RunnerOptions
 from bough.model_executor.worker_info import WorkerInfo
@@ -42,7 +43,8 @@ class TpModelWorker:
         device = resolve_device(server_args.device)
         if device.type == "cpu":
             keep_freed_memory()
-            torch.set_num_threads(server_args.cpu_threads or Machine().usable_threads())
+            cores = Machine().usable_threads()
+            torch.set_num_threads(server_args.cpu_threads or default_threads(model_config, cores))
         seed = server_args.random_seed or 0
         torch.manual_seed(seed)
         self.model_runner = ModelRunner(

@@ -96,6 +96,7 @@ class Metrics(Collector):
         self.max_total_num_tokens = 0
         self.context_len = 0
         self.startup_time = 0.0
+        """Seconds; shown once it is set."""
         self._started = time.time()
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
@@ -112,7 +113,11 @@ class Metrics(Collector):
 
     def _request_metrics(self) -> Iterator[Metric]:
         for name, histogram, documentation in (
-            ("time_to_first_token_seconds", self.time_to_first_token, "From the arrival of a request to its first token."),
+            (
+                "time_to_first_token_seconds",
+                self.time_to_first_token,
+                "From the arrival of a request to its first token.",
+            ),
             ("inter_token_latency_seconds", self.inter_token_latency, "Between successive tokens of one output."),
             ("e2e_request_latency_seconds", self.e2e_request_latency, "From the arrival of a request to its end."),
             ("queue_time_seconds", self.queue_time, "From the arrival in the scheduler to the first step."),
@@ -125,11 +130,16 @@ class Metrics(Collector):
             ("generation_tokens", self.generation_tokens, "Generated tokens."),
             ("cached_tokens", self.cached_tokens, "Prompt tokens whose computation was reused."),
             ("num_requests", self.num_requests, "Outputs that ended, for whatever reason."),
-            ("num_aborted_requests", self.num_aborted_requests, "Outputs that were ended early: by request, or because the client left."),
+            (
+                "num_aborted_requests",
+                self.num_aborted_requests,
+                "Outputs that were ended early: by request, or because the client left.",
+            ),
             ("num_failed_requests", self.num_failed_requests, "Outputs that the engine refused or could not finish."),
         ):
             yield self._counter(name, documentation, value)
-        yield self._gauge("startup_time_seconds", "How long the server took to start.", self.startup_time)
+        if self.startup_time:
+            yield self._gauge("startup_time_seconds", "How long the server took to start.", self.startup_time)
         yield self._gauge("process_start_time_seconds", "When this server started, seconds since 1970.", self._started)
 
     def _scheduler_metrics(self) -> Iterator[Metric]:
@@ -144,7 +154,11 @@ class Metrics(Collector):
             ("num_running_reqs", total("num_running_reqs"), "Outputs that are being computed."),
             ("num_queue_reqs", total("num_queue_reqs"), "Outputs that wait to be computed."),
             ("num_used_tokens", used, "Places of the KV cache held by running requests."),
-            ("kv_evictable_tokens", total("evictable_tokens"), "Places of the KV cache that hold prefixes nobody uses now."),
+            (
+                "kv_evictable_tokens",
+                total("evictable_tokens"),
+                "Places of the KV cache that hold prefixes nobody uses now.",
+            ),
             ("max_total_num_tokens", capacity, "Places in the KV cache."),
             ("token_usage", used / capacity if capacity else 0.0, "Share of the KV cache held by running requests."),
             ("gen_throughput", total("gen_throughput"), "Generated tokens per second, lately."),
@@ -154,8 +168,16 @@ class Metrics(Collector):
         for name, field, documentation in (
             ("prefill_computed_tokens", "prefill_tokens_total", "Prompt tokens computed, not reused."),
             ("decode_tokens", "decode_tokens_total", "Tokens sampled, those of aborted requests included."),
-            ("num_retracted_requests", "num_retracted_total", "How often a running request had to give up its memory and wait again."),
-            ("kv_accounting_repairs", "kv_accounting_repairs_total", "How often the KV cache was rebuilt because its accounts did not add up."),
+            (
+                "num_retracted_requests",
+                "num_retracted_total",
+                "How often a running request had to give up its memory and wait again.",
+            ),
+            (
+                "kv_accounting_repairs",
+                "kv_accounting_repairs_total",
+                "How often the KV cache was rebuilt because its accounts did not add up.",
+            ),
             ("scheduler_steps", "steps_total", "Steps computed."),
         ):
             yield self._counter(name, documentation, total(field))

@@ -15,6 +15,7 @@ from bough.sampling.draw import draw_by_weight, integer_weights
 from bough.sampling.vocab_blocks import top_tokens
 
 _MOST_UNITS = 2.0**62
+"""More than any row has, in units of weight."""
 
 
 def draw_selected(
@@ -73,6 +74,6 @@ def _kept_count(
     kept = torch.arange(scaled.shape[1], device=scaled.device) < params.top_k
     kept &= scaled >= params.log_min_p
     if totals is not None:
-        limit = (params.top_p * totals).clamp_(max=_MOST_UNITS)
+        limit = (params.top_p * totals).clamp_(max=_MOST_UNITS).ceil_().to(torch.int64)
         kept &= weights.cumsum(-1) - weights < limit
     return kept.sum(-1, keepdim=True).clamp_(min=1)

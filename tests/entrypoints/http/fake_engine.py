@@ -32,7 +32,8 @@ from bough.tokenization.tokenizer import Tokenizer
 
 SCRIPT = (
     "Once upon a time there was a small tree 🌳 at the edge of a wood. It had “quotes”, a naïve café, "
-    'back\\slashes, "double quotes",\ttabs and\nnew lines; 快速的棕色狐狸 ran past it, 👩‍👩‍👧‍👦 too. The end came late. '
+    'back\\slashes, "double quotes",\ttabs and\nnew lines; 快速的棕色狐狸 ran past it, 👩‍👩‍👧‍👦 too. '
+    "The end came late. "
 )
 
 

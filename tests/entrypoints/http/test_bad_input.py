@@ -258,7 +258,7 @@ def test_bad_sampling_parameters_are_refused(client: httpx.Client, params: dict[
         ("/v1/completions", {"prompt": ""}, "prompt"),
         ("/v1/completions", {"prompt": [[]]}, "prompt"),
         ("/v1/completions", {"prompt": ["a", [1]]}, "prompt"),
-        ("/v1/completions", {"prompt": ["x"] * 2100, "n": 2}, "prompt"),
+        ("/v1/completions", {"prompt": ["x"] * 1025, "n": 2}, "prompt"),
         ("/v1/chat/completions", {"messages": []}, "messages"),
         ("/v1/chat/completions", {"messages": [{"content": "Hi"}]}, "messages[0]"),
         ("/v1/chat/completions", {"messages": [{"role": "alien", "content": "Hi"}]}, "messages[0].role"),
@@ -286,7 +286,7 @@ def test_bad_sampling_parameters_are_refused(client: httpx.Client, params: dict[
         ("/generate", {"text": ["a", "b"], "return_logprob": [True]}, "return_logprob"),
         ("/generate", {"return_logprob": True, "logprob_start_len": 2}, "logprob_start_len"),
         ("/generate", {"text": ["a", "b"], "sampling_params": [{"n": 1}, {"n": 2}]}, "sampling_params.n"),
-        ("/generate", {"text": ["a"] * 4097}, "text"),
+        ("/generate", {"text": ["a"] * 2049}, "text"),
         ("/generate", {"top_logprobs": 2, "top_logprobs_num": 3}, "top_logprobs"),
     ],
 )

@@ -111,7 +111,7 @@ def test_what_are_no_token_ids_is_refused(raw: bytes) -> None:
 
 def test_too_many_ids_are_counted_but_not_decoded() -> None:
     raw = b"[" + b",".join([b"5"] * 5000) + b"]"
-    with pytest.raises(BadRequest, match="at most|100 tokens.*5000 tokens"):
+    with pytest.raises(BadRequest, match=r"100 tokens.*5000 tokens"):
         asyncio.run(decode_token_ids(raw, "input_ids", 100))
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -14,10 +15,12 @@ from tests.entrypoints.http.server import RunningServer, running_server
 
 
 @pytest.fixture
-def own(tmp_path: Path):
-    with running_server(tmp_path, max_queued_requests=4, watchdog_timeout=1.5) as running:
-        with httpx.Client(base_url=running.url) as client:
-            yield running, client
+def own(tmp_path: Path) -> Iterator[tuple[RunningServer, httpx.Client]]:
+    with (
+        running_server(tmp_path, max_queued_requests=4, watchdog_timeout=1.5) as running,
+        httpx.Client(base_url=running.url) as client,
+    ):
+        yield running, client
 
 
 def statuses(client: httpx.Client) -> dict[str, int]:

@@ -151,6 +151,6 @@ def test_slow_reader_gets_the_same(server: RunningServer, client: httpx.Client) 
 
     results = server.call(read_late())
     assert len(results) < 200
-    final = {key: value for key, value in results[-1].items()}
+    final = dict(results[-1])
     final["meta_info"]["output_token_logprobs"] = [list(x) for x in final["meta_info"]["output_token_logprobs"]]
     assert comparable(final) == comparable(whole)

@@ -102,10 +102,9 @@ class Call:
             asyncio.CancelledError: with ``client_left`` set, if it leaves.
         """
         limit = self._max_body_size
-        too_large = PayloadTooLarge(f"the request body is larger than {limit} bytes (--max-body-size)")
         declared = self.header(b"content-length")
         if declared is not None and declared.isdigit() and int(declared) > limit:
-            raise too_large
+            raise _too_large(limit)
         parts: list[bytes] = []
         size = 0
         timer = _Timeout(BODY_TIMEOUT)
@@ -118,7 +117,7 @@ class Call:
                 part = message.get("body", b"")
                 size += len(part)
                 if size > limit:
-                    raise too_large
+                    raise _too_large(limit)
                 parts.append(part)
                 if not message.get("more_body", False):
                     self.body = parts[0] if len(parts) == 1 else b"".join(parts)
@@ -127,7 +126,9 @@ class Call:
         except asyncio.CancelledError:
             if timer.expired:
                 raise RequestFailed(
-                    f"the request body did not arrive within {BODY_TIMEOUT:g} s", status_code=408, code="request_timeout"
+                    f"the request body did not arrive within {BODY_TIMEOUT:g} s",
+                    status_code=408,
+                    code="request_timeout",
                 ) from None
             raise
         finally:
@@ -139,6 +140,10 @@ class Call:
             pass
         self.client_left = True
         task.cancel()
+
+
+def _too_large(limit: int) -> PayloadTooLarge:
+    return PayloadTooLarge(f"the request body is larger than {limit} bytes (--max-body-size)")
 
 
 class _Timeout:

@@ -11,6 +11,7 @@ import asyncio
 import re
 from array import array
 from collections.abc import Mapping
+
 import msgspec
 
 from bough.errors import BadRequest

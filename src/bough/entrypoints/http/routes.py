@@ -46,14 +46,33 @@ class RouteInfo:
 
 
 ROOT = RouteInfo("/", ("GET",), "Says that the server is running.", NATIVE, is_probe=True)
-HEALTH = RouteInfo("/health", ("GET",), "200 while every part of the server is alive, else 503. Cheap.", NATIVE, is_probe=True)
-READY = RouteInfo("/ready", ("GET",), "200 while requests are welcome, else 503: starting, shutting down, sick, queue full.", NATIVE, is_probe=True)
-HEALTH_GENERATE = RouteInfo("/health_generate", ("GET",), "200 if a token makes it through all processes, else 503.", NATIVE, is_probe=True)
+HEALTH = RouteInfo(
+    "/health", ("GET",), "200 while every part of the server is alive, else 503. Cheap.", NATIVE, is_probe=True
+)
+READY = RouteInfo(
+    "/ready",
+    ("GET",),
+    "200 while requests are welcome, else 503: starting, shutting down, sick, queue full.",
+    NATIVE,
+    is_probe=True,
+)
+HEALTH_GENERATE = RouteInfo(
+    "/health_generate", ("GET",), "200 if a token makes it through all processes, else 503.", NATIVE, is_probe=True
+)
 METRICS = RouteInfo("/metrics", ("GET",), "Prometheus metrics.", NATIVE, is_probe=True)
-GENERATE_ROUTE = RouteInfo("/generate", ("POST", "PUT"), "Generate from text or token ids, one prompt or many.", NATIVE, GENERATE)
+GENERATE_ROUTE = RouteInfo(
+    "/generate", ("POST", "PUT"), "Generate from text or token ids, one prompt or many.", NATIVE, GENERATE
+)
 MODEL_INFO = RouteInfo("/model_info", ("GET",), "What is being served.", NATIVE, aliases=("/get_model_info",))
-SERVER_INFO = RouteInfo("/server_info", ("GET",), "Options, capacity and state of the server.", NATIVE, aliases=("/get_server_info",))
-FLUSH_CACHE = RouteInfo("/flush_cache", ("GET", "POST"), "Forget cached prefixes. Query: `timeout`, seconds to wait for running requests.", NATIVE)
+SERVER_INFO = RouteInfo(
+    "/server_info", ("GET",), "Options, capacity and state of the server.", NATIVE, aliases=("/get_server_info",)
+)
+FLUSH_CACHE = RouteInfo(
+    "/flush_cache",
+    ("GET", "POST"),
+    "Forget cached prefixes. Query: `timeout`, seconds to wait for running requests.",
+    NATIVE,
+)
 ABORT_ROUTE = RouteInfo("/abort_request", ("POST",), "End requests by id, by prefix of ids, or all.", NATIVE, ABORT)
 LIST_MODELS = RouteInfo("/v1/models", ("GET",), "The models that are served.", OPENAI)
 GET_MODEL = RouteInfo("/v1/models/{model:path}", ("GET",), "One model.", OPENAI)

@@ -34,7 +34,10 @@ SAMPLING_PARAMS: dict[str, tuple[str, str]] = {
     "min_p": ("number, 0 to 1", "Drop tokens less likely than this times the likeliest."),
     "frequency_penalty": ("number, -2 to 2", "Subtracted from a token's logit for each time that it is in the output."),
     "presence_penalty": ("number, -2 to 2", "Subtracted from a token's logit once it is in the output."),
-    "repetition_penalty": ("number, more than 0, at most 2", "Divides positive, multiplies negative logits of tokens seen."),
+    "repetition_penalty": (
+        "number, more than 0, at most 2",
+        "Divides positive, multiplies negative logits of tokens seen.",
+    ),
     "n": (f"integer, 1 to {MAX_PARALLEL_SAMPLES}", "Outputs per prompt."),
     "ignore_eos": ("boolean", "Go on after an end-of-sequence token."),
     "skip_special_tokens": ("boolean", "Leave special tokens out of the text."),

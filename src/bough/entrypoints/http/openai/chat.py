@@ -10,7 +10,7 @@ import msgspec
 
 from bough.entrypoints.http.asgi import Call, EventStream, Response
 from bough.entrypoints.http.openai.logprobs import TokenNames, chat_logprobs
-from bough.entrypoints.http.openai.protocol import CHAT, MAX_TOP_LOGPROBS, ChatCompletionRequest, ChatMessage
+from bough.entrypoints.http.openai.protocol import CHAT, ChatCompletionRequest, ChatMessage
 from bough.entrypoints.http.openai.sampling import to_sampling_params
 from bough.entrypoints.http.openai.serving import (
     Answer,
@@ -47,7 +47,9 @@ class ChatHandler(OpenAIHandler):
         if body.top_logprobs and not body.logprobs:
             raise BadRequest("top_logprobs needs logprobs to be true", param="top_logprobs")
         max_tokens, max_tokens_field = _max_tokens(body)
-        params = to_sampling_params(body, max_tokens, max_tokens_field, self.sampling_defaults, manager.limits.vocab_size)
+        params = to_sampling_params(
+            body, max_tokens, max_tokens_field, self.sampling_defaults, manager.limits.vocab_size
+        )
         request = GenerateRequest(
             rids=request_ids(body.rid, body.n),
             input_ids=await self._prompt(body),
@@ -61,9 +63,7 @@ class ChatHandler(OpenAIHandler):
             extra_key=prefix_namespace(body),
             exact_max_new_tokens=max_tokens_field if max_tokens is not None else None,
         )
-        answer = Answer(
-            "chat.completion", "chat.completion.chunk", request.rids[0], self.model_name(body), body
-        )
+        answer = Answer("chat.completion", "chat.completion.chunk", request.rids[0], self.model_name(body), body)
         writers = [ChatChoiceWriter(answer.chunk_start, index, names, request) for index in range(body.n)]
         return await self.answer(answer, body, [request], writers)
 

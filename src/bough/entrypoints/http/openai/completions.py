@@ -46,7 +46,7 @@ class CompletionHandler(OpenAIHandler):
         n = body.n
         if len(prompts) * n > MAX_PROMPTS:
             raise BadRequest(
-                f"{len(prompts)} prompts with n={n} are {len(prompts) * n} choices, and at most {MAX_PROMPTS} are allowed",
+                f"{len(prompts)} prompts with n={n} are {len(prompts) * n} choices; at most {MAX_PROMPTS} are allowed",
                 param="prompt",
             )
         is_default = body.max_tokens == _DEFAULT_MAX_TOKENS
@@ -168,4 +168,6 @@ def split_prompts(prompt: Any) -> list[str | TokenIds]:
         return [pack_token_ids(prompt, "prompt")]
     if all(isinstance(each, (list, array)) for each in prompt):
         return [pack_token_ids(each, f"prompt[{index}]") for index, each in enumerate(prompt)]
-    raise BadRequest("prompt must be a text, a list of texts, a list of token ids or a list of such lists", param="prompt")
+    raise BadRequest(
+        "prompt must be a text, a list of texts, a list of token ids or a list of such lists", param="prompt"
+    )

@@ -81,40 +81,46 @@ class CompletionLogprobs:
         self._alternatives = alternatives
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._offset = 0
-        self.clear()
+        self._lists = {name: bytearray() for name in ("text_offset", "token_logprobs", "tokens", "top_logprobs")}
 
     def clear(self) -> None:
         """Forget the entries, but not how long the text is."""
-        self._text_offset: list[int] = []
-        self._token_logprobs: list[float | None] = []
-        self._tokens: list[str] = []
-        self._top_logprobs: list[dict[str, float] | None] = []
+        for encoded in self._lists.values():
+            encoded.clear()
 
     def add(self, entries: Sequence[PositionLogprobs]) -> None:
         """Append one entry per token."""
-        names = self._names
+        if not entries:
+            return
+        names, offsets = self._names, []
         for entry in entries:
-            self._text_offset.append(self._offset)
-            self._token_logprobs.append(None if entry.logprob is None else max(entry.logprob, IMPOSSIBLE))
-            self._tokens.append(names.text(entry.token_id))
-            top: dict[str, float] | None = None
-            if self._alternatives and entry.top is not None:
-                top = {}
-                for logprob, token in entry.top:
-                    top.setdefault(names.text(token), max(logprob, IMPOSSIBLE))
-            self._top_logprobs.append(top)
+            offsets.append(self._offset)
             self._offset += len(self._decoder.decode(names.contribution(entry.token_id, self._skip_special_tokens)))
+        self._append("text_offset", offsets)
+        self._append(
+            "token_logprobs",
+            [None if entry.logprob is None else max(entry.logprob, IMPOSSIBLE) for entry in entries],
+        )
+        self._append("tokens", [names.text(entry.token_id) for entry in entries])
+        self._append("top_logprobs", [self._alternatives_of(entry) for entry in entries])
 
     def to_json(self) -> bytes:
         """The object."""
-        return _encode(
-            {
-                "text_offset": self._text_offset,
-                "token_logprobs": self._token_logprobs,
-                "tokens": self._tokens,
-                "top_logprobs": self._top_logprobs,
-            }
-        )
+        return b"{%b}" % b",".join(b'"%b":[%b]' % (name.encode(), bytes(each)) for name, each in self._lists.items())
+
+    def _append(self, name: str, values: Sequence[object]) -> None:
+        encoded = self._lists[name]
+        if encoded:
+            encoded += b","
+        encoded += _encode(values)[1:-1]
+
+    def _alternatives_of(self, entry: PositionLogprobs) -> dict[str, float] | None:
+        if not self._alternatives or entry.top is None:
+            return None
+        alternatives: dict[str, float] = {}
+        for logprob, token in entry.top:
+            alternatives.setdefault(self._names.text(token), max(logprob, IMPOSSIBLE))
+        return alternatives
 
 
 def _number(logprob: float | None) -> bytes:

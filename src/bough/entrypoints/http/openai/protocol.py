@@ -54,16 +54,16 @@ class SharedFields(msgspec.Struct, kw_only=True):
     ] = None
     stream: Annotated[bool, Meta(description="Answer with server-sent events.")] = False
     stream_options: Annotated[StreamOptions | None, Meta(description="What a stream says besides the text.")] = None
-    n: Annotated[
-        Annotated[int, Meta(ge=1, le=MAX_PARALLEL_SAMPLES)], Meta(description="Choices per prompt.")
-    ] = 1
+    n: Annotated[Annotated[int, Meta(ge=1, le=MAX_PARALLEL_SAMPLES)], Meta(description="Choices per prompt.")] = 1
     temperature: Annotated[
         Annotated[float, Meta(ge=0, le=10000)] | None,
         Meta(description="0 takes the likeliest token always. Default: the model's own, else 1."),
     ] = None
     top_p: Annotated[
         Annotated[float, Meta(gt=0, le=1)] | None,
-        Meta(description="Keep the likeliest tokens that have this probability together. Default: the model's own, else 1."),
+        Meta(
+            description="Keep the likeliest tokens that together have this probability. Default: the model's, else 1."
+        ),
     ] = None
     top_k: Annotated[
         Annotated[int, Meta(ge=-1, le=2**31 - 1)] | None,
@@ -83,7 +83,7 @@ class SharedFields(msgspec.Struct, kw_only=True):
     ] = 0.0
     repetition_penalty: Annotated[
         Annotated[float, Meta(gt=0, le=2)] | None,
-        Meta(description="Divides positive and multiplies negative logits of tokens seen. Default: the model's own, else 1."),
+        Meta(description="Divides positive, multiplies negative logits of tokens seen. Default: the model's, else 1."),
     ] = None
     logit_bias: Annotated[
         dict[TokenId, Annotated[float, Meta(ge=-100, le=100)]] | None,
