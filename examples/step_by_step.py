@@ -12,8 +12,8 @@ engine.add_request("first", "The oak is", {"max_new_tokens": 12, "temperature": 
 steps = 0
 while engine.has_unfinished_requests():
     for output in engine.step():
-        if output["meta_info"]["finish_reason"]:
-            print(output["meta_info"]["id"], "->", output["text"].strip())
+        if output.finished:
+            print(output.request_id, "->", output.outputs[0].text.strip())
     steps += 1
     if steps == 3:
         engine.add_request("second", "The birch is", {"max_new_tokens": 12, "temperature": 0})

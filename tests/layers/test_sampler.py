@@ -155,8 +155,11 @@ def test_a_request_gets_the_same_tokens_alone_among_neighbours_and_after_a_retra
 @pytest.mark.parametrize("vocab_size", [1000, 50_257, 151_936])
 def test_the_number_of_threads_and_rows_changes_no_token(vocab_size: int) -> None:
     rows = 12
-    params = [SamplingParams(temperature=0.9), SamplingParams(top_p=0.9), SamplingParams(top_k=40), GREEDY]
-    requests = [new_request(i, params[i % 4], seed=i) for i in range(rows)]
+    params = [
+        SamplingParams(temperature=0.3 + 0.2 * i, top_p=(1.0, 0.9, 1.0, 0.5)[i % 4], top_k=(-1, -1, 40, 1)[i % 4])
+        for i in range(rows)
+    ]
+    requests = [new_request(i, params[i], seed=i) for i in range(rows)]
     logits = model_like_logits(rows, vocab_size)
     threads = torch.get_num_threads()
     results = []

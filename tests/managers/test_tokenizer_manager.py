@@ -13,6 +13,7 @@ from bough.config.server_args import ServerArgs
 from bough.errors import BadRequest, EngineDead, Overloaded, RequestFailed
 from bough.ipc.messages import BatchStrOutput, ControlReply, FinishReason, OutputDelta
 from bough.managers.io_struct import GenerateReqInput
+from bough.managers.req_state import ReqState
 from bough.managers.tokenizer_manager import TokenizerManager
 from tests.entrypoints.http.fake_engine import FakeEngine
 from tests.entrypoints.http.server import CONTEXT_LEN, tiny_model_config
@@ -185,7 +186,32 @@ class TestFailures:
 
         run(test)
 
-    def test_result_that_cannot_be_handled_hurts_nobody_else(self, run: Any) -> None:
+    def test_result_that_cannot_be_handled_ends_its_call_and_nobody_elses(self, run: Any) -> None:
+        async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+            on_tokens = manager._on_tokens
+
+            def fail_for_one(state: ReqState, *rest: Any) -> None:
+                if state.rid == "unlucky":
+                    raise ZeroDivisionError
+                on_tokens(state, *rest)
+
+            manager._on_tokens = fail_for_one  # type: ignore[method-assign]
+            engine.gate.clear()
+            unlucky = asyncio.create_task(results_of(manager, text="Hi", rid="unlucky", sampling_params=LONG))
+            others = [asyncio.create_task(results_of(manager, text="Hi", sampling_params=LONG)) for _ in range(3)]
+            await running(engine, 4)
+            engine._emit([OutputDelta(rid, [1], "x") for rid in ("unlucky", *engine.running)])
+            engine.gate.set()
+            with pytest.raises(RequestFailed, match="internal error"):
+                await unlucky
+            assert engine.aborted == ["unlucky"]
+            for (result,) in await asyncio.gather(*others):
+                assert result["output_ids"][0] == 1
+                assert len(result["output_ids"]) == 301
+
+        run(test)
+
+    def test_message_that_cannot_be_handled_is_dropped(self, run: Any) -> None:
         async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
             engine._emit([OutputDelta("nobody", [1], "x")])
             engine._outbox.put_nowait(BatchStrOutput(None))  # type: ignore[arg-type]

@@ -98,8 +98,12 @@ def test_a_new_request_inherits_nothing_from_the_last_one_in_its_slot() -> None:
             state.admit(new_request(1, loaded, masked=[1, 2], output_ids=[5] * 20))
         state.admit(new_request(1, GREEDY))
         assert np.array_equal(edit(state, logits, slot), logits.numpy())
-        state.admit(new_request(1, replace_bias(loaded), masked=[], output_ids=[]))
+        unloaded = replace_bias(loaded)
+        state.admit(new_request(1, unloaded, masked=[], output_ids=[]))
         assert np.array_equal(edit(state, logits, slot), logits.numpy())
+        state.record(state.rows(slot), torch.tensor([5]))
+        expected = edited_logits(logits[0].numpy(), unloaded, [5])
+        np.testing.assert_allclose(edit(state, logits, slot)[0], expected, rtol=1e-6)
 
 
 def replace_bias(params: SamplingParams) -> SamplingParams:
@@ -179,6 +183,7 @@ def test_the_same_slots_in_another_order_get_their_own_edits() -> None:
             for token, value in (biases[slot] or {}).items():
                 expected[token] = value
             assert edited[row].tolist() == expected.tolist()
+    edit(state, torch.zeros(1, 10), np.array([1], dtype=np.int32))
     state.admit(new_request(1, replace_params({9: 1.0})))
     assert edit(state, torch.zeros(1, 10), np.array([1], dtype=np.int32))[0].tolist() == [0.0] * 9 + [1.0]
 

@@ -134,6 +134,35 @@ def test_ties_are_kept_by_ascending_id(
             assert draw_by_selection(logits, params, 97).tolist() == tokens.tolist()
 
 
+@pytest.mark.parametrize("vocab_size", [10, 700, 8192])
+@pytest.mark.parametrize(
+    ("params", "kept"),
+    [
+        (SamplingParams(top_p=0.5), [3]),
+        (SamplingParams(top_p=0.5001), [3, 7]),
+        (SamplingParams(min_p=1.0), [3, 7]),
+        (SamplingParams(min_p=1.0, top_k=1), [3]),
+        (SamplingParams(top_k=2), [3, 7]),
+        (SamplingParams(top_p=0.01), [3]),
+    ],
+)
+def test_a_bound_that_is_met_exactly_ends_the_set(params: SamplingParams, kept: list[int], vocab_size: int) -> None:
+    logits = torch.full((1, vocab_size), -torch.inf)
+    logits[0, 3] = logits[0, 7] = -2.0
+    drawn = [draw_on_cpu(logits, params, 8), draw_by_sort(logits, params, 8)]
+    if params.top_k != ALL_TOKENS:
+        drawn.append(draw_by_selection(logits, params, 8))
+    for tokens in drawn:
+        assert sorted(set(tokens.tolist())) == kept
+
+
+def test_nothing_behind_the_last_id_is_drawn_even_if_all_logits_are_low() -> None:
+    logits = model_like_logits(1, 9001, seed=2) - 1000.0
+    logits[0, 9000] = logits.max()  # the last block is not a whole one
+    params = SamplingParams(top_p=0.9999, temperature=3.0)
+    check_distribution(draw_on_cpu(logits, params), probabilities(logits[0].numpy(), params))
+
+
 def test_a_row_draws_the_same_however_many_blocks_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     logits = model_like_logits(40, 20_000, seed=8)
     maxima = block_maxima(logits).numpy()

@@ -117,8 +117,9 @@ def test_full_queue_refuses_with_503() -> None:
     assert all(harness.outputs[rid].token_ids for rid in kept)
 
 
-def test_a_failing_forward_pass_ends_its_requests_and_nothing_else() -> None:
-    harness = Harness()
+@pytest.mark.parametrize("overlap", [False, True])
+def test_a_failing_forward_pass_ends_its_requests_and_nothing_else(overlap: bool) -> None:
+    harness = Harness(overlap=overlap)
     (doomed,) = harness.submit(prompt_of(20))
     original = harness.worker.worker.forward_batch_generation
 
@@ -127,12 +128,14 @@ def test_a_failing_forward_pass_ends_its_requests_and_nothing_else() -> None:
 
     harness.worker.worker.forward_batch_generation = broken  # type: ignore[assignment]
     harness.step()
+    harness.step()
     harness.worker.worker.forward_batch_generation = original  # type: ignore[method-assign]
     reason = harness.outputs[doomed].finish_reason
     assert reason is not None
     assert (reason.type, reason.status_code) == ("abort", 500)
     (next_one,) = harness.submit(prompt_of(20))
     harness.run()
+    harness.close()
     assert harness.outputs[next_one].token_ids == harness.expected(prompt_of(20), 8)
 
 

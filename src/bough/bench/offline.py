@@ -71,8 +71,9 @@ def run_offline(engine: Engine, requests: list[BenchRequest], *, warm_up: bool) 
 
 def _generate(engine: Engine, requests: list[BenchRequest]) -> list[dict[str, Any]]:
     sampling = [{"temperature": 0.0, "max_new_tokens": each.output_len, "ignore_eos": True} for each in requests]
-    if all(each.input_ids is not None for each in requests):
-        outputs = engine.generate(input_ids=[each.input_ids for each in requests], sampling_params=sampling)
+    ids = [each.input_ids for each in requests if each.input_ids is not None]
+    if len(ids) == len(requests):
+        outputs = engine.generate(input_ids=ids, sampling_params=sampling)
     else:
         outputs = engine.generate([each.as_text() for each in requests], sampling)
     return list(outputs)

@@ -17,7 +17,6 @@ DType = Literal["auto", "float32", "bfloat16", "float16"]
 Device = Literal["auto", "cpu", "cuda"]
 SchedulePolicy = Literal["lpm", "fcfs", "dfs-weight", "lof", "random", "priority"]
 EvictionPolicy = Literal["lru", "lfu", "fifo", "mru", "priority"]
-AttentionBackendName = Literal["torch_native"]
 SamplingDefaults = Literal["model", "openai"]
 LogLevel = Literal["debug", "info", "warning", "error", "critical"]
 
@@ -258,12 +257,14 @@ class ServerArgs(OptionTable):
         "oldest, most recently used, lowest priority.",
         group=MEMORY,
     )
-    disable_overlap_schedule: bool = option(
-        False, help="Process the results of a step before launching the next one.", group=MEMORY
+    disable_overlap_schedule: bool | None = option(
+        None,
+        help="Process the results of a step before launching the next one, instead of while it runs.",
+        group=MEMORY,
+        default_text="on a CPU yes, where it makes no difference; elsewhere no",
     )
 
     device: Device = option("auto", help="Where the model runs. `auto`: CUDA if there is one, else CPU.", group=DEVICE)
-    attention_backend: AttentionBackendName = option("torch_native", help="Implementation of attention.", group=DEVICE)
     cpu_threads: int | None = option(
         None,
         help="Threads for computing on the CPU.",

@@ -108,15 +108,19 @@ class HealthMonitor:
                 return f"no sign of life from {process} {rank} for {silence:.0f} s"
         return None
 
-    def why_not_ready(self) -> str | None:
-        """Why no request should be sent here now, in a few words, or ``None``."""
+    def why_not_open(self) -> str | None:
+        """Why no request can be served, however short the queue, in a few words, or ``None``."""
         if self.state is ServerState.STARTING:
             return "the server is starting"
         if self.state is ServerState.DRAINING:
             return "the server is shutting down"
-        broken = self.why_not_alive()
-        if broken is not None:
-            return broken
+        return self.why_not_alive()
+
+    def why_not_ready(self) -> str | None:
+        """Why no request should be sent here now, in a few words, or ``None``."""
+        closed = self.why_not_open()
+        if closed is not None:
+            return closed
         limit = self._max_queued_requests
         lengths = self._queue_lengths.values()
         # Without a queue (limit 0) whoever is told "not ready" could never be told otherwise.

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from bough import __version__
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
-from bough.errors import BadRequest, BoughError, EngineDead, Overloaded
+from bough.errors import BadRequest, BoughError, EngineDead, Overloaded, RequestFailed
 from bough.ipc.messages import (
     AbortReq,
     BatchStrOutput,
@@ -111,8 +111,11 @@ class TokenizerManager:
         self.metrics = metrics or Metrics(self.served_model_name)
         self.metrics.max_total_num_tokens = scheduler_info.get("max_total_num_tokens", 0)
         self.metrics.context_len = context_len
+        processes = [("scheduler", 0)] if tokenizer is None else [("scheduler", 0), ("detokenizer", 0)]
         self.health = HealthMonitor(
-            max_silence=server_args.watchdog_timeout, max_queued_requests=server_args.max_queued_requests
+            processes=processes,
+            max_silence=server_args.watchdog_timeout,
+            max_queued_requests=server_args.max_queued_requests,
         )
         self.model_update_lock = ReaderWriterLock()
         self.rid_to_state: dict[str, ReqState] = {}
@@ -436,7 +439,21 @@ class TokenizerManager:
         if any(delta.token_ids for delta in deltas):
             self.health.on_progress()
         for delta in deltas:
-            self._handle_delta(delta, now)
+            try:
+                self._handle_delta(delta, now)
+            except Exception:
+                logger.exception("Could not handle a result of request %s", delta.rid)
+                self._fail_one(delta)
+
+    def _fail_one(self, delta: OutputDelta) -> None:
+        """End the call that a delta belongs to, and nobody else's."""
+        state = self.rid_to_state.get(delta.rid)
+        if state is None:
+            return
+        state.event.fail(RequestFailed("internal error while handling a result", code="internal_error"))
+        if delta.finish_reason is not None:
+            del self.rid_to_state[delta.rid]
+            _let_go(state)
 
     def _handle_delta(self, delta: OutputDelta, now: float) -> None:
         state = self.rid_to_state.get(delta.rid)

@@ -23,7 +23,8 @@ class TpModelWorkerClient:
     """Submits steps and fetches their results later, both in order.
 
     A step may be submitted before the result of the one before is known: its decode inputs are future tokens, which
-    the device knows. After a step has raised, later ones are not run.
+    the device knows. A step that raises does not keep later ones from running: who is affected by it is for the
+    caller to say.
 
     Attributes:
         depth: steps that may be in flight while the next one is planned.
@@ -61,7 +62,7 @@ class TpModelWorkerClient:
 
         Raises:
             IndexError: if there is none.
-            Exception: what the step raised, or :class:`EngineDead` if one before it had raised.
+            Exception: what the step raised.
         """
         return self._pending.popleft().result()
 
@@ -73,14 +74,9 @@ class TpModelWorkerClient:
             self._thread.join()
 
     def _run(self) -> None:
-        failed = False
         while (item := self._plans.get()) is not None:
             plan, result = item
-            if failed:
-                result.set_exception(EngineDead("an earlier step failed"))
-                continue
             try:
                 result.set_result(self.worker.forward_batch_generation(plan))
             except BaseException as error:  # handed to whoever fetches the result
-                failed = True
                 result.set_exception(error)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
+from bough.model_executor.tp_worker_client import TpModelWorkerClient
 from bough.model_executor.worker_info import WorkerInfo
 from bough.scheduler.step_plan import StepPlan, StepResult
 
@@ -35,6 +37,19 @@ class StepExecutor(Protocol):
 
     def close(self) -> None:
         """End what runs beside the scheduler."""
+
+
+def executor_for(worker: Worker, *, overlap: bool | None) -> Callable[[Worker], StepExecutor]:
+    """How to run the steps of ``worker``.
+
+    Args:
+        worker: whose model is loaded.
+        overlap: whether steps run beside the scheduler; ``None`` for what suits the device. On a CPU the scheduler and
+            the model share the cores, and overlapping them gains nothing.
+    """
+    if overlap is None:
+        overlap = worker.get_worker_info().device != "cpu"
+    return TpModelWorkerClient if overlap else InlineExecutor
 
 
 class TimedWorker:

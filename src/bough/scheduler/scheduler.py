@@ -34,7 +34,7 @@ from bough.mem_cache.radix_cache import RadixCache
 from bough.mem_cache.req_to_token_pool import ReqToTokenPool
 from bough.scheduler.admission import NewTokenRatio
 from bough.scheduler.control import CONTROL_HANDLERS, ControlCalls
-from bough.scheduler.executor import InlineExecutor, StepExecutor, TimedWorker, Worker
+from bough.scheduler.executor import StepExecutor, TimedWorker, Worker, executor_for
 from bough.scheduler.output_processor import PROMPT_TAIL_TOKENS, OutputProcessor
 from bough.scheduler.planner import Planned, StepLimits, StepPlanner
 from bough.scheduler.prefix_sharing import PrefixSharing
@@ -94,7 +94,7 @@ class Scheduler:
         tokenizer: Tokenizer | None,
         *,
         send_deltas: Callable[[list[OutputDelta]], None],
-        make_executor: Callable[[Worker], StepExecutor] = InlineExecutor,
+        make_executor: Callable[[Worker], StepExecutor] | None = None,
         on_event: StepEvent | None = None,
         strict_accounting: bool = False,
     ) -> None:
@@ -106,7 +106,7 @@ class Scheduler:
             worker: runs steps; its model is loaded.
             tokenizer: for stop strings; ``None`` if requests have ids only.
             send_deltas: takes the results of a step; must not block.
-            make_executor: chooses between running steps inline and beside the scheduler.
+            make_executor: runs the steps; by default what ``disable_overlap_schedule`` and the device ask for.
             on_event: called with ``"launch"`` or ``"process"`` and the step's id.
             strict_accounting: raise when KV accounting does not add up at idle, instead of repairing it.
         """
@@ -143,6 +143,9 @@ class Scheduler:
             send_interval=self._send_interval,
         )
         self.output = OutputProcessor(self.requests, model_config.eos_token_ids, info.vocab_size)
+        if make_executor is None:
+            disabled = server_args.disable_overlap_schedule
+            make_executor = executor_for(worker, overlap=None if disabled is None else not disabled)
         self.executor = make_executor(timed)
         self.control = ControlCalls(self, CONTROL_HANDLERS)
         self.log = StepLog(self.requests, server_args.decode_log_interval)

@@ -10,11 +10,36 @@ from typing import Any, get_type_hints
 import msgspec
 
 from bough import __version__
-from bough.entrypoints.http.fields import BodySpec
+from bough.entrypoints.http.asgi import BODY_TIMEOUT
+from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec
 from bough.entrypoints.http.native.protocol import SAMPLING_PARAMS
+from bough.entrypoints.http.openai.protocol import MAX_MESSAGES
+from bough.entrypoints.http.openai.protocol import MAX_TOP_LOGPROBS as MAX_OPENAI_TOP_LOGPROBS
 from bough.entrypoints.http.routes import ROUTES, RouteInfo
-from bough.managers.io_struct import UNSUPPORTED_SAMPLING_PARAMS
-from bough.sampling.sampling_params import SamplingParams
+from bough.entrypoints.http.server import MAX_HEAD_BYTES, MAX_HEADERS
+from bough.managers.io_struct import (
+    MAX_CACHE_KEY_CHARS,
+    MAX_RID_CHARS,
+    MAX_TOKEN_IDS_LOGPROB,
+    MAX_TOP_LOGPROBS,
+    UNSUPPORTED_SAMPLING_PARAMS,
+)
+from bough.sampling.sampling_params import MAX_PARALLEL_SAMPLES, SamplingParams
+
+LIMITS: dict[str, str] = {
+    "request body": "`--max-body-size`; beyond it 413",
+    "request line and headers": f"{MAX_HEAD_BYTES // 1024} KiB, {MAX_HEADERS} headers",
+    "silence in the middle of a body": f"{BODY_TIMEOUT:g} s; then 408",
+    "prompt and output together": "the context length (`max_model_len` of `/v1/models`)",
+    "prompts times `n`": str(MAX_OUTPUTS_PER_REQUEST),
+    "`n`": str(MAX_PARALLEL_SAMPLES),
+    "messages of a conversation": str(MAX_MESSAGES),
+    "alternatives per token": f"{MAX_OPENAI_TOP_LOGPROBS} on OpenAI routes, {MAX_TOP_LOGPROBS} on `/generate`",
+    "`token_ids_logprob`": f"{MAX_TOKEN_IDS_LOGPROB} ids",
+    "`rid`": f"{MAX_RID_CHARS} characters",
+    "`extra_key`, `cache_salt`": f"{MAX_CACHE_KEY_CHARS} characters",
+}
+"""Bounds that are not those of a single field, or that one would look for in one place."""
 
 _REF = "#/components/schemas/{name}"
 _ERROR_SCHEMA = {
@@ -88,7 +113,10 @@ def markdown() -> str:
     for info in ROUTES:
         if info.body is not None:
             lines += _body_section(info, info.body)
-    lines += ["## `sampling_params` of /generate", "", "| field | value | default | what |", "|---|---|---|---|"]
+    lines += ["## Limits", "", "A request beyond one of these is refused, naming the field.", ""]
+    lines += ["| what | at most |", "|---|---|"]
+    lines += [f"| {what} | {limit} |" for what, limit in LIMITS.items()]
+    lines += ["", "## `sampling_params` of /generate", "", "| field | value | default | what |", "|---|---|---|---|"]
     defaults = {field.name: field.default for field in msgspec.structs.fields(SamplingParams)}
     for name, (value, meaning) in SAMPLING_PARAMS.items():
         lines.append(f"| `{name}` | {value} | `{_json(defaults[name])}` | {meaning} |")

@@ -18,6 +18,9 @@ import msgspec
 from bough.entrypoints.http.json_body import JSON_ERRORS, LARGE_BODY_BYTES, RawValue, decode_token_ids, split_object
 from bough.errors import BadRequest
 
+MAX_OUTPUTS_PER_REQUEST = 2048
+"""Most outputs (prompts times ``n``) of one HTTP request, in every dialect."""
+
 logger = logging.getLogger(__name__)
 
 Body = TypeVar("Body", bound=msgspec.Struct)

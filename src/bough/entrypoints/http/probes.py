@@ -47,9 +47,9 @@ class Probes:
 
     async def _generate(self) -> str | None:
         manager = self._manager
-        broken = manager.health.why_not_ready()
-        if broken is not None and not broken.startswith("the queue is full"):
-            return broken
+        closed = manager.health.why_not_open()
+        if closed is not None:
+            return closed
         started = time.monotonic()
         request = GenerateRequest(
             rids=[HEALTH_RID_PREFIX + new_request_id()],

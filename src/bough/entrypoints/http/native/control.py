@@ -27,7 +27,6 @@ class AbortRequest(msgspec.Struct, kw_only=True):
         Meta(description="Every request whose id begins like this is ended; an empty string ends nothing."),
     ] = ""
     abort_all: Annotated[bool, Meta(description="End all requests.")] = False
-    abort_message: Annotated[str | None, Meta(description="Reason, for the log.")] = None
 
 
 ABORT = BodySpec(AbortRequest)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 
 from bough.entrypoints.http.asgi import Call, EventStream, Response
-from bough.entrypoints.http.native.protocol import GENERATE, MAX_OUTPUTS_PER_REQUEST
+from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST
+from bough.entrypoints.http.native.protocol import GENERATE
 from bough.entrypoints.http.native.render import NativeRenderer
 from bough.entrypoints.http.pacing import add_paced
 from bough.managers.io_struct import GenerateReqInput, GenerateRequest

@@ -13,9 +13,6 @@ from bough.sampling.sampling_params import (
     MAX_STOP_TOKEN_IDS,
 )
 
-MAX_OUTPUTS_PER_REQUEST = 2048
-"""Most outputs (prompts times ``n``) of one HTTP request."""
-
 SAMPLING_PARAMS: dict[str, tuple[str, str]] = {
     "max_new_tokens": ("integer, at least 0, or null: until the context is full", "Most tokens to generate."),
     "min_new_tokens": ("integer, 0 to `max_new_tokens`", "The output does not end by itself before."),

@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 
 from bough.entrypoints.http.asgi import Call, EventStream, Response
+from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST
 from bough.entrypoints.http.openai.logprobs import CompletionLogprobs, TokenNames
-from bough.entrypoints.http.openai.protocol import COMPLETIONS, MAX_PROMPTS, CompletionRequest
+from bough.entrypoints.http.openai.protocol import COMPLETIONS, CompletionRequest
 from bough.entrypoints.http.openai.sampling import to_sampling_params
 from bough.entrypoints.http.openai.serving import (
     Answer,
@@ -44,9 +45,10 @@ class CompletionHandler(OpenAIHandler):
         names = self.require_names("prompt")
         prompts = split_prompts(body.prompt)
         n = body.n
-        if len(prompts) * n > MAX_PROMPTS:
+        if len(prompts) * n > MAX_OUTPUTS_PER_REQUEST:
             raise BadRequest(
-                f"{len(prompts)} prompts with n={n} are {len(prompts) * n} choices; at most {MAX_PROMPTS} are allowed",
+                f"{len(prompts)} prompts with n={n} are {len(prompts) * n} choices; at most "
+                f"{MAX_OUTPUTS_PER_REQUEST} are allowed",
                 param="prompt",
             )
         is_default = body.max_tokens == _DEFAULT_MAX_TOKENS

@@ -20,9 +20,6 @@ from bough.sampling.sampling_params import (
 MAX_TOP_LOGPROBS = 20
 """Most alternatives per token; OpenAI's own bound."""
 
-MAX_PROMPTS = 2048
-"""Most prompts of one request; with ``n``, also most outputs."""
-
 MAX_MESSAGES = 8192
 """Most messages of one conversation."""
 
