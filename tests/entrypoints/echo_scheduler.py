@@ -127,4 +127,4 @@ def run_echo_scheduler(child: Child) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(run_child(run_echo_scheduler, sys.argv[1:], kernel_may_kill=True))
+    sys.exit(run_child(run_echo_scheduler, sys.argv[1:]))

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import textwrap
 import threading
 import time
@@ -42,14 +41,6 @@ class EchoEngine(Engine):
 def engine() -> Iterator[EchoEngine]:
     with EchoEngine() as made:
         yield made
-
-
-@pytest.fixture
-def own_tmp(monkeypatch) -> Iterator[None]:
-    """A directory for sockets that nobody else uses, with a name that leaves room for theirs."""
-    with tempfile.TemporaryDirectory(dir="/tmp", prefix="t") as directory:
-        monkeypatch.setattr(tempfile, "tempdir", directory)
-        yield
 
 
 def running(engine: Engine) -> int:

@@ -15,7 +15,7 @@ from bough.config.port_args import PortArgs
 from bough.config.server_args import ServerArgs, resolve
 from bough.entrypoints.process_supervisor import ProcessSupervisor
 from bough.errors import ConfigError, StartupError
-from tests.entrypoints.leftovers import eventually, is_running, own_resources
+from tests.entrypoints.leftovers import eventually, is_running, own_resources, socket_directories
 from tests.entrypoints.serve_echo import ECHO_SCHEDULER
 
 
@@ -163,7 +163,9 @@ HOST = textwrap.dedent(
         ports = PortArgs.create()
         supervisor = ProcessSupervisor()
         args = resolve(ServerArgs(skip_tokenizer_init=True))
-        supervisor.start("tests.entrypoints.echo_scheduler", "scheduler", args, ports)
+        supervisor.start(
+            "tests.entrypoints.echo_scheduler", "scheduler", args, ports, tidies_up="tidy" in sys.argv
+        )
         supervisor.wait_until_ready()
         fork = 0
         if "fork" in sys.argv:
@@ -182,9 +184,15 @@ HOST = textwrap.dedent(
 )
 
 
-@pytest.mark.parametrize("how", [["main"], ["thread"], ["main", "fork"], ["thread", "fork"]], ids="-".join)
-def test_children_end_when_their_parent_is_killed(how):
-    host = subprocess.Popen([sys.executable, "-c", HOST, *how], stdout=subprocess.PIPE, text=True)
+@pytest.mark.parametrize(
+    "how",
+    [["main"], ["thread"], ["main", "fork"], ["thread", "fork"], ["main", "tidy"], ["main", "fork", "tidy"]],
+    ids="-".join,
+)
+def test_children_end_when_their_parent_is_killed(own_tmp, how):
+    host = subprocess.Popen(
+        [sys.executable, "-c", HOST, *how], stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": own_tmp}
+    )
     assert host.stdout is not None
     child, fork = map(int, host.stdout.readline().split())
     assert is_running(child)
@@ -192,6 +200,7 @@ def test_children_end_when_their_parent_is_killed(how):
     host.wait()
     try:
         assert eventually(lambda: not is_running(child), timeout=5)
+        assert (socket_directories() == set()) == ("tidy" in how)
     finally:
         if fork:
             os.kill(fork, signal.SIGKILL)

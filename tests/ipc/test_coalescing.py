@@ -26,7 +26,7 @@ def outputs(draw, rid: str = "r") -> list[OutputDelta]:
                 prompt_tokens=7,
                 cached_tokens=draw(st.integers(0, 7)),
                 logprobs=[PositionLogprobs(-float(t), t) for t in ids] if with_logprobs else None,
-                input_logprobs=[PositionLogprobs(None, 1)] if with_logprobs and i == 0 else None,
+                input_logprobs=[PositionLogprobs(None, i)] if with_logprobs and i < 2 else None,
                 decode=None if with_text or i else DecodeInit([1, 2]),
                 num_retractions=i // 2,
                 queue_time=0.5 if i == 0 else None,
@@ -45,7 +45,8 @@ def test_merged_delta_says_what_its_parts_say(deltas):
     assert (merged.text is None) == all(d.text is None for d in deltas)
     assert (merged.logprobs or []) == [p for d in deltas for p in d.logprobs or []]
     assert (merged.logprobs is None) == all(d.logprobs is None for d in deltas)
-    for first_only in ("input_logprobs", "decode", "queue_time"):
+    assert (merged.input_logprobs or []) == [p for d in deltas for p in d.input_logprobs or []]
+    for first_only in ("decode", "queue_time"):
         assert getattr(merged, first_only) == getattr(deltas[0], first_only)
     for latest in ("finish_reason", "completion_tokens", "prompt_tokens", "cached_tokens", "num_retractions"):
         assert getattr(merged, latest) == getattr(deltas[-1], latest)

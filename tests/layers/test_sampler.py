@@ -181,6 +181,21 @@ def test_the_number_of_threads_and_rows_changes_no_token(vocab_size: int) -> Non
     assert all(torch.equal(result, results[0]) for result in results)
 
 
+def test_devices_that_must_not_be_asked_draw_the_same_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, vocab_size = 40, 3000
+    params = [
+        SamplingParams(temperature=0.5 + 0.1 * i, top_p=(0.9, 1.0, 0.4)[i % 3], top_k=(-1, 30, 900, 5)[i % 4])
+        for i in range(rows)
+    ]
+    requests = [new_request(i, params[i], seed=i) for i in range(rows)]
+    samplers = [make_sampler(vocab_size, requests) for _ in range(2)]
+    monkeypatch.setattr(samplers[1], "_on_cpu", False)
+    for step in range(4):
+        logits = model_like_logits(rows, vocab_size, step) / 3
+        tokens = [sampler.sample(logits.clone(), slots_of(rows)).next_token_ids for sampler in samplers]
+        assert torch.equal(tokens[0], tokens[1])
+
+
 def test_seeds_reproduce_and_differ() -> None:
     logits = model_like_logits(1, 1000)
     seeds = [11, 12, 11]

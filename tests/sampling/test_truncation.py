@@ -159,8 +159,8 @@ def test_a_bound_that_is_met_exactly_ends_the_set(params: SamplingParams, kept: 
 def test_nothing_behind_the_last_id_is_drawn_even_if_all_logits_are_low() -> None:
     logits = model_like_logits(1, 9001, seed=2) - 1000.0
     logits[0, 9000] = logits.max()  # the last block is not a whole one
-    params = SamplingParams(top_p=0.9999, temperature=3.0)
-    check_distribution(draw_on_cpu(logits, params), probabilities(logits[0].numpy(), params))
+    for params in (SamplingParams(top_p=0.9999, temperature=3.0), SamplingParams(top_k=40), SamplingParams(min_p=0.01)):
+        check_distribution(draw_on_cpu(logits, params), probabilities(logits[0].numpy(), params))
 
 
 def test_a_row_draws_the_same_however_many_blocks_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,8 +56,8 @@ class Output:
         self.text += delta.text or ""
         self.logprobs += delta.logprobs or []
         if delta.input_logprobs is not None:
-            assert self.input_logprobs is None, "prompt logprobs came twice"
-            self.input_logprobs = delta.input_logprobs
+            assert len(self.token_ids) == len(delta.token_ids), "prompt logprobs came after the first token"
+            self.input_logprobs = [*(self.input_logprobs or ()), *delta.input_logprobs]
         self.finish_reason = delta.finish_reason
 
     @property

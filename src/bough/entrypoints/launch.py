@@ -63,9 +63,10 @@ def _launch_subprocesses(plan: LaunchPlan, port_args: PortArgs) -> ProcessSuperv
     """
     supervisor = ProcessSupervisor()
     try:
-        supervisor.start(plan.scheduler_module, "scheduler", plan.local_args, port_args)
-        if not plan.server_args.skip_tokenizer_init:
-            supervisor.start(DETOKENIZER_MODULE, "detokenizer", plan.local_args, port_args)
+        alone = plan.server_args.skip_tokenizer_init
+        supervisor.start(plan.scheduler_module, "scheduler", plan.local_args, port_args, tidies_up=alone)
+        if not alone:
+            supervisor.start(DETOKENIZER_MODULE, "detokenizer", plan.local_args, port_args, tidies_up=True)
     except BaseException:
         supervisor.stop()
         raise

@@ -214,8 +214,8 @@ class LLMEngine:
         output.token_ids += delta.token_ids
         if output.logprobs is not None:
             output.logprobs += delta.logprobs or ()
-        if delta.input_logprobs is not None:
-            request.prompt_logprobs = delta.input_logprobs
+        if delta.input_logprobs is not None and output.index == 0:  # every sample tells the same of the prompt
+            request.prompt_logprobs = [*(request.prompt_logprobs or ()), *delta.input_logprobs]
         request.num_cached_tokens = delta.cached_tokens
         reason = delta.finish_reason
         if reason is None:

@@ -158,7 +158,16 @@ class ProcessSupervisor:
         """Process ids of all children, in the order in which they were started."""
         return [child.pid for child in self._children]
 
-    def start(self, module: str, name: str, server_args: ServerArgs, port_args: PortArgs, *, rank: int = 0) -> None:
+    def start(
+        self,
+        module: str,
+        name: str,
+        server_args: ServerArgs,
+        port_args: PortArgs,
+        *,
+        tidies_up: bool = False,
+        rank: int = 0,
+    ) -> None:
         """Start a child; returns at once, while it loads what it needs.
 
         Args:
@@ -166,6 +175,7 @@ class ProcessSupervisor:
             name: what to call it.
             server_args: resolved options.
             port_args: endpoints of the channels.
+            tidies_up: whether it is this child that removes the directory of the endpoints should the parent die.
             rank: of the child in its group.
 
         Raises:
@@ -173,6 +183,7 @@ class ProcessSupervisor:
         """
         config = child_config(name, server_args)
         config.port_args = port_args.to_dict()
+        config.tidies_up = tidies_up
         config.rank = rank
         self._children.append(ChildProcess(module, config))
 

@@ -67,7 +67,7 @@ class Child:
             write_message(self._status_fd, ChildFailed(" ".join(message.splitlines()), isinstance(error, ConfigError)))
 
 
-def run_child(work: Callable[[Child], int], argv: list[str], *, kernel_may_kill: bool) -> int:
+def run_child(work: Callable[[Child], int], argv: list[str]) -> int:
     """Be a child process: run ``work`` until it returns the exit status.
 
     SIGINT and SIGTERM are ignored: a terminal sends the one, a service manager the other, to every process of a
@@ -77,9 +77,6 @@ def run_child(work: Callable[[Child], int], argv: list[str], *, kernel_may_kill:
         work: calls :meth:`Child.ready` as soon as it is. What it raises before that is reported to the parent; what
             it raises later is logged.
         argv: numbers of the inherited descriptors: configuration, status.
-        kernel_may_kill: whether the kernel shall kill this process the moment the parent dies. That works even where
-            a stuck call into native code keeps Python from running, but leaves no time to tidy up; a child without it
-            removes the sockets' directory.
     """
     if len(argv) != 2 or not all(arg.isdecimal() for arg in argv):
         print("This program is a part of Bough and is started by it; to start a server: bough serve", file=sys.stderr)
@@ -94,7 +91,7 @@ def run_child(work: Callable[[Child], int], argv: list[str], *, kernel_may_kill:
     if message is None:
         return FAILURE_STATUS  # the parent died before it could say anything
     child = Child(msgspec.msgpack.decode(message, type=ChildConfig), status_fd)
-    _die_with_parent(child, config_fd, kernel_may_kill)
+    _die_with_parent(child.config, config_fd)
     label = f"TP{child.config.rank}" if child.config.world_size > 1 else ""
     configure_logging(child.server_args.log_level, label=label)
     try:
@@ -110,9 +107,9 @@ def run_child(work: Callable[[Child], int], argv: list[str], *, kernel_may_kill:
         return FAILURE_STATUS
 
 
-def _die_with_parent(child: Child, config_fd: int, kernel_may_kill: bool) -> None:
-    config = child.config
-    if kernel_may_kill and config.started_by_main_thread:
+def _die_with_parent(config: ChildConfig, config_fd: int) -> None:
+    if config.started_by_main_thread and not config.tidies_up:
+        # Works even where a stuck call into native code keeps Python from running.
         with contextlib.suppress(OSError, AttributeError):  # not Linux: the pipe alone must do
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     threading.Thread(target=_watch_parent, args=(config_fd, config), name="watch-parent", daemon=True).start()
@@ -128,7 +125,7 @@ def _watch_parent(config_fd: int, config: ChildConfig) -> None:
     while os.getppid() == config.parent_pid:
         if poller.poll(_PARENT_CHECK_MS) and not os.read(config_fd, 1):
             break
-    if config.port_args is not None:
+    if config.tidies_up and config.port_args is not None:
         # A parent that ends in order removes this itself, after its children have gone.
         shutil.rmtree(PortArgs.from_dict(config.port_args).directory, ignore_errors=True)
     os._exit(FAILURE_STATUS)

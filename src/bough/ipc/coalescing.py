@@ -14,9 +14,9 @@ text so far for every token."""
 def merge_deltas(deltas: Sequence[OutputDelta]) -> OutputDelta:
     """One delta that says what several successive ones of the same output say.
 
-    What is new in each (ids, text, logprobs) is joined; what only the first or only one of them has (``decode``,
-    ``queue_time``, ``input_logprobs``) is kept; of counts and the finish reason the latest hold. The arguments are
-    not changed; the result may share their lists.
+    What is new in each (ids, text, logprobs) is joined; what only the first has (``decode``, ``queue_time``) is kept;
+    of counts and the finish reason the latest hold. If one still has to be decoded (its text is ``None``), so has the
+    result. The arguments are not changed; the result may share their lists.
 
     Args:
         deltas: at least one, oldest first. Only the last may have a finish reason.
@@ -26,16 +26,17 @@ def merge_deltas(deltas: Sequence[OutputDelta]) -> OutputDelta:
     last = deltas[-1]
     texts = [delta.text for delta in deltas if delta.text is not None]
     logprobs = [delta.logprobs for delta in deltas if delta.logprobs is not None]
+    input_logprobs = [delta.input_logprobs for delta in deltas if delta.input_logprobs is not None]
     return OutputDelta(
         rid=last.rid,
         token_ids=[token for delta in deltas for token in delta.token_ids],
-        text="".join(texts) if texts else None,
+        text="".join(texts) if len(texts) == len(deltas) else None,
         finish_reason=last.finish_reason,
         completion_tokens=last.completion_tokens,
         prompt_tokens=last.prompt_tokens,
         cached_tokens=last.cached_tokens,
         logprobs=[entry for entries in logprobs for entry in entries] if logprobs else None,
-        input_logprobs=next((d.input_logprobs for d in deltas if d.input_logprobs is not None), None),
+        input_logprobs=[entry for entries in input_logprobs for entry in entries] if input_logprobs else None,
         decode=next((delta.decode for delta in deltas if delta.decode is not None), None),
         num_retractions=last.num_retractions,
         queue_time=next((delta.queue_time for delta in deltas if delta.queue_time is not None), None),

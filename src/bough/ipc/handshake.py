@@ -29,6 +29,9 @@ class ChildConfig(msgspec.Struct):
     server_args: dict[str, Any]
     port_args: dict[str, str] | None = None
     """Endpoints of the channels; ``None`` for a child that has none."""
+    tidies_up: bool = False
+    """Whether this child removes the directory of the endpoints when the parent dies. The kernel may then not kill it
+    together with the parent, as it does with the others."""
     rank: int = 0
     world_size: int = 1
     listener_fd: int | None = None

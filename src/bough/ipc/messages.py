@@ -129,7 +129,7 @@ class OutputDelta(Record):
     logprobs: list[PositionLogprobs] | None = None
     """One entry per token of ``token_ids``."""
     input_logprobs: list[PositionLogprobs] | None = None
-    """For the prompt from ``logprob_start_len`` on; in one delta only."""
+    """For the prompt from ``logprob_start_len`` on; a long prompt's come in several deltas, before the first token."""
     decode: DecodeInit | None = None
     num_retractions: int = 0
     queue_time: float | None = None

@@ -35,7 +35,7 @@ from bough.scheduler.step_plan import IntArray, RowLogprobs
 RowIndices = npt.NDArray[np.int64]
 
 _MOST_SELECTED = 512
-"""Up to this top-k, selecting that many tokens is cheaper than sorting a row."""
+"""Up to this top-k, an accelerator selects that many tokens instead of sorting the row."""
 
 _CPU_TILE_BYTES = 1 << 20
 """Rows become weights in tiles of about this size, which the caches of a core hold from one pass to the next."""

@@ -33,4 +33,4 @@ def run_detokenizer_process(child: Child) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(run_child(run_detokenizer_process, sys.argv[1:], kernel_may_kill=False))
+    sys.exit(run_child(run_detokenizer_process, sys.argv[1:]))

@@ -25,10 +25,7 @@ _BLOCKS = (64, 512)
 found in k blocks are the k likeliest tokens, and usually little more."""
 
 _TILE_BLOCKS = 4096
-"""Blocks that are looked into at once: 1 MiB of logits."""
-
-_TILE_ROWS = 32
-"""Rows at once: the totals of that many fit into one int64."""
+"""Blocks that are looked into at once: 1 MiB of logits, and few enough that one int64 can sum the weights of a tile."""
 
 _LANES = np.arange(BLOCK)
 
@@ -100,11 +97,11 @@ class _Tokens:
 
 
 def _tiles(blocks_of_row: list[int]) -> Iterator[slice]:
-    """Split rows so that a tile has at most ``_TILE_ROWS`` of them and, but for its last one, few enough blocks."""
+    """Split rows so that each tile, but for its last row, has fewer than ``_TILE_BLOCKS`` blocks."""
     start = blocks = 0
     for row, count in enumerate(blocks_of_row):
         blocks += count
-        if blocks >= _TILE_BLOCKS or row - start + 1 == _TILE_ROWS:
+        if blocks >= _TILE_BLOCKS:
             yield slice(start, row + 1)
             start, blocks = row + 1, 0
     if start < len(blocks_of_row):

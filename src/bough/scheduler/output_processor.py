@@ -75,9 +75,15 @@ class OutputProcessor:
             if not planned.alive[row]:
                 continue
             end = int(plan.prefix_lens[row] + plan.extend_lens[row])
-            if req.return_logprob and not req.input_logprobs_sent:
-                _add_input_logprobs(req, logprobs.get(row), int(plan.prefix_lens[row]), end)
             self.requests.computed(req, end)
+            if req.logprob_next < req.prompt_len:
+                start = int(plan.prefix_lens[row])
+                first = next((item.first for item in plan.logprobs if item.row == row), 0)
+                _add_input_logprobs(req, logprobs.get(row), start, start + first + 1)
+                if req.input_logprobs and end < req.fill_len:
+                    # A long prompt's logprobs go out piece by piece: all at once they would stall their receivers.
+                    deltas.append(OutputDelta(req.rid, [], "", input_logprobs=req.input_logprobs))
+                    req.input_logprobs = []
             if end == req.fill_len and not plan.sample[row]:
                 deltas.append(self.finish(req, FinishReason("length", length=len(req.output_before_slot))))
                 planned.alive[row] = False
@@ -168,9 +174,8 @@ class OutputProcessor:
         if req.return_logprob:
             count = until - req.sent_len
             delta.logprobs, req.pending_logprobs = req.pending_logprobs[:count], req.pending_logprobs[count:]
-            if first and req.logprob_first < req.prompt_len:
-                delta.input_logprobs = req.input_logprobs
-                req.input_logprobs_sent = True
+            if req.input_logprobs:
+                delta.input_logprobs, req.input_logprobs = req.input_logprobs, []
         if first:
             req.announced = True
             if req.text_stops is None:
@@ -186,14 +191,22 @@ class OutputProcessor:
         return delta
 
 
-def _add_input_logprobs(req: Req, result: RowLogprobResult | None, start: int, end: int) -> None:
-    if req.logprob_first == 0 and not req.input_logprobs and start == 0:
+def _add_input_logprobs(req: Req, result: RowLogprobResult | None, start: int, first_position: int) -> None:
+    """Append what a piece of the prompt has told of its tokens' logprobs.
+
+    Args:
+        req: the request.
+        result: logprobs of the tokens from ``first_position`` on; ``None`` if the piece told nothing.
+        start: position of the piece's first token.
+        first_position: position of the first token that ``result`` is about.
+    """
+    if req.logprob_next == 0 and start == 0:
         # Nothing precedes the first token, so nothing predicts it.
         req.input_logprobs.append(PositionLogprobs(None, int(req.prompt[0])))
+        req.logprob_next = 1
     if result is None or len(result.target_logprobs) == 0:
         return
-    position = max(max(req.logprob_first, 1) - 1, start) + 1
-    targets = req.prompt[position : position + len(result.target_logprobs)].tolist()
+    targets = req.prompt[first_position : first_position + len(result.target_logprobs)].tolist()
     tops = _pair_lists(result.target_top)
     chosen = result.target_chosen
     for i, (token, logprob) in enumerate(zip(targets, result.target_logprobs.tolist(), strict=True)):
@@ -205,6 +218,7 @@ def _add_input_logprobs(req: Req, result: RowLogprobResult | None, start: int, e
                 list(zip(chosen[i].tolist(), req.token_ids_logprob, strict=True)) if chosen is not None else None,
             )
         )
+    req.logprob_next = first_position + len(targets)
 
 
 def _sampled_logprobs(req: Req, token: int, result: RowLogprobResult) -> PositionLogprobs:

@@ -1,6 +1,7 @@
 """Plans steps: which requests compute which tokens next, and where their KV goes.
 
-One step has a budget in time. Running requests come first, one token each; what is left goes to prompts:
+One step has a budget in time. Running requests come first, one token each; prompts get as much time again, within the
+step's target, or all of it if nothing runs:
 
 - the oldest unfinished prompt gets half of the budget while others wait, all of it otherwise;
 - other unfinished prompts share a quarter;
@@ -33,6 +34,9 @@ from bough.scheduler.step_plan import (
 
 MIN_PREFILL_SHARE = 0.25
 """Share of the time target that prompts get even if the running requests alone use it up: nobody starves."""
+
+MIN_PREFILL_TOKENS = 32
+"""Prompt tokens that a step has time for whatever running requests are used to, so that prompts do get on."""
 
 OLDEST_PROMPT_SHARE = 0.5
 OTHER_PROMPTS_SHARE = 0.25
@@ -216,8 +220,15 @@ class StepPlanner:
         tokens = limits.max_prefill_tokens
         if limits.chunk_tokens is not None:
             return _Budget(self.cost_model, float("inf"), min(tokens, limits.chunk_tokens))
+        if num_decode == 0:
+            return _Budget(self.cost_model, limits.target_seconds - self.cost_model.base, tokens)
+        # Prompts get as much time as running requests take by themselves: their gaps at most double.
         spent = self.cost_model.seconds(num_decode, decode_context)
-        seconds = max(limits.target_seconds - spent, MIN_PREFILL_SHARE * limits.target_seconds)
+        seconds = max(
+            min(spent, limits.target_seconds - spent),
+            min(spent, limits.target_seconds) * MIN_PREFILL_SHARE,
+            self.cost_model.added_seconds(MIN_PREFILL_TOKENS, 0.0),
+        )
         return _Budget(self.cost_model, seconds, tokens)
 
     def _give(self, chunks: dict[Req, int], req: Req, budget: _Budget, share: float, floor: int) -> None:
@@ -431,9 +442,9 @@ def _prompt_logprobs(req: Req, row: int, start: int, end: int, samples: bool) ->
     if not req.return_logprob:
         return None
     first, targets = 0, _NO_TARGETS
-    if not req.input_logprobs_sent:
+    if req.logprob_next < req.prompt_len:
         # The logprob of the token at position p is read from the logits at p - 1.
-        begin = max(max(req.logprob_first, 1) - 1, start)
+        begin = max(max(req.logprob_next, 1) - 1, start)
         stop = min(end, req.prompt_len - 1)
         if begin < stop:
             first = begin - start

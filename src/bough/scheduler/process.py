@@ -41,4 +41,4 @@ def run_scheduler_process(child: Child) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(run_child(run_scheduler_process, sys.argv[1:], kernel_may_kill=True))
+    sys.exit(run_child(run_scheduler_process, sys.argv[1:]))

@@ -48,9 +48,8 @@ class Req:
         "finish_reason",
         "first_step_time",
         "input_logprobs",
-        "input_logprobs_sent",
         "kv",
-        "logprob_first",
+        "logprob_next",
         "logprob_start_len",
         "masked_until_min",
         "max_new_tokens",
@@ -107,10 +106,10 @@ class Req:
         self.top_logprobs_num = message.top_logprobs_num if message.return_logprob else 0
         self.token_ids_logprob = tuple(message.token_ids_logprob or ()) if message.return_logprob else ()
         self.logprob_start_len = message.logprob_start_len if message.return_logprob else -1
-        self.logprob_first = len(prompt) if self.logprob_start_len < 0 else min(self.logprob_start_len, len(prompt))
-        """First prompt position whose logprob is wanted; the prompt's length if none is."""
+        self.logprob_next = len(prompt) if self.logprob_start_len < 0 else min(self.logprob_start_len, len(prompt))
+        """First prompt position whose logprob is wanted and not known yet; the prompt's length if there is none."""
         self.input_logprobs: list[PositionLogprobs] = []
-        self.input_logprobs_sent = False
+        """Logprobs of prompt tokens that no delta has carried yet."""
         self.pending_logprobs: list[PositionLogprobs] = []
         """Logprobs of output tokens that no delta has carried yet."""
 
@@ -159,8 +158,8 @@ class Req:
         before the first whose logprob is wanted.
         """
         limit = self.fill_len - 1
-        if self.logprob_first < self.prompt_len and not self.input_logprobs_sent:
-            limit = min(limit, max(self.logprob_first - 1, 0))
+        if self.logprob_next < self.prompt_len:
+            limit = min(limit, max(self.logprob_next - 1, 0))
         return limit
 
     @property

@@ -114,8 +114,6 @@ class Requests:
         """Take a request's memory; it waits again and will continue where it was, from what is still cached."""
         self._give_back(req, keep=True)
         req.num_retractions += 1
-        if not req.input_logprobs_sent:
-            req.input_logprobs.clear()
         self.num_retracted += 1
         self.queue.push(req)
 

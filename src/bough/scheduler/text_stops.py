@@ -56,6 +56,7 @@ class TextStops:
         """
         if self.matched is None:
             self._take(self._decoder.flush(), self._undecoded)
+            self._undecoded = 0
             if self.matched is None:
                 self._emit(self._matcher.flush())
                 self.matched = self._matcher.matched

@@ -83,7 +83,7 @@ ROUTES: tuple[RouteInfo, ...] = (
     *(CHAT_ROUTE, COMPLETIONS_ROUTE, GENERATE_ROUTE, LIST_MODELS, GET_MODEL, MODEL_INFO, SERVER_INFO, FLUSH_CACHE),
     *(ABORT_ROUTE, HEALTH, READY, HEALTH_GENERATE, METRICS, ROOT),
 )
-"""All routes; the busiest first, since they are tried in order."""
+"""All routes, in the order of the documentation."""
 
 
 def make_handlers(manager: TokenizerManager) -> dict[str, Handler]:

@@ -1,0 +1,167 @@
+"""What one client's extremes do to the token gaps of the others.
+
+Four streams run all the time. Meanwhile another client sends, again and again: nothing (the yardstick), a text of 2 MB,
+a body of a million ids, or a prompt as long as the context that asks for the logprobs of every prompt token. Reported:
+median and 99th percentile of the streams' gaps, and their ratio to the yardstick's in the same run, phases interleaved.
+
+    python benchmarks/neighbours.py --output results/neighbours.json [flags of bough serve]
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import numpy as np
+
+from bough.bench.report import write_json
+from bough.config.command_line import CommandParser, add_config_option, add_options, given_options
+from bough.config.options import OptionTable, option
+from bough.config.server_args import ServerArgs
+from run_all import running_server
+
+STREAMS = 4
+STREAM_TOKENS = 3000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NeighboursArgs(OptionTable):
+    seconds: float = option(4.0, help="Length of each phase.", group="Run", minimum=1.0)
+    rounds: int = option(3, help="How often each phase is repeated.", group="Run", minimum=1)
+    output: str = option("results/neighbours.json", help="Where the figures go.", group="Run", metavar="FILE")
+
+
+def long_text(rng: random.Random) -> dict[str, Any]:
+    return {"text": "".join(rng.choices("abcdefgh ", k=2_000_000))}
+
+
+def million_ids(rng: random.Random) -> dict[str, Any]:
+    return {"input_ids": rng.choices(range(100, 1000), k=1_000_000)}
+
+
+def prompt_logprobs(rng: random.Random) -> dict[str, Any]:
+    ids = rng.choices(range(100, 1000), k=3900)
+    return {"input_ids": ids, "return_logprob": True, "logprob_start_len": 0, "top_logprobs_num": 5}
+
+
+PHASES: dict[str, Callable[[random.Random], dict[str, Any]] | None] = {
+    "nobody": None,
+    "2 MB of text": long_text,
+    "a million ids": million_ids,
+    "logprobs of 3,900 prompt tokens": prompt_logprobs,
+}
+
+
+class Phase:
+    """Which phase it is, for the streams that run through all of them."""
+
+    def __init__(self) -> None:
+        self.name: str | None = None
+        self.gaps: dict[str, list[float]] = {name: [] for name in PHASES}
+        self.statuses: dict[str, set[int]] = {name: set() for name in PHASES}
+
+
+async def stream_for_ever(session: aiohttp.ClientSession, url: str, seed: int, phase: Phase) -> None:
+    rng = random.Random(seed)
+    while True:
+        body = {
+            "input_ids": rng.choices(range(100, 1000), k=16),
+            "stream": True,
+            "sampling_params": {"temperature": 0, "max_new_tokens": STREAM_TOKENS, "ignore_eos": True},
+        }
+        last = None
+        async with session.post(f"{url}/generate", json=body) as response:
+            async for _ in response.content.iter_any():
+                now = time.perf_counter()
+                if last is not None and phase.name is not None:
+                    phase.gaps[phase.name].append(now - last)
+                last = now
+
+
+async def disturb(
+    session: aiohttp.ClientSession, url: str, name: str, phase: Phase, bodies: dict[str, list[bytes]]
+) -> None:
+    if name not in bodies:
+        await asyncio.sleep(3600)
+    turn = 0
+    while True:
+        body = bodies[name][turn % len(bodies[name])]
+        turn += 1
+        async with session.post(f"{url}/generate", data=body) as response:
+            await response.read()
+            phase.statuses[name].add(response.status)
+        await asyncio.sleep(0.05)
+
+
+async def measure(url: str, args: NeighboursArgs) -> Phase:
+    """Run all phases in turns."""
+    phase = Phase()
+    rng = random.Random(0)
+    # Made before anything is measured: this client must not stall the very streams whose gaps it measures.
+    bodies = {
+        name: [json.dumps({**make(rng), "sampling_params": {"max_new_tokens": 1}}).encode() for _ in range(8)]
+        for name, make in PHASES.items()
+        if make is not None
+    }
+    timeout = aiohttp.ClientTimeout(total=None)
+    async with aiohttp.ClientSession(timeout=timeout) as session, aiohttp.ClientSession(timeout=timeout) as other:
+        streams = [asyncio.create_task(stream_for_ever(session, url, seed, phase)) for seed in range(STREAMS)]
+        await asyncio.sleep(2.0)
+        for _ in range(args.rounds):
+            for name in PHASES:
+                nuisance = asyncio.create_task(disturb(other, url, name, phase, bodies))
+                await asyncio.sleep(0.5)
+                phase.name = name
+                await asyncio.sleep(args.seconds)
+                phase.name = None
+                nuisance.cancel()
+                await asyncio.gather(nuisance, return_exceptions=True)
+                await asyncio.sleep(0.5)
+        for task in streams:
+            task.cancel()
+        await asyncio.gather(*streams, return_exceptions=True)
+    return phase
+
+
+def main(argv: list[str]) -> None:
+    """Measure and print."""
+    parser = CommandParser(prog="neighbours.py", usage="neighbours.py [flags]", description=__doc__ or "")
+    add_options(parser, NeighboursArgs)
+    add_options(parser, ServerArgs)
+    add_config_option(parser)
+    namespace = parser.parse_args(argv)
+    args = NeighboursArgs(**given_options(namespace, NeighboursArgs))
+    with running_server(given_options(namespace, ServerArgs)) as url:
+        phase = asyncio.run(measure(url, args))
+    rows = []
+    for name, gaps in phase.gaps.items():
+        median, p99 = (float(np.percentile(gaps, q)) * 1e3 for q in (50, 99))
+        rows.append(
+            {
+                "phase": name,
+                "gaps": len(gaps),
+                "p50_ms": median,
+                "p99_ms": p99,
+                "statuses": sorted(phase.statuses[name]),
+            }
+        )
+    print(f"{'meanwhile':32} {'p50 ms':>8} {'p99 ms':>8} {'ratio p50':>10} {'ratio p99':>10}  answered with")
+    for row in rows:
+        row["ratio_p50"], row["ratio_p99"] = row["p50_ms"] / rows[0]["p50_ms"], row["p99_ms"] / rows[0]["p99_ms"]
+        print(
+            f"{row['phase']:32} {row['p50_ms']:8.2f} {row['p99_ms']:8.2f} {row['ratio_p50']:10.2f} "
+            f"{row['ratio_p99']:10.2f}  {', '.join(map(str, row['statuses']))}"
+        )
+    write_json(Path(args.output), {"phases": rows})
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
