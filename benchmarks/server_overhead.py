@@ -1,5 +1,7 @@
 """The whole server with the model's cost nearly taken away: 2 layers, hidden size 64, a vocabulary of 8,192.
 
+With ``--fake`` it is taken away altogether: the fake device computes tokens by a hash; all else is as it is.
+
 Streams of 128 tokens from prompts of 32 ids, at several numbers of streams at once, against a real server on this
 machine, with the client on it too. One event per token; the JSON has the events that the client counted.
 
@@ -24,6 +26,7 @@ from bough.bench.report import write_json
 from bough.config.command_line import CommandParser, add_config_option, add_options, given_options
 from bough.config.options import OptionTable, option
 from bough.config.server_args import ServerArgs
+from bough.models.registry import FAKE_ARCHITECTURE
 from run_all import running_server, serve
 
 VOCAB_SIZE = 8192
@@ -50,13 +53,15 @@ CONFIG = {
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OverheadArgs(OptionTable):
     concurrency: str = option("1,16,64,256", help="Numbers of streams at once.", group="Run", metavar="N,N,…")
+    fake: bool = option(False, help="No model at all.", group="Run")
     repeats: int = option(3, help="Runs of each; the one with the median duration is kept.", group="Run", minimum=1)
     output: str = option("results/server_overhead.json", help="Where the figures go.", group="Run", metavar="FILE")
 
 
-def make_checkpoint(directory: Path) -> None:
+def make_checkpoint(directory: Path, *, fake: bool = False) -> None:
     """``config.json`` for dummy weights, and a byte-level BPE tokenizer of made-up words."""
-    directory.joinpath("config.json").write_text(json.dumps(CONFIG), encoding="utf-8")
+    config = {**CONFIG, "architectures": [FAKE_ARCHITECTURE]} if fake else CONFIG
+    directory.joinpath("config.json").write_text(json.dumps(config), encoding="utf-8")
     rng = random.Random(0)
     words = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(3, 9))) for _ in range(20_000)]
     tokenizer = Tokenizer(models.BPE())
@@ -114,7 +119,7 @@ def main(argv: list[str]) -> None:
     args = OverheadArgs(**given_options(namespace, OverheadArgs))
     results = []
     with tempfile.TemporaryDirectory() as directory:
-        make_checkpoint(Path(directory))
+        make_checkpoint(Path(directory), fake=args.fake)
         options = {
             "max_running_requests": 256,
             "max_total_tokens": 256 * 192,

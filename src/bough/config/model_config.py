@@ -13,7 +13,7 @@ import msgspec
 
 from bough.config.checkpoint import read_json, resolve_model_path
 from bough.errors import ConfigError
-from bough.models.registry import MODEL_MODULES
+from bough.models.registry import FAKE_ARCHITECTURE, MODEL_MODULES
 
 DTypeName = Literal["float32", "bfloat16", "float16"]
 DeviceType = Literal["cpu", "cuda"]
@@ -166,7 +166,7 @@ class _Parser:
         if not (isinstance(architectures, list) and architectures and isinstance(architectures[0], str)):
             raise self.error("architectures", "must name the model's class", architectures)
         self.architecture = architectures[0]
-        if self.architecture not in MODEL_MODULES:
+        if self.architecture not in MODEL_MODULES and self.architecture != FAKE_ARCHITECTURE:
             raise ConfigError(
                 f"{source}: architecture {self.architecture} is not supported; supported are "
                 f"{', '.join(sorted(MODEL_MODULES))}",

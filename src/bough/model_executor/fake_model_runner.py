@@ -31,9 +31,6 @@ from bough.scheduler.step_plan import (
     StepResult,
 )
 
-FAKE_ARCHITECTURE = "BoughFakeForCausalLM"
-"""``architectures`` entry of a config.json that asks for this runner instead of a model."""
-
 UintArray = npt.NDArray[np.uint64]
 
 _TOKEN_FACTOR = np.uint64(0xD1342543DE82EF95)

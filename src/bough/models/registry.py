@@ -16,6 +16,10 @@ MODEL_MODULES: dict[str, str] = {
 }
 """``architectures[0]`` of a config.json to the module with the class of that name."""
 
+FAKE_ARCHITECTURE = "BoughFakeForCausalLM"
+"""What a config.json names to have everything real but the device's compute: see
+:mod:`bough.model_executor.fake_model_runner`."""
+
 
 def load_model_class(architecture: str) -> type[CausalLM]:
     """Import the class of an architecture. Imports torch.

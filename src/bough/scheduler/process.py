@@ -15,7 +15,7 @@ def run_scheduler_process(child: Child) -> int:
     # Late, so that the parent is told what is wrong with an installation whose torch cannot be imported.
     from bough.config.local_files import load_model_config
     from bough.ipc.channels import SchedulerChannels
-    from bough.model_executor.tp_worker import TpModelWorker
+    from bough.model_executor.create_worker import create_worker
     from bough.scheduler.scheduler import Scheduler
     from bough.tokenization.tokenizer import Tokenizer
 
@@ -26,7 +26,7 @@ def run_scheduler_process(child: Child) -> int:
     if not args.skip_tokenizer_init:
         tokenizer = Tokenizer.from_pretrained(args.tokenizer_path or args.model_path)
     timer.end_phase("configuration and tokenizer")
-    worker = TpModelWorker(args, model_config, rank=config.rank, world=config.world_size)
+    worker = create_worker(args, model_config, rank=config.rank, world=config.world_size)
     channels = SchedulerChannels(child.port_args, has_detokenizer=tokenizer is not None)
     scheduler = Scheduler(args, model_config, worker, tokenizer, send_deltas=channels.send_deltas)
     timer.end_phase("other")
