@@ -22,7 +22,7 @@ from bough.ipc.messages import (
 )
 from bough.managers.detokenizer_manager import DetokenizerManager
 from bough.managers.io_struct import GenerateReqInput, GenerateRequest
-from bough.model_executor.create_worker import create_worker
+from bough.model_executor.create_worker import worker_factory
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler.scheduler import Scheduler
 from bough.tokenization.tokenizer import Tokenizer
@@ -87,7 +87,7 @@ class LLMEngine:
             self.tokenizer = Tokenizer.from_pretrained(plan.local_args.tokenizer_path or plan.local_args.model_path)
             self._detokenizer = DetokenizerManager(self.tokenizer)
         self._deltas: list[OutputDelta] = []
-        worker = create_worker(plan.local_args, plan.model_config)
+        worker = worker_factory(plan.model_config)(plan.local_args, plan.model_config)
         self.scheduler = Scheduler(
             plan.local_args, plan.model_config, worker, self.tokenizer, send_deltas=self._deltas.extend
         )

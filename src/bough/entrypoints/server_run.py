@@ -140,6 +140,7 @@ class ServerRun:
 
     def _announce(self, manager: TokenizerManager) -> None:
         timer, scheduler_info = self._timer, manager.scheduler_info
+        manager.metrics.startup_time = timer.total
         logger.info("Ready after %.2f s: %s", timer.total, describe_phases(timer.phases))
         logger.info("The scheduler meanwhile: %s", describe_phases(scheduler_info.get("timings", {})))
         for line in how_to_talk(self._url(), manager):

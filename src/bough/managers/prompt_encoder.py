@@ -42,6 +42,8 @@ class PromptEncoder:
     def __init__(self, tokenizer: Tokenizer, max_prompt_tokens: int) -> None:
         self._tokenizer = tokenizer
         self._max_prompt_tokens = max_prompt_tokens
+        # Found by a walk over the vocabulary, which must not happen on the event loop at the first request.
+        self._max_token_bytes = tokenizer.max_token_bytes
         self._ordinary = ThreadPoolExecutor(1, "encode", initializer=_stand_back)
         self._long = ThreadPoolExecutor(1, "encode-long", initializer=_stand_back)
 
@@ -85,7 +87,7 @@ class PromptEncoder:
 
     def check_length(self, num_chars: int, param: str) -> None:
         """Raise :class:`BadRequest` if a text of so many characters has more tokens than a prompt may have."""
-        token_bytes = self._tokenizer.max_token_bytes
+        token_bytes = self._max_token_bytes
         if token_bytes is None:
             return
         least = -(-num_chars // token_bytes)

@@ -15,18 +15,20 @@ def run_scheduler_process(child: Child) -> int:
     # Late, so that the parent is told what is wrong with an installation whose torch cannot be imported.
     from bough.config.local_files import load_model_config
     from bough.ipc.channels import SchedulerChannels
-    from bough.model_executor.create_worker import create_worker
+    from bough.model_executor.create_worker import worker_factory
     from bough.scheduler.scheduler import Scheduler
     from bough.tokenization.tokenizer import Tokenizer
 
     timer.end_phase("Python and imports")
-    args, config = child.server_args, child.config
+    args = child.server_args
     model_config = load_model_config(args)
     tokenizer = None
     if not args.skip_tokenizer_init:
         tokenizer = Tokenizer.from_pretrained(args.tokenizer_path or args.model_path)
     timer.end_phase("configuration and tokenizer")
-    worker = create_worker(args, model_config, rank=config.rank, world=config.world_size)
+    load = worker_factory(model_config)
+    timer.end_phase("importing torch and the model")
+    worker = load(args, model_config)
     channels = SchedulerChannels(child.port_args, has_detokenizer=tokenizer is not None)
     scheduler = Scheduler(args, model_config, worker, tokenizer, send_deltas=channels.send_deltas)
     timer.end_phase("other")
