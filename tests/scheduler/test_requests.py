@@ -108,13 +108,23 @@ def test_an_id_that_is_alive_is_not_taken_twice() -> None:
 
 def test_full_queue_refuses_with_503() -> None:
     harness = Harness(max_running_requests=1, max_queued_requests=2)
-    kept = [harness.submit(prompt_of(20, seed))[0] for seed in range(2)]
+    kept = [harness.submit(prompt_of(20, seed))[0] for seed in range(3)]
     (refused,) = harness.submit(prompt_of(20, 9))
     reason = harness.outputs[refused].finish_reason
     assert reason is not None
     assert reason.status_code == 503
     harness.run()
     assert all(harness.outputs[rid].token_ids for rid in kept)
+
+
+def test_queue_of_length_zero_takes_what_can_start_at_once() -> None:
+    harness = Harness(max_running_requests=1, max_queued_requests=0)
+    (taken,) = harness.submit(prompt_of(20))
+    (refused,) = harness.submit(prompt_of(20, 1))
+    harness.run()
+    assert harness.outputs[taken].token_ids == harness.expected(prompt_of(20), 8)
+    assert harness.outputs[refused].finish_reason is not None
+    assert harness.outputs[refused].finish_reason.status_code == 503
 
 
 @pytest.mark.parametrize("overlap", [False, True])

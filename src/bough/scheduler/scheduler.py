@@ -334,7 +334,10 @@ class Scheduler:
 
     def _queue_is_full(self, arriving: int) -> bool:
         limit = self.server_args.max_queued_requests
-        return limit is not None and self.requests.num_waiting + arriving > limit
+        if limit is None:
+            return False
+        # Those for whom a slot is free wait only for the next step.
+        return self.requests.num_waiting + arriving - self.kv.req_to_token.available_size > limit
 
     def _send_interval(self, req: Req) -> int:
         if not req.stream:
