@@ -91,8 +91,12 @@ def test_what_is_wrong_is_said_and_leaves_no_trace(engine):
     for arguments, message in (
         ({"prompt": "x", "sampling_params": {"top_p": 3.0}}, "top_p"),
         ({}, "either text or input_ids"),
-        ({"input_ids": [10**6]}, "token ids must be in"),
-        ({"input_ids": [1] * (limit + 1)}, f"the prompt has {limit + 1} tokens, and at most {limit}"),
+        ({"input_ids": [10**6]}, "must hold token ids in"),
+        ({"input_ids": [1] * (limit + 1)}, f"your prompt has {limit + 1} tokens"),
+        ({"input_ids": [[1, 2], [3]]}, "one prompt at a time"),
+        ({"prompt": ["A", "B"]}, "one prompt at a time"),
+        ({"prompt": "A tree", "token_ids_logprob": [10**6]}, "token_ids_logprob must hold token ids in"),
+        ({"input_ids": [1], "return_logprob": True, "logprob_start_len": 1}, "logprob_start_len"),
     ):
         with pytest.raises(BadRequest, match=message):
             engine.add_request("r", **arguments)
@@ -100,6 +104,32 @@ def test_what_is_wrong_is_said_and_leaves_no_trace(engine):
     with pytest.raises(BadRequest, match="in use"):
         engine.add_request("r", "A tree", GREEDY)
     assert len(run(engine)) == 1
+
+
+def test_requests_whose_outputs_would_share_an_id_are_refused(engine):
+    engine.add_request("a", "A tree", {**GREEDY, "n": 2})
+    with pytest.raises(BadRequest, match="'a_0' is in use"):
+        engine.add_request("a_0", "A tree", GREEDY)
+    assert run(engine).keys() == {"a"}
+    engine.add_request("a_0", "A tree", GREEDY)
+    assert run(engine).keys() == {"a_0"}
+
+
+def test_request_that_cannot_be_decoded_ends_in_the_scheduler_too(engine, monkeypatch):
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    engine.add_request("r", "A tree", {**GREEDY, "max_new_tokens": 500})
+    engine.step()
+    with monkeypatch.context() as patch:
+        patch.setattr(engine._detokenizer._statuses["r"].decoder, "push", fail)
+        (output,) = engine.step()
+    assert output.finished
+    assert "could not be decoded" in output.outputs[0].error
+    assert engine.scheduler.stats().num_running_reqs == 0
+    run(engine)
+    engine.add_request("r", "A tree", GREEDY)
+    assert run(engine)["r"].outputs[0].finish_reason == "length"
 
 
 def test_statistics_and_no_other_process(engine):

@@ -172,7 +172,9 @@ def test_a_failure_ends_one_request_and_no_other() -> None:
     assert out[0].finish_reason is not None
     assert out[0].finish_reason.status_code == 500
     assert [d.rid for d in handle(manager, OutputDelta("bad", fox), OutputDelta("good", fox))] == ["good"]
-    assert handle(manager, OutputDelta("bad", fox, finish_reason=LENGTH)) == []
+    assert out[0].text is None, "the scheduler is not done with it"
+    [end] = handle(manager, OutputDelta("bad", fox, finish_reason=LENGTH))
+    assert (end.token_ids, end.text, end.finish_reason) == ([], "", LENGTH)
     assert handle(manager, OutputDelta("good", fox, finish_reason=LENGTH))[0].text == "fox"
     assert (len(manager), manager.num_failed) == (0, 1)
 
@@ -181,10 +183,10 @@ def test_a_failure_in_the_first_or_last_delta_leaves_nothing_behind() -> None:
     manager = DetokenizerManager(TOKENIZER)
     [out] = handle(manager, first("a", [-1], finish_reason=LENGTH))
     assert out.finish_reason is not None
-    assert out.finish_reason.type == "abort"
+    assert (out.finish_reason.type, out.text) == ("abort", "")
     [out] = handle(manager, first("b", [1], prompt_tail=[-1]))
     assert out.finish_reason is not None
-    assert handle(manager, OutputDelta("b", [], finish_reason=LENGTH)) == []
+    assert [d.finish_reason for d in handle(manager, OutputDelta("b", [], finish_reason=LENGTH))] == [LENGTH]
     assert len(manager) == 0
 
 

@@ -211,6 +211,23 @@ class TestFailures:
 
         run(test)
 
+    def test_output_that_the_detokenizer_gives_up_ends_in_the_scheduler_too(self, run: Any) -> None:
+        async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+            engine.gate.clear()
+            waiting = asyncio.create_task(results_of(manager, text="Hi", rid="r", sampling_params=LONG))
+            await running(engine)
+            reason = FinishReason("abort", message="out of room", status_code=503)
+            engine._emit([OutputDelta("r", [1], None, reason), OutputDelta("r", [1], None, reason)])
+            with pytest.raises(Overloaded, match="out of room"):
+                await waiting
+            assert engine.aborted == ["r"]
+            engine.gate.set()
+            (result,) = await results_of(manager, text="Hi", rid="r", sampling_params={"max_new_tokens": 4})
+            assert len(result["output_ids"]) == 4, "not what was left of the first request"
+            assert manager.metrics.num_failed_requests == 1
+
+        run(test)
+
     def test_message_that_cannot_be_handled_is_dropped(self, run: Any) -> None:
         async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
             engine._emit([OutputDelta("nobody", [1], "x")])
@@ -306,7 +323,45 @@ class TestLeaving:
         run(test)
 
 
+    @pytest.mark.parametrize("how", ["dead", "draining"])
+    def test_waiting_for_an_id_ends_with_the_engine(self, run: Any, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+        async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+            monkeypatch.setattr(engine, "_abort", lambda message: None)
+            results = manager.generate_request(GenerateReqInput(text="Hi", sampling_params=LONG, rid="r", stream=True))
+            await anext(results)
+            engine.gate.clear()
+            await results.aclose()  # type: ignore[attr-defined]
+            waiting = asyncio.create_task(results_of(manager, text="Hi", rid="r"))
+            while manager.rid_to_state["r"].gone is None:
+                await asyncio.sleep(0.001)
+            if how == "dead":
+                manager.fail_all(EngineDead("gone"))
+                error: type[Exception] = EngineDead
+            else:
+                manager.health.start_draining()
+                engine.gate.set()
+                error = Overloaded
+            with pytest.raises(error):
+                await waiting
+            assert len(engine.received) == 1
+            for task in list(engine.running.values()):
+                task.cancel()
+
+        run(test)
+
+
 class TestUpdates:
+    def test_writer_does_not_wait_for_results_to_be_taken(self, run: Any) -> None:
+        async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+            params = {**LONG, "n": 2, "max_new_tokens": 20}
+            results = manager.generate_request(GenerateReqInput(text="Hi", sampling_params=params, stream=True))
+            await anext(results)
+            async with manager.model_update_lock.writer_lock():
+                assert not engine.running
+            assert len([result async for result in results]) >= 2
+
+        run(test)
+
     def test_writer_waits_for_requests_and_requests_wait_for_it(self, run: Any) -> None:
         async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
             engine.gate.clear()

@@ -211,7 +211,7 @@ def test_cost_model_follows_a_machine_that_slows_down() -> None:
         model.observe(tokens, context, 2 * (1e-3 + 1e-5 * tokens + 1e-9 * context) * rng.uniform(0.9, 1.1))
     for tokens, context in [(1, 1e3), (100, 1e4), (400, 4e5)]:
         truth = 2 * (1e-3 + 1e-5 * tokens + 1e-9 * context)
-        assert abs(model.seconds(tokens, context) / truth - 1) < 0.1
+        assert abs(model.seconds(tokens, context) / truth - 1) < 0.2
 
 
 def test_steady_decoding_does_not_make_prompts_look_free() -> None:
@@ -219,3 +219,71 @@ def test_steady_decoding_does_not_make_prompts_look_free() -> None:
     for _ in range(2000):
         model.observe(8, 8 * 100.0, 1.8e-3)
     assert 0.5e-4 <= model.per_token <= 2e-4
+
+
+def test_hours_of_decoding_do_not_make_prompts_look_free() -> None:
+    model = CostModel(0.02, 1e-3, 1e-7)
+    rng = np.random.default_rng(0)
+    for _ in range(20_000):
+        rows = int(rng.integers(1, 33))
+        model.observe(rows, rows * 200.0, 0.05)
+    assert model.tokens_within(0.15, 0) <= 4 * 150, "a step would take more than four times its target"
+    assert model.per_token_context > 0
+
+
+def slow_base(harness: Harness, base: float) -> None:
+    """Make the planner believe that a step costs ``base`` seconds whatever it does."""
+    harness.scheduler.cost_model = harness.scheduler.planner.cost_model = CostModel(base, 3e-3, 1e-9)
+    harness.scheduler.cost_model.observe = lambda *_: None  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("base", [0.1, 0.15, 3.0])
+def test_a_machine_slower_than_the_target_still_serves(base: float) -> None:
+    harness = Harness()
+    slow_base(harness, base)
+    (rid,) = harness.submit(prompt_of(20))
+    harness.run(max_steps=30)
+    assert harness.outputs[rid].token_ids == harness.expected(prompt_of(20), 8)
+
+
+@pytest.mark.parametrize("base", [1e-4, 0.1, 0.2])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_short_prompt_behind_two_long_ones_starts_soon_while_others_decode(base: float, policy: str) -> None:
+    harness = Harness(max_total_num_tokens=150_000, context_len=60_000, schedule_policy=policy, verify=False)
+    slow_base(harness, base)
+    harness.submit(prompt_of(10), max_new_tokens=5000)
+    harness.step()
+    for seed in (1, 2):
+        harness.submit(prompt_of(30_000, seed), max_new_tokens=1)
+    for _ in range(3):
+        harness.step()
+    (short,) = harness.submit(prompt_of(100, 3), max_new_tokens=4)
+    steps = 0
+    while short not in harness.outputs:
+        harness.step()
+        steps += 1
+        assert steps <= 16, "no token after 16 steps"
+
+
+@pytest.mark.parametrize("chunk", [1, 8])
+def test_tiny_chunks_starve_nobody(chunk: int) -> None:
+    harness = Harness(chunked_prefill_size=chunk, max_total_num_tokens=8192)
+    (running,) = harness.submit(prompt_of(4), max_new_tokens=400)
+    rids = [harness.submit(prompt_of(40, seed), max_new_tokens=2)[0] for seed in range(1, 4)]
+    harness.run()
+    assert max(plan.num_tokens - plan.num_decode_rows for plan, _ in harness.worker.steps) == chunk
+    for seed, rid in enumerate(rids, 1):
+        assert harness.outputs[rid].token_ids == harness.expected(prompt_of(40, seed), 2)
+    assert len(harness.outputs[running].token_ids) == 400
+
+
+def test_higher_priority_keeps_its_memory() -> None:
+    harness = Harness(
+        max_total_num_tokens=128, max_running_requests=2, schedule_policy="priority", schedule_conservativeness=0.05
+    )
+    (low,) = harness.submit(prompt_of(16), max_new_tokens=80, priority=-5)
+    harness.step()
+    (high,) = harness.submit(prompt_of(16, 1), max_new_tokens=80, priority=9)
+    harness.run()
+    assert harness.outputs[high].deltas[-1].num_retractions == 0
+    assert harness.outputs[low].deltas[-1].num_retractions > 0

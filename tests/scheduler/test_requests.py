@@ -9,6 +9,7 @@ import pytest
 
 from bough.ipc.messages import ControlReq, TokenizedGenerateReqInput
 from bough.sampling.sampling_params import SamplingParams
+from bough.scheduler.step_plan import StepPlan, StepResult
 from tests.scheduler.harness import Harness, prompt_of
 
 
@@ -228,3 +229,56 @@ def test_decode_step_costs_a_bounded_number_of_python_calls_per_request() -> Non
     # One append and one delta per streaming request (and the harness's own bookkeeping of a delta).
     assert (many - few) / 56 <= 10
     assert few <= 400
+
+
+@pytest.mark.parametrize("timeout", ["5", float("nan"), [1]])
+def test_control_call_with_a_senseless_timeout_is_refused(timeout: object) -> None:
+    harness = Harness()
+    harness.submit(prompt_of(50))
+    harness.step()
+    (reply,) = harness.scheduler.process_input_requests([ControlReq("1", "flush_cache", {"timeout": timeout})])
+    assert not reply.success
+    harness.run()
+
+
+def test_failing_steps_in_a_row_do_not_end_a_device_that_works() -> None:
+    harness = Harness()
+    original = harness.worker.worker.forward_batch_generation
+
+    def poisoned(plan: StepPlan) -> StepResult:
+        if 666 in plan.input_ids:
+            raise RuntimeError("device error")
+        return original(plan)
+
+    harness.worker.worker.forward_batch_generation = poisoned  # type: ignore[method-assign]
+    for _ in range(7):
+        (bad,) = harness.submit([5, 666, 7])
+        harness.run()
+        assert harness.outputs[bad].finish_reason is not None
+        assert harness.outputs[bad].finish_reason.status_code == 500
+    (good,) = harness.submit(prompt_of(20))
+    harness.run()
+    assert harness.outputs[good].token_ids == harness.expected(prompt_of(20), 8)
+
+
+def test_a_device_that_is_broken_ends_the_scheduler() -> None:
+    harness = Harness()
+
+    def broken(plan: StepPlan) -> StepResult:
+        raise RuntimeError("device error")
+
+    harness.worker.worker.forward_batch_generation = broken  # type: ignore[method-assign]
+    with pytest.raises(RuntimeError, match="device error"):  # noqa: PT012
+        for _ in range(4):
+            harness.submit(prompt_of(20))
+            harness.run()
+
+
+def test_logprob_ids_outside_the_vocabulary_are_refused_alone() -> None:
+    harness = Harness()
+    (bad,) = harness.submit(prompt_of(20), return_logprob=True, token_ids_logprob=[5000])
+    (good,) = harness.submit(prompt_of(20))
+    harness.run()
+    assert harness.outputs[bad].finish_reason is not None
+    assert harness.outputs[bad].finish_reason.status_code == 400
+    assert harness.outputs[good].token_ids == harness.expected(prompt_of(20), 8)

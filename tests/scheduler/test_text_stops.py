@@ -130,3 +130,23 @@ def test_text_stops_without_a_tokenizer_are_refused() -> None:
     reason = harness.outputs[bad].finish_reason
     assert reason is not None
     assert reason.status_code == 400
+
+
+def test_an_error_in_the_text_of_one_request_ends_that_one_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    harness = harness_with_text()
+    prompt = text_prompt(9)
+    (bad,) = harness.submit(prompt, max_new_tokens=COUNT, stop=("zzz",))
+    (good,) = harness.submit(prompt, max_new_tokens=COUNT)
+    harness.step()
+    (req,) = harness.scheduler.requests.find(bad, exact=True)
+    assert req.text_stops is not None
+
+    def fail(token: int) -> None:
+        raise ValueError("no text")
+
+    monkeypatch.setattr(req.text_stops, "push", fail)
+    harness.run()
+    reason = harness.outputs[bad].finish_reason
+    assert reason is not None
+    assert reason.status_code == 500
+    assert harness.outputs[good].token_ids == harness.expected(prompt, COUNT)

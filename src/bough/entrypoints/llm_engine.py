@@ -22,6 +22,7 @@ from bough.ipc.messages import (
 )
 from bough.managers.detokenizer_manager import DetokenizerManager
 from bough.managers.io_struct import GenerateReqInput, GenerateRequest
+from bough.managers.request_limits import RequestLimits
 from bough.model_executor.create_worker import worker_factory
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler.scheduler import Scheduler
@@ -93,6 +94,15 @@ class LLMEngine:
         )
         self._requests: dict[str, RequestOutput] = {}
         self._outputs: dict[str, tuple[RequestOutput, CompletionOutput]] = {}
+        self._given_up: set[str] = set()
+        """Ids of outputs that have ended with an error here, and whose end in the scheduler is still to come."""
+        info = self.scheduler.info
+        self._limits = RequestLimits(
+            vocab_size=info.vocab_size,
+            context_len=min(self.model_config.context_len, info.max_req_len),
+            max_prompt_tokens=min(info.max_req_input_len, self.model_config.context_len),
+            has_tokenizer=self.tokenizer is not None,
+        )
 
     def add_request(
         self,
@@ -110,6 +120,9 @@ class LLMEngine:
     ) -> None:
         """Take a request; it is worked on from the next :meth:`step` on.
 
+        One prompt each; its ``n`` samples are called ``request_id`` with ``_0``, ``_1`` ... behind it, and these ids
+        must be free as well.
+
         Raises:
             BadRequest: naming the argument that is wrong.
         """
@@ -119,7 +132,7 @@ class LLMEngine:
             params: dict[str, Any] | None = msgspec.to_builtins(sampling_params)
         else:
             params = sampling_params
-        (request,) = GenerateReqInput(
+        given = GenerateReqInput(
             text=prompt,
             input_ids=None if input_ids is None else list(input_ids),
             sampling_params=params,
@@ -130,19 +143,22 @@ class LLMEngine:
             token_ids_logprob=token_ids_logprob,
             priority=priority,
             cache_salt=cache_salt,
-        ).expand(preferred=self.server_args.preferred_sampling_params)
+        )
+        if given.is_batch:
+            raise BadRequest("give one prompt at a time", param="input_ids" if prompt is None else "prompt")
+        (request,) = given.expand(preferred=self.server_args.preferred_sampling_params)
+        taken = next((rid for rid in request.rids if rid in self._outputs or rid in self._given_up), None)
+        if taken is not None:
+            raise BadRequest(f"request id {taken!r} is in use", param="request_id")
         ids = self._encode(request)
-        self._check(request, ids)
         outputs = [
             CompletionOutput(index, logprobs=[] if return_logprob else None) for index in range(len(request.rids))
         ]
         result = RequestOutput(request_id, prompt, ids.tolist(), outputs)
-        self._requests[request_id] = result
-        self._outputs.update((rid, (result, output)) for rid, output in zip(request.rids, outputs, strict=True))
         message = TokenizedGenerateReqInput(
             rids=request.rids,
             input_ids=ids.tobytes(),
-            sampling_params=request.sampling_params,
+            sampling_params=self._limits.fit_into_context(request),
             stream=True,
             return_logprob=request.return_logprob,
             logprob_start_len=request.logprob_start_len,
@@ -152,6 +168,8 @@ class LLMEngine:
             extra_key=request.extra_key,
         )
         self.scheduler.process_input_requests([message])
+        self._requests[request_id] = result
+        self._outputs.update((rid, (result, output)) for rid, output in zip(request.rids, outputs, strict=True))
 
     def step(self) -> list[RequestOutput]:
         """Compute one step; returns the requests that have news, with everything they have so far."""
@@ -162,10 +180,18 @@ class LLMEngine:
             deltas = self._detokenizer.handle_batch(BatchTokenIDOutput(deltas)).deltas
         news: dict[str, RequestOutput] = {}
         for delta in deltas:
-            if delta.rid in self._outputs:
-                request, output = self._outputs[delta.rid]
+            rid = delta.rid
+            # Without text it is the detokenizer that gives up, and the scheduler goes on unless it is told.
+            given_up = delta.finish_reason is not None and delta.text is None and self._detokenizer is not None
+            if rid in self._outputs:
+                request, output = self._outputs[rid]
                 news[request.request_id] = request
                 self._apply(delta, request, output)
+                if given_up:
+                    self._given_up.add(rid)
+                    self.scheduler.process_input_requests([AbortReq(rid, exact=True)])
+            elif delta.finish_reason is not None and not given_up:
+                self._given_up.discard(rid)
         return list(news.values())
 
     def abort_request(self, request_id: str) -> None:
@@ -184,30 +210,30 @@ class LLMEngine:
         return self.scheduler.stats()
 
     def _encode(self, request: GenerateRequest) -> array[int]:
-        if request.input_ids is not None:
-            return request.input_ids
-        if self.tokenizer is None:
-            raise BadRequest("this engine has no tokenizer; give input_ids", param="prompt")
-        assert request.text is not None
-        ids = array("i", self.tokenizer.encode(request.text))
-        if not ids:
-            raise BadRequest("the prompt is empty", param="prompt")
-        return ids
+        """The prompt of a request, which gets it too; everything but the room for its output is checked.
 
-    def _check(self, request: GenerateRequest, ids: array[int]) -> None:
-        info = self.scheduler.info
-        request.sampling_params.validate(info.vocab_size)
-        if request.sampling_params.has_text_stops and self.tokenizer is None:
-            raise BadRequest("stop strings and patterns need a tokenizer", param="sampling_params.stop")
-        if len(ids) > info.max_req_input_len:
+        Raises:
+            BadRequest: naming the argument that is wrong.
+        """
+        limits = self._limits
+        if request.text is not None:
+            request.prompt_param = "prompt"
+        limits.check_params(request.sampling_params)
+        limits.check(request)
+        if request.input_ids is None:
+            assert self.tokenizer is not None, "checked"
+            request.input_ids = array("i", self.tokenizer.encode(request.text or ""))
+            if not request.input_ids:
+                raise BadRequest("the prompt is empty", param="prompt")
+        else:
+            limits.check_token_ids(request.input_ids, request.prompt_param)
+        if request.return_logprob and request.logprob_start_len >= len(request.input_ids):
             raise BadRequest(
-                f"the prompt has {len(ids)} tokens, and at most {info.max_req_input_len} are possible",
-                param="prompt",
-                code="context_length_exceeded",
+                f"logprob_start_len ({request.logprob_start_len}) must be less than the number of prompt tokens "
+                f"({len(request.input_ids)})",
+                param="logprob_start_len",
             )
-        wrong = [token for token in (*ids, *(request.token_ids_logprob or ())) if not 0 <= token < info.vocab_size]
-        if wrong:
-            raise BadRequest(f"token ids must be in [0, {info.vocab_size}), got {wrong[0]}", param="input_ids")
+        return request.input_ids
 
     def _apply(self, delta: OutputDelta, request: RequestOutput, output: CompletionOutput) -> None:
         output.text += delta.text or ""

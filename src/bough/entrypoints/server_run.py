@@ -7,7 +7,6 @@ import contextlib
 import gc
 import json
 import logging
-import math
 import shlex
 import signal
 import socket
@@ -65,8 +64,6 @@ class ServerRun:
         """The server shall end, for whatever reason."""
         self._at_once = False
         """It shall not wait for anything."""
-        self._deadline: float | None = None
-        """Until when requests that were accepted may take, once the server ends; seconds on the loop's clock."""
         self._status = 0
         self._signal: signal.Signals | None = None
         self._port_args: PortArgs | None = None
@@ -199,7 +196,7 @@ class ServerRun:
             return
         loop = asyncio.get_running_loop()
         timeout = self._plan.server_args.shutdown_timeout
-        self._deadline = loop.time() + timeout
+        deadline = loop.time() + timeout
         manager.health.start_draining()
         if manager.rid_to_state:
             logger.info(
@@ -207,7 +204,7 @@ class ServerRun:
                 len(manager.rid_to_state),
                 timeout,
             )
-        while manager.rid_to_state and not self._at_once and loop.time() < self._deadline:
+        while manager.rid_to_state and not self._at_once and loop.time() < deadline:
             await asyncio.sleep(_POLL_SECONDS)
         if manager.rid_to_state and self._status == 0 and self._signal is not None:
             logger.warning("Ending %d requests that are not finished", len(manager.rid_to_state))
@@ -233,14 +230,12 @@ class ServerRun:
             self._port_args.cleanup()
 
     async def _stop_http(self, server: HttpServer, serving: asyncio.Task[None]) -> None:
-        """Close all connections, after the answers on them that are complete were read or time is up."""
-        patience = LAST_ANSWERS_SECONDS
-        if self._deadline is not None and not self._at_once:
-            patience = max(patience, self._deadline - asyncio.get_running_loop().time())
-        server.config.timeout_graceful_shutdown = math.ceil(patience)
+        """Close all connections, after their clients had a moment to read the answers, all of which are complete."""
         server.should_exit = True
+        await asyncio.wait((serving,), timeout=LAST_ANSWERS_SECONDS)
+        server.abort_connections()
         with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(serving, patience + LAST_ANSWERS_SECONDS)
+            await asyncio.wait_for(serving, LAST_ANSWERS_SECONDS)
 
     async def _stop_children(self, supervisor: ProcessSupervisor) -> None:
         if self._manager is not None and self._channels is not None and not self._at_once:

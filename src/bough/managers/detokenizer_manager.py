@@ -45,6 +45,9 @@ class DetokenizerManager:
     text. An id whose text is unfinished (part of a character) waits for the rest, and comes out with the last byte of
     its text, or when the request ends.
 
+    A request that is given up here while the scheduler still works on it gets a last delta without text (``text`` is
+    ``None``), as nothing else that leaves here. The scheduler has to be told; its own last word follows.
+
     Args:
         tokenizer: the tokenizer of the model.
         capacity: requests to remember. When one more begins, the oldest is given up: it ends at once with an error.
@@ -54,7 +57,7 @@ class DetokenizerManager:
         self._tokenizer = tokenizer
         self._capacity = capacity
         self._statuses: dict[str, DecodeStatus | None] = {}
-        """In the order in which requests began; ``None`` for one that has failed and whose deltas are dropped."""
+        """In the order in which requests began; ``None`` for one that has failed, of which only the end is passed on."""
         self.num_failed = 0
         """Requests that were ended here, because of an exception or for want of room."""
 
@@ -90,7 +93,7 @@ class DetokenizerManager:
                     out.append(delta)
             except Exception as error:
                 # Whatever it is, it concerns one request, and the others must go on.
-                logger.exception("Could not decode the output of request %s", delta.rid)
+                logger.exception("Could not decode the output of request %r", delta.rid)
                 out.append(self._fail(delta, f"the output could not be decoded: {type(error).__name__}: {error}"))
         return BatchStrOutput(out)
 
@@ -108,9 +111,10 @@ class DetokenizerManager:
             )
             status = self._statuses[rid] = DecodeStatus(decoder, init.no_stop_trim)
             return status
-        if rid in self._statuses:  # it has failed, and its waiter knows
+        if rid in self._statuses:  # it has failed, and its waiter knows; the id is taken until the scheduler is done
             if delta.finish_reason is not None:
                 del self._statuses[rid]
+                out.append(OutputDelta(rid, [], "", delta.finish_reason))
         elif delta.token_ids:
             self.num_failed += 1
             out.append(_aborted(delta, "the detokenizer does not know this request (any more)"))
@@ -164,7 +168,7 @@ class DetokenizerManager:
         if status is None:
             return
         self.num_failed += 1
-        logger.error("Gave up request %s: more than %d outputs at once", rid, self._capacity)
+        logger.error("Gave up request %r: more than %d outputs at once", rid, self._capacity)
         out.append(_aborted(status.held or OutputDelta(rid, []), "too many outputs at once", status_code=503))
 
     def _fail(self, delta: OutputDelta, message: str) -> OutputDelta:
@@ -213,6 +217,7 @@ def event_loop(
 
 
 def _aborted(delta: OutputDelta, message: str, status_code: int = 500) -> OutputDelta:
-    delta.text = delta.text or ""
+    """The delta as the end of its request; without text, unless it is the scheduler's last."""
+    delta.text = None if delta.finish_reason is None else delta.text or ""
     delta.finish_reason = FinishReason("abort", message=message, status_code=status_code)
     return delta

@@ -10,6 +10,7 @@ from __future__ import annotations
 import uuid
 from array import array
 from collections.abc import Iterator, Sequence
+from itertools import repeat
 from typing import Annotated, Any
 
 import msgspec
@@ -105,35 +106,39 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
     def expand(
         self, *, preferred: dict[str, Any] | None = None, max_outputs: int | None = None
     ) -> list[GenerateRequest]:
-        """One request per prompt; see :meth:`requests`."""
-        return list(self.requests(preferred=preferred, max_outputs=max_outputs))
+        """One request per prompt, with valid stop patterns; see :meth:`requests`."""
+        requests = list(self.requests(preferred=preferred, max_outputs=max_outputs))
+        for patterns in {request.sampling_params.stop_regex for request in requests}:
+            if patterns:
+                compile_stop_regex(patterns)
+        return requests
 
     def requests(
         self, *, preferred: dict[str, Any] | None = None, max_outputs: int | None = None
     ) -> Iterator[GenerateRequest]:
-        """One request per prompt, with everything that was given once copied to each.
+        """One request per prompt, with everything that was given once copied to each. Stop patterns are not compiled.
 
         Args:
             preferred: sampling parameters of requests that do not set them.
             max_outputs: most outputs (prompts times ``n``) allowed; ``None`` for no bound.
 
         Raises:
-            BadRequest: before the first one, naming the field that is missing, of the wrong type or of the wrong
-                length.
+            BadRequest: naming the field that is missing, of the wrong type or of the wrong length; before the first
+                request, but for what is wrong in a later one's sampling parameters.
         """
         _check_types(self)
+        if max_outputs is not None:
+            self._check_outputs(1, max_outputs)
         texts, prompts = self._prompts()
         batch = texts if texts is not None else prompts
         assert batch is not None
         size = len(batch)
         is_batch = isinstance(self.text, list) if texts is not None else _is_nested(self.input_ids)
-        params = self._sampling_params(size, preferred)
-        n = params[0].n
-        if max_outputs is not None and size * n > max_outputs:
-            raise BadRequest(
-                f"{size} prompts with n={n} are {size * n} outputs, and at most {max_outputs} are allowed in a request",
-                param="text" if texts is not None else "input_ids",
-            )
+        each_params = self._sampling_params(size, preferred)
+        params = next(each_params)
+        n = params.n
+        if max_outputs is not None:
+            self._check_outputs(n, max_outputs)
         return_logprob = self._each("return_logprob", size, n)
         logprob_start_len = self._each("logprob_start_len", size, n)
         top_logprobs_num = self._each("top_logprobs_num", size, n)
@@ -142,12 +147,16 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
         cache_salt = self._each("cache_salt", size, 1)
         rids = self._rids(size, n)
         for i in range(size):
+            if i > 0:
+                params = next(each_params)
+                if params.n != n:
+                    raise BadRequest("sampling_params must have the same n for all prompts", param="sampling_params.n")
             yield GenerateRequest(
                 rids=rids[i * n : (i + 1) * n],
                 text=texts[i] if texts is not None else None,
                 input_ids=prompts[i] if prompts is not None else None,
                 prompt_param=_indexed("text" if texts is not None else "input_ids", i if is_batch else None),
-                sampling_params=params[i],
+                sampling_params=params,
                 stream=self.stream,
                 return_logprob=return_logprob[i],
                 logprob_start_len=logprob_start_len[i],
@@ -164,6 +173,15 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
     def is_batch(self) -> bool:
         """Whether the answer is a list: several prompts were given, be it a list of one."""
         return isinstance(self.text, list) or (self.text is None and _is_nested(self.input_ids))
+
+    def _check_outputs(self, n: int, max_outputs: int) -> None:
+        """Raise :class:`BadRequest` if there would be too many outputs, before anything is done for each of them."""
+        size = len(self.text if self.text is not None else self.input_ids) if self.is_batch else 1
+        if size * n > max_outputs:
+            raise BadRequest(
+                f"{size} prompts with n={n} are {size * n} outputs, and at most {max_outputs} are allowed in a request",
+                param="text" if self.text is not None else "input_ids",
+            )
 
     def _prompts(self) -> tuple[list[str] | None, list[TokenIds] | None]:
         if (self.text is None) == (self.input_ids is None):
@@ -182,24 +200,18 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
             return None, [pack_token_ids(ids, "input_ids")]
         return None, [pack_token_ids(prompt, f"input_ids[{i}]") for i, prompt in enumerate(ids)]
 
-    def _sampling_params(self, size: int, preferred: dict[str, Any] | None) -> list[SamplingParams]:
+    def _sampling_params(self, size: int, preferred: dict[str, Any] | None) -> Iterator[SamplingParams]:
+        """One per prompt, made when it is asked for: for thousands of prompts it is too much work for one turn."""
         given = self.sampling_params
         if isinstance(given, list):
             if len(given) != size:
                 raise BadRequest(
                     f"sampling_params has {len(given)} entries for {size} prompts", param="sampling_params"
                 )
-            dicts = given
+            for each in given:
+                yield _to_sampling_params(each, preferred)
         else:
-            dicts = [given or {}]
-        params = [SamplingParams.from_dict({**(preferred or {}), **_supported(each)}) for each in dicts]
-        if any(each.n != params[0].n for each in params):
-            raise BadRequest("sampling_params must have the same n for all prompts", param="sampling_params.n")
-        for each in params:
-            each.validate(None)
-            if each.stop_regex:
-                compile_stop_regex(each.stop_regex)
-        return params if isinstance(given, list) else params * size
+            yield from repeat(_to_sampling_params(given or {}, preferred), size)
 
     def _each(self, name: str, size: int, n: int) -> list[Any]:
         value = getattr(self, name)
@@ -307,6 +319,12 @@ def pack_token_ids(ids: Sequence[int] | TokenIds, param: str) -> TokenIds:
     if not packed:
         raise BadRequest(f"{param} must not be empty", param=param)
     return packed
+
+
+def _to_sampling_params(given: dict[str, Any], preferred: dict[str, Any] | None) -> SamplingParams:
+    params = SamplingParams.from_dict({**(preferred or {}), **_supported(given)})
+    params.validate(None)
+    return params
 
 
 def _supported(sampling_params: dict[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+from collections.abc import Callable
 
 from bough.errors import BoughError
 from bough.ipc.coalescing import FOLD_LENGTH, merge_deltas
@@ -14,9 +15,11 @@ from bough.managers.io_struct import GenerateRequest
 class ReadySignal:
     """Tells the one waiter of a call which of its outputs have news."""
 
-    __slots__ = ("_error", "_ready", "_waiter")
+    __slots__ = ("_error", "_on_end", "_ready", "_unfinished", "_waiter")
 
     def __init__(self) -> None:
+        self._unfinished = 0
+        self._on_end: Callable[[], None] | None = None
         self._ready: list[ReqState] = []
         self._waiter: asyncio.Future[None] | None = None
         self._error: BoughError | None = None
@@ -27,6 +30,22 @@ class ReadySignal:
         waiter = self._waiter
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
+
+    def expect(self, count: int, on_end: Callable[[], None]) -> None:
+        """Call ``on_end`` once: when ``count`` outputs are finished, whether or not they were taken, or at :meth:`end`."""
+        self._unfinished, self._on_end = count, on_end
+
+    def finish_one(self) -> None:
+        """The last delta of an output has arrived."""
+        self._unfinished -= 1
+        if self._unfinished == 0:
+            self.end()
+
+    def end(self) -> None:
+        """The call needs the engine no more. Doing it twice does nothing."""
+        on_end, self._on_end = self._on_end, None
+        if on_end is not None:
+            on_end()
 
     def fail(self, error: BoughError) -> None:
         """Nothing more will come; every later :meth:`wait` raises."""
@@ -112,6 +131,7 @@ class ReqState:
         out_list.append(delta)
         if delta.finish_reason is not None:
             self.finished = True
+            self.event.finish_one()
         elif not self.obj.stream:
             if len(out_list) >= FOLD_LENGTH:
                 self.out_list = [merge_deltas(out_list)]

@@ -222,6 +222,8 @@ class TokenizerManager:
         states = await self._register(requests, signal)
         try:
             await self.model_update_lock.acquire_reader()
+            # An update need not wait for clients to read what is finished.
+            signal.expect(len(states), self.model_update_lock.release_reader)
             try:
                 await self._encode_texts(requests)
                 turns = Turns(REQUESTS_PER_TURN)
@@ -236,7 +238,7 @@ class TokenizerManager:
                     await turns.spend()
                 yield Generation(states, signal)
             finally:
-                self.model_update_lock.release_reader()
+                signal.end()
         finally:
             self._leave(states)
 
@@ -335,6 +337,7 @@ class TokenizerManager:
             raise BadRequest("rid names the same id twice", param="rid", code="duplicate_request_id")
         while (old := next((s for s in map(self.rid_to_state.get, rids) if s is not None), None)) is not None:
             await self._wait_until_gone(old)
+        self._check_open()  # the engine may have died while we waited, or begun to drain
         now = time.monotonic()
         states: list[ReqState] = []
         for request in requests:
@@ -400,26 +403,28 @@ class TokenizerManager:
                 if state.abort_reason is not None:
                     self._channels.send(AbortReq(state.rid, exact=True))
             return
-        now = time.monotonic()
-        for state in aborted:
-            self._handle_delta(aborted_delta(state, state.abort_reason or "aborted"), now)
+        self._handle_batch_output([aborted_delta(state, state.abort_reason or "aborted") for state in aborted])
 
     def _leave(self, states: list[ReqState]) -> None:
         """Nobody waits for these outputs any more: end in the scheduler what is unfinished."""
         for state in states:
-            if state.finished or state.rid not in self.rid_to_state:
+            if state.finished or state.abandoned or state.rid not in self.rid_to_state:
                 continue
-            state.abandoned = True
             state.out_list.clear()
             if state.obj.log_metrics:
                 self.metrics.num_requests += 1
                 self.metrics.num_aborted_requests += 1
-            if state.sent and self._dead is None:
-                # The id stays taken until the scheduler's last word on it, which would else reach whoever uses it next.
-                self._channels.send(AbortReq(state.rid, exact=True))
-            else:
-                del self.rid_to_state[state.rid]
-                _let_go(state)
+            self._abandon(state)
+
+    def _abandon(self, state: ReqState) -> None:
+        """End an output in the scheduler; whatever still comes of it is dropped."""
+        state.abandoned = True
+        if state.sent and self._dead is None:
+            # The id stays taken until the scheduler's last word on it, which would else reach whoever uses it next.
+            self._channels.send(AbortReq(state.rid, exact=True))
+        else:
+            del self.rid_to_state[state.rid]
+            _let_go(state)
 
     # --- what comes back ------------------------------------------------------------------------------------------
 
@@ -439,31 +444,35 @@ class TokenizerManager:
         if any(delta.token_ids for delta in deltas):
             self.health.on_progress()
         for delta in deltas:
+            state = self.rid_to_state.get(delta.rid)
+            if state is None:
+                continue
+            is_last = delta.finish_reason is not None
+            # Without text it is the detokenizer that gives up, and the scheduler goes on unless it is told.
+            given_up = is_last and delta.text is None and self.tokenizer is not None
             try:
-                self._handle_delta(delta, now)
+                if given_up:
+                    delta.text = ""
+                if not state.abandoned:
+                    self._handle_delta(state, delta, now)
             except Exception:
-                logger.exception("Could not handle a result of request %s", delta.rid)
-                self._fail_one(delta)
+                logger.exception("Could not handle a result of request %r", delta.rid)
+                state.event.fail(RequestFailed("internal error while handling a result", code="internal_error"))
+                given_up = given_up or not is_last
+                if not is_last and state.obj.log_metrics:
+                    self.metrics.num_requests += 1
+                    self.metrics.num_failed_requests += 1
+            if given_up and not state.abandoned:
+                self._abandon(state)
+            elif is_last and not given_up:
+                del self.rid_to_state[delta.rid]
+                _let_go(state)
 
-    def _fail_one(self, delta: OutputDelta) -> None:
-        """End the call that a delta belongs to, and nobody else's."""
-        state = self.rid_to_state.get(delta.rid)
-        if state is None:
-            return
-        state.event.fail(RequestFailed("internal error while handling a result", code="internal_error"))
-        if delta.finish_reason is not None:
-            del self.rid_to_state[delta.rid]
-            _let_go(state)
-
-    def _handle_delta(self, delta: OutputDelta, now: float) -> None:
-        state = self.rid_to_state.get(delta.rid)
-        if state is None:
-            return
+    def _handle_delta(self, state: ReqState, delta: OutputDelta, now: float) -> None:
         if delta.token_ids:
             self._on_tokens(state, delta, now)
         if delta.finish_reason is not None:
             state.finished_time = now
-            del self.rid_to_state[delta.rid]
             self._on_finished(state, delta)
         state.push(delta)
 
@@ -486,15 +495,12 @@ class TokenizerManager:
             metrics.queue_time.observe(delta.queue_time)
 
     def _on_finished(self, state: ReqState, delta: OutputDelta) -> None:
-        _let_go(state)
-        if state.abandoned:
-            return
         if state.obj.log_metrics:
             self._count_finished(state, delta)
         if self.server_args.log_requests:
             reason = delta.finish_reason
             logger.info(
-                "Request %s: %d prompt tokens (%d cached), %d generated, %s, %.3f s",
+                "Request %r: %d prompt tokens (%d cached), %d generated, %s, %.3f s",
                 state.rid, delta.prompt_tokens, delta.cached_tokens, delta.completion_tokens,
                 reason.type if reason is not None else "?", state.finished_time - state.created_time,
             )  # fmt: skip

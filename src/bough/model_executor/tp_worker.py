@@ -57,7 +57,7 @@ class TpModelWorker:
                 max_running_requests=server_args.max_running_requests,
                 max_total_tokens=server_args.max_total_tokens,
                 mem_fraction_static=server_args.mem_fraction_static,
-                max_step_tokens=server_args.max_prefill_tokens,
+                max_step_tokens=_max_step_tokens(server_args, model_config),
             ),
         )
         self._seconds = time.perf_counter() - begin
@@ -100,3 +100,10 @@ def resolve_device(name: str) -> torch.device:
     if name.startswith("cuda") and not torch.cuda.is_available():
         raise ConfigError("--device cuda: torch finds no CUDA device; use --device cpu", param="device")
     return torch.device(name)
+
+
+def _max_step_tokens(server_args: ServerArgs, model_config: ModelConfig) -> int:
+    """Most new tokens of a step; with ``--chunked-prefill-size -1`` a whole context may come at once."""
+    if server_args.chunked_prefill_size == -1:
+        return max(server_args.max_prefill_tokens, model_config.context_len)
+    return server_args.max_prefill_tokens

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -56,6 +57,8 @@ class ControlCalls:
             return [self._failed(request, f"unknown control method {request.method!r}; known: {known}")]
         if handler.needs_idle and self._scheduler.has_unfinished_requests():
             timeout = request.params.get("timeout") or 0.0
+            if not isinstance(timeout, (int, float)) or not math.isfinite(timeout):
+                return [self._failed(request, f"timeout must be a number of seconds, got {timeout!r}")]
             if timeout <= 0:
                 return [self._failed(request, f"{request.method} needs an idle engine, and requests are running")]
             self._waiting.append(_Waiting(request, time.monotonic() + timeout))

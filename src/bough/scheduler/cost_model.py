@@ -8,19 +8,29 @@ import numpy as np
 import numpy.typing as npt
 
 MIN_CHUNK_TOKENS = 16
-"""A prompt always advances by at least this much per step in which it has a turn, whatever the budget says."""
+"""The prompt that chooses first in a step advances by at least this much, whatever the budget says."""
 
 REFIT_INTERVAL_STEPS = 32
 _FORGETTING = 0.995
 """Weight that an observation loses with every later one: the memory is a few hundred steps."""
 
-_PRIOR_WEIGHT = 4.0
-"""How many observations the coefficients of before count as: steady load says nothing about what it does not do."""
+_PRIOR_WEIGHT = 1.0
+"""How many observations the probes at warm-up count as: steady load says nothing about what it does not do."""
+
+_LEAST_SHARE = 0.25
+"""The cost of a token, and of context, never falls below this share of what the probes found: hours of decoding, in
+which a token more or less costs nothing, must not make prompts look free."""
+
+_MAX_CONTEXT_SHARE = 2e-2
+"""A token of context that seems to cost more than this, compared with a token, is noise in the probes."""
+
+_CONTEXT_SHARE = 1e-4
+"""What a token of context costs compared with a token, where no probe could tell."""
 
 _MIN_CONTEXT_TOKENS = 32
 """Without a probe at a longer context than this, the cost of context cannot be told from noise."""
 
-_SMALLEST = np.array([1e-6, 1e-8, 1e-13])
+_SMALLEST = np.array([1e-6, 1e-8, 1e-12])
 """Seconds below which a coefficient is as good as zero."""
 
 _FloatArray = npt.NDArray[np.float64]
@@ -52,6 +62,7 @@ class CostModel:
         self._moments: _FloatArray = np.zeros((3, 3))
         self._targets: _FloatArray = np.zeros(3)
         self._observed = 0
+        self._probed: _FloatArray = np.array([base, per_token, per_token_context or per_token * _CONTEXT_SHARE])
 
     @classmethod
     def fit(cls, measurements: list[StepCost]) -> CostModel:
@@ -66,10 +77,10 @@ class CostModel:
         knows_context = any(m.token_context > _MIN_CONTEXT_TOKENS * m.tokens for m in measurements)
         columns = (0, 1, 2) if knows_context else (0, 1)
         coefficients = _solve(rows.T @ rows, rows.sum(axis=0), columns)
-        if coefficients[1] == 0.0:
-            # Noise hid what a token costs; to take it for free would make one step of any number of them.
-            largest = max(measurements, key=lambda m: m.tokens)
-            coefficients[1] = largest.seconds / largest.tokens
+        # Noise may hide what a token costs; to take it for free would make one step of any number of them.
+        largest = max(measurements, key=lambda m: m.tokens)
+        coefficients[1] = max(coefficients[1], _LEAST_SHARE * largest.seconds / largest.tokens)
+        coefficients[2] = min(coefficients[2], _MAX_CONTEXT_SHARE * coefficients[1])
         return cls(*coefficients.tolist())
 
     def seconds(self, tokens: int, token_context: float) -> float:
@@ -84,13 +95,14 @@ class CostModel:
         """Learn from a finished step."""
         if seconds <= 0.0:
             return
+        overrun = seconds > 2 * self.seconds(tokens, token_context)
         row = _features(tokens, token_context) / seconds
         self._moments *= _FORGETTING
         self._moments += np.outer(row, row)
         self._targets *= _FORGETTING
         self._targets += row
         self._observed += 1
-        if self._observed % REFIT_INTERVAL_STEPS == 0:
+        if overrun or self._observed % REFIT_INTERVAL_STEPS == 0:
             self._refit()
 
     def tokens_within(self, seconds: float, context: int) -> int:
@@ -108,9 +120,10 @@ class CostModel:
         return int((-linear + (linear * linear + 4 * quadratic * seconds) ** 0.5) / (2 * quadratic))
 
     def _refit(self) -> None:
-        current = np.array([self.base, self.per_token, self.per_token_context])
-        prior = np.diag(_PRIOR_WEIGHT / np.maximum(current, _SMALLEST) ** 2)
-        fitted = _solve(self._moments + prior, self._targets + prior @ current, (0, 1, 2))
+        probed = np.maximum(self._probed, _SMALLEST)
+        prior = np.diag(_PRIOR_WEIGHT / probed**2)
+        fitted = _solve(self._moments + prior, self._targets + prior @ probed, (0, 1, 2))
+        fitted[1:] = np.maximum(fitted[1:], _LEAST_SHARE * self._probed[1:])
         self.base, self.per_token, self.per_token_context = fitted.tolist()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 
 import numpy as np
@@ -11,6 +12,8 @@ from bough.scheduler.planner import Planned
 from bough.scheduler.req import Req
 from bough.scheduler.requests import Requests
 from bough.scheduler.step_plan import IntArray, RowLogprobResult, StepResult
+
+logger = logging.getLogger(__name__)
 
 PROMPT_TAIL_TOKENS = 5
 """Prompt tokens that a detokenizer gets as context: enough for any byte-fallback character and a leading space."""
@@ -52,7 +55,11 @@ class OutputProcessor:
     def finish(self, req: Req, reason: FinishReason, *, keep: bool = True) -> OutputDelta:
         """End a request in any state; returns its last delta."""
         if req.text_stops is not None:
-            matched = req.text_stops.finish()
+            try:
+                matched = req.text_stops.finish()
+            except Exception:
+                logger.exception("Could not decode the end of request %r", req.rid)
+                req.text_stops, matched = None, None
             if matched is not None and reason.type == "length":
                 reason = FinishReason("stop", matched=matched)
         self.requests.release(req, keep=keep)
@@ -82,7 +89,16 @@ class OutputProcessor:
                 _add_input_logprobs(req, logprobs.get(row), start, start + first + 1)
                 if req.input_logprobs and end < req.fill_len:
                     # A long prompt's logprobs go out piece by piece: all at once they would stall their receivers.
-                    deltas.append(OutputDelta(req.rid, [], "", input_logprobs=req.input_logprobs))
+                    deltas.append(
+                        OutputDelta(
+                            req.rid,
+                            [],
+                            "",
+                            prompt_tokens=req.prompt_len,
+                            cached_tokens=req.cached_tokens,
+                            input_logprobs=req.input_logprobs,
+                        )
+                    )
                     req.input_logprobs = []
             if end == req.fill_len and not plan.sample[row]:
                 deltas.append(self.finish(req, FinishReason("length", length=len(req.output_before_slot))))
@@ -118,18 +134,27 @@ class OutputProcessor:
         for i in speaking.tolist():
             req = reqs[slot_list[i]]
             token, length = token_list[i], out_list[i]
-            if careful_list[i]:
-                delta = self._look_closely(req, token, length, ended_list[i], due_list[i], logprobs.get(int(rows[i])))
-                if delta is not None:
-                    append(delta)
-            elif ended_list[i]:
-                reason = FinishReason("stop", matched=token) if eos_list[i] else FinishReason("length", length=length)
-                append(self.finish(req, reason))
-            elif req.sent_len == length - 1 and length > 1:
-                req.sent_len = length
-                append(OutputDelta(req.rid, [token], None, None, length, req.prompt_len, req.cached_tokens))
-            else:
-                append(self._delta(req, table.output_ids(req)))
+            try:
+                if careful_list[i]:
+                    delta = self._look_closely(
+                        req, token, length, ended_list[i], due_list[i], logprobs.get(int(rows[i]))
+                    )
+                    if delta is not None:
+                        append(delta)
+                elif ended_list[i]:
+                    at_stop = eos_list[i]
+                    reason = FinishReason("stop", matched=token) if at_stop else FinishReason("length", length=length)
+                    append(self.finish(req, reason))
+                elif req.sent_len == length - 1 and length > 1:
+                    req.sent_len = length
+                    append(OutputDelta(req.rid, [token], None, None, length, req.prompt_len, req.cached_tokens))
+                else:
+                    append(self._delta(req, table.output_ids(req)))
+            except Exception:
+                # Whatever it is, it concerns one request, and the others must go on.
+                logger.exception("Could not judge a token of request %r", req.rid)
+                req.text_stops = None
+                append(self.fail(req, "internal error while judging a token"))
 
     def _look_closely(
         self, req: Req, token: int, length: int, ended: bool, due: bool, logprobs: RowLogprobResult | None
@@ -153,8 +178,11 @@ class OutputProcessor:
         if not due:
             return None
         delta = self._delta(req, self.table.output_ids(req))
-        nothing_new = not delta.token_ids and not delta.text and delta.input_logprobs is None and length > 1
-        return None if nothing_new else delta
+        if not delta.token_ids and not delta.text and delta.input_logprobs is None and length > 1:
+            # All of it is held back: what comes next must not wait for another interval.
+            self.table.next_send[req.slot] = length + 1
+            return None
+        return delta
 
     def _delta(self, req: Req, output: IntArray) -> OutputDelta:
         """What no delta of ``req`` has carried yet, given its whole output."""

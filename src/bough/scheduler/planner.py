@@ -3,11 +3,12 @@
 One step has a budget in time. Running requests come first, one token each; prompts get as much time again, within the
 step's target, or all of it if nothing runs:
 
-- the oldest unfinished prompt gets half of the budget while others wait, all of it otherwise;
-- other unfinished prompts share a quarter;
-- new requests get the rest, in the order of the policy. One that fits into what is left starts and finishes its prompt
-  in this step; a longer one starts only while few unfinished prompts are about, so that short prompts behind long ones
-  always find room;
+- unfinished prompts go on: the oldest with at most half of the budget while others wait, the others, shortest first,
+  with a quarter each;
+- new requests start, in the order of the policy, with at most half of the budget each. A long one that does not fit
+  into the step starts only while few long ones are unfinished, so that short prompts always find room;
+- in every other step new requests choose first, and whoever chooses first gets a minimum: nobody waits for ever,
+  however small the budget is;
 - what nobody took goes back to the unfinished prompts.
 """
 
@@ -35,14 +36,20 @@ from bough.scheduler.step_plan import (
 MIN_PREFILL_SHARE = 0.25
 """Share of the time target that prompts get even if the running requests alone use it up: nobody starves."""
 
-MIN_PREFILL_TOKENS = 32
+MIN_PREFILL_TOKENS = 64
 """Prompt tokens that a step has time for whatever running requests are used to, so that prompts do get on."""
+
+SHORT_PROMPT_TOKENS = 512
+"""A prompt of at most this length starts however many longer ones are unfinished, and goes before them."""
+
+LOGPROB_CHUNK_TOKENS = 256
+"""Most tokens per step of a prompt whose logprobs are wanted: each costs the language-model head as well."""
 
 OLDEST_PROMPT_SHARE = 0.5
 OTHER_PROMPTS_SHARE = 0.25
 
 MAX_UNFINISHED_PROMPTS = 2
-"""New prompts that do not fit into a step start only while fewer than this many are unfinished."""
+"""Long prompts start only while fewer than this many prompts are unfinished."""
 
 ADMISSION_LOOKAHEAD = 16
 """Requests looked at beyond those for which there are slots, when some do not fit."""
@@ -120,6 +127,9 @@ class StepPlanner:
         self.limits = limits
         self._send_interval = send_interval
         self._step_id = 0
+        self._min_chunk = min(MIN_CHUNK_TOKENS, limits.max_prefill_tokens, limits.chunk_tokens or MIN_CHUNK_TOKENS)
+        self._new_requests: list[NewRequest] = []
+        """Requests that have got a slot and that no plan has introduced yet."""
 
     # --- the plan -------------------------------------------------------------------------------------------------
 
@@ -135,15 +145,19 @@ class StepPlanner:
         if outcome.needs_drain:
             return outcome
         decode_context = float(self.table.planned_len[decode_slots].sum()) if len(decode_slots) else 0.0
-        chunks, new_requests = self._plan_prefill(
-            now, len(decode_slots), decode_context, may_admit=not outcome.retracted
-        )
+        chunks = self._plan_prefill(now, len(decode_slots), decode_context, may_admit=not outcome.retracted)
         rows = self._allocate_chunks(chunks)
         if len(decode_slots) == 0 and not rows:
             self._resolve_standstill(outcome, in_flight)
             return outcome
-        outcome.planned = self._build(decode_slots, decode_kv, rows, new_requests, decode_context)
+        outcome.planned = self._build(decode_slots, decode_kv, rows, decode_context)
         return outcome
+
+    def restore(self, plan: StepPlan) -> None:
+        """A step has failed: tell the device with the next one what this one did not tell it."""
+        alive = self.table.reqs
+        self._new_requests = [new for new in plan.new_requests if alive[new.req_slot] is not None] + self._new_requests
+        self.requests.restore_table_writes(plan.table_writes)
 
     # --- decode ---------------------------------------------------------------------------------------------------
 
@@ -164,7 +178,7 @@ class StepPlanner:
     def _make_room(self, outcome: PlanOutcome) -> None:
         """Retract one request, or give up on the last one."""
         holders = [req for req in self.table.reqs if req is not None]
-        oldest = min(holders, key=_arrival)
+        oldest = min(holders, key=self._precedence)
         victims = [req for req in holders if req is not oldest]
         if not victims:
             # The scheduler ends it after this plan; until then it must not ask for memory again.
@@ -177,8 +191,12 @@ class StepPlanner:
             max_new=int(np.minimum(self.table.max_new[slots], OUTPUT_CLIP_TOKENS).sum()),
             num_running=len(holders),
         )
-        self.requests.retract(max(victims, key=_arrival))
+        self.requests.retract(max(victims, key=self._precedence))
         outcome.retracted = True
+
+    def _precedence(self, req: Req) -> tuple[int, int]:
+        """Sorts requests by who keeps its memory longest: the oldest of the highest priority."""
+        return (-req.priority if self.queue.use_priority else 0, req.order)
 
     def _resolve_standstill(self, outcome: PlanOutcome, in_flight: bool) -> None:
         """Unfinished prompts hold all memory between them and none can go on: let go of the youngest."""
@@ -194,91 +212,99 @@ class StepPlanner:
 
     # --- prefill --------------------------------------------------------------------------------------------------
 
-    def _plan_prefill(
-        self, now: float, num_decode: int, decode_context: float, *, may_admit: bool
-    ) -> tuple[dict[Req, int], list[NewRequest]]:
+    def _plan_prefill(self, now: float, num_decode: int, decode_context: float, *, may_admit: bool) -> dict[Req, int]:
         """Decide how many prompt tokens each request computes; admits new requests."""
         chunks: dict[Req, int] = {}
-        new_requests: list[NewRequest] = []
         if not self.requests.unfinished and not len(self.queue):
-            return chunks, new_requests
+            return chunks
         budget = self._budget(num_decode, decode_context)
-        others_wait = len(self.queue) > 0 or len(self.requests.unfinished) > 1
-        for index, req in enumerate(self.requests.unfinished):
-            share = OLDEST_PROMPT_SHARE if index == 0 else OTHER_PROMPTS_SHARE / (len(self.requests.unfinished) - 1)
-            # The oldest prompt moves on by a minimum whatever the budget, so that there always is progress.
-            floor = MIN_CHUNK_TOKENS if index == 0 and num_decode == 0 else 0
-            self._give(chunks, req, budget, share if others_wait else 1.0, floor)
-        if may_admit:  # what a retraction has just freed is for those who run
-            self._admit(now, chunks, new_requests, budget, idle=num_decode == 0)
+        # What a retraction has just freed is for those who run.
+        new_first = self._step_id % 2 == 1
+        if may_admit and new_first:
+            self._admit(now, chunks, budget, idle=num_decode == 0)
+        self._advance(chunks, budget)
+        if may_admit and not new_first:
+            self._admit(now, chunks, budget, idle=num_decode == 0)
         for req in self.requests.unfinished:
-            self._give(chunks, req, budget, 1.0, 0)
-        return {req: tokens for req, tokens in chunks.items() if tokens > 0}, new_requests
+            self._give(chunks, req, budget, 1.0)
+        return {req: tokens for req, tokens in chunks.items() if tokens > 0}
 
     def _budget(self, num_decode: int, decode_context: float) -> _Budget:
-        limits = self.limits
+        limits, model = self.limits, self.cost_model
         tokens = limits.max_prefill_tokens
         if limits.chunk_tokens is not None:
-            return _Budget(self.cost_model, float("inf"), min(tokens, limits.chunk_tokens))
+            return _Budget(model, float("inf"), min(tokens, limits.chunk_tokens))
+        target = limits.target_seconds
+        oldest = self.requests.unfinished[0] if self.requests.unfinished else None
+        context = 0 if oldest is None else int(self.table.planned_len[oldest.slot])
+        minimum = model.added_seconds(MIN_PREFILL_TOKENS, MIN_PREFILL_TOKENS * context)
         if num_decode == 0:
-            return _Budget(self.cost_model, limits.target_seconds - self.cost_model.base, tokens)
+            return _Budget(model, max(target - model.base, MIN_PREFILL_SHARE * target, minimum), tokens)
         # Prompts get as much time as running requests take by themselves: their gaps at most double.
-        spent = self.cost_model.seconds(num_decode, decode_context)
-        seconds = max(
-            min(spent, limits.target_seconds - spent),
-            min(spent, limits.target_seconds) * MIN_PREFILL_SHARE,
-            self.cost_model.added_seconds(MIN_PREFILL_TOKENS, 0.0),
-        )
-        return _Budget(self.cost_model, seconds, tokens)
+        spent = model.seconds(num_decode, decode_context)
+        seconds = max(min(spent, target - spent), min(spent, target) * MIN_PREFILL_SHARE, minimum)
+        return _Budget(model, seconds, tokens)
 
-    def _give(self, chunks: dict[Req, int], req: Req, budget: _Budget, share: float, floor: int) -> None:
+    def _advance(self, chunks: dict[Req, int], budget: _Budget) -> None:
+        """Let unfinished prompts go on."""
+        started = [req for req in self.requests.unfinished if req not in chunks]
+        if not started:
+            return
+        others_wait = len(self.queue) > 0 or len(started) > 1
+        oldest, *others = started
+        self._give(chunks, oldest, budget, OLDEST_PROMPT_SHARE if others_wait else 1.0)
+        others.sort(key=lambda req: req.fill_len - int(self.table.planned_len[req.slot]))
+        for req in others:
+            self._give(chunks, req, budget, OTHER_PROMPTS_SHARE)
+
+    def _give(self, chunks: dict[Req, int], req: Req, budget: _Budget, share: float) -> None:
+        """Let a prompt compute as much more as its share allows; at least a minimum if it is the first to choose."""
         given = chunks.get(req, 0)
         context = int(self.table.planned_len[req.slot]) + given
-        remaining = req.fill_len - context
-        tokens = min(remaining, max(budget.tokens_for(context, share), floor))
+        floor = 0 if any(chunks.values()) else self._min_chunk
+        tokens = min(req.fill_len - context, max(budget.tokens_for(context, share), floor))
+        if req.logprob_next < req.prompt_len:
+            tokens = min(tokens, LOGPROB_CHUNK_TOKENS - given)
         if tokens > 0:
             budget.spend(tokens, context)
             chunks[req] = given + tokens
 
-    def _admit(
-        self, now: float, chunks: dict[Req, int], new_requests: list[NewRequest], budget: _Budget, *, idle: bool
-    ) -> None:
+    def _admit(self, now: float, chunks: dict[Req, int], budget: _Budget, *, idle: bool) -> None:
         free_slots = self.kv.req_to_token.available_size
-        if free_slots == 0 or budget.is_spent or not len(self.queue):
+        if free_slots == 0 or not len(self.queue) or (budget.is_spent and chunks):
             return
-        reserved = self._reserved_tokens(chunks)
+        reserved = self._reserved_tokens()
+        if self.kv.available_tokens - reserved < self.kv.page_size and not (idle and not chunks):
+            return
+        misses = 0
         for req, aged in self.queue.ordered(now, free_slots + ADMISSION_LOOKAHEAD):
             if self.requests.sharing.park_if_sharing(req, self.kv):
                 self.queue.remove(req)
                 continue
             nothing_runs = idle and not chunks
-            admitted = self._try_admit(req, budget, reserved, aged=aged, nothing_runs=nothing_runs)
+            admitted = self._try_admit(req, chunks, budget, reserved, aged=aged, nothing_runs=nothing_runs)
             if admitted is None:
-                if aged:
+                misses += 1
+                if aged or misses == ADMISSION_LOOKAHEAD:
                     return
                 continue
-            new_requests.append(admitted)
-            self._give(
-                chunks,
-                req,
-                budget,
-                OLDEST_PROMPT_SHARE if len(self.queue) else 1.0,
-                MIN_CHUNK_TOKENS if nothing_runs else 0,
-            )
+            self._new_requests.append(admitted)
+            self._give(chunks, req, budget, OLDEST_PROMPT_SHARE if len(self.queue) else 1.0)
             reserved += self._future_tokens(req) + req.fill_len - int(self.table.planned_len[req.slot])
             free_slots -= 1
             if free_slots == 0 or budget.is_spent:
                 return
 
     def _try_admit(
-        self, req: Req, budget: _Budget, reserved: float, *, aged: bool, nothing_runs: bool
+        self, req: Req, chunks: dict[Req, int], budget: _Budget, reserved: float, *, aged: bool, nothing_runs: bool
     ) -> NewRequest | None:
         fill = req.fill_ids
         prefix = min(self.kv.match(fill, req.extra_key), req.max_prefix_len) // self.kv.page_size * self.kv.page_size
         whole = len(fill) - prefix
-        room = budget.tokens_for(prefix, 1.0)
+        room = max(budget.tokens_for(prefix, 1.0), 0 if any(chunks.values()) else self._min_chunk)
+        few_unfinished = len(self.requests.unfinished) < MAX_UNFINISHED_PROMPTS
         fits_step = whole <= room or (
-            room >= MIN_CHUNK_TOKENS and (aged or len(self.requests.unfinished) < MAX_UNFINISHED_PROMPTS)
+            room >= self._min_chunk and (aged or few_unfinished or whole <= SHORT_PROMPT_TOKENS)
         )
         need = whole + (1 if nothing_runs else self._future_tokens(req) + self.kv.page_size)
         if not (fits_step or nothing_runs) or need > self.kv.available_tokens - reserved:
@@ -306,7 +332,7 @@ class StepPlanner:
         remaining = req.max_new_tokens - len(req.output_before_slot)
         return min(remaining, OUTPUT_CLIP_TOKENS) * self.ratio.value
 
-    def _reserved_tokens(self, chunks: dict[Req, int]) -> float:
+    def _reserved_tokens(self) -> float:
         """Tokens that those who hold slots are expected to ask for: the rest of prompts, and output."""
         holders = np.array([req.slot for req in self.table.reqs if req is not None], dtype=np.int64)
         if len(holders) == 0:
@@ -336,7 +362,6 @@ class StepPlanner:
         decode_slots: IntArray,
         decode_kv: IntArray,
         rows: list[tuple[Req, int, IntArray]],
-        new_requests: list[NewRequest],
         decode_context: float,
     ) -> Planned:
         table = self.table
@@ -346,11 +371,12 @@ class StepPlanner:
         table.planned_out[decode_slots] += 1
         logprobs = self._decode_logprobs(decode_slots)
         writes = self.requests.take_table_writes()
+        new_requests, self._new_requests = tuple(self._new_requests), []
         self._step_id += 1
         if not rows:
             plan = StepPlan(
                 step_id=self._step_id,
-                mode=ForwardMode.DECODE if num_decode else ForwardMode.IDLE,
+                mode=ForwardMode.DECODE,
                 num_decode_rows=num_decode,
                 req_slots=decode_slots,
                 prefix_lens=decode_prefix,
@@ -358,7 +384,7 @@ class StepPlanner:
                 input_ids=np.full(num_decode, FUTURE_TOKEN, dtype=np.int32),
                 out_slots=decode_kv,
                 sample=np.ones(num_decode, dtype=np.bool_),
-                new_requests=tuple(new_requests),
+                new_requests=new_requests,
                 table_writes=writes,
                 logprobs=tuple(logprobs),
             )
@@ -395,7 +421,7 @@ class StepPlanner:
             input_ids=np.concatenate(inputs),
             out_slots=np.concatenate(out_slots),
             sample=np.concatenate((np.ones(num_decode, dtype=np.bool_), np.array(samples, dtype=np.bool_))),
-            new_requests=tuple(new_requests),
+            new_requests=new_requests,
             table_writes=writes,
             logprobs=tuple(logprobs),
         )
@@ -452,10 +478,6 @@ def _prompt_logprobs(req: Req, row: int, start: int, end: int, samples: bool) ->
     if len(targets) == 0 and not samples:
         return None
     return RowLogprobs(row, first, targets, req.top_logprobs_num, req.token_ids_logprob)
-
-
-def _arrival(req: Req) -> int:
-    return req.order
 
 
 _NO_TARGETS: IntArray = np.zeros(0, dtype=np.int32)

@@ -61,6 +61,10 @@ class PrefixSharing:
         if self._enabled:
             self._followers[req] = []
 
+    def has_followers(self, req: Req) -> bool:
+        """Whether anyone waits for the prompt of ``req``."""
+        return bool(self._followers.get(req))
+
     def progressed(self, req: Req, owned_len: int) -> list[Req]:
         """The first ``owned_len`` tokens of a leader are in the prefix cache.
 

@@ -162,11 +162,6 @@ class Req:
             limit = min(limit, max(self.logprob_next - 1, 0))
         return limit
 
-    @property
-    def is_finished(self) -> bool:
-        """Whether its last delta is decided."""
-        return self.state is ReqState.FINISHED
-
     def __repr__(self) -> str:
         return f"Req({self.rid!r}, {self.state.value}, prompt={self.prompt_len})"
 

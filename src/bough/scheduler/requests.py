@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from bough.scheduler.planner import Planned
 
 
+MIN_SHARED_PIECE_TOKENS = 512
+"""Pieces of an unfinished prompt are shared in lots of this size, unless somebody waits for them: each costs a walk
+down the tree, and a node."""
+
+
 class Requests:
     """The requests of one scheduler.
 
@@ -29,6 +34,7 @@ class Requests:
         unfinished: those whose prompt is partly computed or planned, in order of arrival.
         in_flight: steps that were launched and whose results are not processed, oldest first.
         num_retracted: retractions so far.
+        num_cached_tokens: prompt tokens that requests found in the prefix cache when they started.
     """
 
     def __init__(self, kv: KVCacheManager, table: RequestTable, queue: WaitingQueue, sharing: PrefixSharing) -> None:
@@ -39,6 +45,7 @@ class Requests:
         self.unfinished: list[Req] = []
         self.in_flight: deque[Planned] = deque()
         self.num_retracted = 0
+        self.num_cached_tokens = 0
         self._by_rid: dict[str, Req] = {}
         self._table_writes: list[TableWrite] = []
 
@@ -83,6 +90,7 @@ class Requests:
         if req.first_step_time is None:
             req.first_step_time = time.monotonic()
             req.cached_tokens = kv.length
+            self.num_cached_tokens += kv.length
         self.table.occupy(req, prefix_len=kv.length, checks_eos=checks_eos, send_interval=send_interval)
         if kv.length:
             self._write_table(req.slot, 0, self.kv.req_to_token.table[req.slot, : kv.length].copy())
@@ -102,6 +110,9 @@ class Requests:
         """The first ``num_tokens`` tokens of a request have their KV: share them through the prefix cache."""
         assert req.kv is not None
         req.computed_len = num_tokens
+        small = num_tokens - req.kv.owned_len < MIN_SHARED_PIECE_TOKENS
+        if small and num_tokens < req.fill_len and not self.sharing.has_followers(req):
+            return
         tokens = self.table.tokens[req.slot, :num_tokens]
         for start, slots in self.kv.checkpoint(req.kv, tokens, num_tokens):
             self._write_table(req.slot, start, slots)
@@ -137,6 +148,11 @@ class Requests:
         """What the device tables must be told with the next plan."""
         writes, self._table_writes = self._table_writes, []
         return tuple(writes)
+
+    def restore_table_writes(self, writes: tuple[TableWrite, ...]) -> None:
+        """Put back what a failed step was to tell the device, as far as it still concerns anyone."""
+        alive = self.table.reqs
+        self._table_writes = [write for write in writes if alive[write.req_slot] is not None] + self._table_writes
 
     def _give_back(self, req: Req, *, keep: bool) -> None:
         """Free all that a request holds; what it has generated moves to ``output_before_slot``."""

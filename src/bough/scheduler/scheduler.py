@@ -32,6 +32,7 @@ from bough.mem_cache.chunk_cache import ChunkCache
 from bough.mem_cache.kv_cache_manager import KVCacheManager
 from bough.mem_cache.radix_cache import RadixCache
 from bough.mem_cache.req_to_token_pool import ReqToTokenPool
+from bough.model_executor.worker_info import WorkerInfo
 from bough.scheduler.admission import NewTokenRatio
 from bough.scheduler.control import CONTROL_HANDLERS, ControlCalls
 from bough.scheduler.executor import StepExecutor, TimedWorker, Worker, executor_for
@@ -45,7 +46,7 @@ from bough.scheduler.step_log import StepLog
 from bough.scheduler.step_plan import StepResult
 from bough.scheduler.text_stops import TextStops
 from bough.scheduler.waiting_queue import WaitingQueue
-from bough.scheduler.warmup import measure_step_costs
+from bough.scheduler.warmup import measure_step_costs, probe_device
 from bough.tokenization.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
@@ -60,7 +61,7 @@ IDLE_POLL_SECONDS = 0.25
 """Longest wait for a message when there is nothing to do; only heartbeats and waiting control calls need a turn."""
 
 MAX_FAILED_STEPS = 3
-"""Steps that may fail in a row before the device is taken to be broken."""
+"""After this many failed steps in a row the device must show that it still works."""
 
 StepEvent = Callable[[str, int], None]
 
@@ -118,7 +119,7 @@ class Scheduler:
         self._strict_accounting = strict_accounting
         self._eos_token_ids = frozenset(model_config.eos_token_ids)
         self._rng = random.Random(server_args.random_seed)
-        timed = TimedWorker(worker)
+        self._timed_worker = timed = TimedWorker(worker)
 
         self.kv = _make_kv(server_args, info.max_total_num_tokens, info.page_size, info)
         self.table = RequestTable(info.max_running_requests, info.max_req_len + 1)
@@ -139,7 +140,7 @@ class Scheduler:
             self.requests,
             self.cost_model,
             self.ratio,
-            _step_limits(server_args, info.device),
+            _step_limits(server_args, info),
             send_interval=self._send_interval,
         )
         self.output = OutputProcessor(self.requests, model_config.eos_token_ids, info.vocab_size)
@@ -183,7 +184,10 @@ class Scheduler:
         """Handle messages in order; returns the replies to control calls that are due."""
         replies: list[ControlReply] = []
         for message in received:
-            replies.extend(self._dispatch[type(message)](message))
+            try:
+                replies.extend(self._dispatch[type(message)](message))
+            except Exception:
+                logger.exception("Could not handle a %s", type(message).__name__)
         replies.extend(self.control.poll())
         return replies
 
@@ -299,6 +303,11 @@ class Scheduler:
             raise BadRequest("rids must be n different ids", param="rid")
         if any(rid in self.requests for rid in message.rids):
             raise BadRequest("a request with this rid is running", param="rid")
+        wanted = message.token_ids_logprob or ()
+        if any(not 0 <= token < self.info.vocab_size for token in wanted):
+            raise BadRequest(f"token_ids_logprob must be in [0, {self.info.vocab_size})", param="token_ids_logprob")
+        if not 0 <= message.top_logprobs_num <= self.info.vocab_size:
+            raise BadRequest(f"top_logprobs must be in [0, {self.info.vocab_size}]", param="top_logprobs_num")
         message.sampling_params.validate(self.info.vocab_size)
         return prompt
 
@@ -352,12 +361,27 @@ class Scheduler:
     def _fail_step(self, planned: Planned) -> None:
         """A forward pass raised: its requests end with an error, all others go on."""
         self._failed_steps += 1
-        if self._failed_steps >= MAX_FAILED_STEPS:
-            raise RuntimeError(f"{self._failed_steps} steps failed in a row")
         logger.exception("Step %d failed; its requests are aborted", planned.plan.step_id)
+        self.planner.restore(planned.plan)
         slots = planned.plan.req_slots[planned.alive]
         reqs = [req for req in (self.table.reqs[slot] for slot in slots) if req is not None]
         self.stream_output([self.output.fail(req, "the forward pass failed", keep=False) for req in reqs])
+        if self._failed_steps >= MAX_FAILED_STEPS:
+            self._probe_device()
+
+    def _probe_device(self) -> None:
+        """After several failures in a row: end the process unless the device can still compute something harmless."""
+        while self.requests.in_flight:
+            self.process_batch_result()
+        token = np.zeros(1, dtype=np.int32)
+        place = self.kv.begin(token, None, 0)
+        slots = self.kv.extend(place, 1) if place is not None else None
+        if place is None:
+            return
+        if slots is not None:
+            probe_device(self._timed_worker, place.req_slot, slots)
+            self._failed_steps = 0
+        self.kv.finish(place, token, 0, keep=False)
 
     def _on_idle(self) -> None:
         """Nothing is alive: everything must be back where it came from."""
@@ -442,7 +466,7 @@ class Scheduler:
         return state
 
 
-def _make_kv(server_args: ServerArgs, num_tokens: int, page_size: int, info: Any) -> KVCacheManager:
+def _make_kv(server_args: ServerArgs, num_tokens: int, page_size: int, info: WorkerInfo) -> KVCacheManager:
     allocator = SlotAllocator(num_tokens, page_size)
     cache: PrefixCache
     if server_args.disable_radix_cache:
@@ -452,9 +476,11 @@ def _make_kv(server_args: ServerArgs, num_tokens: int, page_size: int, info: Any
     return KVCacheManager(cache, allocator, ReqToTokenPool(info.max_running_requests, info.max_req_len + 1))
 
 
-def _step_limits(server_args: ServerArgs, device: str) -> StepLimits:
+def _step_limits(server_args: ServerArgs, info: WorkerInfo) -> StepLimits:
     chunk = server_args.chunked_prefill_size
-    target = TARGET_STEP_SECONDS[device]
+    target = TARGET_STEP_SECONDS[info.device]
     if chunk == -1:
-        return StepLimits(target, chunk_tokens=2**30, max_prefill_tokens=2**30)
+        # The longest prompt in one step; the worker has set memory aside for that.
+        longest = max(server_args.max_prefill_tokens, info.max_req_len)
+        return StepLimits(target, chunk_tokens=longest, max_prefill_tokens=longest)
     return StepLimits(target, chunk, server_args.max_prefill_tokens)

@@ -35,15 +35,11 @@ class StepLog:
         self.steps += 1
         new_tokens = plan.num_tokens - plan.num_decode_rows
         if new_tokens:
-            # A request's cached tokens count once, with its first piece.
-            starting = {new.req_slot for new in plan.new_requests}
-            cached = sum(
-                int(plan.prefix_lens[row])
-                for row in range(plan.num_decode_rows, plan.num_rows)
-                if int(plan.req_slots[row]) in starting
+            cached, self.cached_tokens = (
+                self._requests.num_cached_tokens - self.cached_tokens,
+                (self._requests.num_cached_tokens),
             )
             self.prefill_tokens += new_tokens
-            self.cached_tokens += cached
             if logger.isEnabledFor(logging.INFO):
                 logger.info(
                     "Prefill batch. #new-seq: %d, #new-token: %d, #cached-token: %d, token usage: %.2f, "

@@ -39,7 +39,7 @@ class WaitingQueue:
     def __init__(self, policy: SchedulePolicy, lookup: PrefixLookup, *, use_priority: bool = False, seed: int = 0):
         self.policy = policy
         self._lookup = lookup
-        self._use_priority = use_priority or policy == "priority"
+        self.use_priority = use_priority or policy == "priority"
         self._rng = random.Random(seed)
         self._by_arrival: list[tuple[int, Req]] = []
         self._by_key: list[tuple[_SortKey, Req]] = []
@@ -99,7 +99,7 @@ class WaitingQueue:
         return [req for _, req in islice(self._by_key, limit)]
 
     def _static_key(self, req: Req) -> _SortKey:
-        priority = -float(req.priority) if self._use_priority else 0.0
+        priority = -float(req.priority) if self.use_priority else 0.0
         if self.policy == "lof":
             return (priority, -float(req.max_new_tokens), req.order)
         if self.policy == "random":
@@ -142,7 +142,7 @@ class WaitingQueue:
             branch = pending.pop()
             ordered.extend(sorted(branches[branch], key=lambda req: self._keys[req]))
             pending.extend(sorted(children.get(branch, []), key=lambda b: weight[b]))
-        if self._use_priority:
+        if self.use_priority:
             ordered.sort(key=lambda req: self._keys[req][0])
         return ordered
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import replace
 
 import numpy as np
 
@@ -61,6 +62,22 @@ def measure_step_costs(worker: Worker) -> CostModel:
         model.per_token_context * 1e12,
     )
     return model
+
+
+def probe_device(worker: Worker, req_slot: int, slots: np.ndarray) -> None:
+    """Run a step of one token that nobody reads.
+
+    Args:
+        worker: to be probed.
+        req_slot: a request slot that is nobody's.
+        slots: [1], a KV slot that is nobody's.
+
+    Raises:
+        Exception: what the device raises if it is broken.
+    """
+    plan = _plan([0], [1], [slots], is_decode=False)
+    req_slots, sample = np.array([req_slot], dtype=np.int32), np.zeros(1, dtype=np.bool_)
+    worker.forward_batch_generation(replace(plan, req_slots=req_slots, sample=sample, new_requests=()))
 
 
 def _measure(worker: Worker, page_size: int, rows: list[tuple[int, int]], measurements: list[StepCost]) -> float:

@@ -75,13 +75,13 @@ def test_damaged_objects_are_refused_or_read_as_they_would_be_at_once(
 @given(st.lists(st.integers(0, 200_000), min_size=1), spaces)
 def test_token_ids_are_decoded_in_slices(ids: list[int], indent: int | None) -> None:
     raw = json.dumps(ids, indent=indent).encode()
-    assert asyncio.run(decode_token_ids(raw, "input_ids", 10**6)) == array("i", ids)
+    assert asyncio.run(decode_token_ids(raw, "input_ids", 10**6, 10**6)) == array("i", ids)
 
 
 @given(st.lists(st.lists(st.integers(0, 200_000), min_size=1), min_size=1), spaces)
 def test_lists_of_token_ids_are_decoded_in_slices(prompts: list[list[int]], indent: int | None) -> None:
     raw = json.dumps(prompts, indent=indent).encode()
-    assert asyncio.run(decode_token_ids(raw, "input_ids", 10**6)) == [array("i", ids) for ids in prompts]
+    assert asyncio.run(decode_token_ids(raw, "input_ids", 10**6, 10**6)) == [array("i", ids) for ids in prompts]
 
 
 @pytest.mark.parametrize(
@@ -106,13 +106,13 @@ def test_lists_of_token_ids_are_decoded_in_slices(prompts: list[list[int]], inde
 )
 def test_what_are_no_token_ids_is_refused(raw: bytes) -> None:
     with pytest.raises(BadRequest, match="input_ids"):
-        asyncio.run(decode_token_ids(raw, "input_ids", 100))
+        asyncio.run(decode_token_ids(raw, "input_ids", 100, 10**6))
 
 
 def test_too_many_ids_are_counted_but_not_decoded() -> None:
     raw = b"[" + b",".join([b"5"] * 5000) + b"]"
     with pytest.raises(BadRequest, match=r"100 tokens.*5000 tokens"):
-        asyncio.run(decode_token_ids(raw, "input_ids", 100))
+        asyncio.run(decode_token_ids(raw, "input_ids", 100, 10**6))
 
 
 @pytest.mark.parametrize(
@@ -141,3 +141,30 @@ def test_others_get_their_turn_while_a_large_body_is_walked_through(
         return turns
 
     assert asyncio.run(count_turns()) >= len(body) // json_body.SLICE_BYTES
+
+
+def test_more_prompts_than_allowed_are_refused_before_they_are_all_decoded() -> None:
+    with pytest.raises(BadRequest, match="more than 3 prompts"):
+        asyncio.run(decode_token_ids(b"[[1],[2],[3],[4],[x", "input_ids", 100, 3))
+
+
+@pytest.mark.parametrize("value", [b"[[],[],[]]", b'[1,2,3,"a,b",4,5]', b'{"a":[],"b":{},"c":1}', b"[[[[[[1]]]]]]"])
+def test_elements_are_counted_outside_strings_before_anything_is_decoded(value: bytes) -> None:
+    elements = sum(char in b"[{," for char in value.replace(b'"a,b"', b'""'))
+    body = b'{"x":%b,"y":[1,2,3,4,5,6,7,8,9,10,11,12]}' % value
+
+    def limit_x(limit: int) -> Any:
+        return lambda name, beginning: limit if name == "x" else None
+
+    asyncio.run(split_object(body, limit_x(elements)))
+    with pytest.raises(BadRequest) as caught:
+        asyncio.run(split_object(body, limit_x(elements - 1)))
+    assert caught.value.param == "x"
+
+
+@pytest.mark.parametrize("large_from", [0, 10**9])
+def test_too_many_members_are_refused(monkeypatch: pytest.MonkeyPatch, large_from: int) -> None:
+    monkeypatch.setattr(json_body, "LARGE_BODY_BYTES", large_from)
+    body = json.dumps({str(i): i for i in range(json_body.MAX_MEMBERS + 1)}).encode()
+    with pytest.raises(BadRequest, match="more than 1024 fields"):
+        asyncio.run(split_object(body))

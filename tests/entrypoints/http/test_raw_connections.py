@@ -108,6 +108,22 @@ def test_client_that_stops_reading_holds_up_nobody_and_little_memory(
     server.assert_idle()
 
 
+@pytest.mark.parametrize("stream", [True, False])
+def test_client_that_reads_nothing_is_cut_off(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch, stream: bool
+) -> None:
+    monkeypatch.setattr(http_server, "WRITE_TIMEOUT", 0.2)
+    params = {**LONG, "n": 16}
+    body = {"text": "Hi", "sampling_params": params, "return_logprob": True, "top_logprobs_num": 64, "stream": stream}
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.connect(("127.0.0.1", server.port))
+        connection.sendall(request_bytes("/generate", body))
+        server.wait_until(lambda: server.engine.running)
+        server.wait_until(lambda: not server.server.server_state.connections, timeout=10)
+    server.assert_idle()
+
+
 def test_storm_of_dropped_connections_leaves_nothing(server: RunningServer, client: httpx.Client) -> None:
     server.engine.token_delay = 0.001
     chance = random.Random(7)
@@ -213,6 +229,23 @@ class TestHeads:
                 with server.connect() as connection:
                     connection.sendall(beginning)
                     assert connection.recv(100) == b""
+
+    @pytest.mark.parametrize("extra", [b"\r\n", b"\r\nPOST /gen"])
+    def test_bytes_behind_a_body_do_not_end_its_answer(
+        self, server: RunningServer, monkeypatch: pytest.MonkeyPatch, extra: bytes
+    ) -> None:
+        monkeypatch.setattr(http_server, "HEAD_TIMEOUT", 0.1)
+        server.engine.token_delay = 0.002
+        with server.connect() as connection:
+            body = {"text": "Hi", "sampling_params": {**LONG, "max_new_tokens": 200}, "stream": True}
+            connection.sendall(request_bytes("/generate", body))
+            server.wait_until(lambda: server.engine.running)
+            connection.sendall(extra)
+            answer = b""
+            while b"[DONE]" not in answer:
+                part = connection.recv(65536)
+                assert part, "cut off in the middle"
+                answer += part
 
     def test_large_headers_below_the_bound_work(self, server: RunningServer) -> None:
         with server.connect() as connection:

@@ -21,6 +21,13 @@ from bough.errors import BadRequest
 MAX_OUTPUTS_PER_REQUEST = 2048
 """Most outputs (prompts times ``n``) of one HTTP request, in every dialect."""
 
+MAX_ELEMENTS = 65_536
+"""Most elements (commas and opening brackets) of one field, but for lists of token ids: what can be decoded in one go
+without keeping other clients waiting."""
+
+MAX_UNKNOWN_LOGGED = 8
+"""Most names of unknown fields in a line of the log."""
+
 logger = logging.getLogger(__name__)
 
 Body = TypeVar("Body", bound=msgspec.Struct)
@@ -50,6 +57,7 @@ class BodySpec(Generic[Body]):
         refused: fields that are not supported, by name.
         token_ids: those fields of ``model`` that may hold token ids, which are decoded in slices when there are many.
         schemas: JSON schemas of fields whose annotation does not say it all.
+        max_elements: how many elements a field may have in a large body, where not :data:`MAX_ELEMENTS`.
     """
 
     model: type[Body]
@@ -58,6 +66,7 @@ class BodySpec(Generic[Body]):
     refused: Mapping[str, Refused] = field(default_factory=dict)
     token_ids: frozenset[str] = frozenset()
     schemas: Mapping[str, Any] = field(default_factory=dict)
+    max_elements: Mapping[str, int] = field(default_factory=dict)
     _decoders: dict[str, msgspec.json.Decoder[Any]] = field(init=False, repr=False, compare=False)
     _required: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
@@ -84,9 +93,14 @@ class BodySpec(Generic[Body]):
             BadRequest: naming the field at fault.
         """
         values: dict[str, Any] = {}
-        for name, raw in (await split_object(body)).items():
+        unknown: list[str] = []
+        for name, raw in (await split_object(body, self._element_limit)).items():
+            if not self._is_known(name):
+                if not allow_unknown:
+                    raise self._unknown(name)
+                unknown.append(name)
+                continue
             if len(raw) == 4 and bytes(raw) == b"null":
-                self._check_name(name, allow_unknown)
                 continue
             target = self.aliases.get(name, name)
             decoder = self._decoders.get(target)
@@ -94,8 +108,12 @@ class BodySpec(Generic[Body]):
                 if target in values:
                     raise BadRequest(f"give either {target} or {name}, not both", param=name)
                 values[target] = await self._decode(decoder, target, name, raw, max_tokens)
-            elif self._check_name(name, allow_unknown):
+            else:
                 self._check_ineffective(name, raw)
+        if unknown:
+            shown = ", ".join(f"{name[:64]!r}" for name in unknown[:MAX_UNKNOWN_LOGGED])
+            more = len(unknown) - MAX_UNKNOWN_LOGGED
+            logger.warning("Ignoring unknown fields of a request: %s%s", shown, f" and {more} more" if more > 0 else "")
         for name in self._required:
             if name not in values:
                 raise BadRequest(f"{name} is required", param=name, code="missing_required_parameter")
@@ -105,23 +123,26 @@ class BodySpec(Generic[Body]):
         self, decoder: msgspec.json.Decoder[Any], target: str, name: str, raw: RawValue, max_tokens: int
     ) -> Any:
         if target in self.token_ids and len(raw) >= LARGE_BODY_BYTES and _holds_numbers(bytes(memoryview(raw)[:256])):
-            return await decode_token_ids(raw, name, max_tokens)
+            return await decode_token_ids(raw, name, max_tokens, MAX_OUTPUTS_PER_REQUEST)
         try:
             return decoder.decode(raw)
         except JSON_ERRORS as error:
             raise _wrong_value(name, error) from None
 
-    def _check_name(self, name: str, allow_unknown: bool) -> bool:
-        """Whether something is known about a field that is not supported."""
-        if name in self._decoders or name in self.aliases or name in self.no_effect or name in self.refused:
-            return True
-        if not allow_unknown:
-            close = difflib.get_close_matches(name[:64], self.names, n=1, cutoff=0.7)
-            hint = f"; did you mean {close[0]}?" if close else ""
-            shown = name if len(name) <= 64 else f"{name[:61]}..."
-            raise BadRequest(f"unknown field: {shown}{hint}", param=shown, code="unknown_parameter")
-        logger.warning("Ignoring the unknown field %.64r of a request", name)
-        return False
+    def _element_limit(self, name: str, beginning: bytes) -> int | None:
+        target = self.aliases.get(name, name)
+        if not self._is_known(name) or (target in self.token_ids and _holds_numbers(beginning)):
+            return None  # not decoded at all, or in slices
+        return self.max_elements.get(target, MAX_ELEMENTS)
+
+    def _is_known(self, name: str) -> bool:
+        return name in self._decoders or name in self.aliases or name in self.no_effect or name in self.refused
+
+    def _unknown(self, name: str) -> BadRequest:
+        close = difflib.get_close_matches(name[:64], self.names, n=1, cutoff=0.7)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        shown = name if len(name) <= 64 else f"{name[:61]}..."
+        return BadRequest(f"unknown field: {shown}{hint}", param=shown, code="unknown_parameter")
 
     def _check_ineffective(self, name: str, raw: RawValue) -> None:
         try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from array import array
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -30,6 +30,9 @@ MAX_STEPS = 256
 MAX_DEPTH = 64
 """Deepest nesting of arrays and objects in a large body."""
 
+MAX_MEMBERS = 1024
+"""Most members of the object that a body is."""
+
 RawValue = bytes | memoryview
 """A JSON value, still encoded."""
 
@@ -43,21 +46,33 @@ _STRUCTURE = re.compile(rb'["\[\]{}]')
 JSON_ERRORS = (msgspec.MsgspecError, RecursionError, ValueError)
 """What decoding can raise on bad input (``ValueError``: invalid UTF-8, or an integer of thousands of digits)."""
 
+ElementLimit = Callable[[str, bytes], int | None]
+"""From name and first bytes of a member to how many elements it may have, if that is bounded."""
 
-async def split_object(body: bytes) -> Mapping[str, RawValue]:
+
+async def split_object(body: bytes, element_limit: ElementLimit | None = None) -> Mapping[str, RawValue]:
     """The members of a JSON object by name; the last one wins where a name appears twice.
 
+    Args:
+        body: JSON.
+        element_limit: bounds the members of a large body, because each is later decoded in one go. Every comma and
+            every opening bracket outside strings counts as an element.
+
     Raises:
-        BadRequest: if the body is not a JSON object. Values are only checked as far as finding their ends needs.
+        BadRequest: if the body is not a JSON object, or has too many members or elements. Values are only checked as
+            far as finding their ends needs.
     """
     if len(body) >= LARGE_BODY_BYTES:
-        return await _Walker(body).split()
+        return await _Walker(body, element_limit).split()
     if not body.strip():
         raise BadRequest("the request body is empty; a JSON object is expected", code="invalid_json")
     try:
-        return _SPLITTER.decode(body)
+        members = _SPLITTER.decode(body)
     except JSON_ERRORS as error:
         raise invalid_json(error) from None
+    if len(members) > MAX_MEMBERS:
+        raise _too_many_members()
+    return members
 
 
 def invalid_json(error: Exception | str) -> BadRequest:
@@ -72,13 +87,14 @@ def invalid_json(error: Exception | str) -> BadRequest:
     return BadRequest(f"the request body is not valid JSON: {text}", code="invalid_json")
 
 
-async def decode_token_ids(raw: RawValue, param: str, max_tokens: int) -> TokenIds | list[TokenIds]:
+async def decode_token_ids(raw: RawValue, param: str, max_tokens: int, max_prompts: int) -> TokenIds | list[TokenIds]:
     """Decode one list of token ids, or a list of such lists, in slices.
 
     Args:
         raw: a JSON array.
         param: name of the field, for errors.
         max_tokens: longest prompt that can be served; a longer one is refused before it is all decoded.
+        max_prompts: most lists; more are refused before they are all decoded.
 
     Raises:
         BadRequest: if it is anything else, or too long.
@@ -94,6 +110,8 @@ async def decode_token_ids(raw: RawValue, param: str, max_tokens: int) -> TokenI
         end = data.find(b"]", position) + 1
         if data[position : position + 1] != b"[" or end == 0:
             raise BadRequest(f"{param} must be a list of token ids, or a list of such lists", param=param)
+        if len(prompts) == max_prompts:
+            raise BadRequest(f"{param} holds more than {max_prompts} prompts", param=param)
         prompts.append(await _decode_flat(data, position, end, f"{param}[{len(prompts)}]", max_tokens))
         await turns.spend(end - position)
         position = _skip_space(data, end)
@@ -146,6 +164,10 @@ def _too_many(param: str, count: int, limit: int) -> BadRequest:
     )
 
 
+def _too_many_members() -> BadRequest:
+    return BadRequest(f"the request body has more than {MAX_MEMBERS} fields", code="invalid_value")
+
+
 def _skip_space(data: bytes, position: int) -> int:
     match = _SPACE.match(data, position, position + SLICE_BYTES)
     assert match is not None, "matches the empty string too"
@@ -155,8 +177,9 @@ def _skip_space(data: bytes, position: int) -> int:
 class _Walker:
     """Finds where the members of a large JSON object begin and end."""
 
-    def __init__(self, body: bytes) -> None:
+    def __init__(self, body: bytes, element_limit: ElementLimit | None) -> None:
         self._body = body
+        self._element_limit = element_limit
         self._position = 0
         self._last_turn = 0
         self._steps = 0
@@ -187,8 +210,11 @@ class _Walker:
                 self._position += 1
                 self._skip_space()
                 start = self._position
-                await self._value()
+                limit = self._element_limit(name, body[start : start + 256]) if self._element_limit else None
+                await self._value(name, limit)
                 members[name] = view[start : self._position]
+                if len(members) > MAX_MEMBERS:
+                    raise _too_many_members()
                 self._skip_space()
                 separator = self._byte()
                 self._position += 1
@@ -202,12 +228,12 @@ class _Walker:
             raise self._malformed("the end")
         return members
 
-    async def _value(self) -> None:
+    async def _value(self, name: str, limit: int | None) -> None:
         first = self._byte()
         if first == b'"':
             await self._string()
         elif first in (b"[", b"{"):
-            await self._container()
+            await self._container(name, limit)
         else:
             match = _SCALAR_END.search(self._body, self._position, self._position + SLICE_BYTES)
             if match is None or match.start() == self._position:
@@ -232,12 +258,17 @@ class _Walker:
                 position = match.end() + 1
             await self._give_turn(position)
 
-    async def _container(self) -> None:
+    async def _container(self, name: str, limit: int | None) -> None:
         """Move behind the array or object that begins here. Brackets are counted, not paired."""
         body = self._body
-        depth = 0
+        depth = elements = 0
         while True:
-            match = _STRUCTURE.search(body, self._position, self._position + SLICE_BYTES)
+            start = self._position
+            match = _STRUCTURE.search(body, start, start + SLICE_BYTES)
+            if limit is not None:
+                elements += body.count(b",", start, start + SLICE_BYTES if match is None else match.start())
+                if elements > limit:
+                    raise BadRequest(f"{name} holds more than {limit} elements", param=name)
             if match is None:
                 self._position += SLICE_BYTES
                 if self._position >= len(body):
@@ -247,7 +278,9 @@ class _Walker:
                 await self._string()
             else:
                 self._position = match.end()
-                depth += 1 if body[match.start()] in b"[{" else -1
+                opens = body[match.start()] in b"[{"
+                depth += 1 if opens else -1
+                elements += opens
                 if depth == 0:
                     return
                 if depth > MAX_DEPTH:

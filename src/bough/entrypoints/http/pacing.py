@@ -1,14 +1,42 @@
-"""Rendering of long results in slices, so that other streams get their turn in between."""
+"""Long work for one client, done such that the streams of others get their turn."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
+from bough.errors import BadRequest
 from bough.ipc.messages import OutputDelta
+from bough.managers.prompt_encoder import LONG_CHARS, PromptEncoder
+from bough.sampling.sampling_params import MAX_STOP_STRINGS
+from bough.tokenization.stop_regex import compile_stop_regex
 
 SLICE_POSITIONS = 256
 """Positions rendered between two turns of the event loop: about 0.3 ms with a few alternatives each."""
+
+
+async def compile_patterns(encoder: PromptEncoder | None, lists: Collection[tuple[str, ...]], param: str) -> None:
+    """Find out whether the stop patterns of a request are valid, in a thread: that can take a quarter of a second.
+
+    Args:
+        encoder: has the threads; ``None`` for a server without a tokenizer, which refuses patterns anyway.
+        lists: the different values of ``stop_regex`` in the request.
+        param: name of that field.
+
+    Raises:
+        BadRequest: if a pattern is invalid, or there are more than ``MAX_STOP_STRINGS`` in all.
+    """
+    given = [patterns for patterns in lists if patterns]
+    if not given or encoder is None:
+        return
+    if sum(map(len, given)) > MAX_STOP_STRINGS:
+        raise BadRequest(f"{param}: at most {MAX_STOP_STRINGS} patterns are allowed in a request", param=param)
+
+    def compile_all() -> None:
+        for patterns in given:
+            compile_stop_regex(patterns, param)
+
+    await encoder.run(LONG_CHARS, compile_all)
 
 
 async def add_paced(add: Callable[[OutputDelta], None], delta: OutputDelta) -> None:

@@ -1,7 +1,8 @@
-"""uvicorn, set up for this application: bounded request heads, no signal handlers, no logging of its own."""
+"""uvicorn, set up for this application: bounded request heads and patience, no signal handlers, no logging of its own."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import socket
 from collections.abc import Generator
@@ -22,6 +23,9 @@ MAX_HEADERS = 200
 HEAD_TIMEOUT = 30.0
 """Seconds that a client may take to send request line and headers, from connecting or from the first byte on."""
 
+WRITE_TIMEOUT = 60.0
+"""Seconds that a client may read nothing at all while an answer waits for it; then its connection is cut."""
+
 MAX_DISCARDED_BYTES = 64 * 1024 * 1024
 """What a client may go on sending after its body was refused, so that it comes to read the answer; then its
 connection is cut."""
@@ -30,14 +34,15 @@ LISTEN_BACKLOG = 2048
 
 
 class BoundedHttpProtocol(HttpToolsProtocol):
-    """uvicorn's HTTP protocol, which by itself would collect headers of any size, for ever."""
+    """uvicorn's HTTP protocol, which by itself would collect headers of any size, and wait for its client for ever."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._in_head = True
         self._head_bytes = 0
         self._discarded_bytes = 0
-        self._head_timer: Any = None
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._write_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         """A client has connected."""
@@ -47,13 +52,19 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """A client has gone."""
         self._stop_head_timer()
+        self._stop_write_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Bytes have come from the client."""
         if self._in_head:
+            if self._head_bytes == 0:
+                data = data.lstrip(b"\r\n")  # some clients send them behind a body; they begin no request
+                if not data:
+                    return
             self._head_bytes += len(data)
-            if self._head_timer is None:
+            is_answering = self.cycle is not None and not self.cycle.response_complete
+            if self._head_timer is None and not is_answering:
                 self._start_head_timer()
         elif self.cycle is not None and self.cycle.response_complete:
             self._discarded_bytes += len(data)
@@ -82,6 +93,40 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         super().on_message_complete()
         self._in_head = True
         self._discarded_bytes = 0
+
+    def pause_writing(self) -> None:
+        """The client does not read as fast as is written."""
+        super().pause_writing()
+        self._stop_write_timer()
+        self._start_write_timer()
+
+    def resume_writing(self) -> None:
+        """The client has read enough to go on."""
+        self._stop_write_timer()
+        super().resume_writing()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """The connection is idle; if its client has not even read the last answer, there is no waiting for that."""
+        if self.transport.get_write_buffer_size() > 0:
+            self.transport.abort()
+        super().timeout_keep_alive_handler()
+
+    def _start_write_timer(self) -> None:
+        unread = self.transport.get_write_buffer_size()
+        self._write_timer = self.loop.call_later(WRITE_TIMEOUT, self._check_reader, unread)
+
+    def _stop_write_timer(self) -> None:
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
+
+    def _check_reader(self, unread: int) -> None:
+        """Cut the connection, on which nothing is written at present, if still as much waits for the client."""
+        if self.transport.get_write_buffer_size() < unread:
+            self._start_write_timer()
+        else:
+            self._write_timer = None
+            self.transport.abort()
 
     def _refuse_head(self) -> None:
         if not self.transport.is_closing():
@@ -114,6 +159,12 @@ class HttpServer(uvicorn.Server):
     def capture_signals(self) -> Generator[None, None, None]:
         """Leave the process's signal handlers alone."""
         yield
+
+    def abort_connections(self) -> None:
+        """Cut all connections, with whatever their clients have not read."""
+        for connection in list(self.server_state.connections):
+            if connection.transport is not None:
+                connection.transport.abort()
 
 
 def bind_socket(host: str, port: int) -> socket.socket:

@@ -8,7 +8,7 @@ from bough.entrypoints.http.asgi import Call, EventStream, Response
 from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST
 from bough.entrypoints.http.native.protocol import GENERATE
 from bough.entrypoints.http.native.render import NativeRenderer
-from bough.entrypoints.http.pacing import add_paced
+from bough.entrypoints.http.pacing import add_paced, compile_patterns
 from bough.managers.io_struct import GenerateReqInput, GenerateRequest
 from bough.managers.native_output import failure_of
 from bough.managers.req_state import ReqState
@@ -35,6 +35,8 @@ class GenerateHandler:
         requests = await collect(
             body.requests(preferred=self._args.preferred_sampling_params, max_outputs=MAX_OUTPUTS_PER_REQUEST)
         )
+        pattern_lists = {request.sampling_params.stop_regex for request in requests}
+        await compile_patterns(self._manager.prompt_encoder, pattern_lists, "sampling_params.stop_regex")
         if body.stream:
             return EventStream(self._events(body, requests))
         return Response(await self._whole(body, requests))

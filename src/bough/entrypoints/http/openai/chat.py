@@ -19,7 +19,7 @@ from bough.entrypoints.http.openai.serving import (
     prefix_namespace,
     request_ids,
 )
-from bough.entrypoints.http.pacing import SLICE_POSITIONS
+from bough.entrypoints.http.pacing import SLICE_POSITIONS, compile_patterns
 from bough.errors import BadRequest
 from bough.ipc.messages import OutputDelta, PositionLogprobs
 from bough.managers.io_struct import GenerateRequest, pack_token_ids
@@ -50,6 +50,7 @@ class ChatHandler(OpenAIHandler):
         params = to_sampling_params(
             body, max_tokens, max_tokens_field, self.sampling_defaults, manager.limits.vocab_size
         )
+        await compile_patterns(manager.prompt_encoder, {params.stop_regex}, "stop_regex")
         request = GenerateRequest(
             rids=request_ids(body.rid, body.n),
             input_ids=await self._prompt(body),

@@ -19,7 +19,7 @@ from bough.entrypoints.http.openai.serving import (
     prefix_namespace,
     request_ids,
 )
-from bough.entrypoints.http.pacing import add_paced
+from bough.entrypoints.http.pacing import add_paced, compile_patterns
 from bough.errors import BadRequest
 from bough.ipc.messages import OutputDelta
 from bough.managers.io_struct import GenerateRequest, pack_token_ids
@@ -54,6 +54,7 @@ class CompletionHandler(OpenAIHandler):
         is_default = body.max_tokens == _DEFAULT_MAX_TOKENS
         max_tokens = None if is_default and "max_new_tokens" in self.sampling_defaults else body.max_tokens
         params = to_sampling_params(body, max_tokens, "max_tokens", self.sampling_defaults, manager.limits.vocab_size)
+        await compile_patterns(manager.prompt_encoder, {params.stop_regex}, "stop_regex")
         rids = request_ids(body.rid, len(prompts) * n)
         requests = [
             GenerateRequest(

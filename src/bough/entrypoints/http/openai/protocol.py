@@ -10,6 +10,7 @@ from msgspec import Meta
 from bough.entrypoints.http.fields import BodySpec, Refused
 from bough.managers.io_struct import MAX_CACHE_KEY_CHARS, Priority, RequestId
 from bough.sampling.sampling_params import (
+    MAX_LOGIT_BIAS_ENTRIES,
     MAX_PARALLEL_SAMPLES,
     MAX_STOP_REGEX_BYTES,
     MAX_STOP_STRING_CHARS,
@@ -230,9 +231,12 @@ _REFUSED = {
     },
 }
 
+_MAX_ELEMENTS = {"logit_bias": MAX_LOGIT_BIAS_ENTRIES}
+
 COMPLETIONS = BodySpec(
     CompletionRequest,
     token_ids=frozenset({"prompt"}),
+    max_elements=_MAX_ELEMENTS,
     no_effect=_NO_EFFECT,
     refused={
         **_REFUSED,
@@ -244,6 +248,7 @@ COMPLETIONS = BodySpec(
 CHAT = BodySpec(
     ChatCompletionRequest,
     token_ids=frozenset({"input_ids"}),
+    max_elements=_MAX_ELEMENTS,
     no_effect={
         **_NO_EFFECT,
         "parallel_tool_calls": "There are no tool calls.",

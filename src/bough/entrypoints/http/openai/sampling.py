@@ -11,7 +11,6 @@ from bough.config.server_args import ServerArgs
 from bough.entrypoints.http.openai.protocol import SharedFields
 from bough.errors import BadRequest
 from bough.sampling.sampling_params import SamplingParams
-from bough.tokenization.stop_regex import compile_stop_regex
 
 _MODEL_DEFAULTS = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")
 """What a checkpoint's generation_config.json may set."""
@@ -63,8 +62,6 @@ def to_sampling_params(
     try:
         params = SamplingParams.from_dict(values, prefix="")
         params.validate(vocab_size, prefix="")
-        if params.stop_regex:
-            compile_stop_regex(params.stop_regex, "stop_regex")
     except BadRequest as error:
         raise _in_client_terms(error, max_tokens_field) from None
     return params

@@ -1,0 +1,83 @@
+"""Whatever one client sends, the event loop stays free for the others."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import Any
+
+import httpx
+import pytest
+
+from bough.entrypoints.http.fields import BodySpec
+from bough.entrypoints.http.native.protocol import GENERATE
+from bough.entrypoints.http.openai.protocol import CHAT, COMPLETIONS
+from bough.errors import BadRequest
+from bough.managers.io_struct import GenerateReqInput
+
+CHAT_BODY = {"messages": [{"role": "user", "content": "Hi"}]}
+LONGEST_PAUSE = 0.2
+"""Seconds; each of these bodies used to take a multiple. Generous, for machines that are busy."""
+
+LARGE = [
+    (GENERATE, {"text": ["a"] * 300_000, "sampling_params": [{}] * 300_000}),
+    (GENERATE, {"input_ids": [[1]] * 1_000_000}),
+    (GENERATE, {"text": "a", "token_ids_logprob": [1] * 3_000_000}),
+    (CHAT, {**CHAT_BODY, "metadata": [[]] * 2_000_000}),
+    (CHAT, {**CHAT_BODY, "logit_bias": {str(i): 1 for i in range(1_000_000)}}),
+    (CHAT, {"messages": [{"role": "user", "content": [{"type": "text", "text": ""}] * 500_000}]}),
+    (COMPLETIONS, {"prompt": ["a"] * 2_000_000}),
+]
+
+
+@pytest.mark.parametrize(
+    ("spec", "body"), LARGE, ids=lambda value: next(reversed(value), None) if isinstance(value, dict) else None
+)
+def test_large_fields_are_refused_without_holding_up_the_event_loop(spec: BodySpec[Any], body: dict[str, Any]) -> None:
+    raw = json.dumps(body, separators=(",", ":")).encode()
+
+    async def longest_pause() -> float:
+        task = asyncio.create_task(spec.parse(raw, allow_unknown=False, max_tokens=10**6))
+        longest = 0.0
+        while not task.done():
+            before = time.perf_counter()
+            await asyncio.sleep(0)
+            longest = max(longest, time.perf_counter() - before)
+        with pytest.raises(BadRequest):
+            task.result()
+        return longest
+
+    assert asyncio.run(longest_pause()) < LONGEST_PAUSE
+
+
+def test_the_number_of_prompts_is_looked_at_before_their_sampling_parameters() -> None:
+    body = GenerateReqInput(text=["a"] * 100, sampling_params=[{"unknown": 1}] * 100)
+    with pytest.raises(BadRequest, match="at most 99") as caught:
+        body.expand(max_outputs=99)
+    assert caught.value.param == "text"
+
+
+def test_different_stop_patterns_are_bounded_over_all_prompts(client: httpx.Client) -> None:
+    params = [{"max_new_tokens": 1, "stop_regex": [f"x{i}"]} for i in range(33)]
+    body = {"text": ["Hi"] * 33, "sampling_params": params}
+    response = client.post("/generate", json=body)
+    assert response.status_code == 400
+    assert response.json()["error"]["param"] == "sampling_params.stop_regex"
+    assert client.post("/generate", json={"text": ["Hi"] * 32, "sampling_params": params[:32]}).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/v1/completions", "/v1/chat/completions"])
+def test_invalid_stop_patterns_are_refused_naming_the_field(client: httpx.Client, path: str) -> None:
+    response = client.post(
+        path, json={"prompt": "Hi", "stop_regex": "("} if "chat" not in path else {**CHAT_BODY, "stop_regex": "("}
+    )
+    assert response.status_code == 400
+    assert response.json()["error"]["param"] == "stop_regex"
+
+
+def test_unknown_fields_make_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    body = json.dumps({"text": "a", **{f"key\n{i}": 1 for i in range(20)}}).encode()
+    assert asyncio.run(GENERATE.parse(body, allow_unknown=True, max_tokens=10)).text == "a"
+    (record,) = caplog.records
+    assert record.getMessage().endswith("'key\\n7' and 12 more")
