@@ -70,7 +70,7 @@ $(BIN)/python:
 $(BASE_STAMP): pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing Bough into $(VENV); this happens once."
 	$(INSTALL_TORCH)
-	$(PIP) --editable .
+	$(PIP) --editable '.[bench]'
 	@touch $@
 
 $(DEV_STAMP): $(BASE_STAMP)

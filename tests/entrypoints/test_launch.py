@@ -252,6 +252,31 @@ def test_requests_that_take_too_long_are_ended(serve):
     assert server.leaves_nothing()
 
 
+def test_client_that_does_not_read_its_answer_does_not_hold_up_the_end(serve):
+    server = serve("--shutdown-timeout", "30").wait_until_ready()
+    body = json.dumps(
+        {
+            "input_ids": [300, 301],
+            "sampling_params": {"max_new_tokens": 2000, "n": 32},
+            "return_logprob": True,
+            "stream": True,
+        }
+    ).encode()
+    head = f"POST /generate HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.connect(("127.0.0.1", server.port))
+        connection.sendall(head.encode() + body)
+        assert connection.recv(1)
+        time.sleep(1)
+        begin = time.monotonic()
+        server.signal(signal.SIGTERM)
+        server.wait(20)
+        assert time.monotonic() - begin < 15
+    assert not any("Traceback" in line for line in server.lines), server.lines
+    assert server.leaves_nothing()
+
+
 def test_second_signal_ends_at_once(serve):
     server = serve().wait_until_ready()
     with server.stream(count=10_000):

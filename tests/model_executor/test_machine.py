@@ -118,7 +118,10 @@ def churn():
 churn()
 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 churn()
-assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < 100
+faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+# Memory that is given back and taken anew faults on each of its 81,920 pages; a system that takes idle pages away, or
+# joins them, causes some faults in any case.
+assert faults < 20_000, faults
 """
 
 

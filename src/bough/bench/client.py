@@ -71,7 +71,7 @@ def import_aiohttp() -> ModuleType:
     try:
         import aiohttp
     except ImportError:
-        raise StartupError("bough bench serve needs aiohttp: pip install 'bough[bench]'") from None
+        raise StartupError("bough bench serve needs aiohttp: install it beside bough, for instance with: pip install aiohttp") from None
     return aiohttp
 
 

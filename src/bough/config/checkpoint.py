@@ -27,7 +27,7 @@ def resolve_model_path(model_path: str, *, revision: str | None = None, weights:
 
     Args:
         model_path: a local directory, or the id of a model on the hub (``owner/name``).
-        revision: branch, tag or commit on the hub; ignored for local directories.
+        revision: branch, tag or commit on the hub; a local directory has none.
         weights: whether the weights are needed as well.
 
     Raises:
@@ -35,6 +35,11 @@ def resolve_model_path(model_path: str, *, revision: str | None = None, weights:
     """
     local = Path(model_path).expanduser()
     if local.is_dir():
+        if revision is not None:
+            raise ConfigError(
+                f"--revision {revision} is for models on the hub, and {model_path} is a local directory",
+                param="revision",
+            )
         return local.resolve()
     if local.exists():
         raise ConfigError(

@@ -25,7 +25,7 @@ def with_local_files(args: ServerArgs) -> ServerArgs:
         tokenizer = model
     elif not Path(tokenizer).is_file():  # a tokenizer.json may be given as it is
         tokenizer = str(resolve_model_path(tokenizer, weights=False))
-    return dataclasses.replace(args, model_path=model, tokenizer_path=tokenizer)
+    return dataclasses.replace(args, model_path=model, tokenizer_path=tokenizer, revision=None)
 
 
 def load_model_config(args: ServerArgs) -> ModelConfig:

@@ -62,6 +62,12 @@ def sampling_params_rule(value: dict[str, Any]) -> str | None:
     return None
 
 
+def _preferred_sampling_params_rule(value: dict[str, Any]) -> str | None:
+    if value.get("n", 1) != 1:
+        return "must not set n: how many outputs there are is for each request to say"
+    return sampling_params_rule(value)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServerArgs(OptionTable):
     """Everything that can be set when a server or an Engine starts.
@@ -161,14 +167,14 @@ class ServerArgs(OptionTable):
         None,
         help="Sampling parameters of requests that do not set them.",
         group=API,
-        rule=sampling_params_rule,
+        rule=_preferred_sampling_params_rule,
     )
     stream_interval: int = option(1, help="Tokens per streamed event.", group=API, unit="tokens", minimum=1)
     incremental_streaming_output: bool = option(
         False, help="Events of a streamed /generate carry only what is new, not all text so far.", group=API
     )
     allow_unknown_fields: bool = option(
-        False, help="Log and ignore unknown fields of OpenAI requests instead of refusing them.", group=API
+        False, help="Log and ignore unknown fields of requests instead of refusing them.", group=API
     )
 
     mem_fraction_static: float | None = option(

@@ -62,15 +62,17 @@ class EngineParts:
         self.rpc = RpcClient(self._port_args)
         try:
             self._supervisor = _launch_subprocesses(plan, self._port_args)
-            tokenizer = None
+            tokenizer = chat_template = None
             if not plan.server_args.skip_tokenizer_init:
+                from bough.tokenization.chat_template import load_chat_template
                 from bough.tokenization.tokenizer import Tokenizer
 
                 tokenizer = Tokenizer.from_pretrained(plan.local_args.tokenizer_path or plan.local_args.model_path)
+                chat_template = load_chat_template(tokenizer, plan.server_args.chat_template)
             self._channels = TokenizerChannels(self._port_args)
             scheduler_info = self._supervisor.wait_until_ready()["scheduler"]
             self._manager = TokenizerManager(
-                plan.server_args, plan.model_config, tokenizer, self._channels, scheduler_info
+                plan.server_args, plan.model_config, tokenizer, self._channels, scheduler_info, chat_template=chat_template
             )
             self._loop_thread = LoopThread("bough-engine")
             self._loop_thread.call(self._start(self._manager))

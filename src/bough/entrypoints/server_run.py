@@ -109,18 +109,20 @@ class ServerRun:
         server = make_server(entrance, plan.server_args)
         self._http = (server, asyncio.create_task(server.serve(sockets=[self._listener])))
         timer.end_phase("more imports")
-        tokenizer = None
+        tokenizer = chat_template = None
         if not plan.server_args.skip_tokenizer_init:
+            from bough.tokenization.chat_template import load_chat_template
             from bough.tokenization.tokenizer import Tokenizer
 
             tokenizer = Tokenizer.from_pretrained(plan.local_args.tokenizer_path or plan.local_args.model_path)
+            chat_template = load_chat_template(tokenizer, plan.server_args.chat_template)
         self._channels = TokenizerChannels(self._port_args)
         timer.end_phase("tokenizer")
         reports = await asyncio.to_thread(self._supervisor.wait_until_ready)
         scheduler_info = reports["scheduler"]
         timer.end_phase("waiting for the model")
         self._manager = manager = TokenizerManager(
-            plan.server_args, plan.model_config, tokenizer, self._channels, scheduler_info
+            plan.server_args, plan.model_config, tokenizer, self._channels, scheduler_info, chat_template=chat_template
         )
         await manager.start()
         loop = asyncio.get_running_loop()

@@ -39,7 +39,7 @@ from bough.managers.request_limits import RequestLimits
 from bough.managers.rw_lock import ReaderWriterLock
 from bough.managers.turns import Turns
 from bough.observability.metrics import Metrics
-from bough.tokenization.chat_template import load_chat_template
+from bough.tokenization.chat_template import ChatTemplate, load_chat_template
 from bough.tokenization.tokenizer import TokenIds, Tokenizer
 
 logger = logging.getLogger(__name__)
@@ -80,6 +80,7 @@ class TokenizerManager:
         scheduler_info: what the scheduler reported when it was ready: ``max_req_input_len`` and ``max_req_len``
             (tokens), ``vocab_size``, and whatever else is to be shown by ``/server_info``.
         metrics: where to count; one of its own if not given.
+        chat_template: what turns conversations into prompts; by default what ``--chat-template`` says, or the model's.
 
     Attributes:
         rid_to_state: every output that is alive, by id.
@@ -95,6 +96,7 @@ class TokenizerManager:
         channels: Channels,
         scheduler_info: dict[str, Any],
         metrics: Metrics | None = None,
+        chat_template: ChatTemplate | None = None,
     ) -> None:
         self.server_args = server_args
         self.model_config = model_config
@@ -120,7 +122,9 @@ class TokenizerManager:
         self.model_update_lock = ReaderWriterLock()
         self.rid_to_state: dict[str, ReqState] = {}
         self.prompt_encoder = PromptEncoder(tokenizer, self.limits.max_prompt_tokens) if tokenizer is not None else None
-        self.chat_template = load_chat_template(tokenizer, server_args.chat_template) if tokenizer is not None else None
+        if chat_template is None and tokenizer is not None:
+            chat_template = load_chat_template(tokenizer, server_args.chat_template)
+        self.chat_template = chat_template
         self._channels = channels
         self._control_calls = ControlCalls(channels.send)
         self._dead: BoughError | None = None

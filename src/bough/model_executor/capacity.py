@@ -122,6 +122,12 @@ def fit_pool(
     wanted = (
         page_size if max_total_tokens is not None else _round_up(min(config.context_len, _MIN_POOL_TOKENS), page_size)
     )
+    if max_total_tokens is not None and max_total_tokens < page_size:
+        raise StartupError(
+            f"--max-total-tokens {max_total_tokens} is less than one page of the KV cache, {page_size} tokens; raise it "
+            f"or lower --page-size",
+            param="max_total_tokens",
+        )
     if tokens < wanted:
         raise StartupError(
             f"not enough memory for the KV cache: {_gib(budget.available)} are available next to weights of "

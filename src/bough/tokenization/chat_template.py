@@ -179,7 +179,7 @@ def load_chat_template(tokenizer: Tokenizer, option: str | None = None) -> ChatT
         ``None`` if there is no option and the model has no template.
 
     Raises:
-        ConfigError: if ``option`` is neither, or the template is not valid.
+        ConfigError: if ``option`` is neither, or the template is not valid; it names the file.
     """
     if option is None:
         return ChatTemplate(tokenizer.chat_templates, tokenizer.special) if tokenizer.chat_templates else None
@@ -187,7 +187,10 @@ def load_chat_template(tokenizer: Tokenizer, option: str | None = None) -> ChatT
         source = BUILTIN_TEMPLATES[option]
     else:
         source = _read_option(Path(option).expanduser(), option)
-    return ChatTemplate({DEFAULT_TEMPLATE: source}, tokenizer.special)
+    try:
+        return ChatTemplate({DEFAULT_TEMPLATE: source}, tokenizer.special)
+    except ConfigError as error:
+        raise ConfigError(f"--chat-template {option}: {error.message}", param="chat_template") from None
 
 
 def _read_option(path: Path, option: str) -> str:

@@ -23,6 +23,9 @@ logger = logging.getLogger(__name__)
 
 CONVERSION_TIMEOUT_S = 300
 
+_TOKENIZER_FILES = ("tokenizer*", "vocab*", "merges.txt", "*.model", "*.tiktoken", "*.spm")
+"""One of these is there wherever transformers could find a tokenizer."""
+
 
 def load_with_transformers(files: TokenizerFiles) -> Tokenizer:
     """Load a tokenizer that only ``transformers`` can read.
@@ -33,6 +36,12 @@ def load_with_transformers(files: TokenizerFiles) -> Tokenizer:
     Raises:
         ConfigError: if ``transformers`` is not installed, or cannot read it either.
     """
+    if not any(any(files.directory.glob(pattern)) for pattern in _TOKENIZER_FILES):
+        raise ConfigError(
+            f"{files.directory} has no tokenizer; name one with --tokenizer-path, or serve token ids with "
+            "--skip-tokenizer-init",
+            param="tokenizer_path",
+        )
     if find_spec("transformers") is None:
         raise ConfigError(
             f"{files.directory} has no tokenizer.json; install transformers to read other tokenizers "

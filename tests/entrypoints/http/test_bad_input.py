@@ -274,7 +274,7 @@ def test_bad_sampling_parameters_are_refused(client: httpx.Client, params: dict[
         ("/v1/chat/completions", {"chat_template_kwargs": {"chat_template": "x"}}, "chat_template_kwargs"),
         (
             "/v1/chat/completions",
-            {"continue_final_message": True, "messages": [{"role": "user"}]},
+            {"continue_final_message": True, "messages": [{"role": "assistant"}]},
             "continue_final_mes",
         ),
         ("/generate", {"text": None, "input_ids": []}, "input_ids"),

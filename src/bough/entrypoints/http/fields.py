@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import difflib
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Generic, TypeVar, get_type_hints
 
 import msgspec
@@ -31,6 +32,10 @@ MAX_UNKNOWN_LOGGED = 8
 logger = logging.getLogger(__name__)
 
 Body = TypeVar("Body", bound=msgspec.Struct)
+
+Tidy = Callable[[Any, dict[str, None] | None], Any]
+"""From a decoded value to one in the form that the model asks for. The second argument is where names of unknown
+members are collected, which are dropped; ``None`` to keep them, so that they are refused."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,7 @@ class BodySpec(Generic[Body]):
         token_ids: those fields of ``model`` that may hold token ids, which are decoded in slices when there are many.
         schemas: JSON schemas of fields whose annotation does not say it all.
         max_elements: how many elements a field may have in a large body, where not :data:`MAX_ELEMENTS`.
+        tidy: second chances: what to do to the value of a field that does not have the right form as it stands.
     """
 
     model: type[Body]
@@ -67,6 +73,7 @@ class BodySpec(Generic[Body]):
     token_ids: frozenset[str] = frozenset()
     schemas: Mapping[str, Any] = field(default_factory=dict)
     max_elements: Mapping[str, int] = field(default_factory=dict)
+    tidy: Mapping[str, Tidy] = field(default_factory=dict)
     _decoders: dict[str, msgspec.json.Decoder[Any]] = field(init=False, repr=False, compare=False)
     _required: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
@@ -93,12 +100,12 @@ class BodySpec(Generic[Body]):
             BadRequest: naming the field at fault.
         """
         values: dict[str, Any] = {}
-        unknown: list[str] = []
+        unknown: dict[str, None] = {}
         for name, raw in (await split_object(body, self._element_limit)).items():
             if not self._is_known(name):
                 if not allow_unknown:
                     raise self._unknown(name)
-                unknown.append(name)
+                unknown[name] = None
                 continue
             if len(raw) == 4 and bytes(raw) == b"null":
                 continue
@@ -107,11 +114,13 @@ class BodySpec(Generic[Body]):
             if decoder is not None:
                 if target in values:
                     raise BadRequest(f"give either {target} or {name}, not both", param=name)
-                values[target] = await self._decode(decoder, target, name, raw, max_tokens)
+                values[target] = await self._decode(
+                    decoder, target, name, raw, max_tokens, unknown if allow_unknown else None
+                )
             else:
                 self._check_ineffective(name, raw)
         if unknown:
-            shown = ", ".join(f"{name[:64]!r}" for name in unknown[:MAX_UNKNOWN_LOGGED])
+            shown = ", ".join(f"{name[:64]!r}" for name in islice(unknown, MAX_UNKNOWN_LOGGED))
             more = len(unknown) - MAX_UNKNOWN_LOGGED
             logger.warning("Ignoring unknown fields of a request: %s%s", shown, f" and {more} more" if more > 0 else "")
         for name in self._required:
@@ -120,12 +129,24 @@ class BodySpec(Generic[Body]):
         return self.model(**values)
 
     async def _decode(
-        self, decoder: msgspec.json.Decoder[Any], target: str, name: str, raw: RawValue, max_tokens: int
+        self,
+        decoder: msgspec.json.Decoder[Any],
+        target: str,
+        name: str,
+        raw: RawValue,
+        max_tokens: int,
+        unknown: dict[str, None] | None,
     ) -> Any:
         if target in self.token_ids and len(raw) >= LARGE_BODY_BYTES and _holds_numbers(bytes(memoryview(raw)[:256])):
             return await decode_token_ids(raw, name, max_tokens, MAX_OUTPUTS_PER_REQUEST)
         try:
             return decoder.decode(raw)
+        except JSON_ERRORS as error:
+            tidy = self.tidy.get(target)
+            if tidy is None or not isinstance(error, msgspec.ValidationError):
+                raise _wrong_value(name, error) from None
+        try:
+            return msgspec.convert(tidy(msgspec.json.decode(raw), unknown), decoder.type)
         except JSON_ERRORS as error:
             raise _wrong_value(name, error) from None
 
@@ -154,6 +175,25 @@ class BodySpec(Generic[Body]):
             raise BadRequest(
                 f"{name} is not supported yet ({refused.meaning})", param=name, code="unsupported_parameter"
             )
+
+
+def drop_extras(value: Any, kind: type[msgspec.Struct], place: str, unknown: dict[str, None] | None) -> Any:
+    """A decoded object without members that are null or, if ``unknown`` collects them, not fields of ``kind``.
+
+    Args:
+        value: anything; what is no object stays as it is.
+        kind: what the object is meant to be.
+        place: where in the body it is, for the log.
+        unknown: see :data:`Tidy`.
+    """
+    if not isinstance(value, dict):
+        return value
+    kept = {name: each for name, each in value.items() if each is not None}
+    if unknown is not None:
+        for name in kept.keys() - kind.__struct_fields__:
+            unknown[f"{place}.{name}"] = None
+            del kept[name]
+    return kept
 
 
 def _same(value: Any, neutral: Any) -> bool:

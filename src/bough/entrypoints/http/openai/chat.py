@@ -10,7 +10,8 @@ import msgspec
 
 from bough.entrypoints.http.asgi import Call, EventStream, Response
 from bough.entrypoints.http.openai.logprobs import TokenNames, chat_logprobs
-from bough.entrypoints.http.openai.protocol import CHAT, ChatCompletionRequest, ChatMessage
+from bough.entrypoints.http.openai.messages import ChatMessage, require_content
+from bough.entrypoints.http.openai.protocol import CHAT, ChatCompletionRequest
 from bough.entrypoints.http.openai.sampling import to_sampling_params
 from bough.entrypoints.http.openai.serving import (
     Answer,
@@ -71,6 +72,7 @@ class ChatHandler(OpenAIHandler):
     async def _prompt(self, body: ChatCompletionRequest) -> TokenIds:
         if body.input_ids is not None:
             return pack_token_ids(body.input_ids, "input_ids")
+        require_content(body.messages)
         return await self.manager.apply_chat_template(
             [_to_template(message) for message in body.messages],
             continue_final_message=body.continue_final_message,

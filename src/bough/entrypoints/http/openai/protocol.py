@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
-from bough.entrypoints.http.fields import BodySpec, Refused
+from bough.entrypoints.http.fields import BodySpec, Refused, drop_extras
+from bough.entrypoints.http.openai.messages import ChatMessage, tidy_messages
 from bough.managers.io_struct import MAX_CACHE_KEY_CHARS, Priority, RequestId
 from bough.sampling.sampling_params import (
     MAX_LOGIT_BIAS_ENTRIES,
@@ -139,26 +140,6 @@ class CompletionRequest(SharedFields, kw_only=True):
     ] = None
 
 
-class TextPart(msgspec.Struct, forbid_unknown_fields=True):
-    """A part of a message's content."""
-
-    type: Literal["text"]
-    text: str
-
-
-class ChatMessage(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """One message of a conversation."""
-
-    role: Literal["system", "developer", "user", "assistant"]
-    content: str | list[TextPart] | None = None
-    name: str | None = None
-    reasoning_content: str | None = None
-    refusal: None = None
-    audio: None = None
-    function_call: None = None
-    tool_calls: Annotated[list[Any], Meta(max_length=0)] | None = None
-
-
 class ChatCompletionRequest(SharedFields, kw_only=True):
     """Body of ``/v1/chat/completions``."""
 
@@ -231,11 +212,17 @@ _REFUSED = {
     },
 }
 
+
+def _tidy_stream_options(value: Any, unknown: dict[str, None] | None) -> Any:
+    return drop_extras(value, StreamOptions, "stream_options", unknown)
+
+
 _MAX_ELEMENTS = {"logit_bias": MAX_LOGIT_BIAS_ENTRIES}
 
 COMPLETIONS = BodySpec(
     CompletionRequest,
     token_ids=frozenset({"prompt"}),
+    tidy={"stream_options": _tidy_stream_options},
     max_elements=_MAX_ELEMENTS,
     no_effect=_NO_EFFECT,
     refused={
@@ -248,6 +235,7 @@ COMPLETIONS = BodySpec(
 CHAT = BodySpec(
     ChatCompletionRequest,
     token_ids=frozenset({"input_ids"}),
+    tidy={"stream_options": _tidy_stream_options, "messages": tidy_messages},
     max_elements=_MAX_ELEMENTS,
     no_effect={
         **_NO_EFFECT,
