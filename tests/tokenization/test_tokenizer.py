@@ -216,6 +216,7 @@ def test_without_transformers_the_error_says_what_to_do(tmp_path: Path, monkeypa
 
 
 def test_what_nobody_can_read_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "NoSuchTokenizer"}))
     with pytest.raises(ConfigError, match="transformers cannot read") as error:
         Tokenizer.from_pretrained(tmp_path)
     assert "\n" not in str(error.value)

@@ -53,7 +53,13 @@ def load_with_transformers(files: TokenizerFiles) -> Tokenizer:
     )
     converted = _convert(files)
     if "tokenizer" in converted:
-        return Tokenizer.from_backend(Backend.from_str(converted["tokenizer"]), files)
+        backend = Backend.from_str(converted["tokenizer"])
+        if backend.get_vocab_size(with_added_tokens=False) == 0:
+            raise ConfigError(
+                f"{files.directory} has no tokenizer.json, and transformers cannot read a vocabulary from its other files",
+                param="tokenizer_path",
+            )
+        return Tokenizer.from_backend(backend, files)
     if not converted.get("python_only"):
         raise ConfigError(
             f"{files.directory} has no tokenizer.json, and transformers cannot read its tokenizer: "

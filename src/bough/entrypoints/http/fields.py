@@ -29,6 +29,8 @@ without keeping other clients waiting."""
 MAX_UNKNOWN_LOGGED = 8
 """Most names of unknown fields in a line of the log."""
 
+_UNDECODED = msgspec.json.Decoder(dict[str, msgspec.Raw] | list[msgspec.Raw])
+
 logger = logging.getLogger(__name__)
 
 Body = TypeVar("Body", bound=msgspec.Struct)
@@ -144,11 +146,13 @@ class BodySpec(Generic[Body]):
         except JSON_ERRORS as error:
             tidy = self.tidy.get(target)
             if tidy is None or not isinstance(error, msgspec.ValidationError):
-                raise _wrong_value(name, error) from None
+                raise _wrong_value(name, raw, error) from None
         try:
             return msgspec.convert(tidy(msgspec.json.decode(raw), unknown), decoder.type)
+        except BadRequest:
+            raise
         except JSON_ERRORS as error:
-            raise _wrong_value(name, error) from None
+            raise _wrong_value(name, raw, error) from None
 
     def _element_limit(self, name: str, beginning: bytes) -> int | None:
         target = self.aliases.get(name, name)
@@ -169,7 +173,7 @@ class BodySpec(Generic[Body]):
         try:
             value = msgspec.json.decode(raw)
         except JSON_ERRORS as error:
-            raise _wrong_value(name, error) from None
+            raise _wrong_value(name, raw, error) from None
         refused = self.refused.get(name)
         if refused is not None and not any(_same(value, neutral) for neutral in refused.neutral):
             raise BadRequest(
@@ -206,7 +210,23 @@ def _holds_numbers(beginning: bytes) -> bool:
     return stripped[:1] == b"[" and stripped[1:2] in b"[-0123456789"
 
 
-def _wrong_value(name: str, error: Exception) -> BadRequest:
+def _place_of_fault(raw: RawValue, depth: int = 3) -> str:
+    """Where in an undeclared value there is something that cannot be decoded, like ``.name[2]``; empty if nowhere."""
+    try:
+        members = _UNDECODED.decode(raw)
+    except JSON_ERRORS:
+        return ""
+    named = members.items() if isinstance(members, dict) else enumerate(members)
+    for key, member in named:
+        try:
+            msgspec.json.decode(member)
+        except JSON_ERRORS:
+            place = f"[{key}]" if isinstance(key, int) else f".{key[:64]}"
+            return place + (_place_of_fault(member, depth - 1) if depth > 1 else "")
+    return ""
+
+
+def _wrong_value(name: str, raw: RawValue, error: Exception) -> BadRequest:
     text = str(error)
     param = name
     if isinstance(error, RecursionError):
@@ -217,7 +237,8 @@ def _wrong_value(name: str, error: Exception) -> BadRequest:
         # msgspec ends with the place: " - at `$[0].role`"
         text, separator, place = text.partition(" - at `$")
         if separator:
-            param = name + place.rstrip("`")
+            # it does not know the names of members whose types are not declared
+            param = name + (_place_of_fault(raw) or place.rstrip("`") if "[...]" in place else place.rstrip("`"))
     else:
         text = f"not valid JSON: {text}"
     return BadRequest(f"{param}: {text}", param=param, code="invalid_value")
