@@ -46,6 +46,7 @@ def test_arguments_cannot_be_changed():
         ({"watchdog_timeout": 0}, "watchdog_timeout must be greater than 0, got 0.0"),
         ({"port": 65536}, "port must be at most 65535, got 65536"),
         ({"preferred_sampling_params": {"top_p": 2}}, "preferred_sampling_params must hold valid sampling parameters"),
+        ({"preferred_sampling_params": {"n": 2}}, "preferred_sampling_params must not set n"),
         ({"preferred_sampling_params": {"nope": 2}}, "preferred_sampling_params must hold valid sampling parameters"),
         ({"schedule_policy": "fsfc"}, "schedule_policy must be one of"),
         ({"tensor_parallel_size": 2}, "unknown option 'tensor_parallel_size'"),

@@ -115,15 +115,15 @@ def test_requests_whose_outputs_would_share_an_id_are_refused(engine):
     assert run(engine).keys() == {"a_0"}
 
 
-def test_request_that_cannot_be_decoded_ends_in_the_scheduler_too(engine, monkeypatch):
-    def fail(*_: object) -> None:
-        raise ZeroDivisionError
+def test_request_that_cannot_be_decoded_ends_in_the_scheduler_too(engine):
+    class Broken:
+        def push(self, token_ids: object) -> None:
+            raise ZeroDivisionError
 
     engine.add_request("r", "A tree", {**GREEDY, "max_new_tokens": 500})
     engine.step()
-    with monkeypatch.context() as patch:
-        patch.setattr(engine._detokenizer._statuses["r"].decoder, "push", fail)
-        (output,) = engine.step()
+    engine._detokenizer._statuses["r"].decoder = Broken()
+    (output,) = engine.step()
     assert output.finished
     assert "could not be decoded" in output.outputs[0].error
     assert engine.scheduler.stats().num_running_reqs == 0

@@ -22,7 +22,9 @@ def test_scalar_makes_one_request() -> None:
 
 
 def test_batch_of_prompts_shares_what_is_given_once() -> None:
-    requests = expand(text=["a", "b"], sampling_params={"temperature": 0.5}, top_logprobs_num=2, extra_key="k")
+    requests = expand(
+        text=["a", "b"], sampling_params={"temperature": 0.5}, return_logprob=True, top_logprobs_num=2, extra_key="k"
+    )
     assert [request.text for request in requests] == ["a", "b"]
     assert {request.sampling_params.temperature for request in requests} == {0.5}
     assert {request.top_logprobs_num for request in requests} == {2}
@@ -88,6 +90,7 @@ def test_ids_are_made_up_and_differ() -> None:
         ({"text": "a", "sampling_params": {"n": 2}, "return_logprob": [True]}, "return_logprob"),
         ({"text": "a", "return_logprob": 1}, "return_logprob"),
         ({"text": "a", "top_logprobs_num": 1000}, "top_logprobs_num"),
+        ({"text": "a", "top_logprobs_num": 2}, "top_logprobs_num"),
         ({"text": "a", "token_ids_logprob": [1.5]}, "token_ids_logprob"),
         ({"text": "a", "token_ids_logprob": list(range(2000))}, "token_ids_logprob"),
         ({"text": "a", "rid": ""}, "rid"),

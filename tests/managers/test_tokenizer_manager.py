@@ -322,7 +322,6 @@ class TestLeaving:
 
         run(test)
 
-
     @pytest.mark.parametrize("how", ["dead", "draining"])
     def test_waiting_for_an_id_ends_with_the_engine(self, run: Any, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
         async def test(manager: TokenizerManager, engine: FakeEngine) -> None:

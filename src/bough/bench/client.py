@@ -71,7 +71,9 @@ def import_aiohttp() -> ModuleType:
     try:
         import aiohttp
     except ImportError:
-        raise StartupError("bough bench serve needs aiohttp: install it beside bough, for instance with: pip install aiohttp") from None
+        raise StartupError(
+            "bough bench serve needs aiohttp: install it beside bough, for instance with: pip install aiohttp"
+        ) from None
     return aiohttp
 
 

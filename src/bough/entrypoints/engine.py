@@ -72,7 +72,12 @@ class EngineParts:
             self._channels = TokenizerChannels(self._port_args)
             scheduler_info = self._supervisor.wait_until_ready()["scheduler"]
             self._manager = TokenizerManager(
-                plan.server_args, plan.model_config, tokenizer, self._channels, scheduler_info, chat_template=chat_template
+                plan.server_args,
+                plan.model_config,
+                tokenizer,
+                self._channels,
+                scheduler_info,
+                chat_template=chat_template,
             )
             self._loop_thread = LoopThread("bough-engine")
             self._loop_thread.call(self._start(self._manager))

@@ -57,7 +57,7 @@ class DetokenizerManager:
         self._tokenizer = tokenizer
         self._capacity = capacity
         self._statuses: dict[str, DecodeStatus | None] = {}
-        """In the order in which requests began; ``None`` for one that has failed, of which only the end is passed on."""
+        """In the order in which requests began; ``None`` for one that has failed, and only its end is passed on."""
         self.num_failed = 0
         """Requests that were ended here, because of an exception or for want of room."""
 

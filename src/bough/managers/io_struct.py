@@ -142,6 +142,8 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
         return_logprob = self._each("return_logprob", size, n)
         logprob_start_len = self._each("logprob_start_len", size, n)
         top_logprobs_num = self._each("top_logprobs_num", size, n)
+        if any(top_logprobs_num) and not any(return_logprob):
+            raise BadRequest("top_logprobs_num needs return_logprob to be true", param="top_logprobs_num")
         token_ids_logprob = self._token_ids_logprob(size, n)
         extra_key = self._each("extra_key", size, 1)
         cache_salt = self._each("cache_salt", size, 1)

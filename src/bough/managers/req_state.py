@@ -32,7 +32,7 @@ class ReadySignal:
             waiter.set_result(None)
 
     def expect(self, count: int, on_end: Callable[[], None]) -> None:
-        """Call ``on_end`` once: when ``count`` outputs are finished, whether or not they were taken, or at :meth:`end`."""
+        """Call ``on_end`` once: when ``count`` outputs are finished, though perhaps not taken, or at :meth:`end`."""
         self._unfinished, self._on_end = count, on_end
 
     def finish_one(self) -> None:

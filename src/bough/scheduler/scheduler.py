@@ -269,7 +269,7 @@ class Scheduler:
         except BadRequest as error:
             self._refuse(message, error.message, error.status_code)
         except Exception:
-            logger.exception("Could not take request %s", message.rids[0] if message.rids else "without id")
+            logger.exception("Could not take request %r", message.rids[0] if message.rids else "without id")
             self._refuse(message, "internal error while taking the request", 500)
         return []
 

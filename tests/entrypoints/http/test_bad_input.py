@@ -254,6 +254,7 @@ def test_bad_sampling_parameters_are_refused(client: httpx.Client, params: dict[
         ("/v1/completions", {"stop_regex": "("}, "stop_regex"),
         ("/v1/completions", {"min_tokens": 9, "max_tokens": 8}, "min_tokens"),
         ("/v1/completions", {"top_k": 0}, "top_k"),
+        ("/v1/completions", {"stream_options": {"include_usage": True}}, "stream_options"),
         ("/v1/completions", {"prompt": []}, "prompt"),
         ("/v1/completions", {"prompt": ""}, "prompt"),
         ("/v1/completions", {"prompt": [[]]}, "prompt"),
@@ -269,6 +270,7 @@ def test_bad_sampling_parameters_are_refused(client: httpx.Client, params: dict[
             {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]},
             "messages[0].content[0]",
         ),
+        ("/v1/chat/completions", {"stream_options": {}}, "stream_options"),
         ("/v1/chat/completions", {"top_logprobs": 2}, "top_logprobs"),
         ("/v1/chat/completions", {"max_completion_tokens": 7}, "max_tokens"),
         ("/v1/chat/completions", {"chat_template_kwargs": {"chat_template": "x"}}, "chat_template_kwargs"),
@@ -287,6 +289,7 @@ def test_bad_sampling_parameters_are_refused(client: httpx.Client, params: dict[
         ("/generate", {"return_logprob": True, "logprob_start_len": 2}, "logprob_start_len"),
         ("/generate", {"text": ["a", "b"], "sampling_params": [{"n": 1}, {"n": 2}]}, "sampling_params.n"),
         ("/generate", {"text": ["a"] * 2049}, "text"),
+        ("/generate", {"top_logprobs_num": 2}, "top_logprobs_num"),
         ("/generate", {"top_logprobs": 2, "top_logprobs_num": 3}, "top_logprobs"),
     ],
 )
@@ -295,6 +298,25 @@ def test_bad_combinations_are_refused(client: httpx.Client, path: str, fields: d
     assert response.status_code == 400, response.text
     assert response.json()["error"]["param"].startswith(named)
     assert_still_serving(client)
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        (b'{"text": "a", "sampling_params": {"temperature": 1e999}}', "sampling_params.temperature"),
+        (b'{"text": "a", "sampling_params": [{}, {"stop": ["a", 1e999]}]}', "sampling_params[1].stop[1]"),
+        (b'{"text": "a", "rid": "\\ud800"}', "rid"),
+        (b'{"text": "\\ud800"}', "text"),
+    ],
+)
+@pytest.mark.parametrize("padding", [0, 70_000])
+def test_what_cannot_be_decoded_is_named(client: httpx.Client, body: bytes, param: str, padding: int) -> None:
+    headers = {"content-type": "application/json"}
+    response = client.post(
+        "/generate", content=b'{"session_id": "%b", %b' % (b"a" * padding, body[1:]), headers=headers
+    )
+    assert response.status_code == 400
+    assert response.json()["error"]["param"] == param
 
 
 class TestContextLength:

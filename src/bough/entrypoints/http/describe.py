@@ -11,7 +11,8 @@ import msgspec
 
 from bough import __version__
 from bough.entrypoints.http.asgi import BODY_TIMEOUT
-from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec
+from bough.entrypoints.http.fields import MAX_ELEMENTS, MAX_OUTPUTS_PER_REQUEST, BodySpec
+from bough.entrypoints.http.json_body import MAX_MEMBERS
 from bough.entrypoints.http.native.protocol import SAMPLING_PARAMS
 from bough.entrypoints.http.openai.protocol import MAX_MESSAGES
 from bough.entrypoints.http.openai.protocol import MAX_TOP_LOGPROBS as MAX_OPENAI_TOP_LOGPROBS
@@ -24,7 +25,7 @@ from bough.managers.io_struct import (
     MAX_TOP_LOGPROBS,
     UNSUPPORTED_SAMPLING_PARAMS,
 )
-from bough.sampling.sampling_params import MAX_PARALLEL_SAMPLES, SamplingParams
+from bough.sampling.sampling_params import MAX_PARALLEL_SAMPLES, MAX_STOP_STRINGS, SamplingParams
 
 LIMITS: dict[str, str] = {
     "request body": "`--max-body-size`; beyond it 413",
@@ -32,6 +33,9 @@ LIMITS: dict[str, str] = {
     "silence in the middle of a body": f"{BODY_TIMEOUT:g} s; then 408",
     "prompt and output together": "the context length (`max_model_len` of `/v1/models`)",
     "prompts times `n`": str(MAX_OUTPUTS_PER_REQUEST),
+    "fields of a body": str(MAX_MEMBERS),
+    "one field, but for lists of token ids": f"{MAX_ELEMENTS} commas and opening brackets outside strings",
+    "different `stop_regex` patterns of a batch": str(MAX_STOP_STRINGS),
     "`n`": str(MAX_PARALLEL_SAMPLES),
     "messages of a conversation": str(MAX_MESSAGES),
     "alternatives per token": f"{MAX_OPENAI_TOP_LOGPROBS} on OpenAI routes, {MAX_TOP_LOGPROBS} on `/generate`",
@@ -110,6 +114,8 @@ def markdown() -> str:
         paths = ", ".join(f"`{path.replace(':path', '')}`" for path in (info.path, *info.aliases))
         lines.append(f"| {paths} | {', '.join(info.methods)} | {info.summary} |")
     lines += ["", "`/docs` and `/openapi.json` describe the same on a running server.", ""]
+    lines += ['The body of an error is `{"error": {"message", "type", "param", "code"}}` on every route, as at OpenAI;']
+    lines += ["SGLang answers with a flat object on its OpenAI routes.", ""]
     for info in ROUTES:
         if info.body is not None:
             lines += _body_section(info, info.body)

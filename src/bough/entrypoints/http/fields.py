@@ -239,6 +239,8 @@ def _wrong_value(name: str, raw: RawValue, error: Exception) -> BadRequest:
         if separator:
             # it does not know the names of members whose types are not declared
             param = name + (_place_of_fault(raw) or place.rstrip("`") if "[...]" in place else place.rstrip("`"))
+    elif text == "Input data was truncated":  # the value is complete, so this is about an escape in a string
+        text = "not valid JSON: half of a surrogate pair, or an incomplete escape"
     else:
         text = f"not valid JSON: {text}"
     return BadRequest(f"{param}: {text}", param=param, code="invalid_value")

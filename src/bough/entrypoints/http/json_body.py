@@ -67,9 +67,13 @@ async def split_object(body: bytes, element_limit: ElementLimit | None = None) -
     if not body.strip():
         raise BadRequest("the request body is empty; a JSON object is expected", code="invalid_json")
     try:
-        members = _SPLITTER.decode(body)
+        members: Mapping[str, RawValue] = _SPLITTER.decode(body)
     except JSON_ERRORS as error:
-        raise invalid_json(error) from None
+        try:
+            # If only the inside of a value is wrong, decoding that value fails with the name of its field.
+            members = await _Walker(body, None).split()
+        except BadRequest:
+            raise invalid_json(error) from None
     if len(members) > MAX_MEMBERS:
         raise _too_many_members()
     return members

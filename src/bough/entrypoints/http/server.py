@@ -1,4 +1,4 @@
-"""uvicorn, set up for this application: bounded request heads and patience, no signal handlers, no logging of its own."""
+"""uvicorn, set up for this application: bounded heads and patience, no signal handlers, no logging of its own."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from bough.entrypoints.http.openai.serving import (
     Answer,
     ChoiceWriter,
     OpenAIHandler,
+    check_stream_options,
     prefix_namespace,
     request_ids,
 )
@@ -44,6 +45,7 @@ class ChatHandler(OpenAIHandler):
             allow_unknown=manager.server_args.allow_unknown_fields,
             max_tokens=manager.limits.max_prompt_tokens,
         )
+        check_stream_options(body)
         names = self.require_names("messages")
         if body.top_logprobs and not body.logprobs:
             raise BadRequest("top_logprobs needs logprobs to be true", param="top_logprobs")

@@ -16,6 +16,7 @@ from bough.entrypoints.http.openai.serving import (
     Answer,
     ChoiceWriter,
     OpenAIHandler,
+    check_stream_options,
     prefix_namespace,
     request_ids,
 )
@@ -42,6 +43,7 @@ class CompletionHandler(OpenAIHandler):
             allow_unknown=manager.server_args.allow_unknown_fields,
             max_tokens=manager.limits.max_prompt_tokens,
         )
+        check_stream_options(body)
         names = self.require_names("prompt")
         prompts = split_prompts(body.prompt)
         n = body.n

@@ -156,6 +156,12 @@ class OpenAIHandler:
         return Response(await answer.whole(self.manager, requests, writers, body.n))
 
 
+def check_stream_options(body: SharedFields) -> None:
+    """Raise :class:`BadRequest` if there are options for a stream but no stream."""
+    if body.stream_options is not None and not body.stream:
+        raise BadRequest("stream_options needs stream to be true", param="stream_options")
+
+
 def request_ids(rid: str | None, count: int) -> list[str]:
     """Ids of the outputs of a request: the one given, numbered if there are several, or random ones."""
     if rid is None:
