@@ -8,8 +8,8 @@ from __future__ import annotations
 from bough import Engine
 
 PROMPT = (
-    "<|im_start|>system\nYou are a friendly guide in a garden. Visitors of all ages come here, and they ask about trees, "
-    "leaves, bark and fruit. Answer in one or two short and plain sentences.<|im_end|>\n"
+    "<|im_start|>system\nYou are a friendly guide in a garden. Visitors of all ages come here, and they ask about "
+    "trees, leaves, bark and fruit. Answer in one or two short and plain sentences.<|im_end|>\n"
     "<|im_start|>user\n{question}<|im_end|>\n"
     "<|im_start|>assistant\n"
 )

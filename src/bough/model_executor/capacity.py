@@ -124,8 +124,8 @@ def fit_pool(
     )
     if max_total_tokens is not None and max_total_tokens < page_size:
         raise StartupError(
-            f"--max-total-tokens {max_total_tokens} is less than one page of the KV cache, {page_size} tokens; raise it "
-            f"or lower --page-size",
+            f"--max-total-tokens {max_total_tokens} is less than one page of the KV cache, {page_size} tokens; "
+            f"raise it or lower --page-size",
             param="max_total_tokens",
         )
     if tokens < wanted:

@@ -56,7 +56,7 @@ def load_with_transformers(files: TokenizerFiles) -> Tokenizer:
         backend = Backend.from_str(converted["tokenizer"])
         if backend.get_vocab_size(with_added_tokens=False) == 0:
             raise ConfigError(
-                f"{files.directory} has no tokenizer.json, and transformers cannot read a vocabulary from its other files",
+                f"{files.directory} has no tokenizer.json, and transformers finds no vocabulary in its other files",
                 param="tokenizer_path",
             )
         return Tokenizer.from_backend(backend, files)
