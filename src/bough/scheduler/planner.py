@@ -42,8 +42,11 @@ MIN_PREFILL_TOKENS = 64
 SHORT_PROMPT_TOKENS = 512
 """A prompt of at most this length starts however many longer ones are unfinished, and goes before them."""
 
-LOGPROB_CHUNK_TOKENS = 256
+LOGPROB_CHUNK_TOKENS = 512
 """Most tokens per step of a prompt whose logprobs are wanted: each costs the language-model head as well."""
+
+LOGPROB_CHUNK_BESIDE_DECODE = 64
+"""The same while other requests generate."""
 
 OLDEST_PROMPT_SHARE = 0.5
 OTHER_PROMPTS_SHARE = 0.25
@@ -232,18 +235,19 @@ class StepPlanner:
     def _budget(self, num_decode: int, decode_context: float) -> _Budget:
         limits, model = self.limits, self.cost_model
         tokens = limits.max_prefill_tokens
+        logprobs = LOGPROB_CHUNK_BESIDE_DECODE if num_decode else LOGPROB_CHUNK_TOKENS
         if limits.chunk_tokens is not None:
-            return _Budget(model, float("inf"), min(tokens, limits.chunk_tokens))
+            return _Budget(model, float("inf"), min(tokens, limits.chunk_tokens), logprobs)
         target = limits.target_seconds
         oldest = self.requests.unfinished[0] if self.requests.unfinished else None
         context = 0 if oldest is None else int(self.table.planned_len[oldest.slot])
         minimum = model.added_seconds(MIN_PREFILL_TOKENS, MIN_PREFILL_TOKENS * context)
         if num_decode == 0:
-            return _Budget(model, max(target - model.base, MIN_PREFILL_SHARE * target, minimum), tokens)
+            return _Budget(model, max(target - model.base, MIN_PREFILL_SHARE * target, minimum), tokens, logprobs)
         # Prompts get as much time as running requests take by themselves: their gaps at most double.
         spent = model.seconds(num_decode, decode_context)
         seconds = max(min(spent, target - spent), min(spent, target) * MIN_PREFILL_SHARE, minimum)
-        return _Budget(model, seconds, tokens)
+        return _Budget(model, seconds, tokens, logprobs)
 
     def _advance(self, chunks: dict[Req, int], budget: _Budget) -> None:
         """Let unfinished prompts go on."""
@@ -264,7 +268,7 @@ class StepPlanner:
         floor = 0 if any(chunks.values()) else self._min_chunk
         tokens = min(req.fill_len - context, max(budget.tokens_for(context, share), floor))
         if req.logprob_next < req.prompt_len:
-            tokens = min(tokens, LOGPROB_CHUNK_TOKENS - given)
+            tokens = min(tokens, budget.logprob_tokens - given)
         if tokens > 0:
             budget.spend(tokens, context)
             chunks[req] = given + tokens
@@ -440,10 +444,11 @@ class StepPlanner:
 class _Budget:
     """What is left of a step, in seconds and tokens."""
 
-    def __init__(self, cost_model: CostModel, seconds: float, tokens: int) -> None:
+    def __init__(self, cost_model: CostModel, seconds: float, tokens: int, logprob_tokens: int) -> None:
         self._cost_model = cost_model
         self._total_seconds = self._seconds = seconds
         self._total_tokens = self._tokens = tokens
+        self.logprob_tokens = logprob_tokens
 
     @property
     def is_spent(self) -> bool:
