@@ -19,6 +19,7 @@ from bough.config.server_args import ServerArgs
 from bough.errors import BadRequest, BoughError, EngineDead, Overloaded, RequestFailed
 from bough.ipc.messages import (
     AbortReq,
+    BatchEmbeddingOutput,
     BatchStrOutput,
     BatchTokenIDOutput,
     ControlReply,
@@ -433,7 +434,7 @@ class TokenizerManager:
     # --- what comes back ------------------------------------------------------------------------------------------
 
     def _handle_message(self, message: ToTokenizer) -> None:
-        if isinstance(message, (BatchStrOutput, BatchTokenIDOutput)):
+        if isinstance(message, (BatchStrOutput, BatchTokenIDOutput, BatchEmbeddingOutput)):
             self._handle_batch_output(message.deltas)
         elif isinstance(message, Heartbeat):
             self.health.on_heartbeat(message)
