@@ -94,8 +94,8 @@ class RequestLimits:
             return
         if not pooling.matryoshka:
             raise BadRequest(
-                f"this model's embeddings have {pooling.dim} numbers and cannot be shortened: its config.json does not "
-                f"say is_matryoshka",
+                f"dimensions: this model's embeddings have {pooling.dim} numbers and cannot be shortened: its "
+                f"config.json does not say is_matryoshka",
                 param="dimensions",
             )
         if dimensions not in pooling.matryoshka:
