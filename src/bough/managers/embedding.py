@@ -14,7 +14,7 @@ from bough.managers.native_output import failure_of, meta_info
 from bough.managers.turns import Turns
 
 if TYPE_CHECKING:
-    from bough.managers.embedding_struct import EmbeddingRequest
+    from bough.managers.embedding_struct import EmbeddingReqInput, EmbeddingRequest
     from bough.managers.req_state import ReqState
     from bough.managers.tokenizer_manager import TokenizerManager
 
@@ -73,6 +73,20 @@ async def embed(manager: TokenizerManager, requests: Sequence[EmbeddingRequest])
                     raise RequestFailed("the request was aborted", status_code=ABORTED_STATUS, code="aborted")
                 results[state.index] = Embedded(state, delta)
     return [result for result in results if result is not None]
+
+
+async def encode_native(manager: TokenizerManager, obj: EmbeddingReqInput) -> Any:
+    """Vectors in the native shape: a dictionary, or a list of them for a batch.
+
+    Raises:
+        BoughError: see :func:`embed`.
+    """
+    turns = number_turns()
+    answers = []
+    for result in await embed(manager, obj.requests()):
+        answers.append(result.native())
+        await turns.spend(len(result.data) // 4)
+    return answers if obj.is_batch else answers[0]
 
 
 def number_turns() -> Turns:
