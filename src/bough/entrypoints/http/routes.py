@@ -103,7 +103,7 @@ CLASSIFY_ROUTE = RouteInfo("/v1/classify", ("POST",), "Probabilities of a classi
 RERANK_ROUTE = RouteInfo(
     "/v1/rerank",
     ("POST", "PUT"),
-    "Sort documents by their relevance for a query, with a cross-encoder.",
+    "Sort documents by their relevance for a query.",
     OPENAI,
     RERANK,
 )
