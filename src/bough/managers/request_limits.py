@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from bough.config import ceilings
 from bough.errors import BadRequest
 from bough.managers.io_struct import GenerateRequest
 from bough.sampling.sampling_params import SamplingParams
@@ -28,12 +29,18 @@ class RequestLimits:
         context_len: most tokens of one request, prompt and output together.
         max_prompt_tokens: most tokens of a prompt.
         has_tokenizer: whether prompts may be text, and outputs have text.
+        max_parallel_samples: largest ``n``.
+        max_logprobs: most alternatives per position.
+        max_stop_strings: most stop strings, and as many patterns.
     """
 
     vocab_size: int
     context_len: int
     max_prompt_tokens: int
     has_tokenizer: bool
+    max_parallel_samples: int = ceilings.PARALLEL_SAMPLES
+    max_logprobs: int = ceilings.TOP_LOGPROBS
+    max_stop_strings: int = ceilings.STOP_STRINGS
 
     def check_params(self, params: SamplingParams) -> None:
         """What can be said about sampling parameters alone.
@@ -42,6 +49,11 @@ class RequestLimits:
             BadRequest: naming the field at fault.
         """
         params.validate(self.vocab_size)
+        _check_bound("n", params.n, self.max_parallel_samples, "max-parallel-samples")
+        for name, given in (("stop", params.stop), ("stop_regex", params.stop_regex)):
+            _check_bound(
+                f"the number of entries of {name}", len(given), self.max_stop_strings, "max-stop-strings", name
+            )
         if params.stream_interval is not None and params.stream_interval > MAX_STREAM_INTERVAL:
             name = "sampling_params.stream_interval"
             raise BadRequest(f"{name} must be at most {MAX_STREAM_INTERVAL}", param=name)
@@ -62,6 +74,8 @@ class RequestLimits:
             if request.return_text_in_logprobs:
                 raise BadRequest("return_text_in_logprobs needs a tokenizer", param="return_text_in_logprobs")
         self.check_token_ids(request.token_ids_logprob or (), "token_ids_logprob")
+        what = "top_logprobs (alternatives per position)"
+        _check_bound(what, request.top_logprobs_num, self.max_logprobs, "max-logprobs", "top_logprobs")
 
     def check_token_ids(self, ids: Sequence[int], param: str) -> None:
         """Raise :class:`BadRequest` unless all are ids of this model's vocabulary."""
@@ -114,6 +128,11 @@ class RequestLimits:
         if wanted is not None and request.exact_max_new_tokens is not None:
             raise context_length_exceeded(self.context_len, num_prompt_tokens, wanted, request.exact_max_new_tokens)
         return msgspec.structs.replace(params, max_new_tokens=room, min_new_tokens=min(params.min_new_tokens, room))
+
+
+def _check_bound(what: str, given: int, bound: int, flag: str, param: str | None = None) -> None:
+    if given > bound:
+        raise BadRequest(f"{what} must be at most {bound} on this server (--{flag}), got {given}", param=param or what)
 
 
 def context_length_exceeded(context_len: int, prompt_tokens: int, max_tokens: int | None, param: str) -> BadRequest:

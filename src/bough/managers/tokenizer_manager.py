@@ -111,6 +111,9 @@ class TokenizerManager:
             context_len=context_len,
             max_prompt_tokens=min(scheduler_info.get("max_req_input_len", context_len), context_len),
             has_tokenizer=tokenizer is not None,
+            max_parallel_samples=server_args.max_parallel_samples,
+            max_logprobs=server_args.max_logprobs,
+            max_stop_strings=server_args.max_stop_strings,
         )
         self.metrics = metrics or Metrics(self.served_model_name)
         self.metrics.max_total_num_tokens = scheduler_info.get("max_total_num_tokens", 0)

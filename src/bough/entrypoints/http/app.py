@@ -13,6 +13,7 @@ from starlette.routing import Route
 
 from bough import __version__
 from bough.entrypoints.http.asgi import Endpoint
+from bough.entrypoints.http.bodies import BodyIntake
 from bough.entrypoints.http.describe import openapi_schema
 from bough.entrypoints.http.errors import OpenAIErrors
 from bough.entrypoints.http.routes import ROUTES, make_handlers
@@ -50,13 +51,15 @@ def create_app(manager: TokenizerManager) -> Application:
     """The application that serves everything that ``manager`` can do."""
     app = Application()
     handlers = make_handlers(manager)
+    args = manager.server_args
+    intake = BodyIntake(args.max_body_size, args.max_pending_body_size)
     for info in ROUTES:
         endpoint = Endpoint(
             handlers[info.path],
             info.path,
             dialect=info.dialect,
             metrics=None if info.is_probe else manager.metrics,
-            max_body_size=manager.server_args.max_body_size,
+            intake=intake,
             takes_body=info.body is not None or info.takes_body,
         )
         for path in (info.path, *info.aliases):
