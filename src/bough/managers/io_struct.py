@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Meta
 
 from bough.errors import BadRequest
-from bough.sampling.sampling_params import SamplingParams
+from bough.sampling.sampling_params import GRAMMAR_KINDS, SamplingParams
 from bough.tokenization.stop_regex import compile_stop_regex
 from bough.tokenization.tokenizer import TokenIds
 
@@ -31,16 +31,13 @@ MAX_RID_CHARS = 256
 MAX_CACHE_KEY_CHARS = 1024
 
 UNSUPPORTED_SAMPLING_PARAMS: dict[str, str] = {
-    "json_schema": "output that follows a JSON schema",
-    "regex": "output that matches a regular expression",
-    "ebnf": "output that follows a grammar",
-    "structural_tag": "output whose tagged parts follow schemas",
     "beam_width": "beam search",
     "custom_params": "arguments of custom logit processors",
     "watermark": "watermarking",
-    "choice": "output from a list of choices",
 }
 """Sampling parameters that do not work yet, with their meaning; null, false or nothing in them is accepted."""
+
+GRAMMAR_FIELDS = frozenset(GRAMMAR_KINDS)
 
 RequestId = Annotated[str, Meta(min_length=1, max_length=MAX_RID_CHARS)]
 CacheKey = Annotated[str, Meta(max_length=MAX_CACHE_KEY_CHARS)]
@@ -324,6 +321,8 @@ def pack_token_ids(ids: Sequence[int] | TokenIds, param: str) -> TokenIds:
 
 
 def _to_sampling_params(given: dict[str, Any], preferred: dict[str, Any] | None) -> SamplingParams:
+    if preferred and not GRAMMAR_FIELDS.isdisjoint(given):
+        preferred = {name: value for name, value in preferred.items() if name not in GRAMMAR_FIELDS}
     params = SamplingParams.from_dict({**(preferred or {}), **_supported(given)})
     params.validate(None)
     return params

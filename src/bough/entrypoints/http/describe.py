@@ -25,7 +25,13 @@ from bough.managers.io_struct import (
     MAX_TOP_LOGPROBS,
     UNSUPPORTED_SAMPLING_PARAMS,
 )
-from bough.sampling.sampling_params import MAX_PARALLEL_SAMPLES, MAX_STOP_STRINGS, SamplingParams
+from bough.sampling.sampling_params import (
+    MAX_GRAMMAR_BYTES,
+    MAX_GRAMMAR_DEPTH,
+    MAX_PARALLEL_SAMPLES,
+    MAX_STOP_STRINGS,
+    SamplingParams,
+)
 
 LIMITS: dict[str, str] = {
     "request body": "`--max-body-size`; beyond it 413",
@@ -36,6 +42,8 @@ LIMITS: dict[str, str] = {
     "fields of a body": str(MAX_MEMBERS),
     "one field, but for lists of token ids": f"{MAX_ELEMENTS} commas and opening brackets outside strings",
     "different `stop_regex` patterns of a batch": str(MAX_STOP_STRINGS),
+    "a JSON schema, pattern, grammar or list of choices": f"{MAX_GRAMMAR_BYTES // 1024} KiB",
+    "nesting of a JSON schema": f"{MAX_GRAMMAR_DEPTH} brackets",
     "`n`": str(MAX_PARALLEL_SAMPLES),
     "messages of a conversation": str(MAX_MESSAGES),
     "alternatives per token": f"{MAX_OPENAI_TOP_LOGPROBS} on OpenAI routes, {MAX_TOP_LOGPROBS} on `/generate`",

@@ -5,6 +5,9 @@ from __future__ import annotations
 from bough.entrypoints.http.fields import BodySpec, Refused
 from bough.managers.io_struct import GenerateReqInput
 from bough.sampling.sampling_params import (
+    MAX_CHOICES,
+    MAX_GRAMMAR_BYTES,
+    MAX_GRAMMAR_DEPTH,
     MAX_LOGIT_BIAS_ENTRIES,
     MAX_PARALLEL_SAMPLES,
     MAX_STOP_REGEX_BYTES,
@@ -12,6 +15,8 @@ from bough.sampling.sampling_params import (
     MAX_STOP_STRINGS,
     MAX_STOP_TOKEN_IDS,
 )
+
+_GRAMMAR_SIZE = f"at most {MAX_GRAMMAR_BYTES // 1024} KiB"
 
 SAMPLING_PARAMS: dict[str, tuple[str, str]] = {
     "max_new_tokens": ("integer, at least 0, or null: until the context is full", "Most tokens to generate."),
@@ -24,6 +29,20 @@ SAMPLING_PARAMS: dict[str, tuple[str, str]] = {
     "stop_regex": (
         f"string or array of at most {MAX_STOP_STRINGS} patterns of 1 to {MAX_STOP_REGEX_BYTES} bytes",
         "Regular expressions (RE2 syntax) that end the output when they match.",
+    ),
+    "json_schema": (
+        f"JSON text of a schema, or the schema itself; {_GRAMMAR_SIZE}, nested at most {MAX_GRAMMAR_DEPTH} levels deep",
+        "The output follows this JSON schema. At most one of this and the next four may be set.",
+    ),
+    "regex": (f"string, {_GRAMMAR_SIZE}", "The whole output matches this pattern."),
+    "ebnf": (f"string, {_GRAMMAR_SIZE}", "The whole output matches this grammar, from its rule `root`."),
+    "structural_tag": (
+        f"JSON text of an object, or the object; {_GRAMMAR_SIZE}, nested at most {MAX_GRAMMAR_DEPTH} levels deep",
+        "Parts of the output, between tags, follow schemas.",
+    ),
+    "choice": (
+        f"array of 1 to {MAX_CHOICES} different strings, {_GRAMMAR_SIZE} together",
+        "The output is one of these strings.",
     ),
     "temperature": ("number, 0 to 10000", "0 takes the likeliest token always."),
     "top_p": ("number, more than 0, at most 1", "Keep the likeliest tokens that have this probability together."),
