@@ -140,7 +140,7 @@ class ServerArgs(OptionTable):
     max_pending_body_size: int = option(
         256 * 2**20,
         help="Most bytes of request bodies that are being received, over all connections; beyond it uploads are "
-        "answered with 503, slow ones first.",
+        "answered with 503, slow ones first. A single one is always taken.",
         group=SERVER,
         unit="bytes",
         minimum=1024,
@@ -240,7 +240,7 @@ class ServerArgs(OptionTable):
         maximum=ceilings.STOP_STRINGS,
     )
     max_sessions: int = option(
-        1024,
+        1000,
         help="Most sessions (`/open_session`) at a time; a further one is answered with 503.",
         group=API,
         unit="sessions",
@@ -392,12 +392,6 @@ class ServerArgs(OptionTable):
             raise ConfigError(
                 f"--max-total-tokens ({self.max_total_tokens}) must be at least --page-size ({self.page_size})",
                 param="max_total_tokens",
-            )
-        if self.max_pending_body_size < self.max_body_size:
-            raise ConfigError(
-                f"--max-pending-body-size ({self.max_pending_body_size}) must be at least --max-body-size "
-                f"({self.max_body_size})",
-                param="max_pending_body_size",
             )
 
 

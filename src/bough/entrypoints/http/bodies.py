@@ -30,7 +30,8 @@ class BodyIntake:
     """Receives the bodies of all requests of a server.
 
     When those that are incomplete, or wait to be parsed, exceed ``max_pending_size`` together, the slowest of the
-    uploads that have taken longer than :data:`PATIENCE` is given up; if there is none, the one that grows.
+    uploads that have taken longer than :data:`PATIENCE` is given up; if there is none, the one that grows. A single one
+    is always taken.
 
     Args:
         max_body_size: bytes of one body.
@@ -96,7 +97,7 @@ class BodyIntake:
         if upload.size <= SMALL_BODY_BYTES:
             return
         self.reserve(upload, upload.size)
-        while self._pending > self._max_pending_size:
+        while self._pending > self._max_pending_size and self._pending > upload.reserved:
             slow = [each for each in self._uploads if each.reserved and each.age > PATIENCE and each is not upload]
             if not slow:
                 raise self._no_room()
