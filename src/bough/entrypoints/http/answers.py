@@ -261,6 +261,127 @@ class ModelList(msgspec.Struct):
     data: list[ModelCard]
 
 
+# --- vectors and parsers ----------------------------------------------------------------------------------------------
+
+
+class VectorUsage(msgspec.Struct):
+    """Token counts of texts of which vectors were made."""
+
+    prompt_tokens: Count
+    total_tokens: Count
+
+
+class Embedding(msgspec.Struct):
+    """The vector of one text."""
+
+    object: Literal["embedding"]
+    index: Count
+    embedding: Annotated[list[float] | str, Meta(description="Numbers, or base64 of them as little-endian float32.")]
+
+
+class EmbeddingsAnswer(msgspec.Struct):
+    """Answer of ``/v1/embeddings``."""
+
+    object: Literal["list"]
+    data: list[Embedding]
+    model: str
+    usage: VectorUsage
+
+
+class Classification(msgspec.Struct):
+    """Probabilities of the classes of one text."""
+
+    index: Count
+    label: str
+    probs: list[float]
+    num_classes: Count
+
+
+class ClassifyAnswer(msgspec.Struct):
+    """Answer of ``/v1/classify``."""
+
+    id: str
+    object: Literal["list"]
+    created: Count
+    model: str
+    data: list[Classification]
+    usage: VectorUsage
+
+
+class RankedDocument(msgspec.Struct):
+    """A document and its relevance."""
+
+    score: float
+    index: Count
+    meta_info: dict[str, Any]
+    document: str | UnsetType = UNSET
+
+
+class RelevantDocument(msgspec.Struct):
+    """A document and its relevance, in the shape of Jina and Cohere."""
+
+    index: Count
+    relevance_score: float
+    document: dict[str, str] | UnsetType = UNSET
+
+
+class RerankAnswer(msgspec.Struct):
+    """Answer of ``/rerank``."""
+
+    id: str
+    model: str
+    usage: VectorUsage
+    results: list[RelevantDocument]
+
+
+class ScoreAnswer(msgspec.Struct):
+    """Answer of ``/v1/score``: a list of scores per item."""
+
+    object: Literal["scoring"]
+    model: str
+    scores: list[list[float | None]]
+    usage: VectorUsage
+
+
+class EncodeAnswer(msgspec.Struct):
+    """The vector of one text, in the native shape."""
+
+    embedding: list[float]
+    meta_info: dict[str, Any]
+
+
+class FunctionCall(msgspec.Struct):
+    """A call that was found in a text."""
+
+    tool_index: Count
+    name: str
+    parameters: Annotated[str, Meta(description="The arguments, as JSON text.")]
+
+
+class FunctionCallsAnswer(msgspec.Struct):
+    """Answer of ``/parse_function_call``."""
+
+    normal_text: str
+    calls: list[FunctionCall]
+
+
+class TextBlock(msgspec.Struct):
+    """A part of a text."""
+
+    type: Literal["text", "reasoning"]
+    text: str
+
+
+class SeparateReasoningAnswer(msgspec.Struct):
+    """Answer of ``/separate_reasoning``."""
+
+    reasoning_text: str
+    text: str
+    reasoning_blocks: list[str] | UnsetType = UNSET
+    text_blocks: list[str] | UnsetType = UNSET
+    blocks: list[TextBlock] | UnsetType = UNSET
+
+
 # --- the rest ---------------------------------------------------------------------------------------------------------
 
 

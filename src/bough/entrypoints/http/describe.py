@@ -93,8 +93,10 @@ def markdown() -> str:
     ]
     lines += ['The body of an error is `{"error": {"message", "type", "param", "code"}}` on every route, as at OpenAI;']
     lines += ["SGLang answers with a flat object on its OpenAI routes.", ""]
+    described: set[int] = set()
     for info in ROUTES:
-        if info.body is not None:
+        if info.body is not None and id(info.body) not in described:
+            described.add(id(info.body))
             lines += _body_section(info, info.body)
     lines += ["## `sampling_params` of /generate", "", "| field | value | default | what |", "|---|---|---|---|"]
     defaults = {field.name: field.default for field in msgspec.structs.fields(SamplingParams)}

@@ -36,9 +36,12 @@ _ABOUT = (
 
 def openapi_schema() -> dict[str, Any]:
     """The document."""
-    specs = [info.body for info in ROUTES if info.body is not None]
+    # A body may be that of several routes, and so may an answer.
+    specs = list({id(info.body): info.body for info in ROUTES if info.body is not None}.values())
     answers = [kind for info in ROUTES for kind in (info.answer.model, info.answer.events) if kind is not None]
-    models = [*(spec.model for spec in specs), *answers, ErrorAnswer, StreamError]
+    models = list(
+        {_key(kind): kind for kind in (*(s.model for s in specs), *answers, ErrorAnswer, StreamError)}.values()
+    )
     schemas, components = msgspec.json.schema_components(models, ref_template=_REF)
     for spec in specs:
         _complete(components[spec.model.__name__], spec)

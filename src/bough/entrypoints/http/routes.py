@@ -10,15 +10,23 @@ from bough.entrypoints.http.answers import (
     Answer,
     ChatAnswer,
     ChatChunk,
+    ClassifyAnswer,
     CompletionAnswer,
     CompletionChunk,
     DetokenizeAnswer,
+    EmbeddingsAnswer,
+    EncodeAnswer,
+    FunctionCallsAnswer,
     GenerateAnswer,
     LoadsAnswer,
     ModelCard,
     ModelInfo,
     ModelList,
     QueryParameter,
+    RankedDocument,
+    RerankAnswer,
+    ScoreAnswer,
+    SeparateReasoningAnswer,
     ServerInfo,
     TokenizeAnswer,
 )
@@ -26,9 +34,11 @@ from bough.entrypoints.http.asgi import Handler
 from bough.entrypoints.http.errors import ErrorDialect, NativeErrors, OpenAIErrors
 from bough.entrypoints.http.fields import BodySpec
 from bough.entrypoints.http.native.control import ABORT, MAX_FLUSH_TIMEOUT, ControlHandlers
+from bough.entrypoints.http.native.encode import ENCODE, EncodeHandler
 from bough.entrypoints.http.native.generate import GenerateHandler
 from bough.entrypoints.http.native.invocations import InvocationsHandler
 from bough.entrypoints.http.native.loads import LOADS_QUERY, LoadsHandler
+from bough.entrypoints.http.native.parse_text import PARSE_FUNCTION_CALL, SEPARATE_REASONING, ParseTextHandlers
 from bough.entrypoints.http.native.protocol import GENERATE
 from bough.entrypoints.http.native.sessions import CLOSE_SESSION, OPEN_SESSION, SessionHandlers
 from bough.entrypoints.http.native.tokenize import DETOKENIZE, TOKENIZE, TokenizeHandlers
@@ -36,6 +46,8 @@ from bough.entrypoints.http.openai.chat import ChatHandler
 from bough.entrypoints.http.openai.completions import CompletionHandler
 from bough.entrypoints.http.openai.models import ModelsHandler
 from bough.entrypoints.http.openai.protocol import CHAT, COMPLETIONS
+from bough.entrypoints.http.openai.vector_protocol import CLASSIFY, EMBEDDINGS, RERANK, SCORE
+from bough.entrypoints.http.openai.vectors import VectorHandlers
 from bough.entrypoints.http.probes import Probes
 from bough.managers.tokenizer_manager import TokenizerManager
 
@@ -155,6 +167,74 @@ COMPLETIONS_ROUTE = RouteInfo(
 CHAT_ROUTE = RouteInfo(
     "/v1/chat/completions", ("POST",), "Answer a conversation.", OPENAI, CHAT, answer=Answer(ChatAnswer, ChatChunk)
 )
+PARSE_FUNCTION_CALL_ROUTE = RouteInfo(
+    "/parse_function_call",
+    ("POST",),
+    "Find the tool calls in a text.",
+    NATIVE,
+    PARSE_FUNCTION_CALL,
+    answer=Answer(FunctionCallsAnswer),
+)
+SEPARATE_REASONING_ROUTE = RouteInfo(
+    "/separate_reasoning",
+    ("POST",),
+    "Tell a model's thoughts from its answer.",
+    NATIVE,
+    SEPARATE_REASONING,
+    answer=Answer(SeparateReasoningAnswer),
+)
+ENCODE_ROUTE = RouteInfo(
+    "/encode",
+    ("POST", "PUT"),
+    "Embeddings, or a classifier's scores (logits), of one text or many.",
+    NATIVE,
+    ENCODE,
+    answer=Answer(EncodeAnswer | list[EncodeAnswer]),
+)
+CLASSIFY_NATIVE_ROUTE = RouteInfo(
+    "/classify",
+    ("POST", "PUT"),
+    "The same as `/encode`.",
+    NATIVE,
+    ENCODE,
+    answer=Answer(EncodeAnswer | list[EncodeAnswer]),
+)
+EMBEDDINGS_ROUTE = RouteInfo(
+    "/v1/embeddings", ("POST",), "Embeddings of texts.", OPENAI, EMBEDDINGS, answer=Answer(EmbeddingsAnswer)
+)
+CLASSIFY_ROUTE = RouteInfo(
+    "/v1/classify",
+    ("POST",),
+    "Probabilities of a classifier's classes.",
+    OPENAI,
+    CLASSIFY,
+    answer=Answer(ClassifyAnswer),
+)
+RERANK_ROUTE = RouteInfo(
+    "/v1/rerank",
+    ("POST", "PUT"),
+    "Sort documents by their relevance for a query, with a cross-encoder.",
+    OPENAI,
+    RERANK,
+    answer=Answer(list[RankedDocument]),
+)
+RERANK_RESULTS_ROUTE = RouteInfo(
+    "/rerank",
+    ("POST",),
+    "The same with the answer that Jina, Cohere and vLLM have: an object with `results`.",
+    OPENAI,
+    RERANK,
+    aliases=("/v2/rerank",),
+    answer=Answer(RerankAnswer),
+)
+SCORE_ROUTE = RouteInfo(
+    "/v1/score",
+    ("POST",),
+    "Probabilities of given tokens after query and item; of a classifier its scores (logits).",
+    OPENAI,
+    SCORE,
+    answer=Answer(ScoreAnswer),
+)
 TOKENIZE_ROUTE = RouteInfo(
     "/tokenize",
     ("POST",),
@@ -196,19 +276,22 @@ PING = RouteInfo("/ping", ("GET",), "The same as `/health`, by SageMaker's name.
 INVOCATIONS = RouteInfo(
     "/invocations",
     ("POST",),
-    "SageMaker's name for a chat completion, a completion or `/generate`: `messages`, `prompt`, or `text` and "
-    "`input_ids` in the body tell which.",
+    "SageMaker's name for a chat completion, a completion, embeddings or `/generate`: `messages`, `prompt`, `input`, "
+    "or `text` and `input_ids` in the body tell which.",
     OPENAI,
     takes_body=True,
     answer=Answer(Any, Any),
 )
 
-INVOCABLE: tuple[BodySpec[Any], ...] = (CHAT, COMPLETIONS, GENERATE)
+INVOCABLE: tuple[BodySpec[Any], ...] = (CHAT, COMPLETIONS, EMBEDDINGS, GENERATE)
 """What ``/invocations`` takes."""
 
 ROUTES: tuple[RouteInfo, ...] = (
     *(CHAT_ROUTE, COMPLETIONS_ROUTE, GENERATE_ROUTE, LIST_MODELS, GET_MODEL, MODEL_INFO, SERVER_INFO, FLUSH_CACHE),
+    *(EMBEDDINGS_ROUTE, CLASSIFY_ROUTE, RERANK_ROUTE, RERANK_RESULTS_ROUTE, SCORE_ROUTE, ENCODE_ROUTE),
+    *(CLASSIFY_NATIVE_ROUTE,),
     *(TOKENIZE_ROUTE, DETOKENIZE_ROUTE, OPEN_SESSION_ROUTE, CLOSE_SESSION_ROUTE, LOADS, INVOCATIONS, PING),
+    *(PARSE_FUNCTION_CALL_ROUTE, SEPARATE_REASONING_ROUTE),
     *(ABORT_ROUTE, HEALTH, READY, HEALTH_GENERATE, METRICS, ROOT),
 )
 """All routes, in the order of the documentation."""
@@ -217,8 +300,10 @@ ROUTES: tuple[RouteInfo, ...] = (
 def make_handlers(manager: TokenizerManager) -> dict[str, Handler]:
     """The handler of every route, by path."""
     control, models, probes = ControlHandlers(manager), ModelsHandler(manager), Probes(manager)
+    encode, vectors = EncodeHandler(manager), VectorHandlers(manager)
     sessions, tokens = SessionHandlers(manager), TokenizeHandlers(manager)
     chat, completions, generate = ChatHandler(manager), CompletionHandler(manager), GenerateHandler(manager)
+    parse_text = ParseTextHandlers(manager)
     return {
         CHAT_ROUTE.path: chat,
         COMPLETIONS_ROUTE.path: completions,
@@ -230,14 +315,29 @@ def make_handlers(manager: TokenizerManager) -> dict[str, Handler]:
         LOADS.path: LoadsHandler(manager),
         PING.path: probes.health,
         INVOCATIONS.path: InvocationsHandler(
-            {"messages": chat, "prompt": completions, "text": generate, "input_ids": generate}
+            {
+                "messages": chat,
+                "prompt": completions,
+                "input": vectors.embeddings,
+                "text": generate,
+                "input_ids": generate,
+            }
         ),
         LIST_MODELS.path: models.list_models,
         GET_MODEL.path: models.get_model,
         MODEL_INFO.path: control.model_info,
         SERVER_INFO.path: control.server_info,
         FLUSH_CACHE.path: control.flush_cache,
+        ENCODE_ROUTE.path: encode,
+        CLASSIFY_NATIVE_ROUTE.path: encode,
+        EMBEDDINGS_ROUTE.path: vectors.embeddings,
+        CLASSIFY_ROUTE.path: vectors.classify,
+        RERANK_ROUTE.path: vectors.rerank,
+        RERANK_RESULTS_ROUTE.path: vectors.rerank_results,
+        SCORE_ROUTE.path: vectors.score,
         ABORT_ROUTE.path: control.abort_request,
+        PARSE_FUNCTION_CALL_ROUTE.path: parse_text.parse_function_call,
+        SEPARATE_REASONING_ROUTE.path: parse_text.separate_reasoning,
         HEALTH.path: probes.health,
         READY.path: probes.ready,
         HEALTH_GENERATE.path: probes.health_generate,

@@ -126,15 +126,15 @@ _MEDIA = "images, video and audio"
 _DISAGGREGATION = "separate servers for prefill and decode"
 _DATA_PARALLEL = "data parallelism"
 
-_TOKEN_IDS_SCHEMA = {"type": "array", "items": _TOKEN_ID}
-_CHOSEN_IDS_SCHEMA = {**_TOKEN_IDS_SCHEMA, "maxItems": MAX_TOKEN_IDS_LOGPROB}
+TOKEN_IDS_SCHEMA = {"type": "array", "items": _TOKEN_ID}
+_CHOSEN_IDS_SCHEMA = {**TOKEN_IDS_SCHEMA, "maxItems": MAX_TOKEN_IDS_LOGPROB}
 
 GENERATE = BodySpec(
     GenerateReqInput,
     aliases={"top_logprobs": "top_logprobs_num"},
     token_ids=frozenset({"input_ids"}),
     schemas={
-        "input_ids": {"anyOf": [_TOKEN_IDS_SCHEMA, {"type": "array", "items": _TOKEN_IDS_SCHEMA}, {"type": "null"}]},
+        "input_ids": {"anyOf": [TOKEN_IDS_SCHEMA, {"type": "array", "items": TOKEN_IDS_SCHEMA}, {"type": "null"}]},
         "token_ids_logprob": {
             "anyOf": [_CHOSEN_IDS_SCHEMA, {"type": "array", "items": _CHOSEN_IDS_SCHEMA}, {"type": "null"}]
         },
