@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from bough.config import ceilings
 from bough.config.options import OptionTable, option
 from bough.errors import BadRequest, ConfigError
 
@@ -155,6 +156,34 @@ class ServerArgs(OptionTable):
         minimum=1024,
         scaled=True,
     )
+    max_pending_body_size: int = option(
+        256 * 2**20,
+        help="Most bytes of request bodies that are being received, over all connections; beyond it uploads are "
+        "answered with 503, slow ones first. A single one is always taken.",
+        group=SERVER,
+        unit="bytes",
+        minimum=1024,
+        scaled=True,
+    )
+    max_header_size: int = option(
+        64 * 2**10,
+        help="Most bytes of a request line and its headers together; beyond it 431.",
+        group=SERVER,
+        unit="bytes",
+        minimum=1024,
+        scaled=True,
+    )
+    max_headers: int = option(
+        200, help="Most headers of a request; beyond it 431.", group=SERVER, unit="headers", minimum=8
+    )
+    max_url_length: int = option(
+        8 * 2**10,
+        help="Longest path and query of a request; beyond it 400.",
+        group=SERVER,
+        unit="bytes",
+        minimum=256,
+        scaled=True,
+    )
     skip_server_warmup: bool = option(
         False, help="Be ready without first answering a request of the server's own.", group=SERVER
     )
@@ -196,8 +225,41 @@ class ServerArgs(OptionTable):
         False, help="Log and ignore unknown fields of requests instead of refusing them.", group=API
     )
 
+    max_outputs_per_request: int = option(
+        ceilings.OUTPUTS_PER_REQUEST,
+        help="Most outputs of one HTTP request: prompts times `n`.",
+        group=API,
+        unit="outputs",
+        minimum=1,
+        maximum=ceilings.OUTPUTS_PER_REQUEST,
+    )
+    max_parallel_samples: int = option(
+        ceilings.PARALLEL_SAMPLES,
+        help="Largest `n` of a request.",
+        group=API,
+        unit="outputs",
+        minimum=1,
+        maximum=ceilings.PARALLEL_SAMPLES,
+    )
+    max_logprobs: int = option(
+        ceilings.TOP_LOGPROBS,
+        help="Most alternatives per position whose log-probabilities a request may ask for. OpenAI's routes allow 20 "
+        "at most.",
+        group=API,
+        unit="tokens",
+        minimum=0,
+        maximum=ceilings.TOP_LOGPROBS,
+    )
+    max_stop_strings: int = option(
+        ceilings.STOP_STRINGS,
+        help="Most stop strings of a request, and as many patterns.",
+        group=API,
+        unit="strings",
+        minimum=0,
+        maximum=ceilings.STOP_STRINGS,
+    )
     max_sessions: int = option(
-        1024,
+        1000,
         help="Most sessions (`/open_session`) at a time; a further one is answered with 503.",
         group=API,
         unit="sessions",
