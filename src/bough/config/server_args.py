@@ -18,6 +18,7 @@ Device = Literal["auto", "cpu", "cuda"]
 SchedulePolicy = Literal["lpm", "fcfs", "dfs-weight", "lof", "random", "priority"]
 EvictionPolicy = Literal["lru", "lfu", "fifo", "mru", "priority"]
 SamplingDefaults = Literal["model", "openai"]
+GrammarBackendName = Literal["llguidance", "none"]
 LogLevel = Literal["debug", "info", "warning", "error", "critical"]
 
 BUNDLED_MODEL_NAME = "sapling"
@@ -172,6 +173,24 @@ class ServerArgs(OptionTable):
     stream_interval: int = option(1, help="Tokens per streamed event.", group=API, unit="tokens", minimum=1)
     incremental_streaming_output: bool = option(
         False, help="Events of a streamed /generate carry only what is new, not all text so far.", group=API
+    )
+    grammar_backend: GrammarBackendName = option(
+        "llguidance",
+        help="What keeps outputs to JSON schemas, patterns and grammars; `none` refuses such requests.",
+        group=API,
+    )
+    grammar_compile_timeout: float = option(
+        10.0,
+        help="How long compiling a JSON schema, pattern or grammar may take; beyond it the request is refused.",
+        group=API,
+        unit="seconds",
+        minimum=0.1,
+    )
+    constrained_json_disable_any_whitespace: bool = option(
+        False,
+        help="JSON that follows a schema has one blank after commas and colons and no other, instead of what the "
+        "model likes.",
+        group=API,
     )
     allow_unknown_fields: bool = option(
         False, help="Log and ignore unknown fields of requests instead of refusing them.", group=API

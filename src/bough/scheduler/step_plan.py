@@ -15,6 +15,7 @@ from typing import NewType
 import numpy as np
 import numpy.typing as npt
 
+from bough.constrained.masks import TokenMasks
 from bough.sampling.sampling_params import SamplingParams
 
 ReqSlot = NewType("ReqSlot", int)
@@ -108,6 +109,8 @@ class StepPlan:
     new_requests: tuple[NewRequest, ...] = ()
     table_writes: tuple[TableWrite, ...] = ()
     logprobs: tuple[RowLogprobs, ...] = ()
+    masks: TokenMasks | None = None
+    """Which tokens may be sampled, for the rows that have a grammar; ``None`` if no sampling row has one."""
 
     @property
     def num_rows(self) -> int:
