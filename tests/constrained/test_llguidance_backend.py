@@ -26,7 +26,7 @@ PERSON = {
         (
             "json_schema",
             PERSON,
-            ['{"name": "A", "age": 7}', '{\n  "name":"é\\n",\n  "age":120\n}'],
+            ['{"name": "A", "age": 7}', '{"name":"é\\n" , "age":120}'],
             ["{}", '{"age": 1}'],
         ),
         ("json_schema", True, ["1", '{"a": [null, true]}'], ["", "nul"]),

@@ -22,10 +22,11 @@ def create_compiler(
     """
     # The engine's library is loaded when the first grammar comes: most servers never need it.
     from bough.constrained.llguidance_backend import LLGuidanceBackend
-    from bough.constrained.translate import JSON_WHITESPACE, Translator
+    from bough.constrained.translate import Translator
 
+    compact = server_args.constrained_json_disable_any_whitespace
     translator = Translator(
-        whitespace_pattern="" if server_args.constrained_json_disable_any_whitespace else JSON_WHITESPACE,
+        whitespace_pattern="" if compact else server_args.constrained_json_whitespace_pattern,
         special_tokens=tokenizer.special_token_ids,
     )
     backend = LLGuidanceBackend.for_model(tokenizer, vocab_size, tuple(eos_token_ids), translator)

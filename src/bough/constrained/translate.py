@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from llguidance import LLMatcher, regex_to_lark
 
+from bough.config.server_args import DEFAULT_JSON_WHITESPACE
 from bough.constrained.base import GrammarError
 from bough.constrained.ebnf import EbnfError, to_lark
 from bough.constrained.json_schema import SchemaError, prepare
@@ -17,9 +18,6 @@ from bough.sampling.sampling_params import GrammarSpec
 
 if TYPE_CHECKING:
     from llguidance._lib import JsonCompileOptions
-
-JSON_WHITESPACE = r" ?|\n(?: {0,32}|\t{0,8})"
-"""What may stand between the tokens of JSON: enough to indent, too little for a model to lose itself in blanks."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,7 @@ class Translator:
         special_tokens: strings of special tokens and their ids, which stand for themselves in structural tags.
     """
 
-    whitespace_pattern: str = JSON_WHITESPACE
+    whitespace_pattern: str = DEFAULT_JSON_WHITESPACE
     special_tokens: Mapping[str, int] = field(default_factory=dict)
 
     def translate(self, spec: GrammarSpec) -> str:
