@@ -1,9 +1,9 @@
 """From logits to tokens.
 
-For each row, in this order: penalties, bans of ``min_new_tokens`` and logit bias change the logits; a row that is not
-finite is reported; a greedy row takes its largest logit, the lowest token id if several are equal. The logits of any
-other row are divided by its temperature and truncated: of the tokens in descending order of probability, ties by
-ascending id, those are kept that
+For each row, in this order: penalties, bans of ``min_new_tokens`` and logit bias change the logits; tokens that the
+row's grammar does not allow are taken out; a row that is not finite is reported; a greedy row takes its largest logit,
+the lowest token id if several are equal. The logits of any other row are divided by its temperature and truncated: of
+the tokens in descending order of probability, ties by ascending id, those are kept that
 
 - are among the first ``top_k``,
 - have less than ``top_p`` of the row's whole probability before them (the smallest set that reaches ``top_p``),
@@ -26,6 +26,7 @@ import torch
 from bough.layers.logprobs import gather_logprobs
 from bough.sampling.device_state import DeviceDrawParams, Needs, SamplingRows, SamplingState
 from bough.sampling.draw import draw_from_vocabulary, integer_weights
+from bough.sampling.mask_rows import RowMasks
 from bough.sampling.transfer import to_device
 from bough.sampling.truncation import draw_selected, draw_sorted
 from bough.sampling.truncation_cpu import draw_truncated
@@ -121,15 +122,22 @@ class Sampler:
         # Zeros behind the last token id stay zeros.
         self._tile = torch.zeros(self._tile_rows, row_width, device=state.device)
 
-    def sample(self, logits: torch.Tensor, req_slots: IntArray, logprobs: tuple[RowLogprobs, ...] = ()) -> SampleOutput:
+    def sample(
+        self,
+        logits: torch.Tensor,
+        req_slots: IntArray,
+        logprobs: tuple[RowLogprobs, ...] = (),
+        masks: RowMasks | None = None,
+    ) -> SampleOutput:
         """Choose one token per row and record it in the state (last token, number of outputs, penalty counts).
 
         Args:
             logits: float32 ``[S, V]``, contiguous; penalties, bans and biases are applied to it in place.
             req_slots: int32 ``[S]``, the request slot of each row, each at most once.
             logprobs: what rows want to know; ``row`` is an index into ``S``, ``first`` and ``targets`` are ignored.
-                Values are of the distribution after penalties, bans and biases, its logits divided by the temperature
-                unless the row is greedy, before truncation.
+                Values are of the distribution after penalties, bans, biases and masks, its logits divided by the
+                temperature unless the row is greedy, before truncation.
+            masks: which tokens some rows may have; a row that may have none counts as not finite.
 
         Raises:
             ValueError: the shapes do not fit.
@@ -138,6 +146,8 @@ class Sampler:
             raise ValueError(f"logits are {tuple(logits.shape)}, expected {(len(req_slots), self._vocab_size)}")
         rows = self._state.rows(req_slots)
         self._state.edit_logits(logits, rows)
+        if masks is not None:
+            masks.apply(logits)
         maxima = block_maxima(logits)
         largest, next_token_ids = first_maximum(logits, maxima)
         if rows.union & Needs.RANDOM:

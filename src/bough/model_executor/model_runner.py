@@ -31,6 +31,7 @@ from bough.model_loader.loader import load_model
 from bough.models.base import CausalLM, torch_dtype
 from bough.models.pooled import PooledCausalLM
 from bough.sampling.device_state import SamplingState
+from bough.sampling.mask_rows import RowMasks
 from bough.scheduler.step_plan import (
     FUTURE_TOKEN,
     ForwardMode,
@@ -305,7 +306,10 @@ class ModelRunner:
             for each in plan.logprobs
             if each.row in sampled_row
         )
-        return self.sampler.sample(logits, plan.req_slots[rows], requests)
+        masks = None
+        if plan.masks is not None:
+            masks = RowMasks(np.searchsorted(rows, plan.masks.rows), plan.masks.bits)
+        return self.sampler.sample(logits, plan.req_slots[rows], requests, masks)
 
     def read_logprobs(
         self, plan: StepPlan, hidden_states: torch.Tensor, last_tokens: IndexArray, sampled: SampleOutput | None

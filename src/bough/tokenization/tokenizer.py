@@ -23,6 +23,7 @@ from bough.tokenization.pieces import (
 )
 from bough.tokenization.text_bound import max_bytes_per_token
 from bough.tokenization.tokenizer_files import TokenizerFiles, add_declared_tokens
+from bough.tokenization.wordpiece import load_wordpiece
 
 TokenIds: TypeAlias = "array[int]"
 """Ids of one text as ``array("i")``: 4 bytes each, and one object however many there are."""
@@ -110,6 +111,9 @@ class Tokenizer:
         """
         files = TokenizerFiles.read(Path(path))
         if files.tokenizer_json is None:
+            wordpiece = load_wordpiece(files.directory)
+            if wordpiece is not None:
+                return cls.from_backend(wordpiece, files)
             from bough.tokenization.transformers_tokenizer import load_with_transformers
 
             return load_with_transformers(files)
@@ -274,6 +278,16 @@ class Tokenizer:
     def _anchor_id(self) -> int | None:
         ids = self._encode_batch([_ANCHOR], False)[0]
         return ids[-1] if ids else None
+
+    def to_json(self) -> str:
+        """The backend as ``tokenizer.json`` text."""
+        return self._backend.to_str()
+
+    @property
+    def special_token_ids(self) -> dict[str, int]:
+        """Special tokens by their strings."""
+        strings = {self.id_to_token(token_id): token_id for token_id in sorted(self.special_ids, reverse=True)}
+        return {string: token_id for string, token_id in strings.items() if string}
 
     # --- what decoders need ---------------------------------------------------------------------------------------
 

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from bough.entrypoints.http.asgi import Call, EventStream, Response
-from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST
 from bough.entrypoints.http.openai.logprobs import CompletionLogprobs, TokenNames
 from bough.entrypoints.http.openai.protocol import COMPLETIONS, CompletionRequest
 from bough.entrypoints.http.openai.sampling import to_sampling_params
@@ -39,7 +38,7 @@ class CompletionHandler(OpenAIHandler):
         call.require_json()
         manager = self.manager
         body = await COMPLETIONS.parse(
-            call.body,
+            call.take_body(),
             allow_unknown=manager.server_args.allow_unknown_fields,
             max_tokens=manager.limits.max_prompt_tokens,
         )
@@ -47,10 +46,10 @@ class CompletionHandler(OpenAIHandler):
         names = self.require_names("prompt")
         prompts = split_prompts(body.prompt)
         n = body.n
-        if len(prompts) * n > MAX_OUTPUTS_PER_REQUEST:
+        most = manager.server_args.max_outputs_per_request
+        if len(prompts) * n > most:
             raise BadRequest(
-                f"{len(prompts)} prompts with n={n} are {len(prompts) * n} choices; at most "
-                f"{MAX_OUTPUTS_PER_REQUEST} are allowed",
+                f"{len(prompts)} prompts with n={n} are {len(prompts) * n} choices; at most {most} are allowed",
                 param="prompt",
             )
         is_default = body.max_tokens == _DEFAULT_MAX_TOKENS
