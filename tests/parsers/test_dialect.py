@@ -59,6 +59,12 @@ def test_a_name_overrides_the_template() -> None:
         make_dialect(template, reasoning_parser="nobody")
 
 
+def test_whoever_thinks_on_a_channel_calls_on_one() -> None:
+    found = make_dialect(None, reasoning_parser="gpt-oss")
+    assert found.tool_format is not None
+    assert found.tool_format.name == "gpt-oss"
+
+
 @pytest.mark.parametrize(
     ("name", "prompt", "inside"),
     [
@@ -147,6 +153,12 @@ def test_required_calls_are_one_or_more_tags(name: str) -> None:
     assert named["stop_after_first"] is True
     [tag] = named["tags"]
     assert "now" in tag["begin"]
+
+
+def test_constrained_arguments_are_an_object_even_if_their_schema_does_not_say_so() -> None:
+    loose = ToolSpec("f", None, {"properties": {"a": {"type": "string"}}}, False)
+    [tag] = json.loads(dialect("hermes").constraint([loose], name=None, parallel=False))["format"]["tags"]
+    assert tag["content"]["json_schema"] == {"type": "object", "properties": {"a": {"type": "string"}}}
 
 
 def test_a_constraint_leaves_room_for_thoughts() -> None:

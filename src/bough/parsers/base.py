@@ -75,6 +75,11 @@ class ToolSpec:
     parameters: dict[str, Any]
     strict: bool
 
+    @property
+    def arguments_schema(self) -> dict[str, Any]:
+        """JSON schema of the arguments that says that they are an object, which ``parameters`` may leave unsaid."""
+        return {"type": "object", **self.parameters}
+
     @classmethod
     def from_openai(cls, tool: Any, where: str = "tools[0]") -> ToolSpec:
         """A tool as chat completions describe it: ``{"type": "function", "function": {"name": …}}``.

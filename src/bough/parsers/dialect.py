@@ -159,6 +159,8 @@ def make_dialect(
         reasoning_format = detect_reasoning_format(template)
     else:
         reasoning_format = None if reasoning_parser == NONE else find_reasoning_format(reasoning_parser)
+    if reasoning_format is HARMONY and tool_format is None and tool_call_parser != NONE:
+        tool_format = HarmonyFormat()  # whoever writes channels writes calls on them
     return Dialect(tool_format, reasoning_format)
 
 

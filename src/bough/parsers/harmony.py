@@ -90,5 +90,5 @@ class HarmonyFormat(ToolFormat):
         each = []
         for tool in tools:
             begin = f"{_CHANNEL}commentary to=functions.{tool.name} <|constrain|>json{_MESSAGE}"
-            each.append(tag(begin, json_schema(tool.parameters), ""))
+            each.append(tag(begin, json_schema(tool.arguments_schema), ""))
         return separated(each, "", parallel=False)

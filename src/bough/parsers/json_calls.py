@@ -118,7 +118,7 @@ def _as_object(text: str) -> str:
 def call_object(tool: ToolSpec, arguments_key: str = "arguments", *, begin: str = "", end: str = "") -> Format:
     """A call of this tool as an object, between two markers."""
     start = f'{begin}{{"name": {json.dumps(tool.name, ensure_ascii=False)}, "{arguments_key}": '
-    return tag(start, json_schema(tool.parameters), f"}}{end}")
+    return tag(start, json_schema(tool.arguments_schema), f"}}{end}")
 
 
 class HermesFormat(ToolFormat):
@@ -232,7 +232,7 @@ class MistralFormat(ToolFormat):
         if self._lists:
             calls = separated([call_object(tool) for tool in tools], ", ", parallel=parallel)
             return sequence(const("[TOOL_CALLS] ["), calls, const("]"))
-        each = [tag(f"[TOOL_CALLS]{tool.name}[ARGS]", json_schema(tool.parameters), "") for tool in tools]
+        each = [tag(f"[TOOL_CALLS]{tool.name}[ARGS]", json_schema(tool.arguments_schema), "") for tool in tools]
         return separated(each, "", parallel=parallel)
 
 

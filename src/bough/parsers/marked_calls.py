@@ -112,7 +112,7 @@ class DeepSeekFormat(SectionFormat):
 
     def call_constraint(self, tool: ToolSpec) -> Format:
         """See :meth:`SectionFormat.call_constraint`."""
-        arguments = json_schema(tool.parameters)
+        arguments = json_schema(tool.arguments_schema)
         if self._fenced:
             begin = f"{self.call_begin}function{self._SEPARATOR}{tool.name}\n```json\n"
             return tag(begin, arguments, f"\n```{self.call_end}")
@@ -148,5 +148,5 @@ class KimiFormat(SectionFormat):
     def call_constraint(self, tool: ToolSpec) -> Format:
         """See :meth:`SectionFormat.call_constraint`."""
         number = regex("[0-9]{1,3}")
-        content = sequence(number, const(self._ARGUMENTS), json_schema(tool.parameters))
+        content = sequence(number, const(self._ARGUMENTS), json_schema(tool.arguments_schema))
         return tag(f"{self.call_begin}functions.{tool.name}:", content, self.call_end)
