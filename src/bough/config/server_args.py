@@ -68,6 +68,24 @@ def _preferred_sampling_params_rule(value: dict[str, Any]) -> str | None:
     return sampling_params_rule(value)
 
 
+def _tool_call_parser_rule(value: str) -> str | None:
+    from bough.parsers.dialect import AUTO, NONE  # only where the option is used: keeps --help fast
+    from bough.parsers.tool_formats import TOOL_FORMATS
+
+    return _name_rule(value, (AUTO, NONE, *TOOL_FORMATS))
+
+
+def _reasoning_parser_rule(value: str) -> str | None:
+    from bough.parsers.dialect import AUTO, NONE
+    from bough.parsers.reasoning import REASONING_FORMATS
+
+    return _name_rule(value, (AUTO, NONE, *REASONING_FORMATS))
+
+
+def _name_rule(value: str, known: tuple[str, ...]) -> str | None:
+    return None if value in known else f"must be one of {', '.join(known)}"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServerArgs(OptionTable):
     """Everything that can be set when a server or an Engine starts.
@@ -156,6 +174,22 @@ class ServerArgs(OptionTable):
         group=API,
         metavar="NAME|FILE",
         default_text="the tokenizer's",
+    )
+    tool_call_parser: str | None = option(
+        None,
+        help="How the model writes tool calls; `none` looks for none, `auto` is the default.",
+        group=API,
+        metavar="NAME",
+        default_text="found out from the chat template",
+        rule=_tool_call_parser_rule,
+    )
+    reasoning_parser: str | None = option(
+        None,
+        help="How the model marks its reasoning; `none` looks for none, `auto` is the default.",
+        group=API,
+        metavar="NAME",
+        default_text="found out from the chat template",
+        rule=_reasoning_parser_rule,
     )
     sampling_defaults: SamplingDefaults = option(
         "model",

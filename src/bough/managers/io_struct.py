@@ -280,6 +280,8 @@ class GenerateRequest(msgspec.Struct, kw_only=True):
     priority: int | None = None
     extra_key: str | None = None
     """Namespace in the prefix cache, salt included."""
+    truncate_prompt_tokens: int | None = None
+    """Keep so many tokens of the end of ``text``; all if ``None``."""
     exact_max_new_tokens: str | None = None
     """Name of the field that set ``max_new_tokens``, if asking for more than the context holds is an error; by
     default the number is lowered to what fits."""

@@ -26,7 +26,7 @@ def server(shared_server: RunningServer) -> Iterator[RunningServer]:
     yield shared_server
     engine = shared_server.engine
     shared_server.run(engine.gate.set)
-    engine.token_delay, engine.refusal, engine.fail_after = 0.0, None, None
+    engine.token_delay, engine.refusal, engine.fail_after, engine.says = 0.0, None, None, None
     shared_server.assert_idle()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from bough.entrypoints.chat.core import ChatCore
 from bough.entrypoints.http.asgi import Handler
 from bough.entrypoints.http.errors import ErrorDialect, NativeErrors, OpenAIErrors
 from bough.entrypoints.http.fields import BodySpec
@@ -88,9 +89,10 @@ ROUTES: tuple[RouteInfo, ...] = (
 
 def make_handlers(manager: TokenizerManager) -> dict[str, Handler]:
     """The handler of every route, by path."""
+    core = ChatCore(manager)
     control, models, probes = ControlHandlers(manager), ModelsHandler(manager), Probes(manager)
     return {
-        CHAT_ROUTE.path: ChatHandler(manager),
+        CHAT_ROUTE.path: ChatHandler(manager, core),
         COMPLETIONS_ROUTE.path: CompletionHandler(manager),
         GENERATE_ROUTE.path: GenerateHandler(manager),
         LIST_MODELS.path: models.list_models,
