@@ -211,6 +211,29 @@ class ServerArgs(OptionTable):
         False, help="Log and ignore unknown fields of requests instead of refusing them.", group=API
     )
 
+    max_sessions: int = option(
+        1024,
+        help="Most sessions (`/open_session`) at a time; a further one is answered with 503.",
+        group=API,
+        unit="sessions",
+        minimum=0,
+    )
+    max_session_tokens: int = option(
+        16 * 2**20,
+        help="Most tokens that all sessions may remember together, at 4 bytes each.",
+        group=API,
+        unit="tokens",
+        minimum=0,
+        scaled=True,
+    )
+    session_timeout: float = option(
+        3600.0,
+        help="A session that gets no request for this long is closed.",
+        group=API,
+        unit="seconds",
+        rule=_positive,
+    )
+
     mem_fraction_static: float | None = option(
         None,
         help="Share of the memory left beside the weights and what computing takes that goes to the KV cache.",

@@ -237,6 +237,7 @@ class Engine:
         return_text_in_logprobs: bool = False,
         *,
         cache_salt: OneOrMany[str] | None = None,
+        session_params: OneOrMany[dict[str, Any]] | None = None,
     ) -> Any:
         """Generate from one prompt or several; the arguments are the fields of ``POST /generate``.
 
@@ -253,7 +254,7 @@ class Engine:
         """
         request = _request(
             prompt, sampling_params, input_ids, return_logprob, logprob_start_len, top_logprobs_num,
-            token_ids_logprob, stream, rid, priority, extra_key, return_text_in_logprobs, cache_salt,
+            token_ids_logprob, stream, rid, priority, extra_key, return_text_in_logprobs, cache_salt, session_params,
         )  # fmt: skip
         if stream:
             return self._stream(request)
@@ -275,6 +276,7 @@ class Engine:
         return_text_in_logprobs: bool = False,
         *,
         cache_salt: OneOrMany[str] | None = None,
+        session_params: OneOrMany[dict[str, Any]] | None = None,
     ) -> Any:
         """The same as :meth:`generate` for coroutines; with ``stream`` the result is an asynchronous iterator.
 
@@ -282,7 +284,7 @@ class Engine:
         """
         request = _request(
             prompt, sampling_params, input_ids, return_logprob, logprob_start_len, top_logprobs_num,
-            token_ids_logprob, stream, rid, priority, extra_key, return_text_in_logprobs, cache_salt,
+            token_ids_logprob, stream, rid, priority, extra_key, return_text_in_logprobs, cache_salt, session_params,
         )  # fmt: skip
         if stream:
             return self._async_stream(request)
@@ -305,6 +307,43 @@ class Engine:
                 yield event
         finally:
             parts.close_stream(events)
+
+    # --- sessions -------------------------------------------------------------------------------------------------
+
+    def open_session(
+        self,
+        capacity_of_str_len: int = 0,
+        session_id: str | None = None,
+        streaming: bool = False,
+        timeout: float | None = None,
+    ) -> str:
+        """Begin a session, to which requests belong by their ``session_params``; returns its id.
+
+        Args:
+            capacity_of_str_len: most tokens that it may hold; 0 for as many as the engine allows.
+            session_id: its name; made up if not given.
+            streaming: whether it is one conversation, of which each request goes on from the one before.
+            timeout: seconds without a request after which it is closed; by default ``session_timeout``.
+
+        Raises:
+            BadRequest: if the name is in use, or the timeout longer than ``session_timeout``.
+            Overloaded: if there are too many sessions.
+        """
+
+        async def open_it() -> str:
+            return self._parts.manager.sessions.open(
+                capacity_of_str_len, session_id, is_linear=streaming, timeout=timeout
+            )
+
+        return self._parts.loop.call(open_it())
+
+    def close_session(self, session_id: str) -> None:
+        """End a session and abort its running requests; one that does not exist is nobody's error."""
+
+        async def close_it() -> None:
+            self._parts.manager.sessions.close(session_id)
+
+        self._parts.loop.call(close_it())
 
     # --- control --------------------------------------------------------------------------------------------------
 
@@ -376,7 +415,7 @@ class Engine:
 def _request(
     prompt: Any, sampling_params: Any, input_ids: Any, return_logprob: Any, logprob_start_len: Any,
     top_logprobs_num: Any, token_ids_logprob: Any, stream: bool, rid: Any, priority: Any, extra_key: Any,
-    return_text_in_logprobs: bool, cache_salt: Any,
+    return_text_in_logprobs: bool, cache_salt: Any, session_params: Any,
 ) -> GenerateReqInput:  # fmt: skip
     return GenerateReqInput(
         text=_plain(prompt),
@@ -392,6 +431,7 @@ def _request(
         priority=priority,
         extra_key=_plain(extra_key),
         cache_salt=_plain(cache_salt),
+        session_params=_plain(session_params),
     )
 
 

@@ -84,6 +84,8 @@ class FinishReason(Record):
     message: str | None = None
     status_code: int | None = None
     """HTTP status of an abort that is an error; ``None`` for an abort that the user asked for."""
+    code: str | None = None
+    """Machine-readable reason of such an error, where there is one."""
 
 
 class PositionLogprobs(Record):

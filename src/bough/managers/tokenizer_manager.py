@@ -37,6 +37,7 @@ from bough.managers.prompt_encoder import PromptEncoder
 from bough.managers.req_state import ReadySignal, ReqState, aborted_delta
 from bough.managers.request_limits import RequestLimits
 from bough.managers.rw_lock import ReaderWriterLock
+from bough.managers.sessions import SessionStore
 from bough.managers.turns import Turns
 from bough.observability.metrics import Metrics
 from bough.tokenization.chat_template import ChatTemplate, load_chat_template
@@ -84,6 +85,7 @@ class TokenizerManager:
 
     Attributes:
         rid_to_state: every output that is alive, by id.
+        sessions: the conversations that are remembered.
         model_update_lock: requests hold the reader side, updates of the weights the writer side.
         health: state of the server, and heartbeats.
     """
@@ -121,6 +123,12 @@ class TokenizerManager:
         )
         self.model_update_lock = ReaderWriterLock()
         self.rid_to_state: dict[str, ReqState] = {}
+        self.sessions = SessionStore(
+            max_sessions=server_args.max_sessions,
+            max_tokens=server_args.max_session_tokens,
+            timeout=server_args.session_timeout,
+            abort=self._abort_output,
+        )
         self.prompt_encoder = PromptEncoder(tokenizer, self.limits.max_prompt_tokens) if tokenizer is not None else None
         if chat_template is None and tokenizer is not None:
             chat_template = load_chat_template(tokenizer, server_args.chat_template)
@@ -184,6 +192,7 @@ class TokenizerManager:
         while True:
             await asyncio.sleep(TICK)
             self.health.tick()
+            self.sessions.close_idle()
 
     # --- generating -----------------------------------------------------------------------------------------------
 
@@ -230,6 +239,7 @@ class TokenizerManager:
             signal.expect(len(states), self.model_update_lock.release_reader)
             try:
                 await self._encode_texts(requests)
+                self._begin_session_turns(requests)
                 turns = Turns(REQUESTS_PER_TURN)
                 tokenized = []
                 for request in requests:
@@ -387,6 +397,16 @@ class TokenizerManager:
             keep = request.truncate_prompt_tokens
             request.input_ids = ids if keep is None or len(ids) <= keep else ids[len(ids) - keep :]
 
+    def _begin_session_turns(self, requests: Sequence[GenerateRequest]) -> None:
+        """Put the context of their sessions before the prompts of requests that belong to one."""
+        for request in requests:
+            if request.session_params is None:
+                continue
+            assert request.input_ids is not None, "encoded"
+            bos = self.tokenizer.bos_token_id if self.tokenizer is not None else None
+            request.turn = self.sessions.begin_turn(request.session_params, request.rids[0], request.input_ids, bos)
+            request.input_ids = request.turn.prompt()
+
     async def _tokenize_one_request(self, request: GenerateRequest) -> TokenizedGenerateReqInput:
         """What the scheduler gets of a request whose prompt is encoded.
 
@@ -434,6 +454,8 @@ class TokenizerManager:
     def _abandon(self, state: ReqState) -> None:
         """End an output in the scheduler; whatever still comes of it is dropped."""
         state.abandoned = True
+        if state.obj.turn is not None:
+            state.obj.turn.discard()
         if state.sent and self._dead is None:
             # The id stays taken until the scheduler's last word on it, which would else reach whoever uses it next.
             self._channels.send(AbortReq(state.rid, exact=True))
@@ -492,6 +514,8 @@ class TokenizerManager:
         state.push(delta)
 
     def _on_tokens(self, state: ReqState, delta: OutputDelta, now: float) -> None:
+        if state.obj.turn is not None:
+            state.obj.turn.add_output(delta.token_ids)
         last_time = state.last_time
         state.last_time = now
         if last_time == 0.0:
@@ -510,6 +534,12 @@ class TokenizerManager:
             metrics.queue_time.observe(delta.queue_time)
 
     def _on_finished(self, state: ReqState, delta: OutputDelta) -> None:
+        turn = state.obj.turn
+        if turn is not None:
+            if failure_of(delta.finish_reason) is None:
+                turn.end()
+            else:
+                turn.discard()
         if state.obj.log_metrics:
             self._count_finished(state, delta)
         if self.server_args.log_requests:
@@ -551,6 +581,15 @@ class TokenizerManager:
         if any_sent:
             self._channels.send(AbortReq(rid, abort_all=abort_all))
 
+    def _abort_output(self, rid: str) -> None:
+        """End one output, which still gets its last event."""
+        state = self.rid_to_state.get(rid)
+        if state is None or state.finished:
+            return
+        state.abort_reason = "aborted"
+        if state.sent:
+            self._channels.send(AbortReq(rid, exact=True))
+
     async def control(
         self, method: str, params: dict[str, Any] | None = None, timeout: float = CONTROL_TIMEOUT
     ) -> ControlReply:
@@ -572,9 +611,9 @@ class TokenizerManager:
         """Forget all cached prefixes; fails if requests are running, after waiting ``timeout`` seconds for them."""
         return await self.control("flush_cache", {"timeout": timeout}, timeout=timeout + CONTROL_TIMEOUT)
 
-    async def get_internal_state(self) -> list[dict[str, Any]]:
-        """What each scheduler has to say about itself."""
-        return [(await self.control("get_internal_state")).data]
+    async def get_internal_state(self, timeout: float = CONTROL_TIMEOUT) -> list[dict[str, Any]]:
+        """What each scheduler has to say about itself; ``timeout`` is in seconds."""
+        return [(await self.control("get_internal_state", timeout=timeout)).data]
 
     async def get_server_info(self) -> dict[str, Any]:
         """Resolved options, what the scheduler reported at the start, and its state now."""

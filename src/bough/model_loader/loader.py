@@ -64,7 +64,11 @@ def load_checkpoint(model: CausalLM, directory: Path) -> None:
         for file in files:
             try:
                 loaded |= model.load_weights(_with_progress(file, progress))
-            except (ModelError, SafetensorError, OSError) as error:
+            except SafetensorError as error:
+                raise StartupError(
+                    f"cannot load {file}: it is damaged or cut short ({error}); download it again"
+                ) from error
+            except (ModelError, OSError) as error:
                 raise StartupError(f"cannot load {file}: {error}") from error
     missing = sorted(model.required_names - loaded)
     if missing:

@@ -9,12 +9,18 @@ from bough.parsers.tool_format import ToolFormat
 from bough.parsers.tool_formats import TOOL_FORMATS
 
 _TOOL_MARKERS = (
+    ("<|channel|>", "gpt-oss"),
+    ("<|tool_calls_section_begin|>", "kimi_k2"),
+    ("<｜tool▁calls▁begin｜>", "deepseekv31"),
+    ("<arg_key>", "glm45"),
+    ("<function=", "qwen3_coder"),
     ("[TOOL_CALLS]", "mistral"),
     ("<|python_tag|>", "llama3"),
     ("<tool_call>", "qwen25"),
 )
 
 _REASONING_MARKERS = (
+    ("<|channel|>", "gpt-oss"),
     ("◁think▷", "kimi"),
     ("[THINK]", "mistral"),
     ("<arg_key>", "glm45"),

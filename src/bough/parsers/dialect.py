@@ -15,8 +15,9 @@ from bough.errors import ConfigError
 from bough.parsers.answer import StreamParser, read_answer
 from bough.parsers.base import OutputParser, ToolSpec
 from bough.parsers.detection import detect_reasoning_format, detect_tool_format
+from bough.parsers.harmony import HarmonyFormat
 from bough.parsers.json_calls import JsonArrayFormat
-from bough.parsers.reasoning import REASONING_FORMATS, ReasoningFormat
+from bough.parsers.reasoning import HARMONY, REASONING_FORMATS, ReasoningFormat
 from bough.parsers.structural import any_text, either, regex, sequence, tag
 from bough.parsers.tool_format import Format, ToolFormat
 from bough.parsers.tool_formats import TOOL_FORMATS
@@ -78,6 +79,18 @@ class Dialect:
         Returns:
             ``None`` if all of the answer is content.
         """
+        if isinstance(self.tool_format, HarmonyFormat) or self.reasoning_format is HARMONY:
+            harmony = HarmonyFormat(separate_reasoning=separate_reasoning)
+            return StreamParser(
+                partial(
+                    read_answer,
+                    reasoning=None,
+                    inside_reasoning=False,
+                    separate_reasoning=separate_reasoning,
+                    format_=harmony,
+                    tools=tools if parse_tools else (),
+                )
+            )
         format_ = self.tool_format or (_JSON_ARRAY if forced else None)
         if not (parse_tools and tools):
             format_ = None
@@ -125,6 +138,8 @@ class Dialect:
         Returns:
             JSON.
         """
+        if isinstance(self.tool_format, HarmonyFormat) or self.reasoning_format is HARMONY:
+            answer = tag("<|channel|>final<|message|>", answer, "")
         if with_calls:
             format_ = self.tool_format or _JSON_ARRAY
             answer = either(answer, format_.constraint(with_calls, parallel=parallel))
@@ -134,7 +149,7 @@ class Dialect:
         reasoning = self.reasoning_format
         if reasoning is None:
             return calls
-        gap = regex("\\n{0,2}")
+        gap = regex(reasoning.gap)
         if thinking:
             return sequence(tag("", any_text(), reasoning.end), gap, calls)
         return either(sequence(tag(reasoning.start, any_text(), reasoning.end), gap, calls), calls)

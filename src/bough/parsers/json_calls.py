@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from bough.parsers.base import ToolSpec
 from bough.parsers.stream import NotACall, Steps
 from bough.parsers.structural import const, json_schema, separated, sequence, tag
-from bough.parsers.tool_format import Calls, Format, ToolFormat, held_json, held_string, is_object
+from bough.parsers.tool_format import MAX_HEAD_CHARS, Calls, Format, ToolFormat, held_json, held_string, is_object
 
 _ARGUMENT_KEYS = ("arguments", "parameters")
 
@@ -53,7 +53,7 @@ def read_object(calls: Calls, marker: str | None) -> Steps[None]:
                     calls.start(name, call_id)
                     started = True
                     if not (yield from calls.json_arguments()):
-                        yield from calls.raw_arguments(marker, wrapped=marker is not None)
+                        yield from calls.raw_arguments(marker, closing="}" if marker is not None else "")
                         return
                 else:
                     arguments = _as_object((yield from held_json(stream)))
@@ -226,9 +226,6 @@ class MistralFormat(ToolFormat):
         each = [tag(f"[TOOL_CALLS]{tool.name}[ARGS]", json_schema(tool.parameters), "") for tool in tools]
         return separated(each, "", parallel=parallel)
 
-
-MAX_HEAD_CHARS = 512
-"""Most characters that may stand between two markers where a name should be."""
 
 _ID_CHARACTERS = string.ascii_letters + string.digits
 

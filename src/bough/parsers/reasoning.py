@@ -27,6 +27,8 @@ class ReasoningFormat:
     always: bool = False
     ended_by: tuple[str, ...] = ()
     needs_special_tokens: bool = False
+    gap: str = "\\n{0,2}"
+    """What comes between the thoughts and a call, as a regular expression."""
 
     def begins_inside(self, prompt: str) -> bool:
         """Whether an answer to this prompt begins inside the thoughts.
@@ -69,10 +71,20 @@ class ReasoningFormat:
             stream.reject()
 
 
+HARMONY = ReasoningFormat(
+    "gpt-oss",
+    "<|channel|>analysis<|message|>",
+    "<|end|>",
+    needs_special_tokens=True,
+    gap="<\\|start\\|>assistant",
+)
+"""One of the channels of harmony, which are read all at once."""
+
 _THINK = {
     "deepseek-r1": ReasoningFormat("deepseek-r1", always=True),
     "deepseek-v3": ReasoningFormat("deepseek-v3"),
     "glm45": ReasoningFormat("glm45", ended_by=("<tool_call>",)),
+    "gpt-oss": HARMONY,
     "interns1": ReasoningFormat("interns1"),
     "kimi": ReasoningFormat("kimi", "◁think▷", "◁/think▷", needs_special_tokens=True),
     "kimi_k2": ReasoningFormat("kimi_k2", ended_by=("<|tool_calls_section_begin|>",)),

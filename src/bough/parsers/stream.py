@@ -160,7 +160,7 @@ class Stream:
         self.commit()
 
     def flow_until(self, emit: Callable[[str], None], marker: str, *, drop_newline: bool) -> Steps[bool]:
-        """Hand text to ``emit`` until ``marker``, committing it.
+        """Commit text until ``marker``, and hand it to ``emit``.
 
         Args:
             drop_newline: leave out one line break in front of the marker.
@@ -174,10 +174,11 @@ class Stream:
             end = at if found is not None else beginning_of_marker(self.text, markers, self.pos)
             if found is None and self.ended:
                 end = len(self.text)
-            if end > self.pos:
-                emit(self.text[self.pos : end])
+            piece = self.text[self.pos : end]
             self.pos = end + len(found or "")
             self.commit()
+            if piece:
+                emit(piece)
             if found is not None or not (yield from self.more()):
                 return found is not None
 

@@ -58,6 +58,10 @@ class ToolFormat(ABC):
         return new_call_id()
 
 
+MAX_HEAD_CHARS = 512
+"""Most characters that may stand between two markers where a name should be."""
+
+
 class Calls:
     """Writes down the calls of one answer.
 
@@ -104,12 +108,12 @@ class Calls:
             if scanner.done or scanner.fault or not (yield from stream.more()):
                 return scanner.done
 
-    def raw_arguments(self, marker: str | None, *, wrapped: bool = False) -> Steps[None]:
+    def raw_arguments(self, marker: str | None, *, closing: str = "") -> Steps[None]:
         """Pass on what is no JSON as it stands, so that the caller may make something of it.
 
         Args:
             marker: ends the call, and is read past; ``None`` if only the end of the answer does.
-            wrapped: whether one more closing brace stands before the marker, which is not part of the arguments.
+            closing: stands before the marker, and is not part of the arguments.
         """
         if marker is None:
             self.arguments((yield from self.stream.rest()))
@@ -119,7 +123,7 @@ class Calls:
         except NotACall:
             self.arguments((yield from self.stream.rest()))
             return
-        self.arguments(raw.removesuffix("}").rstrip() if wrapped else raw)
+        self.arguments(raw.removesuffix(closing).rstrip())
 
 
 def held_json(stream: Stream) -> Steps[str]:

@@ -262,12 +262,12 @@ class Scheduler:
         try:
             prompt = self._check_prompt(message)
             if self._queue_is_full(len(message.rids)):
-                self._refuse(message, "the waiting queue is full", 503)
+                self._refuse(message, "the waiting queue is full", 503, "queue_full")
                 return []
             for index in range(len(message.rids)):
                 self.requests.add(self._make_req(message, index, prompt))
         except BadRequest as error:
-            self._refuse(message, error.message, error.status_code)
+            self._refuse(message, error.message, error.status_code, error.code)
         except Exception:
             logger.exception("Could not take request %r", message.rids[0] if message.rids else "without id")
             self._refuse(message, "internal error while taking the request", 500)
@@ -335,8 +335,8 @@ class Scheduler:
             req.text_stops = TextStops(self.tokenizer, prompt[-PROMPT_TAIL_TOKENS:].tolist(), params)
         return req
 
-    def _refuse(self, message: TokenizedGenerateReqInput, text: str, status_code: int) -> None:
-        reason = FinishReason("abort", message=text, status_code=status_code)
+    def _refuse(self, message: TokenizedGenerateReqInput, text: str, status_code: int, code: str | None = None) -> None:
+        reason = FinishReason("abort", message=text, status_code=status_code, code=code)
         # An id that is alive belongs to another request, which must not be told that it has ended.
         rids = [rid for rid in message.rids if rid not in self.requests]
         self.stream_output([OutputDelta(rid, [], "", reason) for rid in rids])

@@ -77,8 +77,8 @@ class ChatJob:
     """
 
     messages: Sequence[Message]
-    params: SamplingParams
-    rids: list[str]
+    params: SamplingParams = field(default_factory=SamplingParams)
+    rids: list[str] = field(default_factory=list)
     tools: ToolUse = ToolUse()
     input_ids: TokenIds | None = None
     prompt_param: str = "messages"

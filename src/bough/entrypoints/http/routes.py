@@ -11,7 +11,11 @@ from bough.entrypoints.http.errors import ErrorDialect, NativeErrors, OpenAIErro
 from bough.entrypoints.http.fields import BodySpec
 from bough.entrypoints.http.native.control import ABORT, ControlHandlers
 from bough.entrypoints.http.native.generate import GenerateHandler
+from bough.entrypoints.http.native.invocations import InvocationsHandler
+from bough.entrypoints.http.native.loads import LoadsHandler
 from bough.entrypoints.http.native.protocol import GENERATE
+from bough.entrypoints.http.native.sessions import CLOSE_SESSION, OPEN_SESSION, SessionHandlers
+from bough.entrypoints.http.native.tokenize import DETOKENIZE, TOKENIZE, TokenizeHandlers
 from bough.entrypoints.http.openai.chat import ChatHandler
 from bough.entrypoints.http.openai.completions import CompletionHandler
 from bough.entrypoints.http.openai.models import ModelsHandler
@@ -35,6 +39,7 @@ class RouteInfo:
         body: fields of the body, if there is one.
         aliases: older paths of the same thing.
         is_probe: whether it is left out of the metrics.
+        takes_body: whether there is a body that is none of the declared ones alone.
     """
 
     path: str
@@ -44,6 +49,7 @@ class RouteInfo:
     body: BodySpec[Any] | None = None
     aliases: tuple[str, ...] = ()
     is_probe: bool = False
+    takes_body: bool = False
 
 
 ROOT = RouteInfo("/", ("GET",), "Says that the server is running.", NATIVE, is_probe=True)
@@ -79,9 +85,32 @@ LIST_MODELS = RouteInfo("/v1/models", ("GET",), "The models that are served.", O
 GET_MODEL = RouteInfo("/v1/models/{model:path}", ("GET",), "One model.", OPENAI)
 COMPLETIONS_ROUTE = RouteInfo("/v1/completions", ("POST",), "Continue one or more prompts.", OPENAI, COMPLETIONS)
 CHAT_ROUTE = RouteInfo("/v1/chat/completions", ("POST",), "Answer a conversation.", OPENAI, CHAT)
+TOKENIZE_ROUTE = RouteInfo(
+    "/tokenize", ("POST",), "Token ids of a text or a conversation.", OPENAI, TOKENIZE, aliases=("/v1/tokenize",)
+)
+DETOKENIZE_ROUTE = RouteInfo(
+    "/detokenize", ("POST",), "Text of token ids.", OPENAI, DETOKENIZE, aliases=("/v1/detokenize",)
+)
+LOADS = RouteInfo("/v1/loads", ("GET",), "How busy the schedulers are, for routers.", NATIVE)
+OPEN_SESSION_ROUTE = RouteInfo(
+    "/open_session", ("POST",), "Begin a session, of which requests name only what is new.", NATIVE, OPEN_SESSION
+)
+CLOSE_SESSION_ROUTE = RouteInfo(
+    "/close_session", ("POST",), "End a session and whatever runs in it.", NATIVE, CLOSE_SESSION
+)
+PING = RouteInfo("/ping", ("GET",), "The same as `/health`, by SageMaker's name.", NATIVE, is_probe=True)
+INVOCATIONS = RouteInfo(
+    "/invocations",
+    ("POST",),
+    "SageMaker's name for a chat completion, a completion or `/generate`: `messages`, `prompt`, or `text` and "
+    "`input_ids` in the body tell which.",
+    OPENAI,
+    takes_body=True,
+)
 
 ROUTES: tuple[RouteInfo, ...] = (
     *(CHAT_ROUTE, COMPLETIONS_ROUTE, GENERATE_ROUTE, LIST_MODELS, GET_MODEL, MODEL_INFO, SERVER_INFO, FLUSH_CACHE),
+    *(TOKENIZE_ROUTE, DETOKENIZE_ROUTE, OPEN_SESSION_ROUTE, CLOSE_SESSION_ROUTE, LOADS, INVOCATIONS, PING),
     *(ABORT_ROUTE, HEALTH, READY, HEALTH_GENERATE, METRICS, ROOT),
 )
 """All routes, in the order of the documentation."""
@@ -91,10 +120,21 @@ def make_handlers(manager: TokenizerManager) -> dict[str, Handler]:
     """The handler of every route, by path."""
     core = ChatCore(manager)
     control, models, probes = ControlHandlers(manager), ModelsHandler(manager), Probes(manager)
+    sessions, tokens = SessionHandlers(manager), TokenizeHandlers(manager, core)
+    chat, completions, generate = ChatHandler(manager, core), CompletionHandler(manager), GenerateHandler(manager)
     return {
-        CHAT_ROUTE.path: ChatHandler(manager, core),
-        COMPLETIONS_ROUTE.path: CompletionHandler(manager),
-        GENERATE_ROUTE.path: GenerateHandler(manager),
+        CHAT_ROUTE.path: chat,
+        COMPLETIONS_ROUTE.path: completions,
+        GENERATE_ROUTE.path: generate,
+        TOKENIZE_ROUTE.path: tokens.tokenize,
+        DETOKENIZE_ROUTE.path: tokens.detokenize,
+        OPEN_SESSION_ROUTE.path: sessions.open,
+        CLOSE_SESSION_ROUTE.path: sessions.close,
+        LOADS.path: LoadsHandler(manager),
+        PING.path: probes.health,
+        INVOCATIONS.path: InvocationsHandler(
+            {"messages": chat, "prompt": completions, "text": generate, "input_ids": generate}
+        ),
         LIST_MODELS.path: models.list_models,
         GET_MODEL.path: models.get_model,
         MODEL_INFO.path: control.model_info,

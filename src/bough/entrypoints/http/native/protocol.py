@@ -103,7 +103,6 @@ GENERATE = BodySpec(
         },
         "use_audio_in_video": Refused(_MEDIA, (False,)),
         "watermark": Refused("watermarking"),
-        "session_params": Refused("sessions"),
         "return_flat_raw_top_logprobs": Refused("logprobs as flat arrays", (False,)),
         "return_flat_raw_output_top_logprobs": Refused("logprobs as flat arrays", (False,)),
         "return_flat_raw_top_logprobs_b64": Refused("logprobs as flat arrays", (False,)),
