@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import openai
 import pytest
 
-from tests.entrypoints.http.server import RunningServer, running_server
+from tests.entrypoints.http.server import RunningServer
 from tests.entrypoints.http.streams import assembled, comparable, read_events, whole_answer
 from tests.entrypoints.http.test_openai_client import prompt_of
 
@@ -40,20 +39,6 @@ ANSWERS = {
     "malformed": '<tool_call>\n{"name": "weather", "arg</tool_call> so what',
     "unknown function": '<tool_call>\n{"name": "other", "arguments": {}}\n</tool_call>',
 }
-
-
-@pytest.fixture(scope="module")
-def thinker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    directory = tmp_path_factory.mktemp("thinker")
-    with running_server(directory, context_len=4096, tool_call_parser="hermes", reasoning_parser="qwen3") as run:
-        yield run
-        run.assert_idle()
-
-
-@pytest.fixture(scope="module")
-def http(thinker: RunningServer) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=thinker.url, timeout=20) as client:
-        yield client
 
 
 def answer(http: httpx.Client, server: RunningServer, says: str, **fields: Any) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from bough.errors import BadRequest
 from bough.ipc.messages import OutputDelta
 from bough.managers.io_struct import GenerateRequest
 from bough.managers.native_output import failure_of
+from bough.managers.req_state import ReqState
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.parsers.base import ParsedEvent
 from bough.parsers.dialect import NONE, Dialect, make_dialect
@@ -33,13 +34,13 @@ class ChoiceDelta:
     """What is new about one answer.
 
     Attributes:
-        index: number of the answer.
+        state: which answer (``state.index``), and when what happened to it.
         events: what was added, in order.
         output: what the engine said: counts, logprobs, token ids, the reason of the end.
         reader: what is known of the answer as a whole.
     """
 
-    index: int
+    state: ReqState
     events: list[ParsedEvent]
     output: OutputDelta
     reader: ChoiceReader
@@ -159,7 +160,7 @@ class ChatCore:
                     if failure is not None:
                         raise failure
                     reader = run.readers[state.index]
-                    yield ChoiceDelta(state.index, await reader.read(output), output, reader)
+                    yield ChoiceDelta(state, await reader.read(output), output, reader)
 
     def _begins_in_reasoning(self, job: ChatJob, dialect: Dialect, prompt: TokenIds) -> bool:
         reasoning, tokenizer = dialect.reasoning_format, self.manager.tokenizer

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from bough.entrypoints.chat.core import ChatCore
+from bough.entrypoints.http.anthropic.handlers import MessagesHandlers
+from bough.entrypoints.http.anthropic.protocol import COUNT_TOKENS, MESSAGES
 from bough.entrypoints.http.asgi import Handler
-from bough.entrypoints.http.errors import ErrorDialect, NativeErrors, OpenAIErrors
+from bough.entrypoints.http.errors import AnthropicErrors, ErrorDialect, NativeErrors, OllamaErrors, OpenAIErrors
 from bough.entrypoints.http.fields import BodySpec
 from bough.entrypoints.http.native.control import ABORT, ControlHandlers
 from bough.entrypoints.http.native.generate import GenerateHandler
@@ -25,6 +27,8 @@ from bough.managers.tokenizer_manager import TokenizerManager
 
 NATIVE = NativeErrors()
 OPENAI = OpenAIErrors()
+ANTHROPIC = AnthropicErrors()
+OLLAMA = OllamaErrors()
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,12 @@ LIST_MODELS = RouteInfo("/v1/models", ("GET",), "The models that are served.", O
 GET_MODEL = RouteInfo("/v1/models/{model:path}", ("GET",), "One model.", OPENAI)
 COMPLETIONS_ROUTE = RouteInfo("/v1/completions", ("POST",), "Continue one or more prompts.", OPENAI, COMPLETIONS)
 CHAT_ROUTE = RouteInfo("/v1/chat/completions", ("POST",), "Answer a conversation.", OPENAI, CHAT)
+MESSAGES_ROUTE = RouteInfo(
+    "/v1/messages", ("POST",), "Answer a conversation, in Anthropic's words.", ANTHROPIC, MESSAGES
+)
+COUNT_TOKENS_ROUTE = RouteInfo(
+    "/v1/messages/count_tokens", ("POST",), "Tokens of a conversation for `/v1/messages`.", ANTHROPIC, COUNT_TOKENS
+)
 TOKENIZE_ROUTE = RouteInfo(
     "/tokenize", ("POST",), "Token ids of a text or a conversation.", OPENAI, TOKENIZE, aliases=("/v1/tokenize",)
 )
@@ -110,6 +120,7 @@ INVOCATIONS = RouteInfo(
 
 ROUTES: tuple[RouteInfo, ...] = (
     *(CHAT_ROUTE, COMPLETIONS_ROUTE, GENERATE_ROUTE, LIST_MODELS, GET_MODEL, MODEL_INFO, SERVER_INFO, FLUSH_CACHE),
+    *(MESSAGES_ROUTE, COUNT_TOKENS_ROUTE),
     *(TOKENIZE_ROUTE, DETOKENIZE_ROUTE, OPEN_SESSION_ROUTE, CLOSE_SESSION_ROUTE, LOADS, INVOCATIONS, PING),
     *(ABORT_ROUTE, HEALTH, READY, HEALTH_GENERATE, METRICS, ROOT),
 )
@@ -122,10 +133,13 @@ def make_handlers(manager: TokenizerManager) -> dict[str, Handler]:
     control, models, probes = ControlHandlers(manager), ModelsHandler(manager), Probes(manager)
     sessions, tokens = SessionHandlers(manager), TokenizeHandlers(manager, core)
     chat, completions, generate = ChatHandler(manager, core), CompletionHandler(manager), GenerateHandler(manager)
+    messages = MessagesHandlers(manager, core)
     return {
         CHAT_ROUTE.path: chat,
         COMPLETIONS_ROUTE.path: completions,
         GENERATE_ROUTE.path: generate,
+        MESSAGES_ROUTE.path: messages.messages,
+        COUNT_TOKENS_ROUTE.path: messages.count_tokens,
         TOKENIZE_ROUTE.path: tokens.tokenize,
         DETOKENIZE_ROUTE.path: tokens.detokenize,
         OPEN_SESSION_ROUTE.path: sessions.open,
