@@ -143,9 +143,10 @@ def running_server(
     skip_tokenizer: bool = False,
     generation_config: dict[str, Any] | None = None,
     context_len: int = CONTEXT_LEN,
+    more_specials: tuple[str, ...] = (),
     **args: Any,
 ) -> Iterator[RunningServer]:
-    tokenizer = None if skip_tokenizer else tiny_tokenizer()
+    tokenizer = None if skip_tokenizer else tiny_tokenizer(more_specials)
     server = RunningServer(
         directory, tokenizer=tokenizer, generation_config=generation_config or {}, context_len=context_len, **args
     )

@@ -133,7 +133,7 @@ class ChatCore:
             rids=job.rids,
             input_ids=prompt,
             ids_are_ours=job.input_ids is None,
-            prompt_param=job.prompt_param if job.input_ids is None else "input_ids",
+            prompt_param=job.prompt_param,
             sampling_params=params,
             stream=job.stream,
             return_logprob=job.logprobs or job.prompt_logprobs,

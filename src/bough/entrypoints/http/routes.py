@@ -18,6 +18,8 @@ from bough.entrypoints.http.native.loads import LoadsHandler
 from bough.entrypoints.http.native.protocol import GENERATE
 from bough.entrypoints.http.native.sessions import CLOSE_SESSION, OPEN_SESSION, SessionHandlers
 from bough.entrypoints.http.native.tokenize import DETOKENIZE, TOKENIZE, TokenizeHandlers
+from bough.entrypoints.http.ollama.handlers import OllamaHandlers
+from bough.entrypoints.http.ollama.protocol import OLLAMA_CHAT, OLLAMA_GENERATE, OLLAMA_SHOW
 from bough.entrypoints.http.openai.chat import ChatHandler
 from bough.entrypoints.http.openai.completions import CompletionHandler
 from bough.entrypoints.http.openai.models import ModelsHandler
@@ -95,6 +97,14 @@ MESSAGES_ROUTE = RouteInfo(
 COUNT_TOKENS_ROUTE = RouteInfo(
     "/v1/messages/count_tokens", ("POST",), "Tokens of a conversation for `/v1/messages`.", ANTHROPIC, COUNT_TOKENS
 )
+OLLAMA_CHAT_ROUTE = RouteInfo("/api/chat", ("POST",), "Answer a conversation, in Ollama's words.", OLLAMA, OLLAMA_CHAT)
+OLLAMA_GENERATE_ROUTE = RouteInfo(
+    "/api/generate", ("POST",), "Answer a prompt, in Ollama's words.", OLLAMA, OLLAMA_GENERATE
+)
+OLLAMA_SHOW_ROUTE = RouteInfo("/api/show", ("POST",), "About the model, for Ollama's clients.", OLLAMA, OLLAMA_SHOW)
+OLLAMA_TAGS = RouteInfo("/api/tags", ("GET",), "The models that there are, for Ollama's clients.", OLLAMA)
+OLLAMA_PS = RouteInfo("/api/ps", ("GET",), "The models that are loaded, for Ollama's clients.", OLLAMA)
+OLLAMA_VERSION = RouteInfo("/api/version", ("GET",), "The server's version, for Ollama's clients.", OLLAMA)
 TOKENIZE_ROUTE = RouteInfo(
     "/tokenize", ("POST",), "Token ids of a text or a conversation.", OPENAI, TOKENIZE, aliases=("/v1/tokenize",)
 )
@@ -121,6 +131,7 @@ INVOCATIONS = RouteInfo(
 ROUTES: tuple[RouteInfo, ...] = (
     *(CHAT_ROUTE, COMPLETIONS_ROUTE, GENERATE_ROUTE, LIST_MODELS, GET_MODEL, MODEL_INFO, SERVER_INFO, FLUSH_CACHE),
     *(MESSAGES_ROUTE, COUNT_TOKENS_ROUTE),
+    *(OLLAMA_CHAT_ROUTE, OLLAMA_GENERATE_ROUTE, OLLAMA_SHOW_ROUTE, OLLAMA_TAGS, OLLAMA_PS, OLLAMA_VERSION),
     *(TOKENIZE_ROUTE, DETOKENIZE_ROUTE, OPEN_SESSION_ROUTE, CLOSE_SESSION_ROUTE, LOADS, INVOCATIONS, PING),
     *(ABORT_ROUTE, HEALTH, READY, HEALTH_GENERATE, METRICS, ROOT),
 )
@@ -133,13 +144,19 @@ def make_handlers(manager: TokenizerManager) -> dict[str, Handler]:
     control, models, probes = ControlHandlers(manager), ModelsHandler(manager), Probes(manager)
     sessions, tokens = SessionHandlers(manager), TokenizeHandlers(manager, core)
     chat, completions, generate = ChatHandler(manager, core), CompletionHandler(manager), GenerateHandler(manager)
-    messages = MessagesHandlers(manager, core)
+    messages, ollama = MessagesHandlers(manager, core), OllamaHandlers(manager, core)
     return {
         CHAT_ROUTE.path: chat,
         COMPLETIONS_ROUTE.path: completions,
         GENERATE_ROUTE.path: generate,
         MESSAGES_ROUTE.path: messages.messages,
         COUNT_TOKENS_ROUTE.path: messages.count_tokens,
+        OLLAMA_CHAT_ROUTE.path: ollama.chat,
+        OLLAMA_GENERATE_ROUTE.path: ollama.generate,
+        OLLAMA_SHOW_ROUTE.path: ollama.show,
+        OLLAMA_TAGS.path: ollama.tags,
+        OLLAMA_PS.path: ollama.running,
+        OLLAMA_VERSION.path: ollama.version,
         TOKENIZE_ROUTE.path: tokens.tokenize,
         DETOKENIZE_ROUTE.path: tokens.detokenize,
         OPEN_SESSION_ROUTE.path: sessions.open,

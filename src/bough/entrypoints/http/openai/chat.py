@@ -85,6 +85,7 @@ class ChatHandler(OpenAIHandler):
             rids=request_ids(body.rid, body.n),
             tools=tool_use(body.tools, body.tool_choice, parallel=body.parallel_tool_calls),
             input_ids=None if body.input_ids is None else pack_token_ids(body.input_ids, "input_ids"),
+            prompt_param="messages" if body.input_ids is None else "input_ids",
             documents=body.documents,
             template_kwargs=template_variables(
                 body.chat_template_kwargs, body.reasoning_effort, body.reasoning, body.thinking
