@@ -47,7 +47,12 @@ def test_the_model_can_be_said_in_all_the_usual_ways(argv):
 
 def test_every_option_is_a_flag_and_a_key(config):
     samples = {"bool": "true", "int": "1024", "float": "0.5", "str": "text", "json": '{"top_p": 0.5}'}
-    named = {"tool_call_parser": "hermes", "reasoning_parser": "qwen3", "max_sessions": "7"}
+    named = {
+        "tool_call_parser": "hermes",
+        "reasoning_parser": "qwen3",
+        "max_sessions": "7",
+        "max_stored_responses": "7",
+    }
     for each in options_of(ServerArgs):
         text = each.choices[-1] if each.choices else named.get(each.name, samples[each.kind])
         flag = [each.flag] if each.kind == "bool" else [each.flag, text]

@@ -203,6 +203,22 @@ class ServerArgs(OptionTable):
         group=API,
         rule=_preferred_sampling_params_rule,
     )
+    max_stored_responses: int = option(
+        1024,
+        help="Most responses of /v1/responses that are kept, to be retrieved or gone on with; 0 keeps none. The ones "
+        "not used for longest make room.",
+        group=API,
+        unit="responses",
+        minimum=0,
+    )
+    max_stored_response_bytes: int = option(
+        64 * 2**20,
+        help="Most memory for kept responses, as JSON. Accepts 64MiB.",
+        group=API,
+        unit="bytes",
+        minimum=0,
+        scaled=True,
+    )
     stream_interval: int = option(1, help="Tokens per streamed event.", group=API, unit="tokens", minimum=1)
     incremental_streaming_output: bool = option(
         False, help="Events of a streamed /generate carry only what is new, not all text so far.", group=API

@@ -9,7 +9,14 @@ from bough.entrypoints.chat.core import ChatCore
 from bough.entrypoints.http.anthropic.handlers import MessagesHandlers
 from bough.entrypoints.http.anthropic.protocol import COUNT_TOKENS, MESSAGES
 from bough.entrypoints.http.asgi import Handler
-from bough.entrypoints.http.errors import AnthropicErrors, ErrorDialect, NativeErrors, OllamaErrors, OpenAIErrors
+from bough.entrypoints.http.errors import (
+    AnthropicErrors,
+    ErrorDialect,
+    NativeErrors,
+    OllamaErrors,
+    OpenAIErrors,
+    ResponsesErrors,
+)
 from bough.entrypoints.http.fields import BodySpec
 from bough.entrypoints.http.native.control import ABORT, ControlHandlers
 from bough.entrypoints.http.native.generate import GenerateHandler
@@ -25,10 +32,13 @@ from bough.entrypoints.http.openai.completions import CompletionHandler
 from bough.entrypoints.http.openai.models import ModelsHandler
 from bough.entrypoints.http.openai.protocol import CHAT, COMPLETIONS
 from bough.entrypoints.http.probes import Probes
+from bough.entrypoints.http.responses.handlers import ResponsesHandlers
+from bough.entrypoints.http.responses.protocol import RESPONSES
 from bough.managers.tokenizer_manager import TokenizerManager
 
 NATIVE = NativeErrors()
 OPENAI = OpenAIErrors()
+RESPONSES_ERRORS = ResponsesErrors()
 ANTHROPIC = AnthropicErrors()
 OLLAMA = OllamaErrors()
 
@@ -91,6 +101,21 @@ LIST_MODELS = RouteInfo("/v1/models", ("GET",), "The models that are served.", O
 GET_MODEL = RouteInfo("/v1/models/{model:path}", ("GET",), "One model.", OPENAI)
 COMPLETIONS_ROUTE = RouteInfo("/v1/completions", ("POST",), "Continue one or more prompts.", OPENAI, COMPLETIONS)
 CHAT_ROUTE = RouteInfo("/v1/chat/completions", ("POST",), "Answer a conversation.", OPENAI, CHAT)
+RESPONSES_ROUTE = RouteInfo(
+    "/v1/responses", ("POST",), "Answer a conversation, and keep the answer for a while.", RESPONSES_ERRORS, RESPONSES
+)
+RESPONSE_ROUTE = RouteInfo(
+    "/v1/responses/{response_id}", ("GET", "DELETE"), "A response that is kept; or forget it.", OPENAI
+)
+CANCEL_RESPONSE_ROUTE = RouteInfo(
+    "/v1/responses/{response_id}/cancel", ("POST",), "End the work on a background response.", OPENAI
+)
+RESPONSE_ITEMS_ROUTE = RouteInfo(
+    "/v1/responses/{response_id}/input_items",
+    ("GET",),
+    "What went into a response. Query: `limit`, `order` (`asc`, `desc`), `after` (id of an item).",
+    OPENAI,
+)
 MESSAGES_ROUTE = RouteInfo(
     "/v1/messages", ("POST",), "Answer a conversation, in Anthropic's words.", ANTHROPIC, MESSAGES
 )
@@ -130,6 +155,7 @@ INVOCATIONS = RouteInfo(
 
 ROUTES: tuple[RouteInfo, ...] = (
     *(CHAT_ROUTE, COMPLETIONS_ROUTE, GENERATE_ROUTE, LIST_MODELS, GET_MODEL, MODEL_INFO, SERVER_INFO, FLUSH_CACHE),
+    *(RESPONSES_ROUTE, RESPONSE_ROUTE, CANCEL_RESPONSE_ROUTE, RESPONSE_ITEMS_ROUTE),
     *(MESSAGES_ROUTE, COUNT_TOKENS_ROUTE),
     *(OLLAMA_CHAT_ROUTE, OLLAMA_GENERATE_ROUTE, OLLAMA_SHOW_ROUTE, OLLAMA_TAGS, OLLAMA_PS, OLLAMA_VERSION),
     *(TOKENIZE_ROUTE, DETOKENIZE_ROUTE, OPEN_SESSION_ROUTE, CLOSE_SESSION_ROUTE, LOADS, INVOCATIONS, PING),
@@ -145,10 +171,15 @@ def make_handlers(manager: TokenizerManager) -> dict[str, Handler]:
     sessions, tokens = SessionHandlers(manager), TokenizeHandlers(manager, core)
     chat, completions, generate = ChatHandler(manager, core), CompletionHandler(manager), GenerateHandler(manager)
     messages, ollama = MessagesHandlers(manager, core), OllamaHandlers(manager, core)
+    responses = ResponsesHandlers(manager, core)
     return {
         CHAT_ROUTE.path: chat,
         COMPLETIONS_ROUTE.path: completions,
         GENERATE_ROUTE.path: generate,
+        RESPONSES_ROUTE.path: responses.create,
+        RESPONSE_ROUTE.path: responses.one,
+        CANCEL_RESPONSE_ROUTE.path: responses.cancel,
+        RESPONSE_ITEMS_ROUTE.path: responses.input_items,
         MESSAGES_ROUTE.path: messages.messages,
         COUNT_TOKENS_ROUTE.path: messages.count_tokens,
         OLLAMA_CHAT_ROUTE.path: ollama.chat,

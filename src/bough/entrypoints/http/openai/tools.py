@@ -30,7 +30,7 @@ def tool_use(tools: Sequence[Any] | None, choice: str | Mapping[str, Any] | None
     Raises:
         BadRequest: naming what does not fit together.
     """
-    return make_tool_use(parse_tools(tools or ()), *_choice(choice), parallel=parallel)
+    return make_tool_use(parse_tools(tools or ()), *parse_choice(choice), parallel=parallel)
 
 
 def make_tool_use(tools: tuple[ToolSpec, ...], choice: ToolChoice, name: str | None, *, parallel: bool) -> ToolUse:
@@ -48,7 +48,12 @@ def make_tool_use(tools: tuple[ToolSpec, ...], choice: ToolChoice, name: str | N
     return ToolUse(tools, choice, name, parallel)
 
 
-def _choice(choice: str | Mapping[str, Any] | None) -> tuple[ToolChoice, str | None]:
+def parse_choice(choice: str | Mapping[str, Any] | None) -> tuple[ToolChoice, str | None]:
+    """Whether tools are to be called, and the name of the only one that may be.
+
+    Raises:
+        BadRequest: if ``choice`` does not have the right form.
+    """
     if choice is None:
         return ToolChoice.AUTO, None
     if isinstance(choice, str):
