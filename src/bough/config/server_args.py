@@ -18,6 +18,7 @@ Device = Literal["auto", "cpu", "cuda"]
 SchedulePolicy = Literal["lpm", "fcfs", "dfs-weight", "lof", "random", "priority"]
 EvictionPolicy = Literal["lru", "lfu", "fifo", "mru", "priority"]
 SamplingDefaults = Literal["model", "openai"]
+PoolingChoice = Literal["auto", "cls", "mean", "max", "last"]
 LogLevel = Literal["debug", "info", "warning", "error", "critical"]
 
 BUNDLED_MODEL_NAME = "sapling"
@@ -134,6 +135,24 @@ class ServerArgs(OptionTable):
         default_text="from the model's config.json",
         minimum=1,
         scaled=True,
+    )
+    is_embedding: bool = option(
+        False,
+        help="Make embeddings with a language model instead of text. Encoders, classifiers and checkpoints with a "
+        "sentence-transformers pipeline need no telling.",
+        group=MODEL,
+    )
+    pooling_method: PoolingChoice = option(
+        "auto",
+        help="How an embedding model makes one vector of a sequence: the state of the first token, the mean or the "
+        "maximum of all, the state of the last token. `auto`: as the checkpoint says, else cls for encoders and last "
+        "for language models.",
+        group=MODEL,
+    )
+    json_model_override_args: dict[str, Any] | None = option(
+        None,
+        help='Entries that replace those of the model\'s config.json, like {"is_matryoshka": true}.',
+        group=MODEL,
     )
     skip_tokenizer_init: bool = option(
         False, help="Load no tokenizer: requests give token ids and get token ids.", group=MODEL

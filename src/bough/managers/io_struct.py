@@ -138,7 +138,7 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
         batch = texts if texts is not None else prompts
         assert batch is not None
         size = len(batch)
-        is_batch = isinstance(self.text, list) if texts is not None else _is_nested(self.input_ids)
+        is_batch = isinstance(self.text, list) if texts is not None else is_nested(self.input_ids)
         each_params = self._sampling_params(size, preferred)
         params = next(each_params)
         n = params.n
@@ -180,7 +180,7 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
     @property
     def is_batch(self) -> bool:
         """Whether the answer is a list: several prompts were given, be it a list of one."""
-        return isinstance(self.text, list) or (self.text is None and _is_nested(self.input_ids))
+        return isinstance(self.text, list) or (self.text is None and is_nested(self.input_ids))
 
     def _check_outputs(self, n: int, max_outputs: int) -> None:
         """Raise :class:`BadRequest` if there would be too many outputs, before anything is done for each of them."""
@@ -205,7 +205,7 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
             raise BadRequest(
                 "input_ids must be a non-empty list of token ids, or a list of such lists", param="input_ids"
             )
-        if not _is_nested(ids):
+        if not is_nested(ids):
             return None, [pack_token_ids(ids, "input_ids", may_be_empty=has_session)]
         return None, [
             pack_token_ids(prompt, f"input_ids[{i}]", may_be_empty=has_session) for i, prompt in enumerate(ids)
@@ -383,7 +383,8 @@ def _supported(sampling_params: dict[str, Any]) -> dict[str, Any]:
     return supported
 
 
-def _is_nested(ids: Any) -> bool:
+def is_nested(ids: Any) -> bool:
+    """Whether token ids are a list of prompts, and not one prompt."""
     return isinstance(ids, (list, tuple)) and len(ids) > 0 and isinstance(ids[0], (list, tuple, array))
 
 

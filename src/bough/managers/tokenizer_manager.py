@@ -19,21 +19,24 @@ from bough.config.server_args import ServerArgs
 from bough.errors import BadRequest, BoughError, EngineDead, Overloaded, RequestFailed
 from bough.ipc.messages import (
     AbortReq,
+    BatchEmbeddingOutput,
     BatchStrOutput,
     BatchTokenIDOutput,
     ControlReply,
     Heartbeat,
     OutputDelta,
+    TokenizedEmbeddingReqInput,
     TokenizedGenerateReqInput,
     ToScheduler,
     ToTokenizer,
 )
 from bough.managers.control_calls import ControlCalls
+from bough.managers.embedding_struct import EmbeddingRequest
 from bough.managers.generation import Generation
 from bough.managers.health import HealthMonitor, ServerState
 from bough.managers.io_struct import GenerateReqInput, GenerateRequest
 from bough.managers.native_output import DEFAULT_WEIGHT_VERSION, NativeOutput, failure_of
-from bough.managers.prompt_encoder import PromptEncoder
+from bough.managers.prompt_encoder import PromptEncoder, encode_segments
 from bough.managers.req_state import ReadySignal, ReqState, aborted_delta
 from bough.managers.request_limits import RequestLimits
 from bough.managers.rw_lock import ReaderWriterLock
@@ -111,11 +114,13 @@ class TokenizerManager:
             context_len=context_len,
             max_prompt_tokens=min(scheduler_info.get("max_req_input_len", context_len), context_len),
             has_tokenizer=tokenizer is not None,
+            pooling=model_config.pooling,
         )
+        self._has_detokenizer = tokenizer is not None and model_config.is_generation
         self.metrics = metrics or Metrics(self.served_model_name)
         self.metrics.max_total_num_tokens = scheduler_info.get("max_total_num_tokens", 0)
         self.metrics.context_len = context_len
-        processes = [("scheduler", 0)] if tokenizer is None else [("scheduler", 0), ("detokenizer", 0)]
+        processes = [("scheduler", 0), ("detokenizer", 0)] if self._has_detokenizer else [("scheduler", 0)]
         self.health = HealthMonitor(
             processes=processes,
             max_silence=server_args.watchdog_timeout,
@@ -246,9 +251,9 @@ class TokenizerManager:
                     tokenized.append(await self._tokenize_one_request(request))
                     await turns.spend()
                 first = 0
-                for message in tokenized:
-                    self._send_one_request(message, states[first : first + len(message.rids)])
-                    first += len(message.rids)
+                for message, request in zip(tokenized, requests, strict=True):
+                    self._send_one_request(message, states[first : first + len(request.rids)])
+                    first += len(request.rids)
                     await turns.spend()
                 yield Generation(states, signal)
             finally:
@@ -387,6 +392,8 @@ class TokenizerManager:
 
     async def _encode_texts(self, requests: Sequence[GenerateRequest]) -> None:
         """Give every request its token ids; the texts of a batch are encoded together."""
+        if isinstance(requests[0], EmbeddingRequest):
+            await encode_segments(self.prompt_encoder, requests, self.limits.max_prompt_tokens)
         with_text = [request for request in requests if request.input_ids is None]
         if not with_text:
             return
@@ -407,7 +414,9 @@ class TokenizerManager:
             request.turn = self.sessions.begin_turn(request.session_params, request.rids[0], request.input_ids, bos)
             request.input_ids = request.turn.prompt()
 
-    async def _tokenize_one_request(self, request: GenerateRequest) -> TokenizedGenerateReqInput:
+    async def _tokenize_one_request(
+        self, request: GenerateRequest
+    ) -> TokenizedGenerateReqInput | TokenizedEmbeddingReqInput:
         """What the scheduler gets of a request whose prompt is encoded.
 
         Raises:
@@ -415,10 +424,20 @@ class TokenizerManager:
         """
         await self.limits.check_prompt(request)
         assert request.input_ids is not None, "checked"
+        sampling_params = self.limits.fit_into_context(request)
+        if isinstance(request, EmbeddingRequest):
+            return TokenizedEmbeddingReqInput(
+                rid=request.rids[0],
+                input_ids=request.input_ids.tobytes(),
+                token_types=request.token_types,
+                dimensions=request.dimensions,
+                priority=request.priority,
+                extra_key=request.extra_key,
+            )
         return TokenizedGenerateReqInput(
             rids=request.rids,
             input_ids=request.input_ids.tobytes(),
-            sampling_params=self.limits.fit_into_context(request),
+            sampling_params=sampling_params,
             stream=request.stream,
             return_logprob=request.return_logprob,
             logprob_start_len=request.logprob_start_len,
@@ -428,7 +447,9 @@ class TokenizerManager:
             extra_key=request.extra_key,
         )
 
-    def _send_one_request(self, message: TokenizedGenerateReqInput, states: list[ReqState]) -> None:
+    def _send_one_request(
+        self, message: TokenizedGenerateReqInput | TokenizedEmbeddingReqInput, states: list[ReqState]
+    ) -> None:
         """Send a request to the scheduler, unless all its outputs were aborted meanwhile."""
         aborted = [state for state in states if state.abort_reason is not None]
         if len(aborted) < len(states):
@@ -466,7 +487,7 @@ class TokenizerManager:
     # --- what comes back ------------------------------------------------------------------------------------------
 
     def _handle_message(self, message: ToTokenizer) -> None:
-        if isinstance(message, (BatchStrOutput, BatchTokenIDOutput)):
+        if isinstance(message, (BatchStrOutput, BatchTokenIDOutput, BatchEmbeddingOutput)):
             self._handle_batch_output(message.deltas)
         elif isinstance(message, Heartbeat):
             self.health.on_heartbeat(message)
@@ -478,7 +499,7 @@ class TokenizerManager:
     def _handle_batch_output(self, deltas: Sequence[OutputDelta]) -> None:
         """Hand the results of a step to those who wait for them."""
         now = time.monotonic()
-        if any(delta.token_ids for delta in deltas):
+        if any(delta.token_ids or delta.embedding for delta in deltas):
             self.health.on_progress()
         for delta in deltas:
             state = self.rid_to_state.get(delta.rid)
@@ -486,7 +507,7 @@ class TokenizerManager:
                 continue
             is_last = delta.finish_reason is not None
             # Without text it is the detokenizer that gives up, and the scheduler goes on unless it is told.
-            given_up = is_last and delta.text is None and self.tokenizer is not None
+            given_up = is_last and delta.text is None and self._has_detokenizer
             try:
                 if given_up:
                     delta.text = ""
@@ -632,7 +653,7 @@ class TokenizerManager:
             "model_path": args.model_path,
             "served_model_name": self.served_model_name,
             "tokenizer_path": args.tokenizer_path or args.model_path,
-            "is_generation": True,
+            "is_generation": config.is_generation,
             "preferred_sampling_params": args.preferred_sampling_params,
             "weight_version": DEFAULT_WEIGHT_VERSION,
             "load_format": args.load_format,

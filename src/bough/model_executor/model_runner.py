@@ -26,12 +26,15 @@ from bough.model_executor.capacity import (
 from bough.model_executor.forward_batch import ForwardBatch, token_positions
 from bough.model_executor.logprob_results import sampled_fields, target_fields
 from bough.model_executor.machine import Machine, peak_resident_bytes, reset_peak_resident_bytes
+from bough.model_executor.pooling import CausalPooling
 from bough.model_loader.loader import load_model
 from bough.models.base import CausalLM, torch_dtype
+from bough.models.pooled import PooledCausalLM
 from bough.sampling.device_state import SamplingState
 from bough.scheduler.step_plan import (
     FUTURE_TOKEN,
     ForwardMode,
+    RowEmbedding,
     RowLogprobResult,
     RowLogprobs,
     StepPlan,
@@ -113,6 +116,9 @@ class ModelRunner:
         self.attn_backend = self.init_attention_backend(self.kv_pool)
         self.sampling_state = SamplingState(self.max_running_requests, self.config.vocab_size, device)
         self.sampler = Sampler(self.sampling_state)
+        self.pooling: CausalPooling | None = None
+        if isinstance(self.model, PooledCausalLM):
+            self.pooling = CausalPooling(self.config, self.model, self.max_running_requests, device)
 
     @contextmanager
     def _timed(self, phase: str) -> Iterator[None]:
@@ -124,7 +130,11 @@ class ModelRunner:
 
     def load_model(self) -> CausalLM:
         """The model of the configuration, with its weights."""
-        return load_model(self.config, load_format=self.options.load_format, device=self.device, seed=self.options.seed)
+        model = load_model(
+            self.config, load_format=self.options.load_format, device=self.device, seed=self.options.seed
+        )
+        assert isinstance(model, CausalLM), "encoders have a runner of their own"
+        return model
 
     def init_memory_pool(self, max_total_tokens: int) -> KVPool:
         """A KV pool for this model."""
@@ -251,6 +261,10 @@ class ModelRunner:
             other_rows = np.flatnonzero(~plan.sample)
             finite = self._select(hidden_states, last_tokens[other_rows]).isfinite().all(-1)
             failed.extend(other_rows[~finite.cpu().numpy()].tolist())
+        embeddings: tuple[RowEmbedding, ...] = ()
+        if self.pooling is not None:
+            embeddings, not_finite = self.pooling.pool(plan, hidden_states)
+            failed.extend(row for row in not_finite if row not in failed)
         if failed:
             self._scrub(plan, failed)
         return StepResult(
@@ -258,6 +272,7 @@ class ModelRunner:
             next_token_ids=next_token_ids,
             logprobs=self.read_logprobs(plan, hidden_states, last_tokens, sampled) if plan.logprobs else (),
             failed_rows=tuple(sorted(failed)),
+            embeddings=embeddings,
         )
 
     def forward(self, batch: ForwardBatch) -> torch.Tensor:

@@ -15,8 +15,8 @@ from bough.config.checkpoint import read_json
 from bough.config.model_config import ModelConfig
 from bough.errors import ModelError, StartupError
 from bough.model_loader.progress import Progress
-from bough.models.base import CausalLM
-from bough.models.registry import load_model_class
+from bough.models.base import Model
+from bough.models.registry import make_model
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ _DUMMY_STD = 0.02
 _DUMMY_BLOCK = 1_048_573
 
 
-def load_model(config: ModelConfig, *, load_format: str, device: torch.device, seed: int) -> CausalLM:
+def load_model(config: ModelConfig, *, load_format: str, device: torch.device, seed: int) -> Model:
     """A model with its weights, ready to run.
 
     Args:
@@ -41,7 +41,7 @@ def load_model(config: ModelConfig, *, load_format: str, device: torch.device, s
         StartupError: if files are missing, damaged or do not fit the model.
     """
     with torch.device(device):
-        model = load_model_class(config.architecture)(config)
+        model = make_model(config)
     model.eval()
     if load_format == "dummy":
         fill_with_random_weights(model, seed)
@@ -50,7 +50,7 @@ def load_model(config: ModelConfig, *, load_format: str, device: torch.device, s
     return model
 
 
-def load_checkpoint(model: CausalLM, directory: Path) -> None:
+def load_checkpoint(model: Model, directory: Path) -> None:
     """Stream all safetensors files of a directory into a model, casting to its dtype.
 
     Raises:
@@ -121,7 +121,7 @@ def _with_progress(file: Path, progress: Progress) -> Iterator[tuple[str, torch.
 
 
 @torch.no_grad()
-def fill_with_random_weights(model: CausalLM, seed: int) -> None:
+def fill_with_random_weights(model: Model, seed: int) -> None:
     """Normal weights of small spread; biases zero, norms one. The same seed gives the same weights.
 
     The random numbers of one block are repeated over and over: drawing each weight of a large model would take
@@ -133,7 +133,7 @@ def fill_with_random_weights(model: CausalLM, seed: int) -> None:
     offset = 0
     for name in sorted(model.required_names):
         tensor = model.checkpoint_tensors[name]
-        if name.endswith("norm.weight"):
+        if name.lower().endswith("norm.weight"):
             tensor.fill_(1.0)
         elif name.endswith(".bias"):
             tensor.zero_()

@@ -27,16 +27,12 @@ def torch_dtype(config: ModelConfig) -> torch.dtype:
     return {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}[config.dtype]
 
 
-class CausalLM(nn.Module, ABC):
-    """A language model: tokens of a batch in, hidden states out, logits of chosen rows on request."""
+class Model(nn.Module, ABC):
+    """Any model: it knows which tensor of a checkpoint goes where."""
 
-    @abstractmethod
-    def forward(self, batch: ForwardBatch) -> torch.Tensor:
-        """Hidden states after the final norm, ``[num_tokens, hidden_size]``. Mutates the batch's KV pool."""
-
-    @abstractmethod
-    def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
-        """Logits, float32 ``[num_rows, vocab_size]``, of hidden states ``[num_rows, hidden_size]``."""
+    def own_name(self, name: str) -> str | None:
+        """This model's name for a tensor that a checkpoint calls ``name``; ``None`` for one that is not needed."""
+        return name
 
     def measure_kernels(self) -> None:
         """Choose between equivalent ways of computing by timing them, once the weights are there."""
@@ -53,8 +49,8 @@ class CausalLM(nn.Module, ABC):
         tensors: dict[str, torch.Tensor] = {}
         for path, module in self.named_modules():
             if isinstance(module, MergedLinear):
-                parent = path.rpartition(".")[0]
-                tensors.update((f"{parent}.{name}", view) for name, view in module.checkpoint_tensors())
+                parent = path[: path.rfind(".") + 1]
+                tensors.update((parent + name, view) for name, view in module.checkpoint_tensors())
             else:
                 tensors.update(
                     (f"{path}.{name}", tensor.data) for name, tensor in module.named_parameters(recurse=False)
@@ -77,8 +73,8 @@ class CausalLM(nn.Module, ABC):
             weights: names as in the checkpoint and tensors on any device; any subset, in any order.
 
         Returns:
-            The names that were copied. Derived tensors are skipped, and second names of tied weights checked only:
-            the first one counts, whatever the order.
+            The model's own names of what was copied. Derived tensors are skipped, and second names of tied weights
+            checked only: the first one counts, whatever the order.
 
         Raises:
             ModelError: at the first name that is unknown, or tensor whose shape or kind of dtype is wrong, before
@@ -88,7 +84,10 @@ class CausalLM(nn.Module, ABC):
         for name, tensor in weights:
             if name.endswith(_IGNORED_SUFFIXES):
                 continue
-            target = self.checkpoint_tensors.get(name)
+            own_name = self.own_name(name)
+            if own_name is None:
+                continue
+            target = self.checkpoint_tensors.get(own_name)
             if target is None:
                 raise ModelError(f"{type(self).__name__} has no weight named {name}", param=name)
             if tensor.shape != target.shape:
@@ -97,7 +96,28 @@ class CausalLM(nn.Module, ABC):
                 )
             if not tensor.is_floating_point():
                 raise ModelError(f"weight {name} must be floating point, got {tensor.dtype}", param=name)
-            if name in self.required_names:
+            if own_name in self.required_names:
                 target.copy_(tensor)
-                loaded.add(name)
+                loaded.add(own_name)
         return loaded
+
+
+class CausalLM(Model):
+    """A language model: tokens of a batch in, hidden states out, logits of chosen rows on request."""
+
+    @abstractmethod
+    def forward(self, batch: ForwardBatch) -> torch.Tensor:
+        """Hidden states after the final norm, ``[num_tokens, hidden_size]``. Mutates the batch's KV pool."""
+
+    @abstractmethod
+    def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
+        """Logits, float32 ``[num_rows, vocab_size]``, of hidden states ``[num_rows, hidden_size]``."""
+
+    @classmethod
+    def make_body(cls, config: ModelConfig) -> nn.Module:
+        """The model without its head: like :meth:`forward`, with the checkpoint's names below ``model.``.
+
+        Raises:
+            ModelError: if this family cannot do without its head.
+        """
+        raise ModelError(f"{cls.__name__} cannot make embeddings")

@@ -116,7 +116,7 @@ class LlamaForCausalLM(CausalLM):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.model = LlamaModel(config, [self.make_layer(config, layer_id) for layer_id in range(config.num_layers)])
+        self.model = self.make_body(config)
         self.lm_head = LMHead(
             config.vocab_size,
             config.hidden_size,
@@ -124,7 +124,13 @@ class LlamaForCausalLM(CausalLM):
             tied_to=self.model.embed_tokens if config.tie_word_embeddings else None,
         )
 
-    def make_layer(self, config: ModelConfig, layer_id: int) -> nn.Module:
+    @classmethod
+    def make_body(cls, config: ModelConfig) -> LlamaModel:
+        """See :class:`CausalLM`."""
+        return LlamaModel(config, [cls.make_layer(config, layer_id) for layer_id in range(config.num_layers)])
+
+    @classmethod
+    def make_layer(cls, config: ModelConfig, layer_id: int) -> nn.Module:
         """Block number ``layer_id``."""
         bias = bool(config.hf_config.get("attention_bias", False))
         return LlamaDecoderLayer(

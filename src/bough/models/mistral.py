@@ -11,7 +11,8 @@ from bough.models.llama import LlamaAttention, LlamaDecoderLayer, LlamaForCausal
 class MistralForCausalLM(LlamaForCausalLM):
     """Llama without biases and, in the first generation, with a sliding window in every layer."""
 
-    def make_layer(self, config: ModelConfig, layer_id: int) -> nn.Module:
+    @classmethod
+    def make_layer(cls, config: ModelConfig, layer_id: int) -> nn.Module:
         """Block number ``layer_id``."""
         attention = LlamaAttention(config, layer_id, qkv_bias=False, output_bias=False)
         return LlamaDecoderLayer(config, attention, LlamaMLP(config, bias=False))

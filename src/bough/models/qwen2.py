@@ -11,7 +11,8 @@ from bough.models.llama import LlamaAttention, LlamaDecoderLayer, LlamaForCausal
 class Qwen2ForCausalLM(LlamaForCausalLM):
     """Llama with biases on queries, keys and values, and optionally a sliding window in some layers."""
 
-    def make_layer(self, config: ModelConfig, layer_id: int) -> nn.Module:
+    @classmethod
+    def make_layer(cls, config: ModelConfig, layer_id: int) -> nn.Module:
         """Block number ``layer_id``."""
         attention = LlamaAttention(config, layer_id, qkv_bias=True, output_bias=False)
         return LlamaDecoderLayer(config, attention, LlamaMLP(config, bias=False))

@@ -19,9 +19,11 @@ from bough.entrypoints.http.errors import (
 )
 from bough.entrypoints.http.fields import BodySpec
 from bough.entrypoints.http.native.control import ABORT, ControlHandlers
+from bough.entrypoints.http.native.encode import ENCODE, EncodeHandler
 from bough.entrypoints.http.native.generate import GenerateHandler
 from bough.entrypoints.http.native.invocations import InvocationsHandler
 from bough.entrypoints.http.native.loads import LoadsHandler
+from bough.entrypoints.http.native.parse_text import PARSE_FUNCTION_CALL, SEPARATE_REASONING, ParseTextHandlers
 from bough.entrypoints.http.native.protocol import GENERATE
 from bough.entrypoints.http.native.sessions import CLOSE_SESSION, OPEN_SESSION, SessionHandlers
 from bough.entrypoints.http.native.tokenize import DETOKENIZE, TOKENIZE, TokenizeHandlers
@@ -31,6 +33,8 @@ from bough.entrypoints.http.openai.chat import ChatHandler
 from bough.entrypoints.http.openai.completions import CompletionHandler
 from bough.entrypoints.http.openai.models import ModelsHandler
 from bough.entrypoints.http.openai.protocol import CHAT, COMPLETIONS
+from bough.entrypoints.http.openai.vector_protocol import CLASSIFY, EMBEDDINGS, RERANK, SCORE
+from bough.entrypoints.http.openai.vectors import VectorHandlers
 from bough.entrypoints.http.probes import Probes
 from bough.entrypoints.http.responses.handlers import ResponsesHandlers
 from bough.entrypoints.http.responses.protocol import RESPONSES
@@ -97,6 +101,12 @@ FLUSH_CACHE = RouteInfo(
     NATIVE,
 )
 ABORT_ROUTE = RouteInfo("/abort_request", ("POST",), "End requests by id, by prefix of ids, or all.", NATIVE, ABORT)
+PARSE_FUNCTION_CALL_ROUTE = RouteInfo(
+    "/parse_function_call", ("POST",), "Find the tool calls in a text.", NATIVE, PARSE_FUNCTION_CALL
+)
+SEPARATE_REASONING_ROUTE = RouteInfo(
+    "/separate_reasoning", ("POST",), "Tell a model's thoughts from its answer.", NATIVE, SEPARATE_REASONING
+)
 LIST_MODELS = RouteInfo("/v1/models", ("GET",), "The models that are served.", OPENAI)
 GET_MODEL = RouteInfo("/v1/models/{model:path}", ("GET",), "One model.", OPENAI)
 COMPLETIONS_ROUTE = RouteInfo("/v1/completions", ("POST",), "Continue one or more prompts.", OPENAI, COMPLETIONS)
@@ -130,6 +140,34 @@ OLLAMA_SHOW_ROUTE = RouteInfo("/api/show", ("POST",), "About the model, for Olla
 OLLAMA_TAGS = RouteInfo("/api/tags", ("GET",), "The models that there are, for Ollama's clients.", OLLAMA)
 OLLAMA_PS = RouteInfo("/api/ps", ("GET",), "The models that are loaded, for Ollama's clients.", OLLAMA)
 OLLAMA_VERSION = RouteInfo("/api/version", ("GET",), "The server's version, for Ollama's clients.", OLLAMA)
+ENCODE_ROUTE = RouteInfo(
+    "/encode", ("POST", "PUT"), "Embeddings, or a classifier's scores (logits), of one text or many.", NATIVE, ENCODE
+)
+CLASSIFY_NATIVE_ROUTE = RouteInfo("/classify", ("POST", "PUT"), "The same as `/encode`.", NATIVE, ENCODE)
+EMBEDDINGS_ROUTE = RouteInfo("/v1/embeddings", ("POST",), "Embeddings of texts.", OPENAI, EMBEDDINGS)
+CLASSIFY_ROUTE = RouteInfo("/v1/classify", ("POST",), "Probabilities of a classifier's classes.", OPENAI, CLASSIFY)
+RERANK_ROUTE = RouteInfo(
+    "/v1/rerank",
+    ("POST", "PUT"),
+    "Sort documents by their relevance for a query.",
+    OPENAI,
+    RERANK,
+)
+RERANK_RESULTS_ROUTE = RouteInfo(
+    "/rerank",
+    ("POST",),
+    "The same with the answer that Jina, Cohere and vLLM have: an object with `results`.",
+    OPENAI,
+    RERANK,
+    aliases=("/v2/rerank",),
+)
+SCORE_ROUTE = RouteInfo(
+    "/v1/score",
+    ("POST",),
+    "Probabilities of given tokens after query and item; of a classifier its scores (logits).",
+    OPENAI,
+    SCORE,
+)
 TOKENIZE_ROUTE = RouteInfo(
     "/tokenize", ("POST",), "Token ids of a text or a conversation.", OPENAI, TOKENIZE, aliases=("/v1/tokenize",)
 )
@@ -158,7 +196,10 @@ ROUTES: tuple[RouteInfo, ...] = (
     *(RESPONSES_ROUTE, RESPONSE_ROUTE, CANCEL_RESPONSE_ROUTE, RESPONSE_ITEMS_ROUTE),
     *(MESSAGES_ROUTE, COUNT_TOKENS_ROUTE),
     *(OLLAMA_CHAT_ROUTE, OLLAMA_GENERATE_ROUTE, OLLAMA_SHOW_ROUTE, OLLAMA_TAGS, OLLAMA_PS, OLLAMA_VERSION),
+    *(EMBEDDINGS_ROUTE, CLASSIFY_ROUTE, RERANK_ROUTE, RERANK_RESULTS_ROUTE, SCORE_ROUTE, ENCODE_ROUTE),
+    *(CLASSIFY_NATIVE_ROUTE,),
     *(TOKENIZE_ROUTE, DETOKENIZE_ROUTE, OPEN_SESSION_ROUTE, CLOSE_SESSION_ROUTE, LOADS, INVOCATIONS, PING),
+    *(PARSE_FUNCTION_CALL_ROUTE, SEPARATE_REASONING_ROUTE),
     *(ABORT_ROUTE, HEALTH, READY, HEALTH_GENERATE, METRICS, ROOT),
 )
 """All routes, in the order of the documentation."""
@@ -172,6 +213,8 @@ def make_handlers(manager: TokenizerManager) -> dict[str, Handler]:
     chat, completions, generate = ChatHandler(manager, core), CompletionHandler(manager), GenerateHandler(manager)
     messages, ollama = MessagesHandlers(manager, core), OllamaHandlers(manager, core)
     responses = ResponsesHandlers(manager, core)
+    encode, vectors = EncodeHandler(manager), VectorHandlers(manager)
+    parse_text = ParseTextHandlers(manager)
     return {
         CHAT_ROUTE.path: chat,
         COMPLETIONS_ROUTE.path: completions,
@@ -202,7 +245,16 @@ def make_handlers(manager: TokenizerManager) -> dict[str, Handler]:
         MODEL_INFO.path: control.model_info,
         SERVER_INFO.path: control.server_info,
         FLUSH_CACHE.path: control.flush_cache,
+        ENCODE_ROUTE.path: encode,
+        CLASSIFY_NATIVE_ROUTE.path: encode,
+        EMBEDDINGS_ROUTE.path: vectors.embeddings,
+        CLASSIFY_ROUTE.path: vectors.classify,
+        RERANK_ROUTE.path: vectors.rerank,
+        RERANK_RESULTS_ROUTE.path: vectors.rerank_results,
+        SCORE_ROUTE.path: vectors.score,
         ABORT_ROUTE.path: control.abort_request,
+        PARSE_FUNCTION_CALL_ROUTE.path: parse_text.parse_function_call,
+        SEPARATE_REASONING_ROUTE.path: parse_text.separate_reasoning,
         HEALTH.path: probes.health,
         READY.path: probes.ready,
         HEALTH_GENERATE.path: probes.health_generate,

@@ -72,13 +72,13 @@ _MEDIA = "images, video and audio"
 _DISAGGREGATION = "separate servers for prefill and decode"
 _DATA_PARALLEL = "data parallelism"
 
-_TOKEN_IDS_SCHEMA = {"type": "array", "items": {"type": "integer", "minimum": 0}}
+TOKEN_IDS_SCHEMA = {"type": "array", "items": {"type": "integer", "minimum": 0}}
 
 GENERATE = BodySpec(
     GenerateReqInput,
     aliases={"top_logprobs": "top_logprobs_num"},
     token_ids=frozenset({"input_ids"}),
-    schemas={"input_ids": {"anyOf": [_TOKEN_IDS_SCHEMA, {"type": "array", "items": _TOKEN_IDS_SCHEMA}]}},
+    schemas={"input_ids": {"anyOf": [TOKEN_IDS_SCHEMA, {"type": "array", "items": TOKEN_IDS_SCHEMA}]}},
     no_effect={
         "no_logs": "Keep the request out of the log.",
         "session_id": "Name of a conversation, for the caller's own use.",
