@@ -4,7 +4,8 @@
 // runs all shares and puts a barrier behind. Nothing allocates, locks, throws or keeps state. What a kernel computes
 // depends neither on the number of threads nor on which rows are computed together.
 //
-// The same sources are compiled once per instruction set; `Kernels` is the table of one of these builds.
+// attention.cpp, elementwise.cpp and sampling.cpp are compiled once per instruction set and each define a table of
+// functions in namespace bough::BOUGH_ISA.
 #pragma once
 
 #include <cstddef>
@@ -12,43 +13,43 @@
 
 namespace bough {
 
-enum DType : int32_t {
-  kF32 = 0,
-  kBF16 = 1,
-  kI8 = 2,  // KV only: one float32 scale per token and KV head
+enum class DType : int32_t {
+    f32 = 0,
+    bf16 = 1,
+    i8 = 2,  // KV only: one float32 scale per token and KV head
 };
 
 // --- the rows of a step ------------------------------------------------------------------------------------------
 
 // `num_rows` requests with new tokens each; the new tokens of all rows follow one another in row order.
 struct StepRows {
-  int32_t num_rows;
-  const int32_t* req_slots;     // [num_rows], rows of req_to_token
-  const int32_t* prefix_lens;   // [num_rows], tokens in the pool before this step
-  const int32_t* extend_lens;   // [num_rows], new tokens, at least 1
-  const int32_t* first_tokens;  // [num_rows], index of each row's first new token
-  const int32_t* req_to_token;  // [.., table_stride], KV slot of each position, new tokens entered
-  int64_t table_stride;
+    int32_t num_rows;
+    const int32_t* req_slots;     // [num_rows], rows of req_to_token
+    const int32_t* prefix_lens;   // [num_rows], tokens in the pool before this step
+    const int32_t* extend_lens;   // [num_rows], new tokens, at least 1
+    const int32_t* first_tokens;  // [num_rows], index of each row's first new token
+    const int32_t* req_to_token;  // [.., table_stride], KV slot of each position, new tokens entered
+    int64_t table_stride;
 };
 
 // --- attention ---------------------------------------------------------------------------------------------------
 
 // One layer's share of the KV pool: keys and values [slots, num_kv_heads, head_dim], scales [slots, num_kv_heads].
 struct KVLayer {
-  void* keys;
-  void* values;
-  float* key_scales;    // kI8 only, else null
-  float* value_scales;  // kI8 only, else null
-  int32_t dtype;
+    void* keys;
+    void* values;
+    float* key_scales;    // i8 only, else null
+    float* value_scales;  // i8 only, else null
+    DType dtype;
 };
 
 struct AttentionShape {
-  int32_t num_heads;
-  int32_t num_kv_heads;  // divides num_heads
-  int32_t head_dim;      // any
-  int32_t page_size;     // slots of one page follow one another; a page starts at a multiple of it
-  int32_t window;        // positions that a token sees, itself included; 0: all
-  float scale;           // factor on the scores
+    int32_t num_heads;
+    int32_t num_kv_heads;  // divides num_heads
+    int32_t head_dim;      // any
+    int32_t page_size;     // slots of one page follow one another; a page starts at a multiple of it
+    int32_t window;        // positions that a token sees, itself included; 0: all
+    float scale;           // factor on the scores
 };
 
 // How the work of one step is split; made once per step and window by `attention_plan`, valid for all layers of that
@@ -56,16 +57,16 @@ struct AttentionShape {
 struct AttentionPlan;
 
 struct AttentionCall {
-  AttentionShape shape;
-  StepRows rows;
-  KVLayer kv;
-  const float* queries;  // [tokens, query_stride], heads of head_dim side by side, rotated
-  int64_t query_stride;
-  void* output;          // [tokens, output_stride], heads side by side
-  int64_t output_stride;
-  int32_t output_dtype;  // kF32 or kBF16
-  const AttentionPlan* plan;
-  void* scratch;         // attention_scratch_bytes, 64-byte aligned
+    AttentionShape shape;
+    StepRows rows;
+    KVLayer kv;
+    const float* queries;  // [tokens, query_stride], heads of head_dim side by side, rotated
+    int64_t query_stride;
+    void* output;          // [tokens, output_stride], heads side by side
+    int64_t output_stride;
+    DType output_dtype;  // f32 or bf16
+    const AttentionPlan* plan;
+    void* scratch;         // attention_scratch_bytes, 64-byte aligned
 };
 
 // Bytes of a plan for steps of up to `max_rows` rows and `max_tokens` new tokens with up to `max_context` tokens each.
@@ -86,190 +87,192 @@ bool attention_needs_merge(const AttentionPlan* plan);
 
 // --- element-wise ------------------------------------------------------------------------------------------------
 
-// Strides are in elements. A weight vector may be kF32 or kBF16, as the checkpoint has it.
+// Strides are in elements. A weight vector may be f32 or bf16, as the checkpoint has it.
 struct NormCall {
-  const float* input;       // [.., input_stride]
-  int64_t input_stride;
-  const int32_t* row_ids;   // [num_rows], rows of the input; null: 0, 1, …
-  const void* weight;       // [size]
-  int32_t weight_dtype;
-  float weight_offset;      // added to the weight (1 for Gemma)
-  float eps;
-  void* output;             // [num_rows, output_stride]
-  int64_t output_stride;
-  int32_t output_dtype;
-  int64_t num_rows;
-  int64_t size;
+    const float* input;       // [.., input_stride]
+    int64_t input_stride;
+    const int32_t* row_ids;   // [num_rows], rows of the input; null: 0, 1, …
+    const void* weight;       // [size]
+    DType weight_dtype;
+    float weight_offset;      // added to the weight (1 for Gemma)
+    float eps;
+    void* output;             // [num_rows, output_stride]
+    int64_t output_stride;
+    DType output_dtype;
+    int64_t num_rows;
+    int64_t size;
 };
 
 // input += addend first, in place: residual add and norm in one pass. No row_ids.
 struct AddNormCall {
-  float* residual;  // [num_rows, residual_stride], overwritten by the sum
-  int64_t residual_stride;
-  const float* addend;  // [num_rows, addend_stride]
-  int64_t addend_stride;
-  const void* weight;
-  int32_t weight_dtype;
-  float weight_offset;
-  float eps;
-  void* output;
-  int64_t output_stride;
-  int32_t output_dtype;
-  int64_t num_rows;
-  int64_t size;
+    float* residual;  // [num_rows, residual_stride], overwritten by the sum
+    int64_t residual_stride;
+    const float* addend;  // [num_rows, addend_stride]
+    int64_t addend_stride;
+    const void* weight;
+    DType weight_dtype;
+    float weight_offset;
+    float eps;
+    void* output;
+    int64_t output_stride;
+    DType output_dtype;
+    int64_t num_rows;
+    int64_t size;
 };
 
 struct EmbeddingCall {
-  const void* table;  // [vocab, size]
-  int32_t table_dtype;
-  int64_t size;
-  const int32_t* ids;  // [num_tokens], in range
-  int64_t num_tokens;
-  float scale;    // factor on the embedding, usually 1
-  float* output;  // [num_tokens, output_stride]
-  int64_t output_stride;
+    const void* table;  // [vocab, size]
+    DType table_dtype;
+    int64_t size;
+    const int32_t* ids;  // [num_tokens], in range
+    int64_t num_tokens;
+    float scale;    // factor on the embedding, usually 1
+    float* output;  // [num_tokens, output_stride]
+    int64_t output_stride;
 };
 
 // Cosines and sines of a step's positions, for all layers: output [num_tokens, 2, half_dim], cosines first.
 struct RotaryTableCall {
-  const float* inv_freq;  // [half_dim]
-  int32_t half_dim;
-  float attention_scaling;  // factor on cosines and sines
-  const int32_t* positions;  // [num_tokens]
-  int64_t num_tokens;
-  float* output;
+    const float* inv_freq;  // [half_dim]
+    int32_t half_dim;
+    float attention_scaling;  // factor on cosines and sines
+    const int32_t* positions;  // [num_tokens]
+    int64_t num_tokens;
+    float* output;
 };
 
 // Normalise each head of q and k (if it has weights), rotate pairs (i, i + half_dim) of the first 2 * half_dim
 // dimensions, write q back in place and k, v to the pool.
 struct RotaryStoreCall {
-  float* qkv;  // [num_tokens, qkv_stride]: query heads, key heads, value heads
-  int64_t qkv_stride;
-  int64_t num_tokens;
-  int32_t num_heads;
-  int32_t num_kv_heads;
-  int32_t head_dim;
-  int32_t half_dim;        // 2 * half_dim <= head_dim
-  const float* cos_sin;    // of RotaryTableCall
-  const void* q_norm;      // [head_dim] or null
-  const void* k_norm;      // [head_dim] or null
-  int32_t norm_dtype;
-  float norm_offset;
-  float eps;
-  const int32_t* out_slots;  // [num_tokens], KV slots
-  KVLayer kv;
+    float* qkv;  // [num_tokens, qkv_stride]: query heads, key heads, value heads
+    int64_t qkv_stride;
+    int64_t num_tokens;
+    int32_t num_heads;
+    int32_t num_kv_heads;
+    int32_t head_dim;
+    int32_t half_dim;        // 2 * half_dim <= head_dim
+    const float* cos_sin;    // of RotaryTableCall
+    const void* q_norm;      // [head_dim] or null
+    const void* k_norm;      // [head_dim] or null
+    DType norm_dtype;
+    float norm_offset;
+    float eps;
+    const int32_t* out_slots;  // [num_tokens], KV slots
+    KVLayer kv;
 };
 
 // silu(gate) * up of [num_rows, 2 * width], gates first.
 struct SiluMulCall {
-  const float* input;
-  int64_t input_stride;
-  void* output;  // [num_rows, output_stride]
-  int64_t output_stride;
-  int32_t output_dtype;
-  int64_t num_rows;
-  int64_t width;
+    const float* input;
+    int64_t input_stride;
+    void* output;  // [num_rows, output_stride]
+    int64_t output_stride;
+    DType output_dtype;
+    int64_t num_rows;
+    int64_t width;
 };
 
-// Copy rows between kF32 and kBF16 (round to nearest even), in either direction or within one type.
+// Copy rows between f32 and bf16 (round to nearest even), in either direction or within one type.
 struct ConvertCall {
-  const void* input;
-  int32_t input_dtype;
-  int64_t input_stride;
-  const int32_t* row_ids;  // [num_rows], rows of the input; null: 0, 1, …
-  void* output;
-  int32_t output_dtype;
-  int64_t output_stride;
-  int64_t num_rows;
-  int64_t size;
+    const void* input;
+    DType input_dtype;
+    int64_t input_stride;
+    const int32_t* row_ids;  // [num_rows], rows of the input; null: 0, 1, …
+    void* output;
+    DType output_dtype;
+    int64_t output_stride;
+    int64_t num_rows;
+    int64_t size;
 };
 
 // finite[i] = 1 if no element of row row_ids[i] is NaN or infinite.
 struct FiniteCall {
-  const float* input;
-  int64_t input_stride;
-  const int32_t* row_ids;
-  uint8_t* finite;  // [num_rows]
-  int64_t num_rows;
-  int64_t size;
+    const float* input;
+    int64_t input_stride;
+    const int32_t* row_ids;
+    uint8_t* finite;  // [num_rows]
+    int64_t num_rows;
+    int64_t size;
 };
 
 // --- sampling ----------------------------------------------------------------------------------------------------
 
 // How one row's token is chosen. Defaults in brackets switch a stage off.
 struct SampleRow {
-  int64_t logits_row;         // row of the logits
-  int32_t random;             // 0: greedy, and nothing of the draw below counts
-  float inverse_temperature;  // [1]
-  double uniform;             // 0 to 1 - 2**-40
-  double top_p;               // [infinity]
-  double top_k;               // whole number, [infinity]
-  float log_min_p;            // [-infinity]
-  // Penalties: tokens produced so far, and how often each was (null: none). Counts are changed and restored.
-  float frequency_penalty;    // [0]
-  float presence_penalty;     // [0]
-  float repetition_penalty;   // [1]
-  int32_t num_history;        // entries of history; -1: visit the whole vocabulary
-  const int32_t* history;
-  int32_t* counts;            // [vocab_size] or null
-  // Numbers added to single logits after the penalties; -infinity bans a token.
-  int32_t num_edits;
-  const int64_t* edit_ids;
-  const float* edit_addends;
+    int64_t logits_row;         // row of the logits
+    int32_t random;             // 0: greedy, and nothing of the draw below counts
+    float inverse_temperature;  // [1]
+    double uniform;             // 0 to 1 - 2**-40
+    double top_p;               // [infinity]
+    double top_k;               // whole number, [infinity]
+    float log_min_p;            // [-infinity]
+    // Penalties: tokens produced so far, and how often each was (null: none). Counts are changed and restored.
+    float frequency_penalty;    // [0]
+    float presence_penalty;     // [0]
+    float repetition_penalty;   // [1]
+    int32_t num_history;        // entries of history; -1: visit the whole vocabulary
+    const int32_t* history;
+    int32_t* counts;            // [vocab_size] or null
+    // Numbers added to single logits after the penalties; -infinity bans a token.
+    int32_t num_edits;
+    const int64_t* edit_ids;
+    const float* edit_addends;
 };
 
 struct SampleCall {
-  float* logits;  // [.., logits_stride], changed by penalties and edits
-  int64_t logits_stride;
-  int64_t vocab_size;
-  const SampleRow* rows;
-  int64_t num_rows;
-  int64_t* tokens;  // [num_rows], always valid ids
-  uint8_t* finite;  // [num_rows], 0 where a row holds NaN or +infinity, or allows no token
-  void* scratch;    // sample_scratch_bytes
+    float* logits;  // [.., logits_stride], changed by penalties and edits
+    int64_t logits_stride;
+    int64_t vocab_size;
+    const SampleRow* rows;
+    int64_t num_rows;
+    int64_t* tokens;  // [num_rows], always valid ids
+    uint8_t* finite;  // [num_rows], 0 where a row holds NaN or +infinity, or allows no token
+    void* scratch;    // sample_scratch_bytes
 };
 
 size_t sample_scratch_bytes(int64_t vocab_size, int num_threads);
 
 // log(sum(exp(scale * row))) and the largest value of each row.
 struct LogSumCall {
-  const float* logits;
-  int64_t logits_stride;
-  int64_t vocab_size;
-  const int64_t* row_ids;  // [num_rows]
-  const float* scales;     // [num_rows], inverse temperatures
-  float* largest;          // [num_rows], scaled
-  float* log_total;        // [num_rows], of exp(scaled - largest)
-  int64_t num_rows;
+    const float* logits;
+    int64_t logits_stride;
+    int64_t vocab_size;
+    const int64_t* row_ids;  // [num_rows]
+    const float* scales;     // [num_rows], inverse temperatures
+    float* largest;          // [num_rows], scaled
+    float* log_total;        // [num_rows], of exp(scaled - largest)
+    int64_t num_rows;
 };
 
-// --- the table ---------------------------------------------------------------------------------------------------
+// --- the tables --------------------------------------------------------------------------------------------------
 
-enum Isa : int32_t { kPortable = 0, kAvx2 = 1, kAvx512 = 2, kAvx512Bf16 = 3 };
-
-struct Kernels {
-  const char* name;
-  void (*attention)(const AttentionCall&, int thread, int num_threads);
-  void (*attention_merge)(const AttentionCall&, int thread, int num_threads);
-  void (*rms_norm)(const NormCall&, int thread, int num_threads);
-  void (*add_rms_norm)(const AddNormCall&, int thread, int num_threads);
-  void (*embedding)(const EmbeddingCall&, int thread, int num_threads);
-  void (*rotary_table)(const RotaryTableCall&, int thread, int num_threads);
-  void (*rotary_store)(const RotaryStoreCall&, int thread, int num_threads);
-  void (*silu_mul)(const SiluMulCall&, int thread, int num_threads);
-  void (*convert)(const ConvertCall&, int thread, int num_threads);
-  void (*rows_finite)(const FiniteCall&, int thread, int num_threads);
-  void (*sample)(const SampleCall&, int thread, int num_threads);
-  void (*log_sum)(const LogSumCall&, int thread, int num_threads);
+struct AttentionKernels {
+    void (*attention)(const AttentionCall&, int thread, int num_threads);
+    void (*merge)(const AttentionCall&, int thread, int num_threads);  // after a barrier, if attention_needs_merge
 };
 
-// The builds. Callable on any machine (they only return tables); what the tables hold needs the instruction set.
-// On other architectures than x86-64 only the portable one exists.
-const Kernels& kernels_portable();
-#if defined(__x86_64__)
-const Kernels& kernels_avx2();        // AVX2, FMA, F16C
-const Kernels& kernels_avx512();      // AVX-512 F, BW, VL, DQ
-const Kernels& kernels_avx512bf16();  // the same and AVX512-BF16
+struct ElementwiseKernels {
+    void (*rms_norm)(const NormCall&, int thread, int num_threads);
+    void (*add_rms_norm)(const AddNormCall&, int thread, int num_threads);
+    void (*embedding)(const EmbeddingCall&, int thread, int num_threads);
+    void (*rotary_table)(const RotaryTableCall&, int thread, int num_threads);
+    void (*rotary_store)(const RotaryStoreCall&, int thread, int num_threads);
+    void (*silu_mul)(const SiluMulCall&, int thread, int num_threads);
+    void (*convert)(const ConvertCall&, int thread, int num_threads);
+    void (*rows_finite)(const FiniteCall&, int thread, int num_threads);
+};
+
+struct SamplingKernels {
+    void (*sample)(const SampleCall&, int thread, int num_threads);
+    void (*log_sum)(const LogSumCall&, int thread, int num_threads);
+};
+
+#ifdef BOUGH_ISA
+namespace BOUGH_ISA {
+extern const AttentionKernels attention_kernels;
+extern const ElementwiseKernels elementwise_kernels;
+extern const SamplingKernels sampling_kernels;
+}  // namespace BOUGH_ISA
 #endif
 
 }  // namespace bough
