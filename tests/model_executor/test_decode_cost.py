@@ -10,6 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, Sequence, make_runner
 from tests.models.checkpoints import save_checkpoint
+from tests.native import needs_native
 
 MAX_OPERATIONS_PER_LAYER = 40
 MAX_OPERATIONS_PER_STEP = 100
@@ -27,9 +28,9 @@ class CountOperations(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def decode_operations(path: Path, num_layers: int, rows: int) -> int:
+def decode_operations(path: Path, num_layers: int, rows: int, *, native: bool = False) -> int:
     save_checkpoint(path, "Llama", num_hidden_layers=num_layers)
-    runner = make_runner(path, max_running_requests=64)
+    runner = make_runner(path, max_running_requests=64, native=native)
     builder = PlanBuilder(runner)
     sequences = [builder.add([1] * (3 + row % 7)) for row in range(rows)]
     builder.step([(sequence, sequence.prompt_len) for sequence in sequences])
@@ -38,6 +39,7 @@ def decode_operations(path: Path, num_layers: int, rows: int) -> int:
 
 def operations_of_next_step(builder: PlanBuilder, runner: RecordingRunner, sequences: list[Sequence]) -> int:
     plan = builder.plan([(sequence, 1) for sequence in sequences])
+    runner.recording = False
     with CountOperations() as operations:
         runner.forward_step(plan)
     return operations.count
@@ -60,3 +62,8 @@ def test_layer_costs_a_bounded_number_of_operations(operations: dict[tuple[int, 
     per_layer = operations[2, 64] - operations[1, 64]
     assert 0 < per_layer <= MAX_OPERATIONS_PER_LAYER
     assert operations[1, 64] - per_layer <= MAX_OPERATIONS_PER_STEP
+
+
+@needs_native
+def test_native_step_of_greedy_rows_leaves_nothing_to_torch(tmp_path: Path) -> None:
+    assert decode_operations(tmp_path, 3, 8, native=True) == 0

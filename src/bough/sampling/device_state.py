@@ -120,6 +120,8 @@ class SamplingState:
         self.vocab_size = vocab_size
         self.device = device
         self.last_token = torch.zeros(max_running_requests, dtype=torch.int64, device=device)
+        if device.type == "cpu":
+            self._host_last_token = self.last_token.numpy()
         self._needs = np.zeros(max_running_requests, dtype=np.uint8)
         self._num_outputs = np.zeros(max_running_requests, dtype=np.int64)
         self._min_new_tokens = np.zeros(max_running_requests, dtype=np.int64)
@@ -237,6 +239,11 @@ class SamplingState:
         """What logits are multiplied by before they become probabilities; 1 for greedy requests. ``[k]``."""
         random = (self._needs[slots] & Needs.RANDOM) != 0
         return np.where(random, self._shape_of_draw[0, slots], 1.0).astype(np.float32)
+
+    def record_choices(self, req_slots: IntArray, tokens: IntArray) -> None:
+        """Note the tokens ``[S]`` of rows without any :class:`Needs`, on a CPU."""
+        self._num_outputs[req_slots] += 1
+        self._host_last_token[req_slots] = tokens
 
     def record(self, rows: SamplingRows, next_token_ids: torch.Tensor) -> None:
         """Note that each row's request has produced one more token, ``next_token_ids`` int64 ``[S]``."""
