@@ -15,13 +15,14 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 SOURCES = Path("csrc")
-LIBRARY = Path("bough", "kernels", "libbough.so")
 
 FLAGS = [
     *("-std=c++17", "-O3", "-g0", "-fPIC", "-fvisibility=hidden", "-fvisibility-inlines-hidden", "-pthread"),
     # Nobody looks at errno or floating-point exceptions; sums may be contracted into fused multiply-adds, which makes
     # them more exact, but never reordered.
     *("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"),
+    # False alarms of g++ 12 in its own intrinsics.
+    *("-Wno-uninitialized", "-Wno-maybe-uninitialized"),
 ]
 
 PER_ISA = ("attention.cpp", "elementwise.cpp", "gemm.cpp", "sampling.cpp")
@@ -54,7 +55,7 @@ class BuildKernels(build_ext):
 
     def get_ext_filename(self, ext_name: str) -> str:
         """Where the library goes: nothing of the interpreter is in its name, since nothing of it is inside."""
-        return str(LIBRARY)
+        return os.path.join(*ext_name.split(".")) + ".so"
 
     def build_extension(self, ext: Extension) -> None:
         """Compile and link; an error is a warning, because the extension is optional."""

@@ -1,5 +1,6 @@
 #include "packing.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace bough {
@@ -19,6 +20,29 @@ uint32_t* column_of(const PackedMatrix& matrix, int64_t row) {
 
 int64_t row_bytes(const PackedMatrix& matrix) { return matrix.num_inputs * (matrix.dtype == DType::bf16 ? 2 : 4); }
 
+// Calls `visit(word, row, unit, bytes)` for every word of this thread's share of the rows, in blocks that stay in the
+// first-level cache on both sides; `bytes` is 4 but for half of the last unit of an odd number of inputs.
+template <class Visit>
+void visit_words(const PackedMatrix& matrix, int64_t first_row, int64_t num_rows, int thread, int num_threads,
+                 Visit visit) {
+    constexpr int64_t kBlockRows = kPanelColumns, kBlockUnits = 16;
+    const int64_t bytes = row_bytes(matrix), whole = bytes / 4;
+    const int64_t end = num_rows * (thread + 1) / num_threads;
+    uint32_t* columns[kBlockRows];
+    for (int64_t row = num_rows * thread / num_threads; row < end; row += kBlockRows) {
+        const int64_t count = std::min(end - row, kBlockRows);
+        for (int64_t i = 0; i < count; ++i) columns[i] = column_of(matrix, first_row + row + i);
+        for (int64_t unit = 0; unit < whole; unit += kBlockUnits) {
+            const int64_t end_unit = std::min(whole, unit + kBlockUnits);
+            for (int64_t i = 0; i < count; ++i) {
+                for (int64_t u = unit; u < end_unit; ++u) visit(columns[i] + u * kPanelColumns, row + i, u, int64_t{4});
+            }
+        }
+        if (bytes % 4 == 0) continue;
+        for (int64_t i = 0; i < count; ++i) visit(columns[i] + whole * kPanelColumns, row + i, whole, bytes % 4);
+    }
+}
+
 }  // namespace
 
 int64_t packed_words(const PackedMatrix& matrix) { return num_panels(matrix) * num_units(matrix) * kPanelColumns; }
@@ -33,28 +57,22 @@ int64_t packed_column(const PackedMatrix& matrix, int64_t row) {
 
 void pack_rows(const PackedMatrix& matrix, int64_t first_row, int64_t num_rows, const void* rows, int thread,
                int num_threads) {
-    const int64_t units = num_units(matrix), bytes = row_bytes(matrix), whole = bytes / 4;
     const char* source = static_cast<const char*>(rows);
-    for (int64_t row = num_rows * thread / num_threads; row < num_rows * (thread + 1) / num_threads; ++row) {
-        uint32_t* column = column_of(matrix, first_row + row);
-        for (int64_t unit = 0; unit < whole; ++unit) {
-            std::memcpy(column + unit * kPanelColumns, source + row * bytes + unit * 4, 4);
-        }
-        if (whole < units) std::memcpy(column + whole * kPanelColumns, source + row * bytes + whole * 4, bytes % 4);
-    }
+    const int64_t stride = row_bytes(matrix);
+    visit_words(matrix, first_row, num_rows, thread, num_threads,
+                [=](uint32_t* word, int64_t row, int64_t unit, int64_t bytes) {
+                    std::memcpy(word, source + row * stride + unit * 4, bytes);
+                });
 }
 
 void unpack_rows(const PackedMatrix& matrix, int64_t first_row, int64_t num_rows, void* rows, int thread,
                  int num_threads) {
-    const int64_t units = num_units(matrix), bytes = row_bytes(matrix), whole = bytes / 4;
     char* target = static_cast<char*>(rows);
-    for (int64_t row = num_rows * thread / num_threads; row < num_rows * (thread + 1) / num_threads; ++row) {
-        const uint32_t* column = column_of(matrix, first_row + row);
-        for (int64_t unit = 0; unit < whole; ++unit) {
-            std::memcpy(target + row * bytes + unit * 4, column + unit * kPanelColumns, 4);
-        }
-        if (whole < units) std::memcpy(target + row * bytes + whole * 4, column + whole * kPanelColumns, bytes % 4);
-    }
+    const int64_t stride = row_bytes(matrix);
+    visit_words(matrix, first_row, num_rows, thread, num_threads,
+                [=](const uint32_t* word, int64_t row, int64_t unit, int64_t bytes) {
+                    std::memcpy(target + row * stride + unit * 4, word, bytes);
+                });
 }
 
 void embed(const PackedMatrix& table, const int32_t* ids, int64_t num_tokens, float* output, int64_t output_stride,
