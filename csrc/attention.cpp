@@ -68,26 +68,35 @@ class Worker {
           padded_(padded_head_dim(call.shape.head_dim)),
           num_units_((call.shape.head_dim + Unit::kPerUnit - 1) / Unit::kPerUnit),
           num_vectors_((call.shape.head_dim + kLanes - 1) / kLanes),
-          group_(call.shape.num_heads / call.shape.num_kv_heads) {}
+          group_(call.shape.num_heads / call.shape.num_kv_heads),
+          row_bytes_(dim_ * (call.kv.dtype == DType::f32 ? 4 : call.kv.dtype == DType::bf16 ? 2 : 1)),
+          slot_bytes_(row_bytes_ * call.shape.num_kv_heads),
+          direct_(row_bytes_ == dim_ * 4 / Unit::kPerUnit && dim_ % Unit::kPerUnit == 0) {}
 
-    void run(const AttentionItem& item, float* partials) {
+    // `next` is the item that follows, if any: its first keys are fetched meanwhile.
+    void run(const AttentionItem& item, const AttentionItem* next, float* partials) {
         const int64_t rows = static_cast<int64_t>(item.num_queries) * group_;  // per KV head
         const int64_t num_heads = item.end_head - item.first_head;
         first_position_ = call_.rows.prefix_lens[item.row] + item.first_query;
-        const int64_t end_position = first_position_ + item.num_queries;
-        const int64_t window = call_.shape.window;
-        const int64_t first_visible = window > 0 ? at_least(first_position_ - window + 1, 0) : 0;
         for (int64_t head = 0; head < num_heads; ++head) pack_queries(item, item.first_head + head, head * rows, rows);
-        for (int64_t block = item.first_block; block < item.end_block; ++block) {
-            const int64_t start = block * kBlockTokens;
-            first_key_ = static_cast<int>(at_least(first_visible - start, 0));
-            end_key_ = static_cast<int>(at_most(end_position - start, kBlockTokens));
+        for (int32_t block = item.first_block; block < item.end_block; ++block) {
             const bool fresh = item.partial >= 0 || block == item.first_block;
-            const int32_t* slots =
-                call_.rows.req_to_token + call_.rows.req_slots[item.row] * call_.rows.table_stride + start;
-            for (int64_t head = 0; head < num_heads; ++head) {
-                pack_block(slots, item.first_head + head);
-                attend_block(start, head * rows, rows, fresh);
+            for (int32_t head = item.first_head; head < item.end_head; ++head) {
+                const Keys keys = keys_of(item, block, head);
+                if (head + 1 < item.end_head) {
+                    upcoming_ = keys_of(item, block, head + 1);
+                } else if (block + 1 < item.end_block) {
+                    upcoming_ = keys_of(item, block + 1, item.first_head);
+                } else {
+                    upcoming_ = next != nullptr ? keys_of(*next, next->first_block, next->first_head) : Keys{};
+                }
+                const int64_t first_row = (head - item.first_head) * rows;
+                if (rows <= kTileRows) {
+                    attend_few(keys, first_row, static_cast<int>(rows), fresh);
+                } else {
+                    pack_block(keys);
+                    attend_block(keys, first_row, rows, fresh);
+                }
             }
             if (item.partial >= 0) {
                 float* target = partials + item.partial +
@@ -121,6 +130,46 @@ class Worker {
     }
 
   private:
+    // Keys of one KV head in one block, those that any query of an item sees.
+    struct Keys {
+        const int32_t* slots = nullptr;  // of the block's positions
+        int64_t start = 0;               // position of the block
+        int first = 0;                   // within the block
+        int end = 0;
+        const char* keys = nullptr;      // of the head in slot 0
+        const char* values = nullptr;
+        int64_t head = 0;
+    };
+
+    Keys keys_of(const AttentionItem& item, int32_t block, int32_t head) const {
+        const int64_t first_position = call_.rows.prefix_lens[item.row] + item.first_query;
+        const int64_t window = call_.shape.window;
+        Keys keys;
+        keys.start = static_cast<int64_t>(block) * kBlockTokens;
+        const int64_t first_visible = window > 0 ? first_position - window + 1 : 0;
+        keys.first = static_cast<int>(at_least(first_visible - keys.start, 0));
+        keys.end = static_cast<int>(at_most(first_position + item.num_queries - keys.start, kBlockTokens));
+        keys.slots = call_.rows.req_to_token + call_.rows.req_slots[item.row] * call_.rows.table_stride + keys.start;
+        keys.keys = static_cast<const char*>(call_.kv.keys) + head * row_bytes_;
+        keys.values = static_cast<const char*>(call_.kv.values) + head * row_bytes_;
+        keys.head = head;
+        return keys;
+    }
+
+    // Ask for part `part` of `parts` of what is looked at next.
+    // Inlined always: GCC takes a function that only prefetches for one without effect and removes the call.
+    BOUGH_INLINE void prefetch(const Keys& keys, int part, int parts, int64_t slot_bytes, int64_t row_bytes) {
+        const int count = keys.end - keys.first;
+        const int end = keys.first + count * (part + 1) / parts;
+        for (int key = keys.first + count * part / parts; key < end; ++key) {
+            const int64_t offset = keys.slots[key] * slot_bytes;
+            for (int64_t byte = 0; byte < row_bytes; byte += 64) {
+                __builtin_prefetch(keys.keys + offset + byte, 0, 2);
+                __builtin_prefetch(keys.values + offset + byte, 0, 2);
+            }
+        }
+    }
+
     // Rows of queries are the heads of the first query, then those of the second, and so on.
     void pack_queries(const AttentionItem& item, int64_t kv_head, int64_t first_row, int64_t rows) {
         const float scale = call_.shape.scale * kLog2E;
@@ -151,56 +200,56 @@ class Worker {
         }
     }
 
-    // Pack keys first_key_ to end_key_ of a block, and their values; zeros for those around them.
-    void pack_block(const int32_t* slots, int64_t kv_head) {
-        const int64_t kv_heads = call_.shape.num_kv_heads;
-        const int64_t item_size = call_.kv.dtype == DType::f32 ? 4 : call_.kv.dtype == DType::bf16 ? 2 : 1;
-        const int64_t row_bytes = dim_ * item_size;
-        // What is in the pool can be used as it is if it consists of whole units.
-        const bool direct = item_size == 4 / Unit::kPerUnit && dim_ % Unit::kPerUnit == 0;
-        const char* keys = static_cast<const char*>(call_.kv.keys) + kv_head * row_bytes;
-        const char* values = static_cast<const char*>(call_.kv.values) + kv_head * row_bytes;
-        const int first = first_key_ / kPanel * kPanel;
-        const int end = (end_key_ + kLanes - 1) / kLanes * kLanes;
-        for (int key = first; key < end; key += kLanes) {
-            const uint32_t* rows[kLanes];
-            const uint32_t* value_rows[kLanes];
-            for (int lane = 0; lane < kLanes; ++lane) {
-                const int at = key + lane;
-                if (at < first_key_ || at >= end_key_) {
-                    rows[lane] = value_rows[lane] = s_.zeros;
-                    continue;
-                }
-                const int64_t offset = slots[at] * kv_heads * row_bytes;
-                if (direct) {
-                    rows[lane] = reinterpret_cast<const uint32_t*>(keys + offset);
-                    value_rows[lane] = reinterpret_cast<const uint32_t*>(values + offset);
-                } else {
-                    uint32_t* staged = s_.staging + lane * padded_;
-                    widen_row<Unit>(keys + offset, call_.kv.dtype, dim_, staged);
-                    rows[lane] = staged;
-                }
+    // kLanes keys from `key` on as rows of units; zeros for those that nobody sees.
+    void key_rows(const Keys& keys, int key, const uint32_t** rows) {
+        for (int lane = 0; lane < kLanes; ++lane) {
+            const int at = key + lane;
+            if (at < keys.first || at >= keys.end) {
+                rows[lane] = s_.zeros;
+                continue;
             }
-            transpose_lanes(rows, num_units_,
-                            s_.keys + key / kPanel * (num_units_ * kPanel) + key % kPanel);
-            if (!direct) {
-                for (int lane = 0; lane < kLanes; ++lane) {
-                    const int at = key + lane;
-                    if (at < first_key_ || at >= end_key_) continue;
-                    uint32_t* staged = s_.staging + lane * padded_;
-                    widen_row<Unit>(values + slots[at] * kv_heads * row_bytes, call_.kv.dtype, dim_, staged);
-                    value_rows[lane] = staged;
-                }
-            }
-            for (int lane = 0; lane < kLanes; lane += Unit::kPerUnit) {
-                pack_values(value_rows + lane, (key + lane) / Unit::kPerUnit);
-            }
+            rows[lane] = units_of(keys.keys + keys.slots[at] * slot_bytes_, lane);
         }
-        if (call_.kv.dtype == DType::i8) {
-            for (int key = first_key_; key < end_key_; ++key) {
-                s_.key_scales[key] = call_.kv.key_scales[slots[key] * kv_heads + kv_head];
-                s_.value_scales[key] = call_.kv.value_scales[slots[key] * kv_heads + kv_head];
-            }
+    }
+
+    // A row in the pool as units: itself if it consists of whole ones, else a copy.
+    const uint32_t* units_of(const char* row, int lane) {
+        if (direct_) return reinterpret_cast<const uint32_t*>(row);
+        uint32_t* staged = s_.staging + lane * padded_;
+        widen_row<Unit>(row, call_.kv.dtype, dim_, staged);
+        return staged;
+    }
+
+    void load_scales(const Keys& keys) {
+        if (call_.kv.dtype != DType::i8) return;
+        const int64_t kv_heads = call_.shape.num_kv_heads;
+        for (int key = keys.first; key < keys.end; ++key) {
+            s_.key_scales[key] = call_.kv.key_scales[keys.slots[key] * kv_heads + keys.head];
+            s_.value_scales[key] = call_.kv.value_scales[keys.slots[key] * kv_heads + keys.head];
+        }
+    }
+
+    // All keys and their values as panels.
+    void pack_block(const Keys& keys) {
+        const int end = (keys.end + kLanes - 1) / kLanes * kLanes;
+        for (int key = keys.first / kPanel * kPanel; key < end; key += kLanes) {
+            const uint32_t* rows[kLanes];
+            key_rows(keys, key, rows);
+            transpose_lanes(rows, num_units_, s_.keys + key / kPanel * (num_units_ * kPanel) + key % kPanel);
+            pack_value_lanes(keys, key);
+        }
+        load_scales(keys);
+    }
+
+    void pack_value_lanes(const Keys& keys, int key) {
+        const uint32_t* rows[kLanes];
+        for (int lane = 0; lane < kLanes; ++lane) {
+            const int at = key + lane;
+            const bool seen = at >= keys.first && at < keys.end;
+            rows[lane] = seen ? units_of(keys.values + keys.slots[at] * slot_bytes_, lane) : s_.zeros;
+        }
+        for (int lane = 0; lane < kLanes; lane += Unit::kPerUnit) {
+            pack_values(rows + lane, (key + lane) / Unit::kPerUnit);
         }
     }
 
@@ -234,50 +283,110 @@ class Worker {
         if (i < dim_) std::memcpy(target, rows[0] + i, static_cast<size_t>(dim_ - i) * 4);
     }
 
-#if defined(__AVX512BF16__)
-    BOUGH_INLINE __m512i interleave_low() {
-        const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-        return _mm512_or_si512(lane, _mm512_slli_epi32(_mm512_add_epi32(lane, _mm512_set1_epi32(32)), 16));
-    }
-    BOUGH_INLINE __m512i interleave_high() {
-        return _mm512_add_epi16(interleave_low(), _mm512_set1_epi16(16));
-    }
-#endif
-
-    // All rows of one KV head against the packed block that starts at position `start`.
-    void attend_block(int64_t start, int64_t first_row, int64_t rows, bool fresh) {
-        const int64_t window = call_.shape.window;
-        const int first_panel = first_key_ / kPanel;
-        for (int64_t tile = 0; tile < rows; tile += kTileRows) {
+    // All rows of one KV head against a packed block.
+    void attend_block(const Keys& keys, int64_t first_row, int64_t rows, bool fresh) {
+        const int first_panel = keys.first / kPanel;
+        const int num_tiles = static_cast<int>((rows + kTileRows - 1) / kTileRows);
+        for (int index = 0; index < num_tiles; ++index) {
+            prefetch(upcoming_, index, num_tiles, slot_bytes_, row_bytes_);
+            const int64_t tile = static_cast<int64_t>(index) * kTileRows;
             const int count = static_cast<int>(at_most(kTileRows, rows - tile));
             // Positions ascend with the rows: the last row sees furthest.
             const int64_t last_position = first_position_ + (tile + count - 1) / group_;
-            const int end = static_cast<int>(at_most(last_position + 1 - start, end_key_));
-            float largest[kTilePad] = {};
-            float totals[kTilePad] = {};
-            if (end <= first_key_) {  // before the block: nothing of it is visible
+            const int end = static_cast<int>(at_most(last_position + 1 - keys.start, keys.end));
+            if (end <= keys.first) {  // the rows lie before the block
                 if (fresh) clear(first_row + tile, count);
                 continue;
             }
             const int num_vectors = (end + kLanes - 1) / kLanes - first_panel * 2;
-            const uint32_t* queries = s_.queries + (first_row + tile) * num_units_;
-            float* scores = s_.scores + first_panel * kPanel;
-            multiply<Unit, 0>(count, queries, s_.keys + first_panel * (num_units_ * kPanel), num_units_,
-                              num_units_ * kPanel, num_vectors, scores, kScoreStride);
-            for (int m = 0; m < count; ++m) {
-                const int64_t position = first_position_ + (tile + m) / group_;
-                const int visible_end = static_cast<int>(at_most(position + 1 - start, kBlockTokens));
-                const int visible_first =
-                    window > 0 ? static_cast<int>(at_least(position - window + 1 - start, 0)) : 0;
-                weigh(s_.scores + m * kScoreStride, first_panel * 2, first_panel * 2 + num_vectors, visible_first,
-                      visible_end, &largest[m], &totals[m]);
-            }
-            const int units = num_vectors * kLanes / Unit::kPerUnit;
-            const uint32_t* weights = reinterpret_cast<const uint32_t*>(s_.scores) + first_panel * kPanel / Unit::kPerUnit;
-            multiply<Unit, kScoreStride>(count, weights,
-                                         s_.values + first_panel * (kPanel / Unit::kPerUnit) * kPanel, units,
+            multiply<Unit, 0>(count, s_.queries + (first_row + tile) * num_units_,
+                              s_.keys + first_panel * (num_units_ * kPanel), num_units_, num_units_ * kPanel,
+                              num_vectors, s_.scores + first_panel * kPanel, kScoreStride);
+            float largest[kTilePad] = {};
+            float totals[kTilePad] = {};
+            weigh_tile(keys, tile, count, num_vectors, largest, totals);
+            const int first_unit = first_panel * kPanel / Unit::kPerUnit;
+            multiply<Unit, kScoreStride>(count, reinterpret_cast<const uint32_t*>(s_.scores) + first_unit,
+                                         s_.values + first_unit * kPanel, num_vectors * kLanes / Unit::kPerUnit,
                                          kValuePanel, num_vectors_, s_.product, padded_);
             fold(first_row + tile, count, largest, totals, s_.product, fresh);
+        }
+    }
+
+    // The same for one tile of rows, too few to be worth packing a whole block: keys are packed some at a time, values
+    // are read where they are.
+    void attend_few(const Keys& keys, int64_t first_row, int count, bool fresh) {
+        constexpr int kKeysAtOnce = 2 * kPanel;
+        const int first_panel = keys.first / kPanel;
+        const int num_vectors = (keys.end + kLanes - 1) / kLanes - first_panel * 2;
+        const int end = first_panel * kPanel + num_vectors * kLanes;
+        const int parts = (end - first_panel * kPanel + kKeysAtOnce - 1) / kKeysAtOnce;
+        load_scales(keys);
+        int part = 0;
+        for (int key = first_panel * kPanel; key < end; key += kKeysAtOnce) {
+            const int vectors = static_cast<int>(at_most(kKeysAtOnce, end - key)) / kLanes;
+            for (int v = 0; v < vectors; ++v) {
+                const uint32_t* rows[kLanes];
+                key_rows(keys, key + v * kLanes, rows);
+                transpose_lanes(rows, num_units_, s_.keys + v / 2 * (num_units_ * kPanel) + v % 2 * kLanes);
+            }
+            multiply<Unit, 0>(count, s_.queries + first_row * num_units_, s_.keys, num_units_, num_units_ * kPanel,
+                              vectors, s_.scores + key, kScoreStride);
+            prefetch(upcoming_, part++, parts, slot_bytes_, row_bytes_);
+        }
+        float largest[kTilePad] = {};
+        float totals[kTilePad] = {};
+        weigh_tile(keys, 0, count, num_vectors, largest, totals);
+        weigh_few(keys, count, first_panel * kPanel, end);
+        fold(first_row, count, largest, totals, s_.product, fresh);
+    }
+
+    // product = weights by values of keys `first` to `end`.
+    void weigh_few(const Keys& keys, int count, int first, int end) {
+        const uint32_t* weights = reinterpret_cast<const uint32_t*>(s_.scores);
+        const int first_unit = first / Unit::kPerUnit;
+        const int end_unit = end / Unit::kPerUnit;
+        const int whole_rows = Unit::kPerUnit == 2 ? kPanel : kLanes;
+        if (call_.kv.dtype == DType::i8 || dim_ % whole_rows != 0) {
+            for (int key = first; key < end; key += kLanes) pack_value_lanes(keys, key);
+            multiply<Unit, kScoreStride>(count, weights + first_unit, s_.values + first_unit * kPanel,
+                                         end_unit - first_unit, kValuePanel, num_vectors_, s_.product, padded_);
+            return;
+        }
+        const void* rows[kBlockTokens];
+        for (int key = first; key < end; ++key) {
+            const bool seen = key >= keys.first && key < keys.end;
+            rows[key] = seen ? keys.values + keys.slots[key] * slot_bytes_ : reinterpret_cast<const char*>(s_.zeros);
+        }
+#if defined(__AVX512BF16__)
+        if constexpr (Unit::kPerUnit == 2) {
+            weigh_values<Unit, PairRows, kScoreStride>(count, weights, rows, first_unit, end_unit, num_vectors_,
+                                                       s_.product, padded_);
+            return;
+        }
+#endif
+        if constexpr (Unit::kPerUnit == 1) {
+            if (call_.kv.dtype == DType::f32) {
+                weigh_values<Unit, FloatRows, kScoreStride>(count, weights, rows, first_unit, end_unit, num_vectors_,
+                                                            s_.product, padded_);
+            } else {
+                weigh_values<Unit, WidenedRows, kScoreStride>(count, weights, rows, first_unit, end_unit, num_vectors_,
+                                                              s_.product, padded_);
+            }
+        }
+    }
+
+    // Scores of a tile's rows to weights.
+    void weigh_tile(const Keys& keys, int64_t tile, int count, int num_vectors, float* largest, float* totals) {
+        const int first_vector = keys.first / kPanel * 2;
+        const int64_t window = call_.shape.window;
+        for (int m = 0; m < count; ++m) {
+            const int64_t position = first_position_ + (tile + m) / group_;
+            const int visible_end = static_cast<int>(at_most(position + 1 - keys.start, kBlockTokens));
+            const int visible_first =
+                window > 0 ? static_cast<int>(at_least(position - window + 1 - keys.start, 0)) : 0;
+            weigh(s_.scores + m * kScoreStride, first_vector, first_vector + num_vectors, visible_first, visible_end,
+                  &largest[m], &totals[m]);
         }
     }
 
@@ -400,9 +509,11 @@ class Worker {
     const int64_t num_units_;    // per head
     const int num_vectors_;      // of output per head
     const int64_t group_;        // query heads per KV head
+    const int64_t row_bytes_;    // of one head in the pool
+    const int64_t slot_bytes_;
+    const bool direct_;          // rows in the pool consist of whole units
     int64_t first_position_ = 0;  // of the item's first query
-    int first_key_ = 0;          // of the packed block
-    int end_key_ = 0;
+    Keys upcoming_;
 };
 
 BOUGH_INLINE float* partials_of(const AttentionCall& call) {
@@ -417,8 +528,9 @@ static void attend(const AttentionCall& call, int thread, int num_threads) {
     std::memset(scratch.zeros, 0, static_cast<size_t>(padded_head_dim(call.shape.head_dim)) * 4);
     Worker<Unit> worker(call, scratch);
     for (int share = thread; share < plan.num_threads; share += num_threads) {
-        for (int32_t i = plan.first_items()[share]; i < plan.first_items()[share + 1]; ++i) {
-            worker.run(plan.items()[i], partials_of(call));
+        const int32_t end = plan.first_items()[share + 1];
+        for (int32_t i = plan.first_items()[share]; i < end; ++i) {
+            worker.run(plan.items()[i], i + 1 < end ? &plan.items()[i + 1] : nullptr, partials_of(call));
         }
     }
 }

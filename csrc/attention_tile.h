@@ -127,6 +127,132 @@ BOUGH_INLINE void multiply(int num_rows, const uint32_t* left, const uint32_t* r
 #undef BOUGH_ROWS
 }
 
+// --- values as they are in the pool ------------------------------------------------------------------------------
+
+// How the values of one unit of keys become columns, without packing: from float32 or bfloat16 rows.
+struct FloatRows {
+    static constexpr int kPerUnit = 1;
+    static constexpr int kStep = 1;  // vectors that are read at once
+    template <int kVectors>
+    BOUGH_INLINE void read(const void* const* rows, int64_t offset, Vec* columns) {
+        const float* row = static_cast<const float*>(rows[0]) + offset;
+        BOUGH_UNROLL
+        for (int j = 0; j < kVectors; ++j) columns[j] = load(row + j * kLanes);
+    }
+};
+struct WidenedRows {
+    static constexpr int kPerUnit = 1;
+    static constexpr int kStep = 1;
+    template <int kVectors>
+    BOUGH_INLINE void read(const void* const* rows, int64_t offset, Vec* columns) {
+        const uint16_t* row = static_cast<const uint16_t*>(rows[0]) + offset;
+        BOUGH_UNROLL
+        for (int j = 0; j < kVectors; ++j) columns[j] = load_bf16(row + j * kLanes);
+    }
+};
+#if defined(__AVX512BF16__)
+BOUGH_INLINE __m512i interleave_low() {
+    const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    return _mm512_or_si512(lane, _mm512_slli_epi32(_mm512_add_epi32(lane, _mm512_set1_epi32(32)), 16));
+}
+BOUGH_INLINE __m512i interleave_high() { return _mm512_add_epi16(interleave_low(), _mm512_set1_epi16(16)); }
+
+struct PairRows {
+    static constexpr int kPerUnit = 2;
+    static constexpr int kStep = 2;
+    template <int kVectors>
+    BOUGH_INLINE void read(const void* const* rows, int64_t offset, __m512i* columns) {
+        const uint16_t* even = static_cast<const uint16_t*>(rows[0]) + offset;
+        const uint16_t* odd = static_cast<const uint16_t*>(rows[1]) + offset;
+        BOUGH_UNROLL
+        for (int j = 0; j < kVectors; j += 2) {
+            const __m512i low = _mm512_loadu_si512(even + j * kLanes);
+            const __m512i high = _mm512_loadu_si512(odd + j * kLanes);
+            columns[j] = _mm512_permutex2var_epi16(low, interleave_low(), high);
+            columns[j + 1] = _mm512_permutex2var_epi16(low, interleave_high(), high);
+        }
+    }
+};
+#endif
+
+// product[m][j] = sum over u of weights[m * kRowStride + u] * value(u, j), columns from `offset` on.
+template <class Unit, class Rows, int kRows, int kVectors, int kRowStride>
+BOUGH_INLINE void weigh_rows_tile(const uint32_t* weights, const void* const* rows, int first_unit, int end_unit,
+                                  int64_t offset, float* product, int64_t product_stride) {
+    Vec sums[kRows][kVectors];
+    BOUGH_UNROLL
+    for (int m = 0; m < kRows; ++m) {
+        BOUGH_UNROLL
+        for (int j = 0; j < kVectors; ++j) sums[m][j] = splat(0.0F);
+    }
+    for (int u = first_unit; u < end_unit; ++u) {
+        typename Unit::Columns columns[kVectors];
+        Rows::template read<kVectors>(rows + u * Rows::kPerUnit, offset, columns);
+        BOUGH_UNROLL
+        for (int m = 0; m < kRows; ++m) {
+            BOUGH_UNROLL
+            for (int j = 0; j < kVectors; ++j) {
+                sums[m][j] = Unit::multiply_add(weights[m * kRowStride + u], columns[j], sums[m][j]);
+            }
+        }
+    }
+    BOUGH_UNROLL
+    for (int m = 0; m < kRows; ++m) {
+        BOUGH_UNROLL
+        for (int j = 0; j < kVectors; ++j) store(product + m * product_stride + j * kLanes, sums[m][j]);
+    }
+}
+
+// Whole vectors (kStep of them at once) only.
+template <class Unit, class Rows, int kRows, int kRowStride>
+static void weigh_rows(const uint32_t* weights, const void* const* rows, int first_unit, int end_unit,
+                       int num_vectors, float* product, int64_t product_stride) {
+    int done = 0;
+    if constexpr (kRows <= kTileRows / 2) {
+        for (; done + 4 <= num_vectors; done += 4) {
+            weigh_rows_tile<Unit, Rows, kRows, 4, kRowStride>(weights, rows, first_unit, end_unit, done * kLanes,
+                                                              product + done * kLanes, product_stride);
+        }
+    }
+    for (; done + 2 <= num_vectors; done += 2) {
+        weigh_rows_tile<Unit, Rows, kRows, 2, kRowStride>(weights, rows, first_unit, end_unit, done * kLanes,
+                                                          product + done * kLanes, product_stride);
+    }
+    if constexpr (Rows::kStep == 1) {
+        if (done < num_vectors) {
+            weigh_rows_tile<Unit, Rows, kRows, 1, kRowStride>(weights, rows, first_unit, end_unit, done * kLanes,
+                                                              product + done * kLanes, product_stride);
+        }
+    }
+}
+
+template <class Unit, class Rows, int kRowStride>
+BOUGH_INLINE void weigh_values(int num_rows, const uint32_t* weights, const void* const* rows, int first_unit,
+                               int end_unit, int num_vectors, float* product, int64_t product_stride) {
+#define BOUGH_ROWS(n)                                                                                              \
+    case n:                                                                                                        \
+        return weigh_rows<Unit, Rows, n, kRowStride>(weights, rows, first_unit, end_unit, num_vectors, product,     \
+                                                     product_stride);
+    switch (num_rows) {
+        BOUGH_ROWS(1)
+        BOUGH_ROWS(2)
+        BOUGH_ROWS(3)
+        BOUGH_ROWS(4)
+        BOUGH_ROWS(5)
+        BOUGH_ROWS(6)
+#if !defined(__AVX2__) || defined(__AVX512F__)
+        BOUGH_ROWS(7)
+        BOUGH_ROWS(8)
+        BOUGH_ROWS(9)
+        BOUGH_ROWS(10)
+        BOUGH_ROWS(11)
+        BOUGH_ROWS(12)
+#endif
+        default: return;
+    }
+#undef BOUGH_ROWS
+}
+
 // --- packing -----------------------------------------------------------------------------------------------------
 
 // One row's bytes as units, zeros behind the last element.
