@@ -89,7 +89,6 @@ def test_steps_submitted_ahead_continue_from_tokens_that_nobody_has_seen(checkpo
     first.tokens.append(-1)
     client.submit(builder.plan([(first, 1), (second, 1)], guessed=True))
     assert worker.running.wait(10)
-    assert client.num_pending == 3
     worker.may_run.set()
     results = [client.resolve_batch_result() for _ in range(3)]
     client.close()

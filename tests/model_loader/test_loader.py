@@ -97,7 +97,7 @@ def test_weight_of_wrong_shape_is_named_with_its_file(directory: Path) -> None:
 def test_damaged_file_is_named(directory: Path) -> None:
     file = directory / "model.safetensors"
     file.write_bytes(file.read_bytes()[:1000])
-    with pytest.raises(StartupError, match=r"cannot load .*model\.safetensors"):
+    with pytest.raises(StartupError, match=r"cannot load .*model\.safetensors: .*download it again"):
         load(directory)
 
 

@@ -18,6 +18,7 @@ Device = Literal["auto", "cpu", "cuda"]
 SchedulePolicy = Literal["lpm", "fcfs", "dfs-weight", "lof", "random", "priority"]
 EvictionPolicy = Literal["lru", "lfu", "fifo", "mru", "priority"]
 SamplingDefaults = Literal["model", "openai"]
+PoolingChoice = Literal["auto", "cls", "mean", "max", "last"]
 LogLevel = Literal["debug", "info", "warning", "error", "critical"]
 
 BUNDLED_MODEL_NAME = "sapling"
@@ -117,6 +118,24 @@ class ServerArgs(OptionTable):
         minimum=1,
         scaled=True,
     )
+    is_embedding: bool = option(
+        False,
+        help="Make embeddings with a language model instead of text. Encoders, classifiers and checkpoints with a "
+        "sentence-transformers pipeline need no telling.",
+        group=MODEL,
+    )
+    pooling_method: PoolingChoice = option(
+        "auto",
+        help="How an embedding model makes one vector of a sequence: the state of the first token, the mean or the "
+        "maximum of all, the state of the last token. `auto`: as the checkpoint says, else cls for encoders and last "
+        "for language models.",
+        group=MODEL,
+    )
+    json_model_override_args: dict[str, Any] | None = option(
+        None,
+        help='Entries that replace those of the model\'s config.json, like {"is_matryoshka": true}.',
+        group=MODEL,
+    )
     skip_tokenizer_init: bool = option(
         False, help="Load no tokenizer: requests give token ids and get token ids.", group=MODEL
     )
@@ -175,6 +194,29 @@ class ServerArgs(OptionTable):
     )
     allow_unknown_fields: bool = option(
         False, help="Log and ignore unknown fields of requests instead of refusing them.", group=API
+    )
+
+    max_sessions: int = option(
+        1024,
+        help="Most sessions (`/open_session`) at a time; a further one is answered with 503.",
+        group=API,
+        unit="sessions",
+        minimum=0,
+    )
+    max_session_tokens: int = option(
+        16 * 2**20,
+        help="Most tokens that all sessions may remember together, at 4 bytes each.",
+        group=API,
+        unit="tokens",
+        minimum=0,
+        scaled=True,
+    )
+    session_timeout: float = option(
+        3600.0,
+        help="A session that gets no request for this long is closed.",
+        group=API,
+        unit="seconds",
+        rule=_positive,
     )
 
     mem_fraction_static: float | None = option(

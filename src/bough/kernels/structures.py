@@ -197,6 +197,34 @@ class RotaryStoreCall(ctypes.Structure):
     )
 
 
+class FiniteCall(ctypes.Structure):
+    """``kernels.h``"""
+
+    _fields_ = (
+        ("input", _POINTER),
+        ("input_stride", _INT64),
+        ("row_ids", _POINTER),
+        ("finite", _POINTER),
+        ("num_rows", _INT64),
+        ("size", _INT64),
+    )
+
+
+class SampleCall(ctypes.Structure):
+    """``kernels.h``"""
+
+    _fields_ = (
+        ("logits", _POINTER),
+        ("logits_stride", _INT64),
+        ("vocab_size", _INT64),
+        ("rows", _POINTER),
+        ("num_rows", _INT64),
+        ("tokens", _POINTER),
+        ("finite", _POINTER),
+        ("scratch", _POINTER),
+    )
+
+
 class ProgramLimits(ctypes.Structure):
     """``program.h``"""
 
@@ -241,5 +269,7 @@ SHARED = (
     RotaryStoreCall,
     ProgramLimits,
     Step,
+    FiniteCall,
+    SampleCall,
 )
 """Those whose size the library reports, in its order: a library of other sources is not used."""

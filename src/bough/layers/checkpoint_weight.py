@@ -12,10 +12,12 @@ class CheckpointWeight(ABC):
 
     Attributes:
         shape: of the tensor in the checkpoint.
+        dtype: what :meth:`write` rounds to.
         key: equal for two names of the same memory.
     """
 
     shape: torch.Size
+    dtype: torch.dtype
     key: tuple[int, ...]
 
     @abstractmethod
@@ -37,6 +39,7 @@ class TensorWeight(CheckpointWeight):
     def __init__(self, tensor: torch.Tensor) -> None:
         self._tensor = tensor
         self.shape = tensor.shape
+        self.dtype = tensor.dtype
         self.key = (tensor.data_ptr(), *tensor.shape)
 
     def write(self, tensor: torch.Tensor) -> None:

@@ -22,8 +22,10 @@ class MergedLinear(nn.Module):
         parts: output width of each projection, in the order of the output's columns.
         has_bias: whether there is a ``b``.
         method: how the weights are held and applied.
+        weight: the matrix as the method holds it.
     """
 
+    weight: nn.Parameter
     gated = False
 
     def __init__(

@@ -63,6 +63,7 @@ def _packed(layer: nn.Module) -> PackedWeights:
 class _WeightRows(CheckpointWeight):
     def __init__(self, packed: PackedWeights, first_row: int, num_rows: int) -> None:
         self._packed, self._first_row = packed, first_row
+        self.dtype = packed.dtype
         self.shape = torch.Size((num_rows, packed.matrix.num_inputs))
         self.key = (packed.panels.data_ptr(), first_row, *self.shape)
 
@@ -77,6 +78,7 @@ class _BiasRows(CheckpointWeight):
     def __init__(self, packed: PackedWeights, first_row: int, num_rows: int) -> None:
         assert packed.bias is not None
         self._packed, self._first_row = packed, first_row
+        self.dtype = packed.dtype
         self.shape = torch.Size((num_rows,))
         self.key = (packed.bias.data_ptr(), first_row, num_rows)
 

@@ -61,6 +61,7 @@ class CpuGraphRunner:
         *,
         req_to_token: torch.Tensor,
         last_token: torch.Tensor,
+        dtype: torch.dtype,
         hidden_size: int,
         vocab_size: int,
         max_step_tokens: int,
@@ -73,6 +74,7 @@ class CpuGraphRunner:
             threads: run the kernels.
             req_to_token: int32 ``[max_running_requests, max_len]``; steps enter their new tokens.
             last_token: int64 ``[max_running_requests]``, resolves ``FUTURE_TOKEN``.
+            dtype: of the model.
             hidden_size: columns of the hidden states.
             vocab_size: columns of the logits.
             max_step_tokens: most new tokens that steps usually have.
@@ -86,9 +88,9 @@ class CpuGraphRunner:
             vocab_size=vocab_size,
             num_slots=kv_pool.num_slots,
         )
-        self._program = Program(threads, limits, model.dtype)
+        self._program = Program(threads, limits, dtype)
         model.record(self._program, kv_pool)
-        self._dtype = model.dtype
+        self._dtype = dtype
         # Memory that is never written is never taken: only as many rows as steps really want.
         self._logits = torch.empty(max_rows, vocab_size, dtype=torch.float32)
         self._kept_alive = (model, kv_pool, req_to_token, last_token)

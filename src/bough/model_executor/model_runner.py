@@ -30,12 +30,15 @@ from bough.model_executor.forward_batch import ForwardBatch, token_positions
 from bough.model_executor.logprob_results import sampled_fields, target_fields
 from bough.model_executor.machine import Machine, peak_resident_bytes, reset_peak_resident_bytes
 from bough.model_executor.native_path import native_threads
+from bough.model_executor.pooling import CausalPooling
 from bough.model_loader.loader import load_model
 from bough.models.base import CausalLM, torch_dtype
+from bough.models.pooled import PooledCausalLM
 from bough.sampling.device_state import SamplingState
 from bough.scheduler.step_plan import (
     FUTURE_TOKEN,
     ForwardMode,
+    RowEmbedding,
     RowLogprobResult,
     RowLogprobs,
     StepPlan,
@@ -123,8 +126,11 @@ class ModelRunner:
             self._host_table = self.req_to_token.numpy() if device.type == "cpu" else None
         self.attn_backend = self.init_attention_backend(self.kv_pool)
         self.sampling_state = SamplingState(self.max_running_requests, self.config.vocab_size, device)
-        self.sampler = Sampler(self.sampling_state)
+        self.sampler = Sampler(self.sampling_state, self.threads)
         self.graph_runner = self.init_graphs()
+        self.pooling: CausalPooling | None = None
+        if isinstance(self.model, PooledCausalLM):
+            self.pooling = CausalPooling(self.config, self.model, self.max_running_requests, device)
 
     @contextmanager
     def _timed(self, phase: str) -> Iterator[None]:
@@ -137,13 +143,15 @@ class ModelRunner:
     def load_model(self) -> CausalLM:
         """The model of the configuration, with its weights."""
         method: LinearMethod = TORCH if self.threads is None else PackedMethod(self.threads)
-        return load_model(
+        model = load_model(
             self.config,
             load_format=self.options.load_format,
             device=self.device,
             seed=self.options.seed,
             method=method,
         )
+        assert isinstance(model, CausalLM), "encoders have a runner of their own"
+        return model
 
     def init_memory_pool(self, max_total_tokens: int) -> KVPool:
         """A KV pool for this model."""
@@ -171,6 +179,7 @@ class ModelRunner:
             self.threads,
             req_to_token=self.req_to_token,
             last_token=self.sampling_state.last_token,
+            dtype=self.dtype,
             hidden_size=self.config.hidden_size,
             vocab_size=self.config.vocab_size,
             max_step_tokens=self.options.max_step_tokens,
@@ -295,6 +304,10 @@ class ModelRunner:
             other_rows = np.flatnonzero(~plan.sample)
             finite = self._select(hidden_states, last_tokens[other_rows]).isfinite().all(-1)
             failed.extend(other_rows[~finite.cpu().numpy()].tolist())
+        embeddings: tuple[RowEmbedding, ...] = ()
+        if self.pooling is not None:
+            embeddings, not_finite = self.pooling.pool(plan, hidden_states)
+            failed.extend(row for row in not_finite if row not in failed)
         if failed:
             self._scrub(plan, failed)
         return StepResult(
@@ -302,6 +315,7 @@ class ModelRunner:
             next_token_ids=next_token_ids,
             logprobs=self.read_logprobs(plan, hidden_states, last_tokens, sampled) if plan.logprobs else (),
             failed_rows=tuple(sorted(failed)),
+            embeddings=embeddings,
         )
 
     def _replay_step(self, graph_runner: CpuGraphRunner, plan: StepPlan) -> StepResult:

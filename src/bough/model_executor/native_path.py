@@ -23,7 +23,7 @@ def native_threads(config: ModelConfig, device: torch.device, num_threads: int) 
         device: that is to run it.
         num_threads: of the pool.
     """
-    if device.type != "cpu":
+    if device.type != "cpu" or config.pooling is not None:
         return None
     if torch_dtype(config) not in KERNEL_DTYPES:
         logger.warning(

@@ -16,8 +16,8 @@ from bough.config.model_config import ModelConfig
 from bough.errors import ModelError, StartupError
 from bough.layers.linear_method import TORCH, LinearMethod
 from bough.model_loader.progress import Progress
-from bough.models.base import CausalLM
-from bough.models.registry import load_model_class
+from bough.models.base import Model
+from bough.models.registry import make_model
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ _DUMMY_BLOCK = 1_048_573
 
 def load_model(
     config: ModelConfig, *, load_format: str, device: torch.device, seed: int, method: LinearMethod = TORCH
-) -> CausalLM:
+) -> Model:
     """A model with its weights, ready to run.
 
     Args:
@@ -45,7 +45,7 @@ def load_model(
         StartupError: if files are missing, damaged or do not fit the model.
     """
     with torch.device(device):
-        model = load_model_class(config.architecture)(config, method)
+        model = make_model(config, method)
     model.eval()
     if load_format == "dummy":
         fill_with_random_weights(model, seed)
@@ -54,7 +54,7 @@ def load_model(
     return model
 
 
-def load_checkpoint(model: CausalLM, directory: Path) -> None:
+def load_checkpoint(model: Model, directory: Path) -> None:
     """Stream all safetensors files of a directory into a model, casting to its dtype.
 
     Raises:
@@ -68,7 +68,11 @@ def load_checkpoint(model: CausalLM, directory: Path) -> None:
         for file in files:
             try:
                 loaded |= model.load_weights(_with_progress(file, progress))
-            except (ModelError, SafetensorError, OSError) as error:
+            except SafetensorError as error:
+                raise StartupError(
+                    f"cannot load {file}: it is damaged or cut short ({error}); download it again"
+                ) from error
+            except (ModelError, OSError) as error:
                 raise StartupError(f"cannot load {file}: {error}") from error
     missing = sorted(model.required_names - loaded)
     if missing:
@@ -121,7 +125,7 @@ def _with_progress(file: Path, progress: Progress) -> Iterator[tuple[str, torch.
 
 
 @torch.no_grad()
-def fill_with_random_weights(model: CausalLM, seed: int) -> None:
+def fill_with_random_weights(model: Model, seed: int) -> None:
     """Normal weights of small spread; biases zero, norms one. The same seed gives the same weights.
 
     The random numbers of one block are repeated over and over: drawing each weight of a large model would take
@@ -133,12 +137,12 @@ def fill_with_random_weights(model: CausalLM, seed: int) -> None:
     offset = 0
     for name in sorted(model.required_names):
         weight = model.checkpoint_weights[name]
-        if name.endswith("norm.weight"):
+        if name.lower().endswith("norm.weight"):
             weight.fill(1.0)
         elif name.endswith(".bias"):
             weight.fill(0.0)
         else:
-            flat = torch.empty(weight.shape.numel(), dtype=model.dtype, device=device)
+            flat = torch.empty(weight.shape.numel(), dtype=weight.dtype, device=device)
             start = 0
             while start < len(flat):
                 count = min(len(flat) - start, len(block) - offset)

@@ -15,7 +15,6 @@ from bough.errors import ModelError
 from bough.layers.checkpoint_weight import CheckpointWeight, TensorWeight
 from bough.layers.embedding import LMHead, VocabEmbedding
 from bough.layers.linear import MergedLinear
-from bough.layers.linear_method import LinearMethod
 
 if TYPE_CHECKING:
     from bough.kernels.program import Program
@@ -31,30 +30,12 @@ def torch_dtype(config: ModelConfig) -> torch.dtype:
     return {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}[config.dtype]
 
 
-class CausalLM(nn.Module, ABC):
-    """A language model: tokens of a batch in, hidden states out, logits of chosen rows on request.
+class Model(nn.Module, ABC):
+    """Any model: it knows which tensor of a checkpoint goes where."""
 
-    Attributes:
-        dtype: of weights and activations.
-        method: how linear layers hold their weights.
-    """
-
-    def __init__(self, config: ModelConfig, method: LinearMethod) -> None:
-        super().__init__()
-        self.method = method
-        self.dtype = torch_dtype(config)
-
-    @abstractmethod
-    def forward(self, batch: ForwardBatch) -> torch.Tensor:
-        """Hidden states after the final norm, ``[num_tokens, hidden_size]``. Mutates the batch's KV pool."""
-
-    @abstractmethod
-    def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
-        """Logits, float32 ``[num_rows, vocab_size]``, of hidden states ``[num_rows, hidden_size]``."""
-
-    @abstractmethod
-    def record(self, program: Program, kv_pool: KVPool) -> None:
-        """Record the whole way from tokens to logits, for native kernels; the linear layers' weights must be packed."""
+    def own_name(self, name: str) -> str | None:
+        """This model's name for a tensor that a checkpoint calls ``name``; ``None`` for one that is not needed."""
+        return name
 
     def measure_kernels(self) -> None:
         """Choose between equivalent ways of computing by timing them, once the weights are there."""
@@ -68,8 +49,8 @@ class CausalLM(nn.Module, ABC):
         weights: dict[str, CheckpointWeight] = {}
         for path, module in self.named_modules():
             if isinstance(module, MergedLinear):
-                parent = path.rpartition(".")[0]
-                weights.update((f"{parent}.{name}", weight) for name, weight in module.checkpoint_weights())
+                parent = path[: path.rfind(".") + 1]
+                weights.update((parent + name, weight) for name, weight in module.checkpoint_weights())
             elif isinstance(module, (VocabEmbedding, LMHead)):
                 weights.update((f"{path}.{name}", weight) for name, weight in module.checkpoint_weights())
             else:
@@ -95,8 +76,8 @@ class CausalLM(nn.Module, ABC):
             weights: names as in the checkpoint and tensors on any device; any subset, in any order.
 
         Returns:
-            The names that were copied. Derived tensors are skipped, and second names of tied weights checked only:
-            the first one counts, whatever the order.
+            The model's own names of what was copied. Derived tensors are skipped, and second names of tied weights
+            checked only: the first one counts, whatever the order.
 
         Raises:
             ModelError: at the first name that is unknown, or tensor whose shape or kind of dtype is wrong, before
@@ -106,7 +87,10 @@ class CausalLM(nn.Module, ABC):
         for name, tensor in weights:
             if name.endswith(_IGNORED_SUFFIXES):
                 continue
-            target = self.checkpoint_weights.get(name)
+            own_name = self.own_name(name)
+            if own_name is None:
+                continue
+            target = self.checkpoint_weights.get(own_name)
             if target is None:
                 raise ModelError(f"{type(self).__name__} has no weight named {name}", param=name)
             if tensor.shape != target.shape:
@@ -115,7 +99,36 @@ class CausalLM(nn.Module, ABC):
                 )
             if not tensor.is_floating_point():
                 raise ModelError(f"weight {name} must be floating point, got {tensor.dtype}", param=name)
-            if name in self.required_names:
+            if own_name in self.required_names:
                 target.write(tensor)
-                loaded.add(name)
+                loaded.add(own_name)
         return loaded
+
+
+class CausalLM(Model):
+    """A language model: tokens of a batch in, hidden states out, logits of chosen rows on request."""
+
+    @abstractmethod
+    def forward(self, batch: ForwardBatch) -> torch.Tensor:
+        """Hidden states after the final norm, ``[num_tokens, hidden_size]``. Mutates the batch's KV pool."""
+
+    @abstractmethod
+    def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
+        """Logits, float32 ``[num_rows, vocab_size]``, of hidden states ``[num_rows, hidden_size]``."""
+
+    def record(self, program: Program, kv_pool: KVPool) -> None:
+        """Record the whole way from tokens to logits, for native kernels; the linear layers' weights must be packed.
+
+        Raises:
+            ModelError: if torch has to compute this model.
+        """
+        raise ModelError(f"native kernels cannot run {type(self).__name__}")
+
+    @classmethod
+    def make_body(cls, config: ModelConfig) -> nn.Module:
+        """The model without its head: like :meth:`forward`, with the checkpoint's names below ``model.``.
+
+        Raises:
+            ModelError: if this family cannot do without its head.
+        """
+        raise ModelError(f"{cls.__name__} cannot make embeddings")

@@ -162,20 +162,25 @@ class LlamaForCausalLM(CausalLM):
     """Llama with its language-model head. Families that differ in a block's parts override :meth:`make_layer`."""
 
     def __init__(self, config: ModelConfig, method: LinearMethod = TORCH) -> None:
-        super().__init__(config, method)
-        layers = [self.make_layer(config, layer_id, method) for layer_id in range(config.num_layers)]
-        # A table of its own is only looked up in, and rows are looked up fastest as they are.
-        tied = config.tie_word_embeddings
-        self.model = LlamaModel(config, layers, embedding_method=method if tied else TORCH)
+        super().__init__()
+        self.model = self.make_body(config, method)
         self.lm_head = LMHead(
             config.vocab_size,
             config.hidden_size,
             torch_dtype(config),
-            tied_to=self.model.embed_tokens if tied else None,
+            tied_to=self.model.embed_tokens if config.tie_word_embeddings else None,
             method=method,
         )
 
-    def make_layer(self, config: ModelConfig, layer_id: int, method: LinearMethod) -> LlamaDecoderLayer:
+    @classmethod
+    def make_body(cls, config: ModelConfig, method: LinearMethod = TORCH) -> LlamaModel:
+        """See :class:`CausalLM`."""
+        layers = [cls.make_layer(config, layer_id, method) for layer_id in range(config.num_layers)]
+        # A table of its own is only looked up in, and rows are looked up fastest as they are.
+        return LlamaModel(config, layers, embedding_method=method if config.tie_word_embeddings else TORCH)
+
+    @classmethod
+    def make_layer(cls, config: ModelConfig, layer_id: int, method: LinearMethod) -> LlamaDecoderLayer:
         """Block number ``layer_id``."""
         bias = bool(config.hf_config.get("attention_bias", False))
         return LlamaDecoderLayer(

@@ -10,7 +10,8 @@ from bough.models.llama import LlamaAttention, LlamaDecoderLayer, LlamaForCausal
 class MistralForCausalLM(LlamaForCausalLM):
     """Llama without biases and, in the first generation, with a sliding window in every layer."""
 
-    def make_layer(self, config: ModelConfig, layer_id: int, method: LinearMethod) -> LlamaDecoderLayer:
+    @classmethod
+    def make_layer(cls, config: ModelConfig, layer_id: int, method: LinearMethod) -> LlamaDecoderLayer:
         """Block number ``layer_id``."""
         attention = LlamaAttention(config, layer_id, method, qkv_bias=False, output_bias=False)
         return LlamaDecoderLayer(config, attention, LlamaMLP(config, method, bias=False))

@@ -10,7 +10,8 @@ from bough.models.llama import LlamaAttention, LlamaDecoderLayer, LlamaForCausal
 class Qwen2ForCausalLM(LlamaForCausalLM):
     """Llama with biases on queries, keys and values, and optionally a sliding window in some layers."""
 
-    def make_layer(self, config: ModelConfig, layer_id: int, method: LinearMethod) -> LlamaDecoderLayer:
+    @classmethod
+    def make_layer(cls, config: ModelConfig, layer_id: int, method: LinearMethod) -> LlamaDecoderLayer:
         """Block number ``layer_id``."""
         attention = LlamaAttention(config, layer_id, method, qkv_bias=True, output_bias=False)
         return LlamaDecoderLayer(config, attention, LlamaMLP(config, method, bias=False))

@@ -35,7 +35,8 @@ class Qwen3Attention(LlamaAttention):
 class Qwen3ForCausalLM(LlamaForCausalLM):
     """Llama with normalised queries and keys, and optionally a sliding window in some layers."""
 
-    def make_layer(self, config: ModelConfig, layer_id: int, method: LinearMethod) -> LlamaDecoderLayer:
+    @classmethod
+    def make_layer(cls, config: ModelConfig, layer_id: int, method: LinearMethod) -> LlamaDecoderLayer:
         """Block number ``layer_id``."""
         bias = bool(config.hf_config.get("attention_bias", False))
         attention = Qwen3Attention(config, layer_id, method, bias=bias)

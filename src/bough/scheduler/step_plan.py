@@ -81,6 +81,17 @@ class RowLogprobs:
 
 
 @dataclass(frozen=True, slots=True)
+class RowPooling:
+    """A row of an embedding model: the states of its tokens are pooled, together with those of earlier chunks."""
+
+    row: int
+    ends: bool
+    """Whether the sequence ends with this step, so that its vector is wanted."""
+    dimensions: int | None = None
+    """How many of the vector's numbers are wanted; ``None``: all."""
+
+
+@dataclass(frozen=True, slots=True)
 class StepPlan:
     """One step of the engine.
 
@@ -108,6 +119,10 @@ class StepPlan:
     new_requests: tuple[NewRequest, ...] = ()
     table_writes: tuple[TableWrite, ...] = ()
     logprobs: tuple[RowLogprobs, ...] = ()
+    pooling: tuple[RowPooling, ...] = ()
+    """Ascending by row; of an embedding model every row has one."""
+    token_types: IntArray | None = None
+    """[T], which text of a pair a token belongs to, for models that want to know; ``None``: all to the first"""
 
     @property
     def num_rows(self) -> int:
@@ -142,6 +157,15 @@ class RowLogprobResult:
 
 
 @dataclass(frozen=True, slots=True)
+class RowEmbedding:
+    """Answer to a :class:`RowPooling` whose sequence has ended."""
+
+    row: int
+    vector: npt.NDArray[np.float32]
+    """[dimensions]: an embedding, or class scores; finite"""
+
+
+@dataclass(frozen=True, slots=True)
 class StepResult:
     """What a step produced.
 
@@ -153,5 +177,7 @@ class StepResult:
     logprobs: tuple[RowLogprobResult, ...] = field(default=())
     failed_rows: tuple[int, ...] = field(default=())
     """Rows whose logits were not finite; their requests are aborted and nothing else is."""
+    embeddings: tuple[RowEmbedding, ...] = field(default=())
+    """Ascending by row"""
     seconds: float = 0.0
     """Time that the device took, measured around the forward pass."""

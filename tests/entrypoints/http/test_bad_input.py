@@ -290,6 +290,13 @@ def test_bad_sampling_parameters_are_refused(client: httpx.Client, params: dict[
         ("/generate", {"text": ["a", "b"], "sampling_params": [{"n": 1}, {"n": 2}]}, "sampling_params.n"),
         ("/generate", {"text": ["a"] * 2049}, "text"),
         ("/generate", {"top_logprobs_num": 2}, "top_logprobs_num"),
+        ("/generate", {"logprob_start_len": 0}, "logprob_start_len"),
+        ("/generate", {"token_ids_logprob": [1]}, "token_ids_logprob"),
+        (
+            "/generate",
+            {"text": ["a", "b"], "return_logprob": [True, False], "top_logprobs_num": [0, 1]},
+            "top_logprobs_num",
+        ),
         ("/generate", {"top_logprobs": 2, "top_logprobs_num": 3}, "top_logprobs"),
     ],
 )

@@ -57,7 +57,7 @@ def create_app(manager: TokenizerManager) -> Application:
             dialect=info.dialect,
             metrics=None if info.is_probe else manager.metrics,
             max_body_size=manager.server_args.max_body_size,
-            takes_body=info.body is not None,
+            takes_body=info.body is not None or info.takes_body,
         )
         for path in (info.path, *info.aliases):
             app.add_endpoint(path, info.methods, endpoint)

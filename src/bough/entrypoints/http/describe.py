@@ -64,7 +64,8 @@ _ERROR_SCHEMA = {
 
 def openapi_schema() -> dict[str, Any]:
     """The OpenAPI 3.1 document of the server."""
-    specs = [info.body for info in ROUTES if info.body is not None]
+    # A body may be that of several routes.
+    specs = list({id(info.body): info.body for info in ROUTES if info.body is not None}.values())
     _, components = msgspec.json.schema_components([spec.model for spec in specs], ref_template=_REF)
     for spec in specs:
         _complete(components[spec.model.__name__], spec)
@@ -116,8 +117,10 @@ def markdown() -> str:
     lines += ["", "`/docs` and `/openapi.json` describe the same on a running server.", ""]
     lines += ['The body of an error is `{"error": {"message", "type", "param", "code"}}` on every route, as at OpenAI;']
     lines += ["SGLang answers with a flat object on its OpenAI routes.", ""]
+    described: set[int] = set()
     for info in ROUTES:
-        if info.body is not None:
+        if info.body is not None and id(info.body) not in described:
+            described.add(id(info.body))
             lines += _body_section(info, info.body)
     lines += ["## Limits", "", "A request beyond one of these is refused, naming the field.", ""]
     lines += ["| what | at most |", "|---|---|"]

@@ -9,12 +9,20 @@ from bough.entrypoints.http.asgi import Handler
 from bough.entrypoints.http.errors import ErrorDialect, NativeErrors, OpenAIErrors
 from bough.entrypoints.http.fields import BodySpec
 from bough.entrypoints.http.native.control import ABORT, ControlHandlers
+from bough.entrypoints.http.native.encode import ENCODE, EncodeHandler
 from bough.entrypoints.http.native.generate import GenerateHandler
+from bough.entrypoints.http.native.invocations import InvocationsHandler
+from bough.entrypoints.http.native.loads import LoadsHandler
+from bough.entrypoints.http.native.parse_text import PARSE_FUNCTION_CALL, SEPARATE_REASONING, ParseTextHandlers
 from bough.entrypoints.http.native.protocol import GENERATE
+from bough.entrypoints.http.native.sessions import CLOSE_SESSION, OPEN_SESSION, SessionHandlers
+from bough.entrypoints.http.native.tokenize import DETOKENIZE, TOKENIZE, TokenizeHandlers
 from bough.entrypoints.http.openai.chat import ChatHandler
 from bough.entrypoints.http.openai.completions import CompletionHandler
 from bough.entrypoints.http.openai.models import ModelsHandler
 from bough.entrypoints.http.openai.protocol import CHAT, COMPLETIONS
+from bough.entrypoints.http.openai.vector_protocol import CLASSIFY, EMBEDDINGS, RERANK, SCORE
+from bough.entrypoints.http.openai.vectors import VectorHandlers
 from bough.entrypoints.http.probes import Probes
 from bough.managers.tokenizer_manager import TokenizerManager
 
@@ -34,6 +42,7 @@ class RouteInfo:
         body: fields of the body, if there is one.
         aliases: older paths of the same thing.
         is_probe: whether it is left out of the metrics.
+        takes_body: whether there is a body that is none of the declared ones alone.
     """
 
     path: str
@@ -43,6 +52,7 @@ class RouteInfo:
     body: BodySpec[Any] | None = None
     aliases: tuple[str, ...] = ()
     is_probe: bool = False
+    takes_body: bool = False
 
 
 ROOT = RouteInfo("/", ("GET",), "Says that the server is running.", NATIVE, is_probe=True)
@@ -74,13 +84,73 @@ FLUSH_CACHE = RouteInfo(
     NATIVE,
 )
 ABORT_ROUTE = RouteInfo("/abort_request", ("POST",), "End requests by id, by prefix of ids, or all.", NATIVE, ABORT)
+PARSE_FUNCTION_CALL_ROUTE = RouteInfo(
+    "/parse_function_call", ("POST",), "Find the tool calls in a text.", NATIVE, PARSE_FUNCTION_CALL
+)
+SEPARATE_REASONING_ROUTE = RouteInfo(
+    "/separate_reasoning", ("POST",), "Tell a model's thoughts from its answer.", NATIVE, SEPARATE_REASONING
+)
 LIST_MODELS = RouteInfo("/v1/models", ("GET",), "The models that are served.", OPENAI)
 GET_MODEL = RouteInfo("/v1/models/{model:path}", ("GET",), "One model.", OPENAI)
 COMPLETIONS_ROUTE = RouteInfo("/v1/completions", ("POST",), "Continue one or more prompts.", OPENAI, COMPLETIONS)
 CHAT_ROUTE = RouteInfo("/v1/chat/completions", ("POST",), "Answer a conversation.", OPENAI, CHAT)
+ENCODE_ROUTE = RouteInfo(
+    "/encode", ("POST", "PUT"), "Embeddings, or a classifier's scores (logits), of one text or many.", NATIVE, ENCODE
+)
+CLASSIFY_NATIVE_ROUTE = RouteInfo("/classify", ("POST", "PUT"), "The same as `/encode`.", NATIVE, ENCODE)
+EMBEDDINGS_ROUTE = RouteInfo("/v1/embeddings", ("POST",), "Embeddings of texts.", OPENAI, EMBEDDINGS)
+CLASSIFY_ROUTE = RouteInfo("/v1/classify", ("POST",), "Probabilities of a classifier's classes.", OPENAI, CLASSIFY)
+RERANK_ROUTE = RouteInfo(
+    "/v1/rerank",
+    ("POST", "PUT"),
+    "Sort documents by their relevance for a query, with a cross-encoder.",
+    OPENAI,
+    RERANK,
+)
+RERANK_RESULTS_ROUTE = RouteInfo(
+    "/rerank",
+    ("POST",),
+    "The same with the answer that Jina, Cohere and vLLM have: an object with `results`.",
+    OPENAI,
+    RERANK,
+    aliases=("/v2/rerank",),
+)
+SCORE_ROUTE = RouteInfo(
+    "/v1/score",
+    ("POST",),
+    "Probabilities of given tokens after query and item; of a classifier its scores (logits).",
+    OPENAI,
+    SCORE,
+)
+TOKENIZE_ROUTE = RouteInfo(
+    "/tokenize", ("POST",), "Token ids of a text or a conversation.", OPENAI, TOKENIZE, aliases=("/v1/tokenize",)
+)
+DETOKENIZE_ROUTE = RouteInfo(
+    "/detokenize", ("POST",), "Text of token ids.", OPENAI, DETOKENIZE, aliases=("/v1/detokenize",)
+)
+LOADS = RouteInfo("/v1/loads", ("GET",), "How busy the schedulers are, for routers.", NATIVE)
+OPEN_SESSION_ROUTE = RouteInfo(
+    "/open_session", ("POST",), "Begin a session, of which requests name only what is new.", NATIVE, OPEN_SESSION
+)
+CLOSE_SESSION_ROUTE = RouteInfo(
+    "/close_session", ("POST",), "End a session and whatever runs in it.", NATIVE, CLOSE_SESSION
+)
+PING = RouteInfo("/ping", ("GET",), "The same as `/health`, by SageMaker's name.", NATIVE, is_probe=True)
+INVOCATIONS = RouteInfo(
+    "/invocations",
+    ("POST",),
+    "SageMaker's name for a chat completion, a completion or `/generate`: `messages`, `prompt`, or `text` and "
+    "`input_ids` in the body tell which.",
+    OPENAI,
+    takes_body=True,
+)
 
 ROUTES: tuple[RouteInfo, ...] = (
     *(CHAT_ROUTE, COMPLETIONS_ROUTE, GENERATE_ROUTE, LIST_MODELS, GET_MODEL, MODEL_INFO, SERVER_INFO, FLUSH_CACHE),
+    *(EMBEDDINGS_ROUTE, CLASSIFY_ROUTE, RERANK_ROUTE, RERANK_RESULTS_ROUTE, SCORE_ROUTE, ENCODE_ROUTE),
+    *(CLASSIFY_NATIVE_ROUTE,),
+    *(TOKENIZE_ROUTE, DETOKENIZE_ROUTE, OPEN_SESSION_ROUTE, CLOSE_SESSION_ROUTE, LOADS, INVOCATIONS, PING),
+    *(PARSE_FUNCTION_CALL_ROUTE, SEPARATE_REASONING_ROUTE),
     *(ABORT_ROUTE, HEALTH, READY, HEALTH_GENERATE, METRICS, ROOT),
 )
 """All routes, in the order of the documentation."""
@@ -89,16 +159,38 @@ ROUTES: tuple[RouteInfo, ...] = (
 def make_handlers(manager: TokenizerManager) -> dict[str, Handler]:
     """The handler of every route, by path."""
     control, models, probes = ControlHandlers(manager), ModelsHandler(manager), Probes(manager)
+    encode, vectors = EncodeHandler(manager), VectorHandlers(manager)
+    sessions, tokens = SessionHandlers(manager), TokenizeHandlers(manager)
+    chat, completions, generate = ChatHandler(manager), CompletionHandler(manager), GenerateHandler(manager)
+    parse_text = ParseTextHandlers(manager)
     return {
-        CHAT_ROUTE.path: ChatHandler(manager),
-        COMPLETIONS_ROUTE.path: CompletionHandler(manager),
-        GENERATE_ROUTE.path: GenerateHandler(manager),
+        CHAT_ROUTE.path: chat,
+        COMPLETIONS_ROUTE.path: completions,
+        GENERATE_ROUTE.path: generate,
+        TOKENIZE_ROUTE.path: tokens.tokenize,
+        DETOKENIZE_ROUTE.path: tokens.detokenize,
+        OPEN_SESSION_ROUTE.path: sessions.open,
+        CLOSE_SESSION_ROUTE.path: sessions.close,
+        LOADS.path: LoadsHandler(manager),
+        PING.path: probes.health,
+        INVOCATIONS.path: InvocationsHandler(
+            {"messages": chat, "prompt": completions, "text": generate, "input_ids": generate}
+        ),
         LIST_MODELS.path: models.list_models,
         GET_MODEL.path: models.get_model,
         MODEL_INFO.path: control.model_info,
         SERVER_INFO.path: control.server_info,
         FLUSH_CACHE.path: control.flush_cache,
+        ENCODE_ROUTE.path: encode,
+        CLASSIFY_NATIVE_ROUTE.path: encode,
+        EMBEDDINGS_ROUTE.path: vectors.embeddings,
+        CLASSIFY_ROUTE.path: vectors.classify,
+        RERANK_ROUTE.path: vectors.rerank,
+        RERANK_RESULTS_ROUTE.path: vectors.rerank_results,
+        SCORE_ROUTE.path: vectors.score,
         ABORT_ROUTE.path: control.abort_request,
+        PARSE_FUNCTION_CALL_ROUTE.path: parse_text.parse_function_call,
+        SEPARATE_REASONING_ROUTE.path: parse_text.separate_reasoning,
         HEALTH.path: probes.health,
         READY.path: probes.ready,
         HEALTH_GENERATE.path: probes.health_generate,

@@ -53,13 +53,13 @@ _MEDIA = "images, video and audio"
 _DISAGGREGATION = "separate servers for prefill and decode"
 _DATA_PARALLEL = "data parallelism"
 
-_TOKEN_IDS_SCHEMA = {"type": "array", "items": {"type": "integer", "minimum": 0}}
+TOKEN_IDS_SCHEMA = {"type": "array", "items": {"type": "integer", "minimum": 0}}
 
 GENERATE = BodySpec(
     GenerateReqInput,
     aliases={"top_logprobs": "top_logprobs_num"},
     token_ids=frozenset({"input_ids"}),
-    schemas={"input_ids": {"anyOf": [_TOKEN_IDS_SCHEMA, {"type": "array", "items": _TOKEN_IDS_SCHEMA}]}},
+    schemas={"input_ids": {"anyOf": [TOKEN_IDS_SCHEMA, {"type": "array", "items": TOKEN_IDS_SCHEMA}]}},
     no_effect={
         "no_logs": "Keep the request out of the log.",
         "session_id": "Name of a conversation, for the caller's own use.",
@@ -84,7 +84,6 @@ GENERATE = BodySpec(
         },
         "use_audio_in_video": Refused(_MEDIA, (False,)),
         "watermark": Refused("watermarking"),
-        "session_params": Refused("sessions"),
         "return_flat_raw_top_logprobs": Refused("logprobs as flat arrays", (False,)),
         "return_flat_raw_output_top_logprobs": Refused("logprobs as flat arrays", (False,)),
         "return_flat_raw_top_logprobs_b64": Refused("logprobs as flat arrays", (False,)),

@@ -76,7 +76,7 @@ class ChatHandler(OpenAIHandler):
             return pack_token_ids(body.input_ids, "input_ids")
         require_content(body.messages)
         return await self.manager.apply_chat_template(
-            [_to_template(message) for message in body.messages],
+            [to_template(message) for message in body.messages],
             continue_final_message=body.continue_final_message,
             template_kwargs=body.chat_template_kwargs or {},
         )
@@ -164,7 +164,7 @@ def _max_tokens(body: ChatCompletionRequest) -> tuple[int | None, str]:
     return body.max_tokens, "max_tokens"
 
 
-def _to_template(message: ChatMessage) -> dict[str, Any]:
+def to_template(message: ChatMessage) -> dict[str, Any]:
     """A message as templates expect it: a plain object without what is absent."""
     content: Any = message.content
     if isinstance(content, list):

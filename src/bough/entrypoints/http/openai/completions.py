@@ -155,8 +155,12 @@ class CompletionChoiceWriter(ChoiceWriter):
         self._logprobs.add(delta.logprobs or ())
 
 
-def split_prompts(prompt: Any) -> list[str | TokenIds]:
+def split_prompts(prompt: Any, param: str = "prompt") -> list[str | TokenIds]:
     """The prompts of a request, from any of the four shapes: text, texts, token ids, lists of token ids.
+
+    Args:
+        prompt: what came.
+        param: name of its field.
 
     Raises:
         BadRequest: if the list is empty or mixes shapes.
@@ -164,15 +168,15 @@ def split_prompts(prompt: Any) -> list[str | TokenIds]:
     if isinstance(prompt, str):
         return [prompt]
     if isinstance(prompt, array):
-        return [pack_token_ids(prompt, "prompt")]
+        return [pack_token_ids(prompt, param)]
     if not prompt:
-        raise BadRequest("prompt must not be an empty list", param="prompt")
+        raise BadRequest(f"{param} must not be an empty list", param=param)
     if all(isinstance(each, str) for each in prompt):
         return list(prompt)
     if all(isinstance(each, int) for each in prompt):
-        return [pack_token_ids(prompt, "prompt")]
+        return [pack_token_ids(prompt, param)]
     if all(isinstance(each, (list, array)) for each in prompt):
-        return [pack_token_ids(each, f"prompt[{index}]") for index, each in enumerate(prompt)]
+        return [pack_token_ids(each, f"{param}[{index}]") for index, each in enumerate(prompt)]
     raise BadRequest(
-        "prompt must be a text, a list of texts, a list of token ids or a list of such lists", param="prompt"
+        f"{param} must be a text, a list of texts, a list of token ids or a list of such lists", param=param
     )
