@@ -1,5 +1,5 @@
-// Norms, rotary embedding, activation and conversions. Threads take whole rows, except where a row's heads or parts
-// are independent and rows are few.
+// Norms, embeddings and the rotation of queries and keys. Threads take whole rows, or whole heads where these are
+// independent.
 #include "kernels.h"
 #include "vec.h"
 
@@ -80,21 +80,7 @@ static void rms_norm(const NormCall& call, int thread, int num_threads) {
     }
 }
 
-static void add_rms_norm(const AddNormCall& call, int thread, int num_threads) {
-    const Share share = share_of(call.num_rows, thread, num_threads);
-    for (int64_t row = share.first; row < share.end; ++row) {
-        float* x = call.residual + row * call.residual_stride;
-        const float* y = call.addend + row * call.addend_stride;
-        int64_t i = 0;
-        for (; i + kLanes <= call.size; i += kLanes) store(x + i, add(load(x + i), load(y + i)));
-        for (; i < call.size; ++i) x[i] += y[i];
-        const float factor = inverse_root_mean_square(sum_of_squares(x, call.size), call.size, call.eps);
-        scale_row(x, factor, call.weight, call.weight_dtype, call.weight_offset,
-                  typed_row(call.output, call.output_dtype, row * call.output_stride), call.output_dtype, call.size);
-    }
-}
-
-// --- embedding and conversion ------------------------------------------------------------------------------------
+// --- embedding ---------------------------------------------------------------------------------------------------
 
 static void embedding(const EmbeddingCall& call, int thread, int num_threads) {
     const Share share = share_of(call.num_tokens, thread, num_threads);
@@ -109,20 +95,6 @@ static void embedding(const EmbeddingCall& call, int thread, int num_threads) {
     }
 }
 
-static void convert(const ConvertCall& call, int thread, int num_threads) {
-    const Share share = share_of(call.num_rows, thread, num_threads);
-    for (int64_t row = share.first; row < share.end; ++row) {
-        const int64_t source = call.row_ids != nullptr ? call.row_ids[row] : row;
-        const void* from = typed_row(call.input, call.input_dtype, source * call.input_stride);
-        void* to = typed_row(call.output, call.output_dtype, row * call.output_stride);
-        int64_t i = 0;
-        for (; i + kLanes <= call.size; i += kLanes) {
-            store_typed(to, call.output_dtype, i, load_typed(from, call.input_dtype, i));
-        }
-        for (; i < call.size; ++i) put_typed(to, call.output_dtype, i, get_typed(from, call.input_dtype, i));
-    }
-}
-
 static void rows_finite(const FiniteCall& call, int thread, int num_threads) {
     const Share share = share_of(call.num_rows, thread, num_threads);
     for (int64_t row = share.first; row < share.end; ++row) {
@@ -133,38 +105,6 @@ static void rows_finite(const FiniteCall& call, int thread, int num_threads) {
         for (; i + kLanes <= call.size; i += kLanes) finite &= !any_not_finite(load(x + i));
         for (; i < call.size; ++i) finite &= __builtin_isfinite(x[i]) != 0;
         call.finite[row] = finite ? 1 : 0;
-    }
-}
-
-// --- activation --------------------------------------------------------------------------------------------------
-
-BOUGH_INLINE Vec silu(Vec x) {
-    const Vec e = exp_bounded(min(splat(88.0F), sub(splat(0.0F), x)));
-    return div(x, add(splat(1.0F), e));
-}
-
-static void silu_mul(const SiluMulCall& call, int thread, int num_threads) {
-    // Columns are split as well, in whole cache lines, so that a single row occupies all threads.
-    constexpr int64_t kChunk = 1024;
-    const int64_t chunks = (call.width + kChunk - 1) / kChunk;
-    const Share share = share_of(call.num_rows * chunks, thread, num_threads);
-    for (int64_t part = share.first; part < share.end; ++part) {
-        const int64_t row = part / chunks;
-        const int64_t first = part % chunks * kChunk;
-        const int64_t end = at_most(first + kChunk, call.width);
-        const float* gate = call.input + row * call.input_stride;
-        const float* up = gate + call.width;
-        void* output = typed_row(call.output, call.output_dtype, row * call.output_stride);
-        int64_t i = first;
-        for (; i + kLanes <= end; i += kLanes) {
-            store_typed(output, call.output_dtype, i, mul(silu(load(gate + i)), load(up + i)));
-        }
-        if (i < end) {
-            float rest[kLanes] = {};
-            std::memcpy(rest, gate + i, static_cast<size_t>(end - i) * 4);
-            store(rest, silu(load(rest)));
-            for (int64_t j = i; j < end; ++j) put_typed(output, call.output_dtype, j, rest[j - i] * up[j]);
-        }
     }
 }
 
@@ -298,7 +238,7 @@ static void rotary_store(const RotaryStoreCall& call, int thread, int num_thread
 }  // namespace
 
 extern const ElementwiseKernels elementwise_kernels = {
-    rms_norm, add_rms_norm, embedding, rotary_table, rotary_store, silu_mul, convert, rows_finite,
+    rms_norm, embedding, rotary_table, rotary_store, rows_finite,
 };
 
 }  // namespace BOUGH_ISA

@@ -103,23 +103,6 @@ struct NormCall {
     int64_t size;
 };
 
-// input += addend first, in place: residual add and norm in one pass. No row_ids.
-struct AddNormCall {
-    float* residual;  // [num_rows, residual_stride], overwritten by the sum
-    int64_t residual_stride;
-    const float* addend;  // [num_rows, addend_stride]
-    int64_t addend_stride;
-    const void* weight;
-    DType weight_dtype;
-    float weight_offset;
-    float eps;
-    void* output;
-    int64_t output_stride;
-    DType output_dtype;
-    int64_t num_rows;
-    int64_t size;
-};
-
 struct EmbeddingCall {
     const void* table;  // [vocab, size]
     DType table_dtype;
@@ -159,30 +142,6 @@ struct RotaryStoreCall {
     float eps;
     const int32_t* out_slots;  // [num_tokens], KV slots
     KVLayer kv;
-};
-
-// silu(gate) * up of [num_rows, 2 * width], gates first.
-struct SiluMulCall {
-    const float* input;
-    int64_t input_stride;
-    void* output;  // [num_rows, output_stride]
-    int64_t output_stride;
-    DType output_dtype;
-    int64_t num_rows;
-    int64_t width;
-};
-
-// Copy rows between f32 and bf16 (round to nearest even), in either direction or within one type.
-struct ConvertCall {
-    const void* input;
-    DType input_dtype;
-    int64_t input_stride;
-    const int32_t* row_ids;  // [num_rows], rows of the input; null: 0, 1, …
-    void* output;
-    DType output_dtype;
-    int64_t output_stride;
-    int64_t num_rows;
-    int64_t size;
 };
 
 // finite[i] = 1 if no element of row row_ids[i] is NaN or infinite.
@@ -232,18 +191,6 @@ struct SampleCall {
 
 size_t sample_scratch_bytes(int64_t vocab_size, int num_threads);
 
-// log(sum(exp(scale * row))) and the largest value of each row.
-struct LogSumCall {
-    const float* logits;
-    int64_t logits_stride;
-    int64_t vocab_size;
-    const int64_t* row_ids;  // [num_rows]
-    const float* scales;     // [num_rows], inverse temperatures
-    float* largest;          // [num_rows], scaled
-    float* log_total;        // [num_rows], of exp(scaled - largest)
-    int64_t num_rows;
-};
-
 // --- the tables --------------------------------------------------------------------------------------------------
 
 struct AttentionKernels {
@@ -253,18 +200,14 @@ struct AttentionKernels {
 
 struct ElementwiseKernels {
     void (*rms_norm)(const NormCall&, int thread, int num_threads);
-    void (*add_rms_norm)(const AddNormCall&, int thread, int num_threads);
     void (*embedding)(const EmbeddingCall&, int thread, int num_threads);
     void (*rotary_table)(const RotaryTableCall&, int thread, int num_threads);
     void (*rotary_store)(const RotaryStoreCall&, int thread, int num_threads);
-    void (*silu_mul)(const SiluMulCall&, int thread, int num_threads);
-    void (*convert)(const ConvertCall&, int thread, int num_threads);
     void (*rows_finite)(const FiniteCall&, int thread, int num_threads);
 };
 
 struct SamplingKernels {
     void (*sample)(const SampleCall&, int thread, int num_threads);
-    void (*log_sum)(const LogSumCall&, int thread, int num_threads);
 };
 
 #ifdef BOUGH_ISA

@@ -27,13 +27,6 @@ BOUGH_INLINE uint32_t order_of(float x) {
 
 // --- weights -----------------------------------------------------------------------------------------------------
 
-BOUGH_INLINE float weight_of(float logit, float largest, float inverse_temperature) {
-    float lane[kLanes] = {};
-    lane[0] = (logit - largest) * inverse_temperature;
-    store(lane, exp_bounded(load(lane)));
-    return lane[0];
-}
-
 BOUGH_INLINE int64_t units_of(float weight) { return static_cast<int64_t>(weight * static_cast<float>(kUnits)); }
 
 // Weights of `count` logits, at most kVocabBlock of them.
@@ -240,10 +233,11 @@ class RowSampler {
         for (int64_t guess = first_guess(top_k, by_weight); guess < num_blocks_; guess *= 8) {
             gather(nth_largest_maximum(guess));
             const int64_t kept = count_kept(top_k, by_weight, limit);
-            if (kept < num_candidates_ || top_k <= num_candidates_) return draw_kept(kept);
+            if (kept < num_candidates_ || top_k <= num_candidates_) return draw_kept();
         }
         gather(-kInfinity);
-        return draw_kept(count_kept(top_k, by_weight, limit));
+        count_kept(top_k, by_weight, limit);
+        return draw_kept();
     }
 
     int64_t first_guess(int64_t top_k, bool by_weight) const {
@@ -351,8 +345,8 @@ class RowSampler {
         return count + fitting;
     }
 
-    int64_t draw_kept(int64_t kept) {
-        (void)kept;
+    // Draws from the candidates that count_kept has bounded.
+    int64_t draw_kept() {
         int64_t total = 0;
         int64_t room = ties_;
         for (int64_t i = 0; i < num_candidates_; ++i) {
@@ -364,12 +358,11 @@ class RowSampler {
         }
         const int64_t target = scaled_target(row_.uniform, total);
         int64_t cumulative = 0;
-        int64_t drawn = best_;
         for (int64_t i = 0; i < num_candidates_; ++i) {
             cumulative += s_.units[i];
             if (cumulative > target) return s_.ids[i];
         }
-        return drawn;
+        return best_;
     }
 
     float* const logits_;
@@ -393,42 +386,9 @@ static void sample(const SampleCall& call, int thread, int num_threads) {
     }
 }
 
-// --- logarithms of sums ------------------------------------------------------------------------------------------
-
-static void log_sum(const LogSumCall& call, int thread, int num_threads) {
-    const Share share = share_of(call.num_rows, thread, num_threads);
-    for (int64_t row = share.first; row < share.end; ++row) {
-        const float* x = call.logits + call.row_ids[row] * call.logits_stride;
-        const float scale = call.scales[row];
-        Vec most = splat(-kInfinity);
-        int64_t i = 0;
-        for (; i + kLanes <= call.vocab_size; i += kLanes) most = max(most, load(x + i));
-        float largest = max_lanes(most);
-        for (; i < call.vocab_size; ++i) largest = x[i] > largest ? x[i] : largest;
-        largest *= scale;
-        double total = 0.0;
-        for (int64_t first = 0; first < call.vocab_size; first += kVocabBlock) {
-            const int64_t size = at_most(kVocabBlock, call.vocab_size - first);
-            float block_sum = 0.0F;
-            if (size == kVocabBlock) {
-                Vec sum = splat(0.0F);
-                for (int64_t j = 0; j < kVocabBlock; j += kLanes) {
-                    sum = add(sum, exp_bounded(sub(mul(load(x + first + j), splat(scale)), splat(largest))));
-                }
-                block_sum = sum_lanes(sum);
-            } else {
-                for (int64_t j = 0; j < size; ++j) block_sum += weight_of(x[first + j] * scale, largest, 1.0F);
-            }
-            total += static_cast<double>(block_sum);
-        }
-        call.largest[row] = largest;
-        call.log_total[row] = static_cast<float>(__builtin_log(total));
-    }
-}
-
 }  // namespace
 
-extern const SamplingKernels sampling_kernels = {sample, log_sum};
+extern const SamplingKernels sampling_kernels = {sample};
 
 }  // namespace BOUGH_ISA
 }  // namespace bough
