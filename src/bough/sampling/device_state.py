@@ -232,9 +232,7 @@ class SamplingState:
         described["random"] = rows.having(Needs.RANDOM)
         if rows.union & Needs.RANDOM:
             shape_of_draw = self._shape_of_draw[:, rows.slots]
-            for name, values in zip(
-                ("inverse_temperature", "top_p", "top_k", "log_min_p"), shape_of_draw, strict=True
-            ):
+            for name, values in zip(("inverse_temperature", "top_p", "top_k", "log_min_p"), shape_of_draw, strict=True):
                 described[name] = values
             described["uniform"] = uniforms(self._stream_key[rows.slots], rows.num_outputs)
         kept: list[npt.NDArray[Any]] = []
