@@ -33,7 +33,7 @@ SAMPLE_ROW = np.dtype(
     ],
     align=True,
 )
-"""``SampleRow`` of ``kernels.h``, where each field is explained. Addresses are those of memory that the caller keeps."""
+"""``SampleRow`` of ``kernels.h``, which explains each field. Addresses are those of memory that the caller keeps."""
 
 
 class NativeSampler:
