@@ -83,10 +83,9 @@ class ResponsesHandlers:
             item.setdefault("id", f"{'msg' if item['type'] == 'message' else 'item'}_{new_request_id()}")
         job = self._job(body, [*earlier, *items])
         run = await self._core.prepare(job)
-        entry = StoredResponse(
-            f"resp_{job.rids[0]}", _response(body, job, self._manager.served_model_name), earlier, items
-        )
-        entry.body["id"] = entry.id
+        response_id = f"resp_{job.rids[0]}"
+        blank = _response(response_id, body, job, self._manager.served_model_name)
+        entry = StoredResponse(response_id, blank, earlier, items)
         builder = ResponseBuilder(entry.body, self._describe(job, run))
         keep = body.store and self.store.is_enabled
         if body.background:
