@@ -82,6 +82,24 @@ def _whitespace_rule(value: str) -> str | None:
     return None
 
 
+def _tool_call_parser_rule(value: str) -> str | None:
+    from bough.parsers.dialect import AUTO, NONE  # only where the option is used: keeps --help fast
+    from bough.parsers.tool_formats import TOOL_FORMATS
+
+    return _name_rule(value, (AUTO, NONE, *TOOL_FORMATS))
+
+
+def _reasoning_parser_rule(value: str) -> str | None:
+    from bough.parsers.dialect import AUTO, NONE
+    from bough.parsers.reasoning import REASONING_FORMATS
+
+    return _name_rule(value, (AUTO, NONE, *REASONING_FORMATS))
+
+
+def _name_rule(value: str, known: tuple[str, ...]) -> str | None:
+    return None if value in known else f"must be one of {', '.join(known)}"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServerArgs(OptionTable):
     """Everything that can be set when a server or an Engine starts.
@@ -217,6 +235,22 @@ class ServerArgs(OptionTable):
         metavar="NAME|FILE",
         default_text="the tokenizer's",
     )
+    tool_call_parser: str | None = option(
+        None,
+        help="How the model writes tool calls; `none` looks for none, `auto` is the default.",
+        group=API,
+        metavar="NAME",
+        default_text="found out from the chat template",
+        rule=_tool_call_parser_rule,
+    )
+    reasoning_parser: str | None = option(
+        None,
+        help="How the model marks its reasoning; `none` looks for none, `auto` is the default.",
+        group=API,
+        metavar="NAME",
+        default_text="found out from the chat template",
+        rule=_reasoning_parser_rule,
+    )
     sampling_defaults: SamplingDefaults = option(
         "model",
         help="Where sampling parameters that a request leaves out come from: the checkpoint's "
@@ -228,6 +262,22 @@ class ServerArgs(OptionTable):
         help="Sampling parameters of requests that do not set them.",
         group=API,
         rule=_preferred_sampling_params_rule,
+    )
+    max_stored_responses: int = option(
+        1024,
+        help="Most responses of /v1/responses that are kept, to be retrieved or gone on with; 0 keeps none. The ones "
+        "not used for longest make room.",
+        group=API,
+        unit="responses",
+        minimum=0,
+    )
+    max_stored_response_bytes: int = option(
+        64 * 2**20,
+        help="Most memory for kept responses, as JSON. Accepts 64MiB.",
+        group=API,
+        unit="bytes",
+        minimum=0,
+        scaled=True,
     )
     stream_interval: int = option(1, help="Tokens per streamed event.", group=API, unit="tokens", minimum=1)
     incremental_streaming_output: bool = option(
