@@ -15,8 +15,7 @@ from bough.managers.tokenizer_manager import TokenizerManager
 from bough.managers.turns import Turns
 from bough.parsers.answer import SLICE_CHARS
 from bough.parsers.base import Content, ParsedEvent, Reasoning, ToolCallArguments, ToolCallStart, parse_tools
-from bough.parsers.detection import detect_tool_format
-from bough.parsers.dialect import Dialect
+from bough.parsers.dialect import NONE, Dialect, make_dialect
 from bough.parsers.reasoning import REASONING_FORMATS
 from bough.parsers.tool_formats import TOOL_FORMATS
 
@@ -30,7 +29,7 @@ class ParseFunctionCallRequest(msgspec.Struct, kw_only=True):
     tools: Annotated[list[Any], Meta(description="Functions that it may call, as in chat completions.")]
     tool_call_parser: Annotated[
         str | None,
-        Meta(description=f"How calls are written: {', '.join(TOOL_FORMATS)}. Default: as the chat template has them."),
+        Meta(description=f"How calls are written: {', '.join(TOOL_FORMATS)}. Default: as this model writes them."),
     ] = None
 
 
@@ -56,7 +55,9 @@ class ParseTextHandlers:
     def __init__(self, manager: TokenizerManager) -> None:
         self._allow_unknown = manager.server_args.allow_unknown_fields
         template = manager.chat_template
-        self._own_format = detect_tool_format("\n".join(template.sources.values())) if template is not None else None
+        source = "\n".join(template.sources.values()) if template is not None else None
+        own = make_dialect(source, tool_call_parser=manager.server_args.tool_call_parser, reasoning_parser=NONE)
+        self._own_format = own.tool_format
 
     async def parse_function_call(self, call: Call) -> Response:
         """``POST /parse_function_call``: the calls in a text, and what else is in it."""
