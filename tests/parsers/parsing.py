@@ -58,7 +58,7 @@ def merged(events: Iterable[ParsedEvent]) -> list[ParsedEvent]:
         if isinstance(event, (Content, Reasoning)):
             assert event.text, "an event without text"
             if type(last) is type(event):
-                result[-1] = type(event)(last.text + event.text)  # type: ignore[union-attr]
+                result[-1] = type(event)(last.text + event.text)
                 continue
         elif isinstance(event, ToolCallArguments):
             if isinstance(last, ToolCallArguments) and last.index == event.index:

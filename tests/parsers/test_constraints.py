@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import jsonschema
 import numpy as np
 import pytest
 
+from bough.errors import BadRequest
 from bough.parsers.base import ToolSpec
 from bough.parsers.tool_formats import TOOL_FORMATS
 from tests.constrained.following import allows, bundled_backend, random_walk, spec_of
@@ -60,3 +63,31 @@ def test_a_constraint_lets_through_what_models_write(name: str) -> None:
     events = run(parser(made, thinking=True), [f"Hm.\n</think>\n\n{text}"])
     assert reasoning(events) == "Hm."
     assert len(calls(events)) == 2
+
+
+@pytest.mark.parametrize("name", TOOL_FORMATS)
+def test_a_constraint_grows_with_the_schema_and_no_faster(name: str) -> None:
+    def size(num_properties: int) -> int:
+        properties = {f"p{index}": {"type": "string"} for index in range(num_properties)}
+        tool = ToolSpec("f", None, {"type": "object", "properties": properties}, False)
+        return len(dialect(name).constraint([tool], name=None, parallel=True))
+
+    assert size(400) < 2.5 * size(200)
+
+
+@pytest.mark.parametrize("name", ["glm45", "qwen3_coder", "pythonic"])
+def test_arguments_bring_the_definitions_that_they_refer_to(name: str) -> None:
+    definitions = {"d": {"type": "string", "enum": ["x" * 1000]}}
+    refers = {"$ref": "#/$defs/d"}
+
+    def constraint(num_properties: int) -> str:
+        properties = {f"p{index}": refers for index in range(num_properties)}
+        parameters = {"type": "object", "properties": {**properties, "q": {"type": "null"}}, "$defs": definitions}
+        return dialect(name).constraint([ToolSpec("f", None, parameters, False)], name=None, parallel=False)
+
+    text = constraint(2)
+    assert text.count(json.dumps(definitions)) >= 2
+    bundled_backend().compile(spec_of("structural_tag", text))
+    with pytest.raises(BadRequest) as error:
+        constraint(2000)
+    assert error.value.param == "tools"

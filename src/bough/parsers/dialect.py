@@ -120,6 +120,9 @@ class Dialect:
 
         Returns:
             JSON.
+
+        Raises:
+            BadRequest: if the schema of a tool is too large.
         """
         callable_ = [tool for tool in tools if name is None or tool.name == name]
         format_ = self.tool_format or _JSON_ARRAY

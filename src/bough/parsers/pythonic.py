@@ -11,11 +11,14 @@ from bough.parsers.literals import NotALiteral, parse_arguments, to_json
 from bough.parsers.stream import NotACall, Steps, Stream
 from bough.parsers.structural import const, either, json_schema, optional, separated, sequence, tag
 from bough.parsers.tool_format import Calls, Format, ToolFormat
-from bough.parsers.xml_calls import property_schema
+from bough.parsers.xml_calls import property_schemas
 
 _NAME = re.compile(r"[\w.]*")
 _NEXT = re.compile(r"""[()\[\]{}'"]""")
 _QUOTES = ("'''", '"""', "'", '"')
+
+MAX_FIRST_ARGUMENTS = 16
+"""So many arguments may come first if all are optional: what may follow is described for each of them."""
 
 
 class PythonicFormat(ToolFormat):
@@ -131,19 +134,21 @@ def _skip_string(stream: Stream) -> Steps[None]:
 def _arguments(schema: dict[str, Any]) -> Format:
     """Arguments by keyword, in the order of the schema: required ones, then optional ones.
 
-    Their values are JSON, which differs from Python in ``true``, ``false`` and ``null``; these are read as well.
+    If none is required, one of the first :data:`MAX_FIRST_ARGUMENTS` begins. Values are JSON, which differs from Python
+    in ``true``, ``false`` and ``null``; these are read as well.
     """
-    properties = schema.get("properties") or {}
-    required = [name for name in properties if name in (schema.get("required") or ())]
-    others = [name for name in properties if name not in required]
+    properties = property_schemas(schema)
+    must = frozenset(schema.get("required") or ())
+    required = [name for name in properties if name in must]
+    others = [name for name in properties if name not in must]
 
     def argument(name: str, before: str) -> Format:
-        return sequence(const(f"{before}{name}="), json_schema(property_schema(schema, name)))
+        return sequence(const(f"{before}{name}="), json_schema(properties[name]))
 
     parts = [argument(name, ", " if index else "") for index, name in enumerate(required)]
     if required or not others:
         return sequence(*parts, *(optional(argument(name, ", ")) for name in others)) if properties else const("")
     starts = []
-    for index, name in enumerate(others):
+    for index, name in enumerate(others[:MAX_FIRST_ARGUMENTS]):
         starts.append(sequence(argument(name, ""), *(optional(argument(each, ", ")) for each in others[index + 1 :])))
     return either(*starts, const(""))

@@ -51,6 +51,9 @@ class ToolFormat(ABC):
         Args:
             tools: those that may be called.
             parallel: whether there may be more than one call.
+
+        Raises:
+            BadRequest: if a schema is too large.
         """
 
     def for_template(self, template: str) -> ToolFormat:

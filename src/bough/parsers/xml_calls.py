@@ -11,11 +11,15 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
+from bough.errors import BadRequest
 from bough.parsers.base import Content, ToolSpec
 from bough.parsers.literals import NotALiteral, parse_literal, to_json
 from bough.parsers.stream import NotACall, Steps
 from bough.parsers.structural import any_text, const, either, json_schema, optional, regex, separated, sequence, tag
 from bough.parsers.tool_format import MAX_HEAD_CHARS, Calls, Format, ToolFormat
+
+MAX_REPEATED_CHARS = 1 << 20
+"""Characters that the definitions of a schema may come to when each argument that refers to them has its own."""
 
 _NESTED = ("anyOf", "oneOf", "allOf")
 _SWITCHES = {"true": True, "false": False, "null": None, "none": None}
@@ -196,10 +200,22 @@ class GlmFormat(TaggedFormat):
 
 
 def property_schema(schema: dict[str, Any], name: str) -> Any:
-    """The schema of one argument, which can stand alone: with the definitions that it may refer to."""
-    own = (schema.get("properties") or {}).get(name, schema.get("additionalProperties", True))
+    """The schema of one argument. It may refer to definitions that are not part of it."""
+    return (schema.get("properties") or {}).get(name, schema.get("additionalProperties", True))
+
+
+def property_schemas(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schemas of all arguments, which can stand alone: with the definitions that they refer to.
+
+    Raises:
+        BadRequest: if that makes far more of the schema than it is.
+    """
+    properties: dict[str, Any] = schema.get("properties") or {}
     shared = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
-    return {**own, **shared} if isinstance(own, dict) and shared else own
+    referring = [name for name, own in properties.items() if "$ref" in json.dumps(own)] if shared else []
+    if referring and len(referring) * len(json.dumps(shared)) > MAX_REPEATED_CHARS:
+        raise BadRequest("tools: too many properties refer to too large definitions in $defs", param="tools")
+    return {**properties, **{name: {**properties[name], **shared} for name in referring}}
 
 
 def kinds_of(schema: Any) -> set[str]:
@@ -262,10 +278,9 @@ def _refuse(name: str) -> None:
 
 def _tags(schema: dict[str, Any], begin: str, end: str) -> Format:
     """Every argument in the order of the schema, between ``begin``, which holds its name, and ``end``."""
-    required = schema.get("required") or ()
+    required = frozenset(schema.get("required") or ())
     parts = []
-    for name in schema.get("properties") or {}:
-        own = property_schema(schema, name)
+    for name, own in property_schemas(schema).items():
         part = tag(begin.format(name), _value(own), end)
         parts.append(part if name in required else optional(part))
     return sequence(*parts) if parts else const("")
