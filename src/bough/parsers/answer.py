@@ -9,6 +9,9 @@ from bough.parsers.reasoning import ReasoningFormat
 from bough.parsers.stream import NotACall, Steps, Stream
 from bough.parsers.tool_format import Calls, ToolFormat
 
+SLICE_CHARS = 4096
+"""Most characters that are read at a time: what has been dealt with is cut off the text, which copies the rest."""
+
 
 class StreamParser:
     """Feeds a reader of a :class:`Stream`.
@@ -36,10 +39,14 @@ class StreamParser:
             else:
                 if text and not text[-1].isspace():
                     return [kind(text)]
-        if not text:
-            return []
-        stream.text += text
-        return self._read_on()
+        if len(text) <= SLICE_CHARS:
+            stream.text += text
+            return self._read_on() if text else []
+        events = []
+        for start in range(0, len(text), SLICE_CHARS):
+            stream.text += text[start : start + SLICE_CHARS]
+            events += self._read_on()
+        return events
 
     def finish(self) -> list[ParsedEvent]:
         """See :class:`~bough.parsers.base.OutputParser`."""

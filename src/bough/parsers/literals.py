@@ -11,6 +11,9 @@ from typing import Any
 MAX_DEPTH = 64
 """Deepest nesting of brackets that is read."""
 
+MAX_CHARS = 64 * 1024
+"""Longest text that is read as Python: its parser holds up everybody else for as long as it takes."""
+
 _NAMES = {"true": True, "false": False, "null": None, "none": None}
 _ERRORS = (SyntaxError, ValueError, TypeError, MemoryError, RecursionError, OverflowError, Warning)
 _BRACKETS = re.compile(r"[(\[{]")
@@ -24,7 +27,7 @@ def parse_literal(text: str) -> Any:
     """The value of a literal: a string, number, boolean, ``None``, or a list, tuple or dict of those.
 
     Raises:
-        NotALiteral: if it is something else, or nested too deeply.
+        NotALiteral: if it is something else, or too long or too deep.
     """
     return _value(_parse(text))
 
@@ -33,7 +36,7 @@ def parse_arguments(text: str) -> dict[str, Any]:
     """The arguments of a call, ``(key=literal, …)``.
 
     Raises:
-        NotALiteral: if it is something else, or nested too deeply.
+        NotALiteral: if it is something else, or too long or too deep.
     """
     node = _parse(f"f{text}")
     if not isinstance(node, ast.Call) or node.args:
@@ -55,6 +58,8 @@ def _key(name: str | None) -> str:
 
 
 def _parse(text: str) -> ast.expr:
+    if len(text) > MAX_CHARS:
+        raise NotALiteral
     if len(_BRACKETS.findall(text)) > MAX_DEPTH and _depth(text) > MAX_DEPTH:
         raise NotALiteral
     try:

@@ -47,6 +47,36 @@ _MISTRAL = """\
     {%- endif %}
 {%- endfor %}"""
 
+_DEEPSEEK = """\
+{%- for message in messages %}
+    {%- if message.role == 'system' %}
+        {{- message.content }}
+    {%- elif message.role == 'user' %}
+        {{- '<｜User｜>' ~ message.content }}
+    {%- else %}
+        {{- '<｜Assistant｜>' ~ message.content ~ eos_token }}
+    {%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- '<｜Assistant｜>' }}
+{%- endif %}"""
+
+_LLAMA_4 = """\
+{%- for message in messages %}
+    {{- '<|header_start|>' ~ message.role ~ '<|header_end|>\\n\\n' ~ message.content | trim ~ '<|eot|>' }}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- '<|header_start|>assistant<|header_end|>\\n\\n' }}
+{%- endif %}"""
+
+_PHI_4 = """\
+{%- for message in messages %}
+    {{- '<|im_start|>' ~ message.role ~ '<|im_sep|>' ~ message.content ~ '<|im_end|>' }}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- '<|im_start|>assistant<|im_sep|>' }}
+{%- endif %}"""
+
 _GEMMA = """\
 {%- set ns = namespace(system='') %}
 {%- for message in messages %}
@@ -107,11 +137,14 @@ RERANKER_TEMPLATE = "qwen3-reranker"
 
 BUILTIN_TEMPLATES = {
     "chatml": _CHATML,
+    "deepseek": _DEEPSEEK,
     "gemma": _GEMMA,
     "llama-2": _LLAMA_2,
     "llama-3": _LLAMA_3,
+    "llama-4": _LLAMA_4,
     "mistral": _MISTRAL,
     "phi-3": _PHI_3,
+    "phi-4": _PHI_4,
     RERANKER_TEMPLATE: _QWEN3_RERANKER,
     "vicuna": _VICUNA,
     "zephyr": _ZEPHYR,

@@ -13,6 +13,7 @@ from bough.entrypoints.http.native.encode import ENCODE, EncodeHandler
 from bough.entrypoints.http.native.generate import GenerateHandler
 from bough.entrypoints.http.native.invocations import InvocationsHandler
 from bough.entrypoints.http.native.loads import LoadsHandler
+from bough.entrypoints.http.native.parse_text import PARSE_FUNCTION_CALL, SEPARATE_REASONING, ParseTextHandlers
 from bough.entrypoints.http.native.protocol import GENERATE
 from bough.entrypoints.http.native.sessions import CLOSE_SESSION, OPEN_SESSION, SessionHandlers
 from bough.entrypoints.http.native.tokenize import DETOKENIZE, TOKENIZE, TokenizeHandlers
@@ -83,6 +84,12 @@ FLUSH_CACHE = RouteInfo(
     NATIVE,
 )
 ABORT_ROUTE = RouteInfo("/abort_request", ("POST",), "End requests by id, by prefix of ids, or all.", NATIVE, ABORT)
+PARSE_FUNCTION_CALL_ROUTE = RouteInfo(
+    "/parse_function_call", ("POST",), "Find the tool calls in a text.", NATIVE, PARSE_FUNCTION_CALL
+)
+SEPARATE_REASONING_ROUTE = RouteInfo(
+    "/separate_reasoning", ("POST",), "Tell a model's thoughts from its answer.", NATIVE, SEPARATE_REASONING
+)
 LIST_MODELS = RouteInfo("/v1/models", ("GET",), "The models that are served.", OPENAI)
 GET_MODEL = RouteInfo("/v1/models/{model:path}", ("GET",), "One model.", OPENAI)
 COMPLETIONS_ROUTE = RouteInfo("/v1/completions", ("POST",), "Continue one or more prompts.", OPENAI, COMPLETIONS)
@@ -143,6 +150,7 @@ ROUTES: tuple[RouteInfo, ...] = (
     *(EMBEDDINGS_ROUTE, CLASSIFY_ROUTE, RERANK_ROUTE, RERANK_RESULTS_ROUTE, SCORE_ROUTE, ENCODE_ROUTE),
     *(CLASSIFY_NATIVE_ROUTE,),
     *(TOKENIZE_ROUTE, DETOKENIZE_ROUTE, OPEN_SESSION_ROUTE, CLOSE_SESSION_ROUTE, LOADS, INVOCATIONS, PING),
+    *(PARSE_FUNCTION_CALL_ROUTE, SEPARATE_REASONING_ROUTE),
     *(ABORT_ROUTE, HEALTH, READY, HEALTH_GENERATE, METRICS, ROOT),
 )
 """All routes, in the order of the documentation."""
@@ -154,6 +162,7 @@ def make_handlers(manager: TokenizerManager) -> dict[str, Handler]:
     encode, vectors = EncodeHandler(manager), VectorHandlers(manager)
     sessions, tokens = SessionHandlers(manager), TokenizeHandlers(manager)
     chat, completions, generate = ChatHandler(manager), CompletionHandler(manager), GenerateHandler(manager)
+    parse_text = ParseTextHandlers(manager)
     return {
         CHAT_ROUTE.path: chat,
         COMPLETIONS_ROUTE.path: completions,
@@ -180,6 +189,8 @@ def make_handlers(manager: TokenizerManager) -> dict[str, Handler]:
         RERANK_RESULTS_ROUTE.path: vectors.rerank_results,
         SCORE_ROUTE.path: vectors.score,
         ABORT_ROUTE.path: control.abort_request,
+        PARSE_FUNCTION_CALL_ROUTE.path: parse_text.parse_function_call,
+        SEPARATE_REASONING_ROUTE.path: parse_text.separate_reasoning,
         HEALTH.path: probes.health,
         READY.path: probes.ready,
         HEALTH_GENERATE.path: probes.health_generate,
