@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -156,7 +156,7 @@ class VectorHandlers:
         return body.model if body.model is not None else self._manager.served_model_name
 
 
-def _input_requests(body: Any, **fields: Any) -> list[EmbeddingRequest]:
+def _input_requests(body: Any, **fields: Any) -> Iterator[EmbeddingRequest]:
     """One request per text of ``input``, none of which may be blank."""
     prompts = split_prompts(body.input, "input")
     is_batch = len(prompts) > 1
