@@ -112,16 +112,25 @@ def test_what_cannot_be_is_refused_naming_the_field(fields: dict[str, Any], para
 
 
 def test_unsupported_sampling_parameters_are_refused_unless_empty() -> None:
-    (request,) = expand(text="a", sampling_params={"regex": None, "json_schema": "", "max_new_tokens": 3})
+    (request,) = expand(text="a", sampling_params={"watermark": None, "beam_width": 0, "max_new_tokens": 3})
     assert request.sampling_params.max_new_tokens == 3
-    with pytest.raises(BadRequest, match="regex is not supported yet"):
-        expand(text="a", sampling_params={"regex": "a+"})
+    with pytest.raises(BadRequest, match="beam_width is not supported yet"):
+        expand(text="a", sampling_params={"beam_width": 2})
 
 
 def test_preferred_sampling_parameters_fill_gaps() -> None:
     fields = GenerateReqInput(text="a", sampling_params={"top_p": 0.9})
     (request,) = fields.expand(preferred={"top_p": 0.5, "top_k": 7})
     assert (request.sampling_params.top_p, request.sampling_params.top_k) == (0.9, 7)
+
+
+def test_a_grammar_of_the_request_replaces_the_preferred_one() -> None:
+    preferred = {"regex": "a+", "top_k": 7}
+    (request,) = GenerateReqInput(text="a", sampling_params={"choice": ["x"]}).expand(preferred=preferred)
+    assert (request.sampling_params.regex, request.sampling_params.choice) == (None, ("x",))
+    assert request.sampling_params.top_k == 7
+    (request,) = GenerateReqInput(text="a").expand(preferred=preferred)
+    assert request.sampling_params.regex == "a+"
 
 
 def test_number_of_outputs_can_be_bounded() -> None:

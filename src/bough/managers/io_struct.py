@@ -16,13 +16,14 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from bough.config import ceilings
 from bough.errors import BadRequest
 from bough.managers.sessions import SessionParams, Turn
-from bough.sampling.sampling_params import SamplingParams
+from bough.sampling.sampling_params import GRAMMAR_KINDS, SamplingParams
 from bough.tokenization.stop_regex import compile_stop_regex
 from bough.tokenization.tokenizer import TokenIds
 
-MAX_TOP_LOGPROBS = 128
+MAX_TOP_LOGPROBS = ceilings.TOP_LOGPROBS
 """Most alternatives per position that a request may ask for."""
 
 MAX_TOKEN_IDS_LOGPROB = 1024
@@ -35,16 +36,13 @@ _ABOUT_LOGPROBS: dict[str, Any] = {"logprob_start_len": -1, "top_logprobs_num": 
 """Fields that mean nothing without ``return_logprob``, and the values that say nothing."""
 
 UNSUPPORTED_SAMPLING_PARAMS: dict[str, str] = {
-    "json_schema": "output that follows a JSON schema",
-    "regex": "output that matches a regular expression",
-    "ebnf": "output that follows a grammar",
-    "structural_tag": "output whose tagged parts follow schemas",
     "beam_width": "beam search",
     "custom_params": "arguments of custom logit processors",
     "watermark": "watermarking",
-    "choice": "output from a list of choices",
 }
 """Sampling parameters that do not work yet, with their meaning; null, false or nothing in them is accepted."""
+
+GRAMMAR_FIELDS = frozenset(GRAMMAR_KINDS)
 
 RequestId = Annotated[str, Meta(min_length=1, max_length=MAX_RID_CHARS)]
 CacheKey = Annotated[str, Meta(max_length=MAX_CACHE_KEY_CHARS)]
@@ -318,6 +316,8 @@ class GenerateRequest(msgspec.Struct, kw_only=True):
     priority: int | None = None
     extra_key: str | None = None
     """Namespace in the prefix cache, salt included."""
+    truncate_prompt_tokens: int | None = None
+    """Keep so many tokens of the end of ``text``; all if ``None``."""
     session_params: SessionParams | None = None
     turn: Turn | None = None
     """The request as part of its session, once its prompt is complete."""
@@ -362,6 +362,8 @@ def pack_token_ids(ids: Sequence[int] | TokenIds, param: str, *, may_be_empty: b
 
 
 def _to_sampling_params(given: dict[str, Any], preferred: dict[str, Any] | None) -> SamplingParams:
+    if preferred and not GRAMMAR_FIELDS.isdisjoint(given):
+        preferred = {name: value for name, value in preferred.items() if name not in GRAMMAR_FIELDS}
     params = SamplingParams.from_dict({**(preferred or {}), **_supported(given)})
     params.validate(None)
     return params

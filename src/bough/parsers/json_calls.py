@@ -83,6 +83,21 @@ def read_object(calls: Calls, marker: str | None) -> Steps[None]:
     stream.commit()
 
 
+def _read_list(calls: Calls) -> Steps[None]:
+    """Read what stands behind the opening bracket of a list of such objects."""
+    stream = calls.stream
+    while True:
+        yield from stream.skip_space()
+        yield from read_object(calls, None)
+        yield from stream.skip_space()
+        if (yield from stream.take("]")):
+            stream.commit()
+            return
+        if not (yield from stream.take(",")):
+            stream.turn_back()
+            return
+
+
 def _as_object(text: str) -> str:
     """Arguments that are written as null, or as a string that holds their JSON.
 
@@ -165,7 +180,11 @@ class LlamaFormat(ToolFormat):
 
 
 class MistralFormat(ToolFormat):
-    """``[TOOL_CALLS]`` before a list of objects, or before each ``name[ARGS]{…}`` (tokenizers from v11 on)."""
+    """``[TOOL_CALLS]`` before a list of objects, or before each ``name[ARGS]{…}`` (tokenizers from v11 on).
+
+    Args:
+        lists: which of the two the model is constrained to. Both are read.
+    """
 
     name = "mistral"
     triggers = ("[TOOL_CALLS]",)
@@ -173,7 +192,6 @@ class MistralFormat(ToolFormat):
 
     def __init__(self, *, lists: bool = False) -> None:
         self._lists = lists
-        """Whether the model is constrained to write lists."""
 
     def read(self, calls: Calls, trigger: str) -> Steps[None]:
         """See :meth:`ToolFormat.read`."""
@@ -181,25 +199,12 @@ class MistralFormat(ToolFormat):
         yield from stream.skip_space()
         following = yield from stream.peek()
         if following == "[":
-            yield from self._list(calls)
+            stream.pos += 1
+            yield from _read_list(calls)
         elif following == "{":
             yield from read_object(calls, None)
         else:
             yield from self._named(calls)
-
-    def _list(self, calls: Calls) -> Steps[None]:
-        stream = calls.stream
-        stream.pos += 1
-        while True:
-            yield from stream.skip_space()
-            yield from read_object(calls, None)
-            yield from stream.skip_space()
-            if (yield from stream.take("]")):
-                stream.commit()
-                return
-            if not (yield from stream.take(",")):
-                stream.turn_back()
-                return
 
     def _named(self, calls: Calls) -> Steps[None]:
         stream = calls.stream
@@ -213,6 +218,10 @@ class MistralFormat(ToolFormat):
         calls.start(name.strip(), call_id.strip() or None)
         if not (yield from calls.json_arguments()):
             yield from calls.raw_arguments(None)
+
+    def for_template(self, template: str) -> ToolFormat:
+        """See :meth:`ToolFormat.for_template`."""
+        return MistralFormat(lists="[TOOL_CALLS]" in template and "[ARGS]" not in template)
 
     def new_id(self) -> str:
         """Nine letters or digits: the family's templates refuse other ids when the conversation goes on."""
@@ -241,17 +250,7 @@ class JsonArrayFormat(ToolFormat):
 
     def read(self, calls: Calls, trigger: str) -> Steps[None]:
         """See :meth:`ToolFormat.read`."""
-        stream = calls.stream
-        while True:
-            yield from stream.skip_space()
-            yield from read_object(calls, None)
-            yield from stream.skip_space()
-            if (yield from stream.take("]")):
-                stream.commit()
-                return
-            if not (yield from stream.take(",")):
-                stream.turn_back()
-                return
+        yield from _read_list(calls)
 
     def constraint(self, tools: Sequence[ToolSpec], *, parallel: bool) -> Format:
         """See :meth:`ToolFormat.constraint`."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+import re
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from bough.config import ceilings
 from bough.errors import BadRequest
 
 GREEDY_TEMPERATURE = 1e-6
@@ -15,12 +18,32 @@ GREEDY_TEMPERATURE = 1e-6
 ALL_TOKENS = -1
 """``top_k`` value that keeps the whole vocabulary."""
 
-MAX_STOP_STRINGS = 32
+MAX_STOP_STRINGS = ceilings.STOP_STRINGS
 MAX_STOP_STRING_CHARS = 1024
 MAX_STOP_REGEX_BYTES = 256
-MAX_PARALLEL_SAMPLES = 128
+MAX_PARALLEL_SAMPLES = ceilings.PARALLEL_SAMPLES
 MAX_LOGIT_BIAS_ENTRIES = 4096
 MAX_STOP_TOKEN_IDS = 256
+
+MAX_GRAMMAR_BYTES = 256 * 1024
+"""Longest schema, pattern, grammar or list of choices, in bytes of UTF-8."""
+
+MAX_GRAMMAR_DEPTH = 64
+"""Deepest nesting of brackets in a JSON schema or structural tag; an object within an object takes two levels."""
+
+MAX_CHOICES = 1024
+
+GrammarKind = Literal["json_schema", "regex", "ebnf", "structural_tag", "choice"]
+GRAMMAR_KINDS: tuple[GrammarKind, ...] = ("json_schema", "regex", "ebnf", "structural_tag", "choice")
+
+
+class GrammarSpec(NamedTuple):
+    """What the whole output has to match: equal ones have the same grammar."""
+
+    kind: GrammarKind
+    """Also the name of the field that says so."""
+    text: str
+    """JSON except for ``regex`` and ``ebnf``; an array of strings for ``choice``."""
 
 
 class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
@@ -38,6 +61,16 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
     stop_token_ids: tuple[int, ...] = ()
     stop_regex: tuple[str, ...] = ()
     """Regular expressions (RE2 syntax, linear time) that end the output when they match."""
+    json_schema: str | None = None
+    """JSON text of the schema that the output follows. At most one of this and the next four may be set."""
+    regex: str | None = None
+    """Pattern that the whole output matches."""
+    ebnf: str | None = None
+    """Grammar, with a rule ``root``, that the whole output matches."""
+    structural_tag: str | None = None
+    """JSON text: parts of the output, between tags, follow schemas."""
+    choice: tuple[str, ...] | None = None
+    """The output is one of these strings."""
     temperature: float = 1.0
     top_p: float = 1.0
     top_k: int = ALL_TOKENS
@@ -69,6 +102,15 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
     def has_text_stops(self) -> bool:
         """Whether the end of the output depends on its text."""
         return bool(self.stop or self.stop_regex)
+
+    @property
+    def grammar(self) -> GrammarSpec | None:
+        """What the output has to match, if anything."""
+        for kind in GRAMMAR_KINDS:
+            value = getattr(self, kind)
+            if value is not None:
+                return GrammarSpec(kind, value if isinstance(value, str) else msgspec.json.encode(value).decode())
+        return None
 
     @property
     def has_penalties(self) -> bool:
@@ -144,17 +186,50 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
                 "logit_bias",
                 "numbers in [-100, 100]",
             )
+        self._validate_grammar(prefix)
         if vocab_size is not None:
             rule = f"token ids in [0, {vocab_size})"
             check(all(0 <= t < vocab_size for t in self.stop_token_ids), "stop_token_ids", rule)
             check(all(0 <= t < vocab_size for t in self.logit_bias or ()), "logit_bias", rule)
+
+    def _validate_grammar(self, prefix: str) -> None:
+        """Check what can be said of a grammar without compiling it."""
+        given = [kind for kind in GRAMMAR_KINDS if getattr(self, kind) is not None]
+        if not given:
+            return
+
+        def refuse(kind: str, problem: str) -> BadRequest:
+            return BadRequest(f"{prefix}{kind} {problem}", param=f"{prefix}{kind}", code="invalid_grammar")
+
+        if len(given) > 1:
+            raise refuse(given[1], f"cannot be combined with {given[0]}: set at most one of {', '.join(GRAMMAR_KINDS)}")
+        kind = given[0]
+        if self.choice is not None and not (
+            1 <= len(self.choice) <= MAX_CHOICES and all(self.choice) and len(set(self.choice)) == len(self.choice)
+        ):
+            raise refuse(kind, f"must be 1 to {MAX_CHOICES} different strings that are not empty")
+        try:
+            spec = self.grammar
+            assert spec is not None
+            size = len(spec.text.encode())
+        except UnicodeEncodeError:
+            raise refuse(kind, "holds half a surrogate pair, which no text can match") from None
+        if size == 0:
+            raise refuse(kind, "must not be empty")
+        if size > MAX_GRAMMAR_BYTES:
+            raise refuse(kind, f"has {size} bytes, and at most {MAX_GRAMMAR_BYTES} are allowed")
+        if kind in ("json_schema", "structural_tag"):
+            problem = json_problem(spec.text, may_be_boolean=kind == "json_schema")
+            if problem is not None:
+                raise refuse(kind, problem)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], *, prefix: str = "sampling_params.") -> SamplingParams:
         """Convert a JSON object, checking types but not ranges.
 
         ``null`` for any field means its default; ``stop``, ``stop_token_ids`` and ``stop_regex`` accept one value or
-        a list; ``max_new_tokens: null`` means "until the context ends".
+        a list; ``max_new_tokens: null`` means "until the context ends". ``json_schema`` and ``structural_tag`` accept
+        an object as well as its JSON text; an empty text or list in a grammar field means none.
 
         Raises:
             BadRequest: naming the field that is unknown or has the wrong type.
@@ -165,6 +240,12 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
                 raise BadRequest(f"{prefix}{name} is not a known sampling parameter", param=f"{prefix}{name}")
             if value is None and name != "max_new_tokens":
                 continue
+            if name in GRAMMAR_KINDS and value in ("", [], ()):
+                continue
+            if name == "json_schema" and isinstance(value, (dict, bool)):
+                value = _json_text(value, f"{prefix}{name}")  # noqa: PLW2901
+            if name == "structural_tag" and isinstance(value, dict):
+                value = _json_text(value, f"{prefix}{name}")  # noqa: PLW2901
             if name in _SCALAR_OR_LIST and not isinstance(value, (list, tuple)):
                 value = (value,)  # noqa: PLW2901
             try:
@@ -176,3 +257,34 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
 
 _FIELD_TYPES: dict[str, Any] = {field.name: field.type for field in msgspec.structs.fields(SamplingParams)}
 _SCALAR_OR_LIST = frozenset({"stop", "stop_token_ids", "stop_regex"})
+
+_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+
+
+@lru_cache(maxsize=64)
+def json_problem(text: str, *, may_be_boolean: bool) -> str | None:
+    """What keeps a text from being a JSON object (or a boolean) of bounded depth; ``None`` if nothing does."""
+    depth = deepest = 0
+    for match in _STRING_OR_BRACKET.finditer(text):
+        token = match.group()
+        if token in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif token in "]}":
+            depth -= 1
+    if deepest > MAX_GRAMMAR_DEPTH:
+        return f"is nested {deepest} levels deep, and at most {MAX_GRAMMAR_DEPTH} are allowed"
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, ValueError) as error:
+        return f"is not valid JSON: {error}"
+    if isinstance(value, dict) or (may_be_boolean and isinstance(value, bool)):
+        return None
+    return f"must be the JSON text of an object{' or a boolean' if may_be_boolean else ''}"
+
+
+def _json_text(value: Any, param: str) -> str:
+    try:
+        return msgspec.json.encode(value).decode()
+    except (TypeError, ValueError, RecursionError, msgspec.EncodeError) as error:
+        raise BadRequest(f"{param} cannot be written as JSON: {error}", param=param) from None

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from bough.errors import BadRequest
+from bough.sampling.sampling_params import (
+    MAX_CHOICES,
+    MAX_GRAMMAR_BYTES,
+    MAX_GRAMMAR_DEPTH,
+    GrammarSpec,
+    SamplingParams,
+)
+
+
+def checked(**fields: Any) -> SamplingParams:
+    params = SamplingParams.from_dict(fields)
+    params.validate(None)
+    return params
+
+
+def nested(levels: int) -> str:
+    return '{"not":' * (levels - 1) + "{}" + "}" * (levels - 1)
+
+
+@pytest.mark.parametrize(
+    ("fields", "grammar"),
+    [
+        ({}, None),
+        ({"json_schema": "", "regex": "", "ebnf": None, "choice": [], "structural_tag": ""}, None),
+        ({"json_schema": '{"type": "object"}'}, ("json_schema", '{"type": "object"}')),
+        ({"json_schema": {"type": "object"}}, ("json_schema", '{"type":"object"}')),
+        ({"json_schema": "true"}, ("json_schema", "true")),
+        ({"json_schema": False}, ("json_schema", "false")),
+        ({"regex": "a+"}, ("regex", "a+")),
+        ({"ebnf": 'root ::= "a"'}, ("ebnf", 'root ::= "a"')),
+        ({"structural_tag": {"triggers": []}}, ("structural_tag", '{"triggers":[]}')),
+        ({"choice": ["a", '"b"']}, ("choice", r'["a","\"b\""]')),
+    ],
+)
+def test_grammar_of_a_request(fields: dict[str, Any], grammar: tuple[str, str] | None) -> None:
+    assert checked(**fields).grammar == (None if grammar is None else GrammarSpec(*grammar))
+
+
+@pytest.mark.parametrize(
+    ("fields", "param", "problem"),
+    [
+        ({"json_schema": "{}", "regex": "a"}, "regex", "cannot be combined with json_schema"),
+        ({"json_schema": "{"}, "json_schema", "not valid JSON"),
+        ({"json_schema": "[]"}, "json_schema", "object or a boolean"),
+        ({"structural_tag": "true"}, "structural_tag", "object"),
+        ({"json_schema": nested(MAX_GRAMMAR_DEPTH + 1)}, "json_schema", f"at most {MAX_GRAMMAR_DEPTH}"),
+        ({"json_schema": "[" * 100_000}, "json_schema", f"at most {MAX_GRAMMAR_DEPTH}"),
+        ({"regex": "a" * (MAX_GRAMMAR_BYTES + 1)}, "regex", f"at most {MAX_GRAMMAR_BYTES}"),
+        ({"json_schema": json.dumps({"const": "é" * MAX_GRAMMAR_BYTES})}, "json_schema", "bytes"),
+        ({"choice": ["a", "a"]}, "choice", "different"),
+        ({"choice": ["a", ""]}, "choice", "not empty"),
+        ({"choice": [str(i) for i in range(MAX_CHOICES + 1)]}, "choice", str(MAX_CHOICES)),
+        ({"choice": "ab"}, "choice", "array"),
+        ({"choice": [1]}, "choice", "str"),
+        ({"regex": "\ud800"}, "regex", "surrogate"),
+        ({"regex": 5}, "regex", "str"),
+    ],
+)
+def test_impossible_grammars_are_refused_naming_the_field(fields: dict[str, Any], param: str, problem: str) -> None:
+    with pytest.raises(BadRequest, match=problem) as raised:
+        checked(**fields)
+    assert raised.value.param == f"sampling_params.{param}"
+
+
+def test_the_deepest_schema_passes_and_brackets_in_strings_do_not_count() -> None:
+    checked(json_schema=nested(MAX_GRAMMAR_DEPTH))
+    checked(json_schema={"const": "[" * 1000 + '\\"{'})
