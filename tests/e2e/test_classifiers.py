@@ -11,9 +11,12 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from bough import Engine
 from bough.config.server_args import bundled_model_path
+from bough.entrypoints.http.routes import ROUTES
 from bough.errors import BadRequest
 from bough.tokenization.builtin_templates import RERANKER_TEMPLATE
 from bough.tokenization.tokenizer import Tokenizer
@@ -132,6 +135,31 @@ def test_what_a_reranker_refuses(rerank_server: Server, path: str, body: dict[st
     response = rerank_server.post(path, **body)
     assert response.status_code == 400, response.text
     assert response.json()["error"]["param"] == param
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+LIKELY = st.sampled_from(["w1", ["w1", "w2"], [["w1", "w2"]], [5, 6], [[5], [6]], 1, -1, 0.5, True, "", []])
+
+
+@pytest.mark.parametrize("path", ["/v1/embeddings", "/v1/classify", "/v1/rerank", "/rerank", "/v1/score", "/encode"])
+@given(data=st.data())
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_body_is_answered_with_a_server_error(rerank_server: Server, path: str, data: st.DataObject) -> None:
+    (info,) = (info for info in ROUTES if info.path == path)
+    assert info.body is not None
+    body = data.draw(st.dictionaries(st.sampled_from(info.body.names), LIKELY | JSON, max_size=4))
+    response = rerank_server.post(path, **body)
+    assert response.status_code in (200, 400), response.text
+    if response.status_code == 400:
+        assert set(response.json()["error"]) == {"message", "type", "param", "code"}
 
 
 def test_classes_have_names_and_probabilities(classify_server: Server, classifier: VectorCheckpoint) -> None:

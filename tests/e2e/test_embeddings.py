@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -13,7 +15,7 @@ import pytest
 import torch
 import transformers
 
-from bough import Engine
+from bough import Engine, Runtime
 from bough.errors import BadRequest
 from tests.e2e.server import Server, running_server
 from tests.minilm import minilm_path
@@ -133,9 +135,16 @@ def test_texts_are_cut_only_if_asked_for(server: Server, reference: np.ndarray) 
     assert_close(cut["data"][0]["embedding"], reference[3])
 
 
-def test_one_request_that_is_aborted_ends_alone(server: Server) -> None:
-    assert server.post("/abort_request", rid="nobody").status_code == 200
-    assert server.post("/v1/embeddings", input="x").status_code == 200
+def test_a_request_that_is_aborted_says_so_and_ends_alone(server: Server) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        long = pool.submit(server.post, "/v1/embeddings", input=[TEXTS[3]] * 2000, rid="long")
+        while not server.state()["num_queue_reqs"]:
+            assert not long.done(), long.result().text
+        short = pool.submit(server.post, "/v1/embeddings", input="x", rid="short")
+        server.post("/abort_request", rid="long")
+        response = long.result(timeout=20)
+        assert short.result(timeout=20).status_code == 200
+    assert (response.status_code, response.json()["error"]["code"]) == (409, "aborted")
 
 
 def test_model_info_health_and_metrics(server: Server) -> None:
@@ -150,6 +159,12 @@ def test_clients_that_leave_cost_nothing(server: Server) -> None:
     with pytest.raises(httpx.ReadTimeout):
         httpx.post(f"{server.url}/v1/embeddings", json={"input": TEXTS * 300}, timeout=httpx.Timeout(5, read=0.05))
     server.assert_idle_and_whole()
+
+
+def test_runtime_encodes(reference: np.ndarray) -> None:
+    with Runtime(model_path=str(minilm_path()), cpu_threads=1) as runtime:
+        answers = json.loads(runtime.encode(TEXTS[:2]))
+    assert_close([answer["embedding"] for answer in answers], reference[:2])
 
 
 def test_engine_encodes_and_says_what_it_cannot(reference: np.ndarray) -> None:

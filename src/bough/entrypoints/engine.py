@@ -8,7 +8,6 @@ import contextlib
 import os
 import threading
 import weakref
-from array import array
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from typing import Any, ClassVar, TypeVar, Union
 
@@ -19,13 +18,14 @@ from bough.config.server_args import ServerArgs
 from bough.entrypoints.launch import SCHEDULER_MODULE, LaunchPlan, _launch_subprocesses, watch_health
 from bough.entrypoints.loop_thread import LoopThread
 from bough.entrypoints.process_supervisor import ProcessSupervisor
-from bough.errors import BadRequest, ConfigError, EngineDead, RequestFailed
+from bough.entrypoints.vector_arguments import plain, rerank_native, score_args, vector_request
+from bough.errors import ConfigError, EngineDead, RequestFailed
 from bough.ipc.channels import RpcClient, TokenizerChannels
 from bough.ipc.messages import ControlReply
 from bough.managers.embedding import encode_native
 from bough.managers.embedding_struct import EmbeddingReqInput
-from bough.managers.io_struct import GenerateReqInput, pack_token_ids
-from bough.managers.scoring import ScoreResult, rerank, score
+from bough.managers.io_struct import GenerateReqInput
+from bough.managers.scoring import ScoreResult, score
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.observability.startup_timer import StartupTimer
 from bough.sampling.sampling_params import SamplingParams
@@ -144,7 +144,7 @@ class EngineParts:
 
     def submit_rerank(self, pairs: Sequence[Sequence[str]]) -> concurrent.futures.Future[list[dict[str, Any]]]:
         """Start to judge pairs; the result is one dictionary per pair."""
-        return self.loop.submit(_rerank(self.manager, pairs))
+        return self.loop.submit(rerank_native(self.manager, pairs))
 
     def submit_score(self, *args: Any, **options: Any) -> concurrent.futures.Future[ScoreResult]:
         """Start to score items; the arguments are those of :func:`bough.managers.scoring.score`."""
@@ -354,7 +354,7 @@ class Engine:
             Overloaded, RequestFailed: if the engine cannot take or finish the request.
             EngineDead: if the engine was shut down or a part of it has died.
         """
-        request = _vector_request(prompt, dimensions, rid, input_ids, truncate_prompt_tokens, priority)
+        request = vector_request(prompt, dimensions, rid, input_ids, truncate_prompt_tokens, priority)
         return self._parts.loop.wait(self._parts.submit_vectors(request))
 
     async def async_encode(
@@ -368,7 +368,7 @@ class Engine:
         priority: int | None = None,
     ) -> Any:
         """The same as :meth:`encode` for coroutines. Cancelling the caller ends the request."""
-        request = _vector_request(prompt, dimensions, rid, input_ids, truncate_prompt_tokens, priority)
+        request = vector_request(prompt, dimensions, rid, input_ids, truncate_prompt_tokens, priority)
         return await asyncio.wrap_future(self._parts.submit_vectors(request))
 
     def rerank(self, prompt: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
@@ -400,7 +400,7 @@ class Engine:
         Raises:
             BadRequest, Overloaded, RequestFailed, EngineDead: see :meth:`encode`.
         """
-        args = _score_args(query, items, label_token_ids)
+        args = score_args(query, items, label_token_ids)
         options = {"apply_softmax": apply_softmax, "item_first": item_first, "temperature": temperature}
         return self._parts.loop.wait(self._parts.submit_score(*args, **options))
 
@@ -415,7 +415,7 @@ class Engine:
         temperature: float = 1.0,
     ) -> ScoreResult:
         """The same as :meth:`score` for coroutines."""
-        args = _score_args(query, items, label_token_ids)
+        args = score_args(query, items, label_token_ids)
         options = {"apply_softmax": apply_softmax, "item_first": item_first, "temperature": temperature}
         return await asyncio.wrap_future(self._parts.submit_score(*args, **options))
 
@@ -529,65 +529,21 @@ def _request(
     return_text_in_logprobs: bool, cache_salt: Any, session_params: Any,
 ) -> GenerateReqInput:  # fmt: skip
     return GenerateReqInput(
-        text=_plain(prompt),
-        input_ids=_plain(input_ids),
+        text=plain(prompt),
+        input_ids=plain(input_ids),
         sampling_params=_plain_params(sampling_params),
-        rid=_plain(rid),
-        return_logprob=_plain(return_logprob),
-        logprob_start_len=-1 if logprob_start_len is None else _plain(logprob_start_len),
-        top_logprobs_num=0 if top_logprobs_num is None else _plain(top_logprobs_num),
-        token_ids_logprob=_plain(token_ids_logprob),
+        rid=plain(rid),
+        return_logprob=plain(return_logprob),
+        logprob_start_len=-1 if logprob_start_len is None else plain(logprob_start_len),
+        top_logprobs_num=0 if top_logprobs_num is None else plain(top_logprobs_num),
+        token_ids_logprob=plain(token_ids_logprob),
         return_text_in_logprobs=return_text_in_logprobs,
         stream=stream,
         priority=priority,
-        extra_key=_plain(extra_key),
-        cache_salt=_plain(cache_salt),
-        session_params=_plain(session_params),
+        extra_key=plain(extra_key),
+        cache_salt=plain(cache_salt),
+        session_params=plain(session_params),
     )
-
-
-def _vector_request(
-    prompt: Any, dimensions: Any, rid: Any, input_ids: Any, truncate_prompt_tokens: Any, priority: Any
-) -> EmbeddingReqInput:
-    return EmbeddingReqInput(
-        text=_plain(prompt),
-        input_ids=_plain(input_ids),
-        dimensions=dimensions,
-        truncate_prompt_tokens=truncate_prompt_tokens,
-        rid=_plain(rid),
-        priority=priority,
-    )
-
-
-def _score_args(query: Any, items: Any, label_token_ids: Any) -> tuple[Any, Any, Any]:
-    """Texts as they are, token ids packed."""
-    several = [items] if isinstance(items, str) else _plain(items)
-    if not isinstance(several, list):
-        raise BadRequest("items must be a text, a list of texts or a list of lists of token ids", param="items")
-    packed = [item if isinstance(item, str) else pack_token_ids(item, f"items[{i}]") for i, item in enumerate(several)]
-    return (
-        query if isinstance(query, str) else pack_token_ids(_plain(query), "query"),
-        packed,
-        _plain(label_token_ids),
-    )
-
-
-async def _rerank(manager: TokenizerManager, pairs: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
-    plain = [list(pair) for pair in pairs]
-    if not plain or any(len(pair) != 2 or not all(isinstance(text, str) for text in pair) for pair in plain):
-        raise BadRequest("prompt must be a list of pairs of a query and a document", param="prompt")
-    results = await rerank(manager, [(query, document) for query, document in plain], param="prompt")
-    return [{"embedding": each.relevance, "meta_info": each.meta_info} for each in results]
-
-
-def _plain(value: Any) -> Any:
-    """Arrays and tensors, of whatever library, and tuples as lists, two levels deep."""
-    if hasattr(value, "tolist") and not isinstance(value, array):
-        value = value.tolist()
-    if isinstance(value, (list, tuple)):
-        nested = len(value) > 0 and (hasattr(value[0], "tolist") or isinstance(value[0], (list, tuple)))
-        return [_plain(each) for each in value] if nested else list(value)
-    return value
 
 
 def _plain_params(value: Any) -> Any:

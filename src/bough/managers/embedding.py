@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import base64
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bough.errors import RequestFailed
 from bough.ipc.messages import OutputDelta
 from bough.managers.native_output import failure_of, meta_info
-from bough.managers.turns import Turns
+from bough.managers.turns import Turns, collect
 
 if TYPE_CHECKING:
     from bough.managers.embedding_struct import EmbeddingReqInput, EmbeddingRequest
@@ -56,12 +56,17 @@ class Embedded:
         return {"embedding": self.numbers(), "meta_info": meta_info(self.state, self.delta)}
 
 
-async def embed(manager: TokenizerManager, requests: Sequence[EmbeddingRequest]) -> list[Embedded]:
+async def embed(manager: TokenizerManager, made: Iterable[EmbeddingRequest]) -> list[Embedded]:
     """Run requests; one result each, in their order.
 
+    Args:
+        manager: of the model.
+        made: the requests, at least one.
+
     Raises:
-        BoughError: if one of them cannot be taken or fails; the others are ended.
+        BoughError: if one of them cannot be made or taken, or fails; the others are ended.
     """
+    requests = await collect(made)
     results: list[Embedded | None] = [None] * len(requests)
     async with manager.generation(requests) as generation:
         while generation.unfinished:

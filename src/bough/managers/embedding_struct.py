@@ -6,7 +6,7 @@ sister for generating it is expanded at the edge, into one :class:`EmbeddingRequ
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
@@ -81,8 +81,8 @@ class EmbeddingReqInput(msgspec.Struct, kw_only=True):
         """Whether the answer is a list: several texts were given, be it a list of one."""
         return isinstance(self.text, list) or (self.text is None and is_nested(self.input_ids))
 
-    def requests(self, *, max_outputs: int | None = None) -> list[EmbeddingRequest]:
-        """One request per text.
+    def requests(self, *, max_outputs: int | None = None) -> Iterator[EmbeddingRequest]:
+        """One request per text; see :func:`embedding_requests`.
 
         Args:
             max_outputs: most texts allowed; ``None`` for no bound.
@@ -150,8 +150,8 @@ def embedding_requests(
     rid: str | list[str] | None = None,
     max_outputs: int | None = None,
     **fields: Any,
-) -> list[EmbeddingRequest]:
-    """One request per prompt.
+) -> Iterator[EmbeddingRequest]:
+    """One request per prompt, made when it is asked for: thousands are too much work for one turn of an event loop.
 
     Args:
         prompts: at least one.
@@ -170,33 +170,31 @@ def embedding_requests(
         raise BadRequest(
             f"{param} has {len(prompts)} entries, and at most {max_outputs} are allowed in a request", param=param
         )
-    requests = []
     for index, (prompt, each_rid) in enumerate(
         zip(prompts, request_ids(rid, len(prompts), is_batch=is_batch), strict=True)
     ):
         first, second = prompt if isinstance(prompt, tuple) else (prompt, None)
-        requests.append(
-            EmbeddingRequest(
-                rids=[each_rid],
-                text=first if isinstance(first, str) else None,
-                text_pair=second,
-                input_ids=None if isinstance(first, str) else first,
-                prompt_param=f"{param}[{index}]" if is_batch else param,
-                **fields,
-            )
+        yield EmbeddingRequest(
+            rids=[each_rid],
+            text=first if isinstance(first, str) else None,
+            text_pair=second,
+            input_ids=None if isinstance(first, str) else first,
+            prompt_param=f"{param}[{index}]" if is_batch else param,
+            **fields,
         )
-    return requests
 
 
-def request_ids(rid: str | list[str] | None, count: int, *, is_batch: bool) -> list[str]:
+def request_ids(rid: str | list[str] | None, count: int, *, is_batch: bool) -> Iterator[str]:
     """Ids of ``count`` requests: those given, one that is numbered for a batch, or random ones."""
-    if rid is None:
-        return [new_request_id() for _ in range(count)]
-    if isinstance(rid, str):
-        return [f"{rid}_{index}" for index in range(count)] if is_batch else [rid]
-    if len(rid) != count:
+    if isinstance(rid, list) and len(rid) != count:
         raise BadRequest(f"rid has {len(rid)} entries for {count} prompts", param="rid")
-    return rid
+    for index in range(count):
+        if rid is None:
+            yield new_request_id()
+        elif isinstance(rid, str):
+            yield f"{rid}_{index}" if is_batch else rid
+        else:
+            yield rid[index]
 
 
 def _texts(text: str | list[str | list[str]]) -> list[Prompt]:

@@ -194,7 +194,7 @@ async def score(
     if any(isinstance(item, str) != isinstance(query, str) for item in items):
         raise BadRequest("query and items must both be texts or both be token ids", param="items")
     pairs: list[tuple[Any, Any]] = [(item, query) if item_first else (query, item) for item in items]
-    rids = request_ids(fields.pop("rid", None), len(items), is_batch=True)
+    rids = list(request_ids(fields.pop("rid", None), len(items), is_batch=True))
     if manager.model_config.is_generation:
         labels = _labels(label_token_ids, len(items))
         manager.limits.check_token_ids(sorted({label for each in labels for label in each}), "label_token_ids")

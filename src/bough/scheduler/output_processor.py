@@ -250,7 +250,7 @@ class OutputProcessor:
                 delta.input_logprobs, req.input_logprobs = req.input_logprobs, []
         if first:
             req.announced = True
-            if req.text_stops is None:
+            if req.text_stops is None and req.pooling is None:
                 delta.decode = DecodeInit(
                     req.prompt[-PROMPT_TAIL_TOKENS:].tolist(),
                     req.sampling_params.skip_special_tokens,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -152,7 +152,7 @@ class VectorHandlers:
         ranked = sorted(enumerate(judged), key=lambda each: -each[1].relevance)
         return ranked[: body.top_n], _usage(judged)
 
-    def _input_requests(self, body: Any, **fields: Any) -> list[EmbeddingRequest]:
+    def _input_requests(self, body: Any, **fields: Any) -> Iterator[EmbeddingRequest]:
         """One request per text of ``input``, none of which may be blank."""
         prompts = split_prompts(body.input, "input")
         is_batch = len(prompts) > 1
