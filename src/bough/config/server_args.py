@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from bough.config import ceilings
 from bough.config.options import OptionTable, option
 from bough.errors import BadRequest, ConfigError
 
@@ -19,7 +21,10 @@ SchedulePolicy = Literal["lpm", "fcfs", "dfs-weight", "lof", "random", "priority
 EvictionPolicy = Literal["lru", "lfu", "fifo", "mru", "priority"]
 SamplingDefaults = Literal["model", "openai"]
 PoolingChoice = Literal["auto", "cls", "mean", "max", "last"]
+GrammarBackendName = Literal["llguidance", "none"]
 LogLevel = Literal["debug", "info", "warning", "error", "critical"]
+
+DEFAULT_JSON_WHITESPACE = " ?"
 
 BUNDLED_MODEL_NAME = "sapling"
 
@@ -67,6 +72,14 @@ def _preferred_sampling_params_rule(value: dict[str, Any]) -> str | None:
     if value.get("n", 1) != 1:
         return "must not set n: how many outputs there are is for each request to say"
     return sampling_params_rule(value)
+
+
+def _whitespace_rule(value: str) -> str | None:
+    try:
+        re.compile(value)
+    except re.error as error:
+        return f"must be a regular expression ({error})"
+    return None
 
 
 def _tool_call_parser_rule(value: str) -> str | None:
@@ -173,6 +186,34 @@ class ServerArgs(OptionTable):
         minimum=1024,
         scaled=True,
     )
+    max_pending_body_size: int = option(
+        256 * 2**20,
+        help="Most bytes of request bodies that are being received, over all connections; beyond it uploads are "
+        "answered with 503, slow ones first. A single one is always taken.",
+        group=SERVER,
+        unit="bytes",
+        minimum=1024,
+        scaled=True,
+    )
+    max_header_size: int = option(
+        64 * 2**10,
+        help="Most bytes of a request line and its headers together; beyond it 431.",
+        group=SERVER,
+        unit="bytes",
+        minimum=1024,
+        scaled=True,
+    )
+    max_headers: int = option(
+        200, help="Most headers of a request; beyond it 431.", group=SERVER, unit="headers", minimum=8
+    )
+    max_url_length: int = option(
+        8 * 2**10,
+        help="Longest path and query of a request; beyond it 400.",
+        group=SERVER,
+        unit="bytes",
+        minimum=256,
+        scaled=True,
+    )
     skip_server_warmup: bool = option(
         False, help="Be ready without first answering a request of the server's own.", group=SERVER
     )
@@ -242,12 +283,72 @@ class ServerArgs(OptionTable):
     incremental_streaming_output: bool = option(
         False, help="Events of a streamed /generate carry only what is new, not all text so far.", group=API
     )
+    grammar_backend: GrammarBackendName = option(
+        "llguidance",
+        help="What keeps outputs to JSON schemas, patterns and grammars; `none` refuses such requests.",
+        group=API,
+    )
+    grammar_compile_timeout: float = option(
+        10.0,
+        help="How long compiling a JSON schema, pattern or grammar may take; beyond it the request is refused.",
+        group=API,
+        unit="seconds",
+        minimum=0.1,
+    )
+    constrained_json_whitespace_pattern: str = option(
+        DEFAULT_JSON_WHITESPACE,
+        help="Regular expression of what may stand between the tokens of JSON that follows a schema. With more than a "
+        "blank, small models lose themselves in it.",
+        group=API,
+        metavar="PATTERN",
+        default_text="a blank or nothing",
+        rule=_whitespace_rule,
+    )
+    constrained_json_disable_any_whitespace: bool = option(
+        False,
+        help="JSON that follows a schema has one blank after commas and colons and no other: more of it is certain "
+        "without asking the model, which is faster.",
+        group=API,
+    )
     allow_unknown_fields: bool = option(
         False, help="Log and ignore unknown fields of requests instead of refusing them.", group=API
     )
 
+    max_outputs_per_request: int = option(
+        ceilings.OUTPUTS_PER_REQUEST,
+        help="Most outputs of one HTTP request: prompts times `n`.",
+        group=API,
+        unit="outputs",
+        minimum=1,
+        maximum=ceilings.OUTPUTS_PER_REQUEST,
+    )
+    max_parallel_samples: int = option(
+        ceilings.PARALLEL_SAMPLES,
+        help="Largest `n` of a request.",
+        group=API,
+        unit="outputs",
+        minimum=1,
+        maximum=ceilings.PARALLEL_SAMPLES,
+    )
+    max_logprobs: int = option(
+        ceilings.TOP_LOGPROBS,
+        help="Most alternatives per position whose log-probabilities a request may ask for. OpenAI's routes allow 20 "
+        "at most.",
+        group=API,
+        unit="tokens",
+        minimum=0,
+        maximum=ceilings.TOP_LOGPROBS,
+    )
+    max_stop_strings: int = option(
+        ceilings.STOP_STRINGS,
+        help="Most stop strings of a request, and as many patterns.",
+        group=API,
+        unit="strings",
+        minimum=0,
+        maximum=ceilings.STOP_STRINGS,
+    )
     max_sessions: int = option(
-        1024,
+        1000,
         help="Most sessions (`/open_session`) at a time; a further one is answered with 503.",
         group=API,
         unit="sessions",

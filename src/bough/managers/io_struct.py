@@ -16,13 +16,14 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from bough.config import ceilings
 from bough.errors import BadRequest
 from bough.managers.sessions import SessionParams, Turn
 from bough.sampling.sampling_params import GRAMMAR_KINDS, SamplingParams
 from bough.tokenization.stop_regex import compile_stop_regex
 from bough.tokenization.tokenizer import TokenIds
 
-MAX_TOP_LOGPROBS = 128
+MAX_TOP_LOGPROBS = ceilings.TOP_LOGPROBS
 """Most alternatives per position that a request may ask for."""
 
 MAX_TOKEN_IDS_LOGPROB = 1024

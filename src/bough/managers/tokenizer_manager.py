@@ -114,6 +114,9 @@ class TokenizerManager:
             context_len=context_len,
             max_prompt_tokens=min(scheduler_info.get("max_req_input_len", context_len), context_len),
             has_tokenizer=tokenizer is not None,
+            max_parallel_samples=server_args.max_parallel_samples,
+            max_logprobs=server_args.max_logprobs,
+            max_stop_strings=server_args.max_stop_strings,
             pooling=model_config.pooling,
         )
         self._has_detokenizer = tokenizer is not None and model_config.is_generation

@@ -6,6 +6,31 @@ from dataclasses import dataclass
 from typing import Any
 
 from bough.entrypoints.chat.core import ChatCore
+from bough.entrypoints.http.answers import (
+    ANY_JSON,
+    Answer,
+    ChatAnswer,
+    ChatChunk,
+    ClassifyAnswer,
+    CompletionAnswer,
+    CompletionChunk,
+    DetokenizeAnswer,
+    EmbeddingsAnswer,
+    EncodeAnswer,
+    FunctionCallsAnswer,
+    GenerateAnswer,
+    LoadsAnswer,
+    ModelCard,
+    ModelInfo,
+    ModelList,
+    QueryParameter,
+    RankedDocument,
+    RerankAnswer,
+    ScoreAnswer,
+    SeparateReasoningAnswer,
+    ServerInfo,
+    TokenizeAnswer,
+)
 from bough.entrypoints.http.anthropic.handlers import MessagesHandlers
 from bough.entrypoints.http.anthropic.protocol import COUNT_TOKENS, MESSAGES
 from bough.entrypoints.http.asgi import Handler
@@ -18,11 +43,11 @@ from bough.entrypoints.http.errors import (
     ResponsesErrors,
 )
 from bough.entrypoints.http.fields import BodySpec
-from bough.entrypoints.http.native.control import ABORT, ControlHandlers
+from bough.entrypoints.http.native.control import ABORT, MAX_FLUSH_TIMEOUT, ControlHandlers
 from bough.entrypoints.http.native.encode import ENCODE, EncodeHandler
 from bough.entrypoints.http.native.generate import GenerateHandler
 from bough.entrypoints.http.native.invocations import InvocationsHandler
-from bough.entrypoints.http.native.loads import LoadsHandler
+from bough.entrypoints.http.native.loads import LOADS_QUERY, LoadsHandler
 from bough.entrypoints.http.native.parse_text import PARSE_FUNCTION_CALL, SEPARATE_REASONING, ParseTextHandlers
 from bough.entrypoints.http.native.protocol import GENERATE
 from bough.entrypoints.http.native.sessions import CLOSE_SESSION, OPEN_SESSION, SessionHandlers
@@ -46,6 +71,9 @@ RESPONSES_ERRORS = ResponsesErrors()
 ANTHROPIC = AnthropicErrors()
 OLLAMA = OllamaErrors()
 
+_PROBE = Answer(None, text_statuses=(503,))
+_TEXT = Answer(None)
+
 
 @dataclass(frozen=True)
 class RouteInfo:
@@ -59,7 +87,9 @@ class RouteInfo:
         body: fields of the body, if there is one.
         aliases: older paths of the same thing.
         is_probe: whether it is left out of the metrics.
-        takes_body: whether there is a body that is none of the declared ones alone.
+        takes_body: whether there is a body of one of the :data:`INVOCABLE` kinds.
+        answer: what it answers with.
+        query: what the query string may say.
     """
 
     path: str
@@ -70,11 +100,23 @@ class RouteInfo:
     aliases: tuple[str, ...] = ()
     is_probe: bool = False
     takes_body: bool = False
+    answer: Answer = ANY_JSON
+    query: tuple[QueryParameter, ...] = ()
+
+    @property
+    def has_body(self) -> bool:
+        """Whether a request brings a body."""
+        return self.body is not None or self.takes_body
 
 
-ROOT = RouteInfo("/", ("GET",), "Says that the server is running.", NATIVE, is_probe=True)
+ROOT = RouteInfo("/", ("GET",), "Says that the server is running.", NATIVE, is_probe=True, answer=Answer(str))
 HEALTH = RouteInfo(
-    "/health", ("GET",), "200 while every part of the server is alive, else 503. Cheap.", NATIVE, is_probe=True
+    "/health",
+    ("GET",),
+    "200 while every part of the server is alive, else 503. Cheap.",
+    NATIVE,
+    is_probe=True,
+    answer=_PROBE,
 )
 READY = RouteInfo(
     "/ready",
@@ -82,35 +124,82 @@ READY = RouteInfo(
     "200 while requests are welcome, else 503: starting, shutting down, sick, queue full.",
     NATIVE,
     is_probe=True,
+    answer=_PROBE,
 )
 HEALTH_GENERATE = RouteInfo(
-    "/health_generate", ("GET",), "200 if a token makes it through all processes, else 503.", NATIVE, is_probe=True
+    "/health_generate",
+    ("GET",),
+    "200 if a token makes it through all processes, else 503.",
+    NATIVE,
+    is_probe=True,
+    answer=_PROBE,
 )
-METRICS = RouteInfo("/metrics", ("GET",), "Prometheus metrics.", NATIVE, is_probe=True)
+METRICS = RouteInfo("/metrics", ("GET",), "Prometheus metrics.", NATIVE, is_probe=True, answer=_TEXT)
 GENERATE_ROUTE = RouteInfo(
-    "/generate", ("POST", "PUT"), "Generate from text or token ids, one prompt or many.", NATIVE, GENERATE
+    "/generate",
+    ("POST", "PUT"),
+    "Generate from text or token ids, one prompt or many.",
+    NATIVE,
+    GENERATE,
+    answer=Answer(GenerateAnswer | list[GenerateAnswer], GenerateAnswer),
 )
-MODEL_INFO = RouteInfo("/model_info", ("GET",), "What is being served.", NATIVE, aliases=("/get_model_info",))
+MODEL_INFO = RouteInfo(
+    "/model_info", ("GET",), "What is being served.", NATIVE, aliases=("/get_model_info",), answer=Answer(ModelInfo)
+)
 SERVER_INFO = RouteInfo(
-    "/server_info", ("GET",), "Options, capacity and state of the server.", NATIVE, aliases=("/get_server_info",)
+    "/server_info",
+    ("GET",),
+    "Options, capacity and state of the server.",
+    NATIVE,
+    aliases=("/get_server_info",),
+    answer=Answer(ServerInfo),
 )
 FLUSH_CACHE = RouteInfo(
     "/flush_cache",
     ("GET", "POST"),
     "Forget cached prefixes. Query: `timeout`, seconds to wait for running requests.",
     NATIVE,
+    answer=Answer(None, text_statuses=(400,)),
+    query=(
+        QueryParameter(
+            "timeout",
+            {"type": "number", "minimum": 0, "maximum": MAX_FLUSH_TIMEOUT, "default": 0},
+            "Seconds to wait for running requests.",
+        ),
+    ),
 )
-ABORT_ROUTE = RouteInfo("/abort_request", ("POST",), "End requests by id, by prefix of ids, or all.", NATIVE, ABORT)
+ABORT_ROUTE = RouteInfo(
+    "/abort_request", ("POST",), "End requests by id, by prefix of ids, or all.", NATIVE, ABORT, answer=_TEXT
+)
+LIST_MODELS = RouteInfo("/v1/models", ("GET",), "The models that are served.", OPENAI, answer=Answer(ModelList))
+GET_MODEL = RouteInfo("/v1/models/{model:path}", ("GET",), "One model.", OPENAI, answer=Answer(ModelCard))
+COMPLETIONS_ROUTE = RouteInfo(
+    "/v1/completions",
+    ("POST",),
+    "Continue one or more prompts.",
+    OPENAI,
+    COMPLETIONS,
+    answer=Answer(CompletionAnswer, CompletionChunk),
+)
+CHAT_ROUTE = RouteInfo(
+    "/v1/chat/completions", ("POST",), "Answer a conversation.", OPENAI, CHAT, answer=Answer(ChatAnswer, ChatChunk)
+)
 PARSE_FUNCTION_CALL_ROUTE = RouteInfo(
-    "/parse_function_call", ("POST",), "Find the tool calls in a text.", NATIVE, PARSE_FUNCTION_CALL
+    "/parse_function_call",
+    ("POST",),
+    "Find the tool calls in a text.",
+    NATIVE,
+    PARSE_FUNCTION_CALL,
+    answer=Answer(FunctionCallsAnswer),
 )
 SEPARATE_REASONING_ROUTE = RouteInfo(
-    "/separate_reasoning", ("POST",), "Tell a model's thoughts from its answer.", NATIVE, SEPARATE_REASONING
+    "/separate_reasoning",
+    ("POST",),
+    "Tell a model's thoughts from its answer.",
+    NATIVE,
+    SEPARATE_REASONING,
+    answer=Answer(SeparateReasoningAnswer),
 )
-LIST_MODELS = RouteInfo("/v1/models", ("GET",), "The models that are served.", OPENAI)
-GET_MODEL = RouteInfo("/v1/models/{model:path}", ("GET",), "One model.", OPENAI)
-COMPLETIONS_ROUTE = RouteInfo("/v1/completions", ("POST",), "Continue one or more prompts.", OPENAI, COMPLETIONS)
-CHAT_ROUTE = RouteInfo("/v1/chat/completions", ("POST",), "Answer a conversation.", OPENAI, CHAT)
 RESPONSES_ROUTE = RouteInfo(
     "/v1/responses", ("POST",), "Answer a conversation, and keep the answer for a while.", RESPONSES_ERRORS, RESPONSES
 )
@@ -141,17 +230,39 @@ OLLAMA_TAGS = RouteInfo("/api/tags", ("GET",), "The models that there are, for O
 OLLAMA_PS = RouteInfo("/api/ps", ("GET",), "The models that are loaded, for Ollama's clients.", OLLAMA)
 OLLAMA_VERSION = RouteInfo("/api/version", ("GET",), "The server's version, for Ollama's clients.", OLLAMA)
 ENCODE_ROUTE = RouteInfo(
-    "/encode", ("POST", "PUT"), "Embeddings, or a classifier's scores (logits), of one text or many.", NATIVE, ENCODE
+    "/encode",
+    ("POST", "PUT"),
+    "Embeddings, or a classifier's scores (logits), of one text or many.",
+    NATIVE,
+    ENCODE,
+    answer=Answer(EncodeAnswer | list[EncodeAnswer]),
 )
-CLASSIFY_NATIVE_ROUTE = RouteInfo("/classify", ("POST", "PUT"), "The same as `/encode`.", NATIVE, ENCODE)
-EMBEDDINGS_ROUTE = RouteInfo("/v1/embeddings", ("POST",), "Embeddings of texts.", OPENAI, EMBEDDINGS)
-CLASSIFY_ROUTE = RouteInfo("/v1/classify", ("POST",), "Probabilities of a classifier's classes.", OPENAI, CLASSIFY)
+CLASSIFY_NATIVE_ROUTE = RouteInfo(
+    "/classify",
+    ("POST", "PUT"),
+    "The same as `/encode`.",
+    NATIVE,
+    ENCODE,
+    answer=Answer(EncodeAnswer | list[EncodeAnswer]),
+)
+EMBEDDINGS_ROUTE = RouteInfo(
+    "/v1/embeddings", ("POST",), "Embeddings of texts.", OPENAI, EMBEDDINGS, answer=Answer(EmbeddingsAnswer)
+)
+CLASSIFY_ROUTE = RouteInfo(
+    "/v1/classify",
+    ("POST",),
+    "Probabilities of a classifier's classes.",
+    OPENAI,
+    CLASSIFY,
+    answer=Answer(ClassifyAnswer),
+)
 RERANK_ROUTE = RouteInfo(
     "/v1/rerank",
     ("POST", "PUT"),
     "Sort documents by their relevance for a query.",
     OPENAI,
     RERANK,
+    answer=Answer(list[RankedDocument]),
 )
 RERANK_RESULTS_ROUTE = RouteInfo(
     "/rerank",
@@ -160,6 +271,7 @@ RERANK_RESULTS_ROUTE = RouteInfo(
     OPENAI,
     RERANK,
     aliases=("/v2/rerank",),
+    answer=Answer(RerankAnswer),
 )
 SCORE_ROUTE = RouteInfo(
     "/v1/score",
@@ -167,29 +279,58 @@ SCORE_ROUTE = RouteInfo(
     "Probabilities of given tokens after query and item; of a classifier its scores (logits).",
     OPENAI,
     SCORE,
+    answer=Answer(ScoreAnswer),
 )
 TOKENIZE_ROUTE = RouteInfo(
-    "/tokenize", ("POST",), "Token ids of a text or a conversation.", OPENAI, TOKENIZE, aliases=("/v1/tokenize",)
+    "/tokenize",
+    ("POST",),
+    "Token ids of a text or a conversation.",
+    OPENAI,
+    TOKENIZE,
+    aliases=("/v1/tokenize",),
+    answer=Answer(TokenizeAnswer),
 )
 DETOKENIZE_ROUTE = RouteInfo(
-    "/detokenize", ("POST",), "Text of token ids.", OPENAI, DETOKENIZE, aliases=("/v1/detokenize",)
+    "/detokenize",
+    ("POST",),
+    "Text of token ids.",
+    OPENAI,
+    DETOKENIZE,
+    aliases=("/v1/detokenize",),
+    answer=Answer(DetokenizeAnswer),
 )
-LOADS = RouteInfo("/v1/loads", ("GET",), "How busy the schedulers are, for routers.", NATIVE)
+LOADS = RouteInfo(
+    "/v1/loads",
+    ("GET",),
+    "How busy the schedulers are, for routers.",
+    NATIVE,
+    answer=Answer(LoadsAnswer, also_text=True),
+    query=LOADS_QUERY,
+)
 OPEN_SESSION_ROUTE = RouteInfo(
-    "/open_session", ("POST",), "Begin a session, of which requests name only what is new.", NATIVE, OPEN_SESSION
+    "/open_session",
+    ("POST",),
+    "Begin a session, of which requests name only what is new.",
+    NATIVE,
+    OPEN_SESSION,
+    answer=Answer(str),
 )
 CLOSE_SESSION_ROUTE = RouteInfo(
-    "/close_session", ("POST",), "End a session and whatever runs in it.", NATIVE, CLOSE_SESSION
+    "/close_session", ("POST",), "End a session and whatever runs in it.", NATIVE, CLOSE_SESSION, answer=_TEXT
 )
-PING = RouteInfo("/ping", ("GET",), "The same as `/health`, by SageMaker's name.", NATIVE, is_probe=True)
+PING = RouteInfo("/ping", ("GET",), "The same as `/health`, by SageMaker's name.", NATIVE, is_probe=True, answer=_PROBE)
 INVOCATIONS = RouteInfo(
     "/invocations",
     ("POST",),
-    "SageMaker's name for a chat completion, a completion or `/generate`: `messages`, `prompt`, or `text` and "
-    "`input_ids` in the body tell which.",
+    "SageMaker's name for a chat completion, a completion, embeddings or `/generate`: `messages`, `prompt`, `input`, "
+    "or `text` and `input_ids` in the body tell which.",
     OPENAI,
     takes_body=True,
+    answer=Answer(Any, Any),
 )
+
+INVOCABLE: tuple[BodySpec[Any], ...] = (CHAT, COMPLETIONS, EMBEDDINGS, GENERATE)
+"""What ``/invocations`` takes."""
 
 ROUTES: tuple[RouteInfo, ...] = (
     *(CHAT_ROUTE, COMPLETIONS_ROUTE, GENERATE_ROUTE, LIST_MODELS, GET_MODEL, MODEL_INFO, SERVER_INFO, FLUSH_CACHE),
@@ -238,7 +379,13 @@ def make_handlers(manager: TokenizerManager) -> dict[str, Handler]:
         LOADS.path: LoadsHandler(manager),
         PING.path: probes.health,
         INVOCATIONS.path: InvocationsHandler(
-            {"messages": chat, "prompt": completions, "text": generate, "input_ids": generate}
+            {
+                "messages": chat,
+                "prompt": completions,
+                "input": vectors.embeddings,
+                "text": generate,
+                "input_ids": generate,
+            }
         ),
         LIST_MODELS.path: models.list_models,
         GET_MODEL.path: models.get_model,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from bough.entrypoints.http.asgi import Call, Response
-from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec, Refused
+from bough.entrypoints.http.fields import BodySpec, Refused
 from bough.entrypoints.http.native.protocol import TOKEN_IDS_SCHEMA
 from bough.managers.embedding import embed, number_turns
 from bough.managers.embedding_struct import EmbeddingReqInput
@@ -16,7 +16,9 @@ _MEDIA = "images, video and audio"
 ENCODE = BodySpec(
     EmbeddingReqInput,
     token_ids=frozenset({"input_ids"}),
-    schemas={"input_ids": {"anyOf": [TOKEN_IDS_SCHEMA, {"type": "array", "items": TOKEN_IDS_SCHEMA}]}},
+    schemas={
+        "input_ids": {"anyOf": [TOKEN_IDS_SCHEMA, {"type": "array", "items": TOKEN_IDS_SCHEMA}, {"type": "null"}]}
+    },
     no_effect={
         "no_logs": "Keep the request out of the log.",
         "sampling_params": "How tokens are chosen; none are.",
@@ -51,13 +53,13 @@ class EncodeHandler:
         """Answer one request: a JSON object, or an array of them for a batch."""
         manager = self._manager
         body = await ENCODE.parse(
-            call.body,
+            call.take_body(),
             allow_unknown=manager.server_args.allow_unknown_fields,
             max_tokens=manager.limits.max_prompt_tokens,
         )
         turns = number_turns()
         answers: list[bytes] = []
-        for result in await embed(manager, body.requests(max_outputs=MAX_OUTPUTS_PER_REQUEST)):
+        for result in await embed(manager, body.requests(max_outputs=manager.server_args.max_outputs_per_request)):
             answers.append(msgspec.json.encode(result.native()))
             await turns.spend(len(result.data) // 4)
         return Response(b"[%b]" % b",".join(answers) if body.is_batch else answers[0])

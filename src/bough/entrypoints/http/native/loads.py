@@ -13,6 +13,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from bough import __version__
+from bough.entrypoints.http.answers import QueryParameter
 from bough.entrypoints.http.asgi import Call, Response
 from bough.entrypoints.http.native.control import METRICS_TYPE
 from bough.errors import BadRequest
@@ -24,10 +25,22 @@ SECTIONS = ("core", "memory", "queues")
 EMPTY_SECTIONS = ("spec", "lora", "disagg")
 """Sections about speculative decoding, adapters and disaggregation: known names, and nothing to report."""
 
+_NAMES = "|".join((*SECTIONS, *EMPTY_SECTIONS, "all"))
+
 FORMATS = ("json", "prometheus")
 PREFIX = "bough_"
 TIMEOUT = 5.0
 """Seconds that a scheduler may take to say how it is; it answers between two steps."""
+
+LOADS_QUERY = (
+    QueryParameter("dp_rank", {"type": "integer", "minimum": 0}, "Only this scheduler."),
+    QueryParameter(
+        "include",
+        {"type": "string", "default": "all", "pattern": f"^({_NAMES})(,({_NAMES}))*$"},
+        "Sections, with commas between.",
+    ),
+    QueryParameter("format", {"enum": list(FORMATS), "default": "json"}, "JSON, or gauges for Prometheus."),
+)
 
 _GB = 1e9
 

@@ -60,7 +60,7 @@ class ParseTextHandlers:
 
     async def parse_function_call(self, call: Call) -> Response:
         """``POST /parse_function_call``: the calls in a text, and what else is in it."""
-        body = await PARSE_FUNCTION_CALL.parse(call.body, allow_unknown=self._allow_unknown, max_tokens=0)
+        body = await PARSE_FUNCTION_CALL.parse(call.take_body(), allow_unknown=self._allow_unknown, max_tokens=0)
         tools = parse_tools(body.tools)
         if body.tool_call_parser is None and self._own_format is None:
             raise BadRequest("tool_call_parser is required for this model", param="tool_call_parser")
@@ -84,7 +84,7 @@ class ParseTextHandlers:
 
     async def separate_reasoning(self, call: Call) -> Response:
         """``POST /separate_reasoning``: thoughts and answer."""
-        body = await SEPARATE_REASONING.parse(call.body, allow_unknown=self._allow_unknown, max_tokens=0)
+        body = await SEPARATE_REASONING.parse(call.take_body(), allow_unknown=self._allow_unknown, max_tokens=0)
         format_ = _named(REASONING_FORMATS, body.reasoning_parser, "reasoning_parser")
         blocks: list[tuple[str, list[str]]] = []
         for event in await _events(Dialect(None, format_), body.text, (), thinking=format_.always):

@@ -85,7 +85,7 @@ class TokenizeHandlers:
     async def tokenize(self, call: Call) -> Response:
         """``POST /tokenize``: ids of a text, of each of several texts, or of a conversation."""
         call.require_json()
-        body = await TOKENIZE.parse(call.body, allow_unknown=self._allow_unknown, max_tokens=0)
+        body = await TOKENIZE.parse(call.take_body(), allow_unknown=self._allow_unknown, max_tokens=0)
         if (body.prompt is None) == (body.messages is None):
             raise BadRequest("give either prompt or messages", param="prompt", code="missing_required_parameter")
         tokenizer, encoder = self._tools("prompt" if body.messages is None else "messages")
@@ -111,7 +111,9 @@ class TokenizeHandlers:
         """``POST /detokenize``: text of token ids."""
         call.require_json()
         limits = self._manager.limits
-        body = await DETOKENIZE.parse(call.body, allow_unknown=self._allow_unknown, max_tokens=limits.context_len)
+        body = await DETOKENIZE.parse(
+            call.take_body(), allow_unknown=self._allow_unknown, max_tokens=limits.context_len
+        )
         tokenizer, encoder = self._tools("tokens")
         is_nested = isinstance(body.tokens, list) and len(body.tokens) > 0 and isinstance(body.tokens[0], (list, array))
         given = body.tokens if is_nested else [body.tokens]

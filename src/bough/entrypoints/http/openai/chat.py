@@ -44,7 +44,7 @@ class ChatHandler(OpenAIHandler):
         call.require_json()
         manager = self.manager
         body = await CHAT.parse(
-            call.body,
+            call.take_body(),
             allow_unknown=manager.server_args.allow_unknown_fields,
             max_tokens=manager.limits.max_prompt_tokens,
         )

@@ -9,7 +9,6 @@ import msgspec
 
 from bough.entrypoints.chat.core import last_tokens
 from bough.entrypoints.http.asgi import Call, EventStream, Response
-from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST
 from bough.entrypoints.http.openai.fill_in_middle import find_gap_format
 from bough.entrypoints.http.openai.logprobs import CompletionLogprobs, TokenNames, prompt_logprobs
 from bough.entrypoints.http.openai.protocol import COMPLETIONS, CompletionRequest
@@ -52,7 +51,7 @@ class CompletionHandler(OpenAIHandler):
         call.require_json()
         manager = self.manager
         body = await COMPLETIONS.parse(
-            call.body,
+            call.take_body(),
             allow_unknown=manager.server_args.allow_unknown_fields,
             max_tokens=manager.limits.max_prompt_tokens,
         )
@@ -60,10 +59,10 @@ class CompletionHandler(OpenAIHandler):
         names = self.require_names("prompt")
         prompts = self._with_gaps(split_prompts(body.prompt), body)
         n = _samples(body)
-        if len(prompts) * n > MAX_OUTPUTS_PER_REQUEST:
+        most = manager.server_args.max_outputs_per_request
+        if len(prompts) * n > most:
             raise BadRequest(
-                f"{len(prompts)} prompts with n={n} are {len(prompts) * n} choices; at most "
-                f"{MAX_OUTPUTS_PER_REQUEST} are allowed",
+                f"{len(prompts)} prompts with n={n} are {len(prompts) * n} choices; at most {most} are allowed",
                 param="prompt",
             )
         is_default = body.max_tokens == _DEFAULT_MAX_TOKENS

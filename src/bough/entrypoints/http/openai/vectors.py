@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from bough.entrypoints.http.asgi import Call, Response
-from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, Body, BodySpec
+from bough.entrypoints.http.fields import Body, BodySpec
 from bough.entrypoints.http.openai.completions import split_prompts
 from bough.entrypoints.http.openai.vector_protocol import (
     CLASSIFY,
@@ -45,7 +45,7 @@ class VectorHandlers:
         body = await self._parse(EMBEDDINGS, call)
         if self._manager.limits.pooling is not None and self._manager.limits.pooling.is_classifier:
             raise BadRequest("this model scores classes and makes no embeddings", code="unsupported_by_model")
-        requests = _input_requests(body, dimensions=body.dimensions, truncate_to=body.truncate_prompt_tokens)
+        requests = self._input_requests(body, dimensions=body.dimensions, truncate_to=body.truncate_prompt_tokens)
         results = await embed(self._manager, requests)
         turns = number_turns()
         data: list[bytes] = []
@@ -65,7 +65,7 @@ class VectorHandlers:
         """``POST /v1/classify``: probabilities of the classes per input, in their order."""
         body = await self._parse(CLASSIFY, call)
         pooling = require_classifier(self._manager)
-        results = await embed(self._manager, _input_requests(body, truncate_to=body.truncate_prompt_tokens))
+        results = await embed(self._manager, self._input_requests(body, truncate_to=body.truncate_prompt_tokens))
         labels = pooling.labels or ()
         turns = number_turns()
         data = []
@@ -134,7 +134,7 @@ class VectorHandlers:
         call.require_json()
         manager = self._manager
         return await spec.parse(
-            call.body,
+            call.take_body(),
             allow_unknown=manager.server_args.allow_unknown_fields,
             max_tokens=manager.limits.max_prompt_tokens,
         )
@@ -152,26 +152,25 @@ class VectorHandlers:
         ranked = sorted(enumerate(judged), key=lambda each: -each[1].relevance)
         return ranked[: body.top_n], _usage(judged)
 
+    def _input_requests(self, body: Any, **fields: Any) -> list[EmbeddingRequest]:
+        """One request per text of ``input``, none of which may be blank."""
+        prompts = split_prompts(body.input, "input")
+        is_batch = len(prompts) > 1
+        for index, prompt in enumerate(prompts):
+            if isinstance(prompt, str) and not prompt.strip():
+                raise BadRequest("input must not be blank", param=f"input[{index}]" if is_batch else "input")
+        return embedding_requests(
+            prompts,
+            "input",
+            is_batch=is_batch,
+            rid=body.rid,
+            max_outputs=self._manager.server_args.max_outputs_per_request,
+            **body.shared(),
+            **fields,
+        )
+
     def _model(self, body: VectorFields) -> str:
         return body.model if body.model is not None else self._manager.served_model_name
-
-
-def _input_requests(body: Any, **fields: Any) -> list[EmbeddingRequest]:
-    """One request per text of ``input``, none of which may be blank."""
-    prompts = split_prompts(body.input, "input")
-    is_batch = len(prompts) > 1
-    for index, prompt in enumerate(prompts):
-        if isinstance(prompt, str) and not prompt.strip():
-            raise BadRequest("input must not be blank", param=f"input[{index}]" if is_batch else "input")
-    return embedding_requests(
-        prompts,
-        "input",
-        is_batch=is_batch,
-        rid=body.rid,
-        max_outputs=MAX_OUTPUTS_PER_REQUEST,
-        **body.shared(),
-        **fields,
-    )
 
 
 def _usage(results: Sequence[Embedded | Judged]) -> dict[str, int]:
