@@ -247,7 +247,8 @@ def main() -> None:
         return
     results = []
     print(
-        f"{'route':22} {'streams':>7} {'events/s':>9} {'server µs/event':>15} {'of it kernel':>12} {'server cores':>12} "
+        f"{'route':22} {'streams':>7} {'events/s':>9} {'server µs/event':>15} {'of it kernel':>12} "
+        f"{'server cores':>12} "
         f"{'client µs/event':>15} {'coalesced':>9}"
     )
     for route in ROUTES:
