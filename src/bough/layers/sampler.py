@@ -151,8 +151,10 @@ class Sampler:
             raise ValueError(f"logits are {tuple(logits.shape)}, expected {(len(req_slots), self._vocab_size)}")
         rows = self._state.rows(req_slots)
         if self._native is None:
-            next_token_ids, finite = self._choose(logits, rows)
+            next_token_ids, finite = self._choose(logits, rows, masks)
         else:
+            if masks is not None:
+                masks.apply(logits)  # what is added to minus infinity, or scales it, leaves it as it is
             next_token_ids, finite = self._choose_natively(self._native, logits, rows)
         answers = self._read_logprobs(logits, rows, next_token_ids, logprobs) if logprobs else None
         self._state.record(rows, next_token_ids)
@@ -167,7 +169,9 @@ class Sampler:
         del kept  # the native code has read it
         return torch.from_numpy(tokens), torch.from_numpy(finite)
 
-    def _choose(self, logits: torch.Tensor, rows: SamplingRows) -> tuple[torch.Tensor, torch.Tensor]:
+    def _choose(
+        self, logits: torch.Tensor, rows: SamplingRows, masks: RowMasks | None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """The same with torch and numpy."""
         self._state.edit_logits(logits, rows)
         if masks is not None:

@@ -324,7 +324,7 @@ class ModelRunner:
         by_logits = self.rows_that_need_logits(plan, sampling_rows)
         wanted = np.zeros(plan.num_rows, dtype=np.uint8)
         wanted[sampling_rows] = np.where(by_logits, Wanted.LOGITS, Wanted.CHOICE)
-        hidden_wanted = any(len(request.targets) for request in plan.logprobs)
+        hidden_wanted = bool(plan.pooling) or any(len(request.targets) for request in plan.logprobs)
         result = graph_runner.replay(plan, wanted, hidden_states=hidden_wanted)
         next_token_ids, finite = result.next_token_ids, result.finite
         sampled: SampleOutput | None = None
@@ -336,6 +336,10 @@ class ModelRunner:
         if len(choice_rows):
             self.sampling_state.record_choices(plan.req_slots[choice_rows], next_token_ids[choice_rows])
         failed = np.flatnonzero(~finite).tolist()
+        embeddings: tuple[RowEmbedding, ...] = ()
+        if self.pooling is not None and result.hidden_states is not None:
+            embeddings, not_finite = self.pooling.pool(plan, result.hidden_states)
+            failed = sorted({*failed, *not_finite})
         if failed:
             self._scrub(plan, failed)
         logprobs: tuple[RowLogprobResult, ...] = ()
@@ -348,6 +352,7 @@ class ModelRunner:
             next_token_ids=next_token_ids,
             logprobs=logprobs,
             failed_rows=tuple(failed),
+            embeddings=embeddings,
         )
 
     def rows_that_need_logits(self, plan: StepPlan, rows: IndexArray) -> npt.NDArray[np.bool_]:
@@ -355,6 +360,8 @@ class ModelRunner:
         needs: npt.NDArray[np.bool_] = self.sampling_state.rows(plan.req_slots[rows]).needs != 0
         if plan.logprobs:
             needs |= np.isin(rows, [request.row for request in plan.logprobs])
+        if plan.masks is not None:
+            needs |= np.isin(rows, plan.masks.rows)
         return needs
 
     def forward(self, batch: ForwardBatch) -> torch.Tensor:
