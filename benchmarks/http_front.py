@@ -45,12 +45,17 @@ MODEL_CONFIG = {
 ROUTES = {
     "/generate (deltas)": ("/generate", {"input_ids": [1, 2, 3], "sampling_params": {"max_new_tokens": 0}}),
     "/v1/completions": ("/v1/completions", {"prompt": [1, 2, 3], "max_tokens": 0}),
+    "/v1/chat/completions": (
+        "/v1/chat/completions",
+        {"messages": [{"role": "user", "content": "Hi"}], "input_ids": [1, 2, 3], "max_tokens": 0},
+    ),
 }
 
 
-def cpu_seconds() -> float:
+def cpu_seconds() -> tuple[float, float]:
+    """User and system time of this process."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime
+    return usage.ru_utime, usage.ru_stime
 
 
 def feeder(directory: str, rate: float, chars: int) -> None:
@@ -118,7 +123,7 @@ async def serve(directory: str, ports: str) -> None:
     reader = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     while await reader.readline():
-        print(cpu_seconds(), flush=True)
+        print(*cpu_seconds(), flush=True)
     server.should_exit = server.force_exit = True
     await serving
 
@@ -188,18 +193,20 @@ def measure(streams: int, tokens: int, rate: float, route: str) -> dict[str, Any
         try:
             port = int(serving.stdout.readline())
 
-            def server_cpu() -> float:
+            def server_cpu() -> tuple[float, float]:
                 assert serving.stdin is not None
                 assert serving.stdout is not None
                 serving.stdin.write("\n")
                 serving.stdin.flush()
-                return float(serving.stdout.readline())
+                user, system = map(float, serving.stdout.readline().split())
+                return user, system
 
             uvloop.run(run_client(port, path, with_tokens(body, 4), streams))
-            cpu, own, start = server_cpu(), cpu_seconds(), time.perf_counter()
+            before, own, start = server_cpu(), sum(cpu_seconds()), time.perf_counter()
             events = uvloop.run(run_client(port, path, body, streams))
             elapsed = time.perf_counter() - start
-            own, cpu = cpu_seconds() - own, server_cpu() - cpu
+            own, after = sum(cpu_seconds()) - own, server_cpu()
+            cpu, system = sum(after) - sum(before), after[1] - before[1]
         finally:
             serving.stdin.close()
             serving.wait(10)
@@ -213,6 +220,7 @@ def measure(streams: int, tokens: int, rate: float, route: str) -> dict[str, Any
         "events": events,
         "events_per_second": events / elapsed,
         "server_us_per_event": cpu / events * 1e6,
+        "server_system_us_per_event": system / events * 1e6,
         "server_cpu_share": cpu / elapsed,
         "client_us_per_event": own / events * 1e6,
         "coalesced_share": 1 - events / (streams * tokens),
@@ -239,7 +247,8 @@ def main() -> None:
         return
     results = []
     print(
-        f"{'route':22} {'streams':>7} {'events/s':>9} {'server µs/event':>15} {'server cores':>12} "
+        f"{'route':22} {'streams':>7} {'events/s':>9} {'server µs/event':>15} {'of it kernel':>12} "
+        f"{'server cores':>12} "
         f"{'client µs/event':>15} {'coalesced':>9}"
     )
     for route in ROUTES:
@@ -248,6 +257,7 @@ def main() -> None:
             results.append(result)
             print(
                 f"{route:22} {streams:7} {result['events_per_second']:9.0f} {result['server_us_per_event']:15.1f} "
+                f"{result['server_system_us_per_event']:12.1f} "
                 f"{result['server_cpu_share']:12.2f} {result['client_us_per_event']:15.1f}"
                 f" {result['coalesced_share']:9.1%}"
             )
