@@ -330,6 +330,8 @@ class ModelRunner:
     def _admit(self, plan: StepPlan) -> None:
         for new in plan.new_requests:
             self.sampling_state.admit(new)
+        for forced in plan.forced:
+            self.sampling_state.append(forced.req_slot, forced.token_ids)
         for write in plan.table_writes:
             slots = torch.from_numpy(write.slots).to(self.device)
             self.req_to_token[write.req_slot, write.start : write.start + len(write.slots)] = slots
