@@ -21,6 +21,7 @@ from typing import Any
 
 import aiohttp
 import numpy as np
+import uvloop
 
 from bough.bench.report import write_json
 from bough.config.command_line import CommandParser, add_config_option, add_options, given_options
@@ -140,7 +141,7 @@ def main(argv: list[str]) -> None:
     namespace = parser.parse_args(argv)
     args = NeighboursArgs(**given_options(namespace, NeighboursArgs))
     with running_server(given_options(namespace, ServerArgs)) as url:
-        phase = asyncio.run(measure(url, args))
+        phase = uvloop.run(measure(url, args))
     rows = []
     for name, gaps in phase.gaps.items():
         median, p99 = (float(np.percentile(gaps, q)) * 1e3 for q in (50, 99))

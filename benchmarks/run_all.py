@@ -28,6 +28,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import uvloop
+
 from bough import __version__
 from bough.bench.client import connect
 from bough.bench.datasets import DatasetArgs
@@ -114,7 +116,7 @@ def offline(options: dict[str, Any], dataset: DatasetArgs) -> Result:
 
 def serve(url: str, dataset: DatasetArgs, **load: Any) -> Result:
     """One run of ``bough bench serve`` on an empty cache."""
-    result = asyncio.run(run_benchmark(BenchServeArgs(base_url=url, flush_cache=True, **load), dataset))
+    result = uvloop.run(run_benchmark(BenchServeArgs(base_url=url, flush_cache=True, **load), dataset))
     if result["failed"]:
         raise StartupError(f"{result['failed']} requests failed: {result['errors']}")
     return result

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import bough
+from tests.minilm import minilm_path
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
@@ -16,9 +17,9 @@ if not hasattr(bough, "Engine"):
     pytest.skip("there is no Engine yet", allow_module_level=True)
 
 
-def run(name: str) -> str:
+def run(name: str, *args: str) -> str:
     done = subprocess.run(
-        [sys.executable, str(EXAMPLES / name)], capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, str(EXAMPLES / name), *args], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -40,6 +41,15 @@ def test_a_batch_answers_every_question():
     out = run("offline_batch.py")
     assert out.count("?") >= 4
     assert out.count("prompt tokens") == 4
+
+
+@pytest.mark.parametrize("args", [(), (str(minilm_path()),)], ids=["bundled", "minilm"])
+def test_a_search_ranks_all_sentences(args):
+    question, *ranked = run("semantic_search.py", *args).splitlines()
+    assert question == "How do I make bread?"
+    assert len(ranked) == 3
+    if args:
+        assert "dough" in ranked[0]
 
 
 def test_steps_advance_all_requests_and_an_aborted_one_ends():

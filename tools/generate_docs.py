@@ -17,7 +17,7 @@ from bough.cli_commands.chat import ChatArgs
 from bough.cli_commands.generate import GenerateArgs
 from bough.config.options import Option, OptionTable, groups_of
 from bough.config.server_args import ServerArgs
-from bough.entrypoints.http.describe import markdown
+from bough.entrypoints.http.describe import limits_markdown, markdown
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
@@ -86,7 +86,12 @@ def endpoints_page() -> str:
     return f"{NOTE}\n{markdown().rstrip()}\n"
 
 
-PAGES: dict[str, Callable[[], str]] = {"flags.md": flags_page, "endpoints.md": endpoints_page}
+def limits_page() -> str:
+    """Every bound of the HTTP server."""
+    return f"{NOTE}\n{limits_markdown().rstrip()}\n"
+
+
+PAGES: dict[str, Callable[[], str]] = {"flags.md": flags_page, "endpoints.md": endpoints_page, "limits.md": limits_page}
 
 
 def stale_pages() -> list[str]:

@@ -68,6 +68,20 @@ def test_text_comes_back_as_text(engine):
     assert engine.generate(prompt, {"max_new_tokens": len(ids)})["text"] == prompt
 
 
+def test_a_session_remembers_prompt_and_output(engine):
+    session = engine.open_session()
+    turn = {"sampling_params": {"max_new_tokens": 3}, "session_params": {"id": session}}
+    first = engine.generate(input_ids=IDS, rid="turn", **turn)
+    turn["session_params"]["rid"] = first["meta_info"]["id"]
+    second = engine.generate(
+        input_ids=[400], sampling_params={"max_new_tokens": 8}, session_params=turn["session_params"]
+    )
+    assert second["output_ids"] == [*IDS, *first["output_ids"], 400, IDS[0]]
+    engine.close_session(session)
+    with pytest.raises(BadRequest, match="no session"):
+        engine.generate(input_ids=IDS, **turn)
+
+
 def test_several_prompts_and_parallel_samples_give_lists(engine):
     answers = engine.generate(input_ids=[[300], [301]], sampling_params=[{"max_new_tokens": 1}, {"max_new_tokens": 2}])
     assert [answer["output_ids"] for answer in answers] == [[300], [301, 301]]

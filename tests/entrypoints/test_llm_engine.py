@@ -95,7 +95,11 @@ def test_what_is_wrong_is_said_and_leaves_no_trace(engine):
         ({"input_ids": [1] * (limit + 1)}, f"your prompt has {limit + 1} tokens"),
         ({"input_ids": [[1, 2], [3]]}, "one prompt at a time"),
         ({"prompt": ["A", "B"]}, "one prompt at a time"),
-        ({"prompt": "A tree", "token_ids_logprob": [10**6]}, "token_ids_logprob must hold token ids in"),
+        (
+            {"prompt": "A tree", "return_logprob": True, "token_ids_logprob": [10**6]},
+            "token_ids_logprob must hold token ids in",
+        ),
+        ({"prompt": "A tree", "token_ids_logprob": [1]}, "token_ids_logprob needs return_logprob"),
         ({"input_ids": [1], "return_logprob": True, "logprob_start_len": 1}, "logprob_start_len"),
     ):
         with pytest.raises(BadRequest, match=message):

@@ -87,7 +87,7 @@ def test_everything_else_of_the_endpoint(runtime):
 def test_what_is_wrong_is_said(runtime):
     with pytest.raises(BadRequest, match="top_p"):
         runtime.generate("x", {"top_p": 2.0})
-    with pytest.raises(BadRequest, match="no embeddings"):
+    with pytest.raises(BadRequest, match="neither embeddings nor"):
         runtime.encode("x")
     with pytest.raises(BadRequest, match="not the URL of a server"):
         RuntimeEndpoint("localhost:1")

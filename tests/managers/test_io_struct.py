@@ -50,6 +50,13 @@ def test_lists_are_dealt_out() -> None:
     assert [request.extra_key for request in requests] == ["1:s", None]
 
 
+def test_what_is_said_of_logprobs_for_all_prompts_needs_one_that_wants_them() -> None:
+    requests = expand(text=["a", "b"], return_logprob=[True, False], top_logprobs_num=2, token_ids_logprob=[3])
+    assert [request.top_logprobs_num for request in requests] == [2, 2]
+    defaults = {"logprob_start_len": [-1, -1], "top_logprobs_num": 0, "token_ids_logprob": []}
+    assert len(expand(text=["a", "b"], **defaults)) == 2
+
+
 @pytest.mark.parametrize(
     ("fields", "rids"),
     [

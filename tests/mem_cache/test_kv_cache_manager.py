@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -234,27 +236,24 @@ def test_rows_do_not_overflow() -> None:
     assert longer.length == 32
 
 
-@pytest.mark.parametrize("page_size", [1, 4])
-def test_truncating_gives_back_whole_pages_and_reuses_the_rest(page_size: int) -> None:
-    manager = build(page_size)
-    prompt = run_of(14)
-    kv = compute(manager, prompt)
-    slots = manager.req_to_token.table[kv.req_slot, :14].copy()
-    manager.truncate(kv, 9)
-    assert kv.length == 9
-    assert manager.allocator.total_size - manager.allocator.available_size == -(-9 // page_size) * page_size
-    again = manager.extend(kv, 3)
-    assert again is not None
-    if page_size == 4:
-        assert again.tolist() == slots[9:12].tolist()
+def test_a_checkpoint_walks_only_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    manager = build(page_size=4)
+    kv = begin(manager, run_of(24))
+    manager.extend(kv, 24)
+    manager.checkpoint(kv, run_of(16), 16)
+    inserted: list[int] = []
+    insert = manager.prefix_cache.insert
+
+    def record(token_ids: IntArray, *args: Any, **kwargs: Any) -> Any:
+        inserted.append(len(token_ids))
+        return insert(token_ids, *args, **kwargs)
+
+    monkeypatch.setattr(manager.prefix_cache, "insert", record)
+    manager.checkpoint(kv, run_of(24), 24)
+    assert (inserted, kv.owned_len) == ([8], 24)
+    assert manager.match(run_of(24)) == 24
     manager.check_integrity()
-    manager.checkpoint(kv, prompt, 12)
-    with pytest.raises(ValueError, match="cannot truncate to 11 tokens: 12 are shared, 12 held"):
-        manager.truncate(kv, 11)
-    with pytest.raises(ValueError, match="cannot truncate to 13"):
-        manager.truncate(kv, 13)
-    manager.truncate(kv, 12)
-    manager.finish(kv, prompt, 12)
+    manager.finish(kv, run_of(24), 24)
     assert manager.check_idle() is None
 
 
@@ -279,7 +278,6 @@ def test_a_finished_record_is_dead() -> None:
     assert (kv.req_slot, kv.length) == (-1, 0)
     for call in (
         lambda: manager.extend(kv, 1),
-        lambda: manager.truncate(kv, 0),
         lambda: manager.checkpoint(kv, run_of(10), 0),
         lambda: manager.finish(kv, run_of(10), 0),
     ):
@@ -489,14 +487,6 @@ class RequestsAgainstContent(RuleBasedStateMachine):
         assert request.kv.owned_len == (max(whole_pages, owned_len) if self.radix else 0)
         known = self.manager.match(request.token_ids, request.extra_key)
         assert known >= request.kv.owned_len
-
-    @precondition(lambda self: self.running)
-    @rule(index=st.integers(0, 2), cut=st.integers(0, 20))
-    def truncate(self, index: int, cut: int) -> None:
-        request = self.pick(index)
-        length = max(request.kv.length - cut, request.kv.owned_len)
-        self.manager.truncate(request.kv, length)
-        assert request.kv.length == length
 
     @precondition(lambda self: self.running)
     @rule(index=st.integers(0, 2), behind=st.integers(0, 3), keep=st.booleans())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -229,6 +231,32 @@ def test_decode_step_costs_a_bounded_number_of_python_calls_per_request() -> Non
     # One append and one delta per streaming request (and the harness's own bookkeeping of a delta).
     assert (many - few) / 56 <= 10
     assert few <= 400
+
+
+def test_decode_step_allocates_a_bounded_amount_per_request() -> None:
+    def allocated(running: int) -> tuple[int, int]:
+        """Most bytes that a step holds at a time, and bytes that it keeps, from Python and numpy alike."""
+        harness = Harness(max_running_requests=running, max_total_num_tokens=running * 100, verify=False)
+        for seed in range(running):
+            harness.submit(prompt_of(4, seed), max_new_tokens=50)
+        for _ in range(8):
+            harness.step()
+        gc.collect()
+        tracemalloc.start()
+        harness.step()
+        tracemalloc.reset_peak()
+        before, _ = tracemalloc.get_traced_memory()
+        for _ in range(4):
+            harness.step()
+        after, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return peak - before, (after - before) // 4
+
+    (few_peak, few_kept), (many_peak, many_kept) = allocated(8), allocated(64)
+    # A delta per streaming request, which the harness keeps, with its list of one id.
+    assert (many_peak - few_peak) / 56 <= 1600
+    assert (many_kept - few_kept) / 56 <= 400
+    assert few_peak <= 32 * 1024
 
 
 @pytest.mark.parametrize("timeout", ["5", float("nan"), [1]])

@@ -42,4 +42,7 @@ def load_model_config(args: ServerArgs) -> ModelConfig:
         device=args.device,
         load_format=args.load_format,
         tokenizer_path=args.tokenizer_path,
+        is_embedding=args.is_embedding,
+        pooling_method=None if args.pooling_method == "auto" else args.pooling_method,
+        overrides=args.json_model_override_args,
     )

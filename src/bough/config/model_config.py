@@ -12,8 +12,14 @@ from typing import Any, Literal
 import msgspec
 
 from bough.config.checkpoint import read_json, resolve_model_path
+from bough.config.pooling import PoolingConfig, PoolingMethod, max_sequence_tokens, read_pooling
 from bough.errors import ConfigError
-from bough.models.registry import FAKE_ARCHITECTURE, MODEL_MODULES
+from bough.models.registry import (
+    BACKBONES,
+    ENCODER_MODULES,
+    FAKE_ARCHITECTURE,
+    supported_architectures,
+)
 
 DTypeName = Literal["float32", "bfloat16", "float16"]
 DeviceType = Literal["cpu", "cuda"]
@@ -39,6 +45,7 @@ _FAMILY_DEFAULTS: dict[str, dict[str, Any]] = {
     },
 }
 _DEFAULT_ROPE_THETA = 10_000.0
+_ENCODER_ACTIVATIONS = ("gelu", "gelu_new", "gelu_pytorch_tanh", "relu", "silu", "swish")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +101,18 @@ class ModelConfig:
     dtype_is_auto: bool
     eos_token_ids: tuple[int, ...]
     """Ascending, without duplicates; may be empty."""
+    pooling: PoolingConfig | None = None
+    """How the model makes a vector of a sequence; ``None`` if it generates text."""
+
+    @property
+    def is_generation(self) -> bool:
+        """Whether the model generates text; otherwise it makes embeddings or class scores."""
+        return self.pooling is None
+
+    @property
+    def is_encoder(self) -> bool:
+        """Whether every token sees every other: nothing is kept from one step for the next."""
+        return self.architecture in ENCODER_MODULES
 
     @property
     def sliding_window(self) -> int | None:
@@ -123,6 +142,9 @@ class ModelConfig:
         device: str = "auto",
         load_format: str = "auto",
         tokenizer_path: str | None = None,
+        is_embedding: bool = False,
+        pooling_method: PoolingMethod | None = None,
+        overrides: dict[str, Any] | None = None,
     ) -> ModelConfig:
         """Read a checkpoint's configuration, downloading the checkpoint first if it is only on the hub.
 
@@ -134,6 +156,9 @@ class ModelConfig:
             device: ``auto``, ``cpu`` or ``cuda``; decides what dtype ``auto`` means.
             load_format: with ``dummy`` no weights are downloaded.
             tokenizer_path: local directory of the tokenizer, if its end-of-sequence token counts and it is elsewhere.
+            is_embedding: whether a language model is to make embeddings.
+            pooling_method: how an embedding model pools, in place of what the checkpoint says.
+            overrides: entries that replace those of config.json.
 
         Raises:
             ConfigError: one line that says what is wrong with the checkpoint or the options.
@@ -147,13 +172,21 @@ class ModelConfig:
         hf_config = read_json(config_file)
         if not isinstance(hf_config, dict):
             raise ConfigError(f"{config_file} must hold a JSON object", param="model_path")
+        hf_config = {**hf_config, **(overrides or {})}
         generation_file = directory / "generation_config.json"
         generation_config = read_json(generation_file) if generation_file.is_file() else {}
         if not isinstance(generation_config, dict):
             raise ConfigError(f"{generation_file} must hold a JSON object", param="model_path")
         tokenizer_dir = Path(tokenizer_path) if tokenizer_path and Path(tokenizer_path).is_dir() else directory
         return _Parser(config_file, hf_config).parse(
-            directory, generation_config, tokenizer_dir, context_length=context_length, dtype=dtype, device=device
+            directory,
+            generation_config,
+            tokenizer_dir,
+            context_length=context_length,
+            dtype=dtype,
+            device=device,
+            is_embedding=is_embedding,
+            pooling_method=pooling_method,
         )
 
 
@@ -166,14 +199,17 @@ class _Parser:
         if not (isinstance(architectures, list) and architectures and isinstance(architectures[0], str)):
             raise self.error("architectures", "must name the model's class", architectures)
         self.architecture = architectures[0]
-        if self.architecture not in MODEL_MODULES and self.architecture != FAKE_ARCHITECTURE:
+        supported = supported_architectures()
+        if self.architecture not in supported and self.architecture != FAKE_ARCHITECTURE:
             raise ConfigError(
-                f"{source}: architecture {self.architecture} is not supported; supported are "
-                f"{', '.join(sorted(MODEL_MODULES))}",
+                f"{source}: architecture {self.architecture} is not supported; supported are {', '.join(supported)}",
                 param="model_path",
             )
+        self.is_encoder = self.architecture in ENCODER_MODULES
+        self.family = BACKBONES.get(self.architecture, self.architecture)
+        """The language model that this one is, but for its head."""
         self.raw = values
-        self.values = {**_FAMILY_DEFAULTS.get(self.architecture, {}), **values}
+        self.values = {**_FAMILY_DEFAULTS.get(self.family, {}), **values}
 
     def error(self, key: str, rule: str, value: Any) -> ConfigError:
         return ConfigError(f"{self.source}: {key} {rule}, got {value!r}", param="model_path")
@@ -211,6 +247,8 @@ class _Parser:
         context_length: int | None,
         dtype: str,
         device: str,
+        is_embedding: bool = False,
+        pooling_method: PoolingMethod | None = None,
     ) -> ModelConfig:
         if self.values.get("quantization_config") is not None:
             method = self.values["quantization_config"]
@@ -219,8 +257,9 @@ class _Parser:
                 f"{self.source}: quantised checkpoints ({name}) are not supported; use an unquantised one",
                 param="model_path",
             )
-        if (activation := self.values.get("hidden_act", "silu")) not in ("silu", "swish"):
-            raise self.error("hidden_act", "must be silu", activation)
+        activations = _ENCODER_ACTIVATIONS if self.is_encoder else ("silu", "swish")
+        if (activation := self.values.get("hidden_act", activations[0])) not in activations:
+            raise self.error("hidden_act", f"must be {' or '.join(activations)}", activation)
         vocab_size = self.integer("vocab_size")
         num_layers = self.integer("num_hidden_layers")
         num_heads = self.integer("num_attention_heads")
@@ -233,9 +272,16 @@ class _Parser:
         if self.values.get("head_dim") is None and hidden_size % num_heads:
             raise self.error("hidden_size", f"must be a multiple of num_attention_heads {num_heads}", hidden_size)
         head_dim = self.integer("head_dim", max(hidden_size // num_heads, 1))
-        if head_dim % 2:
+        if head_dim % 2 and not self.is_encoder:
             raise self.error("head_dim", "must be even", head_dim)
         rope, derived = self._rope()
+        if self.is_encoder:
+            derived = self._encoder_positions(derived)
+        pooling = read_pooling(
+            directory, self.architecture, self.values, hidden_size, is_embedding=is_embedding, method=pooling_method
+        )
+        if pooling is not None and context_length is None:
+            context_length = min(max_sequence_tokens(directory) or derived, derived)
         checkpoint_dtype = self._checkpoint_dtype()
         device_type = _device_type(device)
         return ModelConfig(
@@ -260,7 +306,21 @@ class _Parser:
             dtype=_auto_dtype(checkpoint_dtype, device_type) if dtype == "auto" else _dtype_name(dtype),
             dtype_is_auto=dtype == "auto",
             eos_token_ids=_eos_token_ids(self.values, generation_config, tokenizer_dir, vocab_size),
+            pooling=pooling,
         )
+
+    def _encoder_positions(self, rows: int) -> int:
+        """Longest sequence that the table of positions, of so many rows, serves."""
+        kind = self.values.get("position_embedding_type", "absolute")
+        if kind != "absolute":
+            raise self.error("position_embedding_type", "must be absolute", kind)
+        positions = rows
+        if "Roberta" in self.architecture:
+            # The table's first rows, up to that of the padding token's id, are for padding.
+            positions -= self.integer("pad_token_id", 1, minimum=0) + 1
+        if positions < 1:
+            raise self.error("max_position_embeddings", "must leave a position for a token", rows)
+        return positions
 
     def _rope(self) -> tuple[RopeParameters, int]:
         """Rope parameters from either spelling, and the context length that follows from them."""
@@ -326,12 +386,12 @@ class _Parser:
 
     def _layer_windows(self, num_layers: int) -> tuple[int | None, ...]:
         none = (None,) * num_layers
-        if self.architecture == "LlamaForCausalLM" or self.values.get("sliding_window") is None:
+        if self.is_encoder or self.family == "LlamaForCausalLM" or self.values.get("sliding_window") is None:
             return none
-        if self.architecture != "MistralForCausalLM" and not self.boolean("use_sliding_window", False):
+        if self.family != "MistralForCausalLM" and not self.boolean("use_sliding_window", False):
             return none
         window = self.integer("sliding_window")
-        if self.architecture == "MistralForCausalLM":
+        if self.family == "MistralForCausalLM":
             return (window,) * num_layers
         layer_types = self.values.get("layer_types")
         if layer_types is None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from bough.config import ceilings
 from bough.config.options import OptionTable, option
 from bough.errors import BadRequest, ConfigError
 
@@ -19,10 +20,11 @@ Device = Literal["auto", "cpu", "cuda"]
 SchedulePolicy = Literal["lpm", "fcfs", "dfs-weight", "lof", "random", "priority"]
 EvictionPolicy = Literal["lru", "lfu", "fifo", "mru", "priority"]
 SamplingDefaults = Literal["model", "openai"]
-DEFAULT_JSON_WHITESPACE = " ?"
-
+PoolingChoice = Literal["auto", "cls", "mean", "max", "last"]
 GrammarBackendName = Literal["llguidance", "none"]
 LogLevel = Literal["debug", "info", "warning", "error", "critical"]
+
+DEFAULT_JSON_WHITESPACE = " ?"
 
 BUNDLED_MODEL_NAME = "sapling"
 
@@ -80,6 +82,24 @@ def _whitespace_rule(value: str) -> str | None:
     return None
 
 
+def _tool_call_parser_rule(value: str) -> str | None:
+    from bough.parsers.dialect import AUTO, NONE  # only where the option is used: keeps --help fast
+    from bough.parsers.tool_formats import TOOL_FORMATS
+
+    return _name_rule(value, (AUTO, NONE, *TOOL_FORMATS))
+
+
+def _reasoning_parser_rule(value: str) -> str | None:
+    from bough.parsers.dialect import AUTO, NONE
+    from bough.parsers.reasoning import REASONING_FORMATS
+
+    return _name_rule(value, (AUTO, NONE, *REASONING_FORMATS))
+
+
+def _name_rule(value: str, known: tuple[str, ...]) -> str | None:
+    return None if value in known else f"must be one of {', '.join(known)}"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServerArgs(OptionTable):
     """Everything that can be set when a server or an Engine starts.
@@ -129,6 +149,24 @@ class ServerArgs(OptionTable):
         minimum=1,
         scaled=True,
     )
+    is_embedding: bool = option(
+        False,
+        help="Make embeddings with a language model instead of text. Encoders, classifiers and checkpoints with a "
+        "sentence-transformers pipeline need no telling.",
+        group=MODEL,
+    )
+    pooling_method: PoolingChoice = option(
+        "auto",
+        help="How an embedding model makes one vector of a sequence: the state of the first token, the mean or the "
+        "maximum of all, the state of the last token. `auto`: as the checkpoint says, else cls for encoders and last "
+        "for language models.",
+        group=MODEL,
+    )
+    json_model_override_args: dict[str, Any] | None = option(
+        None,
+        help='Entries that replace those of the model\'s config.json, like {"is_matryoshka": true}.',
+        group=MODEL,
+    )
     skip_tokenizer_init: bool = option(
         False, help="Load no tokenizer: requests give token ids and get token ids.", group=MODEL
     )
@@ -146,6 +184,34 @@ class ServerArgs(OptionTable):
         group=SERVER,
         unit="bytes",
         minimum=1024,
+        scaled=True,
+    )
+    max_pending_body_size: int = option(
+        256 * 2**20,
+        help="Most bytes of request bodies that are being received, over all connections; beyond it uploads are "
+        "answered with 503, slow ones first. A single one is always taken.",
+        group=SERVER,
+        unit="bytes",
+        minimum=1024,
+        scaled=True,
+    )
+    max_header_size: int = option(
+        64 * 2**10,
+        help="Most bytes of a request line and its headers together; beyond it 431.",
+        group=SERVER,
+        unit="bytes",
+        minimum=1024,
+        scaled=True,
+    )
+    max_headers: int = option(
+        200, help="Most headers of a request; beyond it 431.", group=SERVER, unit="headers", minimum=8
+    )
+    max_url_length: int = option(
+        8 * 2**10,
+        help="Longest path and query of a request; beyond it 400.",
+        group=SERVER,
+        unit="bytes",
+        minimum=256,
         scaled=True,
     )
     skip_server_warmup: bool = option(
@@ -169,6 +235,22 @@ class ServerArgs(OptionTable):
         metavar="NAME|FILE",
         default_text="the tokenizer's",
     )
+    tool_call_parser: str | None = option(
+        None,
+        help="How the model writes tool calls; `none` looks for none, `auto` is the default.",
+        group=API,
+        metavar="NAME",
+        default_text="found out from the chat template",
+        rule=_tool_call_parser_rule,
+    )
+    reasoning_parser: str | None = option(
+        None,
+        help="How the model marks its reasoning; `none` looks for none, `auto` is the default.",
+        group=API,
+        metavar="NAME",
+        default_text="found out from the chat template",
+        rule=_reasoning_parser_rule,
+    )
     sampling_defaults: SamplingDefaults = option(
         "model",
         help="Where sampling parameters that a request leaves out come from: the checkpoint's "
@@ -180,6 +262,22 @@ class ServerArgs(OptionTable):
         help="Sampling parameters of requests that do not set them.",
         group=API,
         rule=_preferred_sampling_params_rule,
+    )
+    max_stored_responses: int = option(
+        1024,
+        help="Most responses of /v1/responses that are kept, to be retrieved or gone on with; 0 keeps none. The ones "
+        "not used for longest make room.",
+        group=API,
+        unit="responses",
+        minimum=0,
+    )
+    max_stored_response_bytes: int = option(
+        64 * 2**20,
+        help="Most memory for kept responses, as JSON. Accepts 64MiB.",
+        group=API,
+        unit="bytes",
+        minimum=0,
+        scaled=True,
     )
     stream_interval: int = option(1, help="Tokens per streamed event.", group=API, unit="tokens", minimum=1)
     incremental_streaming_output: bool = option(
@@ -219,6 +317,62 @@ class ServerArgs(OptionTable):
     )
     allow_unknown_fields: bool = option(
         False, help="Log and ignore unknown fields of requests instead of refusing them.", group=API
+    )
+
+    max_outputs_per_request: int = option(
+        ceilings.OUTPUTS_PER_REQUEST,
+        help="Most outputs of one HTTP request: prompts times `n`.",
+        group=API,
+        unit="outputs",
+        minimum=1,
+        maximum=ceilings.OUTPUTS_PER_REQUEST,
+    )
+    max_parallel_samples: int = option(
+        ceilings.PARALLEL_SAMPLES,
+        help="Largest `n` of a request.",
+        group=API,
+        unit="outputs",
+        minimum=1,
+        maximum=ceilings.PARALLEL_SAMPLES,
+    )
+    max_logprobs: int = option(
+        ceilings.TOP_LOGPROBS,
+        help="Most alternatives per position whose log-probabilities a request may ask for. OpenAI's routes allow 20 "
+        "at most.",
+        group=API,
+        unit="tokens",
+        minimum=0,
+        maximum=ceilings.TOP_LOGPROBS,
+    )
+    max_stop_strings: int = option(
+        ceilings.STOP_STRINGS,
+        help="Most stop strings of a request, and as many patterns.",
+        group=API,
+        unit="strings",
+        minimum=0,
+        maximum=ceilings.STOP_STRINGS,
+    )
+    max_sessions: int = option(
+        1000,
+        help="Most sessions (`/open_session`) at a time; a further one is answered with 503.",
+        group=API,
+        unit="sessions",
+        minimum=0,
+    )
+    max_session_tokens: int = option(
+        16 * 2**20,
+        help="Most tokens that all sessions may remember together, at 4 bytes each.",
+        group=API,
+        unit="tokens",
+        minimum=0,
+        scaled=True,
+    )
+    session_timeout: float = option(
+        3600.0,
+        help="A session that gets no request for this long is closed.",
+        group=API,
+        unit="seconds",
+        rule=_positive,
     )
 
     mem_fraction_static: float | None = option(

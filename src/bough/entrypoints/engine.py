@@ -19,10 +19,13 @@ from bough.config.server_args import ServerArgs
 from bough.entrypoints.launch import SCHEDULER_MODULE, LaunchPlan, _launch_subprocesses, watch_health
 from bough.entrypoints.loop_thread import LoopThread
 from bough.entrypoints.process_supervisor import ProcessSupervisor
-from bough.errors import ConfigError, EngineDead, RequestFailed
+from bough.errors import BadRequest, ConfigError, EngineDead, RequestFailed
 from bough.ipc.channels import RpcClient, TokenizerChannels
 from bough.ipc.messages import ControlReply
-from bough.managers.io_struct import GenerateReqInput
+from bough.managers.embedding import encode_native
+from bough.managers.embedding_struct import EmbeddingReqInput
+from bough.managers.io_struct import GenerateReqInput, pack_token_ids
+from bough.managers.scoring import ScoreResult, rerank, score
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.observability.startup_timer import StartupTimer
 from bough.sampling.sampling_params import SamplingParams
@@ -36,6 +39,7 @@ LAST_WORDS_SECONDS = 1.0
 T = TypeVar("T")
 OneOrMany = Union[T, Sequence[T]]  # noqa: UP007 (evaluated on Python 3.10)
 SamplingParamsLike = Union[dict[str, Any], SamplingParams]  # noqa: UP007
+EncodePrompt = Union[str, Sequence[Union[str, Sequence[str]]]]  # noqa: UP007
 
 _END: Any = object()
 
@@ -133,6 +137,18 @@ class EngineParts:
     def submit(self, request: GenerateReqInput) -> concurrent.futures.Future[Any]:
         """Start a request that does not stream; its result is the answer."""
         return self.loop.submit(_whole(self.manager, request))
+
+    def submit_vectors(self, request: EmbeddingReqInput) -> concurrent.futures.Future[Any]:
+        """Start a request for vectors; its result is the answer."""
+        return self.loop.submit(encode_native(self.manager, request))
+
+    def submit_rerank(self, pairs: Sequence[Sequence[str]]) -> concurrent.futures.Future[list[dict[str, Any]]]:
+        """Start to judge pairs; the result is one dictionary per pair."""
+        return self.loop.submit(_rerank(self.manager, pairs))
+
+    def submit_score(self, *args: Any, **options: Any) -> concurrent.futures.Future[ScoreResult]:
+        """Start to score items; the arguments are those of :func:`bough.managers.scoring.score`."""
+        return self.loop.submit(score(self.manager, *args, **options))
 
     def open_stream(self, request: GenerateReqInput) -> AsyncGenerator[Any, None]:
         """The events of a request, for :meth:`next_event`; somebody has to call :meth:`close_stream` in the end."""
@@ -237,6 +253,7 @@ class Engine:
         return_text_in_logprobs: bool = False,
         *,
         cache_salt: OneOrMany[str] | None = None,
+        session_params: OneOrMany[dict[str, Any]] | None = None,
     ) -> Any:
         """Generate from one prompt or several; the arguments are the fields of ``POST /generate``.
 
@@ -253,7 +270,7 @@ class Engine:
         """
         request = _request(
             prompt, sampling_params, input_ids, return_logprob, logprob_start_len, top_logprobs_num,
-            token_ids_logprob, stream, rid, priority, extra_key, return_text_in_logprobs, cache_salt,
+            token_ids_logprob, stream, rid, priority, extra_key, return_text_in_logprobs, cache_salt, session_params,
         )  # fmt: skip
         if stream:
             return self._stream(request)
@@ -275,6 +292,7 @@ class Engine:
         return_text_in_logprobs: bool = False,
         *,
         cache_salt: OneOrMany[str] | None = None,
+        session_params: OneOrMany[dict[str, Any]] | None = None,
     ) -> Any:
         """The same as :meth:`generate` for coroutines; with ``stream`` the result is an asynchronous iterator.
 
@@ -282,7 +300,7 @@ class Engine:
         """
         request = _request(
             prompt, sampling_params, input_ids, return_logprob, logprob_start_len, top_logprobs_num,
-            token_ids_logprob, stream, rid, priority, extra_key, return_text_in_logprobs, cache_salt,
+            token_ids_logprob, stream, rid, priority, extra_key, return_text_in_logprobs, cache_salt, session_params,
         )  # fmt: skip
         if stream:
             return self._async_stream(request)
@@ -305,6 +323,138 @@ class Engine:
                 yield event
         finally:
             parts.close_stream(events)
+
+    # --- embedding and scoring ------------------------------------------------------------------------------------
+
+    def encode(
+        self,
+        prompt: EncodePrompt | None = None,
+        dimensions: int | None = None,
+        rid: OneOrMany[str] | None = None,
+        *,
+        input_ids: OneOrMany[Sequence[int]] | Sequence[int] | None = None,
+        truncate_prompt_tokens: int | None = None,
+        priority: int | None = None,
+    ) -> Any:
+        """Embeddings, or a classifier's scores (logits), of one text or several; the fields are those of ``/encode``.
+
+        Args:
+            prompt: a text, or a list of texts or of pairs of texts; or ``None``, with ``input_ids``.
+            dimensions: how many numbers of an embedding to return, for models trained for that.
+            rid: id of the request, or one each.
+            input_ids: token ids of one text, or of several.
+            truncate_prompt_tokens: cut what is longer at its end; -1: to what the model takes.
+            priority: higher goes first.
+
+        Returns:
+            A dictionary with ``embedding``, a list of numbers, and ``meta_info``; a list of them for a list of texts.
+
+        Raises:
+            BadRequest: a ``ValueError``; an argument is wrong, or the model makes no embeddings.
+            Overloaded, RequestFailed: if the engine cannot take or finish the request.
+            EngineDead: if the engine was shut down or a part of it has died.
+        """
+        request = _vector_request(prompt, dimensions, rid, input_ids, truncate_prompt_tokens, priority)
+        return self._parts.loop.wait(self._parts.submit_vectors(request))
+
+    async def async_encode(
+        self,
+        prompt: EncodePrompt | None = None,
+        dimensions: int | None = None,
+        rid: OneOrMany[str] | None = None,
+        *,
+        input_ids: OneOrMany[Sequence[int]] | Sequence[int] | None = None,
+        truncate_prompt_tokens: int | None = None,
+        priority: int | None = None,
+    ) -> Any:
+        """The same as :meth:`encode` for coroutines. Cancelling the caller ends the request."""
+        request = _vector_request(prompt, dimensions, rid, input_ids, truncate_prompt_tokens, priority)
+        return await asyncio.wrap_future(self._parts.submit_vectors(request))
+
+    def rerank(self, prompt: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+        """How relevant documents are, by a cross-encoder or a language model that was trained for it.
+
+        Args:
+            prompt: pairs of a query and a document. A cross-encoder's documents are cut at their end if too long.
+
+        Returns:
+            Per pair a dictionary with the relevance under ``embedding``, and ``meta_info``.
+
+        Raises:
+            BadRequest, Overloaded, RequestFailed, EngineDead: see :meth:`encode`.
+        """
+        return self._parts.loop.wait(self._parts.submit_rerank(prompt))
+
+    def score(
+        self,
+        query: str | Sequence[int],
+        items: str | Sequence[str] | Sequence[Sequence[int]],
+        label_token_ids: Sequence[int] | Sequence[Sequence[int]] | None = None,
+        apply_softmax: bool = False,
+        item_first: bool = False,
+        *,
+        temperature: float = 1.0,
+    ) -> ScoreResult:
+        """Scores of items for a query: see :func:`bough.managers.scoring.score`.
+
+        Raises:
+            BadRequest, Overloaded, RequestFailed, EngineDead: see :meth:`encode`.
+        """
+        args = _score_args(query, items, label_token_ids)
+        options = {"apply_softmax": apply_softmax, "item_first": item_first, "temperature": temperature}
+        return self._parts.loop.wait(self._parts.submit_score(*args, **options))
+
+    async def async_score(
+        self,
+        query: str | Sequence[int],
+        items: str | Sequence[str] | Sequence[Sequence[int]],
+        label_token_ids: Sequence[int] | Sequence[Sequence[int]] | None = None,
+        apply_softmax: bool = False,
+        item_first: bool = False,
+        *,
+        temperature: float = 1.0,
+    ) -> ScoreResult:
+        """The same as :meth:`score` for coroutines."""
+        args = _score_args(query, items, label_token_ids)
+        options = {"apply_softmax": apply_softmax, "item_first": item_first, "temperature": temperature}
+        return await asyncio.wrap_future(self._parts.submit_score(*args, **options))
+
+    # --- sessions -------------------------------------------------------------------------------------------------
+
+    def open_session(
+        self,
+        capacity_of_str_len: int = 0,
+        session_id: str | None = None,
+        streaming: bool = False,
+        timeout: float | None = None,
+    ) -> str:
+        """Begin a session, to which requests belong by their ``session_params``; returns its id.
+
+        Args:
+            capacity_of_str_len: most tokens that it may hold; 0 for as many as the engine allows.
+            session_id: its name; made up if not given.
+            streaming: whether it is one conversation, of which each request goes on from the one before.
+            timeout: seconds without a request after which it is closed; by default ``session_timeout``.
+
+        Raises:
+            BadRequest: if the name is in use, or the timeout longer than ``session_timeout``.
+            Overloaded: if there are too many sessions.
+        """
+
+        async def open_it() -> str:
+            return self._parts.manager.sessions.open(
+                capacity_of_str_len, session_id, is_linear=streaming, timeout=timeout
+            )
+
+        return self._parts.loop.call(open_it())
+
+    def close_session(self, session_id: str) -> None:
+        """End a session and abort its running requests; one that does not exist is nobody's error."""
+
+        async def close_it() -> None:
+            self._parts.manager.sessions.close(session_id)
+
+        self._parts.loop.call(close_it())
 
     # --- control --------------------------------------------------------------------------------------------------
 
@@ -376,7 +526,7 @@ class Engine:
 def _request(
     prompt: Any, sampling_params: Any, input_ids: Any, return_logprob: Any, logprob_start_len: Any,
     top_logprobs_num: Any, token_ids_logprob: Any, stream: bool, rid: Any, priority: Any, extra_key: Any,
-    return_text_in_logprobs: bool, cache_salt: Any,
+    return_text_in_logprobs: bool, cache_salt: Any, session_params: Any,
 ) -> GenerateReqInput:  # fmt: skip
     return GenerateReqInput(
         text=_plain(prompt),
@@ -392,7 +542,42 @@ def _request(
         priority=priority,
         extra_key=_plain(extra_key),
         cache_salt=_plain(cache_salt),
+        session_params=_plain(session_params),
     )
+
+
+def _vector_request(
+    prompt: Any, dimensions: Any, rid: Any, input_ids: Any, truncate_prompt_tokens: Any, priority: Any
+) -> EmbeddingReqInput:
+    return EmbeddingReqInput(
+        text=_plain(prompt),
+        input_ids=_plain(input_ids),
+        dimensions=dimensions,
+        truncate_prompt_tokens=truncate_prompt_tokens,
+        rid=_plain(rid),
+        priority=priority,
+    )
+
+
+def _score_args(query: Any, items: Any, label_token_ids: Any) -> tuple[Any, Any, Any]:
+    """Texts as they are, token ids packed."""
+    several = [items] if isinstance(items, str) else _plain(items)
+    if not isinstance(several, list):
+        raise BadRequest("items must be a text, a list of texts or a list of lists of token ids", param="items")
+    packed = [item if isinstance(item, str) else pack_token_ids(item, f"items[{i}]") for i, item in enumerate(several)]
+    return (
+        query if isinstance(query, str) else pack_token_ids(_plain(query), "query"),
+        packed,
+        _plain(label_token_ids),
+    )
+
+
+async def _rerank(manager: TokenizerManager, pairs: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+    plain = [list(pair) for pair in pairs]
+    if not plain or any(len(pair) != 2 or not all(isinstance(text, str) for text in pair) for pair in plain):
+        raise BadRequest("prompt must be a list of pairs of a query and a document", param="prompt")
+    results = await rerank(manager, [(query, document) for query, document in plain], param="prompt")
+    return [{"embedding": each.relevance, "meta_info": each.meta_info} for each in results]
 
 
 def _plain(value: Any) -> Any:

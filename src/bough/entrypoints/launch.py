@@ -56,14 +56,14 @@ class LaunchPlan:
 def _launch_subprocesses(plan: LaunchPlan, port_args: PortArgs) -> ProcessSupervisor:
     """Start scheduler and detokenizer; returns at once, while they load.
 
-    Without a tokenizer there is nothing to detokenize, and so no detokenizer.
+    Without a tokenizer, or without text as a result, there is nothing to detokenize, and so no detokenizer.
 
     Raises:
         StartupError: if a process cannot be started; none is left then.
     """
     supervisor = ProcessSupervisor()
     try:
-        alone = plan.server_args.skip_tokenizer_init
+        alone = plan.server_args.skip_tokenizer_init or not plan.model_config.is_generation
         supervisor.start(plan.scheduler_module, "scheduler", plan.local_args, port_args, tidies_up=alone)
         if not alone:
             supervisor.start(DETOKENIZER_MODULE, "detokenizer", plan.local_args, port_args, tidies_up=True)

@@ -102,6 +102,7 @@ class LLMEngine:
             context_len=min(self.model_config.context_len, info.max_req_len),
             max_prompt_tokens=min(info.max_req_input_len, self.model_config.context_len),
             has_tokenizer=self.tokenizer is not None,
+            pooling=self.model_config.pooling,
         )
 
     def add_request(

@@ -52,6 +52,10 @@ class RuntimeEndpoint:
         """``POST /generate`` with these fields; returns the answer, a dictionary or a list of them."""
         return self._json("POST", "/generate", fields)
 
+    def encode(self, **fields: Any) -> Any:
+        """``POST /encode`` with these fields; returns the answer, a dictionary or a list of them."""
+        return self._json("POST", "/encode", fields)
+
     def stream(self, **fields: Any) -> EventReader:
         """``POST /generate`` with these fields; iterate over the result for events as they come."""
         return EventReader(*self._open("POST", "/generate", {**fields, "stream": True}))
@@ -204,9 +208,13 @@ class Runtime:
         finally:
             events.close()
 
-    def encode(self, prompt: str | list[str]) -> str:
-        """Embeddings; only for embedding models, and this server runs none."""
-        raise BadRequest("this model generates text; it has no embeddings", param="prompt")
+    def encode(self, prompt: str | list[str | list[str]]) -> str:
+        """Embeddings, or a classifier's scores, of texts or pairs of texts; returns the answer of ``/encode`` as JSON.
+
+        Raises:
+            BadRequest: if the model generates text.
+        """
+        return json.dumps(self.endpoint.encode(text=prompt))
 
     def get_tokenizer(self) -> Tokenizer:
         """The tokenizer of the model, loaded into this process."""

@@ -19,7 +19,6 @@ from bough.errors import BoughError, EngineDead, Overloaded, StartupError
 from bough.ipc.channels import TokenizerChannels
 from bough.ipc.messages import ShutdownReq
 from bough.observability.startup_timer import StartupTimer, describe_phases
-from bough.sampling.sampling_params import SamplingParams
 
 if TYPE_CHECKING:
     from bough.entrypoints.http.server import HttpServer
@@ -256,14 +255,12 @@ async def warm_up(manager: TokenizerManager) -> None:
     Raises:
         StartupError: if the model does not answer.
     """
-    from bough.managers.io_struct import GenerateRequest, new_request_id, pack_token_ids
+    from bough.managers.embedding_struct import probe_request
+    from bough.managers.io_struct import new_request_id
 
-    request = GenerateRequest(
-        rids=[f"WARM_UP_{new_request_id()}"],
-        input_ids=pack_token_ids([0], "input_ids"),
-        sampling_params=SamplingParams(max_new_tokens=WARM_UP_TOKENS, temperature=0.0, ignore_eos=True),
-        log_metrics=False,
-    )
+    is_generation = manager.model_config.is_generation
+    rid = f"WARM_UP_{new_request_id()}"
+    request = probe_request(rid, is_generation=is_generation, max_new_tokens=WARM_UP_TOKENS)
     try:
         async with manager.generation([request]) as generation:
             while generation.unfinished:
@@ -280,7 +277,12 @@ def how_to_talk(url: str, manager: TokenizerManager) -> list[str]:
     """Lines that tell a newcomer what to do with a server that is ready."""
     model = manager.served_model_name
     body: dict[str, Any]
-    if manager.tokenizer is None:
+    pooling = manager.model_config.pooling
+    if pooling is not None:
+        path, body = "/v1/embeddings", {"model": model, "input": "Hello!" if manager.tokenizer else [1, 2, 3]}
+        if pooling.is_classifier:
+            path = "/v1/classify"
+    elif manager.tokenizer is None:
         path, body = "/generate", {"input_ids": [1, 2, 3], "sampling_params": {"max_new_tokens": 16}}
     elif manager.chat_template is None:
         path, body = "/v1/completions", {"model": model, "prompt": "Once upon a time", "max_tokens": 64}

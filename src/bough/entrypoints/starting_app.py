@@ -11,7 +11,7 @@ from bough.errors import Overloaded
 
 AsgiApp = Callable[[Any, Any, Any], Awaitable[None]]
 
-_PROBES = ("/health", "/ready", "/health_generate")
+_PROBES = ("/health", "/ready", "/health_generate", "/ping")
 
 
 class StartingApp:

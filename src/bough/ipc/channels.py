@@ -25,6 +25,7 @@ from bough.config.port_args import PortArgs
 from bough.errors import BadRequest, EngineDead, Overloaded, RequestFailed
 from bough.ipc.codec import MessageDecoder, encode
 from bough.ipc.messages import (
+    BatchEmbeddingOutput,
     BatchStrOutput,
     BatchTokenIDOutput,
     ControlReply,
@@ -35,6 +36,7 @@ from bough.ipc.messages import (
     RpcReqOutput,
     ShutdownReq,
     ToDetokenizer,
+    TokenizedEmbeddingReqInput,
     TokenizedGenerateReqInput,
     ToScheduler,
     ToTokenizer,
@@ -73,12 +75,14 @@ class SchedulerChannels:
     Args:
         port_args: endpoints.
         has_detokenizer: whether results go to a detokenizer, or as ids straight to the main process.
+        has_embeddings: whether results are vectors, which go straight to the main process.
 
     Raises:
         zmq.ZMQError: if an endpoint cannot be bound.
     """
 
-    def __init__(self, port_args: PortArgs, *, has_detokenizer: bool = True) -> None:
+    def __init__(self, port_args: PortArgs, *, has_detokenizer: bool = True, has_embeddings: bool = False) -> None:
+        has_detokenizer = has_detokenizer and not has_embeddings
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._input = receiver(self._context, port_args.scheduler_input_ipc_name, REQUESTS_HWM)
         self._decoder: MessageDecoder[ToScheduler] = MessageDecoder(ToScheduler, "scheduler input")
@@ -87,7 +91,7 @@ class SchedulerChannels:
         self._rpc.bind(port_args.rpc_ipc_name)
         self._rpc_decoder: MessageDecoder[RpcReqInput] = MessageDecoder(RpcReqInput, "RPC")
         to_main = sender(self._context, port_args.tokenizer_ipc_name, RESULTS_HWM)
-        self._to_main = ResultsSender(to_main, BatchTokenIDOutput)
+        self._to_main = ResultsSender(to_main, BatchEmbeddingOutput if has_embeddings else BatchTokenIDOutput)
         self._results = self._to_main
         if has_detokenizer:
             to_detokenizer = sender(self._context, port_args.detokenizer_ipc_name, RESULTS_HWM)
@@ -305,7 +309,7 @@ class TokenizerChannels:
             raise BadRequest("a string in the request holds a lone surrogate, which is not valid Unicode") from None
         if not self._unsent and try_send(self._to_scheduler, frame):
             return
-        if isinstance(message, TokenizedGenerateReqInput):
+        if isinstance(message, (TokenizedGenerateReqInput, TokenizedEmbeddingReqInput)):
             raise Overloaded("the scheduler is far behind; try again later")
         self._unsent.append(frame)
         self._schedule_retry()

@@ -40,6 +40,7 @@ def merge_deltas(deltas: Sequence[OutputDelta]) -> OutputDelta:
         decode=next((delta.decode for delta in deltas if delta.decode is not None), None),
         num_retractions=last.num_retractions,
         queue_time=next((delta.queue_time for delta in deltas if delta.queue_time is not None), None),
+        embedding=last.embedding,
     )
 
 

@@ -46,6 +46,21 @@ class TokenizedGenerateReqInput(Message):
     """Namespace of the prefix cache (cache salt included): requests share KV only within one."""
 
 
+class TokenizedEmbeddingReqInput(Message):
+    """Make one vector, an embedding or class scores, of a prompt."""
+
+    rid: str
+    input_ids: bytes
+    """Prompt, int32 little-endian, at least one token."""
+    token_types: bytes | None = None
+    """Which text of a pair each token belongs to, one byte a token; ``None``: all to the first."""
+    dimensions: int | None = None
+    """How many of the vector's numbers are wanted; ``None``: all."""
+    priority: int | None = None
+    extra_key: str | None = None
+    """Namespace of the prefix cache, as for generating."""
+
+
 class AbortReq(Message):
     """Stop every request whose id starts with ``rid`` (or all of them); each still gets a last delta.
 
@@ -88,7 +103,7 @@ class FinishReason(Record):
     param: str | None = None
     """Sampling parameter at fault, if the error is about one."""
     code: str | None = None
-    """Machine-readable reason of an error."""
+    """Machine-readable reason of such an error, where there is one."""
 
 
 class PositionLogprobs(Record):
@@ -139,10 +154,18 @@ class OutputDelta(Record):
     num_retractions: int = 0
     queue_time: float | None = None
     """Seconds between arrival in the scheduler and the first step; in the first delta only."""
+    embedding: bytes | None = None
+    """The vector of an embedding request, float32 little-endian; in its only delta, unless it failed."""
 
 
 class BatchTokenIDOutput(Message):
     """Results of one step, as ids."""
+
+    deltas: list[OutputDelta]
+
+
+class BatchEmbeddingOutput(Message):
+    """Results of one step of an embedding model: each delta is its request's only one."""
 
     deltas: list[OutputDelta]
 
@@ -213,6 +236,6 @@ class RpcReqOutput(Message):
     data: dict[str, Any] = {}
 
 
-ToScheduler = Union[TokenizedGenerateReqInput, AbortReq, ControlReq, ShutdownReq]  # noqa: UP007
+ToScheduler = Union[TokenizedGenerateReqInput, TokenizedEmbeddingReqInput, AbortReq, ControlReq, ShutdownReq]  # noqa: UP007
 ToDetokenizer = Union[BatchTokenIDOutput, ShutdownReq]  # noqa: UP007
-ToTokenizer = Union[BatchStrOutput, BatchTokenIDOutput, ControlReply, Heartbeat]  # noqa: UP007
+ToTokenizer = Union[BatchStrOutput, BatchTokenIDOutput, BatchEmbeddingOutput, ControlReply, Heartbeat]  # noqa: UP007

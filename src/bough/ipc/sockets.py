@@ -15,7 +15,9 @@ import zmq
 
 from bough.ipc.coalescing import DeltaBacklog
 from bough.ipc.codec import encode
-from bough.ipc.messages import BatchStrOutput, BatchTokenIDOutput, Heartbeat, OutputDelta
+from bough.ipc.messages import BatchEmbeddingOutput, BatchStrOutput, BatchTokenIDOutput, Heartbeat, OutputDelta
+
+ResultsBatch = BatchTokenIDOutput | BatchStrOutput | BatchEmbeddingOutput
 
 RESULTS_HWM = 64
 """Messages that wait on either side of a channel of results, one per step, before they are coalesced."""
@@ -90,9 +92,7 @@ class ResultsSender:
         lag_total: how often something could not be sent at once.
     """
 
-    def __init__(
-        self, socket: zmq.Socket[bytes], batch: Callable[[list[OutputDelta]], BatchTokenIDOutput | BatchStrOutput]
-    ) -> None:
+    def __init__(self, socket: zmq.Socket[bytes], batch: Callable[[list[OutputDelta]], ResultsBatch]) -> None:
         self.socket = socket
         self.lag_total = 0
         self._batch = batch

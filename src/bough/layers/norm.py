@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import nn
 from torch.nn import functional
+
+if TYPE_CHECKING:
+    from bough.kernels.program import Buffer, Program
 
 
 class RMSNorm(nn.Module):
@@ -19,3 +24,22 @@ class RMSNorm(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """``[..., size]`` to the same shape and dtype."""
         return functional.rms_norm(x, self.shape, self.weight, self.eps)
+
+    def record(self, program: Program, x: Buffer) -> Buffer:
+        """What :meth:`forward` computes of the residual stream."""
+        return program.rms_norm(x, self.weight, self.eps)
+
+
+class LayerNorm(nn.Module):
+    """Layer normalisation over the last dimension (Ba et al. 2016), with scale and shift."""
+
+    def __init__(self, size: int, eps: float, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(size, dtype=dtype), requires_grad=False)
+        self.bias = nn.Parameter(torch.empty(size, dtype=dtype), requires_grad=False)
+        self.shape = (size,)
+        self.eps = eps
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """``[..., size]`` to the same shape and dtype."""
+        return functional.layer_norm(x, self.shape, self.weight, self.bias, self.eps)

@@ -16,12 +16,14 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from bough.config import ceilings
 from bough.errors import BadRequest
+from bough.managers.sessions import SessionParams, Turn
 from bough.sampling.sampling_params import GRAMMAR_KINDS, SamplingParams
 from bough.tokenization.stop_regex import compile_stop_regex
 from bough.tokenization.tokenizer import TokenIds
 
-MAX_TOP_LOGPROBS = 128
+MAX_TOP_LOGPROBS = ceilings.TOP_LOGPROBS
 """Most alternatives per position that a request may ask for."""
 
 MAX_TOKEN_IDS_LOGPROB = 1024
@@ -29,6 +31,9 @@ MAX_TOKEN_IDS_LOGPROB = 1024
 
 MAX_RID_CHARS = 256
 MAX_CACHE_KEY_CHARS = 1024
+
+_ABOUT_LOGPROBS: dict[str, Any] = {"logprob_start_len": -1, "top_logprobs_num": 0, "token_ids_logprob": None}
+"""Fields that mean nothing without ``return_logprob``, and the values that say nothing."""
 
 UNSUPPORTED_SAMPLING_PARAMS: dict[str, str] = {
     "beam_width": "beam search",
@@ -99,6 +104,10 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
         CacheKey | list[CacheKey] | None,
         Meta(description="Secret that keeps others from telling, by timing, whether a prefix is cached."),
     ] = None
+    session_params: Annotated[
+        SessionParams | list[SessionParams | None] | None,
+        Meta(description="Go on from an earlier request of a session (see `/open_session`), instead of repeating it."),
+    ] = None
 
     def expand(
         self, *, preferred: dict[str, Any] | None = None, max_outputs: int | None = None
@@ -130,7 +139,7 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
         batch = texts if texts is not None else prompts
         assert batch is not None
         size = len(batch)
-        is_batch = isinstance(self.text, list) if texts is not None else _is_nested(self.input_ids)
+        is_batch = isinstance(self.text, list) if texts is not None else is_nested(self.input_ids)
         each_params = self._sampling_params(size, preferred)
         params = next(each_params)
         n = params.n
@@ -139,9 +148,9 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
         return_logprob = self._each("return_logprob", size, n)
         logprob_start_len = self._each("logprob_start_len", size, n)
         top_logprobs_num = self._each("top_logprobs_num", size, n)
-        if any(top_logprobs_num) and not any(return_logprob):
-            raise BadRequest("top_logprobs_num needs return_logprob to be true", param="top_logprobs_num")
         token_ids_logprob = self._token_ids_logprob(size, n)
+        self._check_logprobs_wanted(return_logprob, logprob_start_len, top_logprobs_num, token_ids_logprob)
+        session_params = self._session_params(size, n)
         extra_key = self._each("extra_key", size, 1)
         cache_salt = self._each("cache_salt", size, 1)
         rids = self._rids(size, n)
@@ -166,12 +175,13 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
                 log_metrics=self.log_metrics,
                 priority=self.priority,
                 extra_key=cache_namespace(extra_key[i], cache_salt[i]),
+                session_params=session_params[i],
             )
 
     @property
     def is_batch(self) -> bool:
         """Whether the answer is a list: several prompts were given, be it a list of one."""
-        return isinstance(self.text, list) or (self.text is None and _is_nested(self.input_ids))
+        return isinstance(self.text, list) or (self.text is None and is_nested(self.input_ids))
 
     def _check_outputs(self, n: int, max_outputs: int) -> None:
         """Raise :class:`BadRequest` if there would be too many outputs, before anything is done for each of them."""
@@ -191,13 +201,16 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
                 raise BadRequest("text must not be an empty list", param="text")
             return texts, None
         ids = self.input_ids
-        if not isinstance(ids, (list, tuple, array)) or len(ids) == 0:
+        has_session = self.session_params is not None
+        if not isinstance(ids, (list, tuple, array)) or (len(ids) == 0 and not has_session):
             raise BadRequest(
                 "input_ids must be a non-empty list of token ids, or a list of such lists", param="input_ids"
             )
-        if not _is_nested(ids):
-            return None, [pack_token_ids(ids, "input_ids")]
-        return None, [pack_token_ids(prompt, f"input_ids[{i}]") for i, prompt in enumerate(ids)]
+        if not is_nested(ids):
+            return None, [pack_token_ids(ids, "input_ids", may_be_empty=has_session)]
+        return None, [
+            pack_token_ids(prompt, f"input_ids[{i}]", may_be_empty=has_session) for i, prompt in enumerate(ids)
+        ]
 
     def _sampling_params(self, size: int, preferred: dict[str, Any] | None) -> Iterator[SamplingParams]:
         """One per prompt, made when it is asked for: for thousands of prompts it is too much work for one turn."""
@@ -221,6 +234,29 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
         if len(value) != size:
             raise BadRequest(f"{name} has {len(value)} entries for {size} prompts", param=name)
         return value
+
+    def _check_logprobs_wanted(self, wanted: list[bool], *given: list[Any]) -> None:
+        """Raise :class:`BadRequest` if something is said about logprobs that are not returned.
+
+        What is said once for all prompts needs one prompt that wants it; what is said of each, that prompt.
+        """
+        for (name, default), values in zip(_ABOUT_LOGPROBS.items(), given, strict=True):
+            ineffective = any(
+                value != default and not is_wanted for value, is_wanted in zip(values, wanted, strict=True)
+            )
+            is_same = all(value == values[0] for value in values)
+            if ineffective and not (is_same and any(wanted)):
+                raise BadRequest(f"{name} needs return_logprob to be true", param=name)
+
+    def _session_params(self, size: int, n: int) -> list[SessionParams | None]:
+        given = self.session_params
+        if given is None:
+            return [None] * size
+        if n > 1:
+            raise BadRequest("session_params needs n to be 1", param="session_params")
+        each_given = self._each("session_params", size, n)
+        # An Engine's caller gives dictionaries.
+        return [None if each is None else msgspec.convert(each, SessionParams) for each in each_given]
 
     def _token_ids_logprob(self, size: int, n: int) -> list[list[int] | None]:
         given = self.token_ids_logprob
@@ -280,6 +316,11 @@ class GenerateRequest(msgspec.Struct, kw_only=True):
     priority: int | None = None
     extra_key: str | None = None
     """Namespace in the prefix cache, salt included."""
+    truncate_prompt_tokens: int | None = None
+    """Keep so many tokens of the end of ``text``; all if ``None``."""
+    session_params: SessionParams | None = None
+    turn: Turn | None = None
+    """The request as part of its session, once its prompt is complete."""
     exact_max_new_tokens: str | None = None
     """Name of the field that set ``max_new_tokens``, if asking for more than the context holds is an error; by
     default the number is lowered to what fits."""
@@ -296,11 +337,11 @@ def cache_namespace(extra_key: str | None, cache_salt: str | None) -> str | None
     return f"{len(salt)}:{salt}{key}" if salt or key else None
 
 
-def pack_token_ids(ids: Sequence[int] | TokenIds, param: str) -> TokenIds:
+def pack_token_ids(ids: Sequence[int] | TokenIds, param: str, *, may_be_empty: bool = False) -> TokenIds:
     """Token ids as int32.
 
     Raises:
-        BadRequest: if something is not an integer of 32 bits, or the list is empty.
+        BadRequest: if something is not an integer of 32 bits, or the list is empty and may not be.
     """
     if isinstance(ids, array) and ids.typecode == "i":
         packed = ids
@@ -315,7 +356,7 @@ def pack_token_ids(ids: Sequence[int] | TokenIds, param: str) -> TokenIds:
             raise BadRequest(f"{param} holds a number that is no token id", param=param) from None
         except TypeError:
             raise BadRequest(f"{param} must hold integers only", param=param) from None
-    if not packed:
+    if not packed and not may_be_empty:
         raise BadRequest(f"{param} must not be empty", param=param)
     return packed
 
@@ -343,7 +384,8 @@ def _supported(sampling_params: dict[str, Any]) -> dict[str, Any]:
     return supported
 
 
-def _is_nested(ids: Any) -> bool:
+def is_nested(ids: Any) -> bool:
+    """Whether token ids are a list of prompts, and not one prompt."""
     return isinstance(ids, (list, tuple)) and len(ids) > 0 and isinstance(ids[0], (list, tuple, array))
 
 

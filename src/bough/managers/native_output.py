@@ -140,7 +140,7 @@ def failure_of(reason: FinishReason | None) -> BoughError | None:
         return None
     message = reason.message or "the engine could not finish the request"
     if reason.status_code == Overloaded.status_code:
-        return Overloaded(message)
+        return Overloaded(message, code=reason.code or "overloaded")
     if reason.status_code == BadRequest.status_code:
         return BadRequest(message, param=reason.param, code=reason.code)
-    return RequestFailed(message, status_code=reason.status_code)
+    return RequestFailed(message, status_code=reason.status_code, code=reason.code)

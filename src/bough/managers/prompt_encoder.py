@@ -15,6 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from bough.errors import BadRequest
+from bough.managers.embedding_struct import EmbeddingRequest
+from bough.managers.io_struct import GenerateRequest
 from bough.tokenization.chat_template import ChatTemplate
 from bough.tokenization.tokenizer import TokenIds, Tokenizer, check_text
 
@@ -26,6 +28,9 @@ a quarter of that."""
 
 LONG_CHARS = 20_000
 """Texts from this length on go to the thread for long ones: about 10 ms."""
+
+SPARE_TOKENS = 64
+"""Text for so many more tokens than are wanted is looked at, since the last ones depend on what follows."""
 
 NICENESS = 5
 """How far the worker threads stand back; the range is 0 (not at all) to 19."""
@@ -61,6 +66,40 @@ class PromptEncoder:
             self.check_length(len(text), param)
             check_text(text, param)
         return await self.run(sum(map(len, texts)), lambda: self._tokenizer.encode_batch(texts))
+
+    async def encode_segments(
+        self, segments: Sequence[tuple[str, str | None]], params: Sequence[str], limits: Sequence[int | None]
+    ) -> list[tuple[TokenIds, bytes | None]]:
+        """Token ids of texts and pairs of texts, with what the tokenizer puts around and between them.
+
+        Args:
+            segments: texts, each with the second one of its pair.
+            params: what the client called each of them, for errors.
+            limits: most tokens of each, to be cut to; ``None``: as they are.
+
+        Returns:
+            Ids, and for pairs which text each belongs to (see :meth:`Tokenizer.encode_segments`).
+
+        Raises:
+            BadRequest: if a text cannot be encoded, or cutting the second would leave nothing of it.
+        """
+        num_chars = 0
+        bounded: list[tuple[str, str | None]] = []
+        for (first, second), param, limit in zip(segments, params, limits, strict=True):
+            texts = [first] if second is None else [first, second]
+            if limit is not None:
+                texts[-1] = self._beginning(texts[-1], limit)
+            for text in texts:
+                self.check_length(len(text), param)
+                check_text(text, param)
+                num_chars += len(text)
+            bounded.append((texts[0], None if second is None else texts[1]))
+        return await self.run(num_chars, lambda: self._tokenizer.encode_segments(bounded, limits, params))
+
+    def _beginning(self, text: str, num_tokens: int) -> str:
+        """As much of a text as its first ``num_tokens`` tokens can possibly stand for, and a little more."""
+        token_bytes = self._max_token_bytes
+        return text if token_bytes is None else text[: (num_tokens + SPARE_TOKENS) * token_bytes]
 
     async def encode_conversation(
         self, template: ChatTemplate, messages: Sequence[Mapping[str, Any]], num_chars: int, **options: Any
@@ -110,6 +149,44 @@ class PromptEncoder:
         """End the threads; work that has not begun is dropped."""
         for lane in (self._ordinary, self._long):
             lane.shutdown(wait=False, cancel_futures=True)
+
+
+async def encode_segments(
+    encoder: PromptEncoder | None, requests: Sequence[GenerateRequest], max_prompt_tokens: int
+) -> None:
+    """Give those requests for vectors their token ids that are pairs, or to be cut.
+
+    Args:
+        encoder: there is one if there are texts.
+        requests: some of them; their ids and token types are set.
+        max_prompt_tokens: what the model takes.
+
+    Raises:
+        BadRequest: see :meth:`PromptEncoder.encode_segments`.
+    """
+    chosen: list[EmbeddingRequest] = []
+    limits: list[int | None] = []
+    for request in requests:
+        if not isinstance(request, EmbeddingRequest):
+            continue
+        limit = None
+        if request.truncate_to is not None:
+            limit = max_prompt_tokens if request.truncate_to < 1 else min(request.truncate_to, max_prompt_tokens)
+        if request.input_ids is not None:
+            request.input_ids = request.input_ids[:limit]
+        elif limit is not None or request.text_pair is not None:
+            chosen.append(request)
+            limits.append(limit)
+    if not chosen:
+        return
+    assert encoder is not None, "checked before"
+    encoded = await encoder.encode_segments(
+        [(request.text or "", request.text_pair) for request in chosen],
+        [request.prompt_param for request in chosen],
+        limits,
+    )
+    for request, (ids, token_types) in zip(chosen, encoded, strict=True):
+        request.input_ids, request.token_types = ids, token_types
 
 
 def _stand_back(*_: Any) -> None:

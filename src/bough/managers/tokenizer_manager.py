@@ -19,24 +19,28 @@ from bough.config.server_args import ServerArgs
 from bough.errors import BadRequest, BoughError, EngineDead, Overloaded, RequestFailed
 from bough.ipc.messages import (
     AbortReq,
+    BatchEmbeddingOutput,
     BatchStrOutput,
     BatchTokenIDOutput,
     ControlReply,
     Heartbeat,
     OutputDelta,
+    TokenizedEmbeddingReqInput,
     TokenizedGenerateReqInput,
     ToScheduler,
     ToTokenizer,
 )
 from bough.managers.control_calls import ControlCalls
+from bough.managers.embedding_struct import EmbeddingRequest
 from bough.managers.generation import Generation
 from bough.managers.health import HealthMonitor, ServerState
 from bough.managers.io_struct import GenerateReqInput, GenerateRequest
 from bough.managers.native_output import DEFAULT_WEIGHT_VERSION, NativeOutput, failure_of
-from bough.managers.prompt_encoder import PromptEncoder
+from bough.managers.prompt_encoder import PromptEncoder, encode_segments
 from bough.managers.req_state import ReadySignal, ReqState, aborted_delta
 from bough.managers.request_limits import RequestLimits
 from bough.managers.rw_lock import ReaderWriterLock
+from bough.managers.sessions import SessionStore
 from bough.managers.turns import Turns
 from bough.observability.metrics import Metrics
 from bough.tokenization.chat_template import ChatTemplate, load_chat_template
@@ -84,6 +88,7 @@ class TokenizerManager:
 
     Attributes:
         rid_to_state: every output that is alive, by id.
+        sessions: the conversations that are remembered.
         model_update_lock: requests hold the reader side, updates of the weights the writer side.
         health: state of the server, and heartbeats.
     """
@@ -109,11 +114,16 @@ class TokenizerManager:
             context_len=context_len,
             max_prompt_tokens=min(scheduler_info.get("max_req_input_len", context_len), context_len),
             has_tokenizer=tokenizer is not None,
+            max_parallel_samples=server_args.max_parallel_samples,
+            max_logprobs=server_args.max_logprobs,
+            max_stop_strings=server_args.max_stop_strings,
+            pooling=model_config.pooling,
         )
+        self._has_detokenizer = tokenizer is not None and model_config.is_generation
         self.metrics = metrics or Metrics(self.served_model_name)
         self.metrics.max_total_num_tokens = scheduler_info.get("max_total_num_tokens", 0)
         self.metrics.context_len = context_len
-        processes = [("scheduler", 0)] if tokenizer is None else [("scheduler", 0), ("detokenizer", 0)]
+        processes = [("scheduler", 0), ("detokenizer", 0)] if self._has_detokenizer else [("scheduler", 0)]
         self.health = HealthMonitor(
             processes=processes,
             max_silence=server_args.watchdog_timeout,
@@ -121,6 +131,12 @@ class TokenizerManager:
         )
         self.model_update_lock = ReaderWriterLock()
         self.rid_to_state: dict[str, ReqState] = {}
+        self.sessions = SessionStore(
+            max_sessions=server_args.max_sessions,
+            max_tokens=server_args.max_session_tokens,
+            timeout=server_args.session_timeout,
+            abort=self._abort_output,
+        )
         self.prompt_encoder = PromptEncoder(tokenizer, self.limits.max_prompt_tokens) if tokenizer is not None else None
         if chat_template is None and tokenizer is not None:
             chat_template = load_chat_template(tokenizer, server_args.chat_template)
@@ -184,6 +200,7 @@ class TokenizerManager:
         while True:
             await asyncio.sleep(TICK)
             self.health.tick()
+            self.sessions.close_idle()
 
     # --- generating -----------------------------------------------------------------------------------------------
 
@@ -230,15 +247,16 @@ class TokenizerManager:
             signal.expect(len(states), self.model_update_lock.release_reader)
             try:
                 await self._encode_texts(requests)
+                self._begin_session_turns(requests)
                 turns = Turns(REQUESTS_PER_TURN)
                 tokenized = []
                 for request in requests:
                     tokenized.append(await self._tokenize_one_request(request))
                     await turns.spend()
                 first = 0
-                for message in tokenized:
-                    self._send_one_request(message, states[first : first + len(message.rids)])
-                    first += len(message.rids)
+                for message, request in zip(tokenized, requests, strict=True):
+                    self._send_one_request(message, states[first : first + len(request.rids)])
+                    first += len(request.rids)
                     await turns.spend()
                 yield Generation(states, signal)
             finally:
@@ -291,6 +309,9 @@ class TokenizerManager:
         self,
         messages: Sequence[Mapping[str, Any]],
         *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        documents: Sequence[Mapping[str, Any]] | None = None,
+        add_generation_prompt: bool = True,
         continue_final_message: bool = False,
         template_kwargs: Mapping[str, Any] | None = None,
     ) -> TokenIds:
@@ -298,6 +319,9 @@ class TokenizerManager:
 
         Args:
             messages: objects with ``role`` and ``content``.
+            tools: descriptions of functions, as in the OpenAI API.
+            documents: objects with ``title`` and ``text``.
+            add_generation_prompt: whether the prompt ends with the beginning of an assistant's message.
             continue_final_message: let the model go on with the last message instead of answering it.
             template_kwargs: further variables of the template.
 
@@ -311,10 +335,14 @@ class TokenizerManager:
                 code="no_chat_template",
             )
         num_chars = sum(_num_chars(message.get("content")) for message in messages)
+        num_chars += 50 * len(messages) + 400 * (len(tools or ()) + len(documents or ()))
         return await self.prompt_encoder.encode_conversation(
             self.chat_template,
             messages,
-            num_chars + 50 * len(messages),
+            num_chars,
+            tools=tools,
+            documents=documents,
+            add_generation_prompt=add_generation_prompt,
             continue_final_message=continue_final_message,
             kwargs=template_kwargs,
         )
@@ -367,6 +395,8 @@ class TokenizerManager:
 
     async def _encode_texts(self, requests: Sequence[GenerateRequest]) -> None:
         """Give every request its token ids; the texts of a batch are encoded together."""
+        if isinstance(requests[0], EmbeddingRequest):
+            await encode_segments(self.prompt_encoder, requests, self.limits.max_prompt_tokens)
         with_text = [request for request in requests if request.input_ids is None]
         if not with_text:
             return
@@ -374,9 +404,22 @@ class TokenizerManager:
         texts = [request.text or "" for request in with_text]
         encoded = await self.prompt_encoder.encode(texts, [request.prompt_param for request in with_text])
         for request, ids in zip(with_text, encoded, strict=True):
-            request.input_ids = ids
+            keep = request.truncate_prompt_tokens
+            request.input_ids = ids if keep is None or len(ids) <= keep else ids[len(ids) - keep :]
 
-    async def _tokenize_one_request(self, request: GenerateRequest) -> TokenizedGenerateReqInput:
+    def _begin_session_turns(self, requests: Sequence[GenerateRequest]) -> None:
+        """Put the context of their sessions before the prompts of requests that belong to one."""
+        for request in requests:
+            if request.session_params is None:
+                continue
+            assert request.input_ids is not None, "encoded"
+            bos = self.tokenizer.bos_token_id if self.tokenizer is not None else None
+            request.turn = self.sessions.begin_turn(request.session_params, request.rids[0], request.input_ids, bos)
+            request.input_ids = request.turn.prompt()
+
+    async def _tokenize_one_request(
+        self, request: GenerateRequest
+    ) -> TokenizedGenerateReqInput | TokenizedEmbeddingReqInput:
         """What the scheduler gets of a request whose prompt is encoded.
 
         Raises:
@@ -384,10 +427,20 @@ class TokenizerManager:
         """
         await self.limits.check_prompt(request)
         assert request.input_ids is not None, "checked"
+        sampling_params = self.limits.fit_into_context(request)
+        if isinstance(request, EmbeddingRequest):
+            return TokenizedEmbeddingReqInput(
+                rid=request.rids[0],
+                input_ids=request.input_ids.tobytes(),
+                token_types=request.token_types,
+                dimensions=request.dimensions,
+                priority=request.priority,
+                extra_key=request.extra_key,
+            )
         return TokenizedGenerateReqInput(
             rids=request.rids,
             input_ids=request.input_ids.tobytes(),
-            sampling_params=self.limits.fit_into_context(request),
+            sampling_params=sampling_params,
             stream=request.stream,
             return_logprob=request.return_logprob,
             logprob_start_len=request.logprob_start_len,
@@ -397,7 +450,9 @@ class TokenizerManager:
             extra_key=request.extra_key,
         )
 
-    def _send_one_request(self, message: TokenizedGenerateReqInput, states: list[ReqState]) -> None:
+    def _send_one_request(
+        self, message: TokenizedGenerateReqInput | TokenizedEmbeddingReqInput, states: list[ReqState]
+    ) -> None:
         """Send a request to the scheduler, unless all its outputs were aborted meanwhile."""
         aborted = [state for state in states if state.abort_reason is not None]
         if len(aborted) < len(states):
@@ -423,6 +478,8 @@ class TokenizerManager:
     def _abandon(self, state: ReqState) -> None:
         """End an output in the scheduler; whatever still comes of it is dropped."""
         state.abandoned = True
+        if state.obj.turn is not None:
+            state.obj.turn.discard()
         if state.sent and self._dead is None:
             # The id stays taken until the scheduler's last word on it, which would else reach whoever uses it next.
             self._channels.send(AbortReq(state.rid, exact=True))
@@ -433,7 +490,7 @@ class TokenizerManager:
     # --- what comes back ------------------------------------------------------------------------------------------
 
     def _handle_message(self, message: ToTokenizer) -> None:
-        if isinstance(message, (BatchStrOutput, BatchTokenIDOutput)):
+        if isinstance(message, (BatchStrOutput, BatchTokenIDOutput, BatchEmbeddingOutput)):
             self._handle_batch_output(message.deltas)
         elif isinstance(message, Heartbeat):
             self.health.on_heartbeat(message)
@@ -445,7 +502,7 @@ class TokenizerManager:
     def _handle_batch_output(self, deltas: Sequence[OutputDelta]) -> None:
         """Hand the results of a step to those who wait for them."""
         now = time.monotonic()
-        if any(delta.token_ids for delta in deltas):
+        if any(delta.token_ids or delta.embedding for delta in deltas):
             self.health.on_progress()
         for delta in deltas:
             state = self.rid_to_state.get(delta.rid)
@@ -453,7 +510,7 @@ class TokenizerManager:
                 continue
             is_last = delta.finish_reason is not None
             # Without text it is the detokenizer that gives up, and the scheduler goes on unless it is told.
-            given_up = is_last and delta.text is None and self.tokenizer is not None
+            given_up = is_last and delta.text is None and self._has_detokenizer
             try:
                 if given_up:
                     delta.text = ""
@@ -481,6 +538,8 @@ class TokenizerManager:
         state.push(delta)
 
     def _on_tokens(self, state: ReqState, delta: OutputDelta, now: float) -> None:
+        if state.obj.turn is not None:
+            state.obj.turn.add_output(delta.token_ids)
         last_time = state.last_time
         state.last_time = now
         if last_time == 0.0:
@@ -499,6 +558,12 @@ class TokenizerManager:
             metrics.queue_time.observe(delta.queue_time)
 
     def _on_finished(self, state: ReqState, delta: OutputDelta) -> None:
+        turn = state.obj.turn
+        if turn is not None:
+            if failure_of(delta.finish_reason) is None:
+                turn.end()
+            else:
+                turn.discard()
         if state.obj.log_metrics:
             self._count_finished(state, delta)
         if self.server_args.log_requests:
@@ -540,6 +605,15 @@ class TokenizerManager:
         if any_sent:
             self._channels.send(AbortReq(rid, abort_all=abort_all))
 
+    def _abort_output(self, rid: str) -> None:
+        """End one output, which still gets its last event."""
+        state = self.rid_to_state.get(rid)
+        if state is None or state.finished:
+            return
+        state.abort_reason = "aborted"
+        if state.sent:
+            self._channels.send(AbortReq(rid, exact=True))
+
     async def control(
         self, method: str, params: dict[str, Any] | None = None, timeout: float = CONTROL_TIMEOUT
     ) -> ControlReply:
@@ -561,9 +635,9 @@ class TokenizerManager:
         """Forget all cached prefixes; fails if requests are running, after waiting ``timeout`` seconds for them."""
         return await self.control("flush_cache", {"timeout": timeout}, timeout=timeout + CONTROL_TIMEOUT)
 
-    async def get_internal_state(self) -> list[dict[str, Any]]:
-        """What each scheduler has to say about itself."""
-        return [(await self.control("get_internal_state")).data]
+    async def get_internal_state(self, timeout: float = CONTROL_TIMEOUT) -> list[dict[str, Any]]:
+        """What each scheduler has to say about itself; ``timeout`` is in seconds."""
+        return [(await self.control("get_internal_state", timeout=timeout)).data]
 
     async def get_server_info(self) -> dict[str, Any]:
         """Resolved options, what the scheduler reported at the start, and its state now."""
@@ -582,7 +656,7 @@ class TokenizerManager:
             "model_path": args.model_path,
             "served_model_name": self.served_model_name,
             "tokenizer_path": args.tokenizer_path or args.model_path,
-            "is_generation": True,
+            "is_generation": config.is_generation,
             "preferred_sampling_params": args.preferred_sampling_params,
             "weight_version": DEFAULT_WEIGHT_VERSION,
             "load_format": args.load_format,

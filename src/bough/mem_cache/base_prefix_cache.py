@@ -139,13 +139,27 @@ class PrefixCache(ABC):
 
     @abstractmethod
     def insert(
-        self, token_ids: IntArray, slots: IntArray, extra_key: str | None = None, priority: int = 0
+        self,
+        token_ids: IntArray,
+        slots: IntArray,
+        extra_key: str | None = None,
+        priority: int = 0,
+        *,
+        below: TreeNode | None = None,
     ) -> InsertResult:
         """Remember the whole pages of a run, whose token ``i`` is at ``slots[i]``.
 
         ``slots`` must lie in whole pages like the tokens. Mutates: takes ownership of
         ``slots[existing_len:owned_len]`` of the result (:class:`InsertResult` says what remains the caller's), copies
         what it keeps, refreshes access times and raises priorities along the path, may split a node.
+
+        Args:
+            token_ids: [n]
+            slots: at least [n]
+            extra_key: namespace.
+            priority: for the ``priority`` eviction policy.
+            below: a locked node whose path the run continues, so that the path need not be looked up again; lengths
+                of the result count from its end. ``None``: the run starts at the root.
 
         Raises:
             ValueError: fewer slots than tokens.

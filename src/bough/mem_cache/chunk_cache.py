@@ -44,7 +44,13 @@ class ChunkCache(PrefixCache):
         return 0
 
     def insert(
-        self, token_ids: IntArray, slots: IntArray, extra_key: str | None = None, priority: int = 0
+        self,
+        token_ids: IntArray,
+        slots: IntArray,
+        extra_key: str | None = None,
+        priority: int = 0,
+        *,
+        below: TreeNode | None = None,
     ) -> InsertResult:
         """Take nothing: ``existing_len`` and ``owned_len`` are 0, all slots remain the caller's."""
         return InsertResult(0, 0, self._root)

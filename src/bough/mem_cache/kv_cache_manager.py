@@ -12,7 +12,7 @@ A request's row of the request table, ``length`` tokens long, has two regions::
   free nor rewrite it. It grows by ``begin`` (what was found) and ``checkpoint`` (what was computed), only by whole
   pages.
 - The rest, ``[owned_len, length)``, belongs to this request alone. ``owned_len`` is a multiple of the page size, so
-  no page is in both regions, and ``finish`` and ``truncate`` can free whole pages.
+  no page is in both regions, and ``finish`` can free whole pages.
 - ``checkpoint`` offers the cache the whole pages computed so far. Where the cache has got the same tokens from another
   request meanwhile, at other slots, the request's own are duplicates: they are freed and the row is rewritten to the
   cache's. All others change owner without moving.
@@ -237,9 +237,12 @@ class KVCacheManager:
         if whole_pages <= kv.owned_len:
             return []
         row = self.req_to_token.table[req_slot]
-        result = self.prefix_cache.insert(token_ids[:whole_pages], row[:whole_pages], kv.extra_key, kv.priority)
+        start = kv.owned_len
+        result = self.prefix_cache.insert(
+            token_ids[start:whole_pages], row[start:whole_pages], kv.extra_key, kv.priority, below=kv.node
+        )
         rewrites: list[tuple[int, IntArray]] = []
-        start, stop = kv.owned_len, result.existing_len
+        stop = start + result.existing_len
         if stop > start:
             slots = self.prefix_cache.slots_of(result.node, start)[: stop - start]
             self.allocator.free(row[start:stop])
@@ -249,7 +252,7 @@ class KVCacheManager:
         self.prefix_cache.lock(result.node)
         self.prefix_cache.unlock(kv.node)
         kv.node = result.node
-        kv.owned_len = result.owned_len
+        kv.owned_len = start + result.owned_len
         return rewrites
 
     def finish(self, kv: RequestKV, token_ids: IntArray, num_computed: int, keep: bool = True) -> None:
@@ -270,21 +273,6 @@ class KVCacheManager:
         self.req_to_token.free(req_slot)
         del self._live[req_slot]
         kv.req_slot = ReqSlot(-1)
-
-    def truncate(self, kv: RequestKV, length: int) -> None:
-        """Give back the slots of the tokens past ``length``.
-
-        A partly used page stays, and its slots come again with the next :meth:`extend`.
-
-        Raises:
-            ValueError: ``length`` exceeds the tokens held, or would cut what belongs to the cache.
-        """
-        req_slot = self._row_of(kv)
-        if not kv.owned_len <= length <= kv.length:
-            raise ValueError(f"cannot truncate to {length} tokens: {kv.owned_len} are shared, {kv.length} held")
-        next_page = length + (-length & (self.page_size - 1))
-        self.allocator.free(self.req_to_token.table[req_slot, next_page : kv.length])
-        self._set_length(req_slot, length)
 
     def check_idle(self) -> str | None:
         """Check what must hold when no request runs; cheap enough for every time the scheduler runs dry.

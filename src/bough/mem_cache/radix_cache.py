@@ -91,7 +91,13 @@ class RadixCache(PrefixCache):
         return (matched + shared) // _TOKEN_BYTES
 
     def insert(
-        self, token_ids: IntArray, slots: IntArray, extra_key: str | None = None, priority: int = 0
+        self,
+        token_ids: IntArray,
+        slots: IntArray,
+        extra_key: str | None = None,
+        priority: int = 0,
+        *,
+        below: TreeNode | None = None,
     ) -> InsertResult:
         """Hang the pages that the tree does not know below those that it does (see :class:`PrefixCache`)."""
         run = as_run(token_ids)
@@ -99,7 +105,7 @@ class RadixCache(PrefixCache):
         owned_len = end // _TOKEN_BYTES
         if len(slots) < owned_len:
             raise ValueError(f"{len(slots)} slots for {owned_len} tokens")
-        node, matched, partial, shared = self._descend(run, extra_key)
+        node, matched, partial, shared = self._descend(run, extra_key, below)
         if partial is not None:
             node = self._split(partial, shared)
             matched += shared
@@ -249,8 +255,10 @@ class RadixCache(PrefixCache):
         if node.lock_count < below:
             raise RuntimeError(f"{node!r} has fewer locks than the {below} of its children")
 
-    def _descend(self, run: bytes, extra_key: str | None) -> tuple[TreeNode, int, TreeNode | None, int]:
-        """Follow ``run`` down. Mutates nothing.
+    def _descend(
+        self, run: bytes, extra_key: str | None, start: TreeNode | None = None
+    ) -> tuple[TreeNode, int, TreeNode | None, int]:
+        """Follow ``run`` down from ``start``, by default the root. Mutates nothing.
 
         Returns:
             the last node that matches wholly, the bytes matched down to its end, and the child of it in which the
@@ -258,10 +266,10 @@ class RadixCache(PrefixCache):
         """
         page_bytes = self._page_bytes
         end = len(run) - len(run) % page_bytes
-        node = self._root
+        node = self._root if start is None else start
         matched = 0
         key: NodeKey = run[:page_bytes]
-        if extra_key is not None:
+        if extra_key is not None and node is self._root:
             key = (extra_key, run[:page_bytes])
         while matched < end:
             child = node.children.get(key)

@@ -18,6 +18,10 @@ def worker_factory(model_config: ModelConfig) -> WorkerFactory:
         from bough.model_executor.fake_model_runner import create_fake_worker
 
         return create_fake_worker
+    if model_config.is_encoder:
+        from bough.model_executor.encoder_worker import EncoderWorker
+
+        return EncoderWorker
     from bough.model_executor.tp_worker import TpModelWorker
 
     return TpModelWorker

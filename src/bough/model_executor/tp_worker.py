@@ -65,11 +65,13 @@ class TpModelWorker:
     def get_worker_info(self) -> WorkerInfo:
         """Limits and costs of the loaded model."""
         runner = self.model_runner
+        pooling = runner.config.pooling
         return WorkerInfo(
             max_total_num_tokens=runner.kv_pool.max_total_tokens,
             max_running_requests=runner.max_running_requests,
             max_req_len=runner.max_req_len,
-            max_req_input_len=runner.max_req_len - 1,
+            # A prompt that is pooled needs no room for an answer.
+            max_req_input_len=runner.max_req_len - (1 if pooling is None else 0),
             page_size=runner.page_size,
             vocab_size=runner.config.vocab_size,
             context_len=runner.config.context_len,
@@ -78,6 +80,8 @@ class TpModelWorker:
             timings={**runner.timings, "other": self._seconds - sum(runner.timings.values())},
             weight_bytes=runner.weight_bytes,
             kv_bytes=runner.kv_pool.num_bytes,
+            embedding_dim=None if pooling is None else pooling.dim,
+            reuses_prefixes=pooling is None or pooling.method == "last",
         )
 
     def get_memory_pool(self) -> KVPool:

@@ -40,11 +40,6 @@ class TpModelWorkerClient:
         self._thread = threading.Thread(target=self._run, name="bough-forward", daemon=True)
         self._thread.start()
 
-    @property
-    def num_pending(self) -> int:
-        """Steps submitted whose results have not been fetched."""
-        return len(self._pending)
-
     def submit(self, plan: StepPlan) -> None:
         """Queue a step; returns at once.
 

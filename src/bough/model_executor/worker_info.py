@@ -29,3 +29,10 @@ class WorkerInfo:
     """Seconds that each phase of start-up took."""
     weight_bytes: int = 0
     kv_bytes: int = 0
+    embedding_dim: int | None = None
+    """Length of the vectors that the model makes of prompts; ``None`` if it generates text."""
+    keeps_kv: bool = True
+    """Whether a sequence can be computed in several steps. If not, it comes in one piece, and the KV pool is a matter
+    of accounting only: there is no memory behind its slots."""
+    reuses_prefixes: bool = True
+    """Whether the result for a prompt can be had without computing tokens whose KV is there already."""

@@ -14,9 +14,10 @@ from safetensors import SafetensorError, safe_open
 from bough.config.checkpoint import read_json
 from bough.config.model_config import ModelConfig
 from bough.errors import ModelError, StartupError
+from bough.layers.linear_method import TORCH, LinearMethod
 from bough.model_loader.progress import Progress
-from bough.models.base import CausalLM
-from bough.models.registry import load_model_class
+from bough.models.base import Model
+from bough.models.registry import make_model
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +29,9 @@ _DUMMY_STD = 0.02
 _DUMMY_BLOCK = 1_048_573
 
 
-def load_model(config: ModelConfig, *, load_format: str, device: torch.device, seed: int) -> CausalLM:
+def load_model(
+    config: ModelConfig, *, load_format: str, device: torch.device, seed: int, method: LinearMethod = TORCH
+) -> Model:
     """A model with its weights, ready to run.
 
     Args:
@@ -36,12 +39,13 @@ def load_model(config: ModelConfig, *, load_format: str, device: torch.device, s
         load_format: ``auto`` or ``safetensors`` read files; ``dummy`` makes random weights from ``seed``.
         device: where the weights go.
         seed: only for ``dummy``.
+        method: how linear layers hold their weights.
 
     Raises:
         StartupError: if files are missing, damaged or do not fit the model.
     """
     with torch.device(device):
-        model = load_model_class(config.architecture)(config)
+        model = make_model(config, method)
     model.eval()
     if load_format == "dummy":
         fill_with_random_weights(model, seed)
@@ -50,7 +54,7 @@ def load_model(config: ModelConfig, *, load_format: str, device: torch.device, s
     return model
 
 
-def load_checkpoint(model: CausalLM, directory: Path) -> None:
+def load_checkpoint(model: Model, directory: Path) -> None:
     """Stream all safetensors files of a directory into a model, casting to its dtype.
 
     Raises:
@@ -64,7 +68,11 @@ def load_checkpoint(model: CausalLM, directory: Path) -> None:
         for file in files:
             try:
                 loaded |= model.load_weights(_with_progress(file, progress))
-            except (ModelError, SafetensorError, OSError) as error:
+            except SafetensorError as error:
+                raise StartupError(
+                    f"cannot load {file}: it is damaged or cut short ({error}); download it again"
+                ) from error
+            except (ModelError, OSError) as error:
                 raise StartupError(f"cannot load {file}: {error}") from error
     missing = sorted(model.required_names - loaded)
     if missing:
@@ -117,7 +125,7 @@ def _with_progress(file: Path, progress: Progress) -> Iterator[tuple[str, torch.
 
 
 @torch.no_grad()
-def fill_with_random_weights(model: CausalLM, seed: int) -> None:
+def fill_with_random_weights(model: Model, seed: int) -> None:
     """Normal weights of small spread; biases zero, norms one. The same seed gives the same weights.
 
     The random numbers of one block are repeated over and over: drawing each weight of a large model would take
@@ -128,16 +136,17 @@ def fill_with_random_weights(model: CausalLM, seed: int) -> None:
     block = torch.empty(_DUMMY_BLOCK).normal_(0.0, _DUMMY_STD, generator=generator).to(device)
     offset = 0
     for name in sorted(model.required_names):
-        tensor = model.checkpoint_tensors[name]
-        if name.endswith("norm.weight"):
-            tensor.fill_(1.0)
+        weight = model.checkpoint_weights[name]
+        if name.lower().endswith("norm.weight"):
+            weight.fill(1.0)
         elif name.endswith(".bias"):
-            tensor.zero_()
+            weight.fill(0.0)
         else:
-            flat = tensor.view(-1)
+            flat = torch.empty(weight.shape.numel(), dtype=weight.dtype, device=device)
             start = 0
             while start < len(flat):
                 count = min(len(flat) - start, len(block) - offset)
                 flat[start : start + count].copy_(block[offset : offset + count])
                 start += count
                 offset = (offset + count) % len(block)
+            weight.write(flat.view(weight.shape))

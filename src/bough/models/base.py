@@ -12,10 +12,13 @@ from torch import nn
 
 from bough.config.model_config import ModelConfig
 from bough.errors import ModelError
-from bough.layers.embedding import LMHead
+from bough.layers.checkpoint_weight import CheckpointWeight, TensorWeight
+from bough.layers.embedding import LMHead, VocabEmbedding
 from bough.layers.linear import MergedLinear
 
 if TYPE_CHECKING:
+    from bough.kernels.program import Program
+    from bough.mem_cache.kv_pool import KVPool
     from bough.model_executor.forward_batch import ForwardBatch
 
 _IGNORED_SUFFIXES = ("rotary_emb.inv_freq",)
@@ -27,16 +30,12 @@ def torch_dtype(config: ModelConfig) -> torch.dtype:
     return {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}[config.dtype]
 
 
-class CausalLM(nn.Module, ABC):
-    """A language model: tokens of a batch in, hidden states out, logits of chosen rows on request."""
+class Model(nn.Module, ABC):
+    """Any model: it knows which tensor of a checkpoint goes where."""
 
-    @abstractmethod
-    def forward(self, batch: ForwardBatch) -> torch.Tensor:
-        """Hidden states after the final norm, ``[num_tokens, hidden_size]``. Mutates the batch's KV pool."""
-
-    @abstractmethod
-    def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
-        """Logits, float32 ``[num_rows, vocab_size]``, of hidden states ``[num_rows, hidden_size]``."""
+    def own_name(self, name: str) -> str | None:
+        """This model's name for a tensor that a checkpoint calls ``name``; ``None`` for one that is not needed."""
+        return name
 
     def measure_kernels(self) -> None:
         """Choose between equivalent ways of computing by timing them, once the weights are there."""
@@ -45,28 +44,28 @@ class CausalLM(nn.Module, ABC):
                 module.measure()
 
     @cached_property
-    def checkpoint_tensors(self) -> dict[str, torch.Tensor]:
-        """Every name that a checkpoint of this model has, with the memory that it fills.
-
-        Parts of merged matrices are views into them. Reading a view gives the weight as the checkpoint has it.
-        """
-        tensors: dict[str, torch.Tensor] = {}
+    def checkpoint_weights(self) -> dict[str, CheckpointWeight]:
+        """Every name that a checkpoint of this model has, and what it fills."""
+        weights: dict[str, CheckpointWeight] = {}
         for path, module in self.named_modules():
             if isinstance(module, MergedLinear):
-                parent = path.rpartition(".")[0]
-                tensors.update((f"{parent}.{name}", view) for name, view in module.checkpoint_tensors())
+                parent = path[: path.rfind(".") + 1]
+                weights.update((parent + name, weight) for name, weight in module.checkpoint_weights())
+            elif isinstance(module, (VocabEmbedding, LMHead)):
+                weights.update((f"{path}.{name}", weight) for name, weight in module.checkpoint_weights())
             else:
-                tensors.update(
-                    (f"{path}.{name}", tensor.data) for name, tensor in module.named_parameters(recurse=False)
+                weights.update(
+                    (f"{path}.{name}", TensorWeight(tensor.data))
+                    for name, tensor in module.named_parameters(recurse=False)
                 )
-        return tensors
+        return weights
 
     @cached_property
     def required_names(self) -> frozenset[str]:
         """The names without which a checkpoint is incomplete: one for each piece of memory."""
-        first_names: dict[tuple[int, torch.Size], str] = {}
-        for name, tensor in self.checkpoint_tensors.items():
-            first_names.setdefault((tensor.data_ptr(), tensor.shape), name)
+        first_names: dict[tuple[int, ...], str] = {}
+        for name, weight in self.checkpoint_weights.items():
+            first_names.setdefault(weight.key, name)
         return frozenset(first_names.values())
 
     @torch.no_grad()
@@ -77,8 +76,8 @@ class CausalLM(nn.Module, ABC):
             weights: names as in the checkpoint and tensors on any device; any subset, in any order.
 
         Returns:
-            The names that were copied. Derived tensors are skipped, and second names of tied weights checked only:
-            the first one counts, whatever the order.
+            The model's own names of what was copied. Derived tensors are skipped, and second names of tied weights
+            checked only: the first one counts, whatever the order.
 
         Raises:
             ModelError: at the first name that is unknown, or tensor whose shape or kind of dtype is wrong, before
@@ -88,7 +87,10 @@ class CausalLM(nn.Module, ABC):
         for name, tensor in weights:
             if name.endswith(_IGNORED_SUFFIXES):
                 continue
-            target = self.checkpoint_tensors.get(name)
+            own_name = self.own_name(name)
+            if own_name is None:
+                continue
+            target = self.checkpoint_weights.get(own_name)
             if target is None:
                 raise ModelError(f"{type(self).__name__} has no weight named {name}", param=name)
             if tensor.shape != target.shape:
@@ -97,7 +99,36 @@ class CausalLM(nn.Module, ABC):
                 )
             if not tensor.is_floating_point():
                 raise ModelError(f"weight {name} must be floating point, got {tensor.dtype}", param=name)
-            if name in self.required_names:
-                target.copy_(tensor)
-                loaded.add(name)
+            if own_name in self.required_names:
+                target.write(tensor)
+                loaded.add(own_name)
         return loaded
+
+
+class CausalLM(Model):
+    """A language model: tokens of a batch in, hidden states out, logits of chosen rows on request."""
+
+    @abstractmethod
+    def forward(self, batch: ForwardBatch) -> torch.Tensor:
+        """Hidden states after the final norm, ``[num_tokens, hidden_size]``. Mutates the batch's KV pool."""
+
+    @abstractmethod
+    def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
+        """Logits, float32 ``[num_rows, vocab_size]``, of hidden states ``[num_rows, hidden_size]``."""
+
+    def record(self, program: Program, kv_pool: KVPool) -> None:
+        """Record the whole way from tokens to logits, for native kernels; the linear layers' weights must be packed.
+
+        Raises:
+            ModelError: if torch has to compute this model.
+        """
+        raise ModelError(f"native kernels cannot run {type(self).__name__}")
+
+    @classmethod
+    def make_body(cls, config: ModelConfig) -> nn.Module:
+        """The model without its head: like :meth:`forward`, with the checkpoint's names below ``model.``.
+
+        Raises:
+            ModelError: if this family cannot do without its head.
+        """
+        raise ModelError(f"{cls.__name__} cannot make embeddings")

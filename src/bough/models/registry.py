@@ -1,4 +1,4 @@
-"""Which architectures can be served, and where their classes are. No torch here: front ends read the table."""
+"""Which architectures can be served, and where their classes are. No torch here: front ends read the tables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bough.models.base import CausalLM
+    from bough.config.model_config import ModelConfig
+    from bough.layers.linear_method import LinearMethod
+    from bough.models.base import CausalLM, Model
+    from bough.models.encoder import Encoder
 
 MODEL_MODULES: dict[str, str] = {
     "LlamaForCausalLM": "bough.models.llama",
@@ -14,19 +17,74 @@ MODEL_MODULES: dict[str, str] = {
     "Qwen2ForCausalLM": "bough.models.qwen2",
     "Qwen3ForCausalLM": "bough.models.qwen3",
 }
-"""``architectures[0]`` of a config.json to the module with the class of that name."""
+"""Language models: ``architectures[0]`` of a config.json to the module with the class of that name."""
+
+ENCODER_MODULES: dict[str, str] = {
+    "BertModel": "bough.models.bert",
+    "BertForMaskedLM": "bough.models.bert",
+    "BertForSequenceClassification": "bough.models.bert",
+    "RobertaModel": "bough.models.roberta",
+    "RobertaForMaskedLM": "bough.models.roberta",
+    "RobertaForSequenceClassification": "bough.models.roberta",
+    "XLMRobertaModel": "bough.models.roberta",
+    "XLMRobertaForMaskedLM": "bough.models.roberta",
+    "XLMRobertaForSequenceClassification": "bough.models.roberta",
+}
+"""Encoders: bidirectional models that make one vector, or one row of class scores, of a sequence."""
+
+BACKBONES: dict[str, str] = {
+    "LlamaModel": "LlamaForCausalLM",
+    "LlamaForSequenceClassification": "LlamaForCausalLM",
+    "MistralModel": "MistralForCausalLM",
+    "MistralForSequenceClassification": "MistralForCausalLM",
+    "Qwen2Model": "Qwen2ForCausalLM",
+    "Qwen2ForSequenceClassification": "Qwen2ForCausalLM",
+    "Qwen2ForRewardModel": "Qwen2ForCausalLM",
+    "Qwen3Model": "Qwen3ForCausalLM",
+    "Qwen3ForSequenceClassification": "Qwen3ForCausalLM",
+    "Qwen3ForRewardModel": "Qwen3ForCausalLM",
+}
+"""Models that are a language model but for its head, to that language model."""
 
 FAKE_ARCHITECTURE = "BoughFakeForCausalLM"
 """What a config.json names to have everything real but the device's compute: see
 :mod:`bough.model_executor.fake_model_runner`."""
 
 
+def supported_architectures() -> list[str]:
+    """All that can be served, sorted."""
+    return sorted([*MODEL_MODULES, *ENCODER_MODULES, *BACKBONES])
+
+
 def load_model_class(architecture: str) -> type[CausalLM]:
-    """Import the class of an architecture. Imports torch.
+    """Import the class of a language model. Imports torch.
 
     Args:
         architecture: a key of :data:`MODEL_MODULES`.
     """
-    module = importlib.import_module(MODEL_MODULES[architecture])
-    model_class: type[CausalLM] = getattr(module, architecture)
+    model_class: type[CausalLM] = _import(MODEL_MODULES, architecture)
+    return model_class
+
+
+def make_model(config: ModelConfig, method: LinearMethod | None = None) -> Model:
+    """The model of a configuration, its weights not set. Imports torch.
+
+    Args:
+        config: of the model.
+        method: how the linear layers of a language model that generates hold their weights; ``None``: torch's way.
+    """
+    architecture = config.architecture
+    if architecture in ENCODER_MODULES:
+        encoder_class: type[Encoder] = _import(ENCODER_MODULES, architecture)
+        return encoder_class(config)
+    if config.pooling is not None:
+        from bough.models.pooled import PooledCausalLM
+
+        return PooledCausalLM(config, load_model_class(BACKBONES.get(architecture, architecture)))
+    language_model = load_model_class(architecture)
+    return language_model(config) if method is None else language_model(config, method)
+
+
+def _import(modules: dict[str, str], architecture: str) -> type:
+    model_class: type = getattr(importlib.import_module(modules[architecture]), architecture)
     return model_class

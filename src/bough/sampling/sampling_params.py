@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from bough.config import ceilings
 from bough.errors import BadRequest
 
 GREEDY_TEMPERATURE = 1e-6
@@ -17,10 +18,10 @@ GREEDY_TEMPERATURE = 1e-6
 ALL_TOKENS = -1
 """``top_k`` value that keeps the whole vocabulary."""
 
-MAX_STOP_STRINGS = 32
+MAX_STOP_STRINGS = ceilings.STOP_STRINGS
 MAX_STOP_STRING_CHARS = 1024
 MAX_STOP_REGEX_BYTES = 256
-MAX_PARALLEL_SAMPLES = 128
+MAX_PARALLEL_SAMPLES = ceilings.PARALLEL_SAMPLES
 MAX_LOGIT_BIAS_ENTRIES = 4096
 MAX_STOP_TOKEN_IDS = 256
 

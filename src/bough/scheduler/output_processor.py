@@ -12,7 +12,7 @@ from bough.ipc.messages import DecodeInit, FinishReason, OutputDelta, PositionLo
 from bough.scheduler.planner import Planned
 from bough.scheduler.req import Req
 from bough.scheduler.requests import Requests
-from bough.scheduler.step_plan import IntArray, RowLogprobResult, StepResult
+from bough.scheduler.step_plan import IntArray, RowEmbedding, RowLogprobResult, StepResult
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +51,8 @@ class OutputProcessor:
                 deltas.append(self._fail_row(req))
                 planned.alive[row] = False
         logprobs = {item.row: item for item in result.logprobs}
-        self._process_prompts(planned, logprobs, deltas)
+        embeddings = {item.row: item for item in result.embeddings}
+        self._process_prompts(planned, logprobs, embeddings, deltas)
         self._process_tokens(planned, result.next_token_ids, logprobs, deltas)
         return deltas
 
@@ -105,7 +106,11 @@ class OutputProcessor:
         return self.fail(req, message, status_code=400, param=kind, code=INVALID_GRAMMAR, keep=False)
 
     def _process_prompts(
-        self, planned: Planned, logprobs: dict[int, RowLogprobResult], deltas: list[OutputDelta]
+        self,
+        planned: Planned,
+        logprobs: dict[int, RowLogprobResult],
+        embeddings: dict[int, RowEmbedding],
+        deltas: list[OutputDelta],
     ) -> None:
         plan = planned.plan
         for req in planned.jump_reqs:
@@ -134,7 +139,10 @@ class OutputProcessor:
                     )
                     req.input_logprobs = []
             if end == req.fill_len and not plan.sample[row]:
-                deltas.append(self.finish(req, FinishReason("length", length=len(req.output_before_slot))))
+                delta = self.finish(req, FinishReason("length", length=len(req.output_before_slot)))
+                if req.pooling is not None:
+                    delta.embedding = embeddings[row].vector.tobytes()
+                deltas.append(delta)
                 planned.alive[row] = False
 
     def _process_tokens(

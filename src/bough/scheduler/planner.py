@@ -31,6 +31,7 @@ from bough.scheduler.step_plan import (
     NewRequest,
     ReqSlot,
     RowLogprobs,
+    RowPooling,
     StepPlan,
 )
 
@@ -67,11 +68,13 @@ class StepLimits:
         target_seconds: duration that a step should not exceed.
         chunk_tokens: most prompt tokens in a step, replacing the budget in time; ``None`` to use that one.
         max_prefill_tokens: most prompt tokens in a step in any case.
+        whole_prompts: whether a prompt must be computed in one step, however long it takes.
     """
 
     target_seconds: float
     chunk_tokens: int | None = None
     max_prefill_tokens: int = 16384
+    whole_prompts: bool = False
 
 
 @dataclass
@@ -288,6 +291,11 @@ class StepPlanner:
 
     def _give(self, chunks: dict[Req, int], req: Req, budget: _Budget, share: float) -> None:
         """Let a prompt compute as much more as its share allows; at least a minimum if it is the first to choose."""
+        if self.limits.whole_prompts:
+            if req not in chunks and self._fits_whole(req.fill_len, chunks, budget):
+                budget.spend(req.fill_len, 0)
+                chunks[req] = req.fill_len
+            return
         given = chunks.get(req, 0)
         context = int(self.table.planned_len[req.slot]) + given
         floor = 0 if any(chunks.values()) else self._min_chunk
@@ -297,6 +305,11 @@ class StepPlanner:
         if tokens > 0:
             budget.spend(tokens, context)
             chunks[req] = given + tokens
+
+    @staticmethod
+    def _fits_whole(num_tokens: int, chunks: dict[Req, int], budget: _Budget) -> bool:
+        """Whether a prompt that cannot be cut has a place in the step; the first to choose always has."""
+        return not chunks or num_tokens <= budget.tokens_for(0, 1.0)
 
     def _admit(self, now: float, chunks: dict[Req, int], budget: _Budget, *, idle: bool) -> None:
         free_slots = self.kv.req_to_token.available_size
@@ -335,6 +348,8 @@ class StepPlanner:
         fits_step = whole <= room or (
             room >= self._min_chunk and (aged or few_unfinished or whole <= SHORT_PROMPT_TOKENS)
         )
+        if self.limits.whole_prompts:
+            fits_step = self._fits_whole(whole, chunks, budget)
         need = whole + (1 if nothing_runs else self._future_tokens(req) + self.kv.page_size)
         if not (fits_step or nothing_runs) or need > self.kv.available_tokens - reserved:
             return None
@@ -377,7 +392,7 @@ class StepPlanner:
             assert req.kv is not None
             tokens = wanted
             slots = self.kv.extend(req.kv, tokens)
-            if slots is None:
+            if slots is None and not self.limits.whole_prompts:
                 tokens = min(wanted, self.kv.available_tokens // self.kv.page_size * self.kv.page_size)
                 slots = self.kv.extend(req.kv, tokens) if tokens > 0 else None
             if slots is not None:
@@ -423,6 +438,7 @@ class StepPlanner:
 
         num_prompts = sum(not table.decoding[req.slot] for req, _, _ in rows)
         prefixes, lengths, samples = [], [], []
+        pooling: list[RowPooling] = []
         inputs, out_slots = [np.full(num_decode, FUTURE_TOKEN, dtype=np.int32)], [decode_kv]
         token_context = decode_context
         for index, (req, tokens, kv_slots) in enumerate(rows):
@@ -439,6 +455,8 @@ class StepPlanner:
             row_logprobs = _prompt_logprobs(req, num_decode + index, prefix, end, samples_token)
             if row_logprobs is not None:
                 logprobs.append(row_logprobs)
+            if req.pooling is not None:
+                pooling.append(RowPooling(num_decode + index, ends_prompt, req.pooling.dimensions))
             prefixes.append(prefix)
             lengths.append(tokens)
             samples.append(samples_token)
@@ -464,6 +482,8 @@ class StepPlanner:
             table_writes=writes,
             logprobs=tuple(logprobs),
             forced=self.requests.take_forced(),
+            pooling=tuple(pooling),
+            token_types=_token_types([req for req, _, _ in rows]),
             masks=self._masks(req_slots, sample),
         )
         prompts = [req for req, _, _ in rows[:num_prompts]]
@@ -537,6 +557,16 @@ def _prompt_logprobs(req: Req, row: int, start: int, end: int, samples: bool) ->
     if len(targets) == 0 and not samples:
         return None
     return RowLogprobs(row, first, targets, req.top_logprobs_num, req.token_ids_logprob)
+
+
+def _token_types(reqs: list[Req]) -> IntArray | None:
+    """Which text of a pair each token of whole prompts belongs to; ``None`` if no prompt is a pair."""
+    if all(req.pooling is None or req.pooling.token_types is None for req in reqs):
+        return None
+    types = [None if req.pooling is None else req.pooling.token_types for req in reqs]
+    return np.concatenate(
+        [np.zeros(req.fill_len, np.int32) if each is None else each for req, each in zip(reqs, types, strict=True)]
+    )
 
 
 _NO_TARGETS: IntArray = np.zeros(0, dtype=np.int32)

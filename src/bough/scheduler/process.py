@@ -29,7 +29,9 @@ def run_scheduler_process(child: Child) -> int:
     load = worker_factory(model_config)
     timer.end_phase("importing torch and the model")
     worker = load(args, model_config)
-    channels = SchedulerChannels(child.port_args, has_detokenizer=tokenizer is not None)
+    channels = SchedulerChannels(
+        child.port_args, has_detokenizer=tokenizer is not None, has_embeddings=not model_config.is_generation
+    )
     scheduler = Scheduler(args, model_config, worker, tokenizer, send_deltas=channels.send_deltas)
     timer.end_phase("other")
     info = scheduler.init_info()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,19 @@ class ReqState(Enum):
     FINISHED = "finished"
 
 
+@dataclass(frozen=True, slots=True)
+class Pooling:
+    """What an embedding request wants of its prompt.
+
+    Attributes:
+        dimensions: how many numbers of the vector; ``None``: all.
+        token_types: [prompt], which text of a pair a token belongs to; ``None``: all to the first.
+    """
+
+    dimensions: int | None = None
+    token_types: IntArray | None = None
+
+
 class Req:
     """One output to generate (a request with ``n > 1`` is ``n`` of these).
 
@@ -64,6 +78,7 @@ class Req:
         "order",
         "output_before_slot",
         "pending_logprobs",
+        "pooling",
         "priority",
         "prompt",
         "return_logprob",
@@ -120,6 +135,8 @@ class Req:
         self.pending_logprobs: list[PositionLogprobs] = []
         """Logprobs of output tokens that no delta has carried yet."""
 
+        self.pooling: Pooling | None = None
+        """What is wanted of the pooled prompt; ``None`` for a request that generates."""
         self.state = ReqState.WAITING
         self.slot = -1
         self.kv: RequestKV | None = None

@@ -25,6 +25,7 @@ from bough.ipc.messages import (
     OutputDelta,
     SchedulerStats,
     ShutdownReq,
+    TokenizedEmbeddingReqInput,
     TokenizedGenerateReqInput,
     ToScheduler,
 )
@@ -35,6 +36,7 @@ from bough.mem_cache.kv_cache_manager import KVCacheManager
 from bough.mem_cache.radix_cache import RadixCache
 from bough.mem_cache.req_to_token_pool import ReqToTokenPool
 from bough.model_executor.worker_info import WorkerInfo
+from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler.admission import NewTokenRatio
 from bough.scheduler.control import CONTROL_HANDLERS, ControlCalls
 from bough.scheduler.executor import StepExecutor, TimedWorker, Worker, executor_for
@@ -42,7 +44,7 @@ from bough.scheduler.grammars import Grammars
 from bough.scheduler.output_processor import PROMPT_TAIL_TOKENS, OutputProcessor
 from bough.scheduler.planner import Planned, StepLimits, StepPlanner
 from bough.scheduler.prefix_sharing import PrefixSharing
-from bough.scheduler.req import UNLIMITED, Req
+from bough.scheduler.req import UNLIMITED, Pooling, Req
 from bough.scheduler.request_table import RequestTable
 from bough.scheduler.requests import Requests
 from bough.scheduler.step_log import StepLog
@@ -138,7 +140,7 @@ class Scheduler:
             seed=self._rng.getrandbits(32),
         )
         self.requests = Requests(
-            self.kv, self.table, self.queue, PrefixSharing(enabled=not server_args.disable_radix_cache)
+            self.kv, self.table, self.queue, PrefixSharing(enabled=_reuses_prefixes(server_args, info))
         )
         start = time.perf_counter()
         self.cost_model = measure_step_costs(timed)
@@ -168,6 +170,7 @@ class Scheduler:
         self._was_busy = False
         self._dispatch: dict[type, Callable[[Any], list[ControlReply]]] = {
             TokenizedGenerateReqInput: self.handle_generate_request,
+            TokenizedEmbeddingReqInput: self.handle_embedding_request,
             AbortReq: self.abort_request,
             ControlReq: self.control.submit,
             ShutdownReq: self._handle_shutdown,
@@ -284,12 +287,31 @@ class Scheduler:
 
     def handle_generate_request(self, message: TokenizedGenerateReqInput) -> list[ControlReply]:
         """Take a request: one :class:`Req` per parallel sample. A bad one ends with an error delta, alone."""
+        return self._take(message, None)
+
+    def handle_embedding_request(self, message: TokenizedEmbeddingReqInput) -> list[ControlReply]:
+        """Take a request for a vector: a prompt after which nothing is generated."""
+        prompt_only = TokenizedGenerateReqInput(
+            [message.rid],
+            message.input_ids,
+            SamplingParams(max_new_tokens=0),
+            priority=message.priority,
+            extra_key=message.extra_key,
+        )
+        types = message.token_types
+        token_types = None if types is None else np.frombuffer(types, dtype=np.uint8).astype(np.int32)
+        return self._take(prompt_only, Pooling(message.dimensions, token_types))
+
+    def _take(self, message: TokenizedGenerateReqInput, pooling: Pooling | None) -> list[ControlReply]:
         try:
             prompt = self._check_prompt(message)
+            self._check_pooling(pooling, len(prompt))
             if self._queue_is_full(len(message.rids)):
-                self._refuse(message, "the waiting queue is full", 503)
+                self._refuse(message, "the waiting queue is full", 503, "queue_full")
                 return []
             reqs = [self._make_req(message, index, prompt) for index in range(len(message.rids))]
+            for req in reqs:
+                req.pooling = pooling
             grammar = message.sampling_params.grammar
             if grammar is not None:
                 self.grammars.add(reqs, grammar)
@@ -297,7 +319,7 @@ class Scheduler:
                 for req in reqs:
                     self.requests.add(req)
         except BadRequest as error:
-            self._refuse(message, error.message, error.status_code, error)
+            self._refuse(message, error.message, error.status_code, error.code, error.param)
         except Exception:
             logger.exception("Could not take request %r", message.rids[0] if message.rids else "without id")
             self._refuse(message, "internal error while taking the request", 500)
@@ -340,6 +362,19 @@ class Scheduler:
             raise BadRequest(f"top_logprobs must be in [0, {self.info.vocab_size}]", param="top_logprobs_num")
         message.sampling_params.validate(self.info.vocab_size)
         return prompt
+
+    def _check_pooling(self, pooling: Pooling | None, prompt_len: int) -> None:
+        dim = self.info.embedding_dim
+        if pooling is None:
+            if dim is not None:
+                raise BadRequest("this model makes embeddings or class scores, and does not generate text")
+            return
+        if dim is None:
+            raise BadRequest("this model generates text, and does not make embeddings or class scores")
+        if pooling.dimensions is not None and not 1 <= pooling.dimensions <= dim:
+            raise BadRequest(f"dimensions must be in [1, {dim}]", param="dimensions")
+        if pooling.token_types is not None and len(pooling.token_types) != prompt_len:
+            raise BadRequest("token_types must have one entry per token", param="input_ids")
 
     def _make_req(self, message: TokenizedGenerateReqInput, index: int, prompt: np.ndarray) -> Req:
         params = message.sampling_params
@@ -384,11 +419,14 @@ class Scheduler:
         )
 
     def _refuse(
-        self, message: TokenizedGenerateReqInput, text: str, status_code: int, error: BadRequest | None = None
+        self,
+        message: TokenizedGenerateReqInput,
+        text: str,
+        status_code: int,
+        code: str | None = None,
+        param: str | None = None,
     ) -> None:
-        reason = FinishReason("abort", message=text, status_code=status_code)
-        if error is not None:
-            reason.param, reason.code = error.param, error.code
+        reason = FinishReason("abort", message=text, status_code=status_code, param=param, code=code)
         # An id that is alive belongs to another request, which must not be told that it has ended.
         rids = [rid for rid in message.rids if rid not in self.requests]
         self.stream_output([OutputDelta(rid, [], "", reason) for rid in rids])
@@ -472,6 +510,7 @@ class Scheduler:
             "dtype": info.dtype,
             "weight_bytes": info.weight_bytes,
             "kv_bytes": info.kv_bytes,
+            "embedding_dim": info.embedding_dim,
             "timings": {**info.timings, "warm-up": self.warmup_seconds},
         }
 
@@ -522,16 +561,23 @@ class Scheduler:
 def _make_kv(server_args: ServerArgs, num_tokens: int, page_size: int, info: WorkerInfo) -> KVCacheManager:
     allocator = SlotAllocator(num_tokens, page_size)
     cache: PrefixCache
-    if server_args.disable_radix_cache:
+    if not _reuses_prefixes(server_args, info):
         cache = ChunkCache(allocator, page_size)
     else:
         cache = RadixCache(allocator, page_size, server_args.radix_eviction_policy)
     return KVCacheManager(cache, allocator, ReqToTokenPool(info.max_running_requests, info.max_req_len + 1))
 
 
+def _reuses_prefixes(server_args: ServerArgs, info: WorkerInfo) -> bool:
+    return info.reuses_prefixes and not server_args.disable_radix_cache
+
+
 def _step_limits(server_args: ServerArgs, info: WorkerInfo) -> StepLimits:
     chunk = server_args.chunked_prefill_size
     target = TARGET_STEP_SECONDS[info.device]
+    if not info.keeps_kv:
+        chunk = None if chunk == -1 else chunk
+        return StepLimits(target, chunk, server_args.max_prefill_tokens, whole_prompts=True)
     if chunk == -1:
         # The longest prompt in one step; the worker has set memory aside for that.
         longest = max(server_args.max_prefill_tokens, info.max_req_len)

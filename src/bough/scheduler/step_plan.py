@@ -90,6 +90,17 @@ class RowLogprobs:
 
 
 @dataclass(frozen=True, slots=True)
+class RowPooling:
+    """A row of an embedding model: the states of its tokens are pooled, together with those of earlier chunks."""
+
+    row: int
+    ends: bool
+    """Whether the sequence ends with this step, so that its vector is wanted."""
+    dimensions: int | None = None
+    """How many of the vector's numbers are wanted; ``None``: all."""
+
+
+@dataclass(frozen=True, slots=True)
 class StepPlan:
     """One step of the engine.
 
@@ -119,6 +130,10 @@ class StepPlan:
     logprobs: tuple[RowLogprobs, ...] = ()
     forced: tuple[ForcedTokens, ...] = ()
     """To be counted before the step samples."""
+    pooling: tuple[RowPooling, ...] = ()
+    """Ascending by row; of an embedding model every row has one."""
+    token_types: IntArray | None = None
+    """[T], which text of a pair a token belongs to, for models that want to know; ``None``: all to the first"""
     masks: TokenMasks | None = None
     """Which tokens may be sampled, for the rows that have a grammar; ``None`` if no sampling row has one."""
 
@@ -155,6 +170,15 @@ class RowLogprobResult:
 
 
 @dataclass(frozen=True, slots=True)
+class RowEmbedding:
+    """Answer to a :class:`RowPooling` whose sequence has ended."""
+
+    row: int
+    vector: npt.NDArray[np.float32]
+    """[dimensions]: an embedding, or class scores; finite"""
+
+
+@dataclass(frozen=True, slots=True)
 class StepResult:
     """What a step produced.
 
@@ -166,5 +190,7 @@ class StepResult:
     logprobs: tuple[RowLogprobResult, ...] = field(default=())
     failed_rows: tuple[int, ...] = field(default=())
     """Rows whose logits were not finite; their requests are aborted and nothing else is."""
+    embeddings: tuple[RowEmbedding, ...] = field(default=())
+    """Ascending by row"""
     seconds: float = 0.0
     """Time that the device took, measured around the forward pass."""

@@ -43,18 +43,26 @@ def measure_step_costs(worker: Worker) -> CostModel:
         if tokens > longest or last * 4 > MAX_PROBE_SECONDS or time.perf_counter() > deadline:
             break
         last, largest = _measure(worker, info.page_size, [(0, tokens)], measurements), tokens
-    if last * 2 < MAX_PROBE_SECONDS and 2 * largest <= longest:
+    if info.keeps_kv and last * 2 < MAX_PROBE_SECONDS and 2 * largest <= longest:
         _measure(worker, info.page_size, [(largest, largest)], measurements)
+    row = (_DECODE_CONTEXT, 1)
+    if info.embedding_dim is not None:
+        # All its steps are of prompts: many short ones beside a long one tell what a token costs from its context.
+        row = (0, _PREFILL_TOKENS[0])
     for rows in _DECODE_ROWS:
         if time.perf_counter() > deadline:
             break
-        page_rounded = _round_up(_DECODE_CONTEXT + 1, info.page_size)
+        page_rounded = _round_up(sum(row), info.page_size)
         if rows <= info.max_running_requests and rows * page_rounded <= longest and last < MAX_PROBE_SECONDS:
-            _measure(worker, info.page_size, [(_DECODE_CONTEXT, 1)] * rows, measurements)
+            _measure(worker, info.page_size, [row] * rows, measurements)
     if len(measurements) < 2:
         _measure(worker, info.page_size, [(0, 1)], measurements)
         _measure(worker, info.page_size, [(0, 2)], measurements)
-    model = CostModel.fit(measurements)
+    if info.embedding_dim is not None:
+        # Every later step is of prompts, and says as much as a probe: what a busy machine spoilt is made good.
+        model = CostModel.fit(measurements, least_share=0.0)
+    else:
+        model = CostModel.fit(measurements)
     logger.info(
         "Step cost: %.2f ms + %.1f us per token + %.1f ns per token and 1000 tokens of context",
         model.base * 1e3,
@@ -98,7 +106,10 @@ def _measure(worker: Worker, page_size: int, rows: list[tuple[int, int]], measur
 def _run(worker: Worker, contexts: list[int], news: list[int], starts: np.ndarray, *, is_decode: bool) -> float:
     """One step whose row ``r`` writes its new tokens to the slots from ``starts[r]`` on; returns its seconds."""
     slots = [np.arange(start, start + new, dtype=np.int32) for start, new in zip(starts, news, strict=True)]
-    result = worker.forward_batch_generation(_plan(contexts, news, slots, is_decode=is_decode))
+    plan = _plan(contexts, news, slots, is_decode=is_decode)
+    if worker.get_worker_info().embedding_dim is not None:
+        plan = replace(plan, sample=np.zeros(plan.num_rows, dtype=np.bool_))
+    result = worker.forward_batch_generation(plan)
     return max(result.seconds, 1e-7)
 
 

@@ -47,6 +47,36 @@ _MISTRAL = """\
     {%- endif %}
 {%- endfor %}"""
 
+_DEEPSEEK = """\
+{%- for message in messages %}
+    {%- if message.role == 'system' %}
+        {{- message.content }}
+    {%- elif message.role == 'user' %}
+        {{- '<｜User｜>' ~ message.content }}
+    {%- else %}
+        {{- '<｜Assistant｜>' ~ message.content ~ eos_token }}
+    {%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- '<｜Assistant｜>' }}
+{%- endif %}"""
+
+_LLAMA_4 = """\
+{%- for message in messages %}
+    {{- '<|header_start|>' ~ message.role ~ '<|header_end|>\\n\\n' ~ message.content | trim ~ '<|eot|>' }}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- '<|header_start|>assistant<|header_end|>\\n\\n' }}
+{%- endif %}"""
+
+_PHI_4 = """\
+{%- for message in messages %}
+    {{- '<|im_start|>' ~ message.role ~ '<|im_sep|>' ~ message.content ~ '<|im_end|>' }}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- '<|im_start|>assistant<|im_sep|>' }}
+{%- endif %}"""
+
 _GEMMA = """\
 {%- set ns = namespace(system='') %}
 {%- for message in messages %}
@@ -92,13 +122,30 @@ _VICUNA = """\
     {{- 'ASSISTANT:' }}
 {%- endif %}"""
 
+# The form of a question on which Qwen3-Reranker was trained, from its model card. The first message is the query, the
+# last one the document.
+_QWEN3_RERANKER = """\
+{%- set task = instruct if instruct else
+    'Given a web search query, retrieve relevant passages that answer the query' %}
+{{- '<|im_start|>system\\nJudge whether the Document meets the requirements based on the Query and the Instruct ' }}
+{{- 'provided. Note that the answer can only be "yes" or "no".<|im_end|>\\n<|im_start|>user\\n' }}
+{{- '<Instruct>: ' ~ task ~ '\\n<Query>: ' ~ messages[0].content ~ '\\n<Document>: ' ~ messages[-1].content }}
+{{- '<|im_end|>\\n<|im_start|>assistant\\n<think>\\n\\n</think>\\n\\n' }}"""
+
+RERANKER_TEMPLATE = "qwen3-reranker"
+"""Name of the template with which a language model judges documents."""
+
 BUILTIN_TEMPLATES = {
     "chatml": _CHATML,
+    "deepseek": _DEEPSEEK,
     "gemma": _GEMMA,
     "llama-2": _LLAMA_2,
     "llama-3": _LLAMA_3,
+    "llama-4": _LLAMA_4,
     "mistral": _MISTRAL,
     "phi-3": _PHI_3,
+    "phi-4": _PHI_4,
+    RERANKER_TEMPLATE: _QWEN3_RERANKER,
     "vicuna": _VICUNA,
     "zephyr": _ZEPHYR,
 }

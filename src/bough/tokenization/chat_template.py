@@ -6,9 +6,10 @@ Templates come with checkpoints and messages from clients, so rendering is sandb
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
 
@@ -29,8 +30,19 @@ _RESERVED = frozenset(
 )
 _ROLES = ("system", "user", "assistant", "tool")
 _PROBE = "probe-7f3a"
+# An id of the length that templates of the Mistral family insist on.
+_PROBE_CALL_ID = "probe7f3a"
 # The space at the end shows whether the template strips the text. Private-use characters keep it from being the text.
 _END_OF_TEXT = "\ue0f1end\ue0f2 "
+
+
+class _CallForm(NamedTuple):
+    """How a template takes an assistant's message with tool calls."""
+
+    arguments_as_text: bool
+    """Whether arguments are the JSON text of an object, not an object."""
+    without_content: bool
+    """Whether content may be ``None``; some templates then leave out what they would write for an empty one."""
 
 
 class ChatTemplate:
@@ -53,6 +65,7 @@ class ChatTemplate:
         # perhaps not for every role. Nothing says which, so each role is tried.
         self._takes_text = {role: self._shows(role, _PROBE) for role in _ROLES}
         self._takes_parts = {role: self._shows_parts(role) for role in _ROLES}
+        self._call_form = self._find_call_form()
 
     def render(
         self,
@@ -68,7 +81,8 @@ class ChatTemplate:
 
         Args:
             messages: plain JSON objects with at least ``role``. ``content`` may be a string, a list of text parts, or
-                absent; it is handed to the template in the form that the template takes.
+                absent, and the arguments of ``tool_calls`` an object or its JSON text: both are handed to the template
+                in the form that the template takes.
             tools: descriptions of functions, as in the OpenAI API.
             documents: objects with ``title`` and ``text``.
             add_generation_prompt: whether the prompt ends with the beginning of an assistant's message.
@@ -121,13 +135,14 @@ class ChatTemplate:
     # --- content --------------------------------------------------------------------------------------------------
 
     def _fit(self, message: Message, where: str) -> dict[str, Any]:
-        """The message with its content in a form that the template takes for its role."""
+        """The message with its content and tool calls in a form that the template takes for its role."""
         role = message.get("role")
         content = message.get("content")
         takes_text = self._takes_text.get(role, True) if isinstance(role, str) else True
         takes_parts = self._takes_parts.get(role, False) if isinstance(role, str) else False
+        calls = message.get("tool_calls")
         if content is None:
-            content = ""
+            content = None if calls and self._call_form.without_content else ""
         elif isinstance(content, str):
             if not takes_text and takes_parts:
                 content = [{"type": "text", "text": content}]
@@ -136,7 +151,54 @@ class ChatTemplate:
             content = [{"type": "text", "text": text} for text in texts] if takes_parts else "\n".join(texts)
         else:
             raise BadRequest(f"{where}.content must be a string or a list of parts", param=f"{where}.content")
+        if calls:
+            return {**message, "content": content, "tool_calls": [self._fit_call(call) for call in calls]}
         return {**message, "content": content}
+
+    def _fit_call(self, call: Any) -> Any:
+        function = call.get("function") if isinstance(call, Mapping) else None
+        if not isinstance(function, Mapping) or "arguments" not in function:
+            return call
+        return {**call, "function": {**function, "arguments": self._fit_arguments(function["arguments"])}}
+
+    def _fit_arguments(self, arguments: Any) -> Any:
+        if self._call_form.arguments_as_text:
+            return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+        if not isinstance(arguments, str):
+            return arguments
+        try:
+            value = json.loads(arguments)
+        except (ValueError, RecursionError):
+            return arguments  # a call that was cut off, for instance
+        return value if isinstance(value, dict) else arguments
+
+    def _find_call_form(self) -> _CallForm:
+        forms = [_CallForm(as_text, without) for as_text in (False, True) for without in (True, False)]
+        return next((form for form in forms if self._shows_calls(form)), _CallForm(False, False))
+
+    def _shows_calls(self, form: _CallForm) -> bool:
+        """Whether the template shows a call in this form as a model is meant to write it."""
+        shown = self._try_call(form, None if form.without_content else "")
+        if shown is None or "probe_name" not in shown or "probe_key" not in shown:
+            return False
+        if form.without_content:
+            usual = self._try_call(form, "")
+            if shown.count("None") > (0 if usual is None else usual.count("None")):
+                return False
+        # an object shown as Python, or a text encoded once more
+        return "'probe_key'" not in shown and '\\"probe_key' not in shown
+
+    def _try_call(self, form: _CallForm, content: str | None) -> str | None:
+        arguments = {"probe_key": _PROBE}
+        function = {"name": "probe_name", "arguments": json.dumps(arguments) if form.arguments_as_text else arguments}
+        call = {"id": _PROBE_CALL_ID, "type": "function", "function": function}
+        return self._try_messages(
+            [
+                {"role": "user", "content": "a"},
+                {"role": "assistant", "content": content, "tool_calls": [call]},
+                {"role": "tool", "content": "b", "tool_call_id": _PROBE_CALL_ID, "name": "probe_name"},
+            ]
+        )
 
     def _shows_parts(self, role: str) -> bool:
         with_parts = self._try(role, [{"type": "text", "text": _PROBE}])
@@ -160,6 +222,9 @@ class ChatTemplate:
             messages = [message, question]
         else:
             messages = [question, message]
+        return self._try_messages(messages)
+
+    def _try_messages(self, messages: list[dict[str, Any]]) -> str | None:
         variables = {**self._variables, "messages": messages, "tools": None, "add_generation_prompt": True}
         try:
             return self._render(self._template_for(None), variables)

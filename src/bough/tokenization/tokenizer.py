@@ -23,6 +23,7 @@ from bough.tokenization.pieces import (
 )
 from bough.tokenization.text_bound import max_bytes_per_token
 from bough.tokenization.tokenizer_files import TokenizerFiles, add_declared_tokens
+from bough.tokenization.wordpiece import load_wordpiece
 
 TokenIds: TypeAlias = "array[int]"
 """Ids of one text as ``array("i")``: 4 bytes each, and one object however many there are."""
@@ -110,6 +111,9 @@ class Tokenizer:
         """
         files = TokenizerFiles.read(Path(path))
         if files.tokenizer_json is None:
+            wordpiece = load_wordpiece(files.directory)
+            if wordpiece is not None:
+                return cls.from_backend(wordpiece, files)
             from bough.tokenization.transformers_tokenizer import load_with_transformers
 
             return load_with_transformers(files)
@@ -155,6 +159,41 @@ class Tokenizer:
     def _encode_batch(self, texts: Sequence[str], add_special_tokens: bool) -> list[TokenIds]:
         encodings = self._backend.encode_batch_fast(list(texts), add_special_tokens=add_special_tokens)
         return [array("i", encoding.ids) for encoding in encodings]
+
+    def encode_segments(
+        self,
+        segments: Sequence[tuple[str, str | None]],
+        limits: Sequence[int | None],
+        params: Sequence[str],
+    ) -> list[tuple[TokenIds, bytes | None]]:
+        """Ids of texts and pairs of texts, with special tokens, cut where they are too long.
+
+        What is cut is the end of the second text, or of the only one; special tokens and the first text of a pair
+        stay whole. Releases the GIL.
+
+        Args:
+            segments: texts, each with the second one of its pair or ``None``.
+            limits: most tokens of each; ``None``: as they are.
+            params: names of the request fields that they come from, for error messages.
+
+        Returns:
+            For each its ids, and for a pair also which text each token belongs to, a byte 0 or 1 per token.
+
+        Raises:
+            BadRequest: if nothing is left of a text that is cut.
+        """
+        firsts = self._backend.encode_batch_fast([first for first, _ in segments], add_special_tokens=False)
+        seconds = self._backend.encode_batch_fast([second or "" for _, second in segments], add_special_tokens=False)
+        results: list[tuple[TokenIds, bytes | None]] = []
+        for (_, text), first, second, limit, param in zip(segments, firsts, seconds, limits, params, strict=True):
+            is_pair = text is not None
+            if limit is not None:
+                room = limit - self._backend.num_special_tokens_to_add(is_pair) - (len(first) if is_pair else 0)
+                check_room(room, limit, param)
+                (second if is_pair else first).truncate(room)
+            encoding = self._backend.post_process(first, second if is_pair else None, add_special_tokens=True)
+            results.append((array("i", encoding.ids), bytes(encoding.type_ids) if is_pair else None))
+        return results
 
     def encode_rendered(self, texts: Sequence[str], *, param: str | None = None) -> list[TokenIds]:
         """Ids of texts that a chat template wrote.
@@ -296,6 +335,17 @@ class Tokenizer:
 
     def _id_of(self, token: str | None) -> int | None:
         return None if token is None else self.token_to_id(token)
+
+
+def check_room(room: int, limit: int, param: str) -> None:
+    """Raise :class:`BadRequest` unless cutting to ``limit`` tokens leaves ``room`` for at least one of the text."""
+    if room < 1:
+        raise BadRequest(
+            f"{param}: {limit} tokens leave no room for any of the text beside the special tokens and, in a pair, the "
+            f"first text",
+            param=param,
+            code="context_length_exceeded",
+        )
 
 
 def check_text(text: str, param: str | None = None) -> None:

@@ -16,7 +16,7 @@ from tokenizers import Tokenizer as Backend
 from bough.errors import ConfigError
 from bough.tokenization.convert_tokenizer import load
 from bough.tokenization.pieces import DecoderKind
-from bough.tokenization.tokenizer import SpecialTokens, TokenIds, Tokenizer
+from bough.tokenization.tokenizer import SpecialTokens, TokenIds, Tokenizer, check_room
 from bough.tokenization.tokenizer_files import TokenizerFiles
 
 logger = logging.getLogger(__name__)
@@ -97,6 +97,27 @@ class TransformersTokenizer(Tokenizer):
     def _encode_batch(self, texts: Sequence[str], add_special_tokens: bool) -> list[TokenIds]:
         encode = self._loaded.encode
         return [array("i", encode(text, add_special_tokens=add_special_tokens)) for text in texts]
+
+    def encode_segments(
+        self,
+        segments: Sequence[tuple[str, str | None]],
+        limits: Sequence[int | None],
+        params: Sequence[str],
+    ) -> list[tuple[TokenIds, bytes | None]]:
+        """See :meth:`Tokenizer.encode_segments`."""
+        loaded = self._loaded
+        results: list[tuple[TokenIds, bytes | None]] = []
+        for (first, second), limit, param in zip(segments, limits, params, strict=True):
+            ids = loaded.encode(first, add_special_tokens=False)
+            pair = None if second is None else loaded.encode(second, add_special_tokens=False)
+            if limit is not None:
+                room = limit - loaded.num_special_tokens_to_add(pair is not None) - (0 if pair is None else len(ids))
+                check_room(room, limit, param)
+                ids, pair = (ids[:room], None) if pair is None else (ids, pair[:room])
+            whole = loaded.prepare_for_model(ids, pair, return_token_type_ids=True)
+            types = None if pair is None else bytes(whole["token_type_ids"])
+            results.append((array("i", whole["input_ids"]), types))
+        return results
 
     def _max_token_bytes(self) -> int | None:
         return None

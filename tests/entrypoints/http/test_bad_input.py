@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -15,7 +16,7 @@ from bough.entrypoints.http.native.control import ABORT
 from bough.entrypoints.http.native.protocol import GENERATE
 from bough.entrypoints.http.openai.protocol import CHAT, COMPLETIONS
 from bough.sampling.sampling_params import SamplingParams
-from tests.entrypoints.http.server import CONTEXT_LEN, RunningServer
+from tests.entrypoints.http.server import CONTEXT_LEN, RunningServer, running_server
 
 ENDPOINTS: dict[str, tuple[BodySpec[Any], dict[str, Any]]] = {
     "/generate": (GENERATE, {"text": "Hi", "sampling_params": {"max_new_tokens": 1}}),
@@ -297,6 +298,13 @@ def test_bad_sampling_parameters_are_refused(client: httpx.Client, params: dict[
         ("/generate", {"text": ["a", "b"], "sampling_params": [{"n": 1}, {"n": 2}]}, "sampling_params.n"),
         ("/generate", {"text": ["a"] * 2049}, "text"),
         ("/generate", {"top_logprobs_num": 2}, "top_logprobs_num"),
+        ("/generate", {"logprob_start_len": 0}, "logprob_start_len"),
+        ("/generate", {"token_ids_logprob": [1]}, "token_ids_logprob"),
+        (
+            "/generate",
+            {"text": ["a", "b"], "return_logprob": [True, False], "top_logprobs_num": [0, 1]},
+            "top_logprobs_num",
+        ),
         ("/generate", {"top_logprobs": 2, "top_logprobs_num": 3}, "top_logprobs"),
     ],
 )
@@ -305,6 +313,28 @@ def test_bad_combinations_are_refused(client: httpx.Client, path: str, fields: d
     assert response.status_code == 400, response.text
     assert response.json()["error"]["param"].startswith(named)
     assert_still_serving(client)
+
+
+def test_bounds_that_options_lower_name_their_flag(tmp_path: Path) -> None:
+    bounds = {"max_outputs_per_request": 3, "max_parallel_samples": 2, "max_logprobs": 1, "max_stop_strings": 1}
+    chat = ENDPOINTS["/v1/chat/completions"][1]
+    cases: list[tuple[str, dict[str, Any], str]] = [
+        ("/generate", {"text": ["a"] * 4}, "outputs"),
+        ("/v1/completions", {"prompt": ["a"] * 4}, "choices"),
+        ("/generate", {"text": "a", "sampling_params": {"n": 3}}, "--max-parallel-samples"),
+        ("/v1/completions", {"prompt": "a", "n": 3}, "--max-parallel-samples"),
+        ("/v1/chat/completions", {**chat, "n": 3}, "--max-parallel-samples"),
+        ("/generate", {"text": "a", "return_logprob": True, "top_logprobs_num": 2}, "--max-logprobs"),
+        ("/v1/completions", {"prompt": "a", "logprobs": 2}, "--max-logprobs"),
+        ("/v1/chat/completions", {**chat, "logprobs": True, "top_logprobs": 2}, "--max-logprobs"),
+        ("/generate", {"text": "a", "sampling_params": {"stop": ["x", "y"]}}, "--max-stop-strings"),
+        ("/v1/chat/completions", {**chat, "stop_regex": ["x", "y"]}, "--max-stop-strings"),
+    ]
+    with running_server(tmp_path, **bounds) as server:
+        for path, body, named in cases:
+            response = httpx.post(f"{server.url}{path}", json=body)
+            assert response.status_code == 400, (path, body)
+            assert named in response.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import httpx
+import jsonschema
 import msgspec
 
-from bough.entrypoints.http.describe import markdown, openapi_schema
-from bough.entrypoints.http.native.protocol import SAMPLING_PARAMS
+from bough.entrypoints.http.describe import markdown
+from bough.entrypoints.http.native.protocol import SAMPLING_PARAMS, SAMPLING_SCHEMAS
+from bough.entrypoints.http.openapi import openapi_schema
 from bough.entrypoints.http.routes import ROUTES
 from bough.managers.io_struct import UNSUPPORTED_SAMPLING_PARAMS
 from bough.sampling.sampling_params import SamplingParams
@@ -42,10 +47,58 @@ def test_every_field_is_in_the_markdown() -> None:
 
 
 def test_every_sampling_parameter_is_described() -> None:
-    assert list(SAMPLING_PARAMS) == [field.name for field in msgspec.structs.fields(SamplingParams)]
+    names = [field.name for field in msgspec.structs.fields(SamplingParams)]
+    assert list(SAMPLING_PARAMS) == list(SAMPLING_SCHEMAS) == names
 
 
 def test_interactive_documentation_is_served(client: httpx.Client) -> None:
     page = client.get("/docs")
     assert page.status_code == 200
-    assert "/openapi.json" in page.text
+    assert page.headers["content-type"].startswith("text/html")
+    assert "openapi.json" in page.text
+
+
+def test_interactive_documentation_loads_nothing_from_elsewhere(client: httpx.Client) -> None:
+    page = client.get("/docs")
+    assert "default-src 'self'" in page.headers["content-security-policy"]
+    assert not re.findall(r"(?:src|href)=.(?:https?:)?//", page.text)
+
+
+def test_every_route_describes_its_answers_and_errors() -> None:
+    for path, operations in openapi_schema()["paths"].items():
+        for operation in operations.values():
+            responses = operation["responses"]
+            assert {"200", "400", "431", "500", "503"} <= responses.keys(), path
+            for response in responses.values():
+                assert response["description"]
+                assert response["content"]
+            if "requestBody" in operation:
+                assert {"408", "413"} <= responses.keys()
+
+
+def test_every_reference_and_operation_id_is_good() -> None:
+    schema = openapi_schema()
+    references = set(re.findall(r"#/components/schemas/(\w+)", json.dumps(schema)))
+    assert references <= schema["components"]["schemas"].keys()
+    ids = [operation["operationId"] for each in schema["paths"].values() for operation in each.values()]
+    assert len(set(ids)) == len(ids)
+
+
+def test_every_field_of_a_body_has_a_type_and_a_default() -> None:
+    schemas = openapi_schema()["components"]["schemas"]
+    for spec in (info.body for info in ROUTES if info.body is not None):
+        schema = schemas[spec.model.__name__]
+        for name in {*spec.model.__struct_fields__, *spec.aliases}:
+            described = schema["properties"][name]
+            assert described.keys() & {"type", "anyOf", "enum", "$ref", "allOf"}, (spec.model, name)
+            assert "default" in described or name in schema["required"], (spec.model, name)
+
+
+def test_defaults_keep_to_their_own_schemas() -> None:
+    schema = openapi_schema()
+    for name, component in schema["components"]["schemas"].items():
+        for field, described in component.get("properties", {}).items():
+            if "default" in described:
+                whole = {**described, "components": schema["components"]}
+                errors = list(jsonschema.Draft202012Validator(whole).iter_errors(described["default"]))
+                assert not errors, (name, field, errors)

@@ -36,6 +36,13 @@ class TestRefusalsOfTheScheduler:
         assert response.status_code == 400
         assert response.json()["error"]["type"] == "invalid_request_error"
 
+    def test_reason_is_passed_on(self, server: RunningServer, client: httpx.Client, path: str, stream: bool) -> None:
+        server.engine.refusal = FinishReason(
+            "abort", message="the prompt is too long", status_code=400, code="context_length_exceeded"
+        )
+        error = client.post(path, json={**BODIES[path], "stream": stream}).json()["error"]
+        assert error["code"] == "context_length_exceeded"
+
     def test_failure_before_the_first_token(
         self, server: RunningServer, client: httpx.Client, path: str, stream: bool
     ) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
+import select
 import socket
 import time
 from typing import Any
@@ -11,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from bough.entrypoints.http import asgi
+from bough.entrypoints.http import bodies
 from bough.entrypoints.http import server as http_server
 from bough.ipc.coalescing import FOLD_LENGTH
 from tests.entrypoints.http.server import RunningServer, running_server
@@ -168,10 +170,56 @@ class TestBodies:
                 send_for_ever()
 
     def test_half_a_body_is_given_up(self, server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(asgi, "BODY_TIMEOUT", 0.2)
+        monkeypatch.setattr(bodies, "BODY_TIMEOUT", 0.2)
         with server.connect() as connection:
             connection.sendall(b"POST /generate HTTP/1.1\r\nhost: x\r\ncontent-length: 50\r\n\r\n{")
             assert status_of(connection.recv(65536)) == 408
+
+    def test_trickle_is_given_up(self, server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(bodies, "BODY_TIMEOUT", 0.3)
+        with server.connect() as connection:
+            connection.sendall(b"POST /generate HTTP/1.1\r\nhost: x\r\ncontent-length: 5000\r\n\r\n{")
+            connection.settimeout(0.02)
+            answer = b""
+            for _ in range(200):
+                connection.sendall(b" ")
+                with contextlib.suppress(TimeoutError):
+                    answer = connection.recv(65536)
+                    break
+        assert status_of(answer) == 408
+
+    def test_half_sent_bodies_are_bounded_together(self, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(bodies, "PATIENCE", 0.3)
+        half = b"POST /generate HTTP/1.1\r\nhost: x\r\ncontent-length: 900000\r\n\r\n{" + b" " * 700_000
+        bounds = {"max_body_size": 1_000_000, "max_pending_body_size": 2_000_000}
+        with running_server(tmp_path, **bounds) as server, contextlib.ExitStack() as stack:
+            intake = server.app.intake
+            waiting = [stack.enter_context(server.connect()) for _ in range(4)]
+            for connection in waiting[:2]:
+                connection.sendall(half)
+            server.wait_until(lambda: intake.pending_bytes >= 1_400_000)
+            waiting[2].sendall(half)  # nobody is slow yet: the one that is too much goes
+            answer = waiting[2].recv(65536)
+            assert status_of(answer) == 503
+            assert b"--max-pending-body-size" in answer
+            time.sleep(0.4)
+            waiting[3].sendall(half)  # now the slow ones make room
+            (answered, *_), _, _ = select.select(waiting[:2], [], [], 10)
+            assert status_of(answered.recv(65536)) == 503
+            small = {"text": "Hi", "sampling_params": {"max_new_tokens": 1}}
+            assert httpx.post(f"{server.url}/generate", json=small).status_code == 200
+            for connection in waiting:
+                connection.close()
+            server.wait_until(lambda: intake.pending_bytes == 0)
+
+    def test_body_is_not_held_while_its_answer_is_made(self, server: RunningServer) -> None:
+        server.run(server.engine.gate.clear)
+        body = {"input_ids": [3], "sampling_params": LONG, "session_id": "x" * 300_000}
+        with server.connect() as connection:
+            connection.sendall(request_bytes("/generate", body))
+            server.wait_until(lambda: server.engine.running)
+            assert server.run(lambda: server.app.intake.pending_bytes) == 0
+        server.wait_until(lambda: not server.engine.running)
 
     def test_body_in_many_small_pieces(self, server: RunningServer) -> None:
         data = request_bytes(
@@ -214,7 +262,31 @@ class TestHeads:
     def test_many_headers_are_refused(self, server: RunningServer) -> None:
         with server.connect() as connection:
             connection.sendall(b"GET /health HTTP/1.1\r\n" + b"".join(b"x%d: y\r\n" % i for i in range(500)) + b"\r\n")
-            assert status_of(connection.recv(65536)) == 400
+            answer = connection.recv(65536)
+            assert status_of(answer) == 431
+            assert b"--max-headers" in answer
+
+    def test_long_url_is_refused(self, server: RunningServer) -> None:
+        for path in ("/" + "a" * 9000, "/health?" + "a" * 9000):
+            with server.connect() as connection:
+                connection.sendall(f"GET {path} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
+                answer = read_all(connection)
+                assert status_of(answer) == 400
+                assert b"--max-url-length" in answer
+
+    def test_bounds_are_options(self, tmp_path: Any) -> None:
+        with running_server(tmp_path, max_header_size=2048, max_headers=9, max_url_length=300) as server:
+            for head, status, flag in (
+                (b"GET /health HTTP/1.1\r\nx: " + b"a" * 4000, 431, b"--max-header-size"),
+                (b"GET /health HTTP/1.1\r\n" + b"x: y\r\n" * 10 + b"\r\n", 431, b"--max-headers"),
+                (b"GET /" + b"x" * 301 + b" HTTP/1.1\r\n\r\n", 400, b"--max-url-length"),
+            ):
+                with server.connect() as connection:
+                    connection.sendall(head)
+                    answer = read_all(connection)
+                assert status_of(answer) == status
+                assert flag in answer
+                assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["message"]
 
     def test_garbage_is_refused(self, server: RunningServer) -> None:
         with server.connect() as connection:

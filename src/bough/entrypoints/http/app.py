@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
@@ -12,9 +13,10 @@ from starlette.responses import Response as StarletteResponse
 from starlette.routing import Route
 
 from bough import __version__
-from bough.entrypoints.http.asgi import Endpoint
-from bough.entrypoints.http.describe import openapi_schema
+from bough.entrypoints.http.asgi import Call, Endpoint, Response
+from bough.entrypoints.http.bodies import BodyIntake
 from bough.entrypoints.http.errors import OpenAIErrors
+from bough.entrypoints.http.openapi import openapi_schema
 from bough.entrypoints.http.routes import ROUTES, make_handlers
 from bough.errors import BoughError
 from bough.managers.tokenizer_manager import TokenizerManager
@@ -23,12 +25,16 @@ from bough.managers.tokenizer_manager import TokenizerManager
 class Application(FastAPI):
     """FastAPI with a shortcut: our own endpoints are called directly.
 
-    FastAPI brings ``/docs`` and the answers to what is not an endpoint. Its layers of routing and middleware would
-    otherwise be resumed for every streamed token, which costs more than writing the token.
+    FastAPI brings ``/openapi.json`` and the answers to what is not an endpoint. Its layers of routing and middleware
+    would otherwise be resumed for every streamed token, which costs more than writing the token.
+
+    Args:
+        intake: receives the bodies of all requests.
     """
 
-    def __init__(self) -> None:
-        super().__init__(title="Bough", version=__version__, docs_url="/docs", redoc_url=None)
+    def __init__(self, intake: BodyIntake) -> None:
+        super().__init__(title="Bough", version=__version__, docs_url=None, redoc_url=None)
+        self.intake = intake
         self._endpoints: dict[tuple[str, str], Endpoint] = {}
 
     def add_endpoint(self, path: str, methods: Sequence[str], endpoint: Endpoint) -> None:
@@ -48,20 +54,24 @@ class Application(FastAPI):
 
 def create_app(manager: TokenizerManager) -> Application:
     """The application that serves everything that ``manager`` can do."""
-    app = Application()
     handlers = make_handlers(manager)
+    args = manager.server_args
+    intake = BodyIntake(args.max_body_size, args.max_pending_body_size)
+    app = Application(intake)
     for info in ROUTES:
         endpoint = Endpoint(
             handlers[info.path],
             info.path,
             dialect=info.dialect,
             metrics=None if info.is_probe else manager.metrics,
-            max_body_size=manager.server_args.max_body_size,
-            takes_body=info.body is not None,
+            intake=intake,
+            takes_body=info.has_body,
         )
         for path in (info.path, *info.aliases):
             app.add_endpoint(path, info.methods, endpoint)
     app.add_exception_handler(HTTPException, _render_routing_error)
+    docs = Endpoint(docs_page, "/docs", dialect=OpenAIErrors(), metrics=None, intake=intake, takes_body=False)
+    app.add_endpoint("/docs", ("GET",), docs)
     schema = openapi_schema()
 
     def openapi() -> dict[str, Any]:
@@ -69,6 +79,19 @@ def create_app(manager: TokenizerManager) -> Application:
 
     app.openapi = openapi  # type: ignore[method-assign]  # the way that FastAPI documents
     return app
+
+
+async def docs_page(call: Call) -> Response:
+    """``GET /docs``: a page that shows ``/openapi.json``; it loads nothing from elsewhere."""
+    return Response(_DOCS_PAGE.read_bytes(), content_type=_HTML_TYPE, headers=_PAGE_HEADERS)
+
+
+_DOCS_PAGE = Path(__file__).resolve().parents[2] / "assets" / "docs.html"
+_HTML_TYPE = (b"content-type", b"text/html; charset=utf-8")
+_PAGE_HEADERS = (
+    (b"content-security-policy", b"default-src 'self'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"),
+    (b"x-content-type-options", b"nosniff"),
+)
 
 
 async def _render_routing_error(request: Request, error: Exception) -> StarletteResponse:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
 
+from bough.entrypoints.http.bodies import BodyIntake, ClientLeft, Upload
 from bough.entrypoints.http.errors import INTERNAL_ERROR, ErrorDialect, error_headers
-from bough.errors import BadRequest, BoughError, PayloadTooLarge, RequestFailed
+from bough.errors import BadRequest, BoughError, RequestFailed
 from bough.observability.metrics import Metrics
 
 logger = logging.getLogger(__name__)
@@ -22,9 +23,6 @@ Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
-BODY_TIMEOUT = 60.0
-"""Seconds that a client may be silent in the middle of a request body."""
-
 CLIENT_CLOSED_REQUEST = 499
 """Status under which requests are counted whose client left before the answer; it is never sent."""
 
@@ -32,11 +30,7 @@ DONE_EVENT = b"data: [DONE]\n\n"
 
 JSON_TYPE = (b"content-type", b"application/json")
 TEXT_TYPE = (b"content-type", b"text/plain; charset=utf-8")
-_STREAM_HEADERS = [
-    (b"content-type", b"text/event-stream; charset=utf-8"),
-    (b"cache-control", b"no-cache"),
-    (b"x-accel-buffering", b"no"),
-]
+_STREAM_HEADERS = [(b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no")]
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -62,20 +56,23 @@ class EventStream:
     """An answer in server-sent events. What fails before the first event is answered with a proper status."""
 
     events: AsyncGenerator[bytes, None]
-    """Complete events, one or more at a time, without the closing ``[DONE]``."""
+    """Complete events, one or more at a time."""
+    end: bytes = DONE_EVENT
+    """What closes the stream, also after an error."""
+    content_type: bytes = b"text/event-stream; charset=utf-8"
 
 
 class Call:
     """One request, as handlers see it."""
 
-    def __init__(self, scope: Scope, receive: Receive, max_body_size: int) -> None:
+    def __init__(self, scope: Scope, receive: Receive, intake: BodyIntake) -> None:
         self.method: str = scope["method"]
         self.path: str = scope["path"]
         self.path_params: dict[str, Any] = scope.get("path_params", {})
-        self.body = b""
         self._scope = scope
         self._receive = receive
-        self._max_body_size = max_body_size
+        self._intake = intake
+        self._upload: Upload | None = None
         self.client_left = False
 
     @property
@@ -94,45 +91,31 @@ class Call:
             raise BadRequest("the Content-Type must be application/json", code="invalid_content_type")
 
     async def read_body(self) -> None:
-        """Read the body, at most as much as is allowed.
+        """Receive the body; see :meth:`BodyIntake.receive`.
 
         Raises:
-            PayloadTooLarge: without reading the rest.
-            RequestFailed: (408) if the client falls silent in the middle.
-            asyncio.CancelledError: with ``client_left`` set, if it leaves.
+            BoughError: if it is too large, too slow, or there is no room for it.
+            asyncio.CancelledError: with ``client_left`` set, if the client leaves.
         """
-        limit = self._max_body_size
-        declared = self.header(b"content-length")
-        if declared is not None and declared.isdigit() and int(declared) > limit:
-            raise _too_large(limit)
-        parts: list[bytes] = []
-        size = 0
-        timer = _Timeout(BODY_TIMEOUT)
         try:
-            while True:
-                message = await self._receive()
-                if message["type"] == "http.disconnect":
-                    self.client_left = True
-                    raise asyncio.CancelledError
-                part = message.get("body", b"")
-                size += len(part)
-                if size > limit:
-                    raise _too_large(limit)
-                parts.append(part)
-                if not message.get("more_body", False):
-                    self.body = parts[0] if len(parts) == 1 else b"".join(parts)
-                    return
-                timer.restart()
-        except asyncio.CancelledError:
-            if timer.expired:
-                raise RequestFailed(
-                    f"the request body did not arrive within {BODY_TIMEOUT:g} s",
-                    status_code=408,
-                    code="request_timeout",
-                ) from None
-            raise
-        finally:
-            timer.stop()
+            self._upload = await self._intake.receive(self.header(b"content-length"), self._receive)
+        except ClientLeft:
+            self.client_left = True
+            raise asyncio.CancelledError from None
+
+    @property
+    def body(self) -> bytes:
+        """The body, to look at."""
+        return b"" if self._upload is None else self._upload.body or b""
+
+    def take_body(self) -> bytes:
+        """The body, for whoever parses it: it is held here no longer."""
+        return b"" if self._upload is None else self._upload.take()
+
+    def release(self) -> None:
+        """The answer is complete."""
+        if self._upload is not None:
+            self._upload.release()
 
     async def watch_client(self, task: asyncio.Task[Any]) -> None:
         """Cancel ``task`` when the client leaves; runs beside it."""
@@ -140,34 +123,6 @@ class Call:
             pass
         self.client_left = True
         task.cancel()
-
-
-def _too_large(limit: int) -> PayloadTooLarge:
-    return PayloadTooLarge(f"the request body is larger than {limit} bytes (--max-body-size)")
-
-
-class _Timeout:
-    """Cancels the current task if it is not restarted or stopped in time."""
-
-    def __init__(self, seconds: float) -> None:
-        self.expired = False
-        self._seconds = seconds
-        self._loop = asyncio.get_running_loop()
-        task = asyncio.current_task()
-        assert task is not None
-        self._task = task
-        self._handle = self._loop.call_later(seconds, self._expire)
-
-    def restart(self) -> None:
-        self._handle.cancel()
-        self._handle = self._loop.call_later(self._seconds, self._expire)
-
-    def stop(self) -> None:
-        self._handle.cancel()
-
-    def _expire(self) -> None:
-        self.expired = True
-        self._task.cancel()
 
 
 Handler = Callable[[Call], Awaitable[Response | EventStream]]
@@ -181,7 +136,7 @@ class Endpoint:
         path: the route, for metrics.
         dialect: how errors look.
         metrics: where requests are counted; ``None`` for probes, which are not.
-        max_body_size: bytes.
+        intake: receives bodies, those of the other routes too.
         takes_body: whether there is a body to read.
     """
 
@@ -192,14 +147,14 @@ class Endpoint:
         *,
         dialect: ErrorDialect,
         metrics: Metrics | None,
-        max_body_size: int,
+        intake: BodyIntake,
         takes_body: bool,
     ) -> None:
         self._handler = handler
         self._path = path
         self._dialect = dialect
         self._metrics = metrics
-        self._max_body_size = max_body_size
+        self._intake = intake
         self._takes_body = takes_body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -220,7 +175,7 @@ class Endpoint:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> int:
         """Run the handler and send what it makes; returns the status."""
-        call = Call(scope, receive, self._max_body_size)
+        call = Call(scope, receive, self._intake)
         watcher: asyncio.Task[None] | None = None
         try:
             try:
@@ -231,7 +186,7 @@ class Endpoint:
                 watcher = asyncio.create_task(call.watch_client(task))
                 answer = await self._handler(call)
                 if isinstance(answer, EventStream):
-                    return await self._send_events(answer.events, send)
+                    return await self._send_events(answer, send)
             except BoughError as error:
                 answer = self._error(error)
             except Exception:
@@ -244,25 +199,28 @@ class Endpoint:
                 raise
             return CLIENT_CLOSED_REQUEST
         finally:
+            call.release()
             if watcher is not None:
                 watcher.cancel()
 
-    async def _send_events(self, events: AsyncGenerator[bytes, None], send: Send) -> int:
+    async def _send_events(self, stream: EventStream, send: Send) -> int:
+        events = stream.events
         try:
             first = await anext(events, b"")
-            await send({"type": "http.response.start", "status": 200, "headers": _STREAM_HEADERS})
+            headers = [(b"content-type", stream.content_type), *_STREAM_HEADERS]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
             message = {"type": "http.response.body", "body": first, "more_body": True}
             await send(message)
-            last = DONE_EVENT
+            last = stream.end
             try:
                 async for event in events:
                     message["body"] = event
                     await send(message)
             except BoughError as error:
-                last = self._dialect.event(error) + DONE_EVENT
+                last = self._dialect.event(error) + stream.end
             except Exception:
                 logger.exception("A stream from %s failed", self._path)
-                last = self._dialect.event(RequestFailed(INTERNAL_ERROR, code="internal_error")) + DONE_EVENT
+                last = self._dialect.event(RequestFailed(INTERNAL_ERROR, code="internal_error")) + stream.end
             await send({"type": "http.response.body", "body": last, "more_body": False})
             return 200
         finally:

@@ -1,23 +1,25 @@
-"""The API described: as OpenAPI for ``/docs``, and as Markdown for the documentation.
+"""The API described as Markdown, for the documentation; :mod:`bough.entrypoints.http.openapi` has the OpenAPI document.
 
 ``python -m bough.entrypoints.http.describe`` prints the Markdown.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any, get_type_hints
 
 import msgspec
 
-from bough import __version__
-from bough.entrypoints.http.asgi import BODY_TIMEOUT
+from bough.config.options import options_by_key
+from bough.config.server_args import ServerArgs
+from bough.entrypoints.http.bodies import BODY_TIMEOUT, MIN_PROGRESS
 from bough.entrypoints.http.fields import MAX_ELEMENTS, MAX_OUTPUTS_PER_REQUEST, BodySpec
-from bough.entrypoints.http.json_body import MAX_MEMBERS
+from bough.entrypoints.http.json_body import LARGE_BODY_BYTES, MAX_DEPTH, MAX_MEMBERS
 from bough.entrypoints.http.native.protocol import SAMPLING_PARAMS
 from bough.entrypoints.http.openai.protocol import MAX_MESSAGES
 from bough.entrypoints.http.openai.protocol import MAX_TOP_LOGPROBS as MAX_OPENAI_TOP_LOGPROBS
 from bough.entrypoints.http.routes import ROUTES, RouteInfo
-from bough.entrypoints.http.server import MAX_HEAD_BYTES, MAX_HEADERS
+from bough.entrypoints.http.server import HEAD_TIMEOUT, MAX_DISCARDED_BYTES, WRITE_TIMEOUT
 from bough.managers.io_struct import (
     MAX_CACHE_KEY_CHARS,
     MAX_RID_CHARS,
@@ -25,93 +27,56 @@ from bough.managers.io_struct import (
     MAX_TOP_LOGPROBS,
     UNSUPPORTED_SAMPLING_PARAMS,
 )
+from bough.managers.sessions import MAX_TURNS
 from bough.sampling.sampling_params import (
     MAX_GRAMMAR_BYTES,
     MAX_GRAMMAR_DEPTH,
+    MAX_LOGIT_BIAS_ENTRIES,
     MAX_PARALLEL_SAMPLES,
+    MAX_STOP_REGEX_BYTES,
+    MAX_STOP_STRING_CHARS,
     MAX_STOP_STRINGS,
+    MAX_STOP_TOKEN_IDS,
     SamplingParams,
 )
 
 LIMITS: dict[str, str] = {
     "request body": "`--max-body-size`; beyond it 413",
-    "request line and headers": f"{MAX_HEAD_BYTES // 1024} KiB, {MAX_HEADERS} headers",
-    "silence in the middle of a body": f"{BODY_TIMEOUT:g} s; then 408",
+    "bodies over 64 KiB that are being received, together": "`--max-pending-body-size`; beyond it 503, slow ones first",
+    "request line and headers": "`--max-header-size`, `--max-headers`; beyond them 431",
+    "path and query": "`--max-url-length`; beyond it 400",
+    "time for request line and headers": f"{HEAD_TIMEOUT:g} s; then the connection is closed",
+    "time for a body": f"{BODY_TIMEOUT:g} s for each {MIN_PROGRESS // 1024} KiB; then 408",
+    "what a client sends after a refusal": f"{MAX_DISCARDED_BYTES // 2**20} MiB; then the connection is cut",
+    "time that a client reads nothing": f"{WRITE_TIMEOUT:g} s; then the connection is cut",
     "prompt and output together": "the context length (`max_model_len` of `/v1/models`)",
-    "prompts times `n`": str(MAX_OUTPUTS_PER_REQUEST),
+    "prompts times `n`": f"`--max-outputs-per-request`, at most {MAX_OUTPUTS_PER_REQUEST}",
+    "waiting requests": "`--max-queued-requests`; beyond it 503",
     "fields of a body": str(MAX_MEMBERS),
+    "nesting of JSON": f"{MAX_DEPTH} levels in a body over {LARGE_BODY_BYTES // 1024} KiB, about 1000 in a smaller one",
     "one field, but for lists of token ids": f"{MAX_ELEMENTS} commas and opening brackets outside strings",
+    "`stop`": f"`--max-stop-strings`, at most {MAX_STOP_STRINGS}, of {MAX_STOP_STRING_CHARS} characters",
+    "`stop_regex`": f"`--max-stop-strings`, at most {MAX_STOP_STRINGS}, of {MAX_STOP_REGEX_BYTES} bytes",
     "different `stop_regex` patterns of a batch": str(MAX_STOP_STRINGS),
+    "`stop_token_ids`": f"{MAX_STOP_TOKEN_IDS} ids",
+    "`logit_bias`": f"{MAX_LOGIT_BIAS_ENTRIES} entries",
     "a JSON schema, pattern, grammar or list of choices": f"{MAX_GRAMMAR_BYTES // 1024} KiB",
     "nesting of a JSON schema": f"{MAX_GRAMMAR_DEPTH} brackets",
-    "`n`": str(MAX_PARALLEL_SAMPLES),
+    "`n`": f"`--max-parallel-samples`, at most {MAX_PARALLEL_SAMPLES}",
     "messages of a conversation": str(MAX_MESSAGES),
-    "alternatives per token": f"{MAX_OPENAI_TOP_LOGPROBS} on OpenAI routes, {MAX_TOP_LOGPROBS} on `/generate`",
+    "alternatives per token": f"`--max-logprobs`, at most {MAX_OPENAI_TOP_LOGPROBS} on OpenAI routes and "
+    f"{MAX_TOP_LOGPROBS} on `/generate`",
     "`token_ids_logprob`": f"{MAX_TOKEN_IDS_LOGPROB} ids",
     "`rid`": f"{MAX_RID_CHARS} characters",
     "`extra_key`, `cache_salt`": f"{MAX_CACHE_KEY_CHARS} characters",
+    "sessions": "`--max-sessions`; beyond it 503",
+    "tokens that sessions remember": "`--max-session-tokens` together (beyond it 503), `capacity_of_str_len` in one",
+    "turns of a session": str(MAX_TURNS),
+    "time without a request in a session": "`--session-timeout`",
 }
-"""Bounds that are not those of a single field, or that one would look for in one place."""
+"""Everything that is bounded, and by what. What is beyond a bound is answered with 400, unless it says otherwise."""
 
-_REF = "#/components/schemas/{name}"
-_ERROR_SCHEMA = {
-    "type": "object",
-    "properties": {
-        "error": {
-            "type": "object",
-            "properties": {
-                "message": {"type": "string"},
-                "type": {"type": "string"},
-                "param": {"type": ["string", "null"], "description": "The field at fault."},
-                "code": {"type": ["string", "null"], "description": "Machine-readable reason."},
-            },
-        }
-    },
-}
-
-
-def openapi_schema() -> dict[str, Any]:
-    """The OpenAPI 3.1 document of the server."""
-    specs = [info.body for info in ROUTES if info.body is not None]
-    _, components = msgspec.json.schema_components([spec.model for spec in specs], ref_template=_REF)
-    for spec in specs:
-        _complete(components[spec.model.__name__], spec)
-    components["Error"] = _ERROR_SCHEMA
-    paths: dict[str, Any] = {}
-    for info in ROUTES:
-        for path in (info.path, *info.aliases):
-            shown = path.replace(":path", "")
-            paths[shown] = {method.lower(): _operation(info, shown) for method in info.methods}
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "Bough", "version": __version__},
-        "paths": dict(sorted(paths.items())),
-        "components": {"schemas": components},
-    }
-
-
-def _complete(schema: dict[str, Any], spec: BodySpec[Any]) -> None:
-    """Add what the annotations of a body do not say."""
-    properties = schema["properties"]
-    for name, override in spec.schemas.items():
-        properties[name] = {**properties[name], **override}
-    for alias, name in spec.aliases.items():
-        properties[alias] = {"description": f"Other name of `{name}`."}
-    for name, meaning in spec.no_effect.items():
-        properties[name] = {"description": f"Accepted without effect. {meaning}"}
-    schema["additionalProperties"] = False
-
-
-def _operation(info: RouteInfo, path: str) -> dict[str, Any]:
-    error = {"description": "Error", "content": {"application/json": {"schema": {"$ref": _REF.format(name="Error")}}}}
-    operation: dict[str, Any] = {"summary": info.summary, "responses": {"200": {"description": "OK"}, "default": error}}
-    if info.body is not None:
-        reference = {"$ref": _REF.format(name=info.body.model.__name__)}
-        operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": reference}}}
-    if "{" in path:
-        name = path[path.index("{") + 1 : path.index("}")]
-        operation["parameters"] = [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}}]
-    return operation
+_REF = "{name}"
 
 
 def markdown() -> str:
@@ -121,16 +86,19 @@ def markdown() -> str:
     for info in ROUTES:
         paths = ", ".join(f"`{path.replace(':path', '')}`" for path in (info.path, *info.aliases))
         lines.append(f"| {paths} | {', '.join(info.methods)} | {info.summary} |")
-    lines += ["", "`/docs` and `/openapi.json` describe the same on a running server.", ""]
+    lines += [
+        "",
+        "`/docs` and `/openapi.json` describe the same on a running server. [Limits](limits.md) has the bounds.",
+        "",
+    ]
     lines += ['The body of an error is `{"error": {"message", "type", "param", "code"}}` on every route, as at OpenAI;']
     lines += ["SGLang answers with a flat object on its OpenAI routes.", ""]
+    described: set[int] = set()
     for info in ROUTES:
-        if info.body is not None:
+        if info.body is not None and id(info.body) not in described:
+            described.add(id(info.body))
             lines += _body_section(info, info.body)
-    lines += ["## Limits", "", "A request beyond one of these is refused, naming the field.", ""]
-    lines += ["| what | at most |", "|---|---|"]
-    lines += [f"| {what} | {limit} |" for what, limit in LIMITS.items()]
-    lines += ["", "## `sampling_params` of /generate", "", "| field | value | default | what |", "|---|---|---|---|"]
+    lines += ["## `sampling_params` of /generate", "", "| field | value | default | what |", "|---|---|---|---|"]
     defaults = {field.name: field.default for field in msgspec.structs.fields(SamplingParams)}
     for name, (value, meaning) in SAMPLING_PARAMS.items():
         lines.append(f"| `{name}` | {value} | `{_json(defaults[name])}` | {meaning} |")
@@ -139,9 +107,24 @@ def markdown() -> str:
     return "\n".join([*lines, ""])
 
 
+def limits_markdown() -> str:
+    """Every bound, as Markdown."""
+    options = options_by_key(ServerArgs)
+    lines = ["# Limits", ""]
+    lines += ["A request beyond one of these bounds is answered with status 400, or the one that is said here, naming"]
+    lines += ["the bound or the field. Flags are those of `bough serve`; the numbers here are their defaults.", ""]
+    lines += ["| what | at most |", "|---|---|"]
+    for what, limit in LIMITS.items():
+        shown = limit
+        for flag in dict.fromkeys(re.findall(r"--[a-z-]+", limit)):
+            shown = shown.replace(f"`{flag}`", f"`{flag}` ({options[flag[2:]].default_text})")
+        lines.append(f"| {what} | {shown} |")
+    return "\n".join([*lines, ""])
+
+
 def _body_section(info: RouteInfo, spec: BodySpec[Any]) -> list[str]:
     (schema,), components = msgspec.json.schema_components([spec.model], ref_template=_REF)
-    properties = components[schema["$ref"].rsplit("/", 1)[1]]["properties"]
+    properties = components[schema["$ref"].rsplit("/", 1)[-1]]["properties"]
     lines = [f"## {', '.join(info.methods)} {info.path}", "", "| field | type | default | what |", "|---|---|---|---|"]
     required = {field.name for field in msgspec.structs.fields(spec.model) if field.required}
     for name in get_type_hints(spec.model):
@@ -165,7 +148,7 @@ def _body_section(info: RouteInfo, spec: BodySpec[Any]) -> list[str]:
 def _type(schema: dict[str, Any], components: dict[str, Any]) -> str:
     """A JSON schema in a few words."""
     if "$ref" in schema:
-        name = schema["$ref"].rsplit("/", 1)[1]
+        name = schema["$ref"].rsplit("/", 1)[-1]
         fields = components.get(name, {}).get("properties", {})
         return "object: " + ", ".join(f"`{field}`" for field in fields)
     if "anyOf" in schema:

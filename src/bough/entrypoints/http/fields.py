@@ -16,10 +16,11 @@ from typing import Any, Generic, TypeVar, get_type_hints
 
 import msgspec
 
+from bough.config import ceilings
 from bough.entrypoints.http.json_body import JSON_ERRORS, LARGE_BODY_BYTES, RawValue, decode_token_ids, split_object
 from bough.errors import BadRequest
 
-MAX_OUTPUTS_PER_REQUEST = 2048
+MAX_OUTPUTS_PER_REQUEST = ceilings.OUTPUTS_PER_REQUEST
 """Most outputs (prompts times ``n``) of one HTTP request, in every dialect."""
 
 MAX_ELEMENTS = 65_536

@@ -8,9 +8,9 @@ import time
 
 from bough.entrypoints.http.asgi import TEXT_TYPE, Call, Response
 from bough.errors import BoughError, Overloaded
-from bough.managers.io_struct import GenerateRequest, new_request_id, pack_token_ids
+from bough.managers.embedding_struct import probe_request
+from bough.managers.io_struct import GenerateRequest, new_request_id
 from bough.managers.tokenizer_manager import TokenizerManager
-from bough.sampling.sampling_params import SamplingParams
 
 logger = logging.getLogger(__name__)
 
@@ -51,11 +51,8 @@ class Probes:
         if closed is not None:
             return closed
         started = time.monotonic()
-        request = GenerateRequest(
-            rids=[HEALTH_RID_PREFIX + new_request_id()],
-            input_ids=pack_token_ids([0], "input_ids"),
-            sampling_params=SamplingParams(max_new_tokens=1, temperature=0.0, ignore_eos=True),
-            log_metrics=False,
+        request = probe_request(
+            HEALTH_RID_PREFIX + new_request_id(), is_generation=manager.model_config.is_generation, max_new_tokens=1
         )
         try:
             await asyncio.wait_for(self._one_token(request), DEEP_PROBE_TIMEOUT)

@@ -5,21 +5,74 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from bough.entrypoints.chat.core import ChatCore
+from bough.entrypoints.http.answers import (
+    ANY_JSON,
+    Answer,
+    ChatAnswer,
+    ChatChunk,
+    ClassifyAnswer,
+    CompletionAnswer,
+    CompletionChunk,
+    DetokenizeAnswer,
+    EmbeddingsAnswer,
+    EncodeAnswer,
+    FunctionCallsAnswer,
+    GenerateAnswer,
+    LoadsAnswer,
+    ModelCard,
+    ModelInfo,
+    ModelList,
+    QueryParameter,
+    RankedDocument,
+    RerankAnswer,
+    ScoreAnswer,
+    SeparateReasoningAnswer,
+    ServerInfo,
+    TokenizeAnswer,
+)
+from bough.entrypoints.http.anthropic.handlers import MessagesHandlers
+from bough.entrypoints.http.anthropic.protocol import COUNT_TOKENS, MESSAGES
 from bough.entrypoints.http.asgi import Handler
-from bough.entrypoints.http.errors import ErrorDialect, NativeErrors, OpenAIErrors
+from bough.entrypoints.http.errors import (
+    AnthropicErrors,
+    ErrorDialect,
+    NativeErrors,
+    OllamaErrors,
+    OpenAIErrors,
+    ResponsesErrors,
+)
 from bough.entrypoints.http.fields import BodySpec
-from bough.entrypoints.http.native.control import ABORT, ControlHandlers
+from bough.entrypoints.http.native.control import ABORT, MAX_FLUSH_TIMEOUT, ControlHandlers
+from bough.entrypoints.http.native.encode import ENCODE, EncodeHandler
 from bough.entrypoints.http.native.generate import GenerateHandler
+from bough.entrypoints.http.native.invocations import InvocationsHandler
+from bough.entrypoints.http.native.loads import LOADS_QUERY, LoadsHandler
+from bough.entrypoints.http.native.parse_text import PARSE_FUNCTION_CALL, SEPARATE_REASONING, ParseTextHandlers
 from bough.entrypoints.http.native.protocol import GENERATE
+from bough.entrypoints.http.native.sessions import CLOSE_SESSION, OPEN_SESSION, SessionHandlers
+from bough.entrypoints.http.native.tokenize import DETOKENIZE, TOKENIZE, TokenizeHandlers
+from bough.entrypoints.http.ollama.handlers import OllamaHandlers
+from bough.entrypoints.http.ollama.protocol import OLLAMA_CHAT, OLLAMA_GENERATE, OLLAMA_SHOW
 from bough.entrypoints.http.openai.chat import ChatHandler
 from bough.entrypoints.http.openai.completions import CompletionHandler
 from bough.entrypoints.http.openai.models import ModelsHandler
 from bough.entrypoints.http.openai.protocol import CHAT, COMPLETIONS
+from bough.entrypoints.http.openai.vector_protocol import CLASSIFY, EMBEDDINGS, RERANK, SCORE
+from bough.entrypoints.http.openai.vectors import VectorHandlers
 from bough.entrypoints.http.probes import Probes
+from bough.entrypoints.http.responses.handlers import ResponsesHandlers
+from bough.entrypoints.http.responses.protocol import RESPONSES
 from bough.managers.tokenizer_manager import TokenizerManager
 
 NATIVE = NativeErrors()
 OPENAI = OpenAIErrors()
+RESPONSES_ERRORS = ResponsesErrors()
+ANTHROPIC = AnthropicErrors()
+OLLAMA = OllamaErrors()
+
+_PROBE = Answer(None, text_statuses=(503,))
+_TEXT = Answer(None)
 
 
 @dataclass(frozen=True)
@@ -34,6 +87,9 @@ class RouteInfo:
         body: fields of the body, if there is one.
         aliases: older paths of the same thing.
         is_probe: whether it is left out of the metrics.
+        takes_body: whether there is a body of one of the :data:`INVOCABLE` kinds.
+        answer: what it answers with.
+        query: what the query string may say.
     """
 
     path: str
@@ -43,11 +99,24 @@ class RouteInfo:
     body: BodySpec[Any] | None = None
     aliases: tuple[str, ...] = ()
     is_probe: bool = False
+    takes_body: bool = False
+    answer: Answer = ANY_JSON
+    query: tuple[QueryParameter, ...] = ()
+
+    @property
+    def has_body(self) -> bool:
+        """Whether a request brings a body."""
+        return self.body is not None or self.takes_body
 
 
-ROOT = RouteInfo("/", ("GET",), "Says that the server is running.", NATIVE, is_probe=True)
+ROOT = RouteInfo("/", ("GET",), "Says that the server is running.", NATIVE, is_probe=True, answer=Answer(str))
 HEALTH = RouteInfo(
-    "/health", ("GET",), "200 while every part of the server is alive, else 503. Cheap.", NATIVE, is_probe=True
+    "/health",
+    ("GET",),
+    "200 while every part of the server is alive, else 503. Cheap.",
+    NATIVE,
+    is_probe=True,
+    answer=_PROBE,
 )
 READY = RouteInfo(
     "/ready",
@@ -55,32 +124,223 @@ READY = RouteInfo(
     "200 while requests are welcome, else 503: starting, shutting down, sick, queue full.",
     NATIVE,
     is_probe=True,
+    answer=_PROBE,
 )
 HEALTH_GENERATE = RouteInfo(
-    "/health_generate", ("GET",), "200 if a token makes it through all processes, else 503.", NATIVE, is_probe=True
+    "/health_generate",
+    ("GET",),
+    "200 if a token makes it through all processes, else 503.",
+    NATIVE,
+    is_probe=True,
+    answer=_PROBE,
 )
-METRICS = RouteInfo("/metrics", ("GET",), "Prometheus metrics.", NATIVE, is_probe=True)
+METRICS = RouteInfo("/metrics", ("GET",), "Prometheus metrics.", NATIVE, is_probe=True, answer=_TEXT)
 GENERATE_ROUTE = RouteInfo(
-    "/generate", ("POST", "PUT"), "Generate from text or token ids, one prompt or many.", NATIVE, GENERATE
+    "/generate",
+    ("POST", "PUT"),
+    "Generate from text or token ids, one prompt or many.",
+    NATIVE,
+    GENERATE,
+    answer=Answer(GenerateAnswer | list[GenerateAnswer], GenerateAnswer),
 )
-MODEL_INFO = RouteInfo("/model_info", ("GET",), "What is being served.", NATIVE, aliases=("/get_model_info",))
+MODEL_INFO = RouteInfo(
+    "/model_info", ("GET",), "What is being served.", NATIVE, aliases=("/get_model_info",), answer=Answer(ModelInfo)
+)
 SERVER_INFO = RouteInfo(
-    "/server_info", ("GET",), "Options, capacity and state of the server.", NATIVE, aliases=("/get_server_info",)
+    "/server_info",
+    ("GET",),
+    "Options, capacity and state of the server.",
+    NATIVE,
+    aliases=("/get_server_info",),
+    answer=Answer(ServerInfo),
 )
 FLUSH_CACHE = RouteInfo(
     "/flush_cache",
     ("GET", "POST"),
     "Forget cached prefixes. Query: `timeout`, seconds to wait for running requests.",
     NATIVE,
+    answer=Answer(None, text_statuses=(400,)),
+    query=(
+        QueryParameter(
+            "timeout",
+            {"type": "number", "minimum": 0, "maximum": MAX_FLUSH_TIMEOUT, "default": 0},
+            "Seconds to wait for running requests.",
+        ),
+    ),
 )
-ABORT_ROUTE = RouteInfo("/abort_request", ("POST",), "End requests by id, by prefix of ids, or all.", NATIVE, ABORT)
-LIST_MODELS = RouteInfo("/v1/models", ("GET",), "The models that are served.", OPENAI)
-GET_MODEL = RouteInfo("/v1/models/{model:path}", ("GET",), "One model.", OPENAI)
-COMPLETIONS_ROUTE = RouteInfo("/v1/completions", ("POST",), "Continue one or more prompts.", OPENAI, COMPLETIONS)
-CHAT_ROUTE = RouteInfo("/v1/chat/completions", ("POST",), "Answer a conversation.", OPENAI, CHAT)
+ABORT_ROUTE = RouteInfo(
+    "/abort_request", ("POST",), "End requests by id, by prefix of ids, or all.", NATIVE, ABORT, answer=_TEXT
+)
+LIST_MODELS = RouteInfo("/v1/models", ("GET",), "The models that are served.", OPENAI, answer=Answer(ModelList))
+GET_MODEL = RouteInfo("/v1/models/{model:path}", ("GET",), "One model.", OPENAI, answer=Answer(ModelCard))
+COMPLETIONS_ROUTE = RouteInfo(
+    "/v1/completions",
+    ("POST",),
+    "Continue one or more prompts.",
+    OPENAI,
+    COMPLETIONS,
+    answer=Answer(CompletionAnswer, CompletionChunk),
+)
+CHAT_ROUTE = RouteInfo(
+    "/v1/chat/completions", ("POST",), "Answer a conversation.", OPENAI, CHAT, answer=Answer(ChatAnswer, ChatChunk)
+)
+PARSE_FUNCTION_CALL_ROUTE = RouteInfo(
+    "/parse_function_call",
+    ("POST",),
+    "Find the tool calls in a text.",
+    NATIVE,
+    PARSE_FUNCTION_CALL,
+    answer=Answer(FunctionCallsAnswer),
+)
+SEPARATE_REASONING_ROUTE = RouteInfo(
+    "/separate_reasoning",
+    ("POST",),
+    "Tell a model's thoughts from its answer.",
+    NATIVE,
+    SEPARATE_REASONING,
+    answer=Answer(SeparateReasoningAnswer),
+)
+RESPONSES_ROUTE = RouteInfo(
+    "/v1/responses", ("POST",), "Answer a conversation, and keep the answer for a while.", RESPONSES_ERRORS, RESPONSES
+)
+RESPONSE_ROUTE = RouteInfo(
+    "/v1/responses/{response_id}", ("GET", "DELETE"), "A response that is kept; or forget it.", OPENAI
+)
+CANCEL_RESPONSE_ROUTE = RouteInfo(
+    "/v1/responses/{response_id}/cancel", ("POST",), "End the work on a background response.", OPENAI
+)
+RESPONSE_ITEMS_ROUTE = RouteInfo(
+    "/v1/responses/{response_id}/input_items",
+    ("GET",),
+    "What went into a response. Query: `limit`, `order` (`asc`, `desc`), `after` (id of an item).",
+    OPENAI,
+)
+MESSAGES_ROUTE = RouteInfo(
+    "/v1/messages", ("POST",), "Answer a conversation, in Anthropic's words.", ANTHROPIC, MESSAGES
+)
+COUNT_TOKENS_ROUTE = RouteInfo(
+    "/v1/messages/count_tokens", ("POST",), "Tokens of a conversation for `/v1/messages`.", ANTHROPIC, COUNT_TOKENS
+)
+OLLAMA_CHAT_ROUTE = RouteInfo("/api/chat", ("POST",), "Answer a conversation, in Ollama's words.", OLLAMA, OLLAMA_CHAT)
+OLLAMA_GENERATE_ROUTE = RouteInfo(
+    "/api/generate", ("POST",), "Answer a prompt, in Ollama's words.", OLLAMA, OLLAMA_GENERATE
+)
+OLLAMA_SHOW_ROUTE = RouteInfo("/api/show", ("POST",), "About the model, for Ollama's clients.", OLLAMA, OLLAMA_SHOW)
+OLLAMA_TAGS = RouteInfo("/api/tags", ("GET",), "The models that there are, for Ollama's clients.", OLLAMA)
+OLLAMA_PS = RouteInfo("/api/ps", ("GET",), "The models that are loaded, for Ollama's clients.", OLLAMA)
+OLLAMA_VERSION = RouteInfo("/api/version", ("GET",), "The server's version, for Ollama's clients.", OLLAMA)
+ENCODE_ROUTE = RouteInfo(
+    "/encode",
+    ("POST", "PUT"),
+    "Embeddings, or a classifier's scores (logits), of one text or many.",
+    NATIVE,
+    ENCODE,
+    answer=Answer(EncodeAnswer | list[EncodeAnswer]),
+)
+CLASSIFY_NATIVE_ROUTE = RouteInfo(
+    "/classify",
+    ("POST", "PUT"),
+    "The same as `/encode`.",
+    NATIVE,
+    ENCODE,
+    answer=Answer(EncodeAnswer | list[EncodeAnswer]),
+)
+EMBEDDINGS_ROUTE = RouteInfo(
+    "/v1/embeddings", ("POST",), "Embeddings of texts.", OPENAI, EMBEDDINGS, answer=Answer(EmbeddingsAnswer)
+)
+CLASSIFY_ROUTE = RouteInfo(
+    "/v1/classify",
+    ("POST",),
+    "Probabilities of a classifier's classes.",
+    OPENAI,
+    CLASSIFY,
+    answer=Answer(ClassifyAnswer),
+)
+RERANK_ROUTE = RouteInfo(
+    "/v1/rerank",
+    ("POST", "PUT"),
+    "Sort documents by their relevance for a query.",
+    OPENAI,
+    RERANK,
+    answer=Answer(list[RankedDocument]),
+)
+RERANK_RESULTS_ROUTE = RouteInfo(
+    "/rerank",
+    ("POST",),
+    "The same with the answer that Jina, Cohere and vLLM have: an object with `results`.",
+    OPENAI,
+    RERANK,
+    aliases=("/v2/rerank",),
+    answer=Answer(RerankAnswer),
+)
+SCORE_ROUTE = RouteInfo(
+    "/v1/score",
+    ("POST",),
+    "Probabilities of given tokens after query and item; of a classifier its scores (logits).",
+    OPENAI,
+    SCORE,
+    answer=Answer(ScoreAnswer),
+)
+TOKENIZE_ROUTE = RouteInfo(
+    "/tokenize",
+    ("POST",),
+    "Token ids of a text or a conversation.",
+    OPENAI,
+    TOKENIZE,
+    aliases=("/v1/tokenize",),
+    answer=Answer(TokenizeAnswer),
+)
+DETOKENIZE_ROUTE = RouteInfo(
+    "/detokenize",
+    ("POST",),
+    "Text of token ids.",
+    OPENAI,
+    DETOKENIZE,
+    aliases=("/v1/detokenize",),
+    answer=Answer(DetokenizeAnswer),
+)
+LOADS = RouteInfo(
+    "/v1/loads",
+    ("GET",),
+    "How busy the schedulers are, for routers.",
+    NATIVE,
+    answer=Answer(LoadsAnswer, also_text=True),
+    query=LOADS_QUERY,
+)
+OPEN_SESSION_ROUTE = RouteInfo(
+    "/open_session",
+    ("POST",),
+    "Begin a session, of which requests name only what is new.",
+    NATIVE,
+    OPEN_SESSION,
+    answer=Answer(str),
+)
+CLOSE_SESSION_ROUTE = RouteInfo(
+    "/close_session", ("POST",), "End a session and whatever runs in it.", NATIVE, CLOSE_SESSION, answer=_TEXT
+)
+PING = RouteInfo("/ping", ("GET",), "The same as `/health`, by SageMaker's name.", NATIVE, is_probe=True, answer=_PROBE)
+INVOCATIONS = RouteInfo(
+    "/invocations",
+    ("POST",),
+    "SageMaker's name for a chat completion, a completion, embeddings or `/generate`: `messages`, `prompt`, `input`, "
+    "or `text` and `input_ids` in the body tell which.",
+    OPENAI,
+    takes_body=True,
+    answer=Answer(Any, Any),
+)
+
+INVOCABLE: tuple[BodySpec[Any], ...] = (CHAT, COMPLETIONS, EMBEDDINGS, GENERATE)
+"""What ``/invocations`` takes."""
 
 ROUTES: tuple[RouteInfo, ...] = (
     *(CHAT_ROUTE, COMPLETIONS_ROUTE, GENERATE_ROUTE, LIST_MODELS, GET_MODEL, MODEL_INFO, SERVER_INFO, FLUSH_CACHE),
+    *(RESPONSES_ROUTE, RESPONSE_ROUTE, CANCEL_RESPONSE_ROUTE, RESPONSE_ITEMS_ROUTE),
+    *(MESSAGES_ROUTE, COUNT_TOKENS_ROUTE),
+    *(OLLAMA_CHAT_ROUTE, OLLAMA_GENERATE_ROUTE, OLLAMA_SHOW_ROUTE, OLLAMA_TAGS, OLLAMA_PS, OLLAMA_VERSION),
+    *(EMBEDDINGS_ROUTE, CLASSIFY_ROUTE, RERANK_ROUTE, RERANK_RESULTS_ROUTE, SCORE_ROUTE, ENCODE_ROUTE),
+    *(CLASSIFY_NATIVE_ROUTE,),
+    *(TOKENIZE_ROUTE, DETOKENIZE_ROUTE, OPEN_SESSION_ROUTE, CLOSE_SESSION_ROUTE, LOADS, INVOCATIONS, PING),
+    *(PARSE_FUNCTION_CALL_ROUTE, SEPARATE_REASONING_ROUTE),
     *(ABORT_ROUTE, HEALTH, READY, HEALTH_GENERATE, METRICS, ROOT),
 )
 """All routes, in the order of the documentation."""
@@ -88,17 +348,60 @@ ROUTES: tuple[RouteInfo, ...] = (
 
 def make_handlers(manager: TokenizerManager) -> dict[str, Handler]:
     """The handler of every route, by path."""
+    core = ChatCore(manager)
     control, models, probes = ControlHandlers(manager), ModelsHandler(manager), Probes(manager)
+    sessions, tokens = SessionHandlers(manager), TokenizeHandlers(manager, core)
+    chat, completions, generate = ChatHandler(manager, core), CompletionHandler(manager), GenerateHandler(manager)
+    messages, ollama = MessagesHandlers(manager, core), OllamaHandlers(manager, core)
+    responses = ResponsesHandlers(manager, core)
+    encode, vectors = EncodeHandler(manager), VectorHandlers(manager)
+    parse_text = ParseTextHandlers(manager)
     return {
-        CHAT_ROUTE.path: ChatHandler(manager),
-        COMPLETIONS_ROUTE.path: CompletionHandler(manager),
-        GENERATE_ROUTE.path: GenerateHandler(manager),
+        CHAT_ROUTE.path: chat,
+        COMPLETIONS_ROUTE.path: completions,
+        GENERATE_ROUTE.path: generate,
+        RESPONSES_ROUTE.path: responses.create,
+        RESPONSE_ROUTE.path: responses.one,
+        CANCEL_RESPONSE_ROUTE.path: responses.cancel,
+        RESPONSE_ITEMS_ROUTE.path: responses.input_items,
+        MESSAGES_ROUTE.path: messages.messages,
+        COUNT_TOKENS_ROUTE.path: messages.count_tokens,
+        OLLAMA_CHAT_ROUTE.path: ollama.chat,
+        OLLAMA_GENERATE_ROUTE.path: ollama.generate,
+        OLLAMA_SHOW_ROUTE.path: ollama.show,
+        OLLAMA_TAGS.path: ollama.tags,
+        OLLAMA_PS.path: ollama.running,
+        OLLAMA_VERSION.path: ollama.version,
+        TOKENIZE_ROUTE.path: tokens.tokenize,
+        DETOKENIZE_ROUTE.path: tokens.detokenize,
+        OPEN_SESSION_ROUTE.path: sessions.open,
+        CLOSE_SESSION_ROUTE.path: sessions.close,
+        LOADS.path: LoadsHandler(manager),
+        PING.path: probes.health,
+        INVOCATIONS.path: InvocationsHandler(
+            {
+                "messages": chat,
+                "prompt": completions,
+                "input": vectors.embeddings,
+                "text": generate,
+                "input_ids": generate,
+            }
+        ),
         LIST_MODELS.path: models.list_models,
         GET_MODEL.path: models.get_model,
         MODEL_INFO.path: control.model_info,
         SERVER_INFO.path: control.server_info,
         FLUSH_CACHE.path: control.flush_cache,
+        ENCODE_ROUTE.path: encode,
+        CLASSIFY_NATIVE_ROUTE.path: encode,
+        EMBEDDINGS_ROUTE.path: vectors.embeddings,
+        CLASSIFY_ROUTE.path: vectors.classify,
+        RERANK_ROUTE.path: vectors.rerank,
+        RERANK_RESULTS_ROUTE.path: vectors.rerank_results,
+        SCORE_ROUTE.path: vectors.score,
         ABORT_ROUTE.path: control.abort_request,
+        PARSE_FUNCTION_CALL_ROUTE.path: parse_text.parse_function_call,
+        SEPARATE_REASONING_ROUTE.path: parse_text.separate_reasoning,
         HEALTH.path: probes.health,
         READY.path: probes.ready,
         HEALTH_GENERATE.path: probes.health_generate,

@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Generator
+from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 
 import uvicorn
@@ -13,12 +15,8 @@ from httptools import HttpParserError
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from bough.config.server_args import ServerArgs
-from bough.errors import StartupError
-
-MAX_HEAD_BYTES = 64 * 1024
-"""Largest request line and headers together."""
-
-MAX_HEADERS = 200
+from bough.entrypoints.http.errors import OpenAIErrors
+from bough.errors import RequestFailed, StartupError
 
 HEAD_TIMEOUT = 30.0
 """Seconds that a client may take to send request line and headers, from connecting or from the first byte on."""
@@ -33,11 +31,37 @@ connection is cut."""
 LISTEN_BACKLOG = 2048
 
 
+@dataclass(frozen=True)
+class HeadBounds:
+    """How large the part of a request before its body may be.
+
+    Attributes:
+        head_bytes: request line and headers together.
+        num_headers: how many headers.
+        url_bytes: path and query together.
+    """
+
+    head_bytes: int
+    num_headers: int
+    url_bytes: int
+
+
+class BoundedConfig(uvicorn.Config):
+    """uvicorn's configuration, with bounds for its protocol."""
+
+    def __init__(self, app: Any, bounds: HeadBounds, **options: Any) -> None:
+        super().__init__(app, http=BoundedHttpProtocol, **options)
+        self.bounds = bounds
+
+
 class BoundedHttpProtocol(HttpToolsProtocol):
     """uvicorn's HTTP protocol, which by itself would collect headers of any size, and wait for its client for ever."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        assert isinstance(self.config, BoundedConfig), "made by make_server"
+        self._bounds = self.config.bounds
+        self._violation: RequestFailed | None = None
         self._in_head = True
         self._head_bytes = 0
         self._discarded_bytes = 0
@@ -72,14 +96,38 @@ class BoundedHttpProtocol(HttpToolsProtocol):
                 self.transport.abort()
                 return
         super().data_received(data)
-        if self._in_head and self._head_bytes > MAX_HEAD_BYTES:
-            self._refuse_head()
+        if self._in_head and self._head_bytes > self._bounds.head_bytes and not self.transport.is_closing():
+            limit = self._bounds.head_bytes
+            self._refuse(
+                RequestFailed(
+                    f"request line and headers are larger than {limit} bytes (--max-header-size)",
+                    status_code=431,
+                    code="headers_too_large",
+                )
+            )
+
+    def on_url(self, url: bytes) -> None:
+        """A part of the URL has come."""
+        super().on_url(url)
+        limit = self._bounds.url_bytes
+        if len(self.url) > limit:
+            raise self._violates(f"the URL is longer than {limit} bytes (--max-url-length)", 400, "url_too_long")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header is complete."""
-        if len(self.headers) >= MAX_HEADERS:
-            raise HttpParserError("too many headers")
+        limit = self._bounds.num_headers
+        if len(self.headers) >= limit:
+            raise self._violates(f"there are more than {limit} headers (--max-headers)", 431, "too_many_headers")
         super().on_header(name, value)
+
+    def _violates(self, message: str, status: int, code: str) -> HttpParserError:
+        """What makes the parser stop, after which :meth:`send_400_response` is called."""
+        self._violation = RequestFailed(message, status_code=status, code=code)
+        return HttpParserError(message)
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is not HTTP, or is beyond a bound."""
+        self._refuse(self._violation or RequestFailed("this is not HTTP/1.1", status_code=400, code="invalid_http"))
 
     def on_headers_complete(self) -> None:
         """The head of a request is complete."""
@@ -128,12 +176,16 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._write_timer = None
             self.transport.abort()
 
-    def _refuse_head(self) -> None:
-        if not self.transport.is_closing():
+    def _refuse(self, error: RequestFailed) -> None:
+        """Say what is wrong, unless that would stand in the middle of another answer; then close the connection."""
+        is_answering = self.cycle is not None and not self.cycle.response_complete
+        if not is_answering:
+            body = OpenAIErrors().body(error)
             self.transport.write(
-                b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+                b"HTTP/1.1 %d %b\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b"
+                % (error.status_code, HTTPStatus(error.status_code).phrase.encode(), len(body), body)
             )
-            self.transport.close()
+        self.transport.close()
 
     def _start_head_timer(self) -> None:
         self._head_timer = self.loop.call_later(HEAD_TIMEOUT, self._head_is_late)
@@ -198,11 +250,11 @@ def make_server(app: Any, server_args: ServerArgs) -> HttpServer:
 
     Args:
         app: from :func:`bough.entrypoints.http.app.create_app`.
-        server_args: for ``log_level``.
+        server_args: for ``log_level`` and the bounds of requests.
     """
-    config = uvicorn.Config(
+    config = BoundedConfig(
         app,
-        http=BoundedHttpProtocol,
+        HeadBounds(server_args.max_header_size, server_args.max_headers, server_args.max_url_length),
         ws="none",
         lifespan="off",
         log_config=None,

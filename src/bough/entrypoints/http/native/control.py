@@ -77,6 +77,8 @@ class ControlHandlers:
 
     async def abort_request(self, call: Call) -> Response:
         """``POST /abort_request``: end requests; unknown ids are nobody's error."""
-        body = await ABORT.parse(call.body, allow_unknown=self._manager.server_args.allow_unknown_fields, max_tokens=0)
+        body = await ABORT.parse(
+            call.take_body(), allow_unknown=self._manager.server_args.allow_unknown_fields, max_tokens=0
+        )
         self._manager.abort_request(body.rid, body.abort_all)
         return Response(content_type=TEXT_TYPE)

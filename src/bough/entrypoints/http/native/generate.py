@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 
 from bough.entrypoints.http.asgi import Call, EventStream, Response
-from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST
 from bough.entrypoints.http.native.protocol import GENERATE
 from bough.entrypoints.http.native.render import NativeRenderer
 from bough.entrypoints.http.pacing import add_paced, compile_patterns
@@ -30,10 +29,14 @@ class GenerateHandler:
     async def __call__(self, call: Call) -> Response | EventStream:
         """Answer one request: a JSON object, an array of them (batch or ``n > 1``), or a stream of objects."""
         body = await GENERATE.parse(
-            call.body, allow_unknown=self._args.allow_unknown_fields, max_tokens=self._manager.limits.max_prompt_tokens
+            call.take_body(),
+            allow_unknown=self._args.allow_unknown_fields,
+            max_tokens=self._manager.limits.max_prompt_tokens,
         )
         requests = await collect(
-            body.requests(preferred=self._args.preferred_sampling_params, max_outputs=MAX_OUTPUTS_PER_REQUEST)
+            body.requests(
+                preferred=self._args.preferred_sampling_params, max_outputs=self._args.max_outputs_per_request
+            )
         )
         pattern_lists = {request.sampling_params.stop_regex for request in requests}
         await compile_patterns(self._manager.prompt_encoder, pattern_lists, "sampling_params.stop_regex")

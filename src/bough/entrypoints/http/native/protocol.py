@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from bough.entrypoints.http.fields import BodySpec, Refused
-from bough.managers.io_struct import GenerateReqInput
+from bough.managers.io_struct import MAX_TOKEN_IDS_LOGPROB, GenerateReqInput
 from bough.sampling.sampling_params import (
     MAX_CHOICES,
     MAX_GRAMMAR_BYTES,
@@ -68,17 +70,75 @@ SAMPLING_PARAMS: dict[str, tuple[str, str]] = {
 }
 """Range and meaning of each field of ``sampling_params``; null in any of them means its default."""
 
+_GRAMMAR_TEXT = {"type": "string", "minLength": 1, "maxLength": MAX_GRAMMAR_BYTES}
+_GRAMMAR_JSON = {"anyOf": [_GRAMMAR_TEXT, {"type": "object"}]}
+_TOKEN_ID = {"type": "integer", "minimum": 0}
+_SWITCH = {"type": "boolean"}
+
+
+def _number(**bounds: float) -> dict[str, Any]:
+    return {"type": "number", **bounds}
+
+
+def _integer(**bounds: int) -> dict[str, Any]:
+    return {"type": "integer", **bounds}
+
+
+def _one_or_many(item: dict[str, Any], most: int) -> dict[str, Any]:
+    return {"anyOf": [item, {"type": "array", "items": item, "maxItems": most}]}
+
+
+SAMPLING_SCHEMAS: dict[str, dict[str, Any]] = {
+    "max_new_tokens": {"anyOf": [_integer(minimum=0), {"type": "null"}]},
+    "min_new_tokens": _integer(minimum=0),
+    "stop": _one_or_many({"type": "string", "minLength": 1, "maxLength": MAX_STOP_STRING_CHARS}, MAX_STOP_STRINGS),
+    "stop_token_ids": _one_or_many(_TOKEN_ID, MAX_STOP_TOKEN_IDS),
+    "stop_regex": _one_or_many({"type": "string", "minLength": 1, "maxLength": MAX_STOP_REGEX_BYTES}, MAX_STOP_STRINGS),
+    "json_schema": _GRAMMAR_JSON,
+    "regex": _GRAMMAR_TEXT,
+    "ebnf": _GRAMMAR_TEXT,
+    "structural_tag": _GRAMMAR_JSON,
+    "choice": {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": MAX_CHOICES},
+    "temperature": _number(minimum=0, maximum=10000),
+    "top_p": _number(exclusiveMinimum=0, maximum=1),
+    "top_k": _integer(minimum=-1, maximum=2**31 - 1),
+    "min_p": _number(minimum=0, maximum=1),
+    "frequency_penalty": _number(minimum=-2, maximum=2),
+    "presence_penalty": _number(minimum=-2, maximum=2),
+    "repetition_penalty": _number(exclusiveMinimum=0, maximum=2),
+    "n": _integer(minimum=1, maximum=MAX_PARALLEL_SAMPLES),
+    "ignore_eos": _SWITCH,
+    "skip_special_tokens": _SWITCH,
+    "spaces_between_special_tokens": _SWITCH,
+    "no_stop_trim": _SWITCH,
+    "logit_bias": {
+        "type": "object",
+        "additionalProperties": _number(minimum=-100, maximum=100),
+        "propertyNames": {"pattern": "^[0-9]+$"},
+        "maxProperties": MAX_LOGIT_BIAS_ENTRIES,
+    },
+    "sampling_seed": _integer(minimum=-(2**63), maximum=2**63 - 1),
+    "stream_interval": _integer(minimum=1),
+}
+"""JSON schema of each field of ``sampling_params``."""
+
 _MEDIA = "images, video and audio"
 _DISAGGREGATION = "separate servers for prefill and decode"
 _DATA_PARALLEL = "data parallelism"
 
-_TOKEN_IDS_SCHEMA = {"type": "array", "items": {"type": "integer", "minimum": 0}}
+TOKEN_IDS_SCHEMA = {"type": "array", "items": _TOKEN_ID}
+_CHOSEN_IDS_SCHEMA = {**TOKEN_IDS_SCHEMA, "maxItems": MAX_TOKEN_IDS_LOGPROB}
 
 GENERATE = BodySpec(
     GenerateReqInput,
     aliases={"top_logprobs": "top_logprobs_num"},
     token_ids=frozenset({"input_ids"}),
-    schemas={"input_ids": {"anyOf": [_TOKEN_IDS_SCHEMA, {"type": "array", "items": _TOKEN_IDS_SCHEMA}]}},
+    schemas={
+        "input_ids": {"anyOf": [TOKEN_IDS_SCHEMA, {"type": "array", "items": TOKEN_IDS_SCHEMA}, {"type": "null"}]},
+        "token_ids_logprob": {
+            "anyOf": [_CHOSEN_IDS_SCHEMA, {"type": "array", "items": _CHOSEN_IDS_SCHEMA}, {"type": "null"}]
+        },
+    },
     no_effect={
         "no_logs": "Keep the request out of the log.",
         "session_id": "Name of a conversation, for the caller's own use.",
@@ -103,7 +163,6 @@ GENERATE = BodySpec(
         },
         "use_audio_in_video": Refused(_MEDIA, (False,)),
         "watermark": Refused("watermarking"),
-        "session_params": Refused("sessions"),
         "return_flat_raw_top_logprobs": Refused("logprobs as flat arrays", (False,)),
         "return_flat_raw_output_top_logprobs": Refused("logprobs as flat arrays", (False,)),
         "return_flat_raw_top_logprobs_b64": Refused("logprobs as flat arrays", (False,)),

@@ -1,0 +1,33 @@
+"""Find the sentence that is closest in meaning to a question.
+
+python examples/semantic_search.py [model]
+
+A model made for embeddings does this well. Without one, the bundled chat model is asked for the mean of its states.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from bough import Engine
+
+SENTENCES = [
+    "Mix flour and water, let the dough rest, and bake it for an hour.",
+    "An oak can stand for a thousand years.",
+    "The train to the coast leaves at half past nine.",
+]
+QUESTION = "How do I make bread?"
+
+options = {"model_path": sys.argv[1]} if len(sys.argv) > 1 else {"is_embedding": True, "pooling_method": "mean"}
+with Engine(**options) as engine:
+    question, *sentences = engine.encode([QUESTION, *SENTENCES])
+
+ranked = []
+for sentence, result in zip(SENTENCES, sentences, strict=True):
+    # The vectors have length 1, so that their product is the cosine of the angle between them.
+    similarity = sum(a * b for a, b in zip(question["embedding"], result["embedding"], strict=True))
+    ranked.append((similarity, sentence))
+
+print(QUESTION)
+for similarity, sentence in sorted(ranked, reverse=True):
+    print(f"  {similarity:.3f} {sentence}")

@@ -1,0 +1,431 @@
+"""What the routes answer with, for the OpenAPI description.
+
+The answers themselves are written piece by piece, as bytes, where they are made; tests hold them against these
+declarations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+JSON = "application/json"
+TEXT = "text/plain"
+EVENTS = "text/event-stream"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer of a route when all goes well.
+
+    Attributes:
+        model: type of the JSON; ``None`` for text.
+        events: type of a server-sent event, where an answer may be streamed.
+        also_text: whether it is text under some circumstances.
+        text_statuses: errors that are told as plain text.
+    """
+
+    model: Any = Any
+    events: Any = None
+    also_text: bool = False
+    text_statuses: tuple[int, ...] = ()
+
+
+ANY_JSON = Answer()
+
+
+@dataclass(frozen=True)
+class QueryParameter:
+    """A parameter of the query string.
+
+    Attributes:
+        name: as it is written.
+        schema: JSON schema of its value.
+        description: what it does.
+    """
+
+    name: str
+    schema: dict[str, Any]
+    description: str
+
+
+Count = Annotated[int, Meta(ge=0)]
+Seconds = Annotated[float, Meta(ge=0)]
+LogprobTriple = tuple[float | None, int, str | None]
+
+
+class ErrorDescription(msgspec.Struct):
+    """What went wrong."""
+
+    message: Annotated[str, Meta(description="For people: what is wrong, and what to do.")]
+    type: Annotated[str, Meta(description="Class of the error, such as `invalid_request_error`.")]
+    param: Annotated[str | None, Meta(description="The field at fault.")]
+    code: Annotated[str, Meta(description="Machine-readable reason, such as `context_length_exceeded`.")]
+
+
+class ErrorAnswer(msgspec.Struct):
+    """Body of every error."""
+
+    error: Annotated[ErrorDescription, Meta(description="What went wrong.")]
+
+
+class StreamErrorDescription(msgspec.Struct):
+    """What went wrong, after a stream has begun."""
+
+    message: str
+    type: str
+    code: Annotated[int | str, Meta(description="On `/generate` the status that it would have had, else the reason.")]
+
+
+class StreamError(msgspec.Struct):
+    """Last event but one of a stream that fails."""
+
+    error: StreamErrorDescription
+
+
+# --- /generate --------------------------------------------------------------------------------------------------------
+
+
+class FinishReasonAnswer(msgspec.Struct):
+    """Why an output ended."""
+
+    type: Literal["stop", "length", "abort"]
+    matched: Annotated[
+        int | str | UnsetType | None, Meta(description="Stop token, stop string or pattern that ended the output.")
+    ] = UNSET
+    length: Annotated[int | UnsetType | None, Meta(description="Tokens that were generated.")] = UNSET
+    message: str | UnsetType = UNSET
+    status_code: int | UnsetType = UNSET
+
+
+class MetaInfo(msgspec.Struct):
+    """Counts, times and log-probabilities of one output."""
+
+    id: Annotated[str, Meta(description="Id of the request.")]
+    finish_reason: FinishReasonAnswer | None
+    prompt_tokens: Count
+    completion_tokens: Count
+    cached_tokens: Annotated[Count, Meta(description="Prompt tokens whose computation was reused.")]
+    reasoning_tokens: Count
+    weight_version: str
+    num_retractions: Annotated[Count, Meta(description="How often the request had to give up its memory.")]
+    e2e_latency: Annotated[Seconds | UnsetType, Meta(description="Seconds from arrival to end; at the end.")] = UNSET
+    input_token_logprobs: Annotated[
+        list[LogprobTriple] | UnsetType, Meta(description="Log-probability, token id, and text if it was asked for.")
+    ] = UNSET
+    output_token_logprobs: list[LogprobTriple] | UnsetType = UNSET
+    input_top_logprobs: list[list[LogprobTriple] | None] | UnsetType = UNSET
+    output_top_logprobs: list[list[LogprobTriple] | None] | UnsetType = UNSET
+    input_token_ids_logprobs: list[list[LogprobTriple] | None] | UnsetType = UNSET
+    output_token_ids_logprobs: list[list[LogprobTriple] | None] | UnsetType = UNSET
+    output_token_logprobs_length: Count | UnsetType = UNSET
+
+
+class GenerateAnswer(msgspec.Struct):
+    """One output of ``/generate``."""
+
+    output_ids: list[int]
+    meta_info: MetaInfo
+    text: Annotated[str | UnsetType, Meta(description="Absent on a server without a tokenizer.")] = UNSET
+    prompt_token_ids: list[int] | UnsetType = UNSET
+    index: Annotated[int | UnsetType, Meta(description="Which output an event belongs to, if there are several.")] = (
+        UNSET
+    )
+
+
+# --- OpenAI's ---------------------------------------------------------------------------------------------------------
+
+
+class UsageAnswer(msgspec.Struct):
+    """Token counts."""
+
+    prompt_tokens: Count
+    total_tokens: Count
+    completion_tokens: Count
+    reasoning_tokens: Count
+    prompt_tokens_details: dict[str, int | None] | None
+    completion_tokens_details: dict[str, int | None] | None
+
+
+class CompletionChoice(msgspec.Struct):
+    """One continuation, or a piece of one."""
+
+    index: Count
+    text: str
+    logprobs: dict[str, list[Any]] | None
+    finish_reason: str | None
+    matched_stop: int | str | None
+
+
+class CompletionAnswer(msgspec.Struct):
+    """Answer of ``/v1/completions``."""
+
+    id: str
+    object: Literal["text_completion"]
+    created: Count
+    model: str
+    choices: list[CompletionChoice]
+    usage: UsageAnswer
+
+
+class CompletionChunk(msgspec.Struct):
+    """Event of ``/v1/completions``."""
+
+    id: str
+    object: Literal["text_completion"]
+    created: Count
+    model: str
+    choices: list[CompletionChoice]
+    usage: UsageAnswer | UnsetType | None = UNSET
+
+
+class ChatMessageAnswer(msgspec.Struct):
+    """The assistant's message."""
+
+    role: Literal["assistant"]
+    content: str | None
+    reasoning_content: str | UnsetType | None = UNSET
+    tool_calls: list[dict[str, Any]] | UnsetType | None = UNSET
+
+
+class ChatChoice(msgspec.Struct):
+    """One answer of the assistant."""
+
+    index: Count
+    message: ChatMessageAnswer
+    logprobs: dict[str, Any] | None
+    finish_reason: str | None
+    matched_stop: int | str | None
+
+
+class ChatAnswer(msgspec.Struct):
+    """Answer of ``/v1/chat/completions``."""
+
+    id: str
+    object: Literal["chat.completion"]
+    created: Count
+    model: str
+    choices: list[ChatChoice]
+    usage: UsageAnswer
+
+
+class ChatDelta(msgspec.Struct):
+    """A piece of the assistant's message."""
+
+    role: Literal["assistant"] | UnsetType | None = UNSET
+    content: str | UnsetType | None = UNSET
+    reasoning_content: str | UnsetType | None = UNSET
+    tool_calls: list[dict[str, Any]] | UnsetType | None = UNSET
+
+
+class ChatChunkChoice(msgspec.Struct):
+    """What is new of one answer."""
+
+    index: Count
+    delta: ChatDelta
+    logprobs: dict[str, Any] | None
+    finish_reason: str | None
+    matched_stop: int | str | None
+
+
+class ChatChunk(msgspec.Struct):
+    """Event of ``/v1/chat/completions``."""
+
+    id: str
+    object: Literal["chat.completion.chunk"]
+    created: Count
+    model: str
+    choices: list[ChatChunkChoice]
+    usage: UsageAnswer | UnsetType | None = UNSET
+
+
+class ModelCard(msgspec.Struct):
+    """A model that is served."""
+
+    id: str
+    object: Literal["model"]
+    created: Count
+    owned_by: str
+    root: str
+    parent: str | None
+    max_model_len: Annotated[Count, Meta(description="Most tokens of a request, prompt and output together.")]
+
+
+class ModelList(msgspec.Struct):
+    """The models that are served."""
+
+    object: Literal["list"]
+    data: list[ModelCard]
+
+
+# --- vectors and parsers ----------------------------------------------------------------------------------------------
+
+
+class VectorUsage(msgspec.Struct):
+    """Token counts of texts of which vectors were made."""
+
+    prompt_tokens: Count
+    total_tokens: Count
+
+
+class Embedding(msgspec.Struct):
+    """The vector of one text."""
+
+    object: Literal["embedding"]
+    index: Count
+    embedding: Annotated[list[float] | str, Meta(description="Numbers, or base64 of them as little-endian float32.")]
+
+
+class EmbeddingsAnswer(msgspec.Struct):
+    """Answer of ``/v1/embeddings``."""
+
+    object: Literal["list"]
+    data: list[Embedding]
+    model: str
+    usage: VectorUsage
+
+
+class Classification(msgspec.Struct):
+    """Probabilities of the classes of one text."""
+
+    index: Count
+    label: str
+    probs: list[float]
+    num_classes: Count
+
+
+class ClassifyAnswer(msgspec.Struct):
+    """Answer of ``/v1/classify``."""
+
+    id: str
+    object: Literal["list"]
+    created: Count
+    model: str
+    data: list[Classification]
+    usage: VectorUsage
+
+
+class RankedDocument(msgspec.Struct):
+    """A document and its relevance."""
+
+    score: float
+    index: Count
+    meta_info: dict[str, Any]
+    document: str | UnsetType = UNSET
+
+
+class RelevantDocument(msgspec.Struct):
+    """A document and its relevance, in the shape of Jina and Cohere."""
+
+    index: Count
+    relevance_score: float
+    document: dict[str, str] | UnsetType = UNSET
+
+
+class RerankAnswer(msgspec.Struct):
+    """Answer of ``/rerank``."""
+
+    id: str
+    model: str
+    usage: VectorUsage
+    results: list[RelevantDocument]
+
+
+class ScoreAnswer(msgspec.Struct):
+    """Answer of ``/v1/score``: a list of scores per item."""
+
+    object: Literal["scoring"]
+    model: str
+    scores: list[list[float | None]]
+    usage: VectorUsage
+
+
+class EncodeAnswer(msgspec.Struct):
+    """The vector of one text, in the native shape."""
+
+    embedding: list[float]
+    meta_info: dict[str, Any]
+
+
+class FunctionCall(msgspec.Struct):
+    """A call that was found in a text."""
+
+    tool_index: Count
+    name: str
+    parameters: Annotated[str, Meta(description="The arguments, as JSON text.")]
+
+
+class FunctionCallsAnswer(msgspec.Struct):
+    """Answer of ``/parse_function_call``."""
+
+    normal_text: str
+    calls: list[FunctionCall]
+
+
+class TextBlock(msgspec.Struct):
+    """A part of a text."""
+
+    type: Literal["text", "reasoning"]
+    text: str
+
+
+class SeparateReasoningAnswer(msgspec.Struct):
+    """Answer of ``/separate_reasoning``."""
+
+    reasoning_text: str
+    text: str
+    reasoning_blocks: list[str] | UnsetType = UNSET
+    text_blocks: list[str] | UnsetType = UNSET
+    blocks: list[TextBlock] | UnsetType = UNSET
+
+
+# --- the rest ---------------------------------------------------------------------------------------------------------
+
+
+class TokenizeAnswer(msgspec.Struct):
+    """Token ids; lists of lists for a list of texts."""
+
+    tokens: list[int | list[int]]
+    count: Count | list[Count]
+    max_model_len: Count
+    token_strs: list[str | list[str | None] | None] | UnsetType = UNSET
+
+
+class DetokenizeAnswer(msgspec.Struct):
+    """Text; a list of texts for a list of lists."""
+
+    text: str | list[str]
+
+
+class LoadsAnswer(msgspec.Struct):
+    """How busy the schedulers are."""
+
+    timestamp: str
+    version: str
+    accelerator: str | None
+    num_accelerators: Count
+    loads: list[dict[str, Any]]
+
+
+class ModelInfo(msgspec.Struct):
+    """What is being served."""
+
+    model_path: str
+    served_model_name: str
+    tokenizer_path: str
+    is_generation: bool
+    weight_version: str
+    load_format: str
+    model_type: str | None
+    architectures: list[str]
+
+
+class ServerInfo(msgspec.Struct):
+    """Options (by their names), capacity and state of the server."""
+
+    internal_states: list[dict[str, Any]]
+    version: str
+    frontend: str

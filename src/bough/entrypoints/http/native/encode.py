@@ -1,0 +1,65 @@
+"""``POST /encode`` and ``POST /classify``: vectors in the native shape."""
+
+from __future__ import annotations
+
+import msgspec
+
+from bough.entrypoints.http.asgi import Call, Response
+from bough.entrypoints.http.fields import BodySpec, Refused
+from bough.entrypoints.http.native.protocol import TOKEN_IDS_SCHEMA
+from bough.managers.embedding import embed, number_turns
+from bough.managers.embedding_struct import EmbeddingReqInput
+from bough.managers.tokenizer_manager import TokenizerManager
+
+_MEDIA = "images, video and audio"
+
+ENCODE = BodySpec(
+    EmbeddingReqInput,
+    token_ids=frozenset({"input_ids"}),
+    schemas={
+        "input_ids": {"anyOf": [TOKEN_IDS_SCHEMA, {"type": "array", "items": TOKEN_IDS_SCHEMA}, {"type": "null"}]}
+    },
+    no_effect={
+        "no_logs": "Keep the request out of the log.",
+        "sampling_params": "How tokens are chosen; none are.",
+        "external_trace_header": "Trace that the request belongs to.",
+        "received_time": "When a gateway received the request.",
+    },
+    refused={
+        "input_embeds": Refused("prompts as embeddings"),
+        **{name: Refused(_MEDIA, ([],)) for name in ("image_data", "video_data", "audio_data", "modalities")},
+        "embed_override_token_id": Refused("vectors in place of tokens"),
+        "embed_overrides": Refused("vectors in place of tokens", ([],)),
+        "return_pooled_hidden_states": Refused("hidden states of the model", (False,)),
+        "lora_path": Refused("LoRA adapters", ("", [])),
+        "background": Refused("going on after the client has left", (False,)),
+        "routed_dp_rank": Refused("data parallelism", (0,)),
+        "data_parallel_rank": Refused("data parallelism", (0,)),
+    },
+)
+
+
+class EncodeHandler:
+    """Answers ``/encode`` and ``/classify``; the numbers of a classifier are its class scores (logits).
+
+    Args:
+        manager: does the work.
+    """
+
+    def __init__(self, manager: TokenizerManager) -> None:
+        self._manager = manager
+
+    async def __call__(self, call: Call) -> Response:
+        """Answer one request: a JSON object, or an array of them for a batch."""
+        manager = self._manager
+        body = await ENCODE.parse(
+            call.take_body(),
+            allow_unknown=manager.server_args.allow_unknown_fields,
+            max_tokens=manager.limits.max_prompt_tokens,
+        )
+        turns = number_turns()
+        answers: list[bytes] = []
+        for result in await embed(manager, body.requests(max_outputs=manager.server_args.max_outputs_per_request)):
+            answers.append(msgspec.json.encode(result.native()))
+            await turns.spend(len(result.data) // 4)
+        return Response(b"[%b]" % b",".join(answers) if body.is_batch else answers[0])

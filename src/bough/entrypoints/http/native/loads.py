@@ -1,0 +1,153 @@
+"""``/v1/loads``: how busy every scheduler is, for routers that choose among servers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from typing import Any
+
+import msgspec
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from bough import __version__
+from bough.entrypoints.http.answers import QueryParameter
+from bough.entrypoints.http.asgi import Call, Response
+from bough.entrypoints.http.native.control import METRICS_TYPE
+from bough.errors import BadRequest
+from bough.managers.tokenizer_manager import TokenizerManager
+
+SECTIONS = ("core", "memory", "queues")
+"""What ``include`` may name, besides ``all`` and the sections of what this server does not do."""
+
+EMPTY_SECTIONS = ("spec", "lora", "disagg")
+"""Sections about speculative decoding, adapters and disaggregation: known names, and nothing to report."""
+
+_NAMES = "|".join((*SECTIONS, *EMPTY_SECTIONS, "all"))
+
+FORMATS = ("json", "prometheus")
+PREFIX = "bough_"
+TIMEOUT = 5.0
+"""Seconds that a scheduler may take to say how it is; it answers between two steps."""
+
+LOADS_QUERY = (
+    QueryParameter("dp_rank", {"type": "integer", "minimum": 0}, "Only this scheduler."),
+    QueryParameter(
+        "include",
+        {"type": "string", "default": "all", "pattern": f"^({_NAMES})(,({_NAMES}))*$"},
+        "Sections, with commas between.",
+    ),
+    QueryParameter("format", {"enum": list(FORMATS), "default": "json"}, "JSON, or gauges for Prometheus."),
+)
+
+_GB = 1e9
+
+
+class LoadsHandler:
+    """Answers ``/v1/loads``.
+
+    Args:
+        manager: asks the schedulers.
+    """
+
+    def __init__(self, manager: TokenizerManager) -> None:
+        self._manager = manager
+
+    async def __call__(self, call: Call) -> Response:
+        """``GET /v1/loads``; query: ``dp_rank``, ``include`` (names with commas between), ``format``."""
+        query = call.query
+        sections = _sections(query.get("include", "all"))
+        chosen = _rank(query["dp_rank"]) if "dp_rank" in query else None
+        kind = query.get("format", "json")
+        if kind not in FORMATS:
+            raise BadRequest(f"format must be one of {', '.join(FORMATS)}", param="format")
+        states = await self._manager.get_internal_state(TIMEOUT)
+        if chosen is not None and chosen >= len(states):
+            raise BadRequest(f"dp_rank must be in [0, {len(states)}), got {chosen}", param="dp_rank")
+        loads = [_load(rank, state, sections) for rank, state in enumerate(states) if chosen is None or rank == chosen]
+        if kind == "prometheus":
+            return Response(_prometheus(loads), content_type=METRICS_TYPE)
+        answer = {
+            "timestamp": datetime.now(timezone.utc).isoformat(),
+            "version": __version__,
+            "accelerator": self._manager.scheduler_info.get("device"),
+            "num_accelerators": len(states),
+            "loads": loads,
+        }
+        return Response(msgspec.json.encode(answer))
+
+
+def _sections(text: str) -> set[str]:
+    names = {name.strip() for name in text.split(",")}
+    known = (*SECTIONS, *EMPTY_SECTIONS, "all")
+    unknown = sorted(names.difference(known))
+    if unknown:
+        raise BadRequest(f"include must name some of {', '.join(known)}; got {unknown[0][:64]!r}", param="include")
+    return set(SECTIONS) if "all" in names else names.intersection(SECTIONS)
+
+
+def _rank(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise BadRequest("dp_rank must be an integer, at least 0", param="dp_rank")
+    return int(text)
+
+
+def _load(rank: int, state: dict[str, Any], sections: set[str]) -> dict[str, Any]:
+    """What is known of one scheduler, from its internal state."""
+    load: dict[str, Any] = {"timestamp": time.time(), "dp_rank": rank}
+    running, capacity = state.get("num_running_reqs", 0), state.get("max_total_num_tokens", 0)
+    slots = state.get("effective_max_running_requests", 0)
+    if "core" in sections:
+        used = state.get("num_used_tokens", 0)
+        computed, cached = state.get("prefill_tokens_total", 0), state.get("cached_tokens_total", 0)
+        load |= {
+            "num_running_reqs": running,
+            "num_waiting_reqs": state.get("num_queue_reqs", 0),
+            "num_used_tokens": used,
+            "max_total_num_tokens": capacity,
+            "max_running_requests": slots,
+            "token_usage": used / capacity if capacity else 0.0,
+            "gen_throughput": state.get("gen_throughput", 0.0),
+            "cache_hit_rate": cached / (cached + computed) if cached + computed else 0.0,
+            "utilization": running / slots if slots else 0.0,
+            "total_prefill_uncached_tokens": computed,
+        }
+    if "memory" in sections:
+        memory = state.get("memory_usage", {})
+        load["memory"] = {
+            "weight_gb": memory.get("weight", 0) / _GB,
+            "kv_cache_gb": memory.get("kvcache", 0) / _GB,
+            "token_capacity": memory.get("token_capacity", capacity),
+        }
+    if "queues" in sections:
+        load["queues"] = {"waiting": state.get("num_queue_reqs", 0)}
+    return load
+
+
+class _Gauges(Collector):
+    def __init__(self, loads: list[dict[str, Any]]) -> None:
+        self._loads = loads
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        families: dict[str, GaugeMetricFamily] = {}
+        for load in self._loads:
+            flat = {name: value for name, value in load.items() if isinstance(value, (int, float))}
+            for section, values in load.items():
+                if isinstance(values, dict):
+                    flat |= {f"{section}_{name}": value for name, value in values.items()}
+            for name, value in flat.items():
+                if name in ("dp_rank", "timestamp"):
+                    continue
+                family = families.setdefault(
+                    name, GaugeMetricFamily(PREFIX + name, f"{name} of /v1/loads.", labels=["dp_rank"])
+                )
+                family.add_metric([str(load["dp_rank"])], value)
+        yield from families.values()
+
+
+def _prometheus(loads: list[dict[str, Any]]) -> bytes:
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Gauges(loads))
+    return generate_latest(registry)

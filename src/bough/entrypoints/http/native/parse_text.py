@@ -1,0 +1,120 @@
+"""Parsers for tool calls and reasoning, applied to text that a client sends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from bough.entrypoints.http.asgi import Call, Response
+from bough.entrypoints.http.fields import BodySpec
+from bough.errors import BadRequest
+from bough.managers.tokenizer_manager import TokenizerManager
+from bough.managers.turns import Turns
+from bough.parsers.answer import SLICE_CHARS
+from bough.parsers.base import Content, ParsedEvent, Reasoning, ToolCallArguments, ToolCallStart, parse_tools
+from bough.parsers.detection import detect_tool_format
+from bough.parsers.dialect import Dialect
+from bough.parsers.reasoning import REASONING_FORMATS
+from bough.parsers.tool_formats import TOOL_FORMATS
+
+T = TypeVar("T")
+
+
+class ParseFunctionCallRequest(msgspec.Struct, kw_only=True):
+    """Body of ``/parse_function_call``."""
+
+    text: Annotated[str, Meta(description="What a model wrote.")]
+    tools: Annotated[list[Any], Meta(description="Functions that it may call, as in chat completions.")]
+    tool_call_parser: Annotated[
+        str | None,
+        Meta(description=f"How calls are written: {', '.join(TOOL_FORMATS)}. Default: as the chat template has them."),
+    ] = None
+
+
+class SeparateReasoningRequest(msgspec.Struct, kw_only=True):
+    """Body of ``/separate_reasoning``."""
+
+    text: Annotated[str, Meta(description="What a model wrote.")]
+    reasoning_parser: Annotated[str, Meta(description=f"How thoughts are marked: {', '.join(REASONING_FORMATS)}.")]
+    return_blocks: Annotated[bool, Meta(description="Return the parts of the text in their order, too.")] = False
+
+
+PARSE_FUNCTION_CALL = BodySpec(ParseFunctionCallRequest)
+SEPARATE_REASONING = BodySpec(SeparateReasoningRequest)
+
+
+class ParseTextHandlers:
+    """Answers the routes that take text apart.
+
+    Args:
+        manager: knows the options and the chat template.
+    """
+
+    def __init__(self, manager: TokenizerManager) -> None:
+        self._allow_unknown = manager.server_args.allow_unknown_fields
+        template = manager.chat_template
+        self._own_format = detect_tool_format("\n".join(template.sources.values())) if template is not None else None
+
+    async def parse_function_call(self, call: Call) -> Response:
+        """``POST /parse_function_call``: the calls in a text, and what else is in it."""
+        body = await PARSE_FUNCTION_CALL.parse(call.take_body(), allow_unknown=self._allow_unknown, max_tokens=0)
+        tools = parse_tools(body.tools)
+        if body.tool_call_parser is None and self._own_format is None:
+            raise BadRequest("tool_call_parser is required for this model", param="tool_call_parser")
+        format_ = self._own_format
+        if body.tool_call_parser is not None:
+            format_ = _named(TOOL_FORMATS, body.tool_call_parser, "tool_call_parser")
+        places = {tool.name: index for index, tool in enumerate(tools)}
+        normal: list[str] = []
+        calls: list[tuple[str, list[str]]] = []
+        for event in await _events(Dialect(format_, None), body.text, tools):
+            if isinstance(event, ToolCallStart):
+                calls.append((event.name, []))
+            elif isinstance(event, ToolCallArguments):
+                calls[event.index][1].append(event.fragment)
+            else:
+                normal.append(event.text)
+        found = [
+            {"tool_index": places[name], "name": name, "parameters": "".join(fragments)} for name, fragments in calls
+        ]
+        return Response(msgspec.json.encode({"normal_text": "".join(normal), "calls": found}))
+
+    async def separate_reasoning(self, call: Call) -> Response:
+        """``POST /separate_reasoning``: thoughts and answer."""
+        body = await SEPARATE_REASONING.parse(call.take_body(), allow_unknown=self._allow_unknown, max_tokens=0)
+        format_ = _named(REASONING_FORMATS, body.reasoning_parser, "reasoning_parser")
+        blocks: list[tuple[str, list[str]]] = []
+        for event in await _events(Dialect(None, format_), body.text, (), thinking=format_.always):
+            if isinstance(event, (Content, Reasoning)):
+                kind = "text" if isinstance(event, Content) else "reasoning"
+                if not blocks or blocks[-1][0] != kind:
+                    blocks.append((kind, []))
+                blocks[-1][1].append(event.text)
+        parts = [{"type": kind, "text": "".join(texts)} for kind, texts in blocks]
+        by_kind = {name: [part["text"] for part in parts if part["type"] == name] for name in ("reasoning", "text")}
+        answer: dict[str, Any] = {"reasoning_text": "".join(by_kind["reasoning"]), "text": "".join(by_kind["text"])}
+        if body.return_blocks:
+            answer |= {"reasoning_blocks": by_kind["reasoning"], "text_blocks": by_kind["text"], "blocks": parts}
+        return Response(msgspec.json.encode(answer))
+
+
+def _named(formats: Mapping[str, T], name: str, param: str) -> T:
+    if name not in formats:
+        known = ", ".join(formats)
+        raise BadRequest(f"{param}: there is no parser {name[:64]!r}, but {known}", param=param, code="invalid_value")
+    return formats[name]
+
+
+async def _events(dialect: Dialect, text: str, tools: Any, *, thinking: bool = False) -> list[ParsedEvent]:
+    parser = dialect.parser(tools, parse_tools=bool(tools), separate_reasoning=True, thinking=thinking)
+    if parser is None:
+        return [Content(text)] if text else []
+    turns = Turns(1)
+    events = []
+    for start in range(0, len(text), SLICE_CHARS):
+        events += parser.feed(text[start : start + SLICE_CHARS])
+        await turns.spend()
+    return [*events, *parser.finish()]

@@ -1,0 +1,171 @@
+"""``/tokenize`` and ``/detokenize``: the model's tokenizer, for clients that have none."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from bough.entrypoints.chat.core import ChatCore
+from bough.entrypoints.chat.job import ChatJob
+from bough.entrypoints.http.asgi import Call, Response
+from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec
+from bough.entrypoints.http.openai.messages import ChatMessage, require_content, tidy_messages, to_template
+from bough.errors import BadRequest
+from bough.managers.io_struct import pack_token_ids
+from bough.managers.prompt_encoder import PromptEncoder
+from bough.managers.tokenizer_manager import TokenizerManager
+from bough.tokenization.tokenizer import TokenIds, Tokenizer, check_text
+
+_IDS_PER_PIECE = 65_536
+"""Token ids written in one go, in which no other thread runs: about a millisecond."""
+
+MAX_MESSAGES = 8192
+_CHARS_PER_TOKEN = 4
+
+_NO_EFFECT = {"model": "Name of the model; the server serves one."}
+_TOKEN_IDS_SCHEMA = {"type": "array", "items": {"type": "integer", "minimum": 0}}
+
+
+class TokenizeRequest(msgspec.Struct, kw_only=True):
+    """Body of ``/tokenize``."""
+
+    prompt: Annotated[
+        str | Annotated[list[str], Meta(min_length=1, max_length=MAX_OUTPUTS_PER_REQUEST)] | None,
+        Meta(description="A text, or a list of texts. Either this or `messages`."),
+    ] = None
+    messages: Annotated[
+        Annotated[list[ChatMessage], Meta(min_length=1, max_length=MAX_MESSAGES)] | None,
+        Meta(description="A conversation as for `/v1/chat/completions`, tokenized as that would. Or `prompt`."),
+    ] = None
+    add_special_tokens: Annotated[
+        bool, Meta(description="Add what the tokenizer puts around a text, such as BOS; only for `prompt`.")
+    ] = True
+    continue_final_message: Annotated[
+        bool, Meta(description="Leave the last message open, to be gone on with; only for `messages`.")
+    ] = False
+    chat_template_kwargs: Annotated[
+        dict[str, Any] | None, Meta(description="Variables of the chat template; only for `messages`.")
+    ] = None
+    return_token_strs: Annotated[bool, Meta(description="Add the vocabulary's entry of every token.")] = False
+
+
+class DetokenizeRequest(msgspec.Struct, kw_only=True):
+    """Body of ``/detokenize``."""
+
+    tokens: Annotated[Any, Meta(description="Token ids, or a list of lists of them.")]
+    skip_special_tokens: Annotated[bool, Meta(description="Leave special tokens out of the text.")] = True
+
+
+TOKENIZE = BodySpec(TokenizeRequest, tidy={"messages": tidy_messages}, no_effect=_NO_EFFECT)
+DETOKENIZE = BodySpec(
+    DetokenizeRequest,
+    token_ids=frozenset({"tokens"}),
+    schemas={"tokens": {"anyOf": [_TOKEN_IDS_SCHEMA, {"type": "array", "items": _TOKEN_IDS_SCHEMA}]}},
+    no_effect=_NO_EFFECT,
+)
+
+
+class TokenizeHandlers:
+    """Answers ``/tokenize`` and ``/detokenize``; the work is done in the prompt encoder's threads.
+
+    Args:
+        manager: has the tokenizer.
+        core: makes prompts of conversations.
+    """
+
+    def __init__(self, manager: TokenizerManager, core: ChatCore) -> None:
+        self._core = core
+        self._manager = manager
+        self._allow_unknown = manager.server_args.allow_unknown_fields
+
+    async def tokenize(self, call: Call) -> Response:
+        """``POST /tokenize``: ids of a text, of each of several texts, or of a conversation."""
+        call.require_json()
+        body = await TOKENIZE.parse(call.take_body(), allow_unknown=self._allow_unknown, max_tokens=0)
+        if (body.prompt is None) == (body.messages is None):
+            raise BadRequest("give either prompt or messages", param="prompt", code="missing_required_parameter")
+        tokenizer, encoder = self._tools("prompt" if body.messages is None else "messages")
+        if body.messages is not None:
+            ids = await self._of_conversation(body)
+            return Response(await encoder.run(_CHARS_PER_TOKEN * len(ids), lambda: self._json(body, tokenizer, [ids])))
+        for name in ("continue_final_message", "chat_template_kwargs"):
+            if getattr(body, name):
+                raise BadRequest(f"{name} needs messages", param=name)
+        texts = [body.prompt] if isinstance(body.prompt, str) else body.prompt
+        assert texts is not None, "one of both is given"
+        for index, text in enumerate(texts):
+            param = "prompt" if isinstance(body.prompt, str) else f"prompt[{index}]"
+            encoder.check_length(len(text), param)
+            check_text(text, param)
+
+        def work() -> bytes:
+            return self._json(body, tokenizer, tokenizer.encode_batch(texts, body.add_special_tokens))
+
+        return Response(await encoder.run(sum(map(len, texts)), work))
+
+    async def detokenize(self, call: Call) -> Response:
+        """``POST /detokenize``: text of token ids."""
+        call.require_json()
+        limits = self._manager.limits
+        body = await DETOKENIZE.parse(
+            call.take_body(), allow_unknown=self._allow_unknown, max_tokens=limits.context_len
+        )
+        tokenizer, encoder = self._tools("tokens")
+        is_nested = isinstance(body.tokens, list) and len(body.tokens) > 0 and isinstance(body.tokens[0], (list, array))
+        given = body.tokens if is_nested else [body.tokens]
+        if len(given) > MAX_OUTPUTS_PER_REQUEST:
+            raise BadRequest(f"tokens holds more than {MAX_OUTPUTS_PER_REQUEST} lists", param="tokens")
+        lists: list[TokenIds] = []
+        for index, each in enumerate(given):
+            param = f"tokens[{index}]" if is_nested else "tokens"
+            ids = pack_token_ids(each, param, may_be_empty=True)
+            limits.check_token_ids(ids, param)
+            lists.append(ids)
+
+        def work() -> bytes:
+            texts = [tokenizer.decode(ids, skip_special_tokens=body.skip_special_tokens) for ids in lists]
+            return msgspec.json.encode({"text": texts if is_nested else texts[0]})
+
+        return Response(await encoder.run(_CHARS_PER_TOKEN * sum(map(len, lists)), work))
+
+    async def _of_conversation(self, body: TokenizeRequest) -> TokenIds:
+        assert body.messages is not None, "checked"
+        if not body.add_special_tokens:
+            raise BadRequest("add_special_tokens needs prompt; a template writes its own", param="add_special_tokens")
+        require_content(body.messages)
+        return await self._core.prompt(
+            ChatJob(
+                messages=[to_template(message) for message in body.messages],
+                continue_final_message=body.continue_final_message,
+                template_kwargs=body.chat_template_kwargs or {},
+            )
+        )
+
+    def _json(self, body: TokenizeRequest, tokenizer: Tokenizer, encoded: Sequence[TokenIds]) -> bytes:
+        """The answer to ``/tokenize``: lists of lists if the prompt is a list."""
+        is_list = isinstance(body.prompt, list)
+        lists, counts = [_ids_json(ids) for ids in encoded], [len(ids) for ids in encoded]
+        answer: dict[str, Any] = {
+            "tokens": msgspec.Raw(b"[%b]" % b",".join(lists) if is_list else lists[0]),
+            "count": counts if is_list else counts[0],
+            "max_model_len": self._manager.limits.context_len,
+        }
+        if body.return_token_strs:
+            strings = [[tokenizer.id_to_token(token) for token in ids] for ids in encoded]
+            answer["token_strs"] = strings if is_list else strings[0]
+        return msgspec.json.encode(answer)
+
+    def _tools(self, param: str) -> tuple[Tokenizer, PromptEncoder]:
+        tokenizer, encoder = self._manager.tokenizer, self._manager.prompt_encoder
+        if tokenizer is None or encoder is None:
+            raise BadRequest(f"{param} needs a tokenizer, and this server has none", param=param)
+        return tokenizer, encoder
+
+
+def _ids_json(ids: TokenIds) -> bytes:
+    pieces = (ids[start : start + _IDS_PER_PIECE].tolist() for start in range(0, len(ids), _IDS_PER_PIECE))
+    return b"[%b]" % b",".join(msgspec.json.encode(piece)[1:-1] for piece in pieces)

@@ -1,0 +1,144 @@
+"""The bodies of ``/v1/embeddings``, ``/v1/classify``, ``/v1/rerank`` and ``/v1/score``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec, Refused
+from bough.entrypoints.http.openai.protocol import CacheKey, TokenId
+from bough.managers.embedding_struct import Dimensions, Truncation
+from bough.managers.io_struct import Priority, RequestId, cache_namespace
+
+Text = str | list[str | int | list[int]]
+
+
+class VectorFields(msgspec.Struct, kw_only=True):
+    """What these bodies have in common."""
+
+    model: Annotated[
+        str | None,
+        Meta(description="Name of the model. Any name is taken and given back: the server serves one model."),
+    ] = None
+    rid: Annotated[RequestId | None, Meta(description="Id of the request; made up if absent.")] = None
+    priority: Annotated[
+        Priority | None,
+        Meta(description="Higher goes first, if the server was started with `--enable-priority-scheduling`."),
+    ] = None
+    extra_key: Annotated[
+        CacheKey | None,
+        Meta(description="Namespace of the prefix cache: only requests with the same key share prefixes."),
+    ] = None
+    cache_salt: Annotated[
+        CacheKey | None,
+        Meta(description="Secret that keeps others from telling, by timing, whether a prefix is cached."),
+    ] = None
+
+    def shared(self) -> dict[str, Any]:
+        """What every request made of this body has."""
+        return {"priority": self.priority, "extra_key": cache_namespace(self.extra_key, self.cache_salt)}
+
+
+class EmbeddingsBody(VectorFields, kw_only=True):
+    """Body of ``/v1/embeddings``."""
+
+    input: Annotated[Text, Meta(description="A text, a list of token ids, or a list of either.")]
+    encoding_format: Annotated[
+        Literal["float", "base64"], Meta(description="Numbers, or their float32 bytes (little-endian) in base 64.")
+    ] = "float"
+    dimensions: Annotated[
+        Dimensions | None,
+        Meta(description="How many numbers of the embedding to return, for models trained for that (Matryoshka)."),
+    ] = None
+    truncate_prompt_tokens: Annotated[
+        Truncation | None,
+        Meta(
+            description="Cut a longer text at its end to so many tokens; -1: to what the model takes. Without it, a "
+            "text that is too long is an error."
+        ),
+    ] = None
+
+
+class ClassifyBody(VectorFields, kw_only=True):
+    """Body of ``/v1/classify``."""
+
+    input: Annotated[Text, Meta(description="A text, a list of token ids, or a list of either.")]
+    truncate_prompt_tokens: Annotated[
+        Truncation | None,
+        Meta(
+            description="Cut a longer text at its end to so many tokens; -1: to what the model takes. Without it, a "
+            "text that is too long is an error."
+        ),
+    ] = None
+
+
+class RerankBody(VectorFields, kw_only=True):
+    """Body of ``/v1/rerank``."""
+
+    query: Annotated[Annotated[str, Meta(min_length=1)], Meta(description="What is looked for.")]
+    documents: Annotated[
+        Annotated[list[str], Meta(min_length=1, max_length=MAX_OUTPUTS_PER_REQUEST)],
+        Meta(description="Texts that may answer the query."),
+    ]
+    instruct: Annotated[
+        str | None, Meta(description="What makes a document relevant; for language models only. Default: a web search.")
+    ] = None
+    top_n: Annotated[
+        Annotated[int, Meta(ge=1)] | None, Meta(description="Return only so many, the most relevant ones.")
+    ] = None
+    return_documents: Annotated[bool, Meta(description="Repeat the texts in the answer.")] = True
+    truncate_prompt_tokens: Annotated[
+        Truncation,
+        Meta(
+            description="A cross-encoder's documents are cut at their end, so that query and document have so many "
+            "tokens; -1: as many as the model takes."
+        ),
+    ] = -1
+
+
+class ScoreBody(VectorFields, kw_only=True):
+    """Body of ``/v1/score``."""
+
+    query: Annotated[str | list[TokenId], Meta(description="Text or token ids.")]
+    items: Annotated[
+        str | Annotated[list[str | list[TokenId]], Meta(min_length=1, max_length=MAX_OUTPUTS_PER_REQUEST)],
+        Meta(description="What is scored: a text or several, or lists of token ids; as the query."),
+    ]
+    label_token_ids: Annotated[
+        list[TokenId | list[TokenId]] | None,
+        Meta(description="For a language model: tokens whose probabilities are the scores; one list, or one per item."),
+    ] = None
+    apply_softmax: Annotated[bool, Meta(description="Scale the scores of an item to a sum of 1, by a softmax.")] = False
+    temperature: Annotated[
+        Annotated[float, Meta(gt=0, le=10000)], Meta(description="Of that softmax; needs `apply_softmax`.")
+    ] = 1.0
+    item_first: Annotated[bool, Meta(description="Put the item before the query.")] = False
+
+
+_USER = {"user": "End user that the request is for."}
+_LORA = {"lora_path": Refused("LoRA adapters", ("", []))}
+_OVERRIDES = {
+    name: Refused("vectors in place of tokens", ([],))
+    for name in ("embed_override_token_id", "embed_overrides", "query_embed_overrides", "item_embed_overrides")
+}
+
+EMBEDDINGS = BodySpec(EmbeddingsBody, token_ids=frozenset({"input"}), no_effect=_USER, refused={**_LORA, **_OVERRIDES})
+CLASSIFY = BodySpec(ClassifyBody, token_ids=frozenset({"input"}), no_effect=_USER, refused=_LORA)
+RERANK = BodySpec(
+    RerankBody,
+    no_effect=_USER,
+    refused=_LORA,
+)
+SCORE = BodySpec(
+    ScoreBody,
+    no_effect=_USER,
+    refused={
+        **_LORA,
+        **_OVERRIDES,
+        "return_token_logprobs": Refused("logprobs of the items' tokens", (False,)),
+        "return_pooled_hidden_states": Refused("hidden states of the model", (False,)),
+        "score_extraction_token": Refused("several scores per item"),
+    },
+)

@@ -1,0 +1,178 @@
+"""``POST /v1/embeddings``, ``/v1/classify``, ``/v1/rerank`` and ``/v1/score``."""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from bough.entrypoints.http.asgi import Call, Response
+from bough.entrypoints.http.fields import Body, BodySpec
+from bough.entrypoints.http.openai.completions import split_prompts
+from bough.entrypoints.http.openai.vector_protocol import (
+    CLASSIFY,
+    EMBEDDINGS,
+    RERANK,
+    SCORE,
+    RerankBody,
+    VectorFields,
+)
+from bough.errors import BadRequest
+from bough.managers.embedding import Embedded, embed, number_turns
+from bough.managers.embedding_struct import EmbeddingRequest, embedding_requests
+from bough.managers.io_struct import new_request_id
+from bough.managers.scoring import Judged, class_probabilities, require_classifier, rerank, score
+from bough.managers.tokenizer_manager import TokenizerManager
+
+_encode = msgspec.json.encode
+
+
+class VectorHandlers:
+    """Answers everything under ``/v1`` that comes from vectors.
+
+    Args:
+        manager: does the work.
+    """
+
+    def __init__(self, manager: TokenizerManager) -> None:
+        self._manager = manager
+
+    async def embeddings(self, call: Call) -> Response:
+        """``POST /v1/embeddings``: a vector per input, in their order."""
+        body = await self._parse(EMBEDDINGS, call)
+        if self._manager.limits.pooling is not None and self._manager.limits.pooling.is_classifier:
+            raise BadRequest("this model scores classes and makes no embeddings", code="unsupported_by_model")
+        requests = self._input_requests(body, dimensions=body.dimensions, truncate_to=body.truncate_prompt_tokens)
+        results = await embed(self._manager, requests)
+        turns = number_turns()
+        data: list[bytes] = []
+        for index, result in enumerate(results):
+            if body.encoding_format == "base64":
+                vector = b'"%b"' % result.base64().encode()
+            else:
+                vector = _encode(result.numbers())
+            data.append(b'{"object":"embedding","index":%d,"embedding":%b}' % (index, vector))
+            await turns.spend(len(result.data) // 4)
+        return Response(
+            b'{"object":"list","data":[%b],"model":%b,"usage":%b}'
+            % (b",".join(data), _encode(self._model(body)), _encode(_usage(results)))
+        )
+
+    async def classify(self, call: Call) -> Response:
+        """``POST /v1/classify``: probabilities of the classes per input, in their order."""
+        body = await self._parse(CLASSIFY, call)
+        pooling = require_classifier(self._manager)
+        results = await embed(self._manager, self._input_requests(body, truncate_to=body.truncate_prompt_tokens))
+        labels = pooling.labels or ()
+        turns = number_turns()
+        data = []
+        for index, result in enumerate(results):
+            probabilities = class_probabilities(pooling, result.numbers())
+            label = labels[probabilities.index(max(probabilities))]
+            entry = {"index": index, "label": label, "probs": probabilities, "num_classes": len(labels)}
+            data.append(_encode(entry))
+            await turns.spend(len(labels))
+        return Response(
+            b'{"id":"classify-%b","object":"list","created":%d,"model":%b,"data":[%b],"usage":%b}'
+            % (
+                (body.rid or new_request_id()).encode(),
+                int(time.time()),
+                _encode(self._model(body)),
+                b",".join(data),
+                _encode(_usage(results)),
+            )
+        )
+
+    async def rerank(self, call: Call) -> Response:
+        """``POST /v1/rerank``: an array of the documents, the most relevant one first."""
+        body = await self._parse(RERANK, call)
+        ranked, _ = await self._ranked(body)
+        answers = []
+        for index, judged in ranked:
+            answer: dict[str, Any] = {"score": judged.relevance, "index": index}
+            if body.return_documents:
+                answer["document"] = body.documents[index]
+            answers.append({**answer, "meta_info": judged.meta_info})
+        return Response(_encode(answers))
+
+    async def rerank_results(self, call: Call) -> Response:
+        """``POST /rerank``: the same as an object with ``results``, as Jina, Cohere and vLLM have it."""
+        body = await self._parse(RERANK, call)
+        ranked, usage = await self._ranked(body)
+        results = []
+        for index, judged in ranked:
+            result: dict[str, Any] = {"index": index, "relevance_score": judged.relevance}
+            if body.return_documents:
+                result["document"] = {"text": body.documents[index]}
+            results.append(result)
+        name = f"rerank-{body.rid or new_request_id()}"
+        return Response(_encode({"id": name, "model": self._model(body), "usage": usage, "results": results}))
+
+    async def score(self, call: Call) -> Response:
+        """``POST /v1/score``: a list of scores per item, in their order."""
+        body = await self._parse(SCORE, call)
+        items = [body.items] if isinstance(body.items, str) else body.items
+        result = await score(
+            self._manager,
+            body.query if isinstance(body.query, str) else array("i", body.query),
+            [item if isinstance(item, str) else array("i", item) for item in items],
+            body.label_token_ids,
+            apply_softmax=body.apply_softmax,
+            item_first=body.item_first,
+            temperature=body.temperature,
+            rid=body.rid,
+            **body.shared(),
+        )
+        usage = {"prompt_tokens": result.prompt_tokens, "total_tokens": result.prompt_tokens}
+        answer = {"object": "scoring", "model": self._model(body), "scores": result.scores, "usage": usage}
+        return Response(_encode(answer))
+
+    async def _parse(self, spec: BodySpec[Body], call: Call) -> Body:
+        call.require_json()
+        manager = self._manager
+        return await spec.parse(
+            call.take_body(),
+            allow_unknown=manager.server_args.allow_unknown_fields,
+            max_tokens=manager.limits.max_prompt_tokens,
+        )
+
+    async def _ranked(self, body: RerankBody) -> tuple[list[tuple[int, Judged]], dict[str, int]]:
+        """The documents to return by number, the most relevant one first, and the usage."""
+        judged = await rerank(
+            self._manager,
+            [(body.query, document) for document in body.documents],
+            instruct=body.instruct,
+            rid=body.rid,
+            truncate_to=body.truncate_prompt_tokens,
+            **body.shared(),
+        )
+        ranked = sorted(enumerate(judged), key=lambda each: -each[1].relevance)
+        return ranked[: body.top_n], _usage(judged)
+
+    def _input_requests(self, body: Any, **fields: Any) -> list[EmbeddingRequest]:
+        """One request per text of ``input``, none of which may be blank."""
+        prompts = split_prompts(body.input, "input")
+        is_batch = len(prompts) > 1
+        for index, prompt in enumerate(prompts):
+            if isinstance(prompt, str) and not prompt.strip():
+                raise BadRequest("input must not be blank", param=f"input[{index}]" if is_batch else "input")
+        return embedding_requests(
+            prompts,
+            "input",
+            is_batch=is_batch,
+            rid=body.rid,
+            max_outputs=self._manager.server_args.max_outputs_per_request,
+            **body.shared(),
+            **fields,
+        )
+
+    def _model(self, body: VectorFields) -> str:
+        return body.model if body.model is not None else self._manager.served_model_name
+
+
+def _usage(results: Sequence[Embedded | Judged]) -> dict[str, int]:
+    tokens = sum(result.prompt_tokens for result in results)
+    return {"prompt_tokens": tokens, "total_tokens": tokens}

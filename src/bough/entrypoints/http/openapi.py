@@ -1,0 +1,177 @@
+"""The API as an OpenAPI 3.1 document, made from the table of routes and the declarations of bodies and answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from bough import __version__
+from bough.entrypoints.http.answers import EVENTS, JSON, TEXT, ErrorAnswer, StreamError
+from bough.entrypoints.http.fields import BodySpec
+from bough.entrypoints.http.native.protocol import SAMPLING_PARAMS, SAMPLING_SCHEMAS
+from bough.entrypoints.http.routes import INVOCABLE, ROUTES, RouteInfo
+from bough.sampling.sampling_params import SamplingParams
+
+_REF = "#/components/schemas/{name}"
+_SAMPLING = "SamplingParams"
+
+STATUSES = {
+    400: "The request is wrong; `error.param` names the field.",
+    404: "There is nothing of that name.",
+    408: "The body came too slowly.",
+    413: "The body is too large.",
+    431: "Request line and headers are too large, or too many.",
+    499: "The client has left.",
+    500: "The server, or the engine, failed at this request.",
+    503: "The server cannot take the request now: it is starting, full, shutting down or broken.",
+}
+"""What an error status means, whatever the route."""
+
+_ABOUT = (
+    "Text generation over OpenAI's interface and a native one. `null` for any optional field of a request is the same "
+    "as its absence. Unknown fields are refused, as are fields of other servers that this one does not implement."
+)
+
+
+def openapi_schema() -> dict[str, Any]:
+    """The document."""
+    # A body may be that of several routes, and so may an answer.
+    specs = list({id(info.body): info.body for info in ROUTES if info.body is not None}.values())
+    answers = [kind for info in ROUTES for kind in (info.answer.model, info.answer.events) if kind is not None]
+    models = list(
+        {_key(kind): kind for kind in (*(s.model for s in specs), *answers, ErrorAnswer, StreamError)}.values()
+    )
+    schemas, components = msgspec.json.schema_components(models, ref_template=_REF)
+    for spec in specs:
+        _complete(components[spec.model.__name__], spec)
+    components[_SAMPLING] = _sampling_params_schema()
+    _describe(components)
+    references = dict(zip(map(_key, models), schemas, strict=True))
+    paths: dict[str, Any] = {}
+    for info in ROUTES:
+        for path in (info.path, *info.aliases):
+            shown = path.replace(":path", "")
+            paths[shown] = {
+                method.lower(): {**_operation(info, shown, references), "operationId": _operation_id(method, shown)}
+                for method in info.methods
+            }
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Bough", "version": __version__, "description": _ABOUT},
+        "paths": dict(sorted(paths.items())),
+        "components": {"schemas": components},
+    }
+
+
+def _key(model: Any) -> str:
+    return str(model)
+
+
+def _operation_id(method: str, path: str) -> str:
+    words = "_".join(word for word in path.replace("{", "").replace("}", "").split("/") if word)
+    return f"{method.lower()}_{words or 'root'}"
+
+
+def _complete(schema: dict[str, Any], spec: BodySpec[Any]) -> None:
+    """Add what the annotations of a body do not say."""
+    properties = schema["properties"]
+    for name, override in spec.schemas.items():
+        properties[name] = {**properties[name], **override}
+    if "sampling_params" in properties:
+        reference = {"$ref": _REF.format(name=_SAMPLING)}
+        given = {key: properties["sampling_params"][key] for key in ("description", "default")}
+        kinds = [reference, {"type": "array", "items": reference}, {"type": "null"}]
+        properties["sampling_params"] = {"anyOf": kinds, **given}
+    for alias, name in spec.aliases.items():
+        properties[alias] = {**properties[name], "description": f"Other name of `{name}`."}
+    for name, meaning in spec.no_effect.items():
+        properties[name] = {"description": f"Accepted without effect. {meaning}"}
+    schema["additionalProperties"] = False
+
+
+def _sampling_params_schema() -> dict[str, Any]:
+    """``sampling_params`` of ``/generate``."""
+    defaults = {field.name: field.default for field in msgspec.structs.fields(SamplingParams)}
+    properties = {}
+    for name, (_, meaning) in SAMPLING_PARAMS.items():
+        default = None if defaults[name] == () else defaults[name]
+        properties[name] = {**SAMPLING_SCHEMAS[name], "description": meaning, "default": default}
+        if default is None:
+            properties[name] = _nullable(properties[name])
+    return {
+        "title": _SAMPLING,
+        "description": "How tokens are chosen, and when the output ends.",
+        "type": "object",
+        "properties": properties,
+        "required": [],
+    }
+
+
+def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
+    """``schema``, or null."""
+    if "anyOf" in schema:
+        return {**schema, "anyOf": [*schema["anyOf"], {"type": "null"}]}
+    kind = {key: value for key, value in schema.items() if key not in ("description", "default")}
+    return {"anyOf": [kind, {"type": "null"}], "description": schema["description"], "default": schema["default"]}
+
+
+def _describe(components: dict[str, Any]) -> None:
+    """Give every property a description: that of its type, where it has none of its own."""
+    for schema in components.values():
+        for name, described in schema.get("properties", {}).items():
+            target = described.get("$ref", "").rsplit("/", 1)[-1]
+            if "description" not in described:
+                described["description"] = components.get(target, {}).get("description") or f"`{name}`."
+
+
+def _operation(info: RouteInfo, path: str, references: dict[str, Any]) -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        "summary": info.summary,
+        "tags": ["OpenAI" if path.startswith("/v1") else "probes" if info.is_probe else "native"],
+        "responses": _responses(info, path, references),
+    }
+    bodies = [info.body] if info.body is not None else list(INVOCABLE) if info.takes_body else []
+    if bodies:
+        kinds = [{"$ref": _REF.format(name=spec.model.__name__)} for spec in bodies]
+        schema = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
+        operation["requestBody"] = {"required": True, "content": {JSON: {"schema": schema}}}
+    parameters: list[dict[str, Any]] = [
+        {"name": each.name, "in": "query", "required": False, "schema": each.schema, "description": each.description}
+        for each in info.query
+    ]
+    if "{" in path:
+        name = path[path.index("{") + 1 : path.index("}")]
+        parameters.append(
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}, "description": "Its id."}
+        )
+    if parameters:
+        operation["parameters"] = parameters
+    return operation
+
+
+def _responses(info: RouteInfo, path: str, references: dict[str, Any]) -> dict[str, Any]:
+    answer = info.answer
+    content: dict[str, Any] = {}
+    if answer.model is not None:
+        content[JSON] = {"schema": references[_key(answer.model)]}
+    if answer.model is None or answer.also_text:
+        content[TEXT] = {"schema": {"type": "string"}}
+    if answer.events is not None:
+        event = {"anyOf": [references[_key(answer.events)], references[_key(StreamError)]]}
+        content[EVENTS] = {
+            "schema": {"type": "string", "description": "Lines `data: JSON`, the last of them `data: [DONE]`."},
+            "x-event": event,
+        }
+    statuses = {400, 431, 500, 503}
+    if info.has_body:
+        statuses |= {408, 413}
+    if "{" in path:
+        statuses.add(404)
+    responses: dict[str, Any] = {"200": {"description": "All went well.", "content": content}}
+    for status in sorted(statuses):
+        shape: dict[str, Any] = {JSON: {"schema": references[_key(ErrorAnswer)]}}
+        if status in answer.text_statuses:
+            shape[TEXT] = {"schema": {"type": "string"}}
+        responses[str(status)] = {"description": STATUSES[status], "content": shape}
+    return responses

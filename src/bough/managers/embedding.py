@@ -1,0 +1,94 @@
+"""From requests for vectors to vectors: what every front end of an embedding model shares."""
+
+from __future__ import annotations
+
+import base64
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bough.errors import RequestFailed
+from bough.ipc.messages import OutputDelta
+from bough.managers.native_output import failure_of, meta_info
+from bough.managers.turns import Turns
+
+if TYPE_CHECKING:
+    from bough.managers.embedding_struct import EmbeddingReqInput, EmbeddingRequest
+    from bough.managers.req_state import ReqState
+    from bough.managers.tokenizer_manager import TokenizerManager
+
+NUMBERS_PER_TURN = 8192
+"""Numbers written as text between two turns of the event loop: about half a millisecond."""
+
+ABORTED_STATUS = 409
+"""HTTP status for a request that somebody has aborted: unlike a text, half a vector is of no use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """The vector of one request: an embedding, or class scores."""
+
+    state: ReqState
+    delta: OutputDelta
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Tokens of the prompt."""
+        return self.delta.prompt_tokens
+
+    @property
+    def data(self) -> bytes:
+        """The numbers, float32 little-endian."""
+        assert self.delta.embedding is not None, "checked when it came"
+        return self.delta.embedding
+
+    def numbers(self) -> list[float]:
+        """The numbers as Python has them."""
+        return array("f", self.data).tolist()
+
+    def base64(self) -> str:
+        """:attr:`data` in base 64."""
+        return base64.b64encode(self.data).decode()
+
+    def native(self) -> dict[str, Any]:
+        """The answer of ``/encode`` and of ``Engine.encode``."""
+        return {"embedding": self.numbers(), "meta_info": meta_info(self.state, self.delta)}
+
+
+async def embed(manager: TokenizerManager, requests: Sequence[EmbeddingRequest]) -> list[Embedded]:
+    """Run requests; one result each, in their order.
+
+    Raises:
+        BoughError: if one of them cannot be taken or fails; the others are ended.
+    """
+    results: list[Embedded | None] = [None] * len(requests)
+    async with manager.generation(requests) as generation:
+        while generation.unfinished:
+            for state, delta in await generation.deltas():
+                failure = failure_of(delta.finish_reason)
+                if failure is not None:
+                    raise failure
+                if delta.embedding is None:
+                    raise RequestFailed("the request was aborted", status_code=ABORTED_STATUS, code="aborted")
+                results[state.index] = Embedded(state, delta)
+    return [result for result in results if result is not None]
+
+
+async def encode_native(manager: TokenizerManager, obj: EmbeddingReqInput) -> Any:
+    """Vectors in the native shape: a dictionary, or a list of them for a batch.
+
+    Raises:
+        BoughError: see :func:`embed`.
+    """
+    turns = number_turns()
+    answers = []
+    for result in await embed(manager, obj.requests()):
+        answers.append(result.native())
+        await turns.spend(len(result.data) // 4)
+    return answers if obj.is_batch else answers[0]
+
+
+def number_turns() -> Turns:
+    """To be spent while numbers are written, a unit each."""
+    return Turns(NUMBERS_PER_TURN)

@@ -1,0 +1,269 @@
+"""Class scores, relevance and label probabilities: what is made of a model's vectors and logprobs."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bough.config.pooling import PoolingConfig
+from bough.errors import BadRequest, RequestFailed
+from bough.ipc.messages import OutputDelta
+from bough.managers.embedding import ABORTED_STATUS, embed
+from bough.managers.embedding_struct import Prompt, embedding_requests, request_ids
+from bough.managers.io_struct import MAX_TOKEN_IDS_LOGPROB, GenerateRequest
+from bough.managers.native_output import failure_of, meta_info
+from bough.sampling.sampling_params import SamplingParams
+from bough.tokenization.builtin_templates import RERANKER_TEMPLATE
+from bough.tokenization.tokenizer import TokenIds
+
+if TYPE_CHECKING:
+    from bough.managers.req_state import ReqState
+    from bough.managers.tokenizer_manager import TokenizerManager
+
+CUT_TO_MODEL = -1
+"""Cut what is too long to what the model takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreResult:
+    """Scores of items.
+
+    Attributes:
+        scores: per item, a number per label.
+        prompt_tokens: of all items together.
+    """
+
+    scores: list[list[float]]
+    prompt_tokens: int
+
+
+def softmax(values: Sequence[float], temperature: float = 1.0) -> list[float]:
+    """``exp(v / temperature)``, scaled to a sum of 1."""
+    highest = max(values)
+    powers = [math.exp((value - highest) / temperature) for value in values]
+    total = sum(powers)
+    return [power / total for power in powers]
+
+
+def sigmoid(value: float) -> float:
+    """``1 / (1 + exp(-value))``, without overflow."""
+    return 1.0 / (1.0 + math.exp(-value)) if value >= 0 else math.exp(value) / (1.0 + math.exp(value))
+
+
+def class_probabilities(pooling: PoolingConfig, scores: Sequence[float]) -> list[float]:
+    """Probabilities of a classifier's classes: independent ones if it has one class or several may hold at a time."""
+    if len(scores) == 1 or pooling.activation == "sigmoid":
+        return [sigmoid(score) for score in scores]
+    return softmax(scores)
+
+
+def require_classifier(manager: TokenizerManager) -> PoolingConfig:
+    """How the model scores classes; raises :class:`BadRequest` if it does not."""
+    pooling = manager.model_config.pooling
+    if pooling is None or not pooling.is_classifier:
+        kind = "generates text" if pooling is None else "makes embeddings"
+        raise BadRequest(f"this model {kind} and does not score classes", code="unsupported_by_model")
+    return pooling
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """How relevant a document is.
+
+    Attributes:
+        relevance: more is better; from 0 to 1, unless the model says otherwise.
+        prompt_tokens: of query and document.
+        meta_info: as in native answers.
+    """
+
+    relevance: float
+    prompt_tokens: int
+    meta_info: dict[str, Any]
+
+
+async def rerank(
+    manager: TokenizerManager,
+    pairs: Sequence[tuple[str, str]],
+    *,
+    param: str = "documents",
+    instruct: str | None = None,
+    truncate_to: int = CUT_TO_MODEL,
+    **fields: Any,
+) -> list[Judged]:
+    """How relevant each document is for its query; in the order of the pairs.
+
+    A cross-encoder scores the pair. A language model that was started with the template of a reranker is asked
+    whether the document fits, and the probability of "yes" counts, against that of "no".
+
+    Args:
+        manager: of the model.
+        pairs: query and document, at least one.
+        param: what the client calls the documents.
+        instruct: what makes a document relevant, for a language model; ``None`` for a web search.
+        truncate_to: most tokens for a cross-encoder, whose documents are cut at their end; -1: what the model takes.
+        fields: further fields of the requests.
+
+    Raises:
+        BoughError: if this model cannot, or one of the documents fails.
+    """
+    if manager.model_config.is_generation:
+        if truncate_to != CUT_TO_MODEL:
+            raise BadRequest("truncate_prompt_tokens is for cross-encoders", param="truncate_prompt_tokens")
+        return await _ask_language_model(manager, pairs, param, instruct, fields)
+    if instruct:
+        raise BadRequest("instruct is for language models, and this is a cross-encoder", param="instruct")
+    pooling = require_classifier(manager)
+    if pooling.dim != 1:
+        raise BadRequest(
+            f"this model tells {pooling.dim} classes apart; a reranker has one", code="unsupported_by_model"
+        )
+    requests = embedding_requests(pairs, param, is_batch=True, truncate_to=truncate_to, **fields)
+    return [
+        Judged(relevance(pooling, each.numbers()[0]), each.prompt_tokens, meta_info(each.state, each.delta))
+        for each in await embed(manager, requests)
+    ]
+
+
+async def _ask_language_model(
+    manager: TokenizerManager,
+    pairs: Sequence[tuple[str, str]],
+    param: str,
+    instruct: str | None,
+    fields: dict[str, Any],
+) -> list[Judged]:
+    if manager.server_args.chat_template != RERANKER_TEMPLATE or manager.tokenizer is None:
+        raise BadRequest(
+            f"this model generates text; one that was trained to rerank does so with --chat-template "
+            f"{RERANKER_TEMPLATE}",
+            code="unsupported_by_model",
+        )
+    labels = [manager.tokenizer.token_to_id(word) for word in ("no", "yes")]
+    if None in labels:
+        raise BadRequest('this model\'s tokenizer has no tokens "yes" and "no"', code="unsupported_by_model")
+    rids = request_ids(fields.pop("rid", None), len(pairs), is_batch=True)
+    requests = []
+    for index, ((query, document), rid) in enumerate(zip(pairs, rids, strict=True)):
+        messages = [{"role": "query", "content": query}, {"role": "document", "content": document}]
+        prompt = await manager.apply_chat_template(messages, template_kwargs={"instruct": instruct})
+        requests.append(_label_request(rid, f"{param}[{index}]", labels, input_ids=prompt, ids_are_ours=True, **fields))
+    results = await _label_logprobs(manager, requests)
+    return [Judged(softmax(row)[1], delta.prompt_tokens, meta_info(state, delta)) for state, delta, row in results]
+
+
+def relevance(pooling: PoolingConfig, score: float) -> float:
+    """What a reranker's score means: the score itself if the model says so, else its sigmoid."""
+    return score if pooling.activation == "identity" else sigmoid(score)
+
+
+async def score(
+    manager: TokenizerManager,
+    query: str | TokenIds,
+    items: Sequence[str | TokenIds],
+    label_token_ids: Sequence[int | Sequence[int]] | None,
+    *,
+    apply_softmax: bool = False,
+    item_first: bool = False,
+    temperature: float = 1.0,
+    **fields: Any,
+) -> ScoreResult:
+    """Score items for a query.
+
+    Of a language model these are the probabilities of given tokens right after query and item; of a classifier its
+    class scores (logits), query and item being a pair for an encoder and one text for a language model's body.
+
+    Args:
+        manager: of the model.
+        query: text or token ids.
+        items: texts or token ids, as the query.
+        label_token_ids: for a language model, the tokens; one list for all items, or one each.
+        apply_softmax: scale the scores of an item to a sum of 1, by a softmax.
+        item_first: whether the item comes before the query.
+        temperature: of that softmax.
+        fields: further fields of the requests.
+
+    Raises:
+        BoughError: if something does not fit together, or one of the items fails.
+    """
+    if temperature != 1.0 and not apply_softmax:
+        raise BadRequest("temperature needs apply_softmax to be true", param="temperature")
+    if not items:
+        raise BadRequest("items must not be empty", param="items")
+    if any(isinstance(item, str) != isinstance(query, str) for item in items):
+        raise BadRequest("query and items must both be texts or both be token ids", param="items")
+    pairs: list[tuple[Any, Any]] = [(item, query) if item_first else (query, item) for item in items]
+    rids = request_ids(fields.pop("rid", None), len(items), is_batch=True)
+    if manager.model_config.is_generation:
+        labels = _labels(label_token_ids, len(items))
+        manager.limits.check_token_ids(sorted({label for each in labels for label in each}), "label_token_ids")
+        asked = [
+            _label_request(rids[index], f"items[{index}]", labels[index], **_joined(first, second), **fields)
+            for index, (first, second) in enumerate(pairs)
+        ]
+        results = await _label_logprobs(manager, asked)
+        logprobs = [row for _, _, row in results]
+        rows = [softmax(row, temperature) if apply_softmax else [math.exp(value) for value in row] for row in logprobs]
+        return ScoreResult(rows, sum(delta.prompt_tokens for _, delta, _ in results))
+    require_classifier(manager)
+    if label_token_ids is not None:
+        raise BadRequest("label_token_ids is for language models, and this is a classifier", param="label_token_ids")
+    as_pairs = manager.model_config.is_encoder and isinstance(query, str)
+    prompts: list[Prompt] = [pair if as_pairs else pair[0] + pair[1] for pair in pairs]
+    embedded = await embed(manager, embedding_requests(prompts, "items", is_batch=True, rid=rids, **fields))
+    scores = [each.numbers() for each in embedded]
+    if apply_softmax:
+        scores = [softmax(row, temperature) for row in scores]
+    return ScoreResult(scores, sum(each.prompt_tokens for each in embedded))
+
+
+def _joined(first: Any, second: Any) -> dict[str, Any]:
+    """Two texts, or the token ids of two, as the prompt of a request."""
+    if isinstance(first, str):
+        return {"text": first + second}
+    return {"input_ids": array("i", [*first, *second])}
+
+
+def _labels(given: Sequence[int | Sequence[int]] | None, count: int) -> list[list[int]]:
+    param = "label_token_ids"
+    if not given:
+        raise BadRequest(f"{param} is required: the tokens whose probabilities are wanted", param=param)
+    lists: list[Any] = list(given) if not isinstance(given[0], int) else [list(given)] * count
+    if len(lists) != count:
+        raise BadRequest(f"{param} has {len(lists)} lists for {count} items", param=param)
+    for labels in lists:
+        if not isinstance(labels, (list, tuple)) or not labels or not all(type(label) is int for label in labels):
+            raise BadRequest(f"{param} must be a list of token ids, or one such list per item", param=param)
+        if len(labels) > MAX_TOKEN_IDS_LOGPROB:
+            raise BadRequest(f"{param} must hold at most {MAX_TOKEN_IDS_LOGPROB} ids, got {len(labels)}", param=param)
+    return [list(labels) for labels in lists]
+
+
+def _label_request(rid: str, param: str, labels: Sequence[int | None], **fields: Any) -> GenerateRequest:
+    """Ask for the logprobs of some tokens right after a prompt."""
+    return GenerateRequest(
+        rids=[rid],
+        prompt_param=param,
+        sampling_params=SamplingParams(max_new_tokens=1, temperature=0.0, ignore_eos=True),
+        return_logprob=True,
+        token_ids_logprob=[label for label in labels if label is not None],
+        **fields,
+    )
+
+
+async def _label_logprobs(
+    manager: TokenizerManager, requests: Sequence[GenerateRequest]
+) -> list[tuple[ReqState, OutputDelta, list[float]]]:
+    """Run requests made by :func:`_label_request`; what became of each, with the logprobs of its labels."""
+    results: list[tuple[ReqState, OutputDelta, list[float]] | None] = [None] * len(requests)
+    async with manager.generation(requests) as generation:
+        while generation.unfinished:
+            for state, delta in await generation.deltas():
+                failure = failure_of(delta.finish_reason)
+                if failure is not None:
+                    raise failure
+                if not delta.logprobs:
+                    raise RequestFailed("the request was aborted", status_code=ABORTED_STATUS, code="aborted")
+                results[state.index] = (state, delta, [value for value, _ in delta.logprobs[0].chosen or ()])
+    return [result for result in results if result is not None]

@@ -1,0 +1,405 @@
+"""Conversations that the server remembers, so that a request brings only what is new.
+
+A session is a tree of turns: a turn goes on from the context of another, or begins anew. What is remembered is token
+ids; their KV is found again by the prefix cache like that of any other prompt. Everything about sessions is here: what
+they hold, how many there may be, and when they end.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from array import array
+from collections.abc import Callable, Iterator
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from bough.errors import BadRequest, Overloaded
+from bough.tokenization.tokenizer import TokenIds
+
+logger = logging.getLogger(__name__)
+
+MAX_SESSION_ID_CHARS = 256
+MAX_TURNS = 4096
+"""Most turns that one session remembers."""
+
+SessionId = Annotated[str, Meta(min_length=1, max_length=MAX_SESSION_ID_CHARS)]
+
+
+class SessionParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """``session_params`` of a request: which context it goes on from."""
+
+    id: Annotated[SessionId, Meta(description="Id of the session.")]
+    rid: Annotated[
+        Annotated[str, Meta(min_length=1)] | None,
+        Meta(description="Id of the request, in this session, to go on from; without it a new conversation begins."),
+    ] = None
+    offset: Annotated[
+        Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)] | None,
+        Meta(
+            description="Keep only so many tokens of that context; a negative number drops so many from its end; 0: "
+            "keep all."
+        ),
+    ] = None
+    replace: Annotated[
+        bool | None,
+        Meta(description="Forget, and abort, what has gone on from `rid` before; without `rid`, all turns."),
+    ] = None
+    drop_previous_output: Annotated[
+        bool | None, Meta(description="Go on from the prompt of `rid` without what was generated for it.")
+    ] = None
+
+
+class Turn:
+    """One request of a session, and what was generated for it.
+
+    Only what a turn adds is stored: its prompt is the first ``kept`` tokens of its parent's context, and ``new``.
+    """
+
+    __slots__ = ("children", "kept", "new", "output", "parent", "rid", "running", "session")
+
+    def __init__(self, session: Session, rid: str, parent: Turn | None, kept: int, new: TokenIds) -> None:
+        self.session: Session | None = session
+        self.rid = rid
+        self.parent = parent
+        self.kept = kept
+        self.new = new
+        self.output: TokenIds = array("i")
+        self.children: list[Turn] = []
+        self.running = True
+
+    @property
+    def prompt_len(self) -> int:
+        """Tokens of the prompt."""
+        return self.kept + len(self.new)
+
+    @property
+    def context_len(self) -> int:
+        """Tokens of prompt and output."""
+        return self.prompt_len + len(self.output)
+
+    def prompt(self) -> TokenIds:
+        """The whole prompt; a copy."""
+        chain: list[Turn] = [self]
+        while (parent := chain[-1].parent) is not None:
+            chain.append(parent)
+        ids: TokenIds = array("i")
+        for turn in reversed(chain):
+            del ids[turn.kept :]
+            ids.extend(turn.new)
+            if turn is not self:
+                ids.extend(turn.output)
+        return ids
+
+    def add_output(self, token_ids: list[int]) -> None:
+        """Remember what was generated."""
+        if self.session is not None:
+            self.output.extend(token_ids)
+            self.session.charge(len(token_ids))
+
+    def end(self) -> None:
+        """The request has ended: others may go on from it."""
+        self.running = False
+        if self.session is not None:
+            self.session.end_turn(self)
+
+    def discard(self) -> None:
+        """The request has failed, or its client has left: forget it."""
+        self.running = False
+        if self.session is not None:
+            self.session.forget(self)
+
+
+class Session:
+    """One session.
+
+    Args:
+        store: where it belongs.
+        session_id: its name.
+        capacity: most tokens that its turns may hold together.
+        is_linear: whether it is one conversation without branches, of which each turn goes on from the one before.
+        timeout: seconds without a turn after which it is closed.
+    """
+
+    def __init__(
+        self, store: SessionStore, session_id: str, capacity: int, *, is_linear: bool, timeout: float, now: float
+    ) -> None:
+        self.id = session_id
+        self.capacity = capacity
+        self.is_linear = is_linear
+        self.timeout = timeout
+        self.last_active = now
+        self.num_tokens = 0
+        self.turns: dict[str, Turn] = {}
+        self._store = store
+        self._latest: Turn | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a turn is running."""
+        return any(turn.running for turn in self.turns.values())
+
+    def begin_turn(self, params: SessionParams, rid: str, new: TokenIds, bos_token_id: int | None) -> Turn:
+        """A new turn; see :meth:`SessionStore.begin_turn`."""
+        if rid in self.turns:
+            raise BadRequest(
+                f"rid {rid!r} already names a request of session {self.id!r}", param="rid", code="duplicate_request_id"
+            )
+        parent = self._linear_parent(params) if self.is_linear else self._parent(params)
+        if parent is not None and len(new) > 0 and new[0] == bos_token_id:
+            new = new[1:]
+        kept = 0
+        if parent is not None:
+            kept = _kept(parent.prompt_len if params.drop_previous_output else parent.context_len, params.offset)
+        if len(self.turns) >= MAX_TURNS:
+            raise BadRequest(
+                f"session {self.id!r} has {MAX_TURNS} turns, which is the most; close it, or use replace",
+                param="session_params",
+                code="session_full",
+            )
+        if self.num_tokens + len(new) > self.capacity:
+            raise BadRequest(
+                f"session {self.id!r} holds {self.num_tokens} tokens, {len(new)} more exceed its capacity of "
+                f"{self.capacity}",
+                param="session_params",
+                code="session_full",
+            )
+        turn = Turn(self, rid, parent, kept, new)
+        self.turns[rid] = turn
+        if parent is not None:
+            parent.children.append(turn)
+        self.charge(len(new))
+        return turn
+
+    def _parent(self, params: SessionParams) -> Turn | None:
+        if params.rid is None:
+            if params.offset or params.drop_previous_output:
+                raise BadRequest(
+                    "session_params: offset and drop_previous_output need rid, the request to go on from",
+                    param="session_params.rid",
+                )
+            if params.replace:
+                self.clear()
+            return None
+        parent = self.turns.get(params.rid)
+        if parent is None:
+            raise BadRequest(
+                f"session_params.rid: session {self.id!r} has no request {params.rid!r}",
+                param="session_params.rid",
+                code="unknown_request_id",
+            )
+        if params.replace:
+            for child in list(parent.children):
+                self._cut(child)
+            if parent.running:
+                parent.running = False
+                self._store.abort(parent.rid)
+        elif parent.running:
+            raise BadRequest(
+                f"session_params.rid: request {params.rid!r} has not finished yet", param="session_params.rid"
+            )
+        return parent
+
+    def _linear_parent(self, params: SessionParams) -> Turn | None:
+        latest = self._latest
+        for name in ("offset", "replace", "drop_previous_output"):
+            if getattr(params, name):
+                raise BadRequest(
+                    f"session_params.{name} is not possible in a streaming session", param=f"session_params.{name}"
+                )
+        if self.is_busy:
+            raise BadRequest(
+                f"session {self.id!r} is a streaming session, and its previous request has not finished yet",
+                param="session_params.id",
+            )
+        if params.rid is not None and (latest is None or params.rid != latest.rid):
+            raise BadRequest(
+                f"session_params.rid: the latest request of session {self.id!r} is "
+                f"{None if latest is None else latest.rid!r}",
+                param="session_params.rid",
+            )
+        return latest
+
+    def end_turn(self, turn: Turn) -> None:
+        """A turn has got its whole output."""
+        self.last_active = self._store.now()
+        if self.is_linear:
+            # Nobody can go back: the conversation is kept as one piece.
+            whole = Turn(self, turn.rid, None, 0, turn.prompt())
+            whole.output, whole.running = turn.output, False
+            self.clear()
+            self.turns[turn.rid] = self._latest = whole
+            self.charge(whole.context_len)
+
+    def forget(self, turn: Turn) -> None:
+        """Remove a turn, unless something has gone on from it already."""
+        self.last_active = self._store.now()
+        if not turn.children:
+            self._cut(turn)
+
+    def clear(self) -> None:
+        """Forget all turns; abort those that run."""
+        for turn in list(self.turns.values()):
+            self._remove(turn)
+        self._latest = None
+
+    def charge(self, num_tokens: int) -> None:
+        """Account for tokens that are kept from now on, or, if negative, no longer."""
+        self.num_tokens += num_tokens
+        self._store.num_tokens += num_tokens
+
+    def _cut(self, turn: Turn) -> None:
+        """Remove a turn and what has gone on from it."""
+        if turn.parent is not None and turn in turn.parent.children:
+            turn.parent.children.remove(turn)
+        for each in list(_subtree(turn)):
+            self._remove(each)
+
+    def _remove(self, turn: Turn) -> None:
+        del self.turns[turn.rid]
+        turn.session = None
+        self.charge(-len(turn.new) - len(turn.output))
+        if turn.running:
+            turn.running = False
+            self._store.abort(turn.rid)
+
+
+class SessionStore:
+    """All sessions of a server.
+
+    Args:
+        max_sessions: most sessions at a time.
+        max_tokens: most tokens that all of them may hold together.
+        timeout: seconds without a turn after which a session is closed, unless it asks for less.
+        abort: ends a running request, by its exact id.
+        now: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_sessions: int,
+        max_tokens: int,
+        timeout: float,
+        abort: Callable[[str], None],
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.abort = abort
+        self.now = now
+        self.num_tokens = 0
+        """Tokens that all sessions hold."""
+        self._max_sessions = max_sessions
+        self._max_tokens = max_tokens
+        self._timeout = timeout
+        self._sessions: dict[str, Session] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def __contains__(self, session_id: str) -> bool:
+        return session_id in self._sessions
+
+    def open(
+        self,
+        capacity: int = 0,
+        session_id: str | None = None,
+        *,
+        is_linear: bool = False,
+        timeout: float | None = None,
+    ) -> str:
+        """Begin a session; returns its id.
+
+        Args:
+            capacity: most tokens that it may hold; 0 for as many as the server allows.
+            session_id: a name that is not in use; made up if not given.
+            is_linear: no branches; see :class:`Session`.
+            timeout: seconds without a turn after which it is closed; ``None`` for the server's.
+
+        Raises:
+            BadRequest: if the name is in use, or the timeout longer than the server's.
+            Overloaded: if there are too many.
+        """
+        session_id = uuid.uuid4().hex if session_id is None else session_id
+        if session_id in self._sessions:
+            raise BadRequest(f"session_id {session_id!r} is in use", param="session_id", code="duplicate_session_id")
+        if timeout is not None and timeout > self._timeout:
+            raise BadRequest(
+                f"timeout must be at most {self._timeout:g} s (--session-timeout), got {timeout:g}", param="timeout"
+            )
+        if len(self._sessions) >= self._max_sessions:
+            raise Overloaded(
+                f"{self._max_sessions} sessions are open, which is the most (--max-sessions); close one",
+                code="too_many_sessions",
+            )
+        self._sessions[session_id] = Session(
+            self,
+            session_id,
+            capacity or self._max_tokens,
+            is_linear=is_linear,
+            timeout=self._timeout if timeout is None else timeout,
+            now=self.now(),
+        )
+        return session_id
+
+    def begin_turn(self, params: SessionParams, rid: str, new: TokenIds, bos_token_id: int | None) -> Turn:
+        """Begin a turn, whose :meth:`Turn.prompt` is what to generate from.
+
+        Args:
+            params: where to go on from.
+            rid: id of the request.
+            new: what the request brings. A BOS token in front of it is dropped where it would not be the first.
+            bos_token_id: of the tokenizer.
+
+        Raises:
+            BadRequest: if there is no such session or turn, or the session is full.
+            Overloaded: if all sessions together are.
+        """
+        session = self._sessions.get(params.id)
+        if session is None:
+            raise BadRequest(
+                f"session_params.id: there is no session {params.id!r}; it may have timed out",
+                param="session_params.id",
+                code="unknown_session_id",
+            )
+        if self.num_tokens + len(new) > self._max_tokens:
+            raise Overloaded(
+                f"the sessions of this server hold {self.num_tokens} tokens, and {self._max_tokens} is the most "
+                f"(--max-session-tokens); close one",
+                code="sessions_full",
+            )
+        session.last_active = self.now()
+        return session.begin_turn(params, rid, new, bos_token_id)
+
+    def close(self, session_id: str) -> bool:
+        """End a session and abort its running turns; returns whether there was one."""
+        session = self._sessions.pop(session_id, None)
+        if session is None:
+            logger.info("There is no session %r to close", session_id[:MAX_SESSION_ID_CHARS])
+            return False
+        session.clear()
+        return True
+
+    def close_idle(self) -> None:
+        """Close the sessions whose time is up; to be called about once a second."""
+        now = self.now()
+        late = [each for each in self._sessions.values() if now - each.last_active > each.timeout and not each.is_busy]
+        for session in late:
+            self.close(session.id)
+
+
+def _kept(length: int, offset: int | None) -> int:
+    if not offset:
+        return length
+    return min(offset, length) if offset > 0 else max(length + offset, 0)
+
+
+def _subtree(turn: Turn) -> Iterator[Turn]:
+    """A turn and all that has gone on from it."""
+    pending = [turn]
+    while pending:
+        each = pending.pop()
+        pending.extend(each.children)
+        yield each

@@ -1,0 +1,140 @@
+"""The worker of an encoder: whole sequences in, one vector each out, and nothing kept in between."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import torch
+
+from bough.config.model_config import ModelConfig
+from bough.config.server_args import ServerArgs
+from bough.errors import ConfigError, StartupError
+from bough.layers.attention.bidirectional import group_by_length
+from bough.layers.pooler import pool
+from bough.model_executor.capacity import MAX_RUNNING_REQUESTS, forward_bytes
+from bough.model_executor.machine import Machine, keep_freed_memory
+from bough.model_executor.pooling import finish
+from bough.model_executor.tp_worker import resolve_device
+from bough.model_executor.worker_info import WorkerInfo
+from bough.model_loader.loader import load_model
+from bough.models.base import torch_dtype
+from bough.models.encoder import Encoder, EncoderBatch
+from bough.scheduler.step_plan import FUTURE_TOKEN, StepPlan, StepResult
+
+
+class EncoderWorker:
+    """Executes step plans whose rows are whole sequences.
+
+    Settings of the process that it changes are those of :class:`~bough.model_executor.tp_worker.TpModelWorker`.
+
+    Args:
+        server_args: resolved options.
+        model_config: of the checkpoint, which is an encoder's.
+
+    Raises:
+        ConfigError: if the device does not exist.
+        StartupError: if the checkpoint does not load or memory does not suffice.
+    """
+
+    def __init__(self, server_args: ServerArgs, model_config: ModelConfig) -> None:
+        begin = time.perf_counter()
+        self.device = resolve_device(server_args.device)
+        if self.device.type == "cpu":
+            keep_freed_memory()
+            torch.set_num_threads(server_args.cpu_threads or Machine().usable_threads())
+        torch.manual_seed(server_args.random_seed or 0)
+        self.config = model_config.for_device("cuda" if self.device.type == "cuda" else "cpu")
+        if self.config.pooling is None:
+            raise ConfigError(f"{self.config.architecture} does not pool", param="model_path")
+        self.pooling = self.config.pooling
+        model = load_model(
+            self.config, load_format=server_args.load_format, device=self.device, seed=server_args.random_seed or 0
+        )
+        assert isinstance(model, Encoder), "language models have a worker of their own"
+        self.model = model
+        self.weight_bytes = sum(parameter.nbytes for parameter in model.parameters())
+        self._loaded_seconds = time.perf_counter() - begin
+        self.max_step_tokens = max(server_args.max_prefill_tokens, self.config.context_len)
+        self.max_running_requests = server_args.max_running_requests or MAX_RUNNING_REQUESTS
+        self._check_memory()
+
+    def get_worker_info(self) -> WorkerInfo:
+        """Limits and costs of the loaded model."""
+        # Two steps may be in flight, and nothing else needs a place.
+        num_tokens = max(2 * self.max_step_tokens, self.max_running_requests)
+        return WorkerInfo(
+            max_total_num_tokens=num_tokens,
+            max_running_requests=self.max_running_requests,
+            max_req_len=self.config.context_len,
+            max_req_input_len=self.config.context_len,
+            page_size=1,
+            vocab_size=self.config.vocab_size,
+            context_len=self.config.context_len,
+            device=str(self.device),
+            dtype=self.config.dtype,
+            timings={"load_weights": self._loaded_seconds},
+            weight_bytes=self.weight_bytes,
+            embedding_dim=self.pooling.dim,
+            keeps_kv=False,
+            reuses_prefixes=False,
+        )
+
+    @torch.inference_mode()
+    def forward_batch_generation(self, plan: StepPlan) -> StepResult:
+        """Run one step and wait for its result.
+
+        Raises:
+            ValueError: if a row is not a whole sequence.
+        """
+        num_rows = plan.num_rows
+        nothing_sampled = np.full(num_rows, FUTURE_TOKEN, dtype=np.int32)
+        if num_rows == 0:
+            return StepResult(plan.step_id, nothing_sampled)
+        if plan.prefix_lens.any():
+            raise ValueError(f"step {plan.step_id} continues a sequence, which an encoder cannot")
+        order = np.argsort(plan.extend_lens, kind="stable")
+        batch, lengths = self._make_batch(plan, order)
+        hidden_states = self.model(batch)
+        pooled = self.model.project(pool(self.pooling.method, hidden_states, lengths))
+        row_of = np.empty(num_rows, dtype=np.int64)
+        row_of[order] = np.arange(num_rows)
+        vectors = pooled.index_select(0, self._on_device(row_of))
+        if not plan.pooling:
+            return StepResult(plan.step_id, nothing_sampled)
+        embeddings, failed = finish(plan.pooling, vectors, normalize=self.pooling.normalize)
+        return StepResult(plan.step_id, nothing_sampled, embeddings=embeddings, failed_rows=tuple(failed))
+
+    def _make_batch(self, plan: StepPlan, order: np.ndarray) -> tuple[EncoderBatch, torch.Tensor]:
+        """The rows by length, and their lengths."""
+        lengths = plan.extend_lens.astype(np.int64)
+        begins = np.cumsum(lengths) - lengths
+        lengths, begins = lengths[order], begins[order]
+        ends = np.cumsum(lengths)
+        positions = np.arange(plan.num_tokens) - np.repeat(ends - lengths, lengths)
+        tokens = np.repeat(begins, lengths) + positions
+        types = np.zeros_like(tokens) if plan.token_types is None else plan.token_types[tokens]
+        batch = EncoderBatch(
+            input_ids=self._on_device(plan.input_ids[tokens]),
+            positions=self._on_device(positions),
+            token_types=self._on_device(types),
+            groups=group_by_length(lengths.tolist(), self.device),
+        )
+        return batch, self._on_device(lengths)
+
+    def _on_device(self, array: np.ndarray) -> torch.Tensor:
+        return torch.from_numpy(array).to(self.device, torch.int64)
+
+    def _check_memory(self) -> None:
+        needed = forward_bytes(self.config, torch_dtype(self.config).itemsize, self.max_step_tokens, 0)
+        if self.device.type == "cuda":
+            available = int(torch.cuda.mem_get_info(self.device)[0])
+        else:
+            available = Machine().available_bytes()
+        if needed > available:
+            raise StartupError(
+                f"not enough memory: a step of {self.max_step_tokens} tokens takes {needed / 2**30:.2f} GiB next to "
+                f"weights of {self.weight_bytes / 2**30:.2f} GiB, and {available / 2**30:.2f} GiB are available; free "
+                f"memory or lower --max-prefill-tokens",
+                param="max_prefill_tokens",
+            )

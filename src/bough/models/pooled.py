@@ -1,0 +1,73 @@
+"""Language models whose states are pooled: embeddings, class scores and rewards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+from bough.config.model_config import ModelConfig
+from bough.layers.linear import Linear
+from bough.models.base import CausalLM, torch_dtype
+
+if TYPE_CHECKING:
+    from bough.model_executor.forward_batch import ForwardBatch
+
+_BACKBONE_PARTS = ("embed_tokens.", "layers.", "norm.")
+
+
+class RewardHead(nn.Module):
+    """Two layers; the names are the checkpoint's."""
+
+    def __init__(self, config: ModelConfig, num_labels: int) -> None:
+        super().__init__()
+        size, dtype = config.hidden_size, torch_dtype(config)
+        self.hidden = Linear("0", size, size, bias=True, dtype=dtype)
+        self.output = Linear("2", size, num_labels, bias=True, dtype=dtype)
+
+    def forward(self, pooled: torch.Tensor) -> torch.Tensor:
+        """``[R, hidden_size]`` to ``[R, num_labels]``."""
+        scores: torch.Tensor = self.output(torch.relu(self.hidden(pooled)))
+        return scores
+
+
+class PooledCausalLM(CausalLM):
+    """The body of a language model, with the head that the architecture's name calls for.
+
+    Args:
+        config: of the model; it pools.
+        language_model: the family's class.
+    """
+
+    def __init__(self, config: ModelConfig, language_model: type[CausalLM]) -> None:
+        super().__init__()
+        assert config.pooling is not None, "models that generate text have a class of their own"
+        self.model = language_model.make_body(config)
+        self.score: nn.Module | None = None
+        if config.architecture.endswith("ForRewardModel"):
+            self.score = RewardHead(config, config.pooling.dim)
+        elif config.pooling.is_classifier:
+            self.score = Linear("score", config.hidden_size, config.pooling.dim, bias=False, dtype=torch_dtype(config))
+
+    def forward(self, batch: ForwardBatch) -> torch.Tensor:
+        """See :class:`CausalLM`."""
+        output: torch.Tensor = self.model(batch)
+        return output
+
+    def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
+        """Class scores, or the states themselves: float32 ``[num_rows, dim]``."""
+        return self.project(hidden_states)
+
+    def project(self, pooled: torch.Tensor) -> torch.Tensor:
+        """What follows the pooling: float32 ``[R, hidden_size]`` to float32 ``[R, dim]``."""
+        if self.score is None:
+            return pooled.float()
+        scores: torch.Tensor = self.score(pooled.to(next(self.score.parameters()).dtype))
+        return scores.float()
+
+    def own_name(self, name: str) -> str | None:
+        """See :meth:`Model.own_name`."""
+        if name.startswith("lm_head."):
+            return None
+        return f"model.{name}" if name.startswith(_BACKBONE_PARTS) else name

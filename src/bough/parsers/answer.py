@@ -1,0 +1,113 @@
+"""Puts the parts of a dialect together into the parser of one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from bough.parsers.base import Content, ParsedEvent, ToolSpec
+from bough.parsers.reasoning import ReasoningFormat
+from bough.parsers.stream import NotACall, Steps, Stream
+from bough.parsers.tool_format import Calls, ToolFormat
+
+SLICE_CHARS = 4096
+"""Most characters that are read at a time: what has been dealt with is cut off the text, which copies the rest."""
+
+
+class StreamParser:
+    """Feeds a reader of a :class:`Stream`.
+
+    Args:
+        reader: reads all of the stream it is given.
+    """
+
+    __slots__ = ("_reading", "_stream")
+
+    def __init__(self, reader: Callable[[Stream], Steps[None]]) -> None:
+        self._stream = Stream()
+        self._reading = reader(self._stream)
+        next(self._reading)
+
+    def feed(self, text: str) -> list[ParsedEvent]:
+        """See :class:`~bough.parsers.base.OutputParser`."""
+        stream = self._stream
+        kind = stream.idle
+        if kind is not None:
+            # Nearly every delta goes this way, so it does not wake the reader.
+            for character in stream.watched:
+                if character in text:
+                    break
+            else:
+                if text and not text[-1].isspace():
+                    return [kind(text)]
+        if len(text) <= SLICE_CHARS:
+            stream.text += text
+            return self._read_on() if text else []
+        events = []
+        for start in range(0, len(text), SLICE_CHARS):
+            stream.text += text[start : start + SLICE_CHARS]
+            events += self._read_on()
+        return events
+
+    def finish(self) -> list[ParsedEvent]:
+        """See :class:`~bough.parsers.base.OutputParser`."""
+        self._stream.ended = True
+        return self._read_on()
+
+    def _read_on(self) -> list[ParsedEvent]:
+        next(self._reading, None)
+        stream = self._stream
+        events, stream.events = stream.events, []
+        return events
+
+
+def read_answer(
+    stream: Stream,
+    *,
+    reasoning: ReasoningFormat | None,
+    inside_reasoning: bool,
+    separate_reasoning: bool,
+    format_: ToolFormat | None,
+    tools: Sequence[ToolSpec],
+) -> Steps[None]:
+    """Read thoughts, then content and calls in any order.
+
+    Args:
+        stream: the answer.
+        reasoning: how thoughts are marked, if there may be any.
+        inside_reasoning: whether the answer begins inside them.
+        separate_reasoning: whether they are told apart from content.
+        format_: how calls are written; ``None`` to look for none.
+        tools: what may be called.
+    """
+    if reasoning is not None:
+        yield from reasoning.read(stream, inside=inside_reasoning, separate=separate_reasoning)
+    if format_ is None:
+        yield from stream.flow(Content, (), trim=False)
+        return
+    calls = Calls(stream, {tool.name: tool for tool in tools}, format_)
+    opener = None
+    if format_.openers:
+        yield from stream.skip_space()
+        opener = yield from _one_of(stream, format_.openers)
+        if opener is None:
+            stream.turn_back()
+        stream.resume = stream.pos
+    while True:
+        marker = opener or (yield from stream.flow(Content, format_.triggers, trim=True))
+        opener = None
+        if marker is None:
+            return
+        try:
+            yield from format_.read(calls, marker)
+        except NotACall:
+            stream.reject()
+        else:
+            yield from stream.skip_space()
+            stream.commit()
+
+
+def _one_of(stream: Stream, literals: Sequence[str]) -> Steps[str | None]:
+    for literal in literals:
+        if (yield from stream.take(literal)):
+            return literal
+    return None

@@ -1,0 +1,164 @@
+"""The events that an answer is taken apart into, and the functions that it may call."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from bough.errors import BadRequest
+
+MAX_NAME_CHARS = 256
+"""Longest name of a function."""
+
+# Names stand bare in several formats, so they may hold nothing that ends one there.
+_NAME = re.compile(r"[^\s<>\"'`{}\[\]()=,;|\\\x00-\x1f\x7f]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """Text for the reader."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """Text of the model's thoughts."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallStart:
+    """The model calls a function. Calls do not overlap: everything up to the next start belongs to this one.
+
+    Attributes:
+        index: number of the call in this answer, from 0.
+        id: what the result of the call will refer to.
+        name: of a function that the request offers.
+    """
+
+    index: int
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallArguments:
+    """A piece of the JSON text of a call's arguments; the pieces of a call, joined, are the whole text.
+
+    That text is an object, unless the answer was cut off or the model wrote something else.
+    """
+
+    index: int
+    fragment: str
+
+
+ParsedEvent = Content | Reasoning | ToolCallStart | ToolCallArguments
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A function that the model may call.
+
+    Attributes:
+        name: what the model calls it.
+        description: what it is told about it.
+        parameters: JSON schema of the arguments, which are an object.
+        strict: whether the model may only write arguments that fit the schema.
+    """
+
+    name: str
+    description: str | None
+    parameters: dict[str, Any]
+    strict: bool
+
+    @classmethod
+    def from_openai(cls, tool: Any, where: str = "tools[0]") -> ToolSpec:
+        """A tool as chat completions describe it: ``{"type": "function", "function": {"name": …}}``.
+
+        Args:
+            tool: decoded JSON.
+            where: its place in the request, for errors.
+
+        Raises:
+            BadRequest: naming the member at fault.
+        """
+        if not isinstance(tool, dict):
+            raise _bad(where, "must be an object")
+        kind = tool.get("type", "function")
+        if kind != "function":
+            raise _bad(f"{where}.type", f'must be "function", not {str(kind)[:64]!r}')
+        where = f"{where}.function"
+        function = tool.get("function")
+        if not isinstance(function, dict):
+            raise _bad(where, "must be an object with a name")
+        name = function.get("name")
+        if not isinstance(name, str) or len(name) > MAX_NAME_CHARS or not _NAME.fullmatch(name):
+            allowed = (
+                f"must be 1 to {MAX_NAME_CHARS} characters without spaces, brackets, quotes, '=', ',', ';' and '|'"
+            )
+            raise _bad(f"{where}.name", allowed)
+        description = function.get("description")
+        if description is not None and not isinstance(description, str):
+            raise _bad(f"{where}.description", "must be a string")
+        strict = function.get("strict")
+        if strict is not None and not isinstance(strict, bool):
+            raise _bad(f"{where}.strict", "must be true or false")
+        parameters = _parameters(function.get("parameters"), f"{where}.parameters")
+        return cls(name, description, parameters, bool(strict))
+
+
+def parse_tools(tools: Sequence[Any], where: str = "tools") -> tuple[ToolSpec, ...]:
+    """All tools of a request.
+
+    Raises:
+        BadRequest: naming the member at fault; also if two have the same name.
+    """
+    specs: dict[str, ToolSpec] = {}
+    for index, tool in enumerate(tools):
+        spec = ToolSpec.from_openai(tool, f"{where}[{index}]")
+        if spec.name in specs:
+            raise _bad(f"{where}[{index}].function.name", f"{spec.name!r} is the name of an earlier tool")
+        specs[spec.name] = spec
+    return tuple(specs.values())
+
+
+def _parameters(schema: Any, where: str) -> dict[str, Any]:
+    """The schema of the arguments, as far as parsers rely on it; its keywords are the grammar compiler's to judge."""
+    if schema is None or schema == {}:
+        return {"type": "object", "properties": {}}
+    if not isinstance(schema, dict):
+        raise _bad(where, "must be a JSON schema, which is an object")
+    if schema.get("type", "object") != "object":
+        raise _bad(f"{where}.type", 'must be "object"')
+    properties = schema.get("properties")
+    if properties is not None and not isinstance(properties, dict):
+        raise _bad(f"{where}.properties", "must be an object")
+    for name, each in (properties or {}).items():
+        if not isinstance(each, (dict, bool)):
+            raise _bad(f"{where}.properties.{name[:64]}", "must be a JSON schema: an object, or true or false")
+    required = schema.get("required")
+    if required is not None and not (isinstance(required, list) and all(isinstance(each, str) for each in required)):
+        raise _bad(f"{where}.required", "must be a list of strings")
+    return schema
+
+
+def _bad(where: str, problem: str) -> BadRequest:
+    return BadRequest(f"{where} {problem}", param=where, code="invalid_value")
+
+
+class OutputParser(Protocol):
+    """Takes one answer apart while it comes in.
+
+    Where the text is cut into deltas makes no difference: the events of the same kind, joined, are the same. Nothing
+    that a model writes makes a parser raise.
+    """
+
+    def feed(self, text: str) -> list[ParsedEvent]:
+        """What is certain after some more text."""
+
+    def finish(self) -> list[ParsedEvent]:
+        """What was held back, after the last text. A call whose function is not known yet comes out as content."""

@@ -1,0 +1,205 @@
+"""How a model family writes thoughts and tool calls, as one object.
+
+A dialect is chosen by name (``--tool-call-parser``, ``--reasoning-parser``) or recognised by what the model's chat
+template has in it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from bough.errors import ConfigError
+from bough.parsers.answer import StreamParser, read_answer
+from bough.parsers.base import OutputParser, ToolSpec
+from bough.parsers.detection import detect_reasoning_format, detect_tool_format
+from bough.parsers.harmony import HarmonyFormat
+from bough.parsers.json_calls import JsonArrayFormat
+from bough.parsers.reasoning import HARMONY, REASONING_FORMATS, ReasoningFormat
+from bough.parsers.structural import any_text, either, regex, sequence, tag
+from bough.parsers.tool_format import Format, ToolFormat
+from bough.parsers.tool_formats import TOOL_FORMATS
+
+AUTO = "auto"
+"""Asks for what the chat template suggests, as leaving the option out does."""
+
+NONE = "none"
+"""Asks for no parser, whatever the chat template suggests."""
+
+_JSON_ARRAY = JsonArrayFormat()
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How one model family writes thoughts and tool calls.
+
+    Attributes:
+        tool_format: ``None`` if it is not known to write calls.
+        reasoning_format: ``None`` if it is not known to think.
+    """
+
+    tool_format: ToolFormat | None = None
+    reasoning_format: ReasoningFormat | None = None
+
+    @property
+    def needs_special_tokens(self) -> bool:
+        """Whether markers are seen only in text that is decoded with ``skip_special_tokens=False``."""
+        formats = (self.tool_format, self.reasoning_format)
+        return any(each is not None and each.needs_special_tokens for each in formats)
+
+    def begins_in_reasoning(self, prompt: str) -> bool:
+        """Whether an answer to this prompt begins with thoughts that the prompt has opened already.
+
+        Args:
+            prompt: with special tokens; its end suffices, some 50 characters.
+        """
+        return self.reasoning_format is not None and self.reasoning_format.begins_inside(prompt)
+
+    def parser(
+        self,
+        tools: Sequence[ToolSpec],
+        *,
+        parse_tools: bool,
+        separate_reasoning: bool,
+        thinking: bool,
+        forced: bool = False,
+    ) -> OutputParser | None:
+        """A parser for one answer.
+
+        Args:
+            tools: what may be called. Calls of anything else are content.
+            parse_tools: whether calls are looked for.
+            separate_reasoning: whether thoughts are told apart; else they are content, with their markers.
+            thinking: whether the answer begins inside the thoughts (:meth:`begins_in_reasoning`). If not, it has
+                thoughts all the same if it begins with their marker.
+            forced: whether the answer is constrained to calls (:meth:`constraint`).
+
+        Returns:
+            ``None`` if all of the answer is content.
+        """
+        if isinstance(self.tool_format, HarmonyFormat) or self.reasoning_format is HARMONY:
+            harmony = HarmonyFormat(separate_reasoning=separate_reasoning)
+            return StreamParser(
+                partial(
+                    read_answer,
+                    reasoning=None,
+                    inside_reasoning=False,
+                    separate_reasoning=separate_reasoning,
+                    format_=harmony,
+                    tools=tools if parse_tools else (),
+                )
+            )
+        format_ = self.tool_format or (_JSON_ARRAY if forced else None)
+        if not (parse_tools and tools):
+            format_ = None
+        if format_ is None and (self.reasoning_format is None or not separate_reasoning):
+            return None
+        reader = partial(
+            read_answer,
+            reasoning=self.reasoning_format,
+            inside_reasoning=thinking,
+            separate_reasoning=separate_reasoning,
+            format_=format_,
+            tools=tools,
+        )
+        return StreamParser(reader)
+
+    def constraint(
+        self, tools: Sequence[ToolSpec], *, name: str | None, parallel: bool, thinking: bool | None = None
+    ) -> str:
+        """A structural tag that makes the answer consist of tool calls, after thoughts if the model has them.
+
+        Args:
+            tools: what may be called.
+            name: the only function that may be called, and once; ``None`` for any.
+            parallel: whether there may be several calls.
+            thinking: whether the answer begins inside the thoughts; ``None`` if it may begin with their marker, or
+                without any.
+
+        Returns:
+            JSON.
+        """
+        callable_ = [tool for tool in tools if name is None or tool.name == name]
+        format_ = self.tool_format or _JSON_ARRAY
+        calls = format_.constraint(callable_, parallel=parallel and name is None)
+        return json.dumps({"type": "structural_tag", "format": self._after_reasoning(calls, thinking)})
+
+    def structured(self, answer: Format, *, with_calls: Sequence[ToolSpec], parallel: bool, thinking: bool) -> str:
+        """A structural tag that makes the answer, behind the thoughts, follow a format, or consist of tool calls.
+
+        Args:
+            answer: what the answer has to look like if it is no call.
+            with_calls: what may be called instead.
+            parallel: whether there may be several calls.
+            thinking: whether the answer begins inside the thoughts.
+
+        Returns:
+            JSON.
+        """
+        if isinstance(self.tool_format, HarmonyFormat) or self.reasoning_format is HARMONY:
+            answer = tag("<|channel|>final<|message|>", answer, "")
+        if with_calls:
+            format_ = self.tool_format or _JSON_ARRAY
+            answer = either(answer, format_.constraint(with_calls, parallel=parallel))
+        return json.dumps({"type": "structural_tag", "format": self._after_reasoning(answer, thinking or None)})
+
+    def _after_reasoning(self, calls: Format, thinking: bool | None) -> Format:
+        reasoning = self.reasoning_format
+        if reasoning is None:
+            return calls
+        gap = regex(reasoning.gap)
+        if thinking:
+            return sequence(tag("", any_text(), reasoning.end), gap, calls)
+        return either(sequence(tag(reasoning.start, any_text(), reasoning.end), gap, calls), calls)
+
+
+def make_dialect(
+    chat_template: str | None, *, tool_call_parser: str | None = None, reasoning_parser: str | None = None
+) -> Dialect:
+    """The dialect to serve a model with.
+
+    Args:
+        chat_template: Jinja source that the model was trained with, if there is any.
+        tool_call_parser: a name of :data:`~bough.parsers.tool_formats.TOOL_FORMATS`, ``auto`` or ``none``; ``None`` is
+            ``auto``.
+        reasoning_parser: likewise of :data:`~bough.parsers.reasoning.REASONING_FORMATS`.
+
+    Raises:
+        ConfigError: if there is no such name.
+    """
+    template = chat_template or ""
+    if tool_call_parser in (None, AUTO):
+        tool_format = detect_tool_format(template)
+    else:
+        tool_format = None if tool_call_parser == NONE else find_tool_format(tool_call_parser).for_template(template)
+    if reasoning_parser in (None, AUTO):
+        reasoning_format = detect_reasoning_format(template)
+    else:
+        reasoning_format = None if reasoning_parser == NONE else find_reasoning_format(reasoning_parser)
+    return Dialect(tool_format, reasoning_format)
+
+
+def find_tool_format(name: str) -> ToolFormat:
+    """The format of this name.
+
+    Raises:
+        ConfigError: if there is none.
+    """
+    if name not in TOOL_FORMATS:
+        known = ", ".join(TOOL_FORMATS)
+        raise ConfigError(f"no tool-call parser {name[:64]!r}; there are {known}", param="tool_call_parser")
+    return TOOL_FORMATS[name]
+
+
+def find_reasoning_format(name: str) -> ReasoningFormat:
+    """The format of this name.
+
+    Raises:
+        ConfigError: if there is none.
+    """
+    if name not in REASONING_FORMATS:
+        known = ", ".join(REASONING_FORMATS)
+        raise ConfigError(f"no reasoning parser {name[:64]!r}; there are {known}", param="reasoning_parser")
+    return REASONING_FORMATS[name]

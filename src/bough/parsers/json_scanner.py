@@ -1,0 +1,173 @@
+"""Finds the end of a JSON value (RFC 8259) that comes in pieces, and what is wrong with it as soon as it is.
+
+Nesting takes a stack and no recursion, so that depth is no matter. A raw control character in a string, which JSON
+forbids and models write, is escaped.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum, auto
+
+_STRING_BODY = re.compile(r'[^"\\\x00-\x1f]*')
+_SPACE = re.compile(r"[ \t\n\r]*")
+_NUMBER_BODY = re.compile(r"[-+.0-9eE]*")
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+_LITERALS = {"t": "true", "f": "false", "n": "null"}
+_CLOSER = {"{": "}", "[": "]"}
+_HEX = frozenset("0123456789abcdefABCDEF")
+
+
+class _State(Enum):
+    VALUE = auto()
+    FIRST_ELEMENT = auto()  # a value, or the end of an empty array
+    FIRST_KEY = auto()  # a key, or the end of an empty object
+    KEY = auto()
+    COLON = auto()
+    AFTER_VALUE = auto()
+    STRING = auto()
+    ESCAPE = auto()
+    HEX = auto()
+    NUMBER = auto()
+    LITERAL = auto()
+    DONE = auto()
+    FAULT = auto()
+
+
+class JsonScanner:
+    """Follows one JSON value, whose first character is not white space."""
+
+    __slots__ = ("_in_key", "_open", "_rest", "_state", "output")
+
+    def __init__(self) -> None:
+        self._state = _State.VALUE
+        self._open: list[str] = []
+        self._in_key = False
+        self._rest = ""  # of a literal or of hexadecimal digits: what must come; of a number: what came
+        self.output = ""
+        """What the last :meth:`scan` has passed, as valid JSON text."""
+
+    @property
+    def done(self) -> bool:
+        """Whether the value is complete."""
+        return self._state is _State.DONE
+
+    @property
+    def fault(self) -> bool:
+        """Whether this is no JSON value."""
+        return self._state is _State.FAULT
+
+    def scan(self, text: str, pos: int) -> int:
+        """Follow the value through more text.
+
+        Args:
+            text: holds the continuation of the value from ``pos`` on.
+
+        Returns:
+            The place behind the last character that belongs to the value, or at which it is wrong.
+        """
+        begin = pos
+        pieces: list[str] = []
+        end = len(text)
+        while pos < end:
+            state = self._state
+            if state is _State.STRING:
+                match = _STRING_BODY.match(text, pos)
+                assert match is not None
+                pos = match.end()
+                if pos == end:
+                    break
+                character = text[pos]
+                if character == '"':
+                    self._state = _State.COLON if self._in_key else self._after_value()
+                elif character == "\\":
+                    self._state = _State.ESCAPE
+                else:
+                    pieces += text[begin:pos], f"\\u{ord(character):04x}"
+                    begin = pos + 1
+                pos += 1
+            elif state is _State.ESCAPE or state is _State.HEX:
+                if not self._escape(text[pos]):
+                    break
+                pos += 1
+            elif state is _State.NUMBER:
+                match = _NUMBER_BODY.match(text, pos)
+                assert match is not None
+                self._rest += match.group()
+                pos = match.end()
+                if pos < end:
+                    self._state = self._after_value() if _NUMBER.fullmatch(self._rest) else _State.FAULT
+            elif state is _State.LITERAL:
+                if text[pos] != self._rest[0]:
+                    self._state = _State.FAULT
+                    break
+                self._rest = self._rest[1:]
+                if not self._rest:
+                    self._state = self._after_value()
+                pos += 1
+            elif state is _State.DONE or state is _State.FAULT:
+                break
+            else:
+                match = _SPACE.match(text, pos)
+                assert match is not None
+                pos = match.end()
+                if pos == end:
+                    break
+                self._state = self._structure(text[pos])
+                if self._state is _State.FAULT:
+                    break
+                pos += 1
+        pieces.append(text[begin:pos])
+        self.output = "".join(pieces) if len(pieces) > 1 else pieces[0]
+        return pos
+
+    def _after_value(self) -> _State:
+        return _State.AFTER_VALUE if self._open else _State.DONE
+
+    def _escape(self, character: str) -> bool:
+        if self._state is _State.HEX:
+            if character not in _HEX:
+                self._state = _State.FAULT
+                return False
+            self._rest = self._rest[1:]
+            if not self._rest:
+                self._state = _State.STRING
+        elif character == "u":
+            self._state, self._rest = _State.HEX, "0000"
+        elif character in '"\\/bfnrt':
+            self._state = _State.STRING
+        else:
+            self._state = _State.FAULT
+            return False
+        return True
+
+    def _structure(self, character: str) -> _State:
+        """The state after a character that is neither white space nor inside a string, number or literal."""
+        state = self._state
+        if state is _State.COLON:
+            return _State.VALUE if character == ":" else _State.FAULT
+        if character in "]}" and state in (_State.AFTER_VALUE, _State.FIRST_ELEMENT, _State.FIRST_KEY):
+            if self._open[-1] != character:
+                return _State.FAULT
+            self._open.pop()
+            return self._after_value()
+        if state is _State.AFTER_VALUE:
+            if character != ",":
+                return _State.FAULT
+            return _State.KEY if self._open[-1] == "}" else _State.VALUE
+        if state in (_State.KEY, _State.FIRST_KEY):
+            self._in_key = True
+            return _State.STRING if character == '"' else _State.FAULT
+        if character == '"':
+            self._in_key = False
+            return _State.STRING
+        if character in _CLOSER:
+            self._open.append(_CLOSER[character])
+            return _State.FIRST_KEY if character == "{" else _State.FIRST_ELEMENT
+        if character in _LITERALS:
+            self._rest = _LITERALS[character][1:]
+            return _State.LITERAL
+        if character == "-" or "0" <= character <= "9":
+            self._rest = character
+            return _State.NUMBER
+        return _State.FAULT

@@ -1,0 +1,117 @@
+"""Python literals, as models write them, turned into JSON values. Nothing is ever evaluated."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from typing import Any
+
+MAX_DEPTH = 64
+"""Deepest nesting of brackets that is read."""
+
+MAX_CHARS = 64 * 1024
+"""Longest text that is read as Python: its parser holds up everybody else for as long as it takes."""
+
+_NAMES = {"true": True, "false": False, "null": None, "none": None}
+_ERRORS = (SyntaxError, ValueError, TypeError, MemoryError, RecursionError, OverflowError, Warning)
+_ESCAPE = re.compile(r"(?s)\\(.)")
+_KNOWN_ESCAPES = frozenset("\n\\'\"abfnrtvxuUN01234567")
+_BRACKETS = re.compile(r"[(\[{]")
+
+
+class NotALiteral(ValueError):
+    """A text is no literal."""
+
+
+def parse_literal(text: str) -> Any:
+    """The value of a literal: a string, number, boolean, ``None``, or a list, tuple or dict of those.
+
+    Raises:
+        NotALiteral: if it is something else, or too long or too deep.
+    """
+    return _value(_parse(text))
+
+
+def parse_arguments(text: str) -> dict[str, Any]:
+    """The arguments of a call, ``(key=literal, …)``.
+
+    Raises:
+        NotALiteral: if it is something else, or too long or too deep.
+    """
+    node = _parse(f"f{text}")
+    if not isinstance(node, ast.Call) or node.args:
+        raise NotALiteral
+    return {_key(each.arg): _value(each.value) for each in node.keywords}
+
+
+def _value(node: ast.expr) -> Any:
+    try:
+        return _literal_value(node)
+    except RecursionError:
+        raise NotALiteral from None
+
+
+def _key(name: str | None) -> str:
+    if name is None:  # ``**value``
+        raise NotALiteral
+    return name
+
+
+def _parse(text: str) -> ast.expr:
+    if len(text) > MAX_CHARS:
+        raise NotALiteral
+    if len(_BRACKETS.findall(text)) > MAX_DEPTH and _depth(text) > MAX_DEPTH:
+        raise NotALiteral
+    try:
+        return ast.parse(_ESCAPE.sub(_known_escape, text.strip()), mode="eval").body
+    except _ERRORS:
+        raise NotALiteral from None
+
+
+def _known_escape(match: re.Match[str]) -> str:
+    """Python takes the backslash of an unknown escape for itself; written twice, it does so without a warning."""
+    return match.group() if match[1] in _KNOWN_ESCAPES else f"\\\\{match[1]}"
+
+
+def _depth(text: str) -> int:
+    """An upper bound of how deeply brackets are nested."""
+    depth = deepest = 0
+    for character in text:
+        if character in "([{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif character in ")]}":
+            depth -= 1
+    return deepest
+
+
+def _literal_value(node: ast.expr) -> Any:
+    if isinstance(node, ast.Constant) and (node.value is None or isinstance(node.value, (str, int, float))):
+        return node.value
+    if isinstance(node, ast.Name) and node.id in _NAMES:
+        return _NAMES[node.id]
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return [_literal_value(each) for each in node.elts]
+    if isinstance(node, ast.Dict):
+        keys = [None if key is None else _literal_value(key) for key in node.keys]
+        if not all(isinstance(key, str) for key in keys):
+            raise NotALiteral
+        return {key: _literal_value(value) for key, value in zip(keys, node.values, strict=True)}
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
+        value = _literal_value(node.operand)
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return -value if isinstance(node.op, ast.USub) else value
+    raise NotALiteral
+
+
+def to_json(value: Any) -> str:
+    """The JSON text of a value.
+
+    Raises:
+        NotALiteral: if it holds a number that JSON has not.
+    """
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (ValueError, RecursionError):
+        raise NotALiteral from None

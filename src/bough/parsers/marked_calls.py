@@ -1,0 +1,152 @@
+"""Formats that put calls between special tokens, with the arguments as JSON and the name in front of them."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Sequence
+
+from bough.parsers.base import ToolSpec
+from bough.parsers.stream import NotACall, Steps
+from bough.parsers.structural import const, json_schema, regex, separated, sequence, tag
+from bough.parsers.tool_format import MAX_HEAD_CHARS, Calls, Format, ToolFormat
+
+
+class SectionFormat(ToolFormat):
+    """A run of calls, each between two markers, all of them between two more, which the model may forget.
+
+    Attributes:
+        section_begin: before the first call.
+        section_end: behind the last one.
+        call_begin: before each call.
+        call_end: behind it.
+        separator: what the model was trained to write between calls.
+    """
+
+    section_begin: str
+    section_end: str
+    call_begin: str
+    call_end: str
+    separator: str = ""
+    needs_special_tokens = True
+
+    def read(self, calls: Calls, trigger: str) -> Steps[None]:
+        """See :meth:`ToolFormat.read`."""
+        stream = calls.stream
+        if trigger == self.section_begin:
+            yield from stream.skip_space()
+            yield from stream.expect(self.call_begin)
+        while True:
+            yield from self.read_call(calls)
+            yield from stream.skip_space()
+            if (yield from stream.take(self.call_end)):
+                stream.commit()
+                yield from stream.skip_space()
+            if (yield from stream.take(self.call_begin)):
+                continue
+            if (yield from stream.take(self.section_end)):
+                stream.commit()
+            else:
+                stream.turn_back()
+            return
+
+    @abstractmethod
+    def read_call(self, calls: Calls) -> Steps[None]:
+        """Read what stands between the markers of a call."""
+
+    def constraint(self, tools: Sequence[ToolSpec], *, parallel: bool) -> Format:
+        """See :meth:`ToolFormat.constraint`."""
+        each = [self.call_constraint(tool) for tool in tools]
+        calls = separated(each, self.separator, parallel=parallel)
+        return sequence(const(self.section_begin), calls, const(self.section_end))
+
+    @abstractmethod
+    def call_constraint(self, tool: ToolSpec) -> Format:
+        """What a call of this tool looks like, with its markers."""
+
+
+class DeepSeekFormat(SectionFormat):
+    """DeepSeek V3 and R1 write ``function``, the name and a fenced block of JSON; V3.1 and later the name and JSON.
+
+    Args:
+        name: as ``--tool-call-parser`` knows it.
+        fenced: which of the two the model is constrained to. Both are read.
+    """
+
+    section_begin = "<｜tool▁calls▁begin｜>"
+    section_end = "<｜tool▁calls▁end｜>"
+    call_begin = "<｜tool▁call▁begin｜>"
+    call_end = "<｜tool▁call▁end｜>"
+    triggers = (section_begin, call_begin)
+    _SEPARATOR = "<｜tool▁sep｜>"
+
+    def __init__(self, name: str, *, fenced: bool) -> None:
+        self.name = name
+        self._fenced = fenced
+        self.separator = "\n" if fenced else ""
+
+    def read_call(self, calls: Calls) -> Steps[None]:
+        """See :meth:`SectionFormat.read_call`."""
+        stream = calls.stream
+        name = (yield from stream.until(self._SEPARATOR, MAX_HEAD_CHARS)).strip()
+        if name == "function" and name not in calls.tools:
+            name = (yield from stream.until("\n", MAX_HEAD_CHARS)).strip()
+        if name not in calls.tools:
+            raise NotACall
+        yield from stream.skip_space()
+        fenced = yield from stream.take("```")
+        if fenced:
+            yield from stream.take("json")
+            yield from stream.skip_space()
+        if (yield from stream.peek()) != "{":
+            raise NotACall
+        calls.start(name)
+        if not (yield from calls.json_arguments()):
+            yield from calls.raw_arguments(self.call_end, closing="```" if fenced else "")
+        elif fenced:
+            yield from stream.skip_space()
+            if (yield from stream.take("```")):
+                stream.commit()
+            else:
+                stream.turn_back()
+
+    def call_constraint(self, tool: ToolSpec) -> Format:
+        """See :meth:`SectionFormat.call_constraint`."""
+        arguments = json_schema(tool.parameters)
+        if self._fenced:
+            begin = f"{self.call_begin}function{self._SEPARATOR}{tool.name}\n```json\n"
+            return tag(begin, arguments, f"\n```{self.call_end}")
+        return tag(f"{self.call_begin}{tool.name}{self._SEPARATOR}", arguments, self.call_end)
+
+
+class KimiFormat(SectionFormat):
+    """``functions.NAME:NUMBER`` between two markers, then JSON: Kimi K2. The first part is also the id of the call."""
+
+    name = "kimi_k2"
+    section_begin = "<|tool_calls_section_begin|>"
+    section_end = "<|tool_calls_section_end|>"
+    call_begin = "<|tool_call_begin|>"
+    call_end = "<|tool_call_end|>"
+    triggers = (section_begin, call_begin)
+    _ARGUMENTS = "<|tool_call_argument_begin|>"
+    _ID = re.compile(r"(?:functions\.)?(?P<name>.+?)(?::\d+)?", re.DOTALL)
+
+    def read_call(self, calls: Calls) -> Steps[None]:
+        """See :meth:`SectionFormat.read_call`."""
+        stream = calls.stream
+        call_id = (yield from stream.until(self._ARGUMENTS, MAX_HEAD_CHARS)).strip()
+        match = self._ID.fullmatch(call_id)
+        if match is None or match["name"] not in calls.tools:
+            raise NotACall
+        yield from stream.skip_space()
+        if (yield from stream.peek()) != "{":
+            raise NotACall
+        calls.start(match["name"], call_id)
+        if not (yield from calls.json_arguments()):
+            yield from calls.raw_arguments(self.call_end)
+
+    def call_constraint(self, tool: ToolSpec) -> Format:
+        """See :meth:`SectionFormat.call_constraint`."""
+        number = regex("[0-9]{1,3}")
+        content = sequence(number, const(self._ARGUMENTS), json_schema(tool.parameters))
+        return tag(f"{self.call_begin}functions.{tool.name}:", content, self.call_end)

@@ -1,0 +1,99 @@
+"""How model families mark their thoughts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bough.parsers.base import Content, Reasoning
+from bough.parsers.stream import Steps, Stream
+
+
+@dataclass(frozen=True)
+class ReasoningFormat:
+    """Thoughts that stand in front of the answer, between two markers.
+
+    Attributes:
+        name: of the model family.
+        start: marker before the thoughts.
+        end: marker behind them.
+        always: whether an answer begins with thoughts even if neither the prompt nor the answer has ``start``.
+        ended_by: markers of tool calls that end the thoughts where the model forgets to.
+        needs_special_tokens: whether the markers are special tokens, which are left out of text unless asked for.
+    """
+
+    name: str
+    start: str = "<think>"
+    end: str = "</think>"
+    always: bool = False
+    ended_by: tuple[str, ...] = ()
+    needs_special_tokens: bool = False
+    gap: str = "\\n{0,2}"
+    """What comes between the thoughts and a call, as a regular expression."""
+
+    def begins_inside(self, prompt: str) -> bool:
+        """Whether an answer to this prompt begins inside the thoughts.
+
+        Args:
+            prompt: its end suffices, some 50 characters.
+        """
+        prompt = prompt.rstrip()
+        if prompt.endswith(self.start):
+            return True
+        return self.always and not prompt.endswith(self.end)
+
+    def read(self, stream: Stream, *, inside: bool, separate: bool) -> Steps[None]:
+        """Read the thoughts at the beginning of an answer, if there are any.
+
+        Args:
+            stream: the answer.
+            inside: whether it begins inside the thoughts. The marker may come all the same.
+            separate: whether thoughts are told apart; else they are content as they stand, with their markers.
+        """
+        yield from stream.skip_space()
+        opened = yield from stream.take(self.start)
+        if not (opened or inside):
+            stream.turn_back()
+            return
+        if separate:
+            yield from stream.skip_space()
+            stream.commit()
+        else:
+            stream.resume = stream.pos
+            stream.reject()
+        kind = Reasoning if separate else Content
+        marker = yield from stream.flow(kind, (self.end, *self.ended_by), trim=separate)
+        if marker != self.end:
+            stream.turn_back()
+        elif separate:
+            yield from stream.skip_space()
+            stream.commit()
+        else:
+            stream.reject()
+
+
+HARMONY = ReasoningFormat(
+    "gpt-oss",
+    "<|channel|>analysis<|message|>",
+    "<|end|>",
+    needs_special_tokens=True,
+    gap="<\\|start\\|>assistant",
+)
+"""One of the channels of harmony, which are read all at once."""
+
+_THINK = {
+    "deepseek-r1": ReasoningFormat("deepseek-r1", always=True),
+    "deepseek-v3": ReasoningFormat("deepseek-v3"),
+    "glm45": ReasoningFormat("glm45", ended_by=("<tool_call>",)),
+    "gpt-oss": HARMONY,
+    "interns1": ReasoningFormat("interns1"),
+    "kimi": ReasoningFormat("kimi", "◁think▷", "◁/think▷", needs_special_tokens=True),
+    "kimi_k2": ReasoningFormat("kimi_k2", ended_by=("<|tool_calls_section_begin|>",)),
+    "mistral": ReasoningFormat("mistral", "[THINK]", "[/THINK]", needs_special_tokens=True),
+    "nemotron_3": ReasoningFormat("nemotron_3"),
+    "qwen3": ReasoningFormat("qwen3"),
+    "qwen3-thinking": ReasoningFormat("qwen3-thinking", always=True),
+    "step3": ReasoningFormat("step3", always=True),
+}
+
+REASONING_FORMATS: dict[str, ReasoningFormat] = dict(sorted(_THINK.items()))
+"""By the names that ``--reasoning-parser`` takes."""

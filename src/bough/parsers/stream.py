@@ -1,0 +1,223 @@
+"""Text that is read while it is still being written.
+
+A format is a generator that reads from a :class:`Stream` as if all the text were there; where it is not, the generator
+waits. No primitive lets the reader see where the text was cut into deltas, which is why an answer that is streamed
+comes out like one that is parsed as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from typing import TypeVar
+
+from bough.parsers.base import Content, ParsedEvent, Reasoning
+
+MAX_TRIMMED_CHARS = 64
+"""Most white space that is left out in front of a marker. More is no layout, but a model that has lost itself: it is
+passed on instead of being held back for ever."""
+
+T = TypeVar("T")
+
+Steps = Generator[None, None, T]
+"""A reader that pauses whenever it needs more text."""
+
+
+class NotACall(Exception):
+    """What looked like the beginning of a call is none."""
+
+
+class Stream:
+    """What is known of a text, how far it has been read, and what was made of it.
+
+    ``text`` begins where the last :meth:`commit` ended: a reader that has gone astray can turn back that far.
+    """
+
+    __slots__ = ("ended", "events", "idle", "pos", "resume", "text", "watched")
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.pos = 0
+        """Where to read on."""
+        self.resume = 0
+        """Where to look for calls again if this is none."""
+        self.ended = False
+        self.events: list[ParsedEvent] = []
+        self.idle: type[Content] | type[Reasoning] | None = None
+        """What text is that has none of the characters ``watched``, if that is all that matters now."""
+        self.watched: tuple[str, ...] = ()
+
+    def commit(self) -> None:
+        """All that has been read is dealt with."""
+        self.text = self.text[self.pos :]
+        self.pos = self.resume = 0
+
+    def turn_back(self) -> None:
+        """Nothing has been read since the last commit."""
+        self.pos = 0
+
+    def reject(self) -> None:
+        """What looked like a call is content, up to where another might begin."""
+        self.pos = self.resume
+        if self.pos:
+            self.events.append(Content(self.text[: self.pos]))
+        self.commit()
+
+    # --- reading --------------------------------------------------------------------------------------------------
+
+    def more(self) -> Steps[bool]:
+        """Wait for text; false if there is none any more."""
+        if self.ended:
+            return False
+        yield
+        return True
+
+    def peek(self) -> Steps[str]:
+        """The next character, or an empty string at the end."""
+        while self.pos >= len(self.text):
+            if not (yield from self.more()):
+                return ""
+        return self.text[self.pos]
+
+    def skip_space(self) -> Steps[None]:
+        """Read past white space."""
+        while (yield from self.peek()).isspace():
+            self.pos += 1
+
+    def take(self, literal: str) -> Steps[bool]:
+        """Read past ``literal``, if that comes next."""
+        while not self.text.startswith(literal, self.pos):
+            rest = self.text[self.pos : self.pos + len(literal)]
+            if len(rest) == len(literal) or not literal.startswith(rest) or not (yield from self.more()):
+                return False
+        self.pos += len(literal)
+        return True
+
+    def expect(self, literal: str) -> Steps[None]:
+        """Read past ``literal``.
+
+        Raises:
+            NotACall: if something else comes next.
+        """
+        if not (yield from self.take(literal)):
+            raise NotACall
+
+    def until(self, marker: str, max_chars: int | None = None) -> Steps[str]:
+        """The text before the next ``marker``; read past both.
+
+        Raises:
+            NotACall: if there is no marker, or not within ``max_chars`` characters.
+        """
+        begin = searched = self.pos
+        while (found := self.text.find(marker, searched)) < 0:
+            searched = max(begin, len(self.text) - len(marker) + 1)
+            if (max_chars is not None and searched - begin > max_chars) or not (yield from self.more()):
+                raise NotACall
+        if max_chars is not None and found - begin > max_chars:
+            raise NotACall
+        self.pos = found + len(marker)
+        return self.text[begin:found]
+
+    def rest(self) -> Steps[str]:
+        """All text that is still to come."""
+        while (yield from self.more()):
+            pass
+        begin, self.pos = self.pos, len(self.text)
+        return self.text[begin:]
+
+    # --- passing on -----------------------------------------------------------------------------------------------
+
+    def flow(self, kind: type[Content] | type[Reasoning], markers: tuple[str, ...], *, trim: bool) -> Steps[str | None]:
+        """Pass text on as ``kind`` until one of ``markers``.
+
+        Held back is only what may turn out to be the beginning of a marker and, with ``trim``, the white space in
+        front of it (:data:`MAX_TRIMMED_CHARS`). After a marker, everything from there on is uncommitted, and reading
+        goes on behind the marker.
+
+        Returns:
+            The marker, or ``None`` at the end of the text.
+        """
+        self.watched = first_characters(markers)
+        searched = self.pos
+        while True:
+            text = self.text
+            at, marker = find_first(text, markers, searched)
+            if marker is not None:
+                end = _before_space(text, self.pos, at) if trim else at
+                self.pass_on(kind, end)
+                self.resume = self.pos = at - end + len(marker)
+                return marker
+            held = beginning_of_marker(text, markers, searched)
+            end = _before_space(text, self.pos, held) if trim else held
+            searched = held - end
+            self.pass_on(kind, end)
+            if self.ended:
+                self.pass_on(kind, len(self.text))
+                return None
+            self.idle = kind if not self.text else None
+            yield
+            self.idle = None
+
+    def pass_on(self, kind: type[Content] | type[Reasoning], end: int) -> None:
+        """Emit the text from ``pos`` to ``end``, and commit."""
+        if end > self.pos:
+            self.events.append(kind(self.text[self.pos : end]))
+        self.pos = max(self.pos, end)
+        self.commit()
+
+    def flow_until(self, emit: Callable[[str], None], marker: str, *, drop_newline: bool) -> Steps[bool]:
+        """Commit text until ``marker``, and hand it to ``emit``.
+
+        Args:
+            drop_newline: leave out one line break in front of the marker.
+
+        Returns:
+            Whether the marker came, past which is read then.
+        """
+        markers = (f"\n{marker}", marker) if drop_newline else (marker,)
+        while True:
+            at, found = find_first(self.text, markers, self.pos)
+            end = at if found is not None else beginning_of_marker(self.text, markers, self.pos)
+            if found is None and self.ended:
+                end = len(self.text)
+            piece = self.text[self.pos : end]
+            self.pos = end + len(found or "")
+            self.commit()
+            if piece:
+                emit(piece)
+            if found is not None or not (yield from self.more()):
+                return found is not None
+
+
+def first_characters(markers: Iterable[str]) -> tuple[str, ...]:
+    """The characters that markers begin with."""
+    return tuple(dict.fromkeys(marker[0] for marker in markers))
+
+
+def find_first(text: str, markers: Iterable[str], start: int) -> tuple[int, str | None]:
+    """Where the first marker is, and which; of several at one place, the one that is named first."""
+    best, which = len(text), None
+    for marker in markers:
+        at = text.find(marker, start, best + len(marker))
+        if 0 <= at < best:
+            best, which = at, marker
+    return best, which
+
+
+def beginning_of_marker(text: str, markers: Iterable[str], start: int) -> int:
+    """Where text begins that more text could make a marker of; its length if there is none."""
+    best = len(text)
+    for marker in markers:
+        at = max(start, len(text) - len(marker) + 1)
+        while (at := text.find(marker[0], at, best)) >= 0:
+            if marker.startswith(text[at:]):
+                best = at
+                break
+            at += 1
+    return best
+
+
+def _before_space(text: str, start: int, end: int) -> int:
+    start = max(start, end - MAX_TRIMMED_CHARS)
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    return end

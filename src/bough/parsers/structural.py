@@ -1,0 +1,59 @@
+"""Parts of structural tags: what a constrained answer has to look like, as JSON objects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+Format = dict[str, Any]
+
+
+def const(text: str) -> Format:
+    """Exactly this text."""
+    return {"type": "const_string", "value": text}
+
+
+def json_schema(schema: Any) -> Format:
+    """JSON that fits a schema."""
+    return {"type": "json_schema", "json_schema": schema}
+
+
+def regex(pattern: str) -> Format:
+    """Text that a regular expression matches as a whole."""
+    return {"type": "regex", "pattern": pattern}
+
+
+def any_text() -> Format:
+    """Any text, up to the end of the tag that it stands in."""
+    return {"type": "any_text"}
+
+
+def tag(begin: str, content: Format, end: str) -> Format:
+    """Something between two texts."""
+    return {"type": "tag", "begin": begin, "content": content, "end": end}
+
+
+def sequence(*elements: Format) -> Format:
+    """One after the other."""
+    return elements[0] if len(elements) == 1 else {"type": "sequence", "elements": list(elements)}
+
+
+def either(*elements: Format) -> Format:
+    """One of them."""
+    return elements[0] if len(elements) == 1 else {"type": "or", "elements": list(elements)}
+
+
+def optional(element: Format) -> Format:
+    """This or nothing."""
+    return either(element, const(""))
+
+
+def separated(tags: Sequence[Format], separator: str, *, parallel: bool) -> Format:
+    """One of the tags, or with ``parallel`` any number of them from one on, with ``separator`` between them."""
+    return {
+        "type": "tags_with_separator",
+        "tags": list(tags),
+        "separator": separator,
+        "at_least_one": True,
+        "stop_after_first": not parallel,
+    }

@@ -1,0 +1,167 @@
+"""What every way of writing tool calls has to say of itself."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bough.parsers.base import ToolCallArguments, ToolCallStart, ToolSpec
+from bough.parsers.json_scanner import JsonScanner
+from bough.parsers.stream import NotACall, Steps, Stream
+
+Format = dict[str, Any]
+"""A part of a structural tag: ``{"type": "tag", …}`` and the like."""
+
+
+def new_call_id() -> str:
+    """An id as OpenAI's look."""
+    return f"call_{uuid.uuid4().hex[:24]}"
+
+
+class ToolFormat(ABC):
+    """One way of writing tool calls.
+
+    Attributes:
+        name: as ``--tool-call-parser`` knows it.
+        triggers: markers with which calls begin, wherever they stand.
+        openers: markers with which calls begin where the answer proper begins, after white space.
+        needs_special_tokens: whether the markers are special tokens, which are left out of text unless asked for.
+    """
+
+    name: str
+    triggers: tuple[str, ...] = ()
+    openers: tuple[str, ...] = ()
+    needs_special_tokens: bool = False
+
+    @abstractmethod
+    def read(self, calls: Calls, trigger: str) -> Steps[None]:
+        """Read one call or a run of calls, behind ``trigger``.
+
+        Raises:
+            NotACall: if what comes is none. What has not been committed by then is content.
+        """
+
+    @abstractmethod
+    def constraint(self, tools: Sequence[ToolSpec], *, parallel: bool) -> Format:
+        """What an answer must look like that is nothing but calls of these tools: at least one.
+
+        Args:
+            tools: those that may be called.
+            parallel: whether there may be more than one call.
+        """
+
+    def for_template(self, template: str) -> ToolFormat:
+        """The variant of this format that the model of a chat template was trained with, if there are several."""
+        return self
+
+    def new_id(self) -> str:
+        """The id of a call that the model gives none."""
+        return new_call_id()
+
+
+MAX_HEAD_CHARS = 512
+"""Most characters that may stand between two markers where a name should be."""
+
+
+class Calls:
+    """Writes down the calls of one answer.
+
+    Args:
+        stream: the answer, to which the events go.
+        tools: the functions that may be called, by name.
+        format_: makes the ids.
+    """
+
+    def __init__(self, stream: Stream, tools: Mapping[str, ToolSpec], format_: ToolFormat) -> None:
+        self.stream = stream
+        self.tools = tools
+        self._format = format_
+        self._index = -1
+
+    def start(self, name: str, call_id: str | None = None) -> None:
+        """A call begins, and all that was read of it so far is dealt with.
+
+        Raises:
+            NotACall: if there is no such function.
+        """
+        if name not in self.tools:
+            raise NotACall
+        self._index += 1
+        self.stream.events.append(ToolCallStart(self._index, call_id or self._format.new_id(), name))
+        self.stream.commit()
+
+    def arguments(self, fragment: str) -> None:
+        """The arguments go on like this; all that was read so far is dealt with."""
+        if fragment:
+            self.stream.events.append(ToolCallArguments(self._index, fragment))
+        self.stream.commit()
+
+    def json_arguments(self) -> Steps[bool]:
+        """Pass on a JSON value that comes next, piece by piece.
+
+        Returns:
+            Whether it was complete; if not, reading stops where it goes wrong, or at the end.
+        """
+        stream, scanner = self.stream, JsonScanner()
+        while True:
+            stream.pos = scanner.scan(stream.text, stream.pos)
+            self.arguments(scanner.output)
+            if scanner.done or scanner.fault or not (yield from stream.more()):
+                return scanner.done
+
+    def raw_arguments(self, marker: str | None, *, closing: str = "") -> Steps[None]:
+        """Pass on what is no JSON as it stands, so that the caller may make something of it.
+
+        Args:
+            marker: ends the call, and is read past; ``None`` if only the end of the answer does.
+            closing: stands before the marker, and is not part of the arguments.
+        """
+        if marker is None:
+            self.arguments((yield from self.stream.rest()))
+            return
+        try:
+            raw = (yield from self.stream.until(marker)).rstrip()
+        except NotACall:
+            self.arguments((yield from self.stream.rest()))
+            return
+        self.arguments(raw.removesuffix(closing).rstrip())
+
+
+def held_json(stream: Stream) -> Steps[str]:
+    """The text of a JSON value that comes next, once it is complete.
+
+    Raises:
+        NotACall: if it is wrong or incomplete.
+    """
+    scanner = JsonScanner()
+    pieces = []
+    while True:
+        stream.pos = scanner.scan(stream.text, stream.pos)
+        pieces.append(scanner.output)
+        if scanner.done:
+            return "".join(pieces)
+        if scanner.fault or not (yield from stream.more()):
+            raise NotACall
+
+
+def held_string(stream: Stream) -> Steps[str]:
+    """The value of a JSON string that comes next.
+
+    Raises:
+        NotACall: if there is none.
+    """
+    if (yield from stream.peek()) != '"':
+        raise NotACall
+    value: str = json.loads((yield from held_json(stream)))
+    return value
+
+
+def is_object(text: str) -> bool:
+    """Whether this is the JSON text of an object."""
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False

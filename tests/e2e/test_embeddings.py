@@ -1,0 +1,163 @@
+"""all-MiniLM-L6-v2 behind a real server and in an Engine, compared with transformers."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import numpy as np
+import openai
+import pytest
+import torch
+import transformers
+
+from bough import Engine
+from bough.errors import BadRequest
+from tests.e2e.server import Server, running_server
+from tests.minilm import minilm_path
+
+TOLERANCE = 1e-4
+TEXTS = [
+    "The oak is a large tree.",
+    "How do I bake bread?",
+    "Ein kurzer Satz auf Deutsch, mit Umlauten: äöü.",
+    "word " * 200,
+    "ok",
+    "A bread recipe: mix flour and water, wait, and bake it for an hour.",
+]
+
+
+@pytest.fixture(scope="module")
+def reference() -> np.ndarray:
+    """Mean pooling and normalisation, as the model's card has it: ``[len(TEXTS), 384]``."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(minilm_path())
+    model = transformers.AutoModel.from_pretrained(minilm_path()).eval()
+    encoded = tokenizer(TEXTS, padding=True, return_tensors="pt")
+    with torch.inference_mode():
+        states = model(**encoded).last_hidden_state
+    mask = encoded["attention_mask"][..., None]
+    mean = (states * mask).sum(1) / mask.sum(1)
+    output: np.ndarray = torch.nn.functional.normalize(mean, dim=-1).numpy()
+    return output
+
+
+@pytest.fixture(scope="module")
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    flags = ("--model-path", str(minilm_path()), "--served-model-name", "minilm", "--cpu-threads", "1")
+    with running_server(tmp_path_factory.mktemp("server"), *flags) as server:
+        yield server
+
+
+def assert_close(ours: Any, reference: np.ndarray) -> None:
+    assert float(np.abs(np.asarray(ours) - reference).max()) <= TOLERANCE
+
+
+def test_vectors_equal_the_reference_as_numbers_and_as_base64(server: Server, reference: np.ndarray) -> None:
+    client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0)
+    by_default = client.embeddings.create(model="minilm", input=TEXTS)  # the client asks for base64
+    assert_close([item.embedding for item in by_default.data], reference)
+    assert [item.index for item in by_default.data] == list(range(len(TEXTS)))
+    as_numbers = client.embeddings.create(model="minilm", input=TEXTS, encoding_format="float")
+    assert_close([item.embedding for item in as_numbers.data], reference)
+    raw = server.post("/v1/embeddings", input=TEXTS[0], encoding_format="base64").json()
+    assert_close(np.frombuffer(base64.b64decode(raw["data"][0]["embedding"]), dtype="<f4"), reference[0])
+    assert raw["model"] == "minilm"
+    assert raw["usage"]["prompt_tokens"] == raw["usage"]["total_tokens"] == 9
+
+
+def test_token_ids_of_one_text_and_of_several(server: Server, reference: np.ndarray) -> None:
+    tokenizer = transformers.AutoTokenizer.from_pretrained(minilm_path())
+    ids = [tokenizer(text)["input_ids"] for text in TEXTS]
+    one = server.post("/v1/embeddings", input=ids[1]).json()
+    assert_close(one["data"][0]["embedding"], reference[1])
+    several = server.post("/v1/embeddings", input=ids).json()
+    assert_close([item["embedding"] for item in several["data"]], reference)
+    native = server.post("/encode", input_ids=ids).json()
+    assert_close([item["embedding"] for item in native], reference)
+
+
+def test_native_answer(server: Server, reference: np.ndarray) -> None:
+    one = server.post("/encode", text=TEXTS[0], rid="mine").json()
+    assert_close(one["embedding"], reference[0])
+    meta = one["meta_info"]
+    assert (meta["id"], meta["prompt_tokens"], meta["completion_tokens"]) == ("mine", 9, 0)
+    assert meta["e2e_latency"] > 0
+    batch = server.post("/encode", text=TEXTS[:2], rid="mine").json()
+    assert [item["meta_info"]["id"] for item in batch] == ["mine_0", "mine_1"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "param"),
+    [
+        ("/v1/embeddings", {"input": "x", "dimensions": 100}, 400, "dimensions"),
+        ("/v1/embeddings", {"input": "x", "dimensions": 0}, 400, "dimensions"),
+        ("/v1/embeddings", {"input": "x", "dimensions": 1000}, 400, "dimensions"),
+        ("/v1/embeddings", {"input": " \n"}, 400, "input"),
+        ("/v1/embeddings", {"input": ["x", ""]}, 400, "input[1]"),
+        ("/v1/embeddings", {"input": []}, 400, "input"),
+        ("/v1/embeddings", {"input": ["x", [1]]}, 400, "input"),
+        ("/v1/embeddings", {"input": [30522]}, 400, "input"),
+        ("/v1/embeddings", {"input": "x", "encoding_format": "hex"}, 400, "encoding_format"),
+        ("/v1/embeddings", {"input": "word " * 300}, 400, "input"),
+        ("/v1/embeddings", {"input": ["a"] * 2049}, 400, "input"),
+        ("/v1/embeddings", {"input": "x", "lora_path": "a"}, 400, "lora_path"),
+        ("/v1/embeddings", {}, 400, "input"),
+        ("/encode", {"text": "a", "input_ids": [1]}, 400, "text"),
+        ("/encode", {"text": [["a", "b", "c"]]}, 400, "text[0]"),
+        ("/v1/rerank", {"query": "a", "documents": ["b"]}, 400, None),
+        ("/v1/classify", {"input": "a"}, 400, None),
+        ("/v1/score", {"query": "a", "items": ["b"], "label_token_ids": [1]}, 400, None),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "hi"}]}, 400, None),
+        ("/v1/completions", {"prompt": "hi"}, 400, None),
+        ("/generate", {"text": "hi"}, 400, None),
+    ],
+)
+def test_refusals_name_what_is_wrong(
+    server: Server, path: str, body: dict[str, Any], status: int, param: str | None
+) -> None:
+    response = server.post(path, **body)
+    assert response.status_code == status, response.text
+    error = response.json()["error"]
+    if param is None:
+        assert "this model" in error["message"]
+    else:
+        assert error["param"] == param
+
+
+def test_texts_are_cut_only_if_asked_for(server: Server, reference: np.ndarray) -> None:
+    short = server.post("/v1/embeddings", input="word " * 300, truncate_prompt_tokens=-1).json()
+    assert short["usage"]["prompt_tokens"] == 256
+    cut = server.post("/v1/embeddings", input=TEXTS[3] + "and more", truncate_prompt_tokens=202).json()
+    assert_close(cut["data"][0]["embedding"], reference[3])
+
+
+def test_one_request_that_is_aborted_ends_alone(server: Server) -> None:
+    assert server.post("/abort_request", rid="nobody").status_code == 200
+    assert server.post("/v1/embeddings", input="x").status_code == 200
+
+
+def test_model_info_health_and_metrics(server: Server) -> None:
+    assert server.client.get("/model_info").json()["is_generation"] is False
+    assert server.client.get("/health_generate").status_code == 200
+    metrics = server.client.get("/metrics").text
+    assert "prompt_tokens_total" in metrics
+    assert len(server.processes()) == 2, "there is nothing to detokenize"
+
+
+def test_clients_that_leave_cost_nothing(server: Server) -> None:
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.post(f"{server.url}/v1/embeddings", json={"input": TEXTS * 300}, timeout=httpx.Timeout(5, read=0.05))
+    server.assert_idle_and_whole()
+
+
+def test_engine_encodes_and_says_what_it_cannot(reference: np.ndarray) -> None:
+    with Engine(model_path=str(minilm_path()), cpu_threads=1) as engine:
+        assert_close([item["embedding"] for item in engine.encode(TEXTS)], reference)
+        assert_close(engine.encode(TEXTS[0])["embedding"], reference[0])
+        with pytest.raises(BadRequest, match="does not generate text"):
+            engine.generate("x")
+        with pytest.raises(BadRequest, match="dimensions"):
+            engine.encode("x", dimensions=5)
+        assert engine.get_model_info()["is_generation"] is False

@@ -1,0 +1,150 @@
+"""Whatever a body holds, on whatever route: an answer that is no server error, and a server that goes on.
+
+Made from the table of routes, so that a new route is tested by being there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from bough.entrypoints.http.fields import BodySpec
+from bough.entrypoints.http.routes import ROUTES
+
+HEADERS = {"content-type": "application/json"}
+DEEP = 3_000
+DIGITS = b"9" * 5_000
+
+HOSTILE_VALUES: dict[str, bytes] = {
+    "lone surrogate": b'"\\ud800"',
+    "surrogates the wrong way round": b'"\\udc00\\ud800"',
+    "half an escape": b'"\\u12"',
+    "invalid utf-8": b'"\xff\xfe"',
+    "overlong utf-8": b'"\xc0\xaf"',
+    "surrogate as utf-8": b'"\xed\xa0\x80"',
+    "nul": b'"\\u0000"',
+    "control character": b'"\x01"',
+    "noncharacters": '"\uffff\ufffe\U0010ffff"'.encode(),
+    "right to left, joined and combined": '"\u202e\u200d\u0301🏳️\u200d🌈"'.encode(),
+    "list of surrogates": b'["\\ud800"]',
+    "object with a surrogate name": b'{"\\ud800": 1}',
+    "deep array": b"[" * DEEP + b"]" * DEEP,
+    "deep object": b'{"a":' * DEEP + b"1" + b"}" * DEEP,
+    "unclosed deep array": b"[" * DEEP,
+    "a list of deep arrays": b"[" + b",".join([b"[" * 90 + b"]" * 90] * 50) + b"]",
+    "huge integer": DIGITS,
+    "negative huge integer": b"-" + DIGITS,
+    "list of huge integers": b"[" + DIGITS + b"]",
+    "integer beyond 64 bits": b"18446744073709551616",
+    "integer beyond 32 bits": b"[4294967296]",
+    "huge exponent": b"1e999999",
+    "tiny exponent": b"1e-999999",
+    "long fraction": b"0." + DIGITS,
+    "minus zero": b"-0.0",
+    "NaN": b"NaN",
+    "Infinity": b"-Infinity",
+    "leading zero": b"01",
+    "hexadecimal": b"0x10",
+    "wide array": b"[" + b"1," * 30_000 + b"1]",
+    "array of arrays": b"[" + b"[]," * 30_000 + b"[]]",
+    "wide object": b"{" + b",".join(b'"k%d":0' % i for i in range(5_000)) + b"}",
+    "long string": b'"' + b"x" * 100_000 + b'"',
+    "long emoji string": b'"' + "🌳".encode() * 20_000 + b'"',
+    "boolean": b"true",
+    "single quotes": b"'x'",
+    "nothing": b"",
+}
+
+
+def posts() -> Iterator[tuple[str, BodySpec[Any] | None]]:
+    for info in ROUTES:
+        if "POST" in info.methods:
+            for path in (info.path, *info.aliases):
+                yield path.replace("{response_id}", "resp_x").replace("{id}", "x"), info.body
+
+
+def example(kind: Any, components: dict[str, Any]) -> Any:
+    """A small valid value of a JSON schema."""
+    if "$ref" in kind:
+        return example(components[kind["$ref"]], components)
+    if "default" in kind and kind["default"] is not None:
+        return kind["default"]
+    if "enum" in kind:
+        return kind["enum"][-1]
+    if "anyOf" in kind:
+        return example(kind["anyOf"][0], components)
+    if kind.get("type") == "object":
+        required = kind.get("required", [])
+        values = {name: example(kind["properties"][name], components) for name in required}
+        if "content" in kind.get("properties", {}):
+            values["content"] = "Hi"
+        return values
+    if kind.get("type") == "array":
+        return [example(kind.get("items", {}), components)]
+    return {"integer": 1, "number": 1.0, "boolean": False, "null": None}.get(kind.get("type", "string"), "Hi")
+
+
+def base_of(spec: BodySpec[Any] | None) -> dict[str, Any]:
+    """The least that a route takes."""
+    if spec is None:
+        return {}
+    (reference,), components = msgspec.json.schema_components([spec.model], ref_template="{name}")
+    schema = components[reference["$ref"]]
+    base = {name: example(schema["properties"][name], components) for name in schema.get("required", [])}
+    return base | {name: 1 for name in ("max_tokens", "max_output_tokens") if name in schema["properties"]}
+
+
+def with_field(base: dict[str, Any], name: str, value: bytes) -> bytes:
+    others = [json.dumps(key).encode() + b":" + json.dumps(each).encode() for key, each in base.items() if key != name]
+    return b"{" + b",".join([*others, json.dumps(name).encode() + b":" + value]) + b"}"
+
+
+def assert_harmless(client: httpx.Client, path: str, body: bytes) -> None:
+    response = client.post(path, content=body, headers=HEADERS)
+    assert response.status_code < 500, (path, body[:200], response.text)
+    if response.status_code >= 400 and response.headers["content-type"] == "application/json":
+        error = response.json()["error"]
+        message = error if isinstance(error, str) else error["message"]
+        assert isinstance(message, str)
+        assert message
+
+
+@pytest.mark.parametrize(("path", "spec"), [pytest.param(*each, id=each[0]) for each in posts()])
+def test_hostile_values_in_every_field(client: httpx.Client, path: str, spec: BodySpec[Any] | None) -> None:
+    base = base_of(spec)
+    names = spec.model.__struct_fields__ if spec is not None else ["messages", "prompt", "text", "input_ids"]
+    for name in [*names, "unknown field"]:
+        for value in HOSTILE_VALUES.values():
+            assert_harmless(client, path, with_field(base, name, value))
+    for name in set(spec.names if spec is not None else ()).difference(names):
+        for kind in ("lone surrogate", "deep object", "huge integer", "NaN"):
+            assert_harmless(client, path, with_field(base, name, HOSTILE_VALUES[kind]))
+
+
+@pytest.mark.parametrize("path", [path for path, _ in posts()])
+def test_hostile_bodies(client: httpx.Client, path: str) -> None:
+    for value in HOSTILE_VALUES.values():
+        assert_harmless(client, path, value)
+        assert_harmless(client, path, b'{"\\ud800":' + value + b"}")
+        assert_harmless(client, path, b'{"a":1} ' + value)
+    for encoding in ("utf-16", "utf-32", "utf-8-sig"):
+        assert_harmless(client, path, '{"prompt": "Hi", "text": "Hi"}'.encode(encoding))
+
+
+@pytest.mark.parametrize("path", [path for path, _ in posts()])
+def test_hostile_headers(client: httpx.Client, path: str) -> None:
+    for kind in ("", "text/plain", "application/json; charset=utf-16", "a" * 3000, "application/json;;;=", "\xff"):
+        response = client.post(path, content=b"{}", headers={b"content-type": kind.encode("latin-1")})
+        assert response.status_code < 500
+
+
+@pytest.fixture(autouse=True)
+def server_goes_on(client: httpx.Client) -> Iterator[None]:
+    yield
+    answer = client.post("/generate", json={"text": "Hi", "sampling_params": {"max_new_tokens": 1}})
+    assert answer.status_code == 200

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+
+def test_load_of_every_scheduler(client: httpx.Client) -> None:
+    answer = client.get("/v1/loads").json()
+    (load,) = answer["loads"]
+    assert answer["timestamp"]
+    assert answer["version"]
+    assert load["dp_rank"] == 0
+    assert load["num_running_reqs"] == load["num_waiting_reqs"] == 0
+    assert {"memory", "queues"} <= load.keys()
+
+
+@pytest.mark.parametrize(
+    ("include", "keys"),
+    [("core", {"num_running_reqs"}), ("queues", {"queues"}), ("core,queues", set()), ("lora", set())],
+)
+def test_sections_are_chosen(client: httpx.Client, include: str, keys: set[str]) -> None:
+    (load,) = client.get("/v1/loads", params={"include": include, "dp_rank": 0}).json()["loads"]
+    assert keys <= load.keys()
+    assert "memory" not in load
+    assert ("num_running_reqs" in load) == ("core" in include)
+
+
+def test_prometheus_form(client: httpx.Client) -> None:
+    response = client.get("/v1/loads", params={"format": "prometheus"})
+    assert response.headers["content-type"].startswith("text/plain")
+    names = {family.name for family in text_string_to_metric_families(response.text)}
+    assert {"bough_num_running_reqs", "bough_memory_weight_gb", "bough_queues_waiting"} <= names
+
+
+@pytest.mark.parametrize(
+    "query", ["include=x", "include=", "format=xml", "dp_rank=1", "dp_rank=-1", "dp_rank=x", "dp_rank=" + "9" * 5000]
+)
+def test_bad_query_is_refused_naming_the_parameter(client: httpx.Client, query: str) -> None:
+    response = client.get(f"/v1/loads?{query}")
+    assert response.status_code == 400
+    assert response.json()["error"]["param"] == query.partition("=")[0]

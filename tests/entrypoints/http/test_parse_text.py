@@ -1,0 +1,68 @@
+"""``/parse_function_call`` and ``/separate_reasoning``."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+TOOLS = [
+    {"type": "function", "function": {"name": "now"}},
+    {
+        "type": "function",
+        "function": {
+            "name": "get_weather",
+            "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+        },
+    },
+]
+TEXT = 'Let me see.\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Wien"}}\n</tool_call>'
+
+
+def test_calls_are_found_in_text(client: httpx.Client) -> None:
+    body = {"text": TEXT, "tools": TOOLS, "tool_call_parser": "qwen25"}
+    answer = client.post("/parse_function_call", json=body).json()
+    assert answer["normal_text"] == "Let me see."
+    [call] = answer["calls"]
+    assert (call["tool_index"], call["name"]) == (1, "get_weather")
+    assert json.loads(call["parameters"]) == {"city": "Wien"}
+
+
+def test_text_without_calls_stays_as_it_is(client: httpx.Client) -> None:
+    for tools in (TOOLS, []):
+        body = {"text": "a <b> c\n", "tools": tools, "tool_call_parser": "kimi_k2"}
+        assert client.post("/parse_function_call", json=body).json() == {"normal_text": "a <b> c\n", "calls": []}
+
+
+@pytest.mark.parametrize(
+    ("change", "param"),
+    [
+        ({"tool_call_parser": "nobody"}, "tool_call_parser"),
+        ({"tools": [{"type": "function"}]}, "tools[0].function"),
+        ({"tools": [TOOLS[0], {"type": "function", "function": {"name": "a b"}}]}, "tools[1].function.name"),
+        ({"tools": [TOOLS[0], TOOLS[0]]}, "tools[1].function.name"),
+        ({"tools": "none"}, "tools"),
+        ({"text": 5}, "text"),
+    ],
+)
+def test_what_is_wrong_is_named(client: httpx.Client, change: dict[str, Any], param: str) -> None:
+    answer = client.post("/parse_function_call", json={"text": TEXT, "tools": TOOLS, **change})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["param"] == param
+
+
+def test_thoughts_are_separated(client: httpx.Client) -> None:
+    body = {"text": "<think>\nWell.\n</think>\n\nYes.", "reasoning_parser": "deepseek-r1"}
+    shown = {"reasoning_text": "Well.", "text": "Yes."}
+    assert client.post("/separate_reasoning", json=body).json() == shown
+    assert client.post("/separate_reasoning", json={**body, "return_blocks": True}).json() == {
+        **shown,
+        "reasoning_blocks": ["Well."],
+        "text_blocks": ["Yes."],
+        "blocks": [{"type": "reasoning", "text": "Well."}, {"type": "text", "text": "Yes."}],
+    }
+    answer = client.post("/separate_reasoning", json={**body, "reasoning_parser": "nobody"})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["param"] == "reasoning_parser"

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import concurrent.futures
+import uuid
+from array import array
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.entrypoints.http.server import CONTEXT_LEN, RunningServer
+
+PARAMS = {"max_new_tokens": 4}
+
+
+@pytest.fixture
+def session(client: httpx.Client):
+    session_id = open_session(client)
+    yield session_id
+    client.post("/close_session", json={"session_id": session_id})
+
+
+def open_session(client: httpx.Client, **fields: Any) -> str:
+    response = client.post("/open_session", json={"capacity_of_str_len": 0, **fields})
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def turn(client: httpx.Client, session: str, *, after: str | None = None, **body: Any) -> httpx.Response:
+    options = {name: body.pop(name) for name in ("offset", "replace", "drop_previous_output") if name in body}
+    session_params = {"id": session, "rid": after, **options}
+    return client.post("/generate", json={"sampling_params": PARAMS, "session_params": session_params, **body})
+
+
+def last_prompt(server: RunningServer) -> list[int]:
+    return array("i", server.engine.received[-1].input_ids).tolist()
+
+
+def test_a_turn_goes_on_from_prompt_and_output_of_another(
+    server: RunningServer, client: httpx.Client, session: str
+) -> None:
+    first = turn(client, session, input_ids=[5, 6], rid="a-" + session).json()
+    second = turn(client, session, text="Hi", after=first["meta_info"]["id"], return_prompt_token_ids=True).json()
+    expected = [5, 6, *first["output_ids"], *server.tokenizer.encode("Hi").tolist()]
+    assert last_prompt(server) == second["prompt_token_ids"] == expected
+    assert second["meta_info"]["prompt_tokens"] == len(expected)
+    dropped = turn(client, session, input_ids=[], after=second["meta_info"]["id"], drop_previous_output=True, offset=-1)
+    assert dropped.status_code == 200
+    assert last_prompt(server) == expected[:-1]
+
+
+def test_streams_and_batches_belong_to_sessions_too(server: RunningServer, client: httpx.Client, session: str) -> None:
+    rid = uuid.uuid4().hex
+    assert turn(client, session, input_ids=[5], rid=rid, stream=True).text.endswith("data: [DONE]\n\n")
+    answers = turn(client, session, text=["a", "b"], after=rid).json()
+    assert [answer["meta_info"]["prompt_tokens"] for answer in answers] == [1 + 4 + 1] * 2
+    body = {"text": ["a", "b"], "session_params": [{"id": session, "rid": rid}, None], "sampling_params": PARAMS}
+    counts = [answer["meta_info"]["prompt_tokens"] for answer in client.post("/generate", json=body).json()]
+    assert counts == [6, 1]
+
+
+def test_closing_aborts_what_runs(server: RunningServer, client: httpx.Client) -> None:
+    session = open_session(client)
+    server.run(server.engine.gate.clear)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        body = {"text": "Hi", "session_params": {"id": session}, "sampling_params": {"max_new_tokens": 400}}
+        running = pool.submit(httpx.post, f"{server.url}/generate", json=body)
+        server.wait_until(lambda: server.engine.running)
+        assert client.post("/close_session", json={"session_id": session}).status_code == 200
+        assert running.result().json()["meta_info"]["finish_reason"]["type"] == "abort"
+    refused = turn(client, session, text="Hi")
+    assert refused.status_code == 400
+    assert refused.json()["error"]["code"] == "unknown_session_id"
+    assert client.post("/close_session", json={"session_id": session}).status_code == 200
+
+
+def test_turn_whose_client_leaves_is_forgotten(server: RunningServer, client: httpx.Client, session: str) -> None:
+    server.engine.token_delay = 0.005
+    rid = uuid.uuid4().hex
+    body = {"text": "Hi", "rid": rid, "stream": True, "sampling_params": {"max_new_tokens": 400}}
+    with client.stream("POST", "/generate", json={**body, "session_params": {"id": session}}) as response:
+        next(response.iter_bytes())
+    server.wait_until(lambda: not server.manager.rid_to_state)
+    assert turn(client, session, text="Hi", after=rid).json()["error"]["code"] == "unknown_request_id"
+    assert server.manager.sessions.num_tokens == 0
+
+
+def test_failed_and_refused_turns_are_forgotten(server: RunningServer, client: httpx.Client, session: str) -> None:
+    too_long = turn(client, session, input_ids=[1] * (CONTEXT_LEN + 9))
+    assert too_long.json()["error"]["code"] == "context_length_exceeded"
+    assert turn(client, session, input_ids=[]).status_code == 400
+    assert turn(client, session, input_ids=[100_000]).status_code == 400
+    server.engine.fail_after = 2
+    assert turn(client, session, input_ids=[1]).status_code == 500
+    assert server.manager.sessions.num_tokens == 0
+
+
+def test_opening(client: httpx.Client, session: str) -> None:
+    assert uuid.UUID(session)
+    named = open_session(client, session_id="my session", streaming=True, timeout=5)
+    assert named == "my session"
+    for body in (
+        {},
+        {"capacity_of_str_len": 0, "session_id": "my session"},
+        {"capacity_of_str_len": -1},
+        {"capacity_of_str_len": 0, "timeout": 0},
+        {"capacity_of_str_len": 0, "timeout": 1e9},
+    ):
+        assert client.post("/open_session", json=body).status_code == 400
+    client.post("/close_session", json={"session_id": named})
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"session_params": {"id": ""}}, "session_params"),
+        ({"session_params": {}}, "session_params"),
+        ({"session_params": "s"}, "session_params"),
+        ({"session_params": {"id": "s", "nonsense": 1}}, "session_params"),
+        ({"session_params": {"id": "s", "offset": 2**40}}, "session_params.offset"),
+        ({"session_params": {"id": "s", "offset": 1}}, "session_params"),
+        ({"session_params": {"id": "s"}, "sampling_params": {"n": 2}}, "session_params"),
+        ({"session_params": [{"id": "s"}] * 2}, "session_params"),
+    ],
+)
+def test_bad_session_params_are_refused(client: httpx.Client, fields: dict[str, Any], param: str) -> None:
+    response = client.post("/generate", json={"text": "Hi", **fields})
+    assert response.status_code == 400
+    assert response.json()["error"]["param"].startswith(param)

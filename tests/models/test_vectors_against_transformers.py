@@ -1,0 +1,143 @@
+"""Embeddings and class scores equal what transformers computes, in batches of any lengths."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tests.models.vector_checkpoints import (
+    VOCAB_SIZE,
+    VectorCheckpoint,
+    VectorScheduler,
+    save_pipeline,
+    save_reward_checkpoint,
+    save_vector_checkpoint,
+)
+
+TOLERANCE = 1e-4
+
+POOLED = {
+    "cls_token": lambda states: states[0],
+    "mean_tokens": lambda states: states.mean(0),
+    "max_tokens": lambda states: states.max(0).values,
+    "lasttoken": lambda states: states[-1],
+}
+
+LENGTHS = (1, 2, 3, 17, 17, 40, 5, 98, 64, 33, 16, 1, 7)
+
+
+def prompts(seed: int = 0, lengths: tuple[int, ...] = LENGTHS) -> list[list[int]]:
+    rng = random.Random(seed)
+    # Not the padding tokens: transformers gives them no position of their own.
+    return [rng.choices(range(5, VOCAB_SIZE), k=length) for length in lengths]
+
+
+def assert_close(ours: np.ndarray, reference: torch.Tensor) -> None:
+    assert ours.shape == tuple(reference.shape)
+    assert float(np.abs(ours - reference.numpy()).max()) <= TOLERANCE
+
+
+def embedding(checkpoint: VectorCheckpoint, prompt: list[int], mode: str, *, normalize: bool = True) -> torch.Tensor:
+    pooled = POOLED[mode](checkpoint.states(prompt))
+    return torch.nn.functional.normalize(pooled, dim=-1) if normalize else pooled
+
+
+ENCODERS: dict[str, dict[str, Any]] = {
+    "BertModel": {"hidden_act": "gelu_new", "layer_norm_eps": 1e-5},
+    "BertForMaskedLM": {},
+    "RobertaModel": {"type_vocab_size": 1},
+    "XLMRobertaModel": {"type_vocab_size": 1, "pad_token_id": 3},
+}
+
+
+@pytest.mark.parametrize("architecture", ENCODERS)
+@pytest.mark.parametrize("mode", ["cls_token", "mean_tokens", "max_tokens"])
+def test_encoder_embeddings(architecture: str, mode: str, tmp_path: Path) -> None:
+    checkpoint = save_vector_checkpoint(tmp_path, architecture, **ENCODERS[architecture])
+    if architecture.endswith("MaskedLM"):
+        checkpoint = VectorCheckpoint(tmp_path, checkpoint.reference.bert)
+    save_pipeline(tmp_path, mode, normalize=mode != "max_tokens")
+    scheduler = VectorScheduler(tmp_path)
+    longest = scheduler.scheduler.info.max_req_input_len
+    batch = [prompt[:longest] for prompt in prompts()]
+    for prompt, vector in zip(batch, scheduler.vectors(batch), strict=True):
+        assert_close(vector, embedding(checkpoint, prompt, mode, normalize=mode != "max_tokens"))
+
+
+@pytest.mark.parametrize("labels", [1, 3])
+@pytest.mark.parametrize("architecture", ["BertForSequenceClassification", "XLMRobertaForSequenceClassification"])
+def test_encoder_class_scores_of_pairs(architecture: str, labels: int, tmp_path: Path) -> None:
+    types = 2 if architecture.startswith("Bert") else 1
+    checkpoint = save_vector_checkpoint(tmp_path, architecture, num_labels=labels, type_vocab_size=types)
+    scheduler = VectorScheduler(tmp_path)
+    batch = prompts(1, (9, 30, 31, 77))
+    second = [[int(i >= len(prompt) // 2) for i in range(len(prompt))] for prompt in batch]
+    for index, (prompt, each) in enumerate(zip(batch, second, strict=True)):
+        scheduler.submit(str(index), prompt, each)
+        scheduler.submit(f"plain {index}", prompt)
+    scheduler.run()
+    for index, (prompt, each) in enumerate(zip(batch, second, strict=True)):
+        assert_close(scheduler.vector(str(index)), checkpoint.scores(prompt, each if types == 2 else None))
+        assert_close(scheduler.vector(f"plain {index}"), checkpoint.scores(prompt))
+
+
+@pytest.mark.parametrize("family", ["Llama", "Mistral", "Qwen2", "Qwen3"])
+def test_language_model_embeddings_by_last_token(family: str, tmp_path: Path) -> None:
+    checkpoint = save_vector_checkpoint(tmp_path, f"{family}ForCausalLM")
+    body = VectorCheckpoint(tmp_path, checkpoint.reference.model)
+    scheduler = VectorScheduler(tmp_path, is_embedding=True, chunked_prefill_size=16, max_total_tokens=2048)
+    batch = prompts()
+    for _ in range(2):  # the second time, prefixes come from the cache
+        for prompt, vector in zip(batch, scheduler.vectors(batch), strict=True):
+            assert_close(vector, embedding(body, prompt, "lasttoken"))
+    assert scheduler.deltas["7"].cached_tokens > 0
+
+
+@pytest.mark.parametrize("mode", ["mean_tokens", "max_tokens", "cls_token", "lasttoken"])
+def test_language_model_embeddings_in_chunks(mode: str, tmp_path: Path) -> None:
+    """A checkpoint of the body alone, whose weights have no prefix in their names."""
+    checkpoint = save_vector_checkpoint(tmp_path, "Qwen3Model")
+    save_pipeline(tmp_path, mode, normalize=False)
+    scheduler = VectorScheduler(tmp_path, chunked_prefill_size=7, max_total_tokens=2048)
+    batch = prompts(2)
+    for _ in range(2):
+        for prompt, vector in zip(batch, scheduler.vectors(batch), strict=True):
+            assert_close(vector, embedding(checkpoint, prompt, mode, normalize=False))
+    assert scheduler.num_steps > len(batch)
+
+
+@pytest.mark.parametrize("family", ["Llama", "Mistral", "Qwen2", "Qwen3"])
+@pytest.mark.parametrize("labels", [1, 4])
+def test_language_model_class_scores(family: str, labels: int, tmp_path: Path) -> None:
+    architecture = f"{family}ForSequenceClassification"
+    checkpoint = save_vector_checkpoint(tmp_path, architecture, num_labels=labels, pad_token_id=0)
+    scheduler = VectorScheduler(tmp_path, chunked_prefill_size=20, max_total_tokens=2048)
+    batch = prompts(3)
+    for prompt, vector in zip(batch, scheduler.vectors(batch), strict=True):
+        assert_close(vector, checkpoint.scores(prompt))
+
+
+def test_rewards(tmp_path: Path) -> None:
+    body, head = save_reward_checkpoint(tmp_path)
+    scheduler = VectorScheduler(tmp_path, max_total_tokens=2048)
+    batch = prompts(4)
+    with torch.inference_mode():
+        for prompt, vector in zip(batch, scheduler.vectors(batch), strict=True):
+            assert_close(vector, head(body.states(prompt)[-1]))
+
+
+def test_shortened_embeddings_have_length_one(tmp_path: Path) -> None:
+    checkpoint = save_vector_checkpoint(tmp_path, "BertModel")
+    scheduler = VectorScheduler(tmp_path)
+    batch = prompts(5)
+    for index, prompt in enumerate(batch):
+        scheduler.submit(str(index), prompt, dimensions=10 + index)
+    scheduler.run()
+    for index, prompt in enumerate(batch):
+        first = checkpoint.states(prompt)[0][: 10 + index]
+        assert_close(scheduler.vector(str(index)), torch.nn.functional.normalize(first, dim=-1))

@@ -1,0 +1,198 @@
+"""What holds for every format, whatever the model writes and wherever its text is cut."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bough.parsers.base import ToolCallStart
+from bough.parsers.dialect import Dialect
+from bough.parsers.reasoning import REASONING_FORMATS
+from bough.parsers.tool_formats import TOOL_FORMATS
+from tests.parsers.parsing import FIRST, SECOND, calls, content, dialect, parser, payload, reasoning, run
+from tests.parsers.samples import STARTS_ANSWER, TWO_CALLS
+
+SAMPLES = [(name, text) for name, texts in TWO_CALLS.items() for text in texts]
+THINKING = {"gpt-oss": ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant")}
+
+
+def thinking_marks(name: str) -> tuple[str, str]:
+    known = REASONING_FORMATS[name]
+    return THINKING.get(name) or (known.start, known.end)
+
+
+def test_every_format_has_samples() -> None:
+    assert TWO_CALLS.keys() == TOOL_FORMATS.keys()
+
+
+@pytest.mark.parametrize(("name", "text"), SAMPLES)
+def test_calls_are_found(name: str, text: str) -> None:
+    events = run(parser(dialect(name)), [text])
+    assert calls(events) == [("get_weather", FIRST), ("now", SECOND)]
+    assert content(events) == ""
+
+
+@pytest.mark.parametrize(("name", "text"), SAMPLES)
+def test_text_around_calls_is_content(name: str, text: str) -> None:
+    if name in STARTS_ANSWER and text == TWO_CALLS[name][0]:
+        return
+    before = (
+        "Let me look." if name != "gpt-oss" else "<|channel|>commentary<|message|>Let me look.<|end|><|start|>assistant"
+    )
+    events = run(parser(dialect(name)), [f"{before}\n\n{text}" if name != "gpt-oss" else before + text])
+    assert calls(events) == [("get_weather", FIRST), ("now", SECOND)]
+    assert content(events) == "Let me look."
+
+
+@pytest.mark.parametrize(("name", "text"), SAMPLES)
+def test_cut_at_every_place_the_events_are_the_same(name: str, text: str) -> None:
+    text = f"{text}\nand < [more] text"
+    for thinking in (True, False):
+        made = dialect(name, "gpt-oss" if name == "gpt-oss" else "qwen3")
+        shown = f"Hm.\n</think>\n\n{text}" if thinking else text
+        whole = run(parser(made, thinking=thinking), [shown])
+        assert run(parser(made, thinking=thinking), shown) == whole
+        for at in range(1, len(shown)):
+            assert run(parser(made, thinking=thinking), [shown[:at], shown[at:]]) == whole
+
+
+@pytest.mark.parametrize(("name", "text"), SAMPLES)
+def test_an_answer_that_is_cut_off_loses_nothing(name: str, text: str) -> None:
+    full = run(parser(dialect(name)), [text])
+    for at in range(len(text)):
+        events = run(parser(dialect(name)), text[:at])
+        if not any(isinstance(event, ToolCallStart) for event in events):
+            assert payload(events) == text[:at].rstrip() or payload(events) == text[:at]
+        else:
+            # what had been recognised when the text ended is not different for the end
+            shown = payload(event for event in events if event not in full[:-1])
+            assert shown or payload(full).startswith(payload(events))
+
+
+@pytest.mark.parametrize(("name", "text"), SAMPLES)
+def test_calls_of_unknown_functions_are_content(name: str, text: str) -> None:
+    text = text.replace("get_weather", "get_money").replace("now", "later")
+    events = run(parser(dialect(name)), text)
+    assert calls(events) == []
+    if name != "gpt-oss":
+        assert content(events) == text
+
+
+@pytest.mark.parametrize("name", REASONING_FORMATS)
+@pytest.mark.parametrize("tools", [None, "hermes"])
+def test_thoughts_are_told_apart(name: str, tools: str | None) -> None:
+    start, end = thinking_marks(name)
+    final = "<|channel|>final<|message|>" if name == "gpt-oss" else "\n\n"
+    text = f"{start}\nOne <b>\n two.\n{end}{final}The <i>answer</i>. "
+    made = dialect("gpt-oss" if name == "gpt-oss" else tools or "none", name)
+    for pieces in ([text], text):
+        events = run(parser(made), pieces)
+        assert reasoning(events).strip() == "One <b>\n two."
+        assert content(events).strip() == "The <i>answer</i>."
+
+
+GARBAGE = [
+    "{",
+    "}",
+    "[",
+    "]",
+    '"',
+    "'",
+    ":",
+    ",",
+    "\\",
+    "\n",
+    " ",
+    "(",
+    ")",
+    "=",
+    "1",
+    "x",
+    "null",
+    "é",
+    "<",
+    ">",
+    "|",
+    ";",
+]
+
+
+def pieces_of(samples: list[str]) -> list[str]:
+    """Bits that the samples are made of, which garbage is made of, too."""
+    draw = random.Random(7)
+    bits = set(GARBAGE)
+    for text in samples:
+        cuts = sorted(draw.sample(range(len(text)), 24))
+        bits |= {text[start:end] for start, end in pairwise(cuts)}
+        for known in (
+            "get_weather",
+            "now",
+            "<tool_call>",
+            "</tool_call>",
+            "<think>",
+            "</think>",
+            "[TOOL_CALLS]",
+            "[ARGS]",
+        ):
+            if known in text:
+                bits.add(known)
+    return sorted(bits)
+
+
+def cut(text: str, sizes: list[int]) -> list[str]:
+    pieces, at = [], 0
+    for size in sizes:
+        pieces.append(text[at : at + size])
+        at += size
+    return [*pieces, text[at:]]
+
+
+@pytest.mark.parametrize("name", TWO_CALLS)
+@given(data=st.data())
+def test_garbage_is_read_without_errors_and_alike_however_it_is_cut(name: str, data: st.DataObject) -> None:
+    samples = TWO_CALLS[name]
+    bits = st.sampled_from(pieces_of(samples))
+    if data.draw(st.booleans()):
+        text = "".join(data.draw(st.lists(bits, max_size=30)))
+    else:
+        text = data.draw(st.sampled_from(samples))
+        for _ in range(data.draw(st.integers(1, 3))):
+            begin = data.draw(st.integers(0, len(text)))
+            end = data.draw(st.integers(begin, min(len(text), begin + 12)))
+            text = text[:begin] + data.draw(bits | st.just("")) + text[end:]
+    made = dialect(name, data.draw(st.sampled_from(["none", "gpt-oss" if name == "gpt-oss" else "qwen3"])))
+    options = {key: data.draw(st.booleans()) for key in ("separate_reasoning", "thinking")}
+    sizes = data.draw(st.lists(st.integers(1, 9), max_size=80))
+    whole = run(parser(made, **options), [text])
+    assert run(parser(made, **options), cut(text, sizes)) == whole
+    if not calls_in(whole) and made.reasoning_format is None and name != "gpt-oss":
+        assert content(whole).rstrip() == text.rstrip()
+
+
+def calls_in(events: object) -> bool:
+    return any(isinstance(event, ToolCallStart) for event in events)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("name", "text"), SAMPLES)
+def test_a_word_put_anywhere_is_found_again(name: str, text: str) -> None:
+    for at in range(len(text) + 1):
+        made = parser(dialect(name))
+        events = [*made.feed(text[:at] + "Zq7" + text[at:]), *made.finish()]
+        ids = [event.id for event in events if isinstance(event, ToolCallStart)]
+        assert "Zq7" in payload(events) + "".join(ids)
+
+
+@pytest.mark.parametrize("name", TWO_CALLS)
+def test_white_space_without_end_is_not_held_back(name: str) -> None:
+    made = parser(dialect(name))
+    passed = "".join(payload(made.feed(" ")) for _ in range(1000))
+    assert len(passed) >= 900 or name in STARTS_ANSWER or name == "gpt-oss"
+    assert passed + payload(made.finish()) == " " * 1000
+
+
+def test_without_formats_there_is_no_parser() -> None:
+    assert Dialect().parser((), parse_tools=True, separate_reasoning=True, thinking=False) is None

@@ -1,0 +1,161 @@
+"""Tool calls and their results, in templates made like those of the model families."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from bough.errors import BadRequest
+from bough.tokenization.chat_template import ChatTemplate
+from bough.tokenization.tokenizer import SpecialTokens
+
+SPECIAL = SpecialTokens(bos="<s>", eos="</s>")
+ARGUMENTS = {"city": "Ürün", "days": 2}
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "get_weather",
+            "description": "How's the weather?",
+            "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+        },
+    }
+]
+
+# Wants an object, and prints it as JSON.
+LIKE_QWEN = """
+{%- if tools %}{{- '<|im_start|>system\\n' }}
+{%- for tool in tools %}{{- tool | tojson ~ '\\n' }}{%- endfor %}{{- '<|im_end|>\\n' }}{%- endif %}
+{%- for m in messages %}
+{%- if m.role == 'tool' %}{{- '<|im_start|>user\\n<r>' ~ m.content ~ '</r>' }}
+{%- else %}{{- '<|im_start|>' ~ m.role }}{%- if m.content %}{{- '\\n' ~ m.content }}{%- endif %}
+{%- for c in m.tool_calls or [] %}{%- set f = c.function %}
+{{- '\\n<tool_call>\\n{"name": "' ~ f.name ~ '", "arguments": ' ~ f.arguments | tojson ~ '}\\n</tool_call>' }}
+{%- endfor %}{%- endif %}{{- '<|im_end|>\\n' }}{%- endfor %}
+{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}"""
+
+# Wants JSON text, and no content beside calls.
+LIKE_DEEPSEEK = """
+{{- bos_token }}{%- for m in messages %}
+{%- if m['role'] == 'user' %}{{- '<U>' + m['content'] }}
+{%- elif m['role'] == 'assistant' and m['tool_calls'] is defined %}
+{%- for c in m['tool_calls'] %}{{- '<call>' + c['function']['name'] + '<sep>' + c['function']['arguments'] }}
+{%- endfor %}
+{%- elif m['role'] == 'tool' %}{{- '<out>' + m['content'] }}{%- endif %}
+{%- if m['role'] == 'assistant' and m['content'] is not none %}{{- '<A>' + m['content'] + eos_token }}{%- endif %}
+{%- endfor %}{%- if add_generation_prompt %}{{- '<A><think>\\n' }}{%- endif %}"""
+
+# Prints the whole function, and insists on ids and on whose turn it is.
+LIKE_MISTRAL = """
+{{- bos_token }}{%- for m in messages %}
+{%- if m.role == 'user' %}{{- '[INST] ' + m.content + '[/INST]' }}
+{%- elif m.tool_calls is defined %}{{- '[TOOL_CALLS] [' }}{%- for c in m.tool_calls %}
+{%- if c.id | length != 9 %}{{- raise_exception('ids have nine characters') }}{%- endif %}
+{%- set out = c.function | tojson %}{{- out[:-1] ~ ', "id": "' ~ c.id ~ '"}' }}{{- ', ' if not loop.last else ']' }}
+{%- endfor %}{{- eos_token }}
+{%- elif m.role == 'tool' %}{{- '[TOOL_RESULTS] {"content": ' ~ m.content ~ ', "call_id": "' ~ m.tool_call_id ~ '"}' }}
+{%- elif m.role == 'assistant' %}{{- ' ' + m.content + eos_token }}
+{%- else %}{{- raise_exception('Only user and assistant roles') }}{%- endif %}{%- endfor %}"""
+
+# Goes through the members of an object.
+LIKE_GLM = """
+{%- for m in messages %}{{- '<|' ~ m.role ~ '|>' }}{%- if m.content is string %}{{- m.content }}{%- else %}
+{%- for p in m.content or [] %}{{- p.text }}{%- endfor %}{%- endif %}
+{%- for c in m.tool_calls or [] %}{{- '<tool_call>' ~ c.function.name }}
+{%- for k, v in c.function.arguments.items() %}
+{{- '<arg_key>' ~ k ~ '</arg_key><arg_value>' ~ (v if v is string else v | tojson) ~ '</arg_value>' }}
+{%- endfor %}{{- '</tool_call>' }}{%- endfor %}{%- endfor %}"""
+
+# Takes either.
+LIKE_KIMI = """
+{%- for m in messages %}{{- '<|im_' ~ m.role ~ '|>' }}{%- if m.content is not none %}{{- m.content }}{%- endif %}
+{%- for c in m.tool_calls or [] %}{{- '<|call|>' ~ c.id ~ '<|args|>' }}
+{%- if c.function.arguments is string %}{{- c.function.arguments }}{%- else %}{{- c.function.arguments | tojson }}
+{%- endif %}{%- endfor %}{%- endfor %}"""
+
+# Looks into the content of every message of the assistant, and takes one call at a time.
+LIKE_LLAMA = """
+{{- bos_token }}{%- if tools is not none and tools %}{%- for t in tools %}{{- t | tojson(indent=4) }}{%- endfor %}
+{%- endif %}{%- for m in messages %}{%- if 'tool_calls' in m %}
+{%- if m.tool_calls | length != 1 %}{{- raise_exception('This model only supports single tool-calls at once!') }}
+{%- endif %}{%- set f = m.tool_calls[0].function %}
+{{- '{"name": "' + f.name + '", "parameters": ' }}{{- f.arguments | tojson }}{{- '}<|eot_id|>' }}
+{%- elif m.role == 'tool' %}{{- 'ipython\\n' }}{{- m.content | tojson if m.content is mapping else m.content }}
+{%- else %}{{- m.role + '\\n' + m['content'] | trim + '<|eot_id|>' }}{%- endif %}{%- endfor %}
+{%- if '</think>' in messages[-1].content %}{{- '!' }}{%- endif %}"""
+
+FAMILIES = {
+    "qwen": (LIKE_QWEN, ARGUMENTS, None),
+    "deepseek": (LIKE_DEEPSEEK, json.dumps(ARGUMENTS, ensure_ascii=False), None),
+    "mistral": (LIKE_MISTRAL, ARGUMENTS, None),
+    "glm": (LIKE_GLM, ARGUMENTS, ""),
+    "kimi": (LIKE_KIMI, ARGUMENTS, None),
+    "llama": (LIKE_LLAMA, ARGUMENTS, None),
+}
+
+
+def conversation(arguments: Any, content: str | None) -> list[dict[str, Any]]:
+    call = {"id": "abcdef123", "type": "function", "function": {"name": "get_weather", "arguments": arguments}}
+    return [
+        {"role": "user", "content": "Weather?"},
+        {"role": "assistant", "content": content, "tool_calls": [call]},
+        {"role": "tool", "content": '{"sky": "blue"}', "tool_call_id": "abcdef123", "name": "get_weather"},
+        {"role": "assistant", "content": "Blue."},
+        {"role": "user", "content": "Thanks"},
+    ]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("given", [ARGUMENTS, json.dumps(ARGUMENTS, ensure_ascii=False)])
+@pytest.mark.parametrize("content", [None, "", "Let me see."])
+def test_calls_reach_the_template_in_the_form_that_it_takes(family: str, given: Any, content: str | None) -> None:
+    from transformers.utils.chat_template_utils import render_jinja_template
+
+    source, arguments, empty = FAMILIES[family]
+    [expected], _ = render_jinja_template(
+        [conversation(arguments, empty if content is None else content)],
+        TOOLS,
+        chat_template=source,
+        add_generation_prompt=True,
+        bos_token="<s>",
+        eos_token="</s>",
+    )
+    made = ChatTemplate({"default": source}, SPECIAL)
+    assert made.render(conversation(given, content), tools=TOOLS) == expected
+    assert "'city'" not in expected
+    assert '\\"city' not in expected
+
+
+def test_arguments_that_are_no_json_are_shown_as_they_are() -> None:
+    made = ChatTemplate({"default": LIKE_KIMI}, SPECIAL)
+    assert made.render(conversation('{"city": "Ü', None)).count('{"city": "Ü') == 1
+    with pytest.raises(BadRequest):
+        ChatTemplate({"default": LIKE_GLM}, SPECIAL).render(conversation('{"city": "Ü', None))
+
+
+@pytest.mark.parametrize(
+    ("source", "change", "message"),
+    [
+        (LIKE_MISTRAL, {"id": "call_1"}, "ids have nine characters"),
+        (LIKE_LLAMA, {"twice": True}, "This model only supports single tool-calls at once!"),
+    ],
+)
+def test_what_a_template_says_about_calls_is_told_to_the_client(
+    source: str, change: dict[str, Any], message: str
+) -> None:
+    chat = conversation(ARGUMENTS, None)
+    [call] = chat[1]["tool_calls"]
+    chat[1]["tool_calls"] = [call, call] if change.pop("twice", False) else [{**call, **change}]
+    with pytest.raises(BadRequest) as error:
+        ChatTemplate({"default": source}, SPECIAL).render(chat)
+    assert error.value.message == message
+
+
+def test_rendering_calls_changes_nothing_in_the_messages() -> None:
+    chat = conversation(json.dumps(ARGUMENTS), None)
+    before = json.dumps(chat)
+    for source, _, _ in FAMILIES.values():
+        ChatTemplate({"default": source}, SPECIAL).render(chat)
+    assert json.dumps(chat) == before
