@@ -87,6 +87,24 @@ def test_a_slot_says_the_same_whether_tokens_were_recorded_or_came_along(length:
     assert grown.last_token[1] == returned.last_token[2]
 
 
+def test_tokens_that_were_not_sampled_count_like_others() -> None:
+    vocab_size = 50
+    params = SamplingParams(temperature=0.8, frequency_penalty=0.3, presence_penalty=0.2, min_new_tokens=4)
+    sampled, appended = SamplingState(2, vocab_size, CPU), SamplingState(2, vocab_size, CPU)
+    slot = np.array([1], dtype=np.int32)
+    for state in (sampled, appended):
+        state.admit(new_request(1, params, seed=5, masked=[3]))
+    for token in (7, 9, 7, 11):
+        sampled.record(sampled.rows(slot), torch.tensor([token]))
+    appended.record(appended.rows(slot), torch.tensor([7]))
+    appended.append(1, (9, 7))
+    appended.record(appended.rows(slot), torch.tensor([11]))
+    logits = torch.randn(1, vocab_size)
+    assert np.array_equal(edit(sampled, logits, slot), edit(appended, logits, slot))
+    draws = [state.draw_params(state.rows(slot), np.array([0])).uniform for state in (sampled, appended)]
+    assert draws[0].tolist() == draws[1].tolist()
+
+
 def test_a_new_request_inherits_nothing_from_the_last_one_in_its_slot() -> None:
     vocab_size = 100
     loaded = SamplingParams(temperature=0.5, top_p=0.5, frequency_penalty=2.0, min_new_tokens=10, logit_bias={4: 100.0})

@@ -266,6 +266,81 @@ def test_servers_that_cannot_follow_grammars_say_so(options: dict[str, Any], pro
     assert h.outputs["r"].finish_reason.status_code == 400
 
 
+# --- output that is not sampled ---
+
+FORCED = {
+    "regex": "(yes|no), the answer is certainly (true|false), and nothing more can be said about it( at all)?",
+    "max_new_tokens": 200,
+    "temperature": 1.0,
+}
+
+
+def answers(seeds: int = 6, **options: Any) -> tuple[Harness, dict[str, list[int]]]:
+    h = harness(**options)
+    for i in range(seeds):
+        h.submit(PROMPT, rid=f"forced{i}", **FORCED, sampling_seed=i)
+        h.submit(PROMPT, rid=f"json{i}", **JSON, sampling_seed=i)
+        h.submit(prompt_of(30, i, VOCAB_SIZE), rid=f"free{i}", max_new_tokens=40)
+    h.run()
+    return h, {rid: output.token_ids for rid, output in h.outputs.items()}
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.parametrize("tokens", [4096, 300])
+def test_jumping_forward_changes_nothing_but_the_number_of_steps(overlap: bool, tokens: int) -> None:
+    options = {"overlap": overlap, "max_total_num_tokens": tokens, "schedule_conservativeness": 0.05}
+    walking, one_by_one = answers(disable_jump_forward=True, **options)
+    jumping, outputs = answers(**options)
+    assert outputs == one_by_one
+    assert jumping.scheduler.output.forced_tokens > 50
+    assert walking.scheduler.output.forced_tokens == 0
+    if tokens < 4096:
+        assert jumping.scheduler.requests.num_retracted > 0
+
+    def sampled(h: Harness) -> int:
+        return sum(int(plan.sample.sum()) for plan, _ in h.worker.steps)
+
+    assert sampled(jumping) <= sampled(walking) - (jumping.scheduler.output.forced_tokens if tokens == 4096 else 0)
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_what_is_cached_after_a_jump_is_right(overlap: bool) -> None:
+    # The fake device checks every KV slot that is read.
+    h = harness(overlap=overlap)
+    for end in range(1, 12):
+        (rid,) = h.submit(PROMPT, **{**FORCED, "temperature": 0.0})
+        for _ in range(end):
+            h.step()
+        h.abort(rid)
+    h.submit(PROMPT, rid="whole", **{**FORCED, "temperature": 0.0})
+    h.run()
+    output = h.outputs["whole"].token_ids
+    h.submit([*PROMPT, *output], rid="again", max_new_tokens=5)
+    h.run()
+    assert h.outputs["again"].cached_tokens >= len(PROMPT) + len(output) - 2
+
+
+def test_a_jump_is_cut_by_max_new_tokens_and_by_stop_strings() -> None:
+    h = harness()
+    for limit in range(1, 15):
+        h.submit(PROMPT, rid=f"cut{limit}", **{**FORCED, "max_new_tokens": limit})
+    h.submit(PROMPT, rid="stop", **FORCED, stop=("certain",))
+    h.run()
+    for limit in range(1, 15):
+        output = h.outputs[f"cut{limit}"]
+        assert (len(output.token_ids), output.finish_reason.type) == (limit, "length")
+    assert h.outputs["stop"].text.endswith(", the answer is ")
+    assert h.outputs["stop"].finish_reason.matched == "certain"
+
+
+def test_with_logprobs_every_token_is_sampled() -> None:
+    h = harness()
+    h.submit(PROMPT, rid="r", **FORCED, return_logprob=True)
+    h.run()
+    assert h.scheduler.output.forced_tokens == 0
+    assert len(h.outputs["r"].logprobs) == len(h.outputs["r"].token_ids)
+
+
 # --- while a grammar is compiled ---
 
 

@@ -310,6 +310,11 @@ class ServerArgs(OptionTable):
         "without asking the model, which is faster.",
         group=API,
     )
+    disable_jump_forward: bool = option(
+        False,
+        help="Sample every token, also where a grammar leaves no choice. The outputs are the same.",
+        group=API,
+    )
     allow_unknown_fields: bool = option(
         False, help="Log and ignore unknown fields of requests instead of refusing them.", group=API
     )

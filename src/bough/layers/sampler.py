@@ -1,9 +1,9 @@
 """From logits to tokens.
 
-For each row, in this order: penalties, bans of ``min_new_tokens`` and logit bias change the logits; tokens that the
-row's grammar does not allow are taken out; a row that is not finite is reported; a greedy row takes its largest logit,
-the lowest token id if several are equal. The logits of any other row are divided by its temperature and truncated: of
-the tokens in descending order of probability, ties by ascending id, those are kept that
+For each row, in this order: tokens that the row's grammar does not allow are taken out; penalties, bans of
+``min_new_tokens`` and logit bias change the logits; a row that is not finite is reported; a greedy row takes its
+largest logit, the lowest token id if several are equal. The logits of any other row are divided by its temperature and
+truncated: of the tokens in descending order of probability, ties by ascending id, those are kept that
 
 - are among the first ``top_k``,
 - have less than ``top_p`` of the row's whole probability before them (the smallest set that reaches ``top_p``),
@@ -150,6 +150,9 @@ class Sampler:
         if logits.shape != (len(req_slots), self._vocab_size):
             raise ValueError(f"logits are {tuple(logits.shape)}, expected {(len(req_slots), self._vocab_size)}")
         rows = self._state.rows(req_slots)
+        if masks is not None:
+            # Before all else: nothing that follows makes a number of minus infinity.
+            masks.apply(logits)
         if self._native is None:
             next_token_ids, finite = self._choose(logits, rows, masks)
         else:
@@ -174,8 +177,6 @@ class Sampler:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """The same with torch and numpy."""
         self._state.edit_logits(logits, rows)
-        if masks is not None:
-            masks.apply(logits)
         maxima = block_maxima(logits)
         largest, next_token_ids = first_maximum(logits, maxima)
         if rows.union & Needs.RANDOM:

@@ -260,6 +260,8 @@ class FakeModelRunner:
         begin = time.perf_counter()
         for new in plan.new_requests:
             self._admit(new)
+        for forced in plan.forced:
+            self._num_outputs[forced.req_slot] += len(forced.token_ids)
         for write in plan.table_writes:
             self._write_table(int(write.req_slot), write.start, write.slots)
         if self._verify:

@@ -433,6 +433,8 @@ class ModelRunner:
     def _admit(self, plan: StepPlan) -> None:
         for new in plan.new_requests:
             self.sampling_state.admit(new)
+        for forced in plan.forced:
+            self.sampling_state.append(forced.req_slot, forced.token_ids)
         for write in plan.table_writes:
             entries = slice(write.start, write.start + len(write.slots))
             if self._host_table is not None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from bough.constrained.base import INVALID_GRAMMAR
+from bough.constrained.base import INVALID_GRAMMAR, GrammarMatcher
 from bough.ipc.messages import DecodeInit, FinishReason, OutputDelta, PositionLogprobs
 from bough.scheduler.planner import Planned
 from bough.scheduler.req import Req
@@ -33,7 +33,9 @@ class OutputProcessor:
         self._is_eos = np.zeros(vocab_size, dtype=np.bool_)
         self._is_eos[[token for token in eos_token_ids if 0 <= token < vocab_size]] = True
         self.generated_tokens = 0
-        """Tokens sampled so far, over all requests."""
+        """Output tokens so far, over all requests."""
+        self.forced_tokens = 0
+        """How many of them were not sampled, because a grammar left no choice."""
 
     def process(self, planned: Planned, result: StepResult) -> list[OutputDelta]:
         """Apply the result of a step.
@@ -111,6 +113,8 @@ class OutputProcessor:
         deltas: list[OutputDelta],
     ) -> None:
         plan = planned.plan
+        for req in planned.jump_reqs:
+            req.jump_from = -1
         for index, req in enumerate(planned.extend_reqs):
             row = plan.num_decode_rows + index
             if not planned.alive[row]:
@@ -219,6 +223,10 @@ class OutputProcessor:
             return self.finish(req, FinishReason("stop", matched=token if self._is_eos[token] else None))
         if ended:
             return self.finish(req, FinishReason("length", length=length))
+        if req.matcher is not None and req.jumps:
+            delta = self._jump(req, req.matcher)
+            if delta is not None:
+                return delta
         if not due:
             return None
         delta = self._delta(req, self.table.output_ids(req))
@@ -227,6 +235,33 @@ class OutputProcessor:
             self.table.next_send[req.slot] = length + 1
             return None
         return delta
+
+    def _jump(self, req: Req, matcher: GrammarMatcher) -> OutputDelta | None:
+        """Take the tokens that the grammar leaves no choice about; returns the last delta if that ends the output."""
+        forced = matcher.forced_tokens()
+        if not forced:
+            return None
+        table = self.table
+        reason: FinishReason | None = None
+        taken: list[int] = []
+        for token in forced[: int(table.max_new[req.slot] - table.out_len[req.slot])]:
+            if token in req.stop_token_ids or self._is_eos[token]:
+                break  # it is for the model to end the output, and for its stop tokens to be judged
+            if not matcher.accept(token):
+                return self._fail_grammar(req, matcher.error or f"token {token} does not follow it")
+            taken.append(token)
+            matched = req.text_stops.push(token) if req.text_stops is not None else None
+            if matched is not None:
+                reason = FinishReason("stop", matched=matched)
+                break
+        self.requests.force(req, taken)
+        self.generated_tokens += len(taken)
+        self.forced_tokens += len(taken)
+        if reason is None and matcher.is_terminated:
+            reason = FinishReason("stop")
+        if reason is None and table.out_len[req.slot] >= table.max_new[req.slot]:
+            reason = FinishReason("length", length=int(table.out_len[req.slot]))
+        return None if reason is None else self.finish(req, reason)
 
     def _delta(self, req: Req, output: IntArray) -> OutputDelta:
         """What no delta of ``req`` has carried yet, given its whole output."""

@@ -84,6 +84,8 @@ class Planned:
     plan: StepPlan
     extend_reqs: list[Req]
     """Requests of the rows after the decode rows, in row order."""
+    jump_reqs: list[Req]
+    """Requests of the rows after those: output that was not sampled."""
     token_context: float
     alive: np.ndarray = field(init=False)
     """[R] bool; false for rows whose request ended while the step was in flight."""
@@ -156,8 +158,12 @@ class StepPlanner:
         decode_context = float(self.table.planned_len[decode_slots].sum()) if len(decode_slots) else 0.0
         chunks = self._plan_prefill(now, len(decode_slots), decode_context, may_admit=not outcome.retracted)
         rows = self._allocate_chunks(chunks)
+        rows += self._plan_jumps()
         if len(decode_slots) == 0 and not rows:
-            self._resolve_standstill(outcome, in_flight)
+            if len(self.table.jumping_slots()):
+                self._resolve_jump_standstill(outcome, in_flight)
+            else:
+                self._resolve_standstill(outcome, in_flight)
             return outcome
         outcome.planned = self._build(decode_slots, decode_kv, rows, decode_context)
         return outcome
@@ -167,6 +173,7 @@ class StepPlanner:
         alive = self.table.reqs
         self._new_requests = [new for new in plan.new_requests if alive[new.req_slot] is not None] + self._new_requests
         self.requests.restore_table_writes(plan.table_writes)
+        self.requests.restore_forced(plan.forced)
 
     # --- decode ---------------------------------------------------------------------------------------------------
 
@@ -182,6 +189,21 @@ class StepPlanner:
             if in_flight:
                 outcome.needs_drain = True
                 return slots[:0], slots[:0]
+            self._make_room(outcome)
+
+    def _plan_jumps(self) -> list[tuple[Req, int, IntArray]]:
+        """Compute output that was not sampled, and sample what comes after it; in pieces if memory is short."""
+        wanted: dict[Req, int] = {}
+        for slot in self.table.jumping_slots().tolist():
+            req = self.table.reqs[slot]
+            assert req is not None
+            wanted[req] = int(self.table.known_len[slot] - self.table.planned_len[slot])
+        return self._allocate_chunks(wanted) if wanted else []
+
+    def _resolve_jump_standstill(self, outcome: PlanOutcome, in_flight: bool) -> None:
+        """Nothing can be computed for want of memory but requests that have slots could go on: make room."""
+        outcome.needs_drain = True
+        if not in_flight:
             self._make_room(outcome)
 
     def _make_room(self, outcome: PlanOutcome) -> None:
@@ -409,10 +431,12 @@ class StepPlanner:
                 new_requests=new_requests,
                 table_writes=writes,
                 logprobs=tuple(logprobs),
+                forced=self.requests.take_forced(),
                 masks=self._masks(decode_slots, None),
             )
-            return Planned(plan, [], decode_context)
+            return Planned(plan, [], [], decode_context)
 
+        num_prompts = sum(not table.decoding[req.slot] for req, _, _ in rows)
         prefixes, lengths, samples = [], [], []
         pooling: list[RowPooling] = []
         inputs, out_slots = [np.full(num_decode, FUTURE_TOKEN, dtype=np.int32)], [decode_kv]
@@ -421,8 +445,13 @@ class StepPlanner:
             slot = req.slot
             prefix = int(table.planned_len[slot])
             end = prefix + tokens
-            ends_prompt = end == req.fill_len
+            jumps = bool(table.decoding[slot])
+            ends_prompt = end == req.fill_len and not jumps
             samples_token = ends_prompt and int(table.planned_out[slot]) < req.max_new_tokens
+            if jumps:
+                samples_token = end == int(table.known_len[slot])
+                table.planned_out[slot] += samples_token
+                req.jump_from = prefix
             row_logprobs = _prompt_logprobs(req, num_decode + index, prefix, end, samples_token)
             if row_logprobs is not None:
                 logprobs.append(row_logprobs)
@@ -452,11 +481,13 @@ class StepPlanner:
             new_requests=new_requests,
             table_writes=writes,
             logprobs=tuple(logprobs),
+            forced=self.requests.take_forced(),
             pooling=tuple(pooling),
             token_types=_token_types([req for req, _, _ in rows]),
             masks=self._masks(req_slots, sample),
         )
-        return Planned(plan, [req for req, _, _ in rows], token_context)
+        prompts = [req for req, _, _ in rows[:num_prompts]]
+        return Planned(plan, prompts, [req for req, _, _ in rows[num_prompts:]], token_context)
 
     def _masks(self, req_slots: IntArray, sample: np.ndarray | None) -> TokenMasks | None:
         """Masks for the sampling rows that have a grammar; ``sample`` is ``None`` if all rows sample."""

@@ -66,6 +66,8 @@ class Req:
         "finish_reason",
         "first_step_time",
         "input_logprobs",
+        "jump_from",
+        "jumps",
         "kv",
         "logprob_next",
         "logprob_start_len",
@@ -150,6 +152,10 @@ class Req:
         self.text_stops: TextStops | None = None
         self.matcher: GrammarMatcher | None = None
         """Follows the output through the request's grammar; has accepted every token of it, retracted or not."""
+        self.jumps = False
+        """Whether tokens that the grammar leaves no choice about are taken without asking the model."""
+        self.jump_from = -1
+        """While output that was not sampled is being computed: tokens whose KV is known to be valid; else -1."""
         self.extra_ends: tuple[int, ...] = ()
         """Stop tokens that may come wherever the grammar may end, besides end-of-sequence tokens."""
         self.computed_len = 0

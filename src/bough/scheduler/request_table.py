@@ -5,6 +5,8 @@ A decode step touches every running request; arrays let it do so in a handful of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from bough.scheduler.req import Req
@@ -78,8 +80,21 @@ class RequestTable:
         So are those with a grammar while their last token is unknown: it decides what may come next.
         """
         able = self.decoding & (self.planned_out < self.max_new)
-        able &= ~self.constrained | (self.planned_out == self.out_len)
+        able &= ~self.constrained | (self.planned_out == self.out_len) & (self.known_len - self.planned_len == 1)
         return np.flatnonzero(able).astype(np.int32)
+
+    def jumping_slots(self) -> IntArray:
+        """Slots of requests that have got output without sampling, whose KV is to be computed, ascending."""
+        able = self.decoding & self.constrained & (self.planned_out < self.max_new)
+        able &= (self.planned_out == self.out_len) & (self.known_len - self.planned_len > 1)
+        return np.flatnonzero(able).astype(np.int32)
+
+    def append(self, slot: int, token_ids: Sequence[int]) -> None:
+        """Add output that was not sampled."""
+        start, count = int(self.known_len[slot]), len(token_ids)
+        self.tokens[slot, start : start + count] = token_ids
+        for lengths in (self.known_len, self.out_len, self.planned_out):
+            lengths[slot] += count
 
     def output_ids(self, req: Req) -> IntArray:
         """Copy of the processed output tokens of a request, with or without a slot."""

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from bough.mem_cache.kv_cache_manager import KVCacheManager, RequestKV
 from bough.scheduler.prefix_sharing import PrefixSharing
 from bough.scheduler.req import Req, ReqState
 from bough.scheduler.request_table import RequestTable
-from bough.scheduler.step_plan import IntArray, ReqSlot, TableWrite
+from bough.scheduler.step_plan import ForcedTokens, IntArray, ReqSlot, TableWrite
 from bough.scheduler.waiting_queue import WaitingQueue
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ class Requests:
         self.num_cached_tokens = 0
         self._by_rid: dict[str, Req] = {}
         self._table_writes: list[TableWrite] = []
+        self._forced: list[ForcedTokens] = []
 
     def __len__(self) -> int:
         return len(self._by_rid)
@@ -161,6 +162,16 @@ class Requests:
         req.matcher = None
         del self._by_rid[req.rid]
 
+    def force(self, req: Req, token_ids: Sequence[int]) -> None:
+        """Output of a running request that was not sampled."""
+        self.table.append(req.slot, token_ids)
+        self._forced.append(ForcedTokens(ReqSlot(req.slot), tuple(token_ids)))
+
+    def take_forced(self) -> tuple[ForcedTokens, ...]:
+        """What the device must count with the next plan."""
+        forced, self._forced = self._forced, []
+        return tuple(forced)
+
     def take_table_writes(self) -> tuple[TableWrite, ...]:
         """What the device tables must be told with the next plan."""
         writes, self._table_writes = self._table_writes, []
@@ -171,6 +182,11 @@ class Requests:
         alive = self.table.reqs
         self._table_writes = [write for write in writes if alive[write.req_slot] is not None] + self._table_writes
 
+    def restore_forced(self, forced: tuple[ForcedTokens, ...]) -> None:
+        """Put back what a failed step was to count, as far as it still concerns anyone."""
+        alive = self.table.reqs
+        self._forced = [each for each in forced if alive[each.req_slot] is not None] + self._forced
+
     def _give_back(self, req: Req, *, keep: bool) -> None:
         """Free all that a request holds; what it has generated moves to ``output_before_slot``."""
         assert req.kv is not None
@@ -178,6 +194,10 @@ class Requests:
         new_output = int(self.table.out_len[slot]) > len(req.output_before_slot)
         # The token sampled last has no KV: it is the input of the step that follows.
         valid = int(self.table.known_len[slot]) - 1 if new_output else req.computed_len
+        if new_output and self.table.constrained[slot]:
+            # Nor have those that were not sampled, until a step has computed them.
+            valid = min(valid, int(self.table.planned_len[slot]) if req.jump_from < 0 else req.jump_from)
+        req.jump_from = -1
         self.kv.finish(req.kv, self.table.tokens[slot, :valid], valid, keep=keep)
         req.output_before_slot = self.table.output_ids(req)
         for planned in self.in_flight:
@@ -185,6 +205,7 @@ class Requests:
         self.table.vacate(slot)
         # The row's next owner must not be told of its last one's slots.
         self._table_writes = [write for write in self._table_writes if write.req_slot != slot]
+        self._forced = [forced for forced in self._forced if forced.req_slot != slot]
         if req in self.unfinished:
             self.unfinished.remove(req)
         req.kv = None

@@ -398,6 +398,8 @@ class Scheduler:
             if self.tokenizer is None:
                 raise BadRequest("stop strings need a tokenizer, and the server runs without one", param="stop")
             req.text_stops = TextStops(self.tokenizer, prompt[-PROMPT_TAIL_TOKENS:].tolist(), params)
+        # A logprob can only be given for what was sampled.
+        req.jumps = not (message.return_logprob or self.server_args.disable_jump_forward)
         req.extra_ends = tuple(
             token for token in params.stop_token_ids if token not in self._eos_token_ids and token >= 0
         )
@@ -538,6 +540,7 @@ class Scheduler:
         state.update(
             effective_max_running_requests=self.info.max_running_requests,
             last_gen_throughput=self.log.gen_throughput,
+            forced_tokens_total=self.output.forced_tokens,
             new_token_ratio=self.ratio.value,
             cost_model={
                 "base_seconds": self.cost_model.base,

@@ -33,7 +33,8 @@ class StepLog:
         """Account for a finished step."""
         plan = planned.plan
         self.steps += 1
-        new_tokens = plan.num_tokens - plan.num_decode_rows
+        end = plan.num_decode_rows + len(planned.extend_reqs)
+        new_tokens = int(plan.extend_lens[plan.num_decode_rows : end].sum())
         if new_tokens:
             cached, self.cached_tokens = (
                 self._requests.num_cached_tokens - self.cached_tokens,
@@ -51,9 +52,9 @@ class StepLog:
                     self._requests.num_holding,
                     self._requests.num_waiting,
                 )
-        if plan.num_decode_rows:
+        if plan.num_decode_rows or planned.jump_reqs:
             self._decode_steps += 1
-            self._decoded += plan.num_decode_rows
+            self._decoded += plan.num_decode_rows + int(plan.extend_lens[end:].sum())
             if self._decode_steps % self._interval == 0:
                 self._log_decode()
 

@@ -58,6 +58,14 @@ class NewRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class ForcedTokens:
+    """Output that a request has got without sampling, because its grammar left no other; the device counts it."""
+
+    req_slot: ReqSlot
+    token_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TableWrite:
     """``req_to_token[req_slot, start:start + len(slots)] = slots``, to be done before the step's own tokens."""
 
@@ -97,9 +105,9 @@ class StepPlan:
     """One step of the engine.
 
     Rows come in two groups: first ``num_decode_rows`` decode rows (one new token each, always sampling), then the
-    extend rows. KV of a row's ``prefix_lens[r]`` earlier tokens is in the pool already, at the slots that
-    ``req_to_token[req_slots[r], :prefix_lens[r]]`` names; the step computes the following ``extend_lens[r]`` tokens,
-    stores their KV at ``out_slots`` and enters these into the table.
+    extend rows: prompts, and output that was not sampled. KV of a row's ``prefix_lens[r]`` earlier tokens is in the
+    pool already, at the slots that ``req_to_token[req_slots[r], :prefix_lens[r]]`` names; the step computes the
+    following ``extend_lens[r]`` tokens, stores their KV at ``out_slots`` and enters these into the table.
     """
 
     step_id: int
@@ -120,6 +128,8 @@ class StepPlan:
     new_requests: tuple[NewRequest, ...] = ()
     table_writes: tuple[TableWrite, ...] = ()
     logprobs: tuple[RowLogprobs, ...] = ()
+    forced: tuple[ForcedTokens, ...] = ()
+    """To be counted before the step samples."""
     pooling: tuple[RowPooling, ...] = ()
     """Ascending by row; of an embedding model every row has one."""
     token_types: IntArray | None = None
