@@ -159,9 +159,14 @@ def _responses(info: RouteInfo, path: str, references: dict[str, Any]) -> dict[s
         content[TEXT] = {"schema": {"type": "string"}}
     if answer.events is not None:
         event = {"anyOf": [references[_key(answer.events)], references[_key(StreamError)]]}
+        data = {"type": "string", "contentMediaType": JSON, "contentSchema": event}
         content[EVENTS] = {
-            "schema": {"type": "string", "description": "Lines `data: JSON`, the last of them `data: [DONE]`."},
-            "x-event": event,
+            "schema": {
+                "description": "A server-sent event; the last one says `[DONE]`.",
+                "type": "object",
+                "properties": {"data": {"anyOf": [{"const": "[DONE]"}, data]}},
+                "required": ["data"],
+            }
         }
     statuses = {400, 431, 500, 503}
     if info.has_body:

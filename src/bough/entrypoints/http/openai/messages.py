@@ -57,7 +57,7 @@ def _tidy_message(message: Any, place: str, unknown: dict[str, None] | None) -> 
     role = tidy.get("role")
     if isinstance(role, str):
         tidy["role"] = role = role.lower()
-    if role in _TOOL_ROLES:
+    if isinstance(role, str) and role in _TOOL_ROLES:
         raise _no_tool_calls(f"{place}.role")
     for name in ("tool_calls", "function_call"):
         if tidy.get(name):
