@@ -113,7 +113,10 @@ def save_reward_checkpoint(path: Path) -> tuple[VectorCheckpoint, torch.nn.Modul
 def save_wordpiece_tokenizer(path: Path) -> None:
     """A tokenizer in BERT's manner whose ids fit the small models: words ``w0`` … ``w99`` and their letters."""
     specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    vocab = {token: index for index, token in enumerate([*specials, *(f"w{i}" for i in range(100)), "w", "##1", "##2"])}
+    vocab = {
+        token: index
+        for index, token in enumerate([*specials, *(f"w{i}" for i in range(100)), "w", "##1", "##2", "yes", "no"])
+    }
     backend = Backend(models.WordPiece(vocab, unk_token="[UNK]"))
     backend.normalizer = normalizers.BertNormalizer(lowercase=True)
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()

@@ -186,5 +186,13 @@ def test_a_word_put_anywhere_is_found_again(name: str, text: str) -> None:
         assert "Zq7" in payload(events) + "".join(ids)
 
 
+@pytest.mark.parametrize("name", TWO_CALLS)
+def test_white_space_without_end_is_not_held_back(name: str) -> None:
+    made = parser(dialect(name))
+    passed = "".join(payload(made.feed(" ")) for _ in range(1000))
+    assert len(passed) >= 900 or name in STARTS_ANSWER or name == "gpt-oss"
+    assert passed + payload(made.finish()) == " " * 1000
+
+
 def test_without_formats_there_is_no_parser() -> None:
     assert Dialect().parser((), parse_tools=True, separate_reasoning=True, thinking=False) is None

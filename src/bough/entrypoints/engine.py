@@ -25,7 +25,6 @@ from bough.ipc.messages import ControlReply
 from bough.managers.embedding import encode_native
 from bough.managers.embedding_struct import EmbeddingReqInput
 from bough.managers.io_struct import GenerateReqInput, pack_token_ids
-from bough.managers.native_output import meta_info
 from bough.managers.scoring import ScoreResult, rerank, score
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.observability.startup_timer import StartupTimer
@@ -373,10 +372,10 @@ class Engine:
         return await asyncio.wrap_future(self._parts.submit_vectors(request))
 
     def rerank(self, prompt: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
-        """How relevant documents are, by a cross-encoder.
+        """How relevant documents are, by a cross-encoder or a language model that was trained for it.
 
         Args:
-            prompt: pairs of a query and a document. Documents that are too long are cut at their end.
+            prompt: pairs of a query and a document. A cross-encoder's documents are cut at their end if too long.
 
         Returns:
             Per pair a dictionary with the relevance under ``embedding``, and ``meta_info``.
@@ -578,9 +577,7 @@ async def _rerank(manager: TokenizerManager, pairs: Sequence[Sequence[str]]) -> 
     if not plain or any(len(pair) != 2 or not all(isinstance(text, str) for text in pair) for pair in plain):
         raise BadRequest("prompt must be a list of pairs of a query and a document", param="prompt")
     results = await rerank(manager, [(query, document) for query, document in plain], param="prompt")
-    return [
-        {"embedding": relevance, "meta_info": meta_info(result.state, result.delta)} for relevance, result in results
-    ]
+    return [{"embedding": each.relevance, "meta_info": each.meta_info} for each in results]
 
 
 def _plain(value: Any) -> Any:

@@ -171,7 +171,9 @@ def embedding_requests(
             f"{param} has {len(prompts)} entries, and at most {max_outputs} are allowed in a request", param=param
         )
     requests = []
-    for index, (prompt, each_rid) in enumerate(zip(prompts, _rids(rid, len(prompts), is_batch), strict=True)):
+    for index, (prompt, each_rid) in enumerate(
+        zip(prompts, request_ids(rid, len(prompts), is_batch=is_batch), strict=True)
+    ):
         first, second = prompt if isinstance(prompt, tuple) else (prompt, None)
         requests.append(
             EmbeddingRequest(
@@ -186,7 +188,8 @@ def embedding_requests(
     return requests
 
 
-def _rids(rid: str | list[str] | None, count: int, is_batch: bool) -> list[str]:
+def request_ids(rid: str | list[str] | None, count: int, *, is_batch: bool) -> list[str]:
+    """Ids of ``count`` requests: those given, one that is numbered for a batch, or random ones."""
     if rid is None:
         return [new_request_id() for _ in range(count)]
     if isinstance(rid, str):

@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from bough.config.pooling import PoolingConfig
 from bough.errors import BadRequest, RequestFailed
-from bough.managers.embedding import ABORTED_STATUS, Embedded, embed
-from bough.managers.embedding_struct import Prompt, embedding_requests
-from bough.managers.io_struct import MAX_TOKEN_IDS_LOGPROB, GenerateRequest, new_request_id
-from bough.managers.native_output import failure_of
+from bough.ipc.messages import OutputDelta
+from bough.managers.embedding import ABORTED_STATUS, embed
+from bough.managers.embedding_struct import Prompt, embedding_requests, request_ids
+from bough.managers.io_struct import MAX_TOKEN_IDS_LOGPROB, GenerateRequest
+from bough.managers.native_output import failure_of, meta_info
 from bough.sampling.sampling_params import SamplingParams
+from bough.tokenization.builtin_templates import RERANKER_TEMPLATE
 from bough.tokenization.tokenizer import TokenIds
 
 if TYPE_CHECKING:
+    from bough.managers.req_state import ReqState
     from bough.managers.tokenizer_manager import TokenizerManager
 
 CUT_TO_MODEL = -1
@@ -66,30 +69,88 @@ def require_classifier(manager: TokenizerManager) -> PoolingConfig:
     return pooling
 
 
-async def rerank(
-    manager: TokenizerManager, pairs: Sequence[tuple[str, str]], *, param: str = "documents", **fields: Any
-) -> list[tuple[float, Embedded]]:
-    """How relevant each document is for its query, by a cross-encoder; in the order of the pairs.
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """How relevant a document is.
 
-    A document that is too long for the model is cut at its end; the query stays whole.
+    Attributes:
+        relevance: more is better; from 0 to 1, unless the model says otherwise.
+        prompt_tokens: of query and document.
+        meta_info: as in native answers.
+    """
+
+    relevance: float
+    prompt_tokens: int
+    meta_info: dict[str, Any]
+
+
+async def rerank(
+    manager: TokenizerManager,
+    pairs: Sequence[tuple[str, str]],
+    *,
+    param: str = "documents",
+    instruct: str | None = None,
+    truncate_to: int = CUT_TO_MODEL,
+    **fields: Any,
+) -> list[Judged]:
+    """How relevant each document is for its query; in the order of the pairs.
+
+    A cross-encoder scores the pair. A language model that was started with the template of a reranker is asked
+    whether the document fits, and the probability of "yes" counts, against that of "no".
 
     Args:
-        manager: of a classifier with one class.
+        manager: of the model.
         pairs: query and document, at least one.
         param: what the client calls the documents.
+        instruct: what makes a document relevant, for a language model; ``None`` for a web search.
+        truncate_to: most tokens for a cross-encoder, whose documents are cut at their end; -1: what the model takes.
         fields: further fields of the requests.
 
     Raises:
         BoughError: if this model cannot, or one of the documents fails.
     """
+    if manager.model_config.is_generation:
+        if truncate_to != CUT_TO_MODEL:
+            raise BadRequest("truncate_prompt_tokens is for cross-encoders", param="truncate_prompt_tokens")
+        return await _ask_language_model(manager, pairs, param, instruct, fields)
+    if instruct:
+        raise BadRequest("instruct is for language models, and this is a cross-encoder", param="instruct")
     pooling = require_classifier(manager)
     if pooling.dim != 1:
         raise BadRequest(
             f"this model tells {pooling.dim} classes apart; a reranker has one", code="unsupported_by_model"
         )
-    requests = embedding_requests(pairs, param, is_batch=True, **{"truncate_to": CUT_TO_MODEL, **fields})
-    results = await embed(manager, requests)
-    return [(relevance(pooling, result.numbers()[0]), result) for result in results]
+    requests = embedding_requests(pairs, param, is_batch=True, truncate_to=truncate_to, **fields)
+    return [
+        Judged(relevance(pooling, each.numbers()[0]), each.prompt_tokens, meta_info(each.state, each.delta))
+        for each in await embed(manager, requests)
+    ]
+
+
+async def _ask_language_model(
+    manager: TokenizerManager,
+    pairs: Sequence[tuple[str, str]],
+    param: str,
+    instruct: str | None,
+    fields: dict[str, Any],
+) -> list[Judged]:
+    if manager.server_args.chat_template != RERANKER_TEMPLATE or manager.tokenizer is None:
+        raise BadRequest(
+            f"this model generates text; one that was trained to rerank does so with --chat-template "
+            f"{RERANKER_TEMPLATE}",
+            code="unsupported_by_model",
+        )
+    labels = [manager.tokenizer.token_to_id(word) for word in ("no", "yes")]
+    if None in labels:
+        raise BadRequest('this model\'s tokenizer has no tokens "yes" and "no"', code="unsupported_by_model")
+    rids = request_ids(fields.pop("rid", None), len(pairs), is_batch=True)
+    requests = []
+    for index, ((query, document), rid) in enumerate(zip(pairs, rids, strict=True)):
+        messages = [{"role": "query", "content": query}, {"role": "document", "content": document}]
+        prompt = await manager.apply_chat_template(messages, template_kwargs={"instruct": instruct})
+        requests.append(_label_request(rid, f"{param}[{index}]", labels, input_ids=prompt, ids_are_ours=True, **fields))
+    results = await _label_logprobs(manager, requests)
+    return [Judged(softmax(row)[1], delta.prompt_tokens, meta_info(state, delta)) for state, delta, row in results]
 
 
 def relevance(pooling: PoolingConfig, score: float) -> float:
@@ -133,20 +194,35 @@ async def score(
     if any(isinstance(item, str) != isinstance(query, str) for item in items):
         raise BadRequest("query and items must both be texts or both be token ids", param="items")
     pairs: list[tuple[Any, Any]] = [(item, query) if item_first else (query, item) for item in items]
+    rids = request_ids(fields.pop("rid", None), len(items), is_batch=True)
     if manager.model_config.is_generation:
-        logprobs, prompt_tokens = await _label_logprobs(manager, pairs, _labels(label_token_ids, len(items)), fields)
+        labels = _labels(label_token_ids, len(items))
+        manager.limits.check_token_ids(sorted({label for each in labels for label in each}), "label_token_ids")
+        asked = [
+            _label_request(rids[index], f"items[{index}]", labels[index], **_joined(first, second), **fields)
+            for index, (first, second) in enumerate(pairs)
+        ]
+        results = await _label_logprobs(manager, asked)
+        logprobs = [row for _, _, row in results]
         rows = [softmax(row, temperature) if apply_softmax else [math.exp(value) for value in row] for row in logprobs]
-        return ScoreResult(rows, prompt_tokens)
+        return ScoreResult(rows, sum(delta.prompt_tokens for _, delta, _ in results))
     require_classifier(manager)
     if label_token_ids is not None:
         raise BadRequest("label_token_ids is for language models, and this is a classifier", param="label_token_ids")
     as_pairs = manager.model_config.is_encoder and isinstance(query, str)
     prompts: list[Prompt] = [pair if as_pairs else pair[0] + pair[1] for pair in pairs]
-    results = await embed(manager, embedding_requests(prompts, "items", is_batch=True, **fields))
-    scores = [result.numbers() for result in results]
+    embedded = await embed(manager, embedding_requests(prompts, "items", is_batch=True, rid=rids, **fields))
+    scores = [each.numbers() for each in embedded]
     if apply_softmax:
         scores = [softmax(row, temperature) for row in scores]
-    return ScoreResult(scores, sum(result.prompt_tokens for result in results))
+    return ScoreResult(scores, sum(each.prompt_tokens for each in embedded))
+
+
+def _joined(first: Any, second: Any) -> dict[str, Any]:
+    """Two texts, or the token ids of two, as the prompt of a request."""
+    if isinstance(first, str):
+        return {"text": first + second}
+    return {"input_ids": array("i", [*first, *second])}
 
 
 def _labels(given: Sequence[int | Sequence[int]] | None, count: int) -> list[list[int]]:
@@ -164,27 +240,23 @@ def _labels(given: Sequence[int | Sequence[int]] | None, count: int) -> list[lis
     return [list(labels) for labels in lists]
 
 
+def _label_request(rid: str, param: str, labels: Sequence[int | None], **fields: Any) -> GenerateRequest:
+    """Ask for the logprobs of some tokens right after a prompt."""
+    return GenerateRequest(
+        rids=[rid],
+        prompt_param=param,
+        sampling_params=SamplingParams(max_new_tokens=1, temperature=0.0, ignore_eos=True),
+        return_logprob=True,
+        token_ids_logprob=[label for label in labels if label is not None],
+        **fields,
+    )
+
+
 async def _label_logprobs(
-    manager: TokenizerManager, pairs: Sequence[tuple[Any, Any]], labels: Sequence[list[int]], fields: dict[str, Any]
-) -> tuple[list[list[float]], int]:
-    """Logprobs of each item's labels after its prompt, and the number of prompt tokens."""
-    manager.limits.check_token_ids(sorted({label for each in labels for label in each}), "label_token_ids")
-    params = SamplingParams(max_new_tokens=1, temperature=0.0, ignore_eos=True)
-    requests = [
-        GenerateRequest(
-            rids=[new_request_id()],
-            text=first + second if isinstance(first, str) else None,
-            input_ids=None if isinstance(first, str) else array("i", [*first, *second]),
-            prompt_param=f"items[{index}]",
-            sampling_params=params,
-            return_logprob=True,
-            token_ids_logprob=each,
-            **fields,
-        )
-        for index, ((first, second), each) in enumerate(zip(pairs, labels, strict=True))
-    ]
-    rows: list[list[float]] = [[] for _ in requests]
-    prompt_tokens = 0
+    manager: TokenizerManager, requests: Sequence[GenerateRequest]
+) -> list[tuple[ReqState, OutputDelta, list[float]]]:
+    """Run requests made by :func:`_label_request`; what became of each, with the logprobs of its labels."""
+    results: list[tuple[ReqState, OutputDelta, list[float]] | None] = [None] * len(requests)
     async with manager.generation(requests) as generation:
         while generation.unfinished:
             for state, delta in await generation.deltas():
@@ -193,6 +265,5 @@ async def _label_logprobs(
                     raise failure
                 if not delta.logprobs:
                     raise RequestFailed("the request was aborted", status_code=ABORTED_STATUS, code="aborted")
-                rows[state.index] = [value for value, _ in delta.logprobs[0].chosen or ()]
-                prompt_tokens += delta.prompt_tokens
-    return rows, prompt_tokens
+                results[state.index] = (state, delta, [value for value, _ in delta.logprobs[0].chosen or ()])
+    return [result for result in results if result is not None]

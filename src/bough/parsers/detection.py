@@ -2,52 +2,56 @@
 
 from __future__ import annotations
 
-import re
-
 from bough.parsers.reasoning import REASONING_FORMATS, ReasoningFormat
 from bough.parsers.tool_format import ToolFormat
 from bough.parsers.tool_formats import TOOL_FORMATS
 
-_TOOL_MARKERS = (
-    ("<|channel|>", "gpt-oss"),
-    ("<|tool_calls_section_begin|>", "kimi_k2"),
-    ("<｜tool▁calls▁begin｜>", "deepseekv31"),
-    ("<arg_key>", "glm45"),
-    ("<function=", "qwen3_coder"),
-    ("[TOOL_CALLS]", "mistral"),
-    ("<|python_tag|>", "llama3"),
-    ("<tool_call>", "qwen25"),
+# The first row of which all markers are there is it; markers of one family come before those that many share.
+_TOOL_MARKERS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("gpt-oss", ("<|channel|>",)),
+    ("kimi_k2", ("<|tool_calls_section_begin|>",)),
+    ("deepseekv3", ("<｜tool▁calls▁begin｜>", "```json")),
+    ("deepseekv31", ("<｜tool▁calls▁begin｜>",)),
+    ("glm47", ("</arg_key><arg_value>",)),
+    ("glm45", ("<arg_key>",)),
+    ("qwen3_coder", ("<function=", "<parameter=")),
+    ("mistral", ("[TOOL_CALLS]",)),
+    ("llama4", ("<|python_start|>",)),
+    ("pythonic", ("[func_name1(",)),
+    ("llama3", ("<|python_tag|>",)),
+    ("qwen25", ("<tool_call>", "<|im_start|>")),
+    ("hermes", ("<tool_call>",)),
 )
 
-_REASONING_MARKERS = (
-    ("<|channel|>", "gpt-oss"),
-    ("◁think▷", "kimi"),
-    ("[THINK]", "mistral"),
-    ("<arg_key>", "glm45"),
-    ("<|tool_calls_section_begin|>", "kimi_k2"),
+# Formats of which every answer begins with thoughts are not among them: the end of the rendered prompt says whether an
+# answer does, and a wrong guess would make thoughts of all that the model says.
+_REASONING_MARKERS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("gpt-oss", ("<|channel|>",)),
+    ("kimi", ("◁think▷",)),
+    ("mistral", ("[THINK]",)),
+    ("kimi_k2", ("</think>", "<|tool_calls_section_begin|>")),
+    ("glm45", ("</think>", "<arg_key>")),
+    ("deepseek-v3", ("</think>", "<｜Assistant｜>")),
+    ("deepseek-v3", ("<think>", "<｜Assistant｜>")),
+    ("qwen3", ("</think>",)),
+    ("qwen3", ("<think>",)),
 )
-
-# The generation prompt is what a template ends with; in these it opens the thoughts.
-_OPENS_THOUGHTS = re.compile(r"<think>(\\n|\s)*['\"]?\s*[-+]?(\}\}|%\})?(\s|\{%[-+]?\s*end\w+\s*[-+]?%\})*$")
 
 
 def detect_tool_format(template: str) -> ToolFormat | None:
     """How the model of this template writes calls; ``None`` if it does not say."""
-    for marker, name in _TOOL_MARKERS:
-        if marker in template:
-            return TOOL_FORMATS[name]
-    return None
+    name = _first_match(template, _TOOL_MARKERS)
+    return TOOL_FORMATS[name].for_template(template) if name is not None else None
 
 
 def detect_reasoning_format(template: str) -> ReasoningFormat | None:
     """How the model of this template marks its thoughts; ``None`` if it does not say."""
-    for marker, name in _REASONING_MARKERS:
-        if marker in template and name in REASONING_FORMATS:
-            return REASONING_FORMATS[name]
-    if "<think>" not in template and "</think>" not in template:
-        return None
-    if "enable_thinking" in template:
-        return REASONING_FORMATS["qwen3"]
-    if "<｜Assistant｜>" in template:
-        return REASONING_FORMATS["deepseek-v3" if "thinking" in template else "deepseek-r1"]
-    return REASONING_FORMATS["qwen3-thinking" if _OPENS_THOUGHTS.search(template) else "qwen3"]
+    name = _first_match(template, _REASONING_MARKERS)
+    return REASONING_FORMATS[name] if name is not None else None
+
+
+def _first_match(template: str, rows: tuple[tuple[str, tuple[str, ...]], ...]) -> str | None:
+    for name, markers in rows:
+        if all(marker in template for marker in markers):
+            return name
+    return None

@@ -154,7 +154,7 @@ def make_dialect(
     if tool_call_parser in (None, AUTO):
         tool_format = detect_tool_format(template)
     else:
-        tool_format = None if tool_call_parser == NONE else find_tool_format(tool_call_parser)
+        tool_format = None if tool_call_parser == NONE else find_tool_format(tool_call_parser).for_template(template)
     if reasoning_parser in (None, AUTO):
         reasoning_format = detect_reasoning_format(template)
     else:

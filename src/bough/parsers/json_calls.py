@@ -165,7 +165,11 @@ class LlamaFormat(ToolFormat):
 
 
 class MistralFormat(ToolFormat):
-    """``[TOOL_CALLS]`` before a list of objects, or before each ``name[ARGS]{…}`` (tokenizers from v11 on)."""
+    """``[TOOL_CALLS]`` before a list of objects, or before each ``name[ARGS]{…}`` (tokenizers from v11 on).
+
+    Args:
+        lists: which of the two the model is constrained to. Both are read.
+    """
 
     name = "mistral"
     triggers = ("[TOOL_CALLS]",)
@@ -173,7 +177,6 @@ class MistralFormat(ToolFormat):
 
     def __init__(self, *, lists: bool = False) -> None:
         self._lists = lists
-        """Whether the model is constrained to write lists."""
 
     def read(self, calls: Calls, trigger: str) -> Steps[None]:
         """See :meth:`ToolFormat.read`."""
@@ -213,6 +216,10 @@ class MistralFormat(ToolFormat):
         calls.start(name.strip(), call_id.strip() or None)
         if not (yield from calls.json_arguments()):
             yield from calls.raw_arguments(None)
+
+    def for_template(self, template: str) -> ToolFormat:
+        """See :meth:`ToolFormat.for_template`."""
+        return MistralFormat(lists="[TOOL_CALLS]" in template and "[ARGS]" not in template)
 
     def new_id(self) -> str:
         """Nine letters or digits: the family's templates refuse other ids when the conversation goes on."""

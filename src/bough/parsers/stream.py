@@ -12,6 +12,10 @@ from typing import TypeVar
 
 from bough.parsers.base import Content, ParsedEvent, Reasoning
 
+MAX_TRIMMED_CHARS = 64
+"""Most white space that is left out in front of a marker. More is no layout, but a model that has lost itself: it is
+passed on instead of being held back for ever."""
+
 T = TypeVar("T")
 
 Steps = Generator[None, None, T]
@@ -126,7 +130,8 @@ class Stream:
         """Pass text on as ``kind`` until one of ``markers``.
 
         Held back is only what may turn out to be the beginning of a marker and, with ``trim``, the white space in
-        front of it. After a marker, everything from there on is uncommitted, and reading goes on behind the marker.
+        front of it (:data:`MAX_TRIMMED_CHARS`). After a marker, everything from there on is uncommitted, and reading
+        goes on behind the marker.
 
         Returns:
             The marker, or ``None`` at the end of the text.
@@ -212,6 +217,7 @@ def beginning_of_marker(text: str, markers: Iterable[str], start: int) -> int:
 
 
 def _before_space(text: str, start: int, end: int) -> int:
+    start = max(start, end - MAX_TRIMMED_CHARS)
     while end > start and text[end - 1].isspace():
         end -= 1
     return end

@@ -53,6 +53,10 @@ class ToolFormat(ABC):
             parallel: whether there may be more than one call.
         """
 
+    def for_template(self, template: str) -> ToolFormat:
+        """The variant of this format that the model of a chat template was trained with, if there are several."""
+        return self
+
     def new_id(self) -> str:
         """The id of a call that the model gives none."""
         return new_call_id()

@@ -55,18 +55,26 @@ class CostModel:
     Theory, ch. 10) over relative errors, since the machine's clock and neighbours change.
     """
 
-    def __init__(self, base: float, per_token: float, per_token_context: float) -> None:
+    def __init__(
+        self, base: float, per_token: float, per_token_context: float, *, least_share: float = _LEAST_SHARE
+    ) -> None:
+        """Begin with these coefficients, in seconds; what tokens cost stays above ``least_share`` of them."""
         self.base = base
         self.per_token = per_token
         self.per_token_context = per_token_context
         self._moments: _FloatArray = np.zeros((3, 3))
         self._targets: _FloatArray = np.zeros(3)
         self._observed = 0
+        self._least_share = least_share
         self._probed: _FloatArray = np.array([base, per_token, per_token_context or per_token * _CONTEXT_SHARE])
 
     @classmethod
-    def fit(cls, measurements: list[StepCost]) -> CostModel:
+    def fit(cls, measurements: list[StepCost], *, least_share: float = _LEAST_SHARE) -> CostModel:
         """Least squares over relative errors.
+
+        Args:
+            measurements: probes.
+            least_share: see :class:`CostModel`.
 
         Raises:
             ValueError: with fewer than two measurements.
@@ -81,7 +89,7 @@ class CostModel:
         largest = max(measurements, key=lambda m: m.tokens)
         coefficients[1] = max(coefficients[1], _LEAST_SHARE * largest.seconds / largest.tokens)
         coefficients[2] = min(coefficients[2], _MAX_CONTEXT_SHARE * coefficients[1])
-        return cls(*coefficients.tolist())
+        return cls(*coefficients.tolist(), least_share=least_share)
 
     def seconds(self, tokens: int, token_context: float) -> float:
         """Predicted duration of a step."""
@@ -123,7 +131,7 @@ class CostModel:
         probed = np.maximum(self._probed, _SMALLEST)
         prior = np.diag(_PRIOR_WEIGHT / probed**2)
         fitted = _solve(self._moments + prior, self._targets + prior @ probed, (0, 1, 2))
-        fitted[1:] = np.maximum(fitted[1:], _LEAST_SHARE * self._probed[1:])
+        fitted[1:] = np.maximum(fitted[1:], self._least_share * self._probed[1:])
         self.base, self.per_token, self.per_token_context = fitted.tolist()
 
 

@@ -122,6 +122,19 @@ _VICUNA = """\
     {{- 'ASSISTANT:' }}
 {%- endif %}"""
 
+# The form of a question on which Qwen3-Reranker was trained, from its model card. The first message is the query, the
+# last one the document.
+_QWEN3_RERANKER = """\
+{%- set task = instruct if instruct else
+    'Given a web search query, retrieve relevant passages that answer the query' %}
+{{- '<|im_start|>system\\nJudge whether the Document meets the requirements based on the Query and the Instruct ' }}
+{{- 'provided. Note that the answer can only be "yes" or "no".<|im_end|>\\n<|im_start|>user\\n' }}
+{{- '<Instruct>: ' ~ task ~ '\\n<Query>: ' ~ messages[0].content ~ '\\n<Document>: ' ~ messages[-1].content }}
+{{- '<|im_end|>\\n<|im_start|>assistant\\n<think>\\n\\n</think>\\n\\n' }}"""
+
+RERANKER_TEMPLATE = "qwen3-reranker"
+"""Name of the template with which a language model judges documents."""
+
 BUILTIN_TEMPLATES = {
     "chatml": _CHATML,
     "deepseek": _DEEPSEEK,
@@ -132,6 +145,7 @@ BUILTIN_TEMPLATES = {
     "mistral": _MISTRAL,
     "phi-3": _PHI_3,
     "phi-4": _PHI_4,
+    RERANKER_TEMPLATE: _QWEN3_RERANKER,
     "vicuna": _VICUNA,
     "zephyr": _ZEPHYR,
 }

@@ -23,6 +23,7 @@ from bough.tokenization.pieces import (
 )
 from bough.tokenization.text_bound import max_bytes_per_token
 from bough.tokenization.tokenizer_files import TokenizerFiles, add_declared_tokens
+from bough.tokenization.wordpiece import load_wordpiece
 
 TokenIds: TypeAlias = "array[int]"
 """Ids of one text as ``array("i")``: 4 bytes each, and one object however many there are."""
@@ -110,6 +111,9 @@ class Tokenizer:
         """
         files = TokenizerFiles.read(Path(path))
         if files.tokenizer_json is None:
+            wordpiece = load_wordpiece(files.directory)
+            if wordpiece is not None:
+                return cls.from_backend(wordpiece, files)
             from bough.tokenization.transformers_tokenizer import load_with_transformers
 
             return load_with_transformers(files)

@@ -213,7 +213,7 @@ CLASSIFY_ROUTE = RouteInfo(
 RERANK_ROUTE = RouteInfo(
     "/v1/rerank",
     ("POST", "PUT"),
-    "Sort documents by their relevance for a query, with a cross-encoder.",
+    "Sort documents by their relevance for a query.",
     OPENAI,
     RERANK,
     answer=Answer(list[RankedDocument]),

@@ -82,12 +82,19 @@ class RerankBody(VectorFields, kw_only=True):
         Annotated[list[str], Meta(min_length=1, max_length=MAX_OUTPUTS_PER_REQUEST)],
         Meta(description="Texts that may answer the query."),
     ]
+    instruct: Annotated[
+        str | None, Meta(description="What makes a document relevant; for language models only. Default: a web search.")
+    ] = None
     top_n: Annotated[
         Annotated[int, Meta(ge=1)] | None, Meta(description="Return only so many, the most relevant ones.")
     ] = None
     return_documents: Annotated[bool, Meta(description="Repeat the texts in the answer.")] = True
     truncate_prompt_tokens: Annotated[
-        Truncation, Meta(description="Documents are cut at their end, so that query and document have so many tokens.")
+        Truncation,
+        Meta(
+            description="A cross-encoder's documents are cut at their end, so that query and document have so many "
+            "tokens; -1: as many as the model takes."
+        ),
     ] = -1
 
 
@@ -122,7 +129,7 @@ CLASSIFY = BodySpec(ClassifyBody, token_ids=frozenset({"input"}), no_effect=_USE
 RERANK = BodySpec(
     RerankBody,
     no_effect=_USER,
-    refused={**_LORA, "instruct": Refused("instructions, which cross-encoders do not take", ("",))},
+    refused=_LORA,
 )
 SCORE = BodySpec(
     ScoreBody,

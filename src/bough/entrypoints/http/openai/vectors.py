@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from array import array
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -11,13 +12,19 @@ import msgspec
 from bough.entrypoints.http.asgi import Call, Response
 from bough.entrypoints.http.fields import Body, BodySpec
 from bough.entrypoints.http.openai.completions import split_prompts
-from bough.entrypoints.http.openai.vector_protocol import CLASSIFY, EMBEDDINGS, RERANK, SCORE, VectorFields
+from bough.entrypoints.http.openai.vector_protocol import (
+    CLASSIFY,
+    EMBEDDINGS,
+    RERANK,
+    SCORE,
+    RerankBody,
+    VectorFields,
+)
 from bough.errors import BadRequest
 from bough.managers.embedding import Embedded, embed, number_turns
 from bough.managers.embedding_struct import EmbeddingRequest, embedding_requests
 from bough.managers.io_struct import new_request_id
-from bough.managers.native_output import meta_info
-from bough.managers.scoring import class_probabilities, require_classifier, rerank, score
+from bough.managers.scoring import Judged, class_probabilities, require_classifier, rerank, score
 from bough.managers.tokenizer_manager import TokenizerManager
 
 _encode = msgspec.json.encode
@@ -84,12 +91,11 @@ class VectorHandlers:
         body = await self._parse(RERANK, call)
         ranked, _ = await self._ranked(body)
         answers = []
-        for index, relevance, result in ranked:
-            answer: dict[str, Any] = {"score": relevance, "index": index}
+        for index, judged in ranked:
+            answer: dict[str, Any] = {"score": judged.relevance, "index": index}
             if body.return_documents:
                 answer["document"] = body.documents[index]
-            answer["meta_info"] = meta_info(result.state, result.delta)
-            answers.append(answer)
+            answers.append({**answer, "meta_info": judged.meta_info})
         return Response(_encode(answers))
 
     async def rerank_results(self, call: Call) -> Response:
@@ -97,8 +103,8 @@ class VectorHandlers:
         body = await self._parse(RERANK, call)
         ranked, usage = await self._ranked(body)
         results = []
-        for index, relevance, _ in ranked:
-            result: dict[str, Any] = {"index": index, "relevance_score": relevance}
+        for index, judged in ranked:
+            result: dict[str, Any] = {"index": index, "relevance_score": judged.relevance}
             if body.return_documents:
                 result["document"] = {"text": body.documents[index]}
             results.append(result)
@@ -117,6 +123,7 @@ class VectorHandlers:
             apply_softmax=body.apply_softmax,
             item_first=body.item_first,
             temperature=body.temperature,
+            rid=body.rid,
             **body.shared(),
         )
         usage = {"prompt_tokens": result.prompt_tokens, "total_tokens": result.prompt_tokens}
@@ -132,18 +139,18 @@ class VectorHandlers:
             max_tokens=manager.limits.max_prompt_tokens,
         )
 
-    async def _ranked(self, body: Any) -> tuple[list[tuple[int, float, Embedded]], dict[str, int]]:
-        """Number, relevance and result of the documents to return, the most relevant one first; and the usage."""
-        results = await rerank(
+    async def _ranked(self, body: RerankBody) -> tuple[list[tuple[int, Judged]], dict[str, int]]:
+        """The documents to return by number, the most relevant one first, and the usage."""
+        judged = await rerank(
             self._manager,
             [(body.query, document) for document in body.documents],
+            instruct=body.instruct,
             rid=body.rid,
             truncate_to=body.truncate_prompt_tokens,
             **body.shared(),
         )
-        ranked = [(index, relevance, result) for index, (relevance, result) in enumerate(results)]
-        ranked.sort(key=lambda each: -each[1])
-        return ranked[: body.top_n], _usage([result for _, result in results])
+        ranked = sorted(enumerate(judged), key=lambda each: -each[1].relevance)
+        return ranked[: body.top_n], _usage(judged)
 
     def _input_requests(self, body: Any, **fields: Any) -> list[EmbeddingRequest]:
         """One request per text of ``input``, none of which may be blank."""
@@ -166,6 +173,6 @@ class VectorHandlers:
         return body.model if body.model is not None else self._manager.served_model_name
 
 
-def _usage(results: list[Embedded]) -> dict[str, int]:
+def _usage(results: Sequence[Embedded | Judged]) -> dict[str, int]:
     tokens = sum(result.prompt_tokens for result in results)
     return {"prompt_tokens": tokens, "total_tokens": tokens}

@@ -1,0 +1,68 @@
+"""BERT's tokenizer from a bare ``vocab.txt``, for checkpoints that have no ``tokenizer.json``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tokenizers import Tokenizer as Backend
+from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
+
+from bough.config.checkpoint import read_json
+from bough.errors import ConfigError
+
+_CLASSES = ("BertTokenizer", "BertTokenizerFast")
+_SPECIAL = {
+    "unk_token": "[UNK]",
+    "sep_token": "[SEP]",
+    "pad_token": "[PAD]",
+    "cls_token": "[CLS]",
+    "mask_token": "[MASK]",
+}
+
+
+def load_wordpiece(directory: Path) -> Backend | None:
+    """The WordPiece tokenizer (Wu et al. 2016) of a ``vocab.txt``, with BERT's rules around it.
+
+    Args:
+        directory: of the checkpoint.
+
+    Returns:
+        ``None`` if there is no ``vocab.txt``, or it belongs to another kind of tokenizer.
+
+    Raises:
+        ConfigError: if the vocabulary is not UTF-8 text.
+    """
+    path = directory / "vocab.txt"
+    if not path.is_file():
+        return None
+    config_file = directory / "tokenizer_config.json"
+    config = read_json(config_file) if config_file.is_file() else {}
+    if not isinstance(config, dict) or config.get("tokenizer_class", _CLASSES[0]) not in _CLASSES:
+        return None
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read {path}: {error}", param="tokenizer_path") from None
+    vocab = {line.rstrip("\r"): index for index, line in enumerate(lines) if line or index + 1 < len(lines)}
+    special = {name: _content(config.get(name)) or token for name, token in _SPECIAL.items()}
+    if not {special["unk_token"], special["cls_token"], special["sep_token"]} <= vocab.keys():
+        return None
+    backend = Backend(models.WordPiece(vocab, unk_token=special["unk_token"]))
+    backend.normalizer = normalizers.BertNormalizer(
+        handle_chinese_chars=config.get("tokenize_chinese_chars", True),
+        strip_accents=config.get("strip_accents"),
+        lowercase=config.get("do_lower_case", True),
+    )
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    backend.decoder = decoders.WordPiece()
+    backend.add_special_tokens([token for token in special.values() if token in vocab])
+    first, last = special["cls_token"], special["sep_token"]
+    backend.post_processor = processors.BertProcessing((last, vocab[last]), (first, vocab[first]))
+    return backend
+
+
+def _content(token: Any) -> str | None:
+    if isinstance(token, dict):
+        token = token.get("content")
+    return token if isinstance(token, str) else None

@@ -1,0 +1,155 @@
+"""What a checkpoint's files say about pooling."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bough.config.model_config import ModelConfig
+from bough.config.pooling import PoolingConfig
+from bough.errors import ConfigError
+from tests.minilm import minilm_path
+
+BERT = {
+    "architectures": ["BertModel"],
+    "vocab_size": 50,
+    "hidden_size": 16,
+    "intermediate_size": 32,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "max_position_embeddings": 64,
+    "hidden_act": "gelu",
+}
+QWEN3 = {**BERT, "architectures": ["Qwen3ForCausalLM"], "num_key_value_heads": 1, "hidden_act": "silu"}
+
+
+def read(directory: Path, config: dict[str, Any], **options: Any) -> ModelConfig:
+    (directory / "config.json").write_text(json.dumps(config))
+    return ModelConfig.from_path(str(directory), load_format="dummy", device="cpu", **options)
+
+
+def pooling_of(directory: Path, config: dict[str, Any], **options: Any) -> PoolingConfig:
+    pooling = read(directory, config, **options).pooling
+    assert pooling is not None
+    return pooling
+
+
+def pipeline(directory: Path, *stages: str, **modes: Any) -> None:
+    modules = [{"type": f"sentence_transformers.models.{kind}", "path": kind} for kind in stages]
+    (directory / "modules.json").write_text(json.dumps(modules))
+    (directory / "Pooling").mkdir(exist_ok=True)
+    (directory / "Pooling" / "config.json").write_text(json.dumps(modes))
+
+
+def test_a_real_pipeline() -> None:
+    config = ModelConfig.from_path(str(minilm_path()), device="cpu")
+    assert config.pooling == PoolingConfig("mean", True, 384)
+    assert (config.is_encoder, config.is_generation) == (True, False)
+    assert (config.context_len, config.derived_context_len) == (256, 512)
+    assert ModelConfig.from_path(str(minilm_path()), device="cpu", context_length=512).context_len == 512
+    with pytest.raises(ConfigError, match="--context-length 513 exceeds the 512 positions"):
+        ModelConfig.from_path(str(minilm_path()), context_length=513)
+
+
+def test_defaults_where_the_files_are_silent(tmp_path: Path) -> None:
+    assert pooling_of(tmp_path, BERT) == PoolingConfig("cls", True, 16)
+    assert pooling_of(tmp_path, QWEN3, is_embedding=True) == PoolingConfig("last", True, 16)
+    assert pooling_of(tmp_path, {**QWEN3, "architectures": ["Qwen3Model"]}).method == "last"
+    assert read(tmp_path, QWEN3).pooling is None
+
+
+def test_the_users_choice_wins(tmp_path: Path) -> None:
+    pipeline(tmp_path, "Transformer", "Pooling", pooling_mode_cls_token=True)
+    assert pooling_of(tmp_path, BERT) == PoolingConfig("cls", False, 16)
+    assert pooling_of(tmp_path, BERT, pooling_method="max") == PoolingConfig("max", False, 16)
+
+
+@pytest.mark.parametrize(
+    ("modes", "method"),
+    [
+        ({"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False, "include_prompt": True}, "mean"),
+        ({"pooling_mode_lasttoken": True}, "last"),
+        ({"pooling_mode": "max", "embedding_dimension": 16}, "max"),
+        ({"pooling_mode": "lasttoken"}, "last"),
+    ],
+)
+def test_both_spellings_of_a_pooling(tmp_path: Path, modes: dict[str, Any], method: str) -> None:
+    """A language model that brings a pipeline is an embedding model without being told."""
+    pipeline(tmp_path, "Transformer", "Pooling", "Normalize", **modes)
+    assert pooling_of(tmp_path, QWEN3) == PoolingConfig(method, True, 16)
+
+
+def test_classes(tmp_path: Path) -> None:
+    config = {**BERT, "architectures": ["BertForSequenceClassification"]}
+    assert pooling_of(tmp_path, config).labels == ("LABEL_0", "LABEL_1")
+    named = pooling_of(tmp_path, {**config, "id2label": {"1": "b", "0": "a", "2": "c"}})
+    assert (named.labels, named.dim, named.activation) == (("a", "b", "c"), 3, "softmax")
+    one = {**config, "num_labels": 1}
+    assert pooling_of(tmp_path, one).activation == "sigmoid"
+    assert pooling_of(tmp_path, {**config, "problem_type": "multi_label_classification"}).activation == "sigmoid"
+    identity = "torch.nn.modules.linear.Identity"
+    assert pooling_of(tmp_path, {**one, "sentence_transformers": {"activation_fn": identity}}).activation == "identity"
+    assert pooling_of(tmp_path, {**one, "sbert_ce_default_activation_function": identity}).activation == "identity"
+
+
+def test_matryoshka(tmp_path: Path) -> None:
+    assert pooling_of(tmp_path, BERT).matryoshka is False
+    assert pooling_of(tmp_path, {**BERT, "matryoshka_dimensions": [16, 4]}).matryoshka == (4, 16)
+    assert pooling_of(tmp_path, BERT, overrides={"is_matryoshka": True}).matryoshka is True
+
+
+def test_positions_of_roberta_begin_after_padding(tmp_path: Path) -> None:
+    config = {**BERT, "architectures": ["XLMRobertaModel"], "pad_token_id": 1}
+    assert read(tmp_path, config).context_len == 62
+    (tmp_path / "sentence_bert_config.json").write_text('{"max_seq_length": 1000}')
+    assert read(tmp_path, config).context_len == 62
+
+
+@pytest.mark.parametrize(
+    ("config", "options", "complaint"),
+    [
+        (QWEN3, {"pooling_method": "mean"}, "--pooling-method mean: Qwen3ForCausalLM generates text"),
+        ({**QWEN3, "is_causal": False}, {"is_embedding": True}, "attends to later tokens"),
+        ({**BERT, "hidden_act": "swiglu"}, {}, "hidden_act must be gelu"),
+        ({**BERT, "position_embedding_type": "relative_key"}, {}, "position_embedding_type must be absolute"),
+        ({**BERT, "matryoshka_dimensions": [17]}, {}, "matryoshka_dimensions must list numbers from 1 to 16"),
+        (
+            {**BERT, "architectures": ["BertForSequenceClassification"]},
+            {"pooling_method": "mean"},
+            "reads its classes from the cls token",
+        ),
+        (
+            {**BERT, "architectures": ["BertForSequenceClassification"], "id2label": {"1": "a"}},
+            {},
+            "id2label must name",
+        ),
+        ({**BERT, "architectures": ["BertForSequenceClassification"], "num_labels": 0}, {}, "num_labels must be"),
+        (
+            {
+                **BERT,
+                "architectures": ["BertForSequenceClassification"],
+                "sentence_transformers": {"activation_fn": "os.x"},
+            },
+            {},
+            "activation os.x is not supported",
+        ),
+    ],
+)
+def test_what_cannot_be_served(tmp_path: Path, config: dict[str, Any], options: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        read(tmp_path, config, **options)
+
+
+def test_stages_and_poolings_that_are_not_supported(tmp_path: Path) -> None:
+    pipeline(tmp_path, "Transformer", "Pooling", "Dense", pooling_mode_cls_token=True)
+    with pytest.raises(ConfigError, match="stage Dense is not supported"):
+        read(tmp_path, BERT)
+    pipeline(tmp_path, "Transformer", "Pooling", pooling_mode_cls_token=True, pooling_mode_mean_tokens=True)
+    with pytest.raises(ConfigError, match="one of the poolings cls, mean, max and lasttoken"):
+        read(tmp_path, BERT)
+    (tmp_path / "modules.json").write_text('{"a": 1}')
+    with pytest.raises(ConfigError, match="must hold a list of objects"):
+        read(tmp_path, BERT)

@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from bough.errors import BadRequest, ConfigError
+from bough.parsers.base import Content, Reasoning, ToolSpec, parse_tools
+from bough.parsers.dialect import AUTO, NONE, Dialect, make_dialect
+from bough.parsers.reasoning import REASONING_FORMATS
+from bough.parsers.tool_formats import TOOL_FORMATS
+from tests.parsers.parsing import TOOLS, calls, content, dialect, parser, reasoning, run
+
+# What shows the family in its template, and nothing else of it.
+TEMPLATES = {
+    "gpt-oss": ("{{- '<|start|>assistant<|channel|>analysis<|message|>' }}", "gpt-oss", "gpt-oss"),
+    "kimi-k2": ("<|tool_calls_section_begin|><|tool_call_begin|>{{ c.id }}", "kimi_k2", None),
+    "kimi-k2-thinking": ("<think></think><|tool_calls_section_begin|>", "kimi_k2", "kimi_k2"),
+    "kimi-vl": ("◁think▷{{ m }}◁/think▷", None, "kimi"),
+    "deepseek-v3": ("<｜Assistant｜><｜tool▁calls▁begin｜>{{ '```json' }}", "deepseekv3", None),
+    "deepseek-v3.1": (
+        "<｜tool▁calls▁begin｜>{{ '<｜Assistant｜></think>' }}",
+        "deepseekv31",
+        "deepseek-v3",
+    ),
+    "deepseek-r1": ("<｜tool▁calls▁begin｜>```json {{ '<｜Assistant｜><think>\\n' }}", "deepseekv3", "deepseek-v3"),
+    "glm-4.6": ("<tool_call>{name}\n<arg_key>{k}</arg_key>\n<arg_value><think></think>", "glm45", "glm45"),
+    "glm-4.7": ("<tool_call>{name}<arg_key>{k}</arg_key><arg_value><think></think>", "glm47", "glm45"),
+    "qwen3-coder": ("<|im_start|><tool_call>\n<function=f>\n<parameter=p>", "qwen3_coder", None),
+    "mistral": ("[TOOL_CALLS] [{{ c }}]", "mistral", None),
+    "magistral": ("[THINK]{{ m }}[/THINK][TOOL_CALLS]{{ name }}[ARGS]", "mistral", "mistral"),
+    "llama-3": ("<|start_header_id|>{{ '<|python_tag|>' }}", "llama3", None),
+    "llama-4": ("<|header_start|><|python_start|>[f(x=1)]<|python_end|>", "llama4", None),
+    "qwen3": ("<|im_start|><tool_call>{{ '<think>\n\n</think>' }}{{ enable_thinking }}", "qwen25", "qwen3"),
+    "hermes": ("<tool_call>{{ c | tojson }}</tool_call>", "hermes", None),
+    "plain": ("{{ m.content }}", None, None),
+}
+
+
+@pytest.mark.parametrize("family", TEMPLATES)
+def test_a_template_shows_its_dialect(family: str) -> None:
+    template, tools, thoughts = TEMPLATES[family]
+    for asked in (None, AUTO):
+        found = make_dialect(template, tool_call_parser=asked, reasoning_parser=asked)
+        assert (found.tool_format.name if found.tool_format else None) == tools
+        assert (found.reasoning_format.name if found.reasoning_format else None) == thoughts
+
+
+def test_a_name_overrides_the_template() -> None:
+    template = TEMPLATES["qwen3"][0]
+    found = make_dialect(template, tool_call_parser="kimi_k2", reasoning_parser="glm45")
+    assert found.tool_format is TOOL_FORMATS["kimi_k2"]
+    assert found.reasoning_format is REASONING_FORMATS["glm45"]
+    assert make_dialect(template, tool_call_parser=NONE, reasoning_parser=NONE) == Dialect(None, None)
+    with pytest.raises(ConfigError, match=r"nobody.*hermes"):
+        make_dialect(template, tool_call_parser="nobody")
+    with pytest.raises(ConfigError, match=r"nobody.*qwen3"):
+        make_dialect(template, reasoning_parser="nobody")
+
+
+@pytest.mark.parametrize(
+    ("name", "prompt", "inside"),
+    [
+        ("qwen3", "<|im_start|>assistant\n", False),
+        ("qwen3", "<|im_start|>assistant\n<think>\n", True),
+        ("qwen3", "<|im_start|>assistant\n<think>\n\n</think>\n\n", False),
+        ("deepseek-r1", "<｜Assistant｜>", True),
+        ("deepseek-r1", "<｜Assistant｜></think>", False),
+        ("qwen3-thinking", "<|im_start|>assistant\n", True),
+        ("mistral", "[INST]Hi[/INST]", False),
+        ("gpt-oss", "<|start|>assistant", False),
+    ],
+)
+def test_the_prompt_shows_whether_the_answer_begins_with_thoughts(name: str, prompt: str, inside: bool) -> None:
+    assert dialect(None, name).begins_in_reasoning(prompt) is inside
+
+
+def test_thoughts_that_the_prompt_has_opened() -> None:
+    for text in ("Hm.\n</think>\n\nYes.", "<think>\nHm.</think>Yes."):
+        events = run(parser(dialect(NONE, "qwen3"), thinking=True), text)
+        assert events == [Reasoning("Hm."), Content("Yes.")]
+
+
+def test_without_a_mark_an_answer_has_no_thoughts() -> None:
+    for text in ("Yes.", " <b>Yes", "\n\n<thin", "Hm.</think>Yes."):
+        assert content(run(parser(dialect(NONE, "qwen3")), text)) == text
+
+
+def test_thoughts_without_an_end_are_thoughts() -> None:
+    assert run(parser(dialect(NONE, "qwen3")), "<think>\nand so on </thin") == [Reasoning("and so on </thin")]
+
+
+def test_thoughts_that_are_not_separated_stay_as_they_stand() -> None:
+    text = "<think>\nHm <tool_call>.\n</think>\n\nYes.\n"
+    made = dialect("hermes", "qwen3")
+    assert run(parser(made, separate_reasoning=False), text) == [Content(text)]
+    assert made.parser(TOOLS, parse_tools=False, separate_reasoning=False, thinking=False) is None
+
+
+def test_calls_in_thoughts_are_thoughts() -> None:
+    call = '<tool_call>{"name": "now"}</tool_call>'
+    events = run(parser(dialect("hermes", "qwen3")), f"<think>{call}</think>{call}")
+    assert reasoning(events) == call
+    assert calls(events) == [("now", {})]
+
+
+@pytest.mark.parametrize(
+    ("reasoning_name", "tool_name", "call"),
+    [
+        ("kimi_k2", "kimi_k2", "<|tool_calls_section_begin|><|tool_call_begin|>now:0<|tool_call_argument_begin|>{}"),
+        ("glm45", "glm45", "<tool_call>now\n</tool_call>"),
+    ],
+)
+def test_a_call_ends_thoughts_where_the_model_forgets_to(reasoning_name: str, tool_name: str, call: str) -> None:
+    events = run(parser(dialect(tool_name, reasoning_name)), f"<think>Hm.\n{call}")
+    assert reasoning(events) == "Hm."
+    assert calls(events) == [("now", {})]
+
+
+def test_special_tokens_are_needed_where_the_marks_are_some() -> None:
+    assert dialect("kimi_k2").needs_special_tokens
+    assert dialect(NONE, "mistral").needs_special_tokens
+    assert not dialect("hermes", "qwen3").needs_special_tokens
+
+
+# --- constraints ------------------------------------------------------------------------------------------------------
+
+
+def constraint(made: Dialect, **options: Any) -> Any:
+    tag = json.loads(made.constraint(TOOLS, **{"name": None, "parallel": True, **options}))
+    assert tag["type"] == "structural_tag"
+    return tag["format"]
+
+
+@pytest.mark.parametrize("name", TOOL_FORMATS)
+def test_required_calls_are_one_or_more_tags(name: str) -> None:
+    def separated(form: Any) -> Any:
+        return next(each for each in form["elements"] if "tags" in each) if "elements" in form else form
+
+    several = separated(constraint(dialect(name)))
+    assert several["at_least_one"] is True
+    assert several["stop_after_first"] is (name == "gpt-oss")
+    assert len(several["tags"]) == len(TOOLS)
+    assert separated(constraint(dialect(name), parallel=False))["stop_after_first"] is True
+    named = separated(constraint(dialect(name), name="now"))
+    assert named["stop_after_first"] is True
+    [tag] = named["tags"]
+    assert "now" in tag["begin"]
+
+
+def test_a_constraint_leaves_room_for_thoughts() -> None:
+    made = dialect("hermes", "qwen3")
+    inside = constraint(made, thinking=True)
+    assert inside["elements"][0] == {"type": "tag", "begin": "", "content": {"type": "any_text"}, "end": "</think>"}
+    thoughts, without = constraint(made)["elements"]
+    assert thoughts["elements"][0]["begin"] == "<think>"
+    assert without == thoughts["elements"][-1]
+
+
+def test_mistral_models_are_constrained_to_the_form_that_they_know() -> None:
+    for family, begin in (("mistral", '{"name": "now", "arguments": '), ("magistral", "[TOOL_CALLS]now[ARGS]")):
+        made = make_dialect(TEMPLATES[family][0], reasoning_parser=NONE)
+        assert f'"{json.dumps(begin)[1:-1]}"' in made.constraint(TOOLS, name="now", parallel=False)
+
+
+def test_a_model_without_a_format_can_be_made_to_call() -> None:
+    made = Dialect()
+    assert constraint(made)["elements"][0]["value"] == "["
+    read = made.parser(TOOLS, parse_tools=True, separate_reasoning=True, thinking=False, forced=True)
+    assert read is not None
+    text = '[{"name": "get_weather", "parameters": {"city": "Wien"}}, {"name": "now", "parameters": {}}]'
+    assert calls(run(read, text)) == [("get_weather", {"city": "Wien"}), ("now", {})]
+
+
+# --- descriptions of tools ----------------------------------------------------------------------------------------
+
+
+def test_a_tool_is_read_as_openai_describes_it() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string"}, "b": True}, "required": ["a"]}
+    function = {"name": "a.b-c:d/e_9", "description": "x", "parameters": schema, "strict": True}
+    assert ToolSpec.from_openai({"type": "function", "function": function}) == ToolSpec(
+        "a.b-c:d/e_9", "x", schema, True
+    )
+    bare = ToolSpec.from_openai({"type": "function", "function": {"name": "a"}})
+    assert bare == ToolSpec("a", None, {"type": "object", "properties": {}}, False)
+
+
+@pytest.mark.parametrize(
+    ("tool", "param"),
+    [
+        (7, "tools[0]"),
+        ({"type": "web_search"}, "tools[0].type"),
+        ({"type": "function"}, "tools[0].function"),
+        ({"function": {}}, "tools[0].function.name"),
+        ({"function": {"name": ""}}, "tools[0].function.name"),
+        ({"function": {"name": "a b"}}, "tools[0].function.name"),
+        ({"function": {"name": "a<b"}}, "tools[0].function.name"),
+        ({"function": {"name": "a" * 257}}, "tools[0].function.name"),
+        ({"function": {"name": "a", "description": 1}}, "tools[0].function.description"),
+        ({"function": {"name": "a", "strict": "yes"}}, "tools[0].function.strict"),
+        ({"function": {"name": "a", "parameters": []}}, "tools[0].function.parameters"),
+        ({"function": {"name": "a", "parameters": {"type": "string"}}}, "tools[0].function.parameters.type"),
+        ({"function": {"name": "a", "parameters": {"properties": []}}}, "tools[0].function.parameters.properties"),
+        (
+            {"function": {"name": "a", "parameters": {"properties": {"x": 1}}}},
+            "tools[0].function.parameters.properties.x",
+        ),
+        ({"function": {"name": "a", "parameters": {"required": [1]}}}, "tools[0].function.parameters.required"),
+    ],
+)
+def test_what_is_wrong_with_a_tool_is_named(tool: Any, param: str) -> None:
+    with pytest.raises(BadRequest) as error:
+        parse_tools([tool])
+    assert error.value.param == param
+    assert param in error.value.message
+
+
+def test_two_tools_cannot_have_one_name() -> None:
+    tool = {"type": "function", "function": {"name": "a"}}
+    with pytest.raises(BadRequest) as error:
+        parse_tools([tool, tool])
+    assert error.value.param == "tools[1].function.name"
