@@ -18,6 +18,7 @@ BIN := $(VENV)/bin
 BASE_STAMP := $(VENV)/.bough-base
 DEV_STAMP := $(VENV)/.bough-dev
 CLIENTS_STAMP := $(VENV)-clients/.bough-clients
+NATIVE_SOURCES := setup.py $(wildcard csrc/*)
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 INSTALL_TORCH := $(PIP) $(TORCH)
@@ -66,7 +67,7 @@ docs: $(DEV_STAMP) ## Write the generated pages of docs/
 	$(BIN)/python tools/generate_docs.py
 
 clean: ## Remove the environment and everything that is made from the sources
-	rm -rf $(VENV) $(VENV)-clients build dist results src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-clients build dist results src/*.egg-info src/bough/kernels/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -74,7 +75,8 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # torch goes first and alone: the build that is chosen for it then satisfies everything that asks for torch.
-$(BASE_STAMP): pyproject.toml constraints.txt | $(BIN)/python
+# The native kernels are built with it: again whenever their sources change.
+$(BASE_STAMP): pyproject.toml constraints.txt $(NATIVE_SOURCES) | $(BIN)/python
 	@echo "Installing Bough into $(VENV); this happens once."
 	$(INSTALL_TORCH)
 	$(PIP) --editable '.[bench]'

@@ -24,6 +24,10 @@ def test_extras_are_no_dependencies():
     assert "pytest" not in check_env.direct_dependencies()
 
 
+def test_native_kernels_are_reported(capsys):
+    assert report(capsys)["native"].removeprefix("kernels").strip()
+
+
 def test_a_missing_package_is_said(monkeypatch, capsys):
     monkeypatch.setattr(check_env, "direct_dependencies", lambda: ["no-such-package"])
     assert report(capsys)["no-such-package"] == "missing: pip install no-such-package"

@@ -47,8 +47,14 @@ def test_the_model_can_be_said_in_all_the_usual_ways(argv):
 
 def test_every_option_is_a_flag_and_a_key(config):
     samples = {"bool": "true", "int": "1024", "float": "0.5", "str": "text", "json": '{"top_p": 0.5}'}
+    named = {
+        "tool_call_parser": "hermes",
+        "reasoning_parser": "qwen3",
+        "max_sessions": "7",
+        "max_stored_responses": "7",
+    }
     for each in options_of(ServerArgs):
-        text = each.choices[-1] if each.choices else samples[each.kind]
+        text = each.choices[-1] if each.choices else named.get(each.name, samples[each.kind])
         if each.kind == "int" and each.declared.maximum is not None and each.declared.maximum < int(text):
             text = str(int(each.declared.maximum) - 1)
         flag = [each.flag] if each.kind == "bool" else [each.flag, text]

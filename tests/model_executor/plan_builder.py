@@ -32,9 +32,15 @@ def int32(*values: int) -> IntArray:
 
 
 class RecordingRunner(ModelRunner):
-    """Keeps the logits that the last step sampled from."""
+    """Keeps the logits that the last step sampled from, unless it is told not to."""
 
     last_logits: torch.Tensor
+    recording = True
+
+    def rows_that_need_logits(self, plan: StepPlan, rows: Any) -> Any:
+        if not self.recording:
+            return super().rows_that_need_logits(plan, rows)
+        return np.ones(len(rows), dtype=np.bool_)
 
     def sample(self, plan: StepPlan, logits: torch.Tensor, rows: Any) -> Any:
         self.last_logits = logits.clone()
@@ -42,9 +48,9 @@ class RecordingRunner(ModelRunner):
 
 
 def make_runner(
-    path: Path | str, *, dtype: str = "auto", context_length: int | None = None, **options: Any
+    path: Path | str, *, dtype: str = "auto", context_length: int | None = None, threads: int = 1, **options: Any
 ) -> RecordingRunner:
-    torch.set_num_threads(1)
+    torch.set_num_threads(threads)
     config = ModelConfig.from_path(str(path), dtype=dtype, device="cpu", context_length=context_length)
     options.setdefault("max_running_requests", 8)
     options.setdefault("max_total_tokens", 4096)
@@ -162,7 +168,8 @@ class PlanBuilder:
                 assert token == FUTURE_TOKEN
                 continue
             sequence.tokens.append(token)
-            sequence.logits.append(self.runner.last_logits[sampled])
+            if self.runner.recording:
+                sequence.logits.append(self.runner.last_logits[sampled])
             sampled += 1
         return result
 

@@ -12,6 +12,7 @@ from torch.utils._pytree import tree_leaves
 
 from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, Sequence, make_runner
 from tests.models.checkpoints import save_checkpoint
+from tests.native import needs_native
 
 MAX_OPERATIONS_PER_LAYER = 40
 MAX_OPERATIONS_PER_STEP = 100
@@ -38,9 +39,9 @@ def _storages(tree: Any) -> set[int]:
     return {each.untyped_storage()._cdata for each in tree_leaves(tree) if isinstance(each, torch.Tensor)}
 
 
-def count_decode_step(path: Path, num_layers: int, rows: int) -> CountOperations:
+def count_decode_step(path: Path, num_layers: int, rows: int, *, native: bool = False) -> CountOperations:
     save_checkpoint(path, "Llama", num_hidden_layers=num_layers)
-    runner = make_runner(path, max_running_requests=64)
+    runner = make_runner(path, max_running_requests=64, native=native)
     builder = PlanBuilder(runner)
     sequences = [builder.add([1] * (3 + row % 7)) for row in range(rows)]
     builder.step([(sequence, sequence.prompt_len) for sequence in sequences])
@@ -49,6 +50,7 @@ def count_decode_step(path: Path, num_layers: int, rows: int) -> CountOperations
 
 def count_next_step(builder: PlanBuilder, runner: RecordingRunner, sequences: list[Sequence]) -> CountOperations:
     plan = builder.plan([(sequence, 1) for sequence in sequences])
+    runner.recording = False
     with CountOperations() as counted:
         runner.forward_step(plan)
     return counted
@@ -78,3 +80,8 @@ def test_layer_allocates_a_bounded_number_of_times(counted: dict[tuple[int, int]
     per_layer = counted[2, 64].allocations - counted[1, 64].allocations
     assert 0 < per_layer <= MAX_ALLOCATIONS_PER_LAYER
     assert counted[1, 64].allocations - per_layer <= MAX_ALLOCATIONS_PER_STEP
+
+
+@needs_native
+def test_native_step_of_greedy_rows_leaves_nothing_to_torch(tmp_path: Path) -> None:
+    assert count_decode_step(tmp_path, 3, 8, native=True).count == 0

@@ -19,9 +19,9 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
     return save_checkpoint(tmp_path_factory.mktemp("checkpoint"), "Qwen3", head_dim=16, max_position_embeddings=4096)
 
 
-@pytest.fixture
-def runner(checkpoint: Checkpoint) -> RecordingRunner:
-    return make_runner(checkpoint.path)
+@pytest.fixture(params=[True, False], ids=["native", "torch"])
+def runner(request: pytest.FixtureRequest, checkpoint: Checkpoint) -> RecordingRunner:
+    return make_runner(checkpoint.path, native=request.param)
 
 
 def prompt(length: int, seed: int = 0) -> list[int]:
@@ -84,7 +84,8 @@ def test_prompt_logprobs_are_those_of_the_reference(
     np.testing.assert_allclose(answers[1].sampled_chosen, expected[-1], atol=1e-4)
 
 
-def test_logits_exist_only_for_the_positions_that_need_them(runner: RecordingRunner) -> None:
+def test_logits_exist_only_for_the_positions_that_need_them(checkpoint: Checkpoint) -> None:
+    runner = make_runner(checkpoint.path, native=False)
     rows: list[int] = []
     compute_logits = runner.model.compute_logits
 

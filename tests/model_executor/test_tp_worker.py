@@ -34,7 +34,8 @@ def test_info_tells_the_limits(checkpoint: Checkpoint) -> None:
     assert (info.vocab_size, info.context_len) == (160, 512)
     assert (info.max_req_len, info.max_req_input_len) == (512, 511)
     assert (info.device, info.dtype) == ("cpu", "float32")
-    assert info.weight_bytes == 4 * sum(parameter.numel() for parameter in checkpoint.reference.parameters())
+    unpacked = 4 * sum(parameter.numel() for parameter in checkpoint.reference.parameters())
+    assert unpacked <= info.weight_bytes <= 1.1 * unpacked, "packing pads small matrices"
     assert pool.num_slots == 992 + 32
     assert info.kv_bytes == pool.num_bytes == pool.num_slots * 2 * 3 * 2 * 12 * 4
     assert {"load_weights", "measure_forward", "init_memory_pool"} <= set(info.timings)

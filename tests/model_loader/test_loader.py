@@ -30,7 +30,7 @@ def load(directory: Path, load_format: str = "auto", seed: int = 0, **options: A
 
 
 def weights(model: CausalLM) -> dict[str, torch.Tensor]:
-    return {name: model.checkpoint_tensors[name].clone() for name in sorted(model.required_names)}
+    return {name: model.checkpoint_weights[name].read().clone() for name in sorted(model.required_names)}
 
 
 def assert_same(ours: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> None:

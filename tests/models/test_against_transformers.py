@@ -71,9 +71,11 @@ def checkpoint(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
     return save_checkpoint(tmp_path_factory.mktemp("checkpoint"), family, seed=len(request.param), **overrides)
 
 
-@pytest.fixture(scope="module", params=[1, 16], ids=["page1", "page16"])
+@pytest.fixture(scope="module", params=["native-1", "native-16", "torch-16"])
 def runner(request: pytest.FixtureRequest, checkpoint: Checkpoint) -> RecordingRunner:
-    return make_runner(checkpoint.path, page_size=request.param)
+    """By what computes and the page size."""
+    path, _, page_size = request.param.partition("-")
+    return make_runner(checkpoint.path, page_size=int(page_size), native=path == "native")
 
 
 def random_prompt(length: int, seed: int = 0) -> list[int]:

@@ -7,6 +7,9 @@ import torch
 
 from bough.config.model_config import ModelConfig
 from bough.errors import ModelError
+from bough.layers.linear_method import TORCH
+from bough.layers.packed_method import PackedMethod
+from bough.model_executor.native_path import native_threads
 from bough.model_loader.loader import load_model
 from bough.models.base import CausalLM
 from tests.models.checkpoints import Checkpoint, save_checkpoint
@@ -17,10 +20,13 @@ def checkpoint(tmp_path: Path) -> Checkpoint:
     return save_checkpoint(tmp_path, "Qwen2", tie_word_embeddings=True)
 
 
-@pytest.fixture
-def model(checkpoint: Checkpoint) -> CausalLM:
+@pytest.fixture(params=["packed", "torch"])
+def model(request: pytest.FixtureRequest, checkpoint: Checkpoint) -> CausalLM:
     config = ModelConfig.from_path(str(checkpoint.path), device="cpu")
-    return load_model(config, load_format="auto", device=torch.device("cpu"), seed=0)
+    cpu = torch.device("cpu")
+    threads = native_threads(config, cpu, 2) if request.param == "packed" else None
+    method = PackedMethod(threads) if threads is not None else TORCH
+    return load_model(config, load_format="auto", device=cpu, seed=0, method=method)
 
 
 Q_WEIGHT = "model.layers.1.self_attn.q_proj.weight"
@@ -28,24 +34,22 @@ Q_WEIGHT = "model.layers.1.self_attn.q_proj.weight"
 
 def test_every_weight_reads_back_as_the_checkpoint_has_it(model: CausalLM, checkpoint: Checkpoint) -> None:
     for name, parameter in checkpoint.reference.state_dict().items():
-        torch.testing.assert_close(model.checkpoint_tensors[name], parameter, rtol=0, atol=0)
+        torch.testing.assert_close(model.checkpoint_weights[name].read(), parameter, rtol=0, atol=0)
 
 
 def test_a_single_weight_of_a_merged_matrix_is_replaced_in_place(model: CausalLM, checkpoint: Checkpoint) -> None:
     addresses = [parameter.data_ptr() for parameter in model.parameters()]
-    wanted = torch.randn(model.checkpoint_tensors[Q_WEIGHT].shape)
+    wanted = torch.randn(model.checkpoint_weights[Q_WEIGHT].shape)
     assert model.load_weights([(Q_WEIGHT, wanted)]) == {Q_WEIGHT}
     assert [parameter.data_ptr() for parameter in model.parameters()] == addresses
     for name, parameter in checkpoint.reference.state_dict().items():
         expected = wanted if name == Q_WEIGHT else parameter
-        torch.testing.assert_close(model.checkpoint_tensors[name], expected, rtol=0, atol=0)
+        torch.testing.assert_close(model.checkpoint_weights[name].read(), expected, rtol=0, atol=0)
 
 
 def test_tied_head_is_not_required_and_shares_the_embedding(model: CausalLM) -> None:
     assert "lm_head.weight" not in model.required_names
-    assert model.checkpoint_tensors["lm_head.weight"].data_ptr() == (
-        model.checkpoint_tensors["model.embed_tokens.weight"].data_ptr()
-    )
+    assert model.checkpoint_weights["lm_head.weight"].key == (model.checkpoint_weights["model.embed_tokens.weight"].key)
 
 
 @pytest.mark.parametrize("head_last", [False, True])
@@ -53,7 +57,7 @@ def test_embedding_counts_where_a_tied_checkpoint_has_a_head_as_well(model: Caus
     embedding, head = torch.randn(160, 48), torch.randn(160, 48)
     weights = [("model.embed_tokens.weight", embedding), ("lm_head.weight", head)]
     assert model.load_weights(weights if head_last else weights[::-1]) == {"model.embed_tokens.weight"}
-    torch.testing.assert_close(model.checkpoint_tensors["lm_head.weight"], embedding, rtol=0, atol=0)
+    torch.testing.assert_close(model.checkpoint_weights["lm_head.weight"].read(), embedding, rtol=0, atol=0)
 
 
 def test_derived_tensors_of_old_checkpoints_are_skipped(model: CausalLM) -> None:
@@ -61,9 +65,9 @@ def test_derived_tensors_of_old_checkpoints_are_skipped(model: CausalLM) -> None
 
 
 def test_other_precision_is_cast(model: CausalLM) -> None:
-    wanted = torch.randn(model.checkpoint_tensors[Q_WEIGHT].shape).bfloat16()
+    wanted = torch.randn(model.checkpoint_weights[Q_WEIGHT].shape).bfloat16()
     model.load_weights([(Q_WEIGHT, wanted)])
-    torch.testing.assert_close(model.checkpoint_tensors[Q_WEIGHT], wanted.float(), rtol=0, atol=0)
+    torch.testing.assert_close(model.checkpoint_weights[Q_WEIGHT].read(), wanted.float(), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize(
@@ -79,10 +83,10 @@ def test_other_precision_is_cast(model: CausalLM) -> None:
 def test_misfit_is_refused_and_changes_nothing(
     model: CausalLM, name: str, tensor: torch.Tensor, complaint: str
 ) -> None:
-    before = {key: value.clone() for key, value in model.checkpoint_tensors.items()}
+    before = {key: weight.read().clone() for key, weight in model.checkpoint_weights.items()}
     with pytest.raises(ModelError, match=complaint) as caught:
         model.load_weights([(name, tensor)])
     assert caught.value.param == name
     assert caught.value.status_code == 400
-    for key, value in model.checkpoint_tensors.items():
-        torch.testing.assert_close(value, before[key], rtol=0, atol=0)
+    for key, weight in model.checkpoint_weights.items():
+        torch.testing.assert_close(weight.read(), before[key], rtol=0, atol=0)

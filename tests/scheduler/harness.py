@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from bough.config.server_args import ServerArgs, resolve
+from bough.constrained.compiler import GrammarCompiler
 from bough.ipc.messages import AbortReq, FinishReason, OutputDelta, PositionLogprobs, TokenizedGenerateReqInput
 from bough.model_executor.fake_model_runner import FakeWorker, expected_tokens
 from bough.model_executor.tp_worker_client import TpModelWorkerClient
@@ -76,10 +77,12 @@ class Harness:
         max_running_requests: int = 8,
         context_len: int = 1024,
         eos_token_ids: Sequence[int] = (),
+        eos_only_at_end: bool = False,
         tokenizer: Any = None,
         vocab_size: int = VOCAB_SIZE,
         page_size: int = 1,
         verify: bool = True,
+        make_compiler: Callable[[], GrammarCompiler] | None = None,
         **options: Any,
     ) -> None:
         self.vocab_size = vocab_size
@@ -91,6 +94,7 @@ class Harness:
                 context_len=context_len,
                 page_size=page_size,
                 verify=verify,
+                eos_token_ids=tuple(eos_token_ids) if eos_only_at_end else (),
             )
         )
         self.events: list[tuple[str, int]] = []
@@ -102,6 +106,7 @@ class Harness:
             tokenizer,
             send_deltas=self._take,
             make_executor=TpModelWorkerClient if overlap else InlineExecutor,
+            make_compiler=make_compiler,
             on_event=lambda name, step: self.events.append((name, step)),
             strict_accounting=True,
         )
@@ -156,6 +161,7 @@ class Harness:
 
     def close(self) -> None:
         self.scheduler.executor.close()
+        self.scheduler.grammars.close()
 
 
 def prompt_of(length: int, seed: int = 0, vocab_size: int = VOCAB_SIZE) -> list[int]:

@@ -86,7 +86,12 @@ def serve(
     ],
     ids=["cached", "chunked", "retracted", "uncached"],
 )
-def test_ids_and_logprobs_are_the_reference(checkpoint: Checkpoint, overlap: bool, options: dict[str, object]) -> None:
+@pytest.mark.parametrize("native", [True, False], ids=["native", "torch"])
+def test_ids_and_logprobs_are_the_reference(
+    checkpoint: Checkpoint, overlap: bool, options: dict[str, object], native: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not native:
+        monkeypatch.setattr("bough.model_executor.model_runner.native_threads", lambda *_: None)
     rng = random.Random(1)
     shared = rng.choices(range(VOCAB_SIZE), k=40)
     prompts = [shared + rng.choices(range(VOCAB_SIZE), k=rng.randint(1, 30)) for _ in range(8)]

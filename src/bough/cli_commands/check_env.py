@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bough import __version__
 from bough.config.command_line import CommandParser
+from bough.kernels.library import LibraryMissing, best_isa
 
 _CPU_FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile", "asimd", "bf16", "i8mm", "sve")
 """Instruction sets that decide how fast the CPU kernels can be; x86-64 first, then arm64."""
@@ -31,6 +32,7 @@ def main(argv: list[str]) -> int:
         *((name, _version(name)) for name in direct_dependencies()),
         ("cpu", _cpu_model()),
         ("cpu features", ", ".join(_cpu_features()) or "none of those that matter"),
+        ("native kernels", _native_kernels()),
         ("cores", f"{usable_cores()} usable of {os.cpu_count()}"),
         ("memory", _memory()),
         *_torch_rows(),
@@ -45,6 +47,13 @@ def direct_dependencies() -> list[str]:
     """Names of the packages that a plain installation of Bough requires."""
     requirements = importlib.metadata.requires("bough") or []
     return [re.split(r"[^A-Za-z0-9_.-]", each, maxsplit=1)[0] for each in requirements if "extra ==" not in each]
+
+
+def _native_kernels() -> str:
+    try:
+        return best_isa().name.lower()
+    except LibraryMissing as missing:
+        return f"none: {missing}"
 
 
 def usable_cores() -> int:

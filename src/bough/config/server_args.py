@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,10 @@ SchedulePolicy = Literal["lpm", "fcfs", "dfs-weight", "lof", "random", "priority
 EvictionPolicy = Literal["lru", "lfu", "fifo", "mru", "priority"]
 SamplingDefaults = Literal["model", "openai"]
 PoolingChoice = Literal["auto", "cls", "mean", "max", "last"]
+GrammarBackendName = Literal["llguidance", "none"]
 LogLevel = Literal["debug", "info", "warning", "error", "critical"]
+
+DEFAULT_JSON_WHITESPACE = " ?"
 
 BUNDLED_MODEL_NAME = "sapling"
 
@@ -68,6 +72,32 @@ def _preferred_sampling_params_rule(value: dict[str, Any]) -> str | None:
     if value.get("n", 1) != 1:
         return "must not set n: how many outputs there are is for each request to say"
     return sampling_params_rule(value)
+
+
+def _whitespace_rule(value: str) -> str | None:
+    try:
+        re.compile(value)
+    except re.error as error:
+        return f"must be a regular expression ({error})"
+    return None
+
+
+def _tool_call_parser_rule(value: str) -> str | None:
+    from bough.parsers.dialect import AUTO, NONE  # only where the option is used: keeps --help fast
+    from bough.parsers.tool_formats import TOOL_FORMATS
+
+    return _name_rule(value, (AUTO, NONE, *TOOL_FORMATS))
+
+
+def _reasoning_parser_rule(value: str) -> str | None:
+    from bough.parsers.dialect import AUTO, NONE
+    from bough.parsers.reasoning import REASONING_FORMATS
+
+    return _name_rule(value, (AUTO, NONE, *REASONING_FORMATS))
+
+
+def _name_rule(value: str, known: tuple[str, ...]) -> str | None:
+    return None if value in known else f"must be one of {', '.join(known)}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -210,6 +240,22 @@ class ServerArgs(OptionTable):
         metavar="NAME|FILE",
         default_text="the tokenizer's",
     )
+    tool_call_parser: str | None = option(
+        None,
+        help="How the model writes tool calls; `none` looks for none, `auto` is the default.",
+        group=API,
+        metavar="NAME",
+        default_text="found out from the chat template",
+        rule=_tool_call_parser_rule,
+    )
+    reasoning_parser: str | None = option(
+        None,
+        help="How the model marks its reasoning; `none` looks for none, `auto` is the default.",
+        group=API,
+        metavar="NAME",
+        default_text="found out from the chat template",
+        rule=_reasoning_parser_rule,
+    )
     sampling_defaults: SamplingDefaults = option(
         "model",
         help="Where sampling parameters that a request leaves out come from: the checkpoint's "
@@ -222,9 +268,52 @@ class ServerArgs(OptionTable):
         group=API,
         rule=_preferred_sampling_params_rule,
     )
+    max_stored_responses: int = option(
+        1024,
+        help="Most responses of /v1/responses that are kept, to be retrieved or gone on with; 0 keeps none. The ones "
+        "not used for longest make room.",
+        group=API,
+        unit="responses",
+        minimum=0,
+    )
+    max_stored_response_bytes: int = option(
+        64 * 2**20,
+        help="Most memory for kept responses, as JSON. Accepts 64MiB.",
+        group=API,
+        unit="bytes",
+        minimum=0,
+        scaled=True,
+    )
     stream_interval: int = option(1, help="Tokens per streamed event.", group=API, unit="tokens", minimum=1)
     incremental_streaming_output: bool = option(
         False, help="Events of a streamed /generate carry only what is new, not all text so far.", group=API
+    )
+    grammar_backend: GrammarBackendName = option(
+        "llguidance",
+        help="What keeps outputs to JSON schemas, patterns and grammars; `none` refuses such requests.",
+        group=API,
+    )
+    grammar_compile_timeout: float = option(
+        10.0,
+        help="How long compiling a JSON schema, pattern or grammar may take; beyond it the request is refused.",
+        group=API,
+        unit="seconds",
+        minimum=0.1,
+    )
+    constrained_json_whitespace_pattern: str = option(
+        DEFAULT_JSON_WHITESPACE,
+        help="Regular expression of what may stand between the tokens of JSON that follows a schema. With more than a "
+        "blank, small models lose themselves in it.",
+        group=API,
+        metavar="PATTERN",
+        default_text="a blank or nothing",
+        rule=_whitespace_rule,
+    )
+    constrained_json_disable_any_whitespace: bool = option(
+        False,
+        help="JSON that follows a schema has one blank after commas and colons and no other: more of it is certain "
+        "without asking the model, which is faster.",
+        group=API,
     )
     allow_unknown_fields: bool = option(
         False, help="Log and ignore unknown fields of requests instead of refusing them.", group=API

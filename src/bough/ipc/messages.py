@@ -90,7 +90,8 @@ class ShutdownReq(Message):
 class FinishReason(Record):
     """Why an output ended.
 
-    ``matched`` is the stop token's id or the stop string or pattern; ``None`` for ``length`` and ``abort``.
+    ``matched`` is the stop token's id or the stop string or pattern; ``None`` for ``length`` and ``abort``, and where
+    the output has ended because its grammar allows no more.
     """
 
     type: Literal["stop", "length", "abort"]
@@ -99,6 +100,8 @@ class FinishReason(Record):
     message: str | None = None
     status_code: int | None = None
     """HTTP status of an abort that is an error; ``None`` for an abort that the user asked for."""
+    param: str | None = None
+    """Sampling parameter at fault, if the error is about one."""
     code: str | None = None
     """Machine-readable reason of such an error, where there is one."""
 

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 from torch.nn import functional
+
+from bough.layers.checkpoint_weight import CheckpointWeight
+from bough.layers.linear_method import TORCH, LinearMethod, MatrixShape, packed_matrix
+
+if TYPE_CHECKING:
+    from bough.kernels.program import Buffer, Program
 
 _LARGE_HEAD = 2**24
 """Weights from which on measuring a head is worth its time."""
@@ -16,62 +24,95 @@ _WORTH_PADDING = 0.85
 
 
 class VocabEmbedding(nn.Module):
-    """Token id to vector.
+    """Token id to vector. A table that a head shares is held in whatever way the head needs it.
 
     Attributes:
-        weight: ``[vocab_size, hidden_size]``.
+        method: how the table ``[vocab_size, hidden_size]`` is held.
     """
 
-    def __init__(self, vocab_size: int, hidden_size: int, dtype: torch.dtype) -> None:
+    def __init__(self, vocab_size: int, hidden_size: int, dtype: torch.dtype, *, method: LinearMethod = TORCH) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.empty(vocab_size, hidden_size, dtype=dtype), requires_grad=False)
+        self.vocab_size = vocab_size
+        self.method = method
+        method.create_weights(self, MatrixShape(vocab_size, hidden_size, dtype))
 
     def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
         """``[num_tokens]`` (int32 or int64) to ``[num_tokens, hidden_size]``."""
-        return functional.embedding(input_ids, self.weight)
+        return self.method.embed(self, input_ids)
+
+    def record(self, program: Program) -> Buffer:
+        """The step's tokens, as the start of the residual stream."""
+        if self.method is TORCH:
+            return program.embed(self.get_parameter("weight"))
+        return program.embed_packed(packed_matrix(self))
+
+    def checkpoint_weights(self) -> Iterator[tuple[str, CheckpointWeight]]:
+        """Name within this module, and what it fills."""
+        yield "weight", self.method.weight_rows(self, 0, self.vocab_size)
 
 
 class LMHead(nn.Module):
     """Hidden state to logits.
 
     Attributes:
-        weight: ``[vocab_size, hidden_size]``; the embedding's own parameter where the checkpoint ties them.
+        holder: the module that has the weights ``[vocab_size, hidden_size]``: the embedding where the checkpoint ties
+            them, else this one.
+        method: how they are held.
         min_rows: fewer rows than this are padded to it, because that is faster; see :meth:`measure`.
     """
 
     def __init__(
-        self, vocab_size: int, hidden_size: int, dtype: torch.dtype, *, tied_to: VocabEmbedding | None
+        self,
+        vocab_size: int,
+        hidden_size: int,
+        dtype: torch.dtype,
+        *,
+        tied_to: VocabEmbedding | None,
+        method: LinearMethod = TORCH,
     ) -> None:
         super().__init__()
-        self.weight = (
-            tied_to.weight
-            if tied_to is not None
-            else nn.Parameter(torch.empty(vocab_size, hidden_size, dtype=dtype), requires_grad=False)
-        )
+        self.vocab_size = vocab_size
         self.min_rows = 1
+        # In a tuple, which keeps the embedding from becoming a part of this module.
+        self._holder: tuple[nn.Module] = (self if tied_to is None else tied_to,)
+        self.method = method if tied_to is None else tied_to.method
+        if tied_to is None:
+            method.create_weights(self, MatrixShape(vocab_size, hidden_size, dtype))
+
+    @property
+    def holder(self) -> nn.Module:
+        """See the class."""
+        return self._holder[0]
 
     def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
         """``[num_rows, hidden_size]`` to float32 ``[num_rows, vocab_size]``, contiguous and fresh."""
         missing = self.min_rows - len(hidden_states)
         if missing > 0:
             padded = functional.pad(hidden_states, (0, 0, 0, missing))
-            return functional.linear(padded, self.weight)[:-missing].float()
-        return functional.linear(hidden_states, self.weight).float()
+            return self.method.compute_logits(self.holder, padded)[:-missing]
+        return self.method.compute_logits(self.holder, hidden_states)
+
+    def checkpoint_weights(self) -> Iterator[tuple[str, CheckpointWeight]]:
+        """Name within this module, and what it fills."""
+        yield "weight", self.method.weight_rows(self.holder, 0, self.vocab_size)
 
     @torch.inference_mode()
     def measure(self) -> None:
-        """Find out whether this machine multiplies one row by a large matrix slower than several, and remember it.
+        """Find out whether torch multiplies one row by a large matrix slower than several here, and remember it.
 
-        Some CPUs have a poor kernel for a single bfloat16 row: 20 ms where eight rows take 12. Small heads and other
-        devices are left alone. Changes ``min_rows``.
+        Some CPUs have a poor kernel for a single bfloat16 row: 20 ms where eight rows take 12. Small heads, native
+        kernels and other devices are left alone. Changes ``min_rows``.
         """
-        if self.weight.device.type != "cpu" or self.weight.numel() < _LARGE_HEAD:
+        if self.method is not TORCH:
+            return
+        weight = self.holder.get_parameter("weight")
+        if weight.device.type != "cpu" or weight.numel() < _LARGE_HEAD:
             return
         seconds = {}
         for rows in (1, _PADDED_ROWS):
-            states = self.weight.new_zeros(rows, self.weight.shape[1])
-            functional.linear(states, self.weight)
-            seconds[rows] = min(_timed(states, self.weight) for _ in range(2))
+            states = weight.new_zeros(rows, weight.shape[1])
+            functional.linear(states, weight)
+            seconds[rows] = min(_timed(states, weight) for _ in range(2))
         self.min_rows = _PADDED_ROWS if seconds[_PADDED_ROWS] < _WORTH_PADDING * seconds[1] else 1
 
 

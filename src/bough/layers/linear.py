@@ -3,44 +3,94 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
-from torch.nn import functional
+
+from bough.layers.checkpoint_weight import CheckpointWeight
+from bough.layers.linear_method import TORCH, LinearMethod, MatrixShape, packed_matrix
+
+if TYPE_CHECKING:
+    from bough.kernels.program import Buffer, Program
 
 
 class MergedLinear(nn.Module):
     """``y = x Wᵀ + b``, the outputs of several checkpoint projections side by side.
 
     Attributes:
-        weight: ``[sum of the parts' widths, in_features]``.
-        bias: ``[sum of the parts' widths]`` or ``None``.
         parts: output width of each projection, in the order of the output's columns.
+        has_bias: whether there is a ``b``.
+        method: how the weights are held and applied.
+        weight: the matrix as the method holds it.
     """
 
-    def __init__(self, in_features: int, parts: Mapping[str, int], *, bias: bool, dtype: torch.dtype) -> None:
+    weight: nn.Parameter
+    gated = False
+
+    def __init__(
+        self,
+        in_features: int,
+        parts: Mapping[str, int],
+        *,
+        bias: bool,
+        dtype: torch.dtype,
+        method: LinearMethod = TORCH,
+    ) -> None:
         super().__init__()
         self.parts = dict(parts)
-        out_features = sum(self.parts.values())
-        self.weight = nn.Parameter(torch.empty(out_features, in_features, dtype=dtype), requires_grad=False)
-        self.bias = nn.Parameter(torch.empty(out_features, dtype=dtype), requires_grad=False) if bias else None
+        self.has_bias = bias
+        self.method = method
+        shape = MatrixShape(sum(self.parts.values()), in_features, dtype, bias=bias, gated=self.gated)
+        method.create_weights(self, shape)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """``[num_tokens, in_features]`` to ``[num_tokens, sum of the parts' widths]``."""
-        return functional.linear(x, self.weight, self.bias)
+        return self.method.apply(self, x)
 
-    def checkpoint_tensors(self) -> Iterator[tuple[str, torch.Tensor]]:
-        """Name within the parent module (``q_proj.weight``), and the view of the parameter that it fills."""
+    def record(self, program: Program, x: Buffer) -> Buffer:
+        """What :meth:`forward` computes, in float32."""
+        return program.linear(x, packed_matrix(self))
+
+    def record_add(self, program: Program, x: Buffer, onto: Buffer) -> None:
+        """Add what :meth:`forward` computes to ``onto``."""
+        program.linear_add(x, packed_matrix(self), onto)
+
+    def checkpoint_weights(self) -> Iterator[tuple[str, CheckpointWeight]]:
+        """Name within the parent module (``q_proj.weight``), and what it fills."""
         start = 0
         for part, width in self.parts.items():
-            yield f"{part}.weight", self.weight[start : start + width]
-            if self.bias is not None:
-                yield f"{part}.bias", self.bias[start : start + width]
+            yield f"{part}.weight", self.method.weight_rows(self, start, width)
+            if self.has_bias:
+                yield f"{part}.bias", self.method.bias_rows(self, start, width)
             start += width
 
 
 class Linear(MergedLinear):
     """``y = x Wᵀ + b`` with the checkpoint's projection ``name``."""
 
-    def __init__(self, name: str, in_features: int, out_features: int, *, bias: bool, dtype: torch.dtype) -> None:
-        super().__init__(in_features, {name: out_features}, bias=bias, dtype=dtype)
+    def __init__(
+        self,
+        name: str,
+        in_features: int,
+        out_features: int,
+        *,
+        bias: bool,
+        dtype: torch.dtype,
+        method: LinearMethod = TORCH,
+    ) -> None:
+        super().__init__(in_features, {name: out_features}, bias=bias, dtype=dtype, method=method)
+
+
+class GatedLinear(MergedLinear):
+    """``silu(gate) * up`` of two projections of equal width, the gate first."""
+
+    gated = True
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """``[num_tokens, in_features]`` to ``[num_tokens, width of a part]``."""
+        return self.method.apply_gated(self, x)
+
+    def record(self, program: Program, x: Buffer) -> Buffer:
+        """What :meth:`forward` computes."""
+        return program.linear_gated(x, packed_matrix(self))

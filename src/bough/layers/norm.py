@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import nn
 from torch.nn import functional
+
+if TYPE_CHECKING:
+    from bough.kernels.program import Buffer, Program
 
 
 class RMSNorm(nn.Module):
@@ -19,6 +24,10 @@ class RMSNorm(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """``[..., size]`` to the same shape and dtype."""
         return functional.rms_norm(x, self.shape, self.weight, self.eps)
+
+    def record(self, program: Program, x: Buffer) -> Buffer:
+        """What :meth:`forward` computes of the residual stream."""
+        return program.rms_norm(x, self.weight, self.eps)
 
 
 class LayerNorm(nn.Module):

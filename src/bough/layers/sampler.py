@@ -1,9 +1,9 @@
 """From logits to tokens.
 
-For each row, in this order: penalties, bans of ``min_new_tokens`` and logit bias change the logits; a row that is not
-finite is reported; a greedy row takes its largest logit, the lowest token id if several are equal. The logits of any
-other row are divided by its temperature and truncated: of the tokens in descending order of probability, ties by
-ascending id, those are kept that
+For each row, in this order: penalties, bans of ``min_new_tokens`` and logit bias change the logits; tokens that the
+row's grammar does not allow are taken out; a row that is not finite is reported; a greedy row takes its largest logit,
+the lowest token id if several are equal. The logits of any other row are divided by its temperature and truncated: of
+the tokens in descending order of probability, ties by ascending id, those are kept that
 
 - are among the first ``top_k``,
 - have less than ``top_p`` of the row's whole probability before them (the smallest set that reaches ``top_p``),
@@ -23,9 +23,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from bough.kernels.sampling import NativeSampler
+from bough.kernels.thread_pool import ThreadPool
 from bough.layers.logprobs import gather_logprobs
 from bough.sampling.device_state import DeviceDrawParams, Needs, SamplingRows, SamplingState
 from bough.sampling.draw import draw_from_vocabulary, integer_weights
+from bough.sampling.mask_rows import RowMasks
 from bough.sampling.transfer import to_device
 from bough.sampling.truncation import draw_selected, draw_sorted
 from bough.sampling.truncation_cpu import draw_truncated
@@ -108,11 +111,14 @@ class _Step:
 class Sampler:
     """Chooses the next token of each sampling row.
 
-    Holds one tile of about 1 MiB (16 MiB on an accelerator) for weights, or one row where that is larger.
+    Holds one tile of about 1 MiB (16 MiB on an accelerator) for weights, or one row where that is larger. On a CPU
+    with native kernels these choose; with the same seeds they choose the same tokens.
     """
 
-    def __init__(self, state: SamplingState) -> None:
+    def __init__(self, state: SamplingState, threads: ThreadPool | None = None) -> None:
+        """``threads`` run native kernels, if there are any; the state is in host memory then."""
         self._state = state
+        self._native = None if threads is None else NativeSampler(threads, state.vocab_size)
         self._vocab_size = state.vocab_size
         self._on_cpu = state.device.type == "cpu"
         row_width = num_blocks(state.vocab_size) * BLOCK
@@ -121,15 +127,22 @@ class Sampler:
         # Zeros behind the last token id stay zeros.
         self._tile = torch.zeros(self._tile_rows, row_width, device=state.device)
 
-    def sample(self, logits: torch.Tensor, req_slots: IntArray, logprobs: tuple[RowLogprobs, ...] = ()) -> SampleOutput:
+    def sample(
+        self,
+        logits: torch.Tensor,
+        req_slots: IntArray,
+        logprobs: tuple[RowLogprobs, ...] = (),
+        masks: RowMasks | None = None,
+    ) -> SampleOutput:
         """Choose one token per row and record it in the state (last token, number of outputs, penalty counts).
 
         Args:
             logits: float32 ``[S, V]``, contiguous; penalties, bans and biases are applied to it in place.
             req_slots: int32 ``[S]``, the request slot of each row, each at most once.
             logprobs: what rows want to know; ``row`` is an index into ``S``, ``first`` and ``targets`` are ignored.
-                Values are of the distribution after penalties, bans and biases, its logits divided by the temperature
-                unless the row is greedy, before truncation.
+                Values are of the distribution after penalties, bans, biases and masks, its logits divided by the
+                temperature unless the row is greedy, before truncation.
+            masks: which tokens some rows may have; a row that may have none counts as not finite.
 
         Raises:
             ValueError: the shapes do not fit.
@@ -137,14 +150,33 @@ class Sampler:
         if logits.shape != (len(req_slots), self._vocab_size):
             raise ValueError(f"logits are {tuple(logits.shape)}, expected {(len(req_slots), self._vocab_size)}")
         rows = self._state.rows(req_slots)
+        if self._native is None:
+            next_token_ids, finite = self._choose(logits, rows)
+        else:
+            next_token_ids, finite = self._choose_natively(self._native, logits, rows)
+        answers = self._read_logprobs(logits, rows, next_token_ids, logprobs) if logprobs else None
+        self._state.record(rows, next_token_ids)
+        return SampleOutput(next_token_ids, finite, answers)
+
+    def _choose_natively(
+        self, native: NativeSampler, logits: torch.Tensor, rows: SamplingRows
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """The tokens of all rows and which rows are finite. Applies penalties, bans and biases to ``logits``."""
+        described, kept = self._state.describe(rows)
+        tokens, finite = native.sample(logits.numpy(), described)
+        del kept  # the native code has read it
+        return torch.from_numpy(tokens), torch.from_numpy(finite)
+
+    def _choose(self, logits: torch.Tensor, rows: SamplingRows) -> tuple[torch.Tensor, torch.Tensor]:
+        """The same with torch and numpy."""
         self._state.edit_logits(logits, rows)
+        if masks is not None:
+            masks.apply(logits)
         maxima = block_maxima(logits)
         largest, next_token_ids = first_maximum(logits, maxima)
         if rows.union & Needs.RANDOM:
             self._draw_random_rows(_Step(rows, logits, maxima, largest.unsqueeze(1), next_token_ids))
-        answers = self._read_logprobs(logits, rows, next_token_ids, logprobs) if logprobs else None
-        self._state.record(rows, next_token_ids)
-        return SampleOutput(next_token_ids, largest.abs() < math.inf, answers)
+        return next_token_ids, largest.abs() < math.inf
 
     def _draw_random_rows(self, step: _Step) -> None:
         """Replace the tokens of all rows that are not greedy."""

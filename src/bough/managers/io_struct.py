@@ -316,6 +316,8 @@ class GenerateRequest(msgspec.Struct, kw_only=True):
     priority: int | None = None
     extra_key: str | None = None
     """Namespace in the prefix cache, salt included."""
+    truncate_prompt_tokens: int | None = None
+    """Keep so many tokens of the end of ``text``; all if ``None``."""
     session_params: SessionParams | None = None
     turn: Turn | None = None
     """The request as part of its session, once its prompt is complete."""

@@ -142,5 +142,5 @@ def failure_of(reason: FinishReason | None) -> BoughError | None:
     if reason.status_code == Overloaded.status_code:
         return Overloaded(message, code=reason.code or "overloaded")
     if reason.status_code == BadRequest.status_code:
-        return BadRequest(message, code=reason.code)
+        return BadRequest(message, param=reason.param, code=reason.code)
     return RequestFailed(message, status_code=reason.status_code, code=reason.code)

@@ -63,6 +63,10 @@ class RequestLimits:
             raise BadRequest(f"{name} must be at most {MAX_STREAM_INTERVAL}", param=name)
         if params.has_text_stops and not self.has_tokenizer:
             raise BadRequest("stop strings and patterns need a tokenizer, and this server has none", param="stop")
+        grammar = params.grammar
+        if grammar is not None and not self.has_tokenizer:
+            name = f"sampling_params.{grammar.kind}"
+            raise BadRequest(f"{name} needs a tokenizer, and this server has none", param=name)
 
     def check(self, request: GenerateRequest) -> None:
         """What can be said about the rest of a request before its prompt is encoded.

@@ -309,6 +309,9 @@ class TokenizerManager:
         self,
         messages: Sequence[Mapping[str, Any]],
         *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        documents: Sequence[Mapping[str, Any]] | None = None,
+        add_generation_prompt: bool = True,
         continue_final_message: bool = False,
         template_kwargs: Mapping[str, Any] | None = None,
     ) -> TokenIds:
@@ -316,6 +319,9 @@ class TokenizerManager:
 
         Args:
             messages: objects with ``role`` and ``content``.
+            tools: descriptions of functions, as in the OpenAI API.
+            documents: objects with ``title`` and ``text``.
+            add_generation_prompt: whether the prompt ends with the beginning of an assistant's message.
             continue_final_message: let the model go on with the last message instead of answering it.
             template_kwargs: further variables of the template.
 
@@ -329,10 +335,14 @@ class TokenizerManager:
                 code="no_chat_template",
             )
         num_chars = sum(_num_chars(message.get("content")) for message in messages)
+        num_chars += 50 * len(messages) + 400 * (len(tools or ()) + len(documents or ()))
         return await self.prompt_encoder.encode_conversation(
             self.chat_template,
             messages,
-            num_chars + 50 * len(messages),
+            num_chars,
+            tools=tools,
+            documents=documents,
+            add_generation_prompt=add_generation_prompt,
             continue_final_message=continue_final_message,
             kwargs=template_kwargs,
         )
@@ -394,7 +404,8 @@ class TokenizerManager:
         texts = [request.text or "" for request in with_text]
         encoded = await self.prompt_encoder.encode(texts, [request.prompt_param for request in with_text])
         for request, ids in zip(with_text, encoded, strict=True):
-            request.input_ids = ids
+            keep = request.truncate_prompt_tokens
+            request.input_ids = ids if keep is None or len(ids) <= keep else ids[len(ids) - keep :]
 
     def _begin_session_turns(self, requests: Sequence[GenerateRequest]) -> None:
         """Put the context of their sessions before the prompts of requests that belong to one."""

@@ -8,6 +8,10 @@ import mmap
 
 import torch
 
+from bough.kernels.structures import DType, KVLayer
+
+_KERNEL_DTYPES = {torch.float32: DType.F32, torch.bfloat16: DType.BF16}
+
 
 class KVPool:
     """One key and one value buffer per layer, addressed by slot.
@@ -62,6 +66,18 @@ class KVPool:
     def get_value_buffer(self, layer_id: int) -> torch.Tensor:
         """Values of a layer: ``[num_slots, num_kv_heads, head_dim]``, the pool's own memory."""
         return self._values[layer_id]
+
+    def kernel_layer(self, layer_id: int) -> KVLayer:
+        """A layer's memory as native kernels take it.
+
+        Raises:
+            KeyError: if they do not know the pool's dtype.
+        """
+        return KVLayer(
+            keys=self._keys[layer_id].data_ptr(),
+            values=self._values[layer_id].data_ptr(),
+            dtype=_KERNEL_DTYPES[self.dtype],
+        )
 
     def set_kv_buffer(self, layer_id: int, slots: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
         """Store keys and values of new tokens.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
+from bough.constrained.masks import unpack
 from bough.errors import ConfigError
 from bough.model_executor.worker_info import WorkerInfo
 from bough.sampling.random_stream import mix64, stream_key, uniforms
@@ -94,6 +95,21 @@ class FakeModel:
         tokens: npt.NDArray[np.int64] = self._ordinary[self._places(states, ranks)]
         if self.eos_probability:
             tokens[self._ends(states)] = self.eos_token_ids[0]
+        return tokens
+
+    def allowed_tokens(
+        self, states: UintArray, allowed: npt.NDArray[np.bool_], ranks: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int64]:
+        """The token of each rank, or the least likely one, among those allowed, ``[n, vocab_size]``; -1 if none is.
+
+        End-of-sequence ids are the least likely ones.
+        """
+        tokens = np.full(len(states), _NO_TOKEN, dtype=np.int64)
+        for i, first in enumerate(self._places(states, 0).tolist()):
+            in_order = np.concatenate((np.roll(self._ordinary, -first), np.array(self.eos_token_ids, dtype=np.int64)))
+            able = in_order[allowed[i, in_order]]
+            if able.size:
+                tokens[i] = able[min(int(ranks[i]), able.size - 1)]
         return tokens
 
     def logprobs(self, states: UintArray, tokens: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
@@ -249,9 +265,11 @@ class FakeModelRunner:
         if self._verify:
             self._check(plan)
         states = self._compute(plan)
+        next_token_ids, failed = self._sample(plan, states)
         result = StepResult(
             step_id=plan.step_id,
-            next_token_ids=self._sample(plan, states),
+            next_token_ids=next_token_ids,
+            failed_rows=failed,
             logprobs=tuple(self._read_logprobs(plan, states, request) for request in plan.logprobs),
             seconds=time.perf_counter() - begin,
         )
@@ -309,7 +327,8 @@ class FakeModelRunner:
         is_future = plan.input_ids == FUTURE_TOKEN
         return np.where(is_future, self._last_token[req_slots], plan.input_ids)
 
-    def _sample(self, plan: StepPlan, states: UintArray) -> IntArray:
+    def _sample(self, plan: StepPlan, states: UintArray) -> tuple[IntArray, tuple[int, ...]]:
+        """The next tokens, and the rows that may have none."""
         rows: npt.NDArray[np.int64] | slice = slice(None)
         if plan.num_tokens != plan.num_rows or not plan.sample.all():
             rows = np.flatnonzero(plan.sample)
@@ -320,11 +339,19 @@ class FakeModelRunner:
         if draws.any():
             ranks = sampled_ranks(self._stream_key[req_slots], self._num_outputs[req_slots]) * draws
         tokens = self.model.next_tokens(states, ranks)
+        failed: tuple[int, ...] = ()
+        if plan.masks is not None:
+            sampling_rows = np.flatnonzero(plan.sample)
+            at = np.searchsorted(sampling_rows, plan.masks.rows)
+            ranks_at = np.broadcast_to(np.asarray(ranks), tokens.shape)[at]
+            chosen = self.model.allowed_tokens(states[at], unpack(plan.masks.bits, self.model.vocab_size), ranks_at)
+            failed = tuple(plan.masks.rows[chosen == _NO_TOKEN].tolist())
+            tokens[at] = np.maximum(chosen, 0)
         self._last_token[req_slots] = tokens
         self._num_outputs[req_slots] += 1
         next_token_ids = np.full(plan.num_rows, FUTURE_TOKEN, dtype=np.int32)
         next_token_ids[rows] = tokens
-        return next_token_ids
+        return next_token_ids, failed
 
     def _read_logprobs(self, plan: StepPlan, states: UintArray, request: RowLogprobs) -> RowLogprobResult:
         model = self.model
@@ -365,7 +392,7 @@ class FakeModelRunner:
             self.virtual_seconds += seconds
         else:
             time.sleep(max(0.0, seconds - result.seconds))
-        return StepResult(result.step_id, result.next_token_ids, result.logprobs, seconds=seconds)
+        return replace(result, seconds=seconds)
 
     # --- checks ---
 

@@ -14,6 +14,8 @@ import torch
 from bough.config.model_config import ModelConfig
 from bough.layers.attention.base import AttentionBackend
 from bough.layers.attention.torch_native import TorchNativeBackend
+from bough.layers.linear_method import TORCH, LinearMethod
+from bough.layers.packed_method import PackedMethod
 from bough.layers.sampler import SampleOutput, Sampler
 from bough.mem_cache.kv_pool import KVPool, kv_bytes_per_token
 from bough.model_executor.capacity import (
@@ -23,14 +25,17 @@ from bough.model_executor.capacity import (
     fit_requests,
     forward_bytes,
 )
+from bough.model_executor.cpu_graph_runner import MAX_PIECE_TOKENS, CpuGraphRunner, Wanted
 from bough.model_executor.forward_batch import ForwardBatch, token_positions
 from bough.model_executor.logprob_results import sampled_fields, target_fields
 from bough.model_executor.machine import Machine, peak_resident_bytes, reset_peak_resident_bytes
+from bough.model_executor.native_path import native_threads
 from bough.model_executor.pooling import CausalPooling
 from bough.model_loader.loader import load_model
 from bough.models.base import CausalLM, torch_dtype
 from bough.models.pooled import PooledCausalLM
 from bough.sampling.device_state import SamplingState
+from bough.sampling.mask_rows import RowMasks
 from bough.scheduler.step_plan import (
     FUTURE_TOKEN,
     ForwardMode,
@@ -49,6 +54,9 @@ DEFAULT_PAGE_SIZE = 16
 _LOGIT_CHUNK_ELEMENTS = 2**24
 """Logits of prompt tokens are computed this many at a time: 64 MiB in float32."""
 
+_NATIVE_SCRATCH_BYTES = 64 << 20
+"""What matrix products and attention keep for their own use, about."""
+
 _MEASURED_TOKENS_ON_CPU = 128
 """Size of the forward pass that start-up measures; more would delay large models."""
 
@@ -65,6 +73,8 @@ class RunnerOptions:
     mem_fraction_static: float | None = None
     max_step_tokens: int = 16384
     """Most new tokens of a step; memory for them is set aside."""
+    native: bool = True
+    """Use the native kernels where they can run the model; false: torch computes everything."""
 
 
 class ModelRunner:
@@ -92,6 +102,7 @@ class ModelRunner:
         self.dtype = torch_dtype(self.config)
         self.timings: dict[str, float] = {}
         self.page_size = options.page_size or DEFAULT_PAGE_SIZE
+        self.threads = native_threads(self.config, device, torch.get_num_threads()) if options.native else None
         with self._timed("load_weights"):
             self.model = self.load_model()
         self.weight_bytes = sum(parameter.nbytes for parameter in self.model.parameters())
@@ -113,9 +124,11 @@ class ModelRunner:
             self.req_to_token = torch.zeros(
                 self.max_running_requests, self.max_req_len, dtype=torch.int32, device=device
             )
+            self._host_table = self.req_to_token.numpy() if device.type == "cpu" else None
         self.attn_backend = self.init_attention_backend(self.kv_pool)
         self.sampling_state = SamplingState(self.max_running_requests, self.config.vocab_size, device)
-        self.sampler = Sampler(self.sampling_state)
+        self.sampler = Sampler(self.sampling_state, self.threads)
+        self.graph_runner = self.init_graphs()
         self.pooling: CausalPooling | None = None
         if isinstance(self.model, PooledCausalLM):
             self.pooling = CausalPooling(self.config, self.model, self.max_running_requests, device)
@@ -130,8 +143,13 @@ class ModelRunner:
 
     def load_model(self) -> CausalLM:
         """The model of the configuration, with its weights."""
+        method: LinearMethod = TORCH if self.threads is None else PackedMethod(self.threads)
         model = load_model(
-            self.config, load_format=self.options.load_format, device=self.device, seed=self.options.seed
+            self.config,
+            load_format=self.options.load_format,
+            device=self.device,
+            seed=self.options.seed,
+            method=method,
         )
         assert isinstance(model, CausalLM), "encoders have a runner of their own"
         return model
@@ -152,10 +170,26 @@ class ModelRunner:
         """The backend that computes attention over ``kv_pool``."""
         return TorchNativeBackend(kv_pool, self.config.layer_windows)
 
+    def init_graphs(self) -> CpuGraphRunner | None:
+        """The recorded forward pass, if native kernels run the model."""
+        if self.threads is None:
+            return None
+        return CpuGraphRunner(
+            self.model,
+            self.kv_pool,
+            self.threads,
+            req_to_token=self.req_to_token,
+            last_token=self.sampling_state.last_token,
+            dtype=self.dtype,
+            hidden_size=self.config.hidden_size,
+            vocab_size=self.config.vocab_size,
+            max_step_tokens=self.options.max_step_tokens,
+        )
+
     def profile_max_num_token(self, max_running_requests: int) -> int:
         """Tokens that the KV pool can hold, from what is available now and what a step needs.
 
-        Runs the model once, which also makes its libraries ready.
+        Runs a model that torch computes once, which also makes its libraries ready; what native kernels take is known.
 
         Raises:
             StartupError: if memory does not suffice, with the numbers.
@@ -163,12 +197,17 @@ class ModelRunner:
         config, options = self.config, self.options
         step_tokens = min(options.max_step_tokens, max_running_requests * config.context_len)
         logit_rows = max(max_running_requests, _LOGIT_CHUNK_ELEMENTS // config.vocab_size)
-        measured_tokens = min(step_tokens, config.context_len)
-        if self.device.type == "cpu":
-            measured_tokens = min(measured_tokens, _MEASURED_TOKENS_ON_CPU)
-        measured = self._measure_forward(measured_tokens) * step_tokens // measured_tokens
-        table_bytes = 4 * max_running_requests * config.context_len
-        reserved = max(measured, forward_bytes(config, self.dtype.itemsize, step_tokens, logit_rows)) + table_bytes
+        if self.threads is not None:
+            piece_tokens = min(step_tokens, MAX_PIECE_TOKENS)
+            hidden_bytes = step_tokens * config.hidden_size * self.dtype.itemsize
+            forward = forward_bytes(config, 4, piece_tokens, logit_rows) + hidden_bytes + _NATIVE_SCRATCH_BYTES
+        else:
+            measured_tokens = min(step_tokens, config.context_len)
+            if self.device.type == "cpu":
+                measured_tokens = min(measured_tokens, _MEASURED_TOKENS_ON_CPU)
+            measured = self._measure_forward(measured_tokens) * step_tokens // measured_tokens
+            forward = max(measured, forward_bytes(config, self.dtype.itemsize, step_tokens, logit_rows))
+        reserved = forward + 4 * max_running_requests * config.context_len
         reserved += SamplingState.max_bytes(max_running_requests, config.vocab_size)
         budget = MemoryBudget(
             available=self._available_bytes(),
@@ -244,6 +283,11 @@ class ModelRunner:
         self._admit(plan)
         if plan.num_rows == 0:
             return StepResult(plan.step_id, np.empty(0, dtype=np.int32))
+        if int((plan.prefix_lens + plan.extend_lens).max()) > self.max_req_len:
+            # Written flat, the entry would land in the next request's row.
+            raise ValueError(f"step {plan.step_id} goes beyond {self.max_req_len} tokens of a request")
+        if self.graph_runner is not None and self.graph_runner.can_run(plan):
+            return self._replay_step(self.graph_runner, plan)
         batch = self._make_batch(plan)
         hidden_states = self.forward(batch)
         last_tokens = np.cumsum(plan.extend_lens, dtype=np.int64) - 1
@@ -275,6 +319,44 @@ class ModelRunner:
             embeddings=embeddings,
         )
 
+    def _replay_step(self, graph_runner: CpuGraphRunner, plan: StepPlan) -> StepResult:
+        sampling_rows = np.flatnonzero(plan.sample)
+        by_logits = self.rows_that_need_logits(plan, sampling_rows)
+        wanted = np.zeros(plan.num_rows, dtype=np.uint8)
+        wanted[sampling_rows] = np.where(by_logits, Wanted.LOGITS, Wanted.CHOICE)
+        hidden_wanted = any(len(request.targets) for request in plan.logprobs)
+        result = graph_runner.replay(plan, wanted, hidden_states=hidden_wanted)
+        next_token_ids, finite = result.next_token_ids, result.finite
+        sampled: SampleOutput | None = None
+        logit_rows, choice_rows = sampling_rows[by_logits], sampling_rows[~by_logits]
+        if result.logits is not None:
+            sampled = self.sample(plan, result.logits, logit_rows)
+            next_token_ids[logit_rows] = sampled.next_token_ids.numpy()
+            finite[logit_rows] = sampled.finite.numpy()
+        if len(choice_rows):
+            self.sampling_state.record_choices(plan.req_slots[choice_rows], next_token_ids[choice_rows])
+        failed = np.flatnonzero(~finite).tolist()
+        if failed:
+            self._scrub(plan, failed)
+        logprobs: tuple[RowLogprobResult, ...] = ()
+        if plan.logprobs:
+            states = result.hidden_states if result.hidden_states is not None else torch.empty(0)
+            last_tokens = np.cumsum(plan.extend_lens, dtype=np.int64) - 1
+            logprobs = self.read_logprobs(plan, states, last_tokens, sampled)
+        return StepResult(
+            step_id=plan.step_id,
+            next_token_ids=next_token_ids,
+            logprobs=logprobs,
+            failed_rows=tuple(failed),
+        )
+
+    def rows_that_need_logits(self, plan: StepPlan, rows: IndexArray) -> npt.NDArray[np.bool_]:
+        """Which of the sampling ``rows`` (``[S]``) are not served by the token with the largest logit alone."""
+        needs: npt.NDArray[np.bool_] = self.sampling_state.rows(plan.req_slots[rows]).needs != 0
+        if plan.logprobs:
+            needs |= np.isin(rows, [request.row for request in plan.logprobs])
+        return needs
+
     def forward(self, batch: ForwardBatch) -> torch.Tensor:
         """Hidden states of all tokens of a batch, ``[num_tokens, hidden_size]``."""
         if batch.forward_mode is ForwardMode.DECODE:
@@ -305,7 +387,10 @@ class ModelRunner:
             for each in plan.logprobs
             if each.row in sampled_row
         )
-        return self.sampler.sample(logits, plan.req_slots[rows], requests)
+        masks = None
+        if plan.masks is not None:
+            masks = RowMasks(np.searchsorted(rows, plan.masks.rows), plan.masks.bits)
+        return self.sampler.sample(logits, plan.req_slots[rows], requests, masks)
 
     def read_logprobs(
         self, plan: StepPlan, hidden_states: torch.Tensor, last_tokens: IndexArray, sampled: SampleOutput | None
@@ -342,14 +427,14 @@ class ModelRunner:
         for new in plan.new_requests:
             self.sampling_state.admit(new)
         for write in plan.table_writes:
-            slots = torch.from_numpy(write.slots).to(self.device)
-            self.req_to_token[write.req_slot, write.start : write.start + len(write.slots)] = slots
+            entries = slice(write.start, write.start + len(write.slots))
+            if self._host_table is not None:
+                self._host_table[write.req_slot, entries] = write.slots
+            else:
+                self.req_to_token[write.req_slot, entries] = torch.from_numpy(write.slots).to(self.device)
 
     def _make_batch(self, plan: StepPlan) -> ForwardBatch:
         positions = token_positions(plan)
-        if int(positions.max()) >= self.max_req_len:
-            # Written flat, the entry would land in the next request's row.
-            raise ValueError(f"step {plan.step_id} goes beyond {self.max_req_len} tokens of a request")
         slots = plan.req_slots if plan.num_tokens == plan.num_rows else np.repeat(plan.req_slots, plan.extend_lens)
         entries = torch.from_numpy(slots.astype(np.int64) * self.max_req_len + positions).to(self.device)
         self.req_to_token.view(-1).index_copy_(0, entries, torch.from_numpy(plan.out_slots).to(self.device))

@@ -14,6 +14,7 @@ from safetensors import SafetensorError, safe_open
 from bough.config.checkpoint import read_json
 from bough.config.model_config import ModelConfig
 from bough.errors import ModelError, StartupError
+from bough.layers.linear_method import TORCH, LinearMethod
 from bough.model_loader.progress import Progress
 from bough.models.base import Model
 from bough.models.registry import make_model
@@ -28,7 +29,9 @@ _DUMMY_STD = 0.02
 _DUMMY_BLOCK = 1_048_573
 
 
-def load_model(config: ModelConfig, *, load_format: str, device: torch.device, seed: int) -> Model:
+def load_model(
+    config: ModelConfig, *, load_format: str, device: torch.device, seed: int, method: LinearMethod = TORCH
+) -> Model:
     """A model with its weights, ready to run.
 
     Args:
@@ -36,12 +39,13 @@ def load_model(config: ModelConfig, *, load_format: str, device: torch.device, s
         load_format: ``auto`` or ``safetensors`` read files; ``dummy`` makes random weights from ``seed``.
         device: where the weights go.
         seed: only for ``dummy``.
+        method: how linear layers hold their weights.
 
     Raises:
         StartupError: if files are missing, damaged or do not fit the model.
     """
     with torch.device(device):
-        model = make_model(config)
+        model = make_model(config, method)
     model.eval()
     if load_format == "dummy":
         fill_with_random_weights(model, seed)
@@ -132,16 +136,17 @@ def fill_with_random_weights(model: Model, seed: int) -> None:
     block = torch.empty(_DUMMY_BLOCK).normal_(0.0, _DUMMY_STD, generator=generator).to(device)
     offset = 0
     for name in sorted(model.required_names):
-        tensor = model.checkpoint_tensors[name]
+        weight = model.checkpoint_weights[name]
         if name.lower().endswith("norm.weight"):
-            tensor.fill_(1.0)
+            weight.fill(1.0)
         elif name.endswith(".bias"):
-            tensor.zero_()
+            weight.fill(0.0)
         else:
-            flat = tensor.view(-1)
+            flat = torch.empty(weight.shape.numel(), dtype=weight.dtype, device=device)
             start = 0
             while start < len(flat):
                 count = min(len(flat) - start, len(block) - offset)
                 flat[start : start + count].copy_(block[offset : offset + count])
                 start += count
                 offset = (offset + count) % len(block)
+            weight.write(flat.view(weight.shape))

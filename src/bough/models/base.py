@@ -12,10 +12,13 @@ from torch import nn
 
 from bough.config.model_config import ModelConfig
 from bough.errors import ModelError
-from bough.layers.embedding import LMHead
+from bough.layers.checkpoint_weight import CheckpointWeight, TensorWeight
+from bough.layers.embedding import LMHead, VocabEmbedding
 from bough.layers.linear import MergedLinear
 
 if TYPE_CHECKING:
+    from bough.kernels.program import Program
+    from bough.mem_cache.kv_pool import KVPool
     from bough.model_executor.forward_batch import ForwardBatch
 
 _IGNORED_SUFFIXES = ("rotary_emb.inv_freq",)
@@ -41,28 +44,28 @@ class Model(nn.Module, ABC):
                 module.measure()
 
     @cached_property
-    def checkpoint_tensors(self) -> dict[str, torch.Tensor]:
-        """Every name that a checkpoint of this model has, with the memory that it fills.
-
-        Parts of merged matrices are views into them. Reading a view gives the weight as the checkpoint has it.
-        """
-        tensors: dict[str, torch.Tensor] = {}
+    def checkpoint_weights(self) -> dict[str, CheckpointWeight]:
+        """Every name that a checkpoint of this model has, and what it fills."""
+        weights: dict[str, CheckpointWeight] = {}
         for path, module in self.named_modules():
             if isinstance(module, MergedLinear):
                 parent = path[: path.rfind(".") + 1]
-                tensors.update((parent + name, view) for name, view in module.checkpoint_tensors())
+                weights.update((parent + name, weight) for name, weight in module.checkpoint_weights())
+            elif isinstance(module, (VocabEmbedding, LMHead)):
+                weights.update((f"{path}.{name}", weight) for name, weight in module.checkpoint_weights())
             else:
-                tensors.update(
-                    (f"{path}.{name}", tensor.data) for name, tensor in module.named_parameters(recurse=False)
+                weights.update(
+                    (f"{path}.{name}", TensorWeight(tensor.data))
+                    for name, tensor in module.named_parameters(recurse=False)
                 )
-        return tensors
+        return weights
 
     @cached_property
     def required_names(self) -> frozenset[str]:
         """The names without which a checkpoint is incomplete: one for each piece of memory."""
-        first_names: dict[tuple[int, torch.Size], str] = {}
-        for name, tensor in self.checkpoint_tensors.items():
-            first_names.setdefault((tensor.data_ptr(), tensor.shape), name)
+        first_names: dict[tuple[int, ...], str] = {}
+        for name, weight in self.checkpoint_weights.items():
+            first_names.setdefault(weight.key, name)
         return frozenset(first_names.values())
 
     @torch.no_grad()
@@ -87,7 +90,7 @@ class Model(nn.Module, ABC):
             own_name = self.own_name(name)
             if own_name is None:
                 continue
-            target = self.checkpoint_tensors.get(own_name)
+            target = self.checkpoint_weights.get(own_name)
             if target is None:
                 raise ModelError(f"{type(self).__name__} has no weight named {name}", param=name)
             if tensor.shape != target.shape:
@@ -97,7 +100,7 @@ class Model(nn.Module, ABC):
             if not tensor.is_floating_point():
                 raise ModelError(f"weight {name} must be floating point, got {tensor.dtype}", param=name)
             if own_name in self.required_names:
-                target.copy_(tensor)
+                target.write(tensor)
                 loaded.add(own_name)
         return loaded
 
@@ -112,6 +115,14 @@ class CausalLM(Model):
     @abstractmethod
     def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
         """Logits, float32 ``[num_rows, vocab_size]``, of hidden states ``[num_rows, hidden_size]``."""
+
+    def record(self, program: Program, kv_pool: KVPool) -> None:
+        """Record the whole way from tokens to logits, for native kernels; the linear layers' weights must be packed.
+
+        Raises:
+            ModelError: if torch has to compute this model.
+        """
+        raise ModelError(f"native kernels cannot run {type(self).__name__}")
 
     @classmethod
     def make_body(cls, config: ModelConfig) -> nn.Module:

@@ -2,55 +2,69 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import nn
 
 from bough.config.model_config import ModelConfig
-from bough.layers.activation import silu_and_mul
 from bough.layers.attention.radix_attention import RadixAttention
 from bough.layers.embedding import LMHead, VocabEmbedding
-from bough.layers.linear import Linear, MergedLinear
+from bough.layers.linear import GatedLinear, Linear, MergedLinear
+from bough.layers.linear_method import TORCH, LinearMethod, packed_matrix
 from bough.layers.norm import RMSNorm
 from bough.layers.rotary import RotaryEmbedding, Rotation, apply_rotary
 from bough.models.base import CausalLM, torch_dtype
 
 if TYPE_CHECKING:
+    from bough.kernels.program import Buffer, Program
+    from bough.mem_cache.kv_pool import KVPool
     from bough.model_executor.forward_batch import ForwardBatch
+
+
+class HeadNorms(NamedTuple):
+    """Norms of single heads, for those families that have them."""
+
+    q_weight: torch.Tensor | None = None
+    k_weight: torch.Tensor | None = None
+    eps: float = 0.0
 
 
 class LlamaMLP(nn.Module):
     """Gated feed-forward network."""
 
-    def __init__(self, config: ModelConfig, *, bias: bool) -> None:
+    def __init__(self, config: ModelConfig, method: LinearMethod, *, bias: bool) -> None:
         super().__init__()
         dtype, width = torch_dtype(config), config.intermediate_size
-        self.gate_up_proj = MergedLinear(
-            config.hidden_size, {"gate_proj": width, "up_proj": width}, bias=bias, dtype=dtype
-        )
-        self.down_proj = Linear("down_proj", width, config.hidden_size, bias=bias, dtype=dtype)
+        parts = {"gate_proj": width, "up_proj": width}
+        self.gate_up_proj = GatedLinear(config.hidden_size, parts, bias=bias, dtype=dtype, method=method)
+        self.down_proj = Linear("down_proj", width, config.hidden_size, bias=bias, dtype=dtype, method=method)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """``[num_tokens, hidden_size]`` to the same shape."""
-        output: torch.Tensor = self.down_proj(silu_and_mul(self.gate_up_proj(x)))
+        output: torch.Tensor = self.down_proj(self.gate_up_proj(x))
         return output
+
+    def record(self, program: Program, x: Buffer, onto: Buffer) -> None:
+        """Add what :meth:`forward` computes to the residual stream ``onto``."""
+        self.down_proj.record_add(program, self.gate_up_proj.record(program, x), onto)
 
 
 class LlamaAttention(nn.Module):
     """Grouped-query attention with rotary positions."""
 
-    def __init__(self, config: ModelConfig, layer_id: int, *, qkv_bias: bool, output_bias: bool) -> None:
+    def __init__(
+        self, config: ModelConfig, layer_id: int, method: LinearMethod, *, qkv_bias: bool, output_bias: bool
+    ) -> None:
         super().__init__()
         dtype = torch_dtype(config)
         self.head_dim = config.head_dim
         self.num_heads = config.num_heads
         self.num_kv_heads = config.num_kv_heads
         q_size, kv_size = config.num_heads * config.head_dim, config.num_kv_heads * config.head_dim
-        self.qkv_proj = MergedLinear(
-            config.hidden_size, {"q_proj": q_size, "k_proj": kv_size, "v_proj": kv_size}, bias=qkv_bias, dtype=dtype
-        )
-        self.o_proj = Linear("o_proj", q_size, config.hidden_size, bias=output_bias, dtype=dtype)
+        parts = {"q_proj": q_size, "k_proj": kv_size, "v_proj": kv_size}
+        self.qkv_proj = MergedLinear(config.hidden_size, parts, bias=qkv_bias, dtype=dtype, method=method)
+        self.o_proj = Linear("o_proj", q_size, config.hidden_size, bias=output_bias, dtype=dtype, method=method)
         self.attn = RadixAttention(
             config.num_heads,
             config.head_dim,
@@ -72,11 +86,31 @@ class LlamaAttention(nn.Module):
         rotated = apply_rotary(heads[:, :values], rotation)
         return rotated[:, : self.num_heads], rotated[:, self.num_heads :], heads[:, values:]
 
+    def head_norms(self) -> HeadNorms:
+        """What :meth:`rotate` does to heads before it rotates them."""
+        return HeadNorms()
+
+    def record(self, program: Program, x: Buffer, rotation: Buffer, onto: Buffer, kv_pool: KVPool) -> None:
+        """Add what :meth:`forward` computes to the residual stream ``onto``."""
+        heads = self.qkv_proj.record(program, x)
+        norms = self.head_norms()
+        program.rotate_and_store(
+            heads,
+            rotation,
+            kv_pool.kernel_layer(self.attn.layer_id),
+            num_heads=self.num_heads,
+            num_kv_heads=self.num_kv_heads,
+            q_norm=norms.q_weight,
+            k_norm=norms.k_weight,
+            eps=norms.eps,
+        )
+        self.o_proj.record_add(program, self.attn.record(program, heads, kv_pool), onto)
+
 
 class LlamaDecoderLayer(nn.Module):
     """One transformer block, normalising before attention and before the feed-forward network."""
 
-    def __init__(self, config: ModelConfig, self_attn: nn.Module, mlp: nn.Module) -> None:
+    def __init__(self, config: ModelConfig, self_attn: LlamaAttention, mlp: LlamaMLP) -> None:
         super().__init__()
         dtype = torch_dtype(config)
         self.self_attn = self_attn
@@ -89,14 +123,19 @@ class LlamaDecoderLayer(nn.Module):
         x.add_(self.self_attn(self.input_layernorm(x), rotation, batch))
         return x.add_(self.mlp(self.post_attention_layernorm(x)))
 
+    def record(self, program: Program, x: Buffer, rotation: Buffer, kv_pool: KVPool) -> None:
+        """What :meth:`forward` does, to the residual stream ``x``."""
+        self.self_attn.record(program, self.input_layernorm.record(program, x), rotation, x, kv_pool)
+        self.mlp.record(program, self.post_attention_layernorm.record(program, x), x)
+
 
 class LlamaModel(nn.Module):
     """Embedding, blocks and final norm."""
 
-    def __init__(self, config: ModelConfig, layers: list[nn.Module]) -> None:
+    def __init__(self, config: ModelConfig, layers: list[LlamaDecoderLayer], embedding_method: LinearMethod) -> None:
         super().__init__()
         dtype = torch_dtype(config)
-        self.embed_tokens = VocabEmbedding(config.vocab_size, config.hidden_size, dtype)
+        self.embed_tokens = VocabEmbedding(config.vocab_size, config.hidden_size, dtype, method=embedding_method)
         self.rotary_emb = RotaryEmbedding(config.head_dim, config.rope, config.context_len, dtype)
         self.layers = nn.ModuleList(layers)
         self.norm = RMSNorm(config.hidden_size, config.rms_norm_eps, dtype)
@@ -110,33 +149,44 @@ class LlamaModel(nn.Module):
         output: torch.Tensor = self.norm(x)
         return output
 
+    def record(self, program: Program, kv_pool: KVPool) -> Buffer:
+        """The residual stream before the final norm."""
+        x = self.embed_tokens.record(program)
+        rotation = self.rotary_emb.record(program)
+        for layer in self.layers:
+            layer.record(program, x, rotation, kv_pool)  # type: ignore[operator]
+        return x
+
 
 class LlamaForCausalLM(CausalLM):
     """Llama with its language-model head. Families that differ in a block's parts override :meth:`make_layer`."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, method: LinearMethod = TORCH) -> None:
         super().__init__()
-        self.model = self.make_body(config)
+        self.model = self.make_body(config, method)
         self.lm_head = LMHead(
             config.vocab_size,
             config.hidden_size,
             torch_dtype(config),
             tied_to=self.model.embed_tokens if config.tie_word_embeddings else None,
+            method=method,
         )
 
     @classmethod
-    def make_body(cls, config: ModelConfig) -> LlamaModel:
+    def make_body(cls, config: ModelConfig, method: LinearMethod = TORCH) -> LlamaModel:
         """See :class:`CausalLM`."""
-        return LlamaModel(config, [cls.make_layer(config, layer_id) for layer_id in range(config.num_layers)])
+        layers = [cls.make_layer(config, layer_id, method) for layer_id in range(config.num_layers)]
+        # A table of its own is only looked up in, and rows are looked up fastest as they are.
+        return LlamaModel(config, layers, embedding_method=method if config.tie_word_embeddings else TORCH)
 
     @classmethod
-    def make_layer(cls, config: ModelConfig, layer_id: int) -> nn.Module:
+    def make_layer(cls, config: ModelConfig, layer_id: int, method: LinearMethod) -> LlamaDecoderLayer:
         """Block number ``layer_id``."""
         bias = bool(config.hf_config.get("attention_bias", False))
         return LlamaDecoderLayer(
             config,
-            LlamaAttention(config, layer_id, qkv_bias=bias, output_bias=bias),
-            LlamaMLP(config, bias=bool(config.hf_config.get("mlp_bias", False))),
+            LlamaAttention(config, layer_id, method, qkv_bias=bias, output_bias=bias),
+            LlamaMLP(config, method, bias=bool(config.hf_config.get("mlp_bias", False))),
         )
 
     def forward(self, batch: ForwardBatch) -> torch.Tensor:
@@ -148,3 +198,8 @@ class LlamaForCausalLM(CausalLM):
         """See :class:`CausalLM`."""
         output: torch.Tensor = self.lm_head(hidden_states)
         return output
+
+    def record(self, program: Program, kv_pool: KVPool) -> None:
+        """See :class:`CausalLM`."""
+        x = self.model.record(program, kv_pool)
+        program.finish(x, self.model.norm.weight, self.model.norm.eps, packed_matrix(self.lm_head.holder))

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import torch
-from torch import nn
 
 from bough.config.model_config import ModelConfig
+from bough.layers.linear_method import LinearMethod
 from bough.layers.norm import RMSNorm
 from bough.layers.rotary import Rotation, apply_rotary
 from bough.models.base import torch_dtype
-from bough.models.llama import LlamaAttention, LlamaDecoderLayer, LlamaForCausalLM, LlamaMLP
+from bough.models.llama import HeadNorms, LlamaAttention, LlamaDecoderLayer, LlamaForCausalLM, LlamaMLP
 
 
 class Qwen3Attention(LlamaAttention):
     """Attention that normalises each head of the queries and keys before rotating it."""
 
-    def __init__(self, config: ModelConfig, layer_id: int, *, bias: bool) -> None:
-        super().__init__(config, layer_id, qkv_bias=bias, output_bias=bias)
+    def __init__(self, config: ModelConfig, layer_id: int, method: LinearMethod, *, bias: bool) -> None:
+        super().__init__(config, layer_id, method, qkv_bias=bias, output_bias=bias)
         self.q_norm = RMSNorm(config.head_dim, config.rms_norm_eps, torch_dtype(config))
         self.k_norm = RMSNorm(config.head_dim, config.rms_norm_eps, torch_dtype(config))
 
@@ -27,12 +27,17 @@ class Qwen3Attention(LlamaAttention):
         k = self.k_norm(heads[:, self.num_heads : values])
         return apply_rotary(q, rotation), apply_rotary(k, rotation), heads[:, values:]
 
+    def head_norms(self) -> HeadNorms:
+        """As in Llama."""
+        return HeadNorms(self.q_norm.weight, self.k_norm.weight, self.q_norm.eps)
+
 
 class Qwen3ForCausalLM(LlamaForCausalLM):
     """Llama with normalised queries and keys, and optionally a sliding window in some layers."""
 
     @classmethod
-    def make_layer(cls, config: ModelConfig, layer_id: int) -> nn.Module:
+    def make_layer(cls, config: ModelConfig, layer_id: int, method: LinearMethod) -> LlamaDecoderLayer:
         """Block number ``layer_id``."""
-        attention = Qwen3Attention(config, layer_id, bias=bool(config.hf_config.get("attention_bias", False)))
-        return LlamaDecoderLayer(config, attention, LlamaMLP(config, bias=False))
+        bias = bool(config.hf_config.get("attention_bias", False))
+        attention = Qwen3Attention(config, layer_id, method, bias=bias)
+        return LlamaDecoderLayer(config, attention, LlamaMLP(config, method, bias=False))

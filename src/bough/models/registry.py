@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from bough.config.model_config import ModelConfig
+    from bough.layers.linear_method import LinearMethod
     from bough.models.base import CausalLM, Model
     from bough.models.encoder import Encoder
 
@@ -65,8 +66,13 @@ def load_model_class(architecture: str) -> type[CausalLM]:
     return model_class
 
 
-def make_model(config: ModelConfig) -> Model:
-    """The model of a configuration, its weights not set. Imports torch."""
+def make_model(config: ModelConfig, method: LinearMethod | None = None) -> Model:
+    """The model of a configuration, its weights not set. Imports torch.
+
+    Args:
+        config: of the model.
+        method: how the linear layers of a language model that generates hold their weights; ``None``: torch's way.
+    """
     architecture = config.architecture
     if architecture in ENCODER_MODULES:
         encoder_class: type[Encoder] = _import(ENCODER_MODULES, architecture)
@@ -75,7 +81,8 @@ def make_model(config: ModelConfig) -> Model:
         from bough.models.pooled import PooledCausalLM
 
         return PooledCausalLM(config, load_model_class(BACKBONES.get(architecture, architecture)))
-    return load_model_class(architecture)(config)
+    language_model = load_model_class(architecture)
+    return language_model(config) if method is None else language_model(config, method)
 
 
 def _import(modules: dict[str, str], architecture: str) -> type:

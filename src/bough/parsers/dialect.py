@@ -126,6 +126,25 @@ class Dialect:
         calls = format_.constraint(callable_, parallel=parallel and name is None)
         return json.dumps({"type": "structural_tag", "format": self._after_reasoning(calls, thinking)})
 
+    def structured(self, answer: Format, *, with_calls: Sequence[ToolSpec], parallel: bool, thinking: bool) -> str:
+        """A structural tag that makes the answer, behind the thoughts, follow a format, or consist of tool calls.
+
+        Args:
+            answer: what the answer has to look like if it is no call.
+            with_calls: what may be called instead.
+            parallel: whether there may be several calls.
+            thinking: whether the answer begins inside the thoughts.
+
+        Returns:
+            JSON.
+        """
+        if isinstance(self.tool_format, HarmonyFormat) or self.reasoning_format is HARMONY:
+            answer = tag("<|channel|>final<|message|>", answer, "")
+        if with_calls:
+            format_ = self.tool_format or _JSON_ARRAY
+            answer = either(answer, format_.constraint(with_calls, parallel=parallel))
+        return json.dumps({"type": "structural_tag", "format": self._after_reasoning(answer, thinking or None)})
+
     def _after_reasoning(self, calls: Format, thinking: bool | None) -> Format:
         reasoning = self.reasoning_format
         if reasoning is None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from bough.kernels.sampling import SAMPLE_ROW
 from bough.sampling.logit_edits import LogitEdits
 from bough.sampling.penalties import PenaltyTable
 from bough.sampling.random_stream import stream_key, uniforms
@@ -120,6 +122,8 @@ class SamplingState:
         self.vocab_size = vocab_size
         self.device = device
         self.last_token = torch.zeros(max_running_requests, dtype=torch.int64, device=device)
+        if device.type == "cpu":
+            self._host_last_token = self.last_token.numpy()
         self._needs = np.zeros(max_running_requests, dtype=np.uint8)
         self._num_outputs = np.zeros(max_running_requests, dtype=np.int64)
         self._min_new_tokens = np.zeros(max_running_requests, dtype=np.int64)
@@ -216,6 +220,37 @@ class SamplingState:
                 at = np.flatnonzero(rows.having(need))
                 edits.apply(logits, at, rows.slots[at])
 
+    def describe(self, rows: SamplingRows) -> tuple[npt.NDArray[Any], list[npt.NDArray[Any]]]:
+        """All that the native sampler needs to know of a step's rows; for a state in host memory.
+
+        Returns:
+            :data:`~bough.kernels.sampling.SAMPLE_ROW` ``[S]``, whose addresses are valid until the state changes, and
+            arrays that must live as long.
+        """
+        described = np.zeros(len(rows.slots), dtype=SAMPLE_ROW)
+        described["logits_row"] = np.arange(len(rows.slots))
+        described["random"] = rows.having(Needs.RANDOM)
+        if rows.union & Needs.RANDOM:
+            shape_of_draw = self._shape_of_draw[:, rows.slots]
+            for name, values in zip(("inverse_temperature", "top_p", "top_k", "log_min_p"), shape_of_draw, strict=True):
+                described[name] = values
+            described["uniform"] = uniforms(self._stream_key[rows.slots], rows.num_outputs)
+        kept: list[npt.NDArray[Any]] = []
+        if rows.union & Needs.PENALTIES:
+            at = np.flatnonzero(rows.having(Needs.PENALTIES))
+            part = described[at]
+            self._penalties.describe(part, rows.slots[at], rows.num_outputs[at])
+            described[at] = part
+        for at in np.flatnonzero(rows.having(Needs.MIN_TOKENS | Needs.LOGIT_BIAS)).tolist():
+            sources = ((Needs.MIN_TOKENS, self._banned), (Needs.LOGIT_BIAS, self._bias))
+            edits = [source.of(int(rows.slots[at])) for need, source in sources if rows.needs[at] & need]
+            ids, addends = (np.concatenate(arrays) for arrays in zip(*edits, strict=True))
+            kept += (ids, addends)
+            described["num_edits"][at] = len(ids)
+            described["edit_ids"][at] = ids.ctypes.data
+            described["edit_addends"][at] = addends.ctypes.data
+        return described, kept
+
     def draw_params(self, rows: SamplingRows, at: npt.NDArray[np.int64]) -> DrawParams:
         """Parameters of the rows ``at`` ``[n]``, none of them greedy."""
         slots = rows.slots[at]
@@ -237,6 +272,11 @@ class SamplingState:
         """What logits are multiplied by before they become probabilities; 1 for greedy requests. ``[k]``."""
         random = (self._needs[slots] & Needs.RANDOM) != 0
         return np.where(random, self._shape_of_draw[0, slots], 1.0).astype(np.float32)
+
+    def record_choices(self, req_slots: IntArray, tokens: IntArray) -> None:
+        """Note the tokens ``[S]`` of rows without any :class:`Needs`, on a CPU."""
+        self._num_outputs[req_slots] += 1
+        self._host_last_token[req_slots] = tokens
 
     def record(self, rows: SamplingRows, next_token_ids: torch.Tensor) -> None:
         """Note that each row's request has produced one more token, ``next_token_ids`` int64 ``[S]``."""

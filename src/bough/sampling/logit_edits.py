@@ -46,6 +46,10 @@ class LogitEdits:
         self._changes += 1
         return True
 
+    def of(self, slot: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        """The ids and addends of a slot, to be read only; not changed when the slot is set anew."""
+        return self._of_slot[slot]
+
     def apply(self, logits: torch.Tensor, batch_rows: npt.NDArray[np.int64], slots: npt.NDArray[np.int64]) -> None:
         """Add the edits of ``slots`` ``[p]`` to ``batch_rows`` ``[p]`` of ``logits`` ``[S, V]``, in place."""
         key = (self._changes, batch_rows.tobytes(), slots.tobytes())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -109,6 +111,24 @@ class PenaltyTable:
             values -= frequency * counts + presence * produced
             scaled = torch.where(values > 0, values / repetition, values * repetition)
             logits.view(-1).index_put_((at,), torch.where(produced, scaled, values))
+
+    def describe(self, target: npt.NDArray[Any], slots: SlotArray, num_outputs: npt.NDArray[np.int64]) -> None:
+        """Tell the native sampler what :meth:`apply` would do; for tables in host memory.
+
+        Args:
+            target: :data:`~bough.kernels.sampling.SAMPLE_ROW` ``[p]``; the addresses written into it are valid until
+                the table changes.
+            slots: ``[p]``, their request slots, each :meth:`set` before.
+            num_outputs: ``[p]``, how many tokens each has produced.
+        """
+        rows = self._row_of[slots].astype(np.uint64)
+        for name, values in zip(
+            ("frequency_penalty", "presence_penalty", "repetition_penalty"), self._strengths[:, slots], strict=True
+        ):
+            target[name] = values
+        target["num_history"] = np.where(num_outputs > self._max_columns, -1, num_outputs)
+        target["counts"] = np.uint64(self._counts.data_ptr()) + rows * np.uint64(4 * self._counts.stride(0))
+        target["history"] = np.uint64(self._history.data_ptr()) + rows * np.uint64(4 * self._history.stride(0))
 
     def record(self, batch_rows: SlotArray, slots: SlotArray, num_outputs: SlotArray, tokens: torch.Tensor) -> None:
         """Count one new token per slot.

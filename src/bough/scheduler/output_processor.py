@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from bough.constrained.base import INVALID_GRAMMAR
 from bough.ipc.messages import DecodeInit, FinishReason, OutputDelta, PositionLogprobs
 from bough.scheduler.planner import Planned
 from bough.scheduler.req import Req
@@ -46,7 +47,7 @@ class OutputProcessor:
             if planned.alive[row]:
                 req = self.table.reqs[planned.plan.req_slots[row]]
                 assert req is not None
-                deltas.append(self.fail(req, "the model produced numbers that are not finite", keep=False))
+                deltas.append(self._fail_row(req))
                 planned.alive[row] = False
         logprobs = {item.row: item for item in result.logprobs}
         embeddings = {item.row: item for item in result.embeddings}
@@ -71,9 +72,37 @@ class OutputProcessor:
         delta.num_retractions = req.num_retractions
         return delta
 
-    def fail(self, req: Req, message: str, *, status_code: int = 500, keep: bool = True) -> OutputDelta:
+    def fail(
+        self,
+        req: Req,
+        message: str,
+        *,
+        status_code: int = 500,
+        param: str | None = None,
+        code: str | None = None,
+        keep: bool = True,
+    ) -> OutputDelta:
         """End a request that cannot be served; only this one."""
-        return self.finish(req, FinishReason("abort", message=message, status_code=status_code), keep=keep)
+        reason = FinishReason("abort", message=message, status_code=status_code, param=param, code=code)
+        return self.finish(req, reason, keep=keep)
+
+    def _fail_row(self, req: Req) -> OutputDelta:
+        """End a request for which no token could be chosen."""
+        grammar = req.sampling_params.grammar
+        if grammar is None or req.matcher is None:
+            return self.fail(req, "the model produced numbers that are not finite", keep=False)
+        problem = req.matcher.error or (
+            "no token is left that both the grammar and the request's other parameters allow, such as min_new_tokens, "
+            "stop_token_ids and logit_bias"
+        )
+        return self._fail_grammar(req, problem)
+
+    def _fail_grammar(self, req: Req, problem: str) -> OutputDelta:
+        """End a request whose grammar cannot be followed any further."""
+        grammar = req.sampling_params.grammar
+        kind = grammar.kind if grammar is not None else "grammar"
+        message = f"{kind}: {problem} (after {int(self.table.out_len[req.slot])} tokens)"
+        return self.fail(req, message, status_code=400, param=kind, code=INVALID_GRAMMAR, keep=False)
 
     def _process_prompts(
         self,
@@ -170,10 +199,15 @@ class OutputProcessor:
     def _look_closely(
         self, req: Req, token: int, length: int, ended: bool, due: bool, logprobs: RowLogprobResult | None
     ) -> OutputDelta | None:
-        """A token of a request that has stop tokens of its own, text stops or logprobs."""
+        """A token of a request that has stop tokens of its own, text stops, logprobs or a grammar."""
         if logprobs is not None:
             req.pending_logprobs.append(_sampled_logprobs(req, token, logprobs))
         is_stop_token = token in req.stop_token_ids
+        grammar_ends = False
+        if req.matcher is not None and not is_stop_token:
+            if not req.matcher.accept(token):
+                return self._fail_grammar(req, req.matcher.error or f"token {token} does not follow it")
+            grammar_ends = req.matcher.is_terminated
         stops = req.text_stops
         if stops is not None:
             if is_stop_token and not req.sampling_params.no_stop_trim:
@@ -184,6 +218,8 @@ class OutputProcessor:
                     return self.finish(req, FinishReason("stop", matched=matched))
         if is_stop_token:
             return self.finish(req, FinishReason("stop", matched=token))
+        if grammar_ends:
+            return self.finish(req, FinishReason("stop", matched=token if self._is_eos[token] else None))
         if ended:
             return self.finish(req, FinishReason("length", length=length))
         if not due:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from bough.constrained.masks import TokenMasks
 from bough.scheduler.admission import OUTPUT_CLIP_TOKENS, NewTokenRatio
 from bough.scheduler.cost_model import MIN_CHUNK_TOKENS, CostModel
 from bough.scheduler.req import Req
@@ -122,9 +123,11 @@ class StepPlanner:
         ratio: NewTokenRatio,
         limits: StepLimits,
         *,
+        vocab_size: int,
         send_interval: Callable[[Req], int],
     ) -> None:
         self.requests = requests
+        self._vocab_size = vocab_size
         self.kv = requests.kv
         self.table = requests.table
         self.queue = requests.queue
@@ -406,6 +409,7 @@ class StepPlanner:
                 new_requests=new_requests,
                 table_writes=writes,
                 logprobs=tuple(logprobs),
+                masks=self._masks(decode_slots, None),
             )
             return Planned(plan, [], decode_context)
 
@@ -433,23 +437,42 @@ class StepPlanner:
             table.planned_len[slot] = end
             if ends_prompt:
                 self.requests.end_of_prompt_planned(req, samples=samples_token)
+        req_slots = np.concatenate((decode_slots, np.array([req.slot for req, _, _ in rows], dtype=np.int32)))
+        sample = np.concatenate((np.ones(num_decode, dtype=np.bool_), np.array(samples, dtype=np.bool_)))
         plan = StepPlan(
             step_id=self._step_id,
             mode=ForwardMode.MIXED if num_decode else ForwardMode.EXTEND,
             num_decode_rows=num_decode,
-            req_slots=np.concatenate((decode_slots, np.array([req.slot for req, _, _ in rows], dtype=np.int32))),
+            req_slots=req_slots,
             prefix_lens=np.concatenate((decode_prefix, np.array(prefixes, dtype=np.int32))),
             extend_lens=np.concatenate((np.ones(num_decode, dtype=np.int32), np.array(lengths, dtype=np.int32))),
             input_ids=np.concatenate(inputs),
             out_slots=np.concatenate(out_slots),
-            sample=np.concatenate((np.ones(num_decode, dtype=np.bool_), np.array(samples, dtype=np.bool_))),
+            sample=sample,
             new_requests=new_requests,
             table_writes=writes,
             logprobs=tuple(logprobs),
             pooling=tuple(pooling),
             token_types=_token_types([req for req, _, _ in rows]),
+            masks=self._masks(req_slots, sample),
         )
         return Planned(plan, [req for req, _, _ in rows], token_context)
+
+    def _masks(self, req_slots: IntArray, sample: np.ndarray | None) -> TokenMasks | None:
+        """Masks for the sampling rows that have a grammar; ``sample`` is ``None`` if all rows sample."""
+        constrained = self.table.constrained[req_slots]
+        if sample is not None:
+            constrained &= sample
+        rows = np.flatnonzero(constrained).astype(np.int32)
+        if len(rows) == 0:
+            return None
+        reqs = [self.table.reqs[slot] for slot in req_slots[rows]]
+        return TokenMasks(
+            rows,
+            [req.matcher for req in reqs if req is not None and req.matcher is not None],
+            [req.extra_ends for req in reqs if req is not None],
+            self._vocab_size,
+        )
 
     def _decode_logprobs(self, decode_slots: IntArray) -> list[RowLogprobs]:
         rows = np.flatnonzero(self.table.careful[decode_slots])

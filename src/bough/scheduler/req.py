@@ -13,6 +13,7 @@ from bough.ipc.messages import FinishReason, PositionLogprobs, TokenizedGenerate
 from bough.scheduler.step_plan import IntArray
 
 if TYPE_CHECKING:
+    from bough.constrained.base import GrammarMatcher
     from bough.mem_cache.kv_cache_manager import RequestKV
     from bough.scheduler.text_stops import TextStops
 
@@ -22,6 +23,8 @@ UNLIMITED = np.iinfo(np.int32).max
 class ReqState(Enum):
     """Where a request is."""
 
+    COMPILING = "compiling"
+    """Its grammar is being compiled; holds no memory."""
     WAITING = "waiting"
     """In the waiting queue; holds no memory."""
     PARKED = "parked"
@@ -58,6 +61,7 @@ class Req:
         "arrival_time",
         "cached_tokens",
         "computed_len",
+        "extra_ends",
         "extra_key",
         "finish_reason",
         "first_step_time",
@@ -67,6 +71,7 @@ class Req:
         "logprob_next",
         "logprob_start_len",
         "masked_until_min",
+        "matcher",
         "max_new_tokens",
         "num_retractions",
         "order",
@@ -144,6 +149,10 @@ class Req:
         """Output tokens that deltas have carried."""
         self.finish_reason: FinishReason | None = None
         self.text_stops: TextStops | None = None
+        self.matcher: GrammarMatcher | None = None
+        """Follows the output through the request's grammar; has accepted every token of it, retracted or not."""
+        self.extra_ends: tuple[int, ...] = ()
+        """Stop tokens that may come wherever the grammar may end, besides end-of-sequence tokens."""
         self.computed_len = 0
         """While the prompt is being computed: tokens whose KV is known to be valid."""
         self.first_step_time: float | None = None

@@ -25,7 +25,8 @@ class RequestTable:
         send_interval: output tokens per delta.
         decoding: whether the request's prompt is wholly computed or planned.
         checks_eos: whether the model's end-of-sequence ids end the request.
-        careful: whether each token needs a look by Python (own stop tokens, text stops, logprobs).
+        careful: whether each token needs a look by Python (own stop tokens, text stops, logprobs, a grammar).
+        constrained: whether the request has a grammar: its next token cannot be planned before its last one is known.
     """
 
     def __init__(self, max_running_requests: int, max_len: int) -> None:
@@ -41,6 +42,7 @@ class RequestTable:
         self.decoding = np.zeros(shape, dtype=np.bool_)
         self.checks_eos = np.zeros(shape, dtype=np.bool_)
         self.careful = np.zeros(shape, dtype=np.bool_)
+        self.constrained = np.zeros(shape, dtype=np.bool_)
         self.reqs: list[Req | None] = [None] * max_running_requests
 
     def occupy(self, req: Req, *, prefix_len: int, checks_eos: bool, send_interval: int) -> None:
@@ -60,7 +62,8 @@ class RequestTable:
         self.decoding[slot] = False
         self.checks_eos[slot] = checks_eos
         own_stops = bool(req.sampling_params.stop_token_ids)
-        self.careful[slot] = own_stops or req.text_stops is not None or req.return_logprob
+        self.constrained[slot] = constrained = req.matcher is not None
+        self.careful[slot] = own_stops or req.text_stops is not None or req.return_logprob or constrained
         self.reqs[slot] = req
 
     def vacate(self, slot: int) -> None:
@@ -72,8 +75,11 @@ class RequestTable:
         """Slots of requests that may take one more decode step, ascending.
 
         Requests whose last token is already planned are left out: the step would compute nothing that anyone reads.
+        So are those with a grammar while their last token is unknown: it decides what may come next.
         """
-        return np.flatnonzero(self.decoding & (self.planned_out < self.max_new)).astype(np.int32)
+        able = self.decoding & (self.planned_out < self.max_new)
+        able &= ~self.constrained | (self.planned_out == self.out_len)
+        return np.flatnonzero(able).astype(np.int32)
 
     def output_ids(self, req: Req) -> IntArray:
         """Copy of the processed output tokens of a request, with or without a slot."""

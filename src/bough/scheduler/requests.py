@@ -19,6 +19,7 @@ from bough.scheduler.step_plan import IntArray, ReqSlot, TableWrite
 from bough.scheduler.waiting_queue import WaitingQueue
 
 if TYPE_CHECKING:
+    from bough.constrained.compiler import CompileJob
     from bough.scheduler.planner import Planned
 
 
@@ -32,6 +33,7 @@ class Requests:
 
     Attributes:
         unfinished: those whose prompt is partly computed or planned, in order of arrival.
+        compiling: those that wait for their grammar, and for what.
         in_flight: steps that were launched and whose results are not processed, oldest first.
         num_retracted: retractions so far.
         num_cached_tokens: prompt tokens that requests found in the prefix cache when they started.
@@ -44,6 +46,7 @@ class Requests:
         self.sharing = sharing
         self.unfinished: list[Req] = []
         self.in_flight: deque[Planned] = deque()
+        self.compiling: dict[Req, CompileJob] = {}
         self.num_retracted = 0
         self.num_cached_tokens = 0
         self._by_rid: dict[str, Req] = {}
@@ -61,7 +64,7 @@ class Requests:
     @property
     def num_waiting(self) -> int:
         """Requests without a slot."""
-        return len(self.queue) + len(self.sharing)
+        return len(self.queue) + len(self.sharing) + len(self.compiling)
 
     @property
     def num_holding(self) -> int:
@@ -78,6 +81,17 @@ class Requests:
     def add(self, req: Req) -> None:
         """A new request; it goes to the waiting queue."""
         self._by_rid[req.rid] = req
+        self.queue.push(req)
+
+    def add_compiling(self, req: Req, job: CompileJob) -> None:
+        """A new request whose grammar is not ready; it goes to the waiting queue when it is."""
+        self._by_rid[req.rid] = req
+        req.state = ReqState.COMPILING
+        self.compiling[req] = job
+
+    def compiled(self, req: Req) -> None:
+        """The grammar of a request is ready; it goes to the waiting queue, at the place that its arrival gives it."""
+        del self.compiling[req]
         self.queue.push(req)
 
     def start(self, req: Req, kv: RequestKV, *, checks_eos: bool, send_interval: int) -> None:
@@ -139,9 +153,12 @@ class Requests:
             self.queue.remove(req)
         elif req.state is ReqState.PARKED:
             self.sharing.remove(req)
+        elif req.state is ReqState.COMPILING:
+            del self.compiling[req]
         elif req.state is not ReqState.FINISHED:
             self._give_back(req, keep=keep)
         req.state = ReqState.FINISHED
+        req.matcher = None
         del self._by_rid[req.rid]
 
     def take_table_writes(self) -> tuple[TableWrite, ...]:

@@ -13,6 +13,8 @@ import numpy as np
 
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
+from bough.constrained.compiler import GrammarCompiler
+from bough.constrained.create import create_compiler
 from bough.errors import BadRequest
 from bough.ipc.messages import (
     AbortReq,
@@ -38,6 +40,7 @@ from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler.admission import NewTokenRatio
 from bough.scheduler.control import CONTROL_HANDLERS, ControlCalls
 from bough.scheduler.executor import StepExecutor, TimedWorker, Worker, executor_for
+from bough.scheduler.grammars import Grammars
 from bough.scheduler.output_processor import PROMPT_TAIL_TOKENS, OutputProcessor
 from bough.scheduler.planner import Planned, StepLimits, StepPlanner
 from bough.scheduler.prefix_sharing import PrefixSharing
@@ -61,6 +64,9 @@ WHOLE_ANSWER_INTERVAL = 64
 
 IDLE_POLL_SECONDS = 0.25
 """Longest wait for a message when there is nothing to do; only heartbeats and waiting control calls need a turn."""
+
+GRAMMAR_WAIT_SECONDS = 0.002
+"""Longest wait for a grammar when there is nothing else to do: then it is time to look for messages."""
 
 MAX_FAILED_STEPS = 3
 """After this many failed steps in a row the device must show that it still works."""
@@ -98,6 +104,7 @@ class Scheduler:
         *,
         send_deltas: Callable[[list[OutputDelta]], None],
         make_executor: Callable[[Worker], StepExecutor] | None = None,
+        make_compiler: Callable[[], GrammarCompiler] | None = None,
         on_event: StepEvent | None = None,
         strict_accounting: bool = False,
     ) -> None:
@@ -110,6 +117,7 @@ class Scheduler:
             tokenizer: for stop strings; ``None`` if requests have ids only.
             send_deltas: takes the results of a step; must not block.
             make_executor: runs the steps; by default what ``disable_overlap_schedule`` and the device ask for.
+            make_compiler: makes what compiles grammars; by default what the options ask for.
             on_event: called with ``"launch"`` or ``"process"`` and the step's id.
             strict_accounting: raise when KV accounting does not add up at idle, instead of repairing it.
         """
@@ -143,6 +151,7 @@ class Scheduler:
             self.cost_model,
             self.ratio,
             _step_limits(server_args, info),
+            vocab_size=info.vocab_size,
             send_interval=self._send_interval,
         )
         self.output = OutputProcessor(self.requests, model_config.eos_token_ids, info.vocab_size)
@@ -150,6 +159,7 @@ class Scheduler:
             disabled = server_args.disable_overlap_schedule
             make_executor = executor_for(worker, overlap=None if disabled is None else not disabled)
         self.executor = make_executor(timed)
+        self.grammars = self._make_grammars(make_compiler)
         self.control = ControlCalls(self, CONTROL_HANDLERS)
         self.log = StepLog(self.requests, server_args.decode_log_interval)
         self.shutting_down = False
@@ -178,6 +188,7 @@ class Scheduler:
             if messages.heartbeat_due:
                 messages.send(Heartbeat("scheduler", stats=self.stats()))
         self.executor.close()
+        self.grammars.close()
 
     def recv_requests(self, messages: SchedulerMessages, busy: bool) -> Sequence[ToScheduler]:
         """Messages that wait; only an idle scheduler waits for them."""
@@ -203,6 +214,7 @@ class Scheduler:
         Returns:
             Whether there was anything to do.
         """
+        self.admit_compiled()
         planned = self.get_next_batch_to_run()
         if planned is not None:
             self.run_batch(planned)
@@ -211,10 +223,23 @@ class Scheduler:
         busy = planned is not None or bool(in_flight)
         while len(in_flight) > allowed:
             self.process_batch_result()
+        if not busy and self.requests.compiling:
+            self.grammars.wait(GRAMMAR_WAIT_SECONDS)
+            busy = True
         if not busy:
             self._on_idle()
         self._was_busy = busy
         return busy
+
+    def admit_compiled(self) -> None:
+        """Let requests go on whose grammar is ready, and end those whose grammar cannot be used."""
+        failed = self.grammars.poll()
+        self.stream_output(
+            [
+                self.output.fail(req, error.message, status_code=error.status_code, param=error.param, code=error.code)
+                for req, error in failed
+            ]
+        )
 
     def get_next_batch_to_run(self) -> Planned | None:
         """Plan the next step; ends requests for which there is no way on."""
@@ -284,12 +309,17 @@ class Scheduler:
             if self._queue_is_full(len(message.rids)):
                 self._refuse(message, "the waiting queue is full", 503, "queue_full")
                 return []
-            for index in range(len(message.rids)):
-                req = self._make_req(message, index, prompt)
+            reqs = [self._make_req(message, index, prompt) for index in range(len(message.rids))]
+            for req in reqs:
                 req.pooling = pooling
-                self.requests.add(req)
+            grammar = message.sampling_params.grammar
+            if grammar is not None:
+                self.grammars.add(reqs, grammar)
+            else:
+                for req in reqs:
+                    self.requests.add(req)
         except BadRequest as error:
-            self._refuse(message, error.message, error.status_code, error.code)
+            self._refuse(message, error.message, error.status_code, error.code, error.param)
         except Exception:
             logger.exception("Could not take request %r", message.rids[0] if message.rids else "without id")
             self._refuse(message, "internal error while taking the request", 500)
@@ -368,10 +398,33 @@ class Scheduler:
             if self.tokenizer is None:
                 raise BadRequest("stop strings need a tokenizer, and the server runs without one", param="stop")
             req.text_stops = TextStops(self.tokenizer, prompt[-PROMPT_TAIL_TOKENS:].tolist(), params)
+        req.extra_ends = tuple(
+            token for token in params.stop_token_ids if token not in self._eos_token_ids and token >= 0
+        )
         return req
 
-    def _refuse(self, message: TokenizedGenerateReqInput, text: str, status_code: int, code: str | None = None) -> None:
-        reason = FinishReason("abort", message=text, status_code=status_code, code=code)
+    def _make_grammars(self, make_compiler: Callable[[], GrammarCompiler] | None) -> Grammars:
+        if make_compiler is not None:
+            return Grammars(self.requests, make_compiler)
+        tokenizer = self.tokenizer
+        if self.server_args.grammar_backend == "none":
+            return Grammars(self.requests, None, "this server was started with --grammar-backend none")
+        if tokenizer is None:
+            return Grammars(self.requests, None, "it needs a tokenizer, and the server runs without one")
+        return Grammars(
+            self.requests,
+            lambda: create_compiler(self.server_args, tokenizer, self.info.vocab_size, self._eos_token_ids),
+        )
+
+    def _refuse(
+        self,
+        message: TokenizedGenerateReqInput,
+        text: str,
+        status_code: int,
+        code: str | None = None,
+        param: str | None = None,
+    ) -> None:
+        reason = FinishReason("abort", message=text, status_code=status_code, param=param, code=code)
         # An id that is alive belongs to another request, which must not be told that it has ended.
         rids = [rid for rid in message.rids if rid not in self.requests]
         self.stream_output([OutputDelta(rid, [], "", reason) for rid in rids])

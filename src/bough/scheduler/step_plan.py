@@ -15,6 +15,7 @@ from typing import NewType
 import numpy as np
 import numpy.typing as npt
 
+from bough.constrained.masks import TokenMasks
 from bough.sampling.sampling_params import SamplingParams
 
 ReqSlot = NewType("ReqSlot", int)
@@ -123,6 +124,8 @@ class StepPlan:
     """Ascending by row; of an embedding model every row has one."""
     token_types: IntArray | None = None
     """[T], which text of a pair a token belongs to, for models that want to know; ``None``: all to the first"""
+    masks: TokenMasks | None = None
+    """Which tokens may be sampled, for the rows that have a grammar; ``None`` if no sampling row has one."""
 
     @property
     def num_rows(self) -> int:

@@ -279,6 +279,16 @@ class Tokenizer:
         ids = self._encode_batch([_ANCHOR], False)[0]
         return ids[-1] if ids else None
 
+    def to_json(self) -> str:
+        """The backend as ``tokenizer.json`` text."""
+        return self._backend.to_str()
+
+    @property
+    def special_token_ids(self) -> dict[str, int]:
+        """Special tokens by their strings."""
+        strings = {self.id_to_token(token_id): token_id for token_id in sorted(self.special_ids, reverse=True)}
+        return {string: token_id for string, token_id in strings.items() if string}
+
     # --- what decoders need ---------------------------------------------------------------------------------------
 
     def byte_pieces(self, skip_special_tokens: bool) -> BytePieces:

@@ -48,6 +48,7 @@ class FakeEngine:
         token_delay: seconds between two tokens of a sample.
         refusal: finish reason of every request from now on, or ``None``.
         fail_after: tokens after which a request fails, or ``None``.
+        says: what every request is answered with, and nothing more; ``None`` for the script.
     """
 
     def __init__(self, tokenizer: Tokenizer | None, *, eos_id: int | None = None, script: str = SCRIPT) -> None:
@@ -63,6 +64,7 @@ class FakeEngine:
         self.token_delay = 0.0
         self.refusal: FinishReason | None = None
         self.fail_after: int | None = None
+        self.says: str | None = None
         self.dead = False
         self._outbox: asyncio.Queue[ToTokenizer] = asyncio.Queue()
 
@@ -123,6 +125,8 @@ class FakeEngine:
         """What would be generated, if nothing ended it."""
         if self.tokenizer is None:
             return [(token + 1) % 256 for token in prompt] or [1]
+        if self.says is not None:
+            return self.tokenizer.encode(self.says, add_special_tokens=False).tolist()
         words = self.script.split(" ")
         start = random.Random(f"{sum(prompt)} {sample} {seed}").randrange(len(words))
         text = " ".join(words[start:] + words[:start])

@@ -29,7 +29,9 @@ CONTEXT_LEN = 512
 MODEL_NAME = "org/tiny"
 
 
-def tiny_model_config(directory: Path, vocab_size: int, **generation_config: Any) -> ModelConfig:
+def tiny_model_config(
+    directory: Path, vocab_size: int, context_len: int = CONTEXT_LEN, **generation_config: Any
+) -> ModelConfig:
     config = {
         "architectures": ["Qwen3ForCausalLM"],
         "model_type": "qwen3",
@@ -40,7 +42,7 @@ def tiny_model_config(directory: Path, vocab_size: int, **generation_config: Any
         "num_attention_heads": 1,
         "num_key_value_heads": 1,
         "head_dim": 8,
-        "max_position_embeddings": CONTEXT_LEN,
+        "max_position_embeddings": context_len,
         "rms_norm_eps": 1e-6,
         "tie_word_embeddings": True,
         "rope_theta": 10000.0,
@@ -56,12 +58,21 @@ def tiny_model_config(directory: Path, vocab_size: int, **generation_config: Any
 class RunningServer:
     """A server in a thread; ``call`` runs code on its event loop."""
 
-    def __init__(self, directory: Path, *, tokenizer: Tokenizer | None, generation_config: dict[str, Any], **args: Any):
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        tokenizer: Tokenizer | None,
+        generation_config: dict[str, Any],
+        context_len: int,
+        **args: Any,
+    ):
         self.sock = bind_socket("127.0.0.1", 0)
         self.port = self.sock.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self.server_args = ServerArgs(model_path=str(directory), served_model_name=MODEL_NAME, **args)
-        self.model_config = tiny_model_config(directory, 300, **generation_config)
+        self.model_config = tiny_model_config(directory, 300, context_len, **generation_config)
+        self.context_len = context_len
         self.tokenizer = tokenizer
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -75,7 +86,11 @@ class RunningServer:
         self.loop = asyncio.get_running_loop()
         eos = self.tokenizer.eos_token_id if self.tokenizer is not None else None
         self.engine = FakeEngine(self.tokenizer, eos_id=eos, script=SCRIPT)
-        info = {"max_req_input_len": CONTEXT_LEN - 1, "max_req_len": CONTEXT_LEN, "max_total_num_tokens": 4096}
+        info = {
+            "max_req_input_len": self.context_len - 1,
+            "max_req_len": self.context_len,
+            "max_total_num_tokens": 4096,
+        }
         self.manager = TokenizerManager(self.server_args, self.model_config, self.tokenizer, self.engine, info)
         await self.manager.start()
         self.app = create_app(self.manager)
@@ -123,10 +138,18 @@ class RunningServer:
 
 @contextlib.contextmanager
 def running_server(
-    directory: Path, *, skip_tokenizer: bool = False, generation_config: dict[str, Any] | None = None, **args: Any
+    directory: Path,
+    *,
+    skip_tokenizer: bool = False,
+    generation_config: dict[str, Any] | None = None,
+    context_len: int = CONTEXT_LEN,
+    more_specials: tuple[str, ...] = (),
+    **args: Any,
 ) -> Iterator[RunningServer]:
-    tokenizer = None if skip_tokenizer else tiny_tokenizer()
-    server = RunningServer(directory, tokenizer=tokenizer, generation_config=generation_config or {}, **args)
+    tokenizer = None if skip_tokenizer else tiny_tokenizer(more_specials)
+    server = RunningServer(
+        directory, tokenizer=tokenizer, generation_config=generation_config or {}, context_len=context_len, **args
+    )
     try:
         yield server
     finally:

@@ -38,7 +38,12 @@ def comparable(answer: Any) -> Any:
     """An answer without what differs from call to call."""
     if isinstance(answer, list):
         return [comparable(each) for each in answer]
-    answer = {key: value for key, value in answer.items() if key not in ("id", "created", "metadata")}
+    for choice in answer.get("choices", ()):
+        for call in choice.get("message", {}).get("tool_calls") or ():
+            call.pop("id")  # random
+    answer = {
+        key: value for key, value in answer.items() if key not in ("id", "created", "metadata", "prompt_token_ids")
+    }
     if "meta_info" in answer:
         answer["meta_info"] = {k: v for k, v in answer["meta_info"].items() if k not in ("id", "e2e_latency")}
     return answer
@@ -92,6 +97,8 @@ def _add_completion_part(choices: dict[int, dict[str, Any]], part: dict[str, Any
     if part["logprobs"] is not None:
         for name, values in part["logprobs"].items():
             choice["logprobs"][name] += values
+    if "token_ids" in part:
+        choice["token_ids"] += part["token_ids"]
 
 
 def _add_chat_part(choices: dict[int, dict[str, Any]], part: dict[str, Any]) -> None:
@@ -104,9 +111,27 @@ def _add_chat_part(choices: dict[int, dict[str, Any]], part: dict[str, Any]) -> 
         choices[part["index"]] = {**{k: v for k, v in part.items() if k != "delta"}, "message": message}
         return
     assert choice["finish_reason"] is None
-    choice["message"]["content"] += delta.get("content", "")
+    message = choice["message"]
+    message["content"] += delta.get("content", "")
+    if delta["reasoning_content"] is not None:
+        message["reasoning_content"] = (message["reasoning_content"] or "") + delta["reasoning_content"]
+    for call in delta.get("tool_calls", ()):
+        _add_call_part(message, call)
     choice["finish_reason"], choice["matched_stop"] = part["finish_reason"], part["matched_stop"]
     if part["logprobs"] is not None:
         if choice["logprobs"] is None:
             choice["logprobs"] = {"content": []}
         choice["logprobs"]["content"] += part["logprobs"]["content"]
+    if "token_ids" in part:
+        choice["token_ids"] = choice.get("token_ids", []) + part["token_ids"]
+        choice["response_token_ids"] = choice["token_ids"]
+
+
+def _add_call_part(message: dict[str, Any], call: dict[str, Any]) -> None:
+    calls = message["tool_calls"] = message["tool_calls"] or []
+    if "id" in call:
+        assert call["index"] == len(calls)
+        calls.append(call)
+    else:
+        assert set(call) == {"index", "function"}
+        calls[call["index"]]["function"]["arguments"] += call["function"]["arguments"]

@@ -11,6 +11,8 @@ import pytest
 from openai.types.chat import ChatCompletion
 
 from bough.entrypoints.http.openai.protocol import CHAT
+from tests.entrypoints.http.server import RunningServer
+from tests.entrypoints.http.test_openai_client import prompt_of
 
 USER = {"role": "user", "content": "Hi"}
 
@@ -40,18 +42,33 @@ def test_roles_are_compared_without_regard_to_case(client: httpx.Client) -> None
     assert answer.json()["usage"]["prompt_tokens"] == plain.json()["usage"]["prompt_tokens"]
 
 
+def test_tool_calls_and_their_results_are_part_of_a_conversation(client: httpx.Client, server: RunningServer) -> None:
+    call = {"id": "x", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
+    called = {"role": "assistant", "content": None, "tool_calls": [call]}
+    result = {"role": "tool", "tool_call_id": "x", "content": "42"}
+    assert post(client, USER, called, result).status_code == 200
+    assert prompt_of(server).endswith(
+        '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call><|im_end|>\n'
+        "<|im_start|>user\n<tool_response>\n42\n</tool_response><|im_end|>\n<|im_start|>assistant\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("message", "param"),
     [
-        ({"role": "tool", "content": "1", "tool_call_id": "x"}, "messages[1].role"),
-        ({"role": "Function", "content": "1", "name": "f"}, "messages[1].role"),
-        ({"role": "assistant", "tool_calls": [{"id": "x"}]}, "messages[1].tool_calls"),
+        ({"role": "user", "content": "a", "tool_calls": [{"function": {"name": "f"}}]}, "messages[1].tool_calls"),
+        ({"role": "assistant", "tool_calls": [{"id": "x"}]}, "messages[0].tool_calls[0]"),
+        ({"role": "tool"}, "messages[1].content"),
     ],
 )
-def test_tool_calls_are_refused_by_name(client: httpx.Client, message: dict[str, Any], param: str) -> None:
+def test_malformed_tool_messages_are_refused_by_name(client: httpx.Client, message: dict[str, Any], param: str) -> None:
     error = post(client, USER, message).json()["error"]
-    assert error["message"] == f"{param}: tool calls are not supported yet"
-    assert (error["param"], error["code"]) == (param, "unsupported_parameter")
+    assert error["param"] in (param, param.replace("[0]", "[1]", 1))
+
+
+def test_a_role_that_the_template_does_not_know_becomes_system(client: httpx.Client, server: RunningServer) -> None:
+    assert post(client, {"role": "developer", "content": "Be kind."}, USER).status_code == 200
+    assert prompt_of(server).startswith("<|im_start|>system\nBe kind.")
 
 
 @pytest.mark.parametrize("message", [{"role": "user", "content": None}, {"role": "system"}])

@@ -18,7 +18,7 @@ SPECIALS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 
 
 @lru_cache
-def tiny_tokenizer() -> Tokenizer:
+def tiny_tokenizer(more_specials: tuple[str, ...] = ()) -> Tokenizer:
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocab = {SPECIALS[0]: 0} | {char: index + 1 for index, char in enumerate(alphabet)}
     merges = [("t", "h"), ("th", "e"), ("Ġ", "the"), ("e", "n"), ("a", "t")]
@@ -27,5 +27,5 @@ def tiny_tokenizer() -> Tokenizer:
     backend = Backend(models.BPE(vocab=vocab, merges=merges))
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.decoder = decoders.ByteLevel()
-    backend.add_special_tokens(list(SPECIALS))
+    backend.add_special_tokens([*SPECIALS, *more_specials])
     return Tokenizer(backend, special=SpecialTokens(eos="<|im_end|>"), chat_templates={"default": CHAT_TEMPLATE})

@@ -30,11 +30,7 @@ DONE_EVENT = b"data: [DONE]\n\n"
 
 JSON_TYPE = (b"content-type", b"application/json")
 TEXT_TYPE = (b"content-type", b"text/plain; charset=utf-8")
-_STREAM_HEADERS = [
-    (b"content-type", b"text/event-stream; charset=utf-8"),
-    (b"cache-control", b"no-cache"),
-    (b"x-accel-buffering", b"no"),
-]
+_STREAM_HEADERS = [(b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no")]
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -60,7 +56,10 @@ class EventStream:
     """An answer in server-sent events. What fails before the first event is answered with a proper status."""
 
     events: AsyncGenerator[bytes, None]
-    """Complete events, one or more at a time, without the closing ``[DONE]``."""
+    """Complete events, one or more at a time."""
+    end: bytes = DONE_EVENT
+    """What closes the stream, also after an error."""
+    content_type: bytes = b"text/event-stream; charset=utf-8"
 
 
 class Call:
@@ -187,7 +186,7 @@ class Endpoint:
                 watcher = asyncio.create_task(call.watch_client(task))
                 answer = await self._handler(call)
                 if isinstance(answer, EventStream):
-                    return await self._send_events(answer.events, send)
+                    return await self._send_events(answer, send)
             except BoughError as error:
                 answer = self._error(error)
             except Exception:
@@ -204,22 +203,24 @@ class Endpoint:
             if watcher is not None:
                 watcher.cancel()
 
-    async def _send_events(self, events: AsyncGenerator[bytes, None], send: Send) -> int:
+    async def _send_events(self, stream: EventStream, send: Send) -> int:
+        events = stream.events
         try:
             first = await anext(events, b"")
-            await send({"type": "http.response.start", "status": 200, "headers": _STREAM_HEADERS})
+            headers = [(b"content-type", stream.content_type), *_STREAM_HEADERS]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
             message = {"type": "http.response.body", "body": first, "more_body": True}
             await send(message)
-            last = DONE_EVENT
+            last = stream.end
             try:
                 async for event in events:
                     message["body"] = event
                     await send(message)
             except BoughError as error:
-                last = self._dialect.event(error) + DONE_EVENT
+                last = self._dialect.event(error) + stream.end
             except Exception:
                 logger.exception("A stream from %s failed", self._path)
-                last = self._dialect.event(RequestFailed(INTERNAL_ERROR, code="internal_error")) + DONE_EVENT
+                last = self._dialect.event(RequestFailed(INTERNAL_ERROR, code="internal_error")) + stream.end
             await send({"type": "http.response.body", "body": last, "more_body": False})
             return 200
         finally:

@@ -67,6 +67,50 @@ class NativeErrors(OpenAIErrors):
         return b"data: " + msgspec.json.encode({"error": description}) + b"\n\n"
 
 
+class ResponsesErrors(OpenAIErrors):
+    """The same object in responses; in streams an event of the type ``error``."""
+
+    def event(self, error: BoughError) -> bytes:
+        """Error event of a stream of ``/v1/responses``."""
+        described = {"type": "error", "message": error.message, "code": error_code(error), "param": error.param}
+        return b"event: error\ndata: " + msgspec.json.encode(described) + b"\n\n"
+
+
+class AnthropicErrors:
+    """``{"type": "error", "error": {"type", "message"}}``, as at Anthropic; events are named."""
+
+    def body(self, error: BoughError) -> bytes:
+        """JSON body of a response that is an error."""
+        described = {"type": _ANTHROPIC_TYPES.get(error.status_code, "api_error"), "message": error.message}
+        if 400 <= error.status_code < 500 and error.status_code not in _ANTHROPIC_TYPES:
+            described["type"] = "invalid_request_error"
+        return msgspec.json.encode({"type": "error", "error": described})
+
+    def event(self, error: BoughError) -> bytes:
+        """The same object as an event of the stream."""
+        return b"event: error\ndata: " + self.body(error) + b"\n\n"
+
+
+_ANTHROPIC_TYPES = {
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+}
+
+
+class OllamaErrors:
+    """``{"error": message}``, as Ollama has it; in a stream it is a line of its own."""
+
+    def body(self, error: BoughError) -> bytes:
+        """JSON body of a response that is an error."""
+        return msgspec.json.encode({"error": error.message})
+
+    def event(self, error: BoughError) -> bytes:
+        """The same object as a line of the stream."""
+        return self.body(error) + b"\n"
+
+
 def error_type(status: int) -> str:
     """OpenAI's class of an error, by HTTP status."""
     if status == HTTPStatus.TOO_MANY_REQUESTS:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from bough.entrypoints.chat.core import ChatCore
 from bough.entrypoints.http.answers import (
     ANY_JSON,
     Answer,
@@ -30,8 +31,17 @@ from bough.entrypoints.http.answers import (
     ServerInfo,
     TokenizeAnswer,
 )
+from bough.entrypoints.http.anthropic.handlers import MessagesHandlers
+from bough.entrypoints.http.anthropic.protocol import COUNT_TOKENS, MESSAGES
 from bough.entrypoints.http.asgi import Handler
-from bough.entrypoints.http.errors import ErrorDialect, NativeErrors, OpenAIErrors
+from bough.entrypoints.http.errors import (
+    AnthropicErrors,
+    ErrorDialect,
+    NativeErrors,
+    OllamaErrors,
+    OpenAIErrors,
+    ResponsesErrors,
+)
 from bough.entrypoints.http.fields import BodySpec
 from bough.entrypoints.http.native.control import ABORT, MAX_FLUSH_TIMEOUT, ControlHandlers
 from bough.entrypoints.http.native.encode import ENCODE, EncodeHandler
@@ -42,6 +52,8 @@ from bough.entrypoints.http.native.parse_text import PARSE_FUNCTION_CALL, SEPARA
 from bough.entrypoints.http.native.protocol import GENERATE
 from bough.entrypoints.http.native.sessions import CLOSE_SESSION, OPEN_SESSION, SessionHandlers
 from bough.entrypoints.http.native.tokenize import DETOKENIZE, TOKENIZE, TokenizeHandlers
+from bough.entrypoints.http.ollama.handlers import OllamaHandlers
+from bough.entrypoints.http.ollama.protocol import OLLAMA_CHAT, OLLAMA_GENERATE, OLLAMA_SHOW
 from bough.entrypoints.http.openai.chat import ChatHandler
 from bough.entrypoints.http.openai.completions import CompletionHandler
 from bough.entrypoints.http.openai.models import ModelsHandler
@@ -49,10 +61,15 @@ from bough.entrypoints.http.openai.protocol import CHAT, COMPLETIONS
 from bough.entrypoints.http.openai.vector_protocol import CLASSIFY, EMBEDDINGS, RERANK, SCORE
 from bough.entrypoints.http.openai.vectors import VectorHandlers
 from bough.entrypoints.http.probes import Probes
+from bough.entrypoints.http.responses.handlers import ResponsesHandlers
+from bough.entrypoints.http.responses.protocol import RESPONSES
 from bough.managers.tokenizer_manager import TokenizerManager
 
 NATIVE = NativeErrors()
 OPENAI = OpenAIErrors()
+RESPONSES_ERRORS = ResponsesErrors()
+ANTHROPIC = AnthropicErrors()
+OLLAMA = OllamaErrors()
 
 _PROBE = Answer(None, text_statuses=(503,))
 _TEXT = Answer(None)
@@ -183,6 +200,35 @@ SEPARATE_REASONING_ROUTE = RouteInfo(
     SEPARATE_REASONING,
     answer=Answer(SeparateReasoningAnswer),
 )
+RESPONSES_ROUTE = RouteInfo(
+    "/v1/responses", ("POST",), "Answer a conversation, and keep the answer for a while.", RESPONSES_ERRORS, RESPONSES
+)
+RESPONSE_ROUTE = RouteInfo(
+    "/v1/responses/{response_id}", ("GET", "DELETE"), "A response that is kept; or forget it.", OPENAI
+)
+CANCEL_RESPONSE_ROUTE = RouteInfo(
+    "/v1/responses/{response_id}/cancel", ("POST",), "End the work on a background response.", OPENAI
+)
+RESPONSE_ITEMS_ROUTE = RouteInfo(
+    "/v1/responses/{response_id}/input_items",
+    ("GET",),
+    "What went into a response. Query: `limit`, `order` (`asc`, `desc`), `after` (id of an item).",
+    OPENAI,
+)
+MESSAGES_ROUTE = RouteInfo(
+    "/v1/messages", ("POST",), "Answer a conversation, in Anthropic's words.", ANTHROPIC, MESSAGES
+)
+COUNT_TOKENS_ROUTE = RouteInfo(
+    "/v1/messages/count_tokens", ("POST",), "Tokens of a conversation for `/v1/messages`.", ANTHROPIC, COUNT_TOKENS
+)
+OLLAMA_CHAT_ROUTE = RouteInfo("/api/chat", ("POST",), "Answer a conversation, in Ollama's words.", OLLAMA, OLLAMA_CHAT)
+OLLAMA_GENERATE_ROUTE = RouteInfo(
+    "/api/generate", ("POST",), "Answer a prompt, in Ollama's words.", OLLAMA, OLLAMA_GENERATE
+)
+OLLAMA_SHOW_ROUTE = RouteInfo("/api/show", ("POST",), "About the model, for Ollama's clients.", OLLAMA, OLLAMA_SHOW)
+OLLAMA_TAGS = RouteInfo("/api/tags", ("GET",), "The models that there are, for Ollama's clients.", OLLAMA)
+OLLAMA_PS = RouteInfo("/api/ps", ("GET",), "The models that are loaded, for Ollama's clients.", OLLAMA)
+OLLAMA_VERSION = RouteInfo("/api/version", ("GET",), "The server's version, for Ollama's clients.", OLLAMA)
 ENCODE_ROUTE = RouteInfo(
     "/encode",
     ("POST", "PUT"),
@@ -288,6 +334,9 @@ INVOCABLE: tuple[BodySpec[Any], ...] = (CHAT, COMPLETIONS, EMBEDDINGS, GENERATE)
 
 ROUTES: tuple[RouteInfo, ...] = (
     *(CHAT_ROUTE, COMPLETIONS_ROUTE, GENERATE_ROUTE, LIST_MODELS, GET_MODEL, MODEL_INFO, SERVER_INFO, FLUSH_CACHE),
+    *(RESPONSES_ROUTE, RESPONSE_ROUTE, CANCEL_RESPONSE_ROUTE, RESPONSE_ITEMS_ROUTE),
+    *(MESSAGES_ROUTE, COUNT_TOKENS_ROUTE),
+    *(OLLAMA_CHAT_ROUTE, OLLAMA_GENERATE_ROUTE, OLLAMA_SHOW_ROUTE, OLLAMA_TAGS, OLLAMA_PS, OLLAMA_VERSION),
     *(EMBEDDINGS_ROUTE, CLASSIFY_ROUTE, RERANK_ROUTE, RERANK_RESULTS_ROUTE, SCORE_ROUTE, ENCODE_ROUTE),
     *(CLASSIFY_NATIVE_ROUTE,),
     *(TOKENIZE_ROUTE, DETOKENIZE_ROUTE, OPEN_SESSION_ROUTE, CLOSE_SESSION_ROUTE, LOADS, INVOCATIONS, PING),
@@ -299,15 +348,30 @@ ROUTES: tuple[RouteInfo, ...] = (
 
 def make_handlers(manager: TokenizerManager) -> dict[str, Handler]:
     """The handler of every route, by path."""
+    core = ChatCore(manager)
     control, models, probes = ControlHandlers(manager), ModelsHandler(manager), Probes(manager)
+    sessions, tokens = SessionHandlers(manager), TokenizeHandlers(manager, core)
+    chat, completions, generate = ChatHandler(manager, core), CompletionHandler(manager), GenerateHandler(manager)
+    messages, ollama = MessagesHandlers(manager, core), OllamaHandlers(manager, core)
+    responses = ResponsesHandlers(manager, core)
     encode, vectors = EncodeHandler(manager), VectorHandlers(manager)
-    sessions, tokens = SessionHandlers(manager), TokenizeHandlers(manager)
-    chat, completions, generate = ChatHandler(manager), CompletionHandler(manager), GenerateHandler(manager)
     parse_text = ParseTextHandlers(manager)
     return {
         CHAT_ROUTE.path: chat,
         COMPLETIONS_ROUTE.path: completions,
         GENERATE_ROUTE.path: generate,
+        RESPONSES_ROUTE.path: responses.create,
+        RESPONSE_ROUTE.path: responses.one,
+        CANCEL_RESPONSE_ROUTE.path: responses.cancel,
+        RESPONSE_ITEMS_ROUTE.path: responses.input_items,
+        MESSAGES_ROUTE.path: messages.messages,
+        COUNT_TOKENS_ROUTE.path: messages.count_tokens,
+        OLLAMA_CHAT_ROUTE.path: ollama.chat,
+        OLLAMA_GENERATE_ROUTE.path: ollama.generate,
+        OLLAMA_SHOW_ROUTE.path: ollama.show,
+        OLLAMA_TAGS.path: ollama.tags,
+        OLLAMA_PS.path: ollama.running,
+        OLLAMA_VERSION.path: ollama.version,
         TOKENIZE_ROUTE.path: tokens.tokenize,
         DETOKENIZE_ROUTE.path: tokens.detokenize,
         OPEN_SESSION_ROUTE.path: sessions.open,

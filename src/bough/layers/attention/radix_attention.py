@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
+from bough.kernels.structures import AttentionShape
+
 if TYPE_CHECKING:
+    from bough.kernels.program import Buffer, Program
+    from bough.mem_cache.kv_pool import KVPool
     from bough.model_executor.forward_batch import ForwardBatch
 
 
@@ -48,3 +52,15 @@ class RadixAttention(nn.Module):
             ``[num_tokens, num_heads * head_dim]``
         """
         return batch.attn_backend.forward(q, k, v, self, batch)
+
+    def record(self, program: Program, heads: Buffer, kv_pool: KVPool) -> Buffer:
+        """What :meth:`forward` computes, once the keys and values of ``heads`` are in the pool."""
+        shape = AttentionShape(
+            num_heads=self.num_heads,
+            num_kv_heads=self.num_kv_heads,
+            head_dim=self.head_dim,
+            page_size=kv_pool.page_size,
+            window=self.sliding_window or 0,
+            scale=self.scaling,
+        )
+        return program.attend(heads, kv_pool.kernel_layer(self.layer_id), shape)

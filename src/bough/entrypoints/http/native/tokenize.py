@@ -9,10 +9,11 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from bough.entrypoints.chat.core import ChatCore
+from bough.entrypoints.chat.job import ChatJob
 from bough.entrypoints.http.asgi import Call, Response
 from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec
-from bough.entrypoints.http.openai.chat import to_template
-from bough.entrypoints.http.openai.messages import ChatMessage, require_content, tidy_messages
+from bough.entrypoints.http.openai.messages import ChatMessage, require_content, tidy_messages, to_template
 from bough.errors import BadRequest
 from bough.managers.io_struct import pack_token_ids
 from bough.managers.prompt_encoder import PromptEncoder
@@ -73,9 +74,11 @@ class TokenizeHandlers:
 
     Args:
         manager: has the tokenizer.
+        core: makes prompts of conversations.
     """
 
-    def __init__(self, manager: TokenizerManager) -> None:
+    def __init__(self, manager: TokenizerManager, core: ChatCore) -> None:
+        self._core = core
         self._manager = manager
         self._allow_unknown = manager.server_args.allow_unknown_fields
 
@@ -134,10 +137,12 @@ class TokenizeHandlers:
         if not body.add_special_tokens:
             raise BadRequest("add_special_tokens needs prompt; a template writes its own", param="add_special_tokens")
         require_content(body.messages)
-        return await self._manager.apply_chat_template(
-            [to_template(message) for message in body.messages],
-            continue_final_message=body.continue_final_message,
-            template_kwargs=body.chat_template_kwargs or {},
+        return await self._core.prompt(
+            ChatJob(
+                messages=[to_template(message) for message in body.messages],
+                continue_final_message=body.continue_final_message,
+                template_kwargs=body.chat_template_kwargs or {},
+            )
         )
 
     def _json(self, body: TokenizeRequest, tokenizer: Tokenizer, encoded: Sequence[TokenIds]) -> bytes:

@@ -7,8 +7,10 @@ from typing import Any
 
 import msgspec
 
+from bough.entrypoints.chat.core import last_tokens
 from bough.entrypoints.http.asgi import Call, EventStream, Response
-from bough.entrypoints.http.openai.logprobs import CompletionLogprobs, TokenNames
+from bough.entrypoints.http.openai.fill_in_middle import find_gap_format
+from bough.entrypoints.http.openai.logprobs import CompletionLogprobs, TokenNames, prompt_logprobs
 from bough.entrypoints.http.openai.protocol import COMPLETIONS, CompletionRequest
 from bough.entrypoints.http.openai.sampling import to_sampling_params
 from bough.entrypoints.http.openai.serving import (
@@ -18,11 +20,14 @@ from bough.entrypoints.http.openai.serving import (
     check_stream_options,
     prefix_namespace,
     request_ids,
+    tokens_to_keep,
 )
+from bough.entrypoints.http.openai.structured import find_constraint
 from bough.entrypoints.http.pacing import add_paced, compile_patterns
 from bough.errors import BadRequest
 from bough.ipc.messages import OutputDelta
 from bough.managers.io_struct import GenerateRequest, pack_token_ids
+from bough.managers.tokenizer_manager import TokenizerManager
 from bough.tokenization.tokenizer import TokenIds
 
 _encode = msgspec.json.encode
@@ -31,7 +36,15 @@ _DEFAULT_MAX_TOKENS = 16
 
 
 class CompletionHandler(OpenAIHandler):
-    """Answers completion requests."""
+    """Answers completion requests.
+
+    Args:
+        manager: does the work.
+    """
+
+    def __init__(self, manager: TokenizerManager) -> None:
+        super().__init__(manager)
+        self._gap_format = None if manager.tokenizer is None else find_gap_format(manager.tokenizer)
 
     async def __call__(self, call: Call) -> Response | EventStream:
         """Answer one request; choices are in order of prompts, and those of one prompt next to each other."""
@@ -44,8 +57,8 @@ class CompletionHandler(OpenAIHandler):
         )
         check_stream_options(body)
         names = self.require_names("prompt")
-        prompts = split_prompts(body.prompt)
-        n = body.n
+        prompts = self._with_gaps(split_prompts(body.prompt), body)
+        n = _samples(body)
         most = manager.server_args.max_outputs_per_request
         if len(prompts) * n > most:
             raise BadRequest(
@@ -54,20 +67,26 @@ class CompletionHandler(OpenAIHandler):
             )
         is_default = body.max_tokens == _DEFAULT_MAX_TOKENS
         max_tokens = None if is_default and "max_new_tokens" in self.sampling_defaults else body.max_tokens
-        params = to_sampling_params(body, max_tokens, "max_tokens", self.sampling_defaults, manager.limits.vocab_size)
+        params = to_sampling_params(
+            body, max_tokens, "max_tokens", self.sampling_defaults, manager.limits.vocab_size, find_constraint(body)
+        )
+        params = msgspec.structs.replace(params, n=n)
         await compile_patterns(manager.prompt_encoder, {params.stop_regex}, "stop_regex")
+        wants_prompt_logprobs = (body.echo and body.logprobs is not None) or body.prompt_logprobs is not None
+        keep = tokens_to_keep(body, manager.limits, max_tokens)
         rids = request_ids(body.rid, len(prompts) * n)
         requests = [
             GenerateRequest(
                 rids=rids[index * n : (index + 1) * n],
                 text=prompt if isinstance(prompt, str) else None,
-                input_ids=None if isinstance(prompt, str) else prompt,
+                input_ids=None if isinstance(prompt, str) else last_tokens(prompt, keep),
                 prompt_param="prompt" if len(prompts) == 1 else f"prompt[{index}]",
                 sampling_params=params,
                 stream=body.stream,
-                return_logprob=body.logprobs is not None,
-                logprob_start_len=0 if body.echo and body.logprobs is not None else -1,
-                top_logprobs_num=body.logprobs or 0,
+                truncate_prompt_tokens=keep,
+                return_logprob=body.logprobs is not None or body.prompt_logprobs is not None or n > body.n,
+                logprob_start_len=0 if wants_prompt_logprobs else -1,
+                top_logprobs_num=max(body.logprobs or 0, body.prompt_logprobs or 0),
                 priority=body.priority,
                 extra_key=prefix_namespace(body),
                 exact_max_new_tokens=None if is_default else "max_tokens",
@@ -77,11 +96,32 @@ class CompletionHandler(OpenAIHandler):
         answer = Answer("text_completion", "text_completion", rids[0], self.model_name(body), body)
         writers = [
             CompletionChoiceWriter(
-                answer.chunk_start, index, names, body, await self._echo(prompts[index // n], body) if body.echo else ""
+                answer.chunk_start,
+                index,
+                names,
+                body,
+                requests[index // n],
+                await self._echo(prompts[index // n], body) if body.echo else "",
             )
             for index in range(len(rids))
         ]
         return await self.answer(answer, body, requests, writers)
+
+    def _with_gaps(self, prompts: list[str | TokenIds], body: CompletionRequest) -> list[str | TokenIds]:
+        """The prompts that make a model fill the gap before ``suffix``, if there is one."""
+        if not body.suffix:
+            return prompts
+        format_ = self._gap_format
+        if format_ is None:
+            raise BadRequest(
+                "suffix: this model has no tokens for filling gaps", param="suffix", code="unsupported_parameter"
+            )
+        texts = [prompt for prompt in prompts if isinstance(prompt, str)]
+        if len(texts) != len(prompts):
+            raise BadRequest("suffix needs prompts that are text", param="suffix")
+        if body.echo:
+            raise BadRequest("suffix cannot be combined with echo", param="suffix")
+        return [format_.prompt(text, body.suffix) for text in texts]
 
     async def _echo(self, prompt: str | TokenIds, body: CompletionRequest) -> str:
         if isinstance(prompt, str):
@@ -104,22 +144,38 @@ class CompletionChoiceWriter(ChoiceWriter):
         index: number of the choice.
         names: shows tokens as text.
         body: the request.
+        request: what the engine was asked.
         echo: text that goes before the output.
     """
 
-    def __init__(self, chunk_start: bytes, index: int, names: TokenNames, body: CompletionRequest, echo: str) -> None:
+    def __init__(
+        self,
+        chunk_start: bytes,
+        index: int,
+        names: TokenNames,
+        body: CompletionRequest,
+        request: GenerateRequest,
+        echo: str,
+    ) -> None:
         self._index = index
+        self._names = names
+        self._request = request
         self._echo = echo
         self._started = False
+        self._token_ids = body.return_token_ids
+        self._prompt_token_ids = body.return_token_ids or body.return_prompt_token_ids
+        self._prompt_logprobs = body.prompt_logprobs
+        self._echoes_logprobs = body.echo
+        self._is_bare = body.logprobs is None and not body.return_token_ids
         self._text_start = b'%b{"index":%d,"text":' % (chunk_start, index)
         self._plain_end = b',"logprobs":null,"finish_reason":null,"matched_stop":null}]'
         self._logprobs: CompletionLogprobs | None = None
         if body.logprobs is not None:
-            self._logprobs = CompletionLogprobs(names, body.skip_special_tokens, alternatives=body.logprobs > 0)
+            self._logprobs = CompletionLogprobs(names, body.skip_special_tokens, body.logprobs)
 
     async def events(self, delta: OutputDelta, usage: bytes) -> bytes:
         """One event; none if there is neither text nor logprobs nor an end to report."""
-        if self._started and delta.finish_reason is None and self._logprobs is None:
+        if self._started and delta.finish_reason is None and self._is_bare:
             if not delta.text:
                 return b""
             return b"%b%b%b%b}\n\n" % (self._text_start, _encode(delta.text), self._plain_end, usage)
@@ -132,26 +188,52 @@ class CompletionChoiceWriter(ChoiceWriter):
 
     async def _body(self, delta: OutputDelta) -> bytes:
         text = delta.text or ""
+        extra = b""
         if not self._started:
             self._started = True
             text = self._echo + text
+            extra = await self._about_prompt(delta)
+        if self._token_ids:
+            extra += b',"token_ids":%b' % _encode(delta.token_ids)
         logprobs = b"null"
         if self._logprobs is not None:
             await add_paced(self._add_logprobs, delta)
             logprobs = self._logprobs.to_json()
             self._logprobs.clear()
         reason = delta.finish_reason
-        return b'%b,"logprobs":%b,"finish_reason":%b,"matched_stop":%b}' % (
+        return b'%b,"logprobs":%b,"finish_reason":%b,"matched_stop":%b%b}' % (
             _encode(text),
             logprobs,
             _encode(None if reason is None else reason.type),
             _encode(None if reason is None else reason.matched),
+            extra,
         )
+
+    async def _about_prompt(self, delta: OutputDelta) -> bytes:
+        extra = b""
+        if self._prompt_token_ids:
+            assert self._request.input_ids is not None, "encoded before it was sent"
+            extra += b',"prompt_token_ids":%b' % _encode(self._request.input_ids.tolist())
+        if self._prompt_logprobs is not None:
+            listed = await prompt_logprobs(delta.input_logprobs or (), self._names, self._prompt_logprobs)
+            extra += b',"prompt_logprobs":%b' % listed
+        return extra
 
     def _add_logprobs(self, delta: OutputDelta) -> None:
         assert self._logprobs is not None, "called only if they are wanted"
-        self._logprobs.add(delta.input_logprobs or ())
+        if self._echoes_logprobs:
+            self._logprobs.add(delta.input_logprobs or ())
         self._logprobs.add(delta.logprobs or ())
+
+
+def _samples(body: CompletionRequest) -> int:
+    """Outputs per prompt, of which the best ``n`` are returned."""
+    best_of = body.n if body.best_of is None else body.best_of
+    if best_of < body.n:
+        raise BadRequest(f"best_of ({best_of}) must be at least n ({body.n})", param="best_of")
+    if best_of > body.n and body.stream:
+        raise BadRequest("best_of cannot be streamed: the best is known at the end", param="best_of")
+    return best_of
 
 
 def split_prompts(prompt: Any, param: str = "prompt") -> list[str | TokenIds]:

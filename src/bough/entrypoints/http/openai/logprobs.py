@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 from collections.abc import Sequence
 
 import msgspec
 
+from bough.entrypoints.http.pacing import SLICE_POSITIONS
 from bough.ipc.messages import PositionLogprobs
 from bough.tokenization.tokenizer import Tokenizer
 
@@ -54,13 +56,15 @@ class TokenNames:
         return known
 
 
-def chat_logprobs(entries: Sequence[PositionLogprobs], names: TokenNames, skip_special_tokens: bool) -> bytes:
-    """The inside of ``logprobs.content``: one object per token, separated by commas."""
+def chat_logprobs(
+    entries: Sequence[PositionLogprobs], names: TokenNames, skip_special_tokens: bool, num_top: int
+) -> bytes:
+    """The inside of ``logprobs.content``: one object per token, with ``num_top`` alternatives, separated by commas."""
     objects = []
     for entry in entries:
         top = b",".join(
             b'{%b,"logprob":%b}' % (names.described(token, skip_special_tokens), _number(logprob))
-            for logprob, token in entry.top or ()
+            for logprob, token in (entry.top or ())[:num_top]
         )
         objects.append(
             b'{%b,"logprob":%b,"top_logprobs":[%b]}'
@@ -69,16 +73,44 @@ def chat_logprobs(entries: Sequence[PositionLogprobs], names: TokenNames, skip_s
     return b",".join(objects)
 
 
+async def prompt_logprobs(entries: Sequence[PositionLogprobs], names: TokenNames, num_top: int) -> bytes:
+    """The list ``prompt_logprobs``, as vLLM has it: per position an object from token id to logprob, rank and text.
+
+    The first token has no logprob; its entry is null. The rank of a token that is not among the alternatives is not
+    known and null.
+    """
+    parts = []
+    for start in range(0, len(entries), SLICE_POSITIONS):
+        described = [_ranked(entry, names, num_top) for entry in entries[start : start + SLICE_POSITIONS]]
+        parts.append(_encode(described)[1:-1])
+        await asyncio.sleep(0)
+    return b"[%b]" % b",".join(parts)
+
+
+def _ranked(entry: PositionLogprobs, names: TokenNames, num_top: int) -> dict[str, object] | None:
+    if entry.logprob is None:
+        return None
+    described: dict[str, object] = {}
+    for rank, (logprob, token) in enumerate((entry.top or ())[:num_top], start=1):
+        described[str(token)] = _with_rank(logprob, rank, names.text(token))
+    described.setdefault(str(entry.token_id), _with_rank(entry.logprob, None, names.text(entry.token_id)))
+    return described
+
+
+def _with_rank(logprob: float, rank: int | None, text: str) -> dict[str, object]:
+    return {"logprob": max(logprob, IMPOSSIBLE), "rank": rank, "decoded_token": text}
+
+
 class CompletionLogprobs:
     """The ``logprobs`` object of one completion choice, four parallel lists.
 
     ``text_offset`` is where a token's text begins in the choice's text, in characters.
     """
 
-    def __init__(self, names: TokenNames, skip_special_tokens: bool, *, alternatives: bool) -> None:
+    def __init__(self, names: TokenNames, skip_special_tokens: bool, num_top: int) -> None:
         self._names = names
         self._skip_special_tokens = skip_special_tokens
-        self._alternatives = alternatives
+        self._num_top = num_top
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._offset = 0
         self._lists = {name: bytearray() for name in ("text_offset", "token_logprobs", "tokens", "top_logprobs")}
@@ -115,10 +147,10 @@ class CompletionLogprobs:
         encoded += _encode(values)[1:-1]
 
     def _alternatives_of(self, entry: PositionLogprobs) -> dict[str, float] | None:
-        if not self._alternatives or entry.top is None:
+        if not self._num_top or entry.top is None:
             return None
         alternatives: dict[str, float] = {}
-        for logprob, token in entry.top:
+        for logprob, token in entry.top[: self._num_top]:
             alternatives.setdefault(self._names.text(token), max(logprob, IMPOSSIBLE))
         return alternatives
 

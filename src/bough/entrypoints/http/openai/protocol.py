@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from bough.entrypoints.http.fields import BodySpec, Refused, drop_extras
 from bough.entrypoints.http.openai.messages import ChatMessage, tidy_messages
+from bough.entrypoints.http.openai.tools import MAX_TOOLS, Effort, Reasoning
 from bough.managers.io_struct import MAX_CACHE_KEY_CHARS, Priority, RequestId
 from bough.sampling.sampling_params import (
     MAX_LOGIT_BIAS_ENTRIES,
@@ -123,6 +124,43 @@ class SharedFields(msgspec.Struct, kw_only=True):
         CacheKey | None,
         Meta(description="Secret that keeps others from telling, by timing, whether a prefix is cached."),
     ] = None
+    response_format: Annotated[
+        dict[str, Any] | None,
+        Meta(
+            description="What the output follows: `type` is `text`, `json_object`, `json_schema` (with "
+            "`json_schema.schema`; enforced whether `strict` or not) or `structural_tag`. At most one of this and the "
+            "next fields, up to `structured_outputs`, may be given."
+        ),
+    ] = None
+    json_schema: Annotated[
+        str | dict[str, Any] | bool | None, Meta(description="JSON schema, or its text, that the output follows.")
+    ] = None
+    regex: Annotated[str | None, Meta(description="Regular expression that the whole output matches.")] = None
+    ebnf: Annotated[str | None, Meta(description="Grammar with a rule `root` that the whole output matches.")] = None
+    structural_tag: Annotated[
+        str | dict[str, Any] | None, Meta(description="Structural tag: parts of the output follow schemas.")
+    ] = None
+    choice: Annotated[list[str] | None, Meta(description="The output is one of these strings.")] = None
+    guided_json: Annotated[str | dict[str, Any] | bool | None, Meta(description="vLLM's name of `json_schema`.")] = None
+    guided_regex: Annotated[str | None, Meta(description="vLLM's name of `regex`.")] = None
+    guided_choice: Annotated[list[str] | None, Meta(description="vLLM's name of `choice`.")] = None
+    guided_grammar: Annotated[str | None, Meta(description="vLLM's name of `ebnf`.")] = None
+    structured_outputs: Annotated[
+        dict[str, Any] | None,
+        Meta(description="vLLM's object with `json`, `json_object`, `regex`, `choice`, `grammar` or `structural_tag`."),
+    ] = None
+    prompt_logprobs: Annotated[
+        Annotated[int, Meta(ge=0, le=MAX_TOP_LOGPROBS)] | None,
+        Meta(description="Return the logprob of every prompt token and of so many alternatives; not while streaming."),
+    ] = None
+    truncate_prompt_tokens: Annotated[
+        Annotated[int, Meta(ge=-1, le=MAX_TOKENS)] | None,
+        Meta(description="Keep only so many tokens of the prompt's end; -1: as many as the model takes."),
+    ] = None
+    return_token_ids: Annotated[
+        bool, Meta(description="Return the token ids of prompt and output: `prompt_token_ids` and `token_ids`.")
+    ] = False
+    return_prompt_token_ids: Annotated[bool, Meta(description="Return the prompt's token ids.")] = False
 
 
 class CompletionRequest(SharedFields, kw_only=True):
@@ -137,6 +175,14 @@ class CompletionRequest(SharedFields, kw_only=True):
     logprobs: Annotated[
         Annotated[int, Meta(ge=0, le=MAX_TOP_LOGPROBS)] | None,
         Meta(description="Return the logprob of every token and of so many alternatives."),
+    ] = None
+    best_of: Annotated[
+        Annotated[int, Meta(ge=1, le=MAX_PARALLEL_SAMPLES)] | None,
+        Meta(description="Sample so many outputs per prompt and return the `n` likeliest; not while streaming."),
+    ] = None
+    suffix: Annotated[
+        str | None,
+        Meta(description="Text behind the gap to fill, for models with fill-in-the-middle tokens."),
     ] = None
 
 
@@ -156,9 +202,53 @@ class ChatCompletionRequest(SharedFields, kw_only=True):
         Annotated[int, Meta(ge=0, le=MAX_TOP_LOGPROBS)] | None,
         Meta(description="Return so many alternatives per token; needs `logprobs`."),
     ] = None
+    tools: Annotated[
+        Annotated[list[Any], Meta(max_length=MAX_TOOLS)] | None,
+        Meta(
+            description="Functions that the model may call: objects with `type` and `function` (`name`, `description`, "
+            "`parameters`, `strict`)."
+        ),
+    ] = None
+    tool_choice: Annotated[
+        str | dict[str, Any] | None,
+        Meta(
+            description="`none`, `auto` (default), `required`, or an object that names the function to call. Required "
+            "calls always parse."
+        ),
+    ] = None
+    parallel_tool_calls: Annotated[
+        bool, Meta(description="Whether one answer may hold several calls; if not, further ones are left out.")
+    ] = True
+    separate_reasoning: Annotated[
+        bool, Meta(description="Put the model's reasoning into `reasoning_content`; else it stays in `content`.")
+    ] = True
+    stream_reasoning: Annotated[
+        bool, Meta(description="Stream reasoning as it is made; else in one piece when it is complete.")
+    ] = True
+    reasoning_effort: Annotated[
+        Effort | Annotated[float, Meta(ge=0, lt=1)] | None,
+        Meta(
+            description="How much the model thinks. The chat template gets it, and `thinking` and `enable_thinking` "
+            "as true, or false for `none` and 0."
+        ),
+    ] = None
+    reasoning: Annotated[Reasoning | None, Meta(description="`reasoning_effort` in another form.")] = None
+    thinking: Annotated[
+        bool | dict[str, Any] | None, Meta(description="Whether the model thinks: a boolean, or an object with `type`.")
+    ] = None
     continue_final_message: Annotated[
         bool, Meta(description="Go on with the last message, the assistant's, instead of answering it.")
     ] = False
+    add_generation_prompt: Annotated[
+        bool, Meta(description="End the prompt with the beginning of an assistant's message.")
+    ] = True
+    echo: Annotated[
+        bool, Meta(description="With `continue_final_message`: put the text of that message before the output.")
+    ] = False
+    documents: Annotated[
+        Annotated[list[dict[str, Any]], Meta(max_length=MAX_MESSAGES)] | None,
+        Meta(description="Texts for templates that have a place for them: objects with `title` and `text`."),
+    ] = None
     chat_template_kwargs: Annotated[
         dict[str, Any] | None, Meta(description="Variables of the chat template, such as `enable_thinking`.")
     ] = None
@@ -178,18 +268,14 @@ _NO_EFFECT = {
     "prompt_cache_options": "Prefixes are kept as long as there is room.",
     "session_id": "Name of a conversation, for the caller's own use.",
     "custom_labels": "Labels for metrics.",
+    "guided_decoding_backend": "There is one grammar engine.",
 }
 
-_STRUCTURED = "output that follows a schema or grammar"
 _DISAGGREGATION = "separate servers for prefill and decode"
 _MEDIA = "images, video and audio"
 
 _REFUSED = {
-    "response_format": Refused(_STRUCTURED, ({"type": "text"},)),
-    "json_schema": Refused(_STRUCTURED, ("",)),
-    "regex": Refused(_STRUCTURED, ("",)),
-    "ebnf": Refused(_STRUCTURED, ("",)),
-    "structural_tag": Refused(_STRUCTURED, ("",)),
+    "guided_whitespace_pattern": Refused("choosing how JSON is spaced"),
     "lora_path": Refused("LoRA adapters", ("", [])),
     "session_params": Refused("sessions"),
     "custom_params": Refused("arguments of custom logit processors", ({},)),
@@ -200,8 +286,6 @@ _REFUSED = {
     "routed_experts_start_len": Refused("experts chosen by the router", (0,)),
     "return_cached_tokens_details": Refused("where cached tokens came from", (False,)),
     "return_spec_tokens_details": Refused("speculative decoding", (False,)),
-    "return_token_ids": Refused("token ids in OpenAI answers; use /generate", (False,)),
-    "return_prompt_token_ids": Refused("token ids in OpenAI answers; use /generate", (False,)),
     "routed_dp_rank": Refused("data parallelism", (0,)),
     "data_parallel_rank": Refused("data parallelism", (0,)),
     "images_config": Refused(_MEDIA, ({},)),
@@ -217,46 +301,51 @@ def _tidy_stream_options(value: Any, unknown: dict[str, None] | None) -> Any:
     return drop_extras(value, StreamOptions, "stream_options", unknown)
 
 
+def _tidy_reasoning(value: Any, unknown: dict[str, None] | None) -> Any:
+    return drop_extras(value, Reasoning, "reasoning", unknown)
+
+
+_ALIASES = {"include_stop_str_in_output": "no_stop_trim", "request_id": "rid"}
+"""vLLM's names."""
+
 _MAX_ELEMENTS = {"logit_bias": MAX_LOGIT_BIAS_ENTRIES}
 
 COMPLETIONS = BodySpec(
     CompletionRequest,
     token_ids=frozenset({"prompt"}),
+    aliases=_ALIASES,
     tidy={"stream_options": _tidy_stream_options},
     max_elements=_MAX_ELEMENTS,
     no_effect=_NO_EFFECT,
     refused={
         **_REFUSED,
-        "suffix": Refused("text after the gap to fill", ("",)),
-        "best_of": Refused("choosing among more samples than are returned", (1,)),
+        "return_meta_info": Refused("meta_info in OpenAI answers; use /generate", (False,)),
     },
 )
 
 CHAT = BodySpec(
     ChatCompletionRequest,
     token_ids=frozenset({"input_ids"}),
-    tidy={"stream_options": _tidy_stream_options, "messages": tidy_messages},
+    aliases=_ALIASES,
+    tidy={
+        "stream_options": _tidy_stream_options,
+        "messages": tidy_messages,
+        "reasoning": _tidy_reasoning,
+    },
     max_elements=_MAX_ELEMENTS,
     no_effect={
         **_NO_EFFECT,
-        "parallel_tool_calls": "There are no tool calls.",
-        "separate_reasoning": "The server has no reasoning parser, so all text is content.",
-        "stream_reasoning": "The server has no reasoning parser, so all text is content.",
         "prediction": "A guess at the answer, to make it faster.",
     },
     refused={
         **_REFUSED,
-        "tools": Refused("tool calls", ([],)),
-        "tool_choice": Refused("tool calls", ("none", "auto")),
-        "functions": Refused("tool calls", ([],)),
-        "function_call": Refused("tool calls", ("none", "auto")),
+        "functions": Refused("the older form of `tools`", ([],)),
+        "function_call": Refused("the older form of `tool_choice`", ("none", "auto")),
+        "chat_template": Refused("templates sent by clients"),
         "modalities": Refused("audio", (["text"],)),
         "audio": Refused("audio"),
         "web_search_options": Refused("web search"),
         "verbosity": Refused("how much the model says", ("medium",)),
-        "reasoning_effort": Refused("how much the model thinks; see chat_template_kwargs"),
-        "reasoning": Refused("how much the model thinks; see chat_template_kwargs", ({},)),
-        "thinking": Refused("how much the model thinks; see chat_template_kwargs"),
         "task": Refused("templates for special tasks"),
         "return_meta_info": Refused("meta_info in OpenAI answers; use /generate", (False,)),
         "return_input_ids_in_sglext": Refused("token ids in OpenAI answers; use /generate", (False,)),

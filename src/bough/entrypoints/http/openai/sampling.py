@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -9,8 +11,9 @@ import msgspec
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
 from bough.entrypoints.http.openai.protocol import SharedFields
+from bough.entrypoints.http.openai.structured import Constraint
 from bough.errors import BadRequest
-from bough.sampling.sampling_params import SamplingParams
+from bough.sampling.sampling_params import GRAMMAR_KINDS, SamplingParams
 
 _MODEL_DEFAULTS = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")
 """What a checkpoint's generation_config.json may set."""
@@ -38,7 +41,12 @@ def sampling_defaults(server_args: ServerArgs, model_config: ModelConfig) -> dic
 
 
 def to_sampling_params(
-    request: SharedFields, max_tokens: int | None, max_tokens_field: str, defaults: dict[str, Any], vocab_size: int
+    request: SharedFields,
+    max_tokens: int | None,
+    max_tokens_field: str,
+    defaults: Mapping[str, Any],
+    vocab_size: int,
+    constraint: Constraint | None = None,
 ) -> SamplingParams:
     """Sampling parameters of a request; a field that has its default value counts as absent.
 
@@ -48,28 +56,53 @@ def to_sampling_params(
         max_tokens_field: what the client called that.
         defaults: from :func:`sampling_defaults`.
         vocab_size: number of token ids.
+        constraint: what the output has to follow.
 
     Raises:
         BadRequest: naming a field that is out of range.
     """
-    values = dict(defaults)
-    for name in _SAMPLING_FIELDS:
-        value = getattr(request, name)
-        if value != _FIELD_DEFAULTS[name]:
-            values[_OTHER_NAMES.get(name, name)] = value
-    if max_tokens is not None or "max_new_tokens" not in values:
-        values["max_new_tokens"] = max_tokens
+    given = {name: getattr(request, name) for name in _SAMPLING_FIELDS}
+    values = {_OTHER_NAMES.get(name, name): value for name, value in given.items() if value != _FIELD_DEFAULTS[name]}
+    names = {engine: client for client, engine in _OTHER_NAMES.items()}
+    return make_sampling_params(values, max_tokens, max_tokens_field, defaults, vocab_size, constraint, names)
+
+
+def make_sampling_params(
+    values: Mapping[str, Any],
+    max_tokens: int | None,
+    max_tokens_field: str,
+    defaults: Mapping[str, Any],
+    vocab_size: int,
+    constraint: Constraint | None = None,
+    names: Mapping[str, str] | None = None,
+) -> SamplingParams:
+    """Sampling parameters out of what a request sets and what it leaves out; arguments as above.
+
+    Args:
+        values: what the request sets, by the engine's names.
+        names: from the engine's names to the client's, for errors.
+
+    Raises:
+        BadRequest: naming a field that is out of range.
+    """
+    merged = {**defaults, **values}
+    if max_tokens is not None or "max_new_tokens" not in merged:
+        merged["max_new_tokens"] = max_tokens
+    names = {**(names or {}), "max_new_tokens": max_tokens_field}
+    if constraint is not None:
+        merged = {name: value for name, value in merged.items() if name not in GRAMMAR_KINDS}
+        merged[constraint.kind] = constraint.value
+        names[constraint.kind] = constraint.field
     try:
-        params = SamplingParams.from_dict(values, prefix="")
+        params = SamplingParams.from_dict(merged, prefix="")
         params.validate(vocab_size, prefix="")
     except BadRequest as error:
-        raise _in_client_terms(error, max_tokens_field) from None
+        raise _in_client_terms(error, names) from None
     return params
 
 
-def _in_client_terms(error: BadRequest, max_tokens_field: str) -> BadRequest:
-    names = {engine: client for client, engine in _OTHER_NAMES.items()} | {"max_new_tokens": max_tokens_field}
+def _in_client_terms(error: BadRequest, names: Mapping[str, str]) -> BadRequest:
     message = error.message
     for engine_name, client_name in names.items():
-        message = message.replace(engine_name, client_name)
+        message = re.sub(rf"(?<![\w.]){engine_name}\b", client_name, message)
     return BadRequest(message, param=names.get(error.param or "", error.param), code=error.code)

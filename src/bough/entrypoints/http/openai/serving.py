@@ -18,6 +18,7 @@ from bough.errors import BadRequest
 from bough.ipc.messages import OutputDelta
 from bough.managers.io_struct import GenerateRequest, cache_namespace, new_request_id
 from bough.managers.native_output import DEFAULT_WEIGHT_VERSION, failure_of
+from bough.managers.request_limits import RequestLimits
 from bough.managers.tokenizer_manager import TokenizerManager
 
 _encode = msgspec.json.encode
@@ -25,7 +26,23 @@ _METADATA = _encode({"weight_version": DEFAULT_WEIGHT_VERSION})
 
 
 class ChoiceWriter(ABC):
-    """Writes one choice: as a whole, or piece by piece."""
+    """Writes one choice: as a whole, or piece by piece.
+
+    Attributes:
+        parses: whether :meth:`parse` has to see every delta before it is written about.
+        reasoning_tokens: tokens of reasoning so far; ``None`` if reasoning is not told apart.
+    """
+
+    parses: bool = False
+
+    @property
+    def reasoning_tokens(self) -> int | None:
+        """Tokens of reasoning so far; ``None`` if reasoning is not told apart."""
+        return None
+
+    async def parse(self, delta: OutputDelta) -> None:
+        """Take a delta apart, before anything is written about it."""
+        raise NotImplementedError
 
     @abstractmethod
     async def events(self, delta: OutputDelta, usage: bytes) -> bytes:
@@ -39,6 +56,10 @@ class ChoiceWriter(ABC):
     @abstractmethod
     async def whole(self, delta: OutputDelta) -> bytes:
         """The choice object of an answer that comes at once."""
+
+    async def members(self, delta: OutputDelta) -> bytes:
+        """What the whole answer says besides its choices, from the comma before it on; of the first choice's writer."""
+        return b""
 
 
 class Answer:
@@ -58,6 +79,7 @@ class Answer:
         self._whole_start = frame % (_encode(rid), _encode(kind), created, _encode(model))
         self.chunk_start = b"data: " + frame % (_encode(rid), _encode(chunk_kind), created, _encode(model))
         """Beginning of every event, up to the first choice."""
+        self._options = options
         stream_options = options.stream_options
         self._include_usage = stream_options is not None and bool(stream_options.include_usage)
         self._continuous_usage = stream_options is not None and bool(stream_options.continuous_usage_stats)
@@ -76,15 +98,18 @@ class Answer:
         async with manager.generation(requests) as generation:
             while generation.unfinished:
                 for state, delta in await generation.deltas():
+                    writer = writers[state.index]
+                    if writer.parses:
+                        await writer.parse(delta)
                     if delta.finish_reason is not None:
                         failure = failure_of(delta.finish_reason)
                         if failure is not None:
                             raise failure
-                        usage.update(state, delta)
+                        usage.update(state, delta, writer.reasoning_tokens)
                     if continuous:
-                        usage.update(state, delta)
+                        usage.update(state, delta, writer.reasoning_tokens)
                         suffix = b',"usage":%b' % usage.to_json()
-                    events = await writers[state.index].events(delta, suffix)
+                    events = await writer.events(delta, suffix)
                     if events:
                         yield events
         if self._include_usage:
@@ -100,19 +125,31 @@ class Answer:
         """
         usage = Usage(len(writers), n)
         choices = [b""] * len(writers)
+        members = b""
+        options = self._options
+        scores = [0.0] * len(writers)
         async with manager.generation(requests) as generation:
             while generation.unfinished:
                 for state, delta in await generation.deltas():
                     failure = failure_of(delta.finish_reason)
                     if failure is not None:
                         raise failure
-                    usage.update(state, delta)
-                    choices[state.index] = await writers[state.index].whole(delta)
-        return b'%b%b],"usage":%b,"metadata":%b}' % (
+                    writer = writers[state.index]
+                    if writer.parses:
+                        await writer.parse(delta)
+                    usage.update(state, delta, writer.reasoning_tokens)
+                    choices[state.index] = await writer.whole(delta)
+                    scores[state.index] = _score(delta)
+                    if state.index == 0:
+                        members = await writer.members(delta)
+        if n > options.n:
+            choices = _best(choices, scores, n, options.n)
+        return b'%b%b],"usage":%b,"metadata":%b%b}' % (
             self._whole_start,
             b",".join(choices),
             usage.to_json(),
             _METADATA,
+            members,
         )
 
 
@@ -153,13 +190,46 @@ class OpenAIHandler:
         """Run the requests and answer in the way that the client asked for."""
         if body.stream:
             return EventStream(answer.stream(self.manager, requests, writers, body.n))
-        return Response(await answer.whole(self.manager, requests, writers, body.n))
+        return Response(await answer.whole(self.manager, requests, writers, requests[0].sampling_params.n))
+
+
+def _score(delta: OutputDelta) -> float:
+    """How likely an output is: the mean logprob of its tokens."""
+    logprobs = [entry.logprob for entry in delta.logprobs or () if entry.logprob is not None]
+    return sum(logprobs) / len(logprobs) if logprobs else 0.0
+
+
+def _best(choices: Sequence[bytes], scores: Sequence[float], per_prompt: int, keep: int) -> list[bytes]:
+    """The likeliest ``keep`` choices of each prompt, best first, numbered anew."""
+    best: list[bytes] = []
+    for first in range(0, len(choices), per_prompt):
+        ranked = sorted(range(first, first + per_prompt), key=lambda index: -scores[index])
+        for index in ranked[:keep]:
+            _, _, rest = choices[index].partition(b",")
+            best.append(b'{"index":%d,%b' % (len(best), rest))
+    return best
 
 
 def check_stream_options(body: SharedFields) -> None:
-    """Raise :class:`BadRequest` if there are options for a stream but no stream."""
+    """Raise :class:`BadRequest` if there are options for a stream but no stream, or things that no stream has."""
     if body.stream_options is not None and not body.stream:
         raise BadRequest("stream_options needs stream to be true", param="stream_options")
+    if body.prompt_logprobs is not None and body.stream:
+        raise BadRequest("prompt_logprobs are not streamed; set stream to false", param="prompt_logprobs")
+
+
+def tokens_to_keep(body: SharedFields, limits: RequestLimits, max_tokens: int | None) -> int | None:
+    """How many tokens of the prompt's end are kept; ``None`` for all.
+
+    Raises:
+        BadRequest: if ``truncate_prompt_tokens`` is 0.
+    """
+    wanted = body.truncate_prompt_tokens
+    if wanted == 0:
+        raise BadRequest("truncate_prompt_tokens must be at least 1, or -1", param="truncate_prompt_tokens")
+    if wanted == -1:
+        return max(1, min(limits.max_prompt_tokens, limits.context_len - (1 if max_tokens is None else max_tokens)))
+    return wanted
 
 
 def request_ids(rid: str | None, count: int) -> list[str]:

@@ -7,7 +7,7 @@ from bough.managers.req_state import ReqState
 
 _FORMAT = (
     b'{"prompt_tokens":%d,"total_tokens":%d,"completion_tokens":%d,'
-    b'"prompt_tokens_details":{"cached_tokens":%d},"reasoning_tokens":0,"completion_tokens_details":null}'
+    b'"prompt_tokens_details":{"cached_tokens":%d},"reasoning_tokens":%d,"completion_tokens_details":%b}'
 )
 
 
@@ -24,9 +24,11 @@ class Usage:
         self._prompt = [0] * (num_outputs // n)
         self._cached = [0] * (num_outputs // n)
         self._completion = [0] * num_outputs
+        self._reasoning: list[int | None] = [None] * num_outputs
 
-    def update(self, state: ReqState, delta: OutputDelta) -> None:
-        """Take note of the counts of an output."""
+    def update(self, state: ReqState, delta: OutputDelta, reasoning_tokens: int | None = None) -> None:
+        """Take note of the counts of an output; ``reasoning_tokens`` is ``None`` where these are not told apart."""
+        self._reasoning[state.index] = reasoning_tokens
         self._completion[state.index] = delta.completion_tokens
         prompt, sample = divmod(state.index, self._n)
         self._prompt[prompt] = delta.prompt_tokens
@@ -36,13 +38,7 @@ class Usage:
     def to_json(self) -> bytes:
         """The ``usage`` object."""
         prompt, completion = sum(self._prompt), sum(self._completion)
-        return _FORMAT % (prompt, prompt + completion, completion, sum(self._cached))
-
-    def of_one(self, delta: OutputDelta) -> bytes:
-        """The ``usage`` object of one output so far."""
-        return _FORMAT % (
-            delta.prompt_tokens,
-            delta.prompt_tokens + delta.completion_tokens,
-            delta.completion_tokens,
-            delta.cached_tokens,
-        )
+        told_apart = [each for each in self._reasoning if each is not None]
+        reasoning = sum(told_apart)
+        details = b'{"reasoning_tokens":%d}' % reasoning if told_apart else b"null"
+        return _FORMAT % (prompt, prompt + completion, completion, sum(self._cached), reasoning, details)

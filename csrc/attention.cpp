@@ -1,0 +1,566 @@
+// Attention over the paged KV pool, in the manner of FlashAttention (Dao et al. 2022): a tile of query rows goes over
+// the keys block by block and keeps a running maximum, sum and output.
+//
+// An item of work is some queries of one row of the step and some KV heads. The queries of all heads that share a KV
+// head are rows of one matrix, so a block of keys and values is packed once and used by all of them.
+#include "attention_plan.h"
+#include "attention_tile.h"
+
+namespace bough {
+namespace BOUGH_ISA {
+namespace {
+
+constexpr float kMinusInfinity = -__builtin_inff();
+constexpr float kLog2E = 0x1.715476p0F;
+constexpr int kScoreStride = kBlockTokens + 16;  // off a power of two, so that rows do not share cache sets
+constexpr int kTilePad = 16;
+
+// One thread's memory.
+struct Scratch {
+    uint32_t* keys;      // [panel of keys][unit][kPanel]
+    uint32_t* values;    // [panel of dimensions][unit of keys][kPanel]
+    uint32_t* staging;   // [kLanes][head_dim], rows on their way
+    uint32_t* zeros;     // [head_dim]
+    float* key_scales;   // [kBlockTokens]
+    float* value_scales;
+    float* scores;       // [kTileRows][kScoreStride], scores and then weights
+    float* product;      // [kTileRows][padded head_dim]
+    uint32_t* queries;   // [rows][head_dim], tiles one after the other, each [unit][row of the tile]
+    float* sums;         // [rows][padded head_dim]
+    float* largest;      // [rows]
+    float* totals;       // [rows]
+};
+
+BOUGH_INLINE Scratch scratch_of(const AttentionCall& call, int thread) {
+    const int64_t dim = call.shape.head_dim;
+    const int64_t padded = padded_head_dim(dim);
+    const int64_t rows = at_least(kItemRows, call.shape.num_heads) + kTilePad;
+    char* at = static_cast<char*>(call.scratch) + thread * thread_scratch_bytes(call.shape);
+    const auto take = [&at](int64_t count) {
+        char* taken = at;
+        at += (count * 4 + 63) / 64 * 64;
+        return taken;
+    };
+    Scratch s;
+    s.keys = reinterpret_cast<uint32_t*>(take(kBlockTokens * padded));
+    s.values = reinterpret_cast<uint32_t*>(take(kBlockTokens * padded));
+    s.staging = reinterpret_cast<uint32_t*>(take(16 * padded));
+    s.zeros = reinterpret_cast<uint32_t*>(take(padded));
+    s.key_scales = reinterpret_cast<float*>(take(kBlockTokens));
+    s.value_scales = reinterpret_cast<float*>(take(kBlockTokens));
+    s.scores = reinterpret_cast<float*>(take(kTilePad * kScoreStride));
+    s.product = reinterpret_cast<float*>(take(kTilePad * padded));
+    s.queries = reinterpret_cast<uint32_t*>(take(rows * padded));
+    s.sums = reinterpret_cast<float*>(take(rows * padded));
+    s.largest = reinterpret_cast<float*>(take(rows));
+    s.totals = reinterpret_cast<float*>(take(rows));
+    return s;
+}
+
+// A thread's work on one item, with keys and values as units of type Unit.
+template <class Unit>
+class Worker {
+  public:
+    Worker(const AttentionCall& call, const Scratch& scratch)
+        : call_(call),
+          s_(scratch),
+          dim_(call.shape.head_dim),
+          padded_(padded_head_dim(call.shape.head_dim)),
+          num_units_((call.shape.head_dim + Unit::kPerUnit - 1) / Unit::kPerUnit),
+          num_vectors_((call.shape.head_dim + kLanes - 1) / kLanes),
+          group_(call.shape.num_heads / call.shape.num_kv_heads),
+          row_bytes_(dim_ * (call.kv.dtype == DType::f32 ? 4 : call.kv.dtype == DType::bf16 ? 2 : 1)),
+          slot_bytes_(row_bytes_ * call.shape.num_kv_heads),
+          direct_(row_bytes_ == dim_ * 4 / Unit::kPerUnit && dim_ % Unit::kPerUnit == 0) {}
+
+    // `next` is the item that follows, if any: its first keys are fetched meanwhile.
+    void run(const AttentionItem& item, const AttentionItem* next, float* partials) {
+        const int64_t rows = static_cast<int64_t>(item.num_queries) * group_;  // per KV head
+        const int64_t num_heads = item.end_head - item.first_head;
+        first_position_ = call_.rows.prefix_lens[item.row] + item.first_query;
+        for (int64_t head = 0; head < num_heads; ++head) pack_queries(item, item.first_head + head, head * rows, rows);
+        for (int32_t block = item.first_block; block < item.end_block; ++block) {
+            const bool fresh = item.partial >= 0 || block == item.first_block;
+            for (int32_t head = item.first_head; head < item.end_head; ++head) {
+                const Keys keys = keys_of(item, block, head);
+                if (head + 1 < item.end_head) {
+                    upcoming_ = keys_of(item, block, head + 1);
+                } else if (block + 1 < item.end_block) {
+                    upcoming_ = keys_of(item, block + 1, item.first_head);
+                } else {
+                    upcoming_ = next != nullptr ? keys_of(*next, next->first_block, next->first_head) : Keys{};
+                }
+                const int64_t first_row = (head - item.first_head) * rows;
+                if (rows <= kTileRows) {
+                    attend_few(keys, first_row, static_cast<int>(rows), fresh);
+                } else {
+                    pack_block(keys);
+                    attend_block(keys, first_row, rows, fresh);
+                }
+            }
+            if (item.partial >= 0) {
+                float* target = partials + item.partial +
+                                (block - item.first_block) * partial_floats(rows * num_heads, dim_);
+                store_partial(target, rows * num_heads);
+            }
+        }
+        if (item.partial < 0) write_output(item.row, item.first_query, item.first_head, item.end_head, rows);
+    }
+
+    // Fold an item's partial results, in ascending order of their blocks.
+    void merge(const AttentionMerge& item, const float* partials) {
+        const int64_t rows = static_cast<int64_t>(item.num_queries) * group_;
+        const int64_t all_rows = rows * (item.end_head - item.first_head);
+        const int64_t stride = partial_floats(all_rows, dim_);
+        for (int64_t block = 0; block < item.num_blocks; ++block) {
+            const float* partial = partials + item.partial + block * stride;
+            const float* sums = partial + 2 * all_rows;
+            for (int64_t row = 0; row < all_rows; row += kTileRows) {
+                const int count = static_cast<int>(at_most(kTileRows, all_rows - row));
+                float largest[kTilePad] = {};
+                float totals[kTilePad] = {};
+                for (int i = 0; i < count; ++i) {
+                    largest[i] = partial[row + i];
+                    totals[i] = partial[all_rows + row + i];
+                }
+                fold(row, count, largest, totals, sums + row * padded_, block == 0);
+            }
+        }
+        write_output(item.row, item.first_query, item.first_head, item.end_head, rows);
+    }
+
+  private:
+    // Keys of one KV head in one block, those that any query of an item sees.
+    struct Keys {
+        const int32_t* slots = nullptr;  // of the block's positions
+        int64_t start = 0;               // position of the block
+        int first = 0;                   // within the block
+        int end = 0;
+        const char* keys = nullptr;      // of the head in slot 0
+        const char* values = nullptr;
+        int64_t head = 0;
+    };
+
+    Keys keys_of(const AttentionItem& item, int32_t block, int32_t head) const {
+        const int64_t first_position = call_.rows.prefix_lens[item.row] + item.first_query;
+        const int64_t window = call_.shape.window;
+        Keys keys;
+        keys.start = static_cast<int64_t>(block) * kBlockTokens;
+        const int64_t first_visible = window > 0 ? first_position - window + 1 : 0;
+        keys.first = static_cast<int>(at_least(first_visible - keys.start, 0));
+        keys.end = static_cast<int>(at_most(first_position + item.num_queries - keys.start, kBlockTokens));
+        keys.slots = call_.rows.req_to_token + call_.rows.req_slots[item.row] * call_.rows.table_stride + keys.start;
+        keys.keys = static_cast<const char*>(call_.kv.keys) + head * row_bytes_;
+        keys.values = static_cast<const char*>(call_.kv.values) + head * row_bytes_;
+        keys.head = head;
+        return keys;
+    }
+
+    // Ask for part `part` of `parts` of what is looked at next.
+    // Inlined always: GCC takes a function that only prefetches for one without effect and removes the call.
+    BOUGH_INLINE void prefetch(const Keys& keys, int part, int parts, int64_t slot_bytes, int64_t row_bytes) {
+        const int count = keys.end - keys.first;
+        const int end = keys.first + count * (part + 1) / parts;
+        for (int key = keys.first + count * part / parts; key < end; ++key) {
+            const int64_t offset = keys.slots[key] * slot_bytes;
+            for (int64_t byte = 0; byte < row_bytes; byte += 64) {
+                __builtin_prefetch(keys.keys + offset + byte, 0, 2);
+                __builtin_prefetch(keys.values + offset + byte, 0, 2);
+            }
+        }
+    }
+
+    // Rows of queries are the heads of the first query, then those of the second, and so on.
+    void pack_queries(const AttentionItem& item, int64_t kv_head, int64_t first_row, int64_t rows) {
+        const float scale = call_.shape.scale * kLog2E;
+        const int64_t token = call_.rows.first_tokens[item.row] + item.first_query;
+        const float* heads = call_.queries + token * call_.query_stride + kv_head * group_ * dim_;
+        for (int64_t tile = 0; tile < rows; tile += kTileRows) {
+            const int count = static_cast<int>(at_most(kTileRows, rows - tile));
+            uint32_t* target = s_.queries + (first_row + tile) * num_units_;
+            for (int m = 0; m < count; ++m) {
+                const float* query = heads + (tile + m) / group_ * call_.query_stride + (tile + m) % group_ * dim_;
+                pack_query(query, scale, s_.staging);
+                for (int64_t u = 0; u < num_units_; ++u) target[u * count + m] = s_.staging[u];
+            }
+        }
+    }
+
+    void pack_query(const float* query, float scale, uint32_t* units) {
+        int64_t i = 0;
+        if constexpr (Unit::kPerUnit == 2) {
+            uint16_t* pairs = reinterpret_cast<uint16_t*>(units);
+            for (; i + kLanes <= dim_; i += kLanes) store_bf16(pairs + i, mul(load(query + i), splat(scale)));
+            for (; i < dim_; ++i) pairs[i] = as_bf16(query[i] * scale);
+            if (i % 2 != 0) pairs[i] = 0;
+        } else {
+            float* floats = reinterpret_cast<float*>(units);
+            for (; i + kLanes <= dim_; i += kLanes) store(floats + i, mul(load(query + i), splat(scale)));
+            for (; i < dim_; ++i) floats[i] = query[i] * scale;
+        }
+    }
+
+    // kLanes keys from `key` on as rows of units; zeros for those that nobody sees.
+    void key_rows(const Keys& keys, int key, const uint32_t** rows) {
+        for (int lane = 0; lane < kLanes; ++lane) {
+            const int at = key + lane;
+            if (at < keys.first || at >= keys.end) {
+                rows[lane] = s_.zeros;
+                continue;
+            }
+            rows[lane] = units_of(keys.keys + keys.slots[at] * slot_bytes_, lane);
+        }
+    }
+
+    // A row in the pool as units: itself if it consists of whole ones, else a copy.
+    const uint32_t* units_of(const char* row, int lane) {
+        if (direct_) return reinterpret_cast<const uint32_t*>(row);
+        uint32_t* staged = s_.staging + lane * padded_;
+        widen_row<Unit>(row, call_.kv.dtype, dim_, staged);
+        return staged;
+    }
+
+    void load_scales(const Keys& keys) {
+        if (call_.kv.dtype != DType::i8) return;
+        const int64_t kv_heads = call_.shape.num_kv_heads;
+        for (int key = keys.first; key < keys.end; ++key) {
+            s_.key_scales[key] = call_.kv.key_scales[keys.slots[key] * kv_heads + keys.head];
+            s_.value_scales[key] = call_.kv.value_scales[keys.slots[key] * kv_heads + keys.head];
+        }
+    }
+
+    // All keys and their values as panels.
+    void pack_block(const Keys& keys) {
+        const int end = (keys.end + kLanes - 1) / kLanes * kLanes;
+        for (int key = keys.first / kPanel * kPanel; key < end; key += kLanes) {
+            const uint32_t* rows[kLanes];
+            key_rows(keys, key, rows);
+            transpose_lanes(rows, num_units_, s_.keys + key / kPanel * (num_units_ * kPanel) + key % kPanel);
+            pack_value_lanes(keys, key);
+        }
+        load_scales(keys);
+    }
+
+    void pack_value_lanes(const Keys& keys, int key) {
+        const uint32_t* rows[kLanes];
+        for (int lane = 0; lane < kLanes; ++lane) {
+            const int at = key + lane;
+            const bool seen = at >= keys.first && at < keys.end;
+            rows[lane] = seen ? units_of(keys.values + keys.slots[at] * slot_bytes_, lane) : s_.zeros;
+        }
+        for (int lane = 0; lane < kLanes; lane += Unit::kPerUnit) {
+            pack_values(rows + lane, (key + lane) / Unit::kPerUnit);
+        }
+    }
+
+    static constexpr int64_t kValuePanel = static_cast<int64_t>(kBlockTokens / Unit::kPerUnit) * kPanel;
+
+    // The values of one unit of keys.
+    void pack_values(const uint32_t* const* rows, int64_t unit) {
+        uint32_t* target = s_.values + unit * kPanel;
+        int64_t i = 0;
+#if defined(__AVX512BF16__)
+        if constexpr (Unit::kPerUnit == 2) {
+            const uint16_t* even = reinterpret_cast<const uint16_t*>(rows[0]);
+            const uint16_t* odd = reinterpret_cast<const uint16_t*>(rows[1]);
+            for (; i + kPanel <= dim_; i += kPanel) {
+                const __m512i low = _mm512_loadu_si512(even + i);
+                const __m512i high = _mm512_loadu_si512(odd + i);
+                _mm512_storeu_si512(target, _mm512_permutex2var_epi16(low, interleave_low(), high));
+                _mm512_storeu_si512(target + kLanes, _mm512_permutex2var_epi16(low, interleave_high(), high));
+                target += kValuePanel;
+            }
+            for (int64_t lane = 0; i < dim_; ++i, ++lane) {
+                target[lane] = even[i] | static_cast<uint32_t>(odd[i]) << 16;
+            }
+            return;
+        }
+#endif
+        for (; i + kPanel <= dim_; i += kPanel) {
+            std::memcpy(target, rows[0] + i, kPanel * 4);
+            target += kValuePanel;
+        }
+        if (i < dim_) std::memcpy(target, rows[0] + i, static_cast<size_t>(dim_ - i) * 4);
+    }
+
+    // All rows of one KV head against a packed block.
+    void attend_block(const Keys& keys, int64_t first_row, int64_t rows, bool fresh) {
+        const int first_panel = keys.first / kPanel;
+        const int num_tiles = static_cast<int>((rows + kTileRows - 1) / kTileRows);
+        for (int index = 0; index < num_tiles; ++index) {
+            prefetch(upcoming_, index, num_tiles, slot_bytes_, row_bytes_);
+            const int64_t tile = static_cast<int64_t>(index) * kTileRows;
+            const int count = static_cast<int>(at_most(kTileRows, rows - tile));
+            // Positions ascend with the rows: the last row sees furthest.
+            const int64_t last_position = first_position_ + (tile + count - 1) / group_;
+            const int end = static_cast<int>(at_most(last_position + 1 - keys.start, keys.end));
+            if (end <= keys.first) {  // the rows lie before the block
+                if (fresh) clear(first_row + tile, count);
+                continue;
+            }
+            const int num_vectors = (end + kLanes - 1) / kLanes - first_panel * 2;
+            multiply<Unit, 0>(count, s_.queries + (first_row + tile) * num_units_,
+                              s_.keys + first_panel * (num_units_ * kPanel), num_units_, num_units_ * kPanel,
+                              num_vectors, s_.scores + first_panel * kPanel, kScoreStride);
+            float largest[kTilePad] = {};
+            float totals[kTilePad] = {};
+            weigh_tile(keys, tile, count, num_vectors, largest, totals);
+            const int first_unit = first_panel * kPanel / Unit::kPerUnit;
+            multiply<Unit, kScoreStride>(count, reinterpret_cast<const uint32_t*>(s_.scores) + first_unit,
+                                         s_.values + first_unit * kPanel, num_vectors * kLanes / Unit::kPerUnit,
+                                         kValuePanel, num_vectors_, s_.product, padded_);
+            fold(first_row + tile, count, largest, totals, s_.product, fresh);
+        }
+    }
+
+    // The same for one tile of rows, too few to be worth packing a whole block: keys are packed some at a time, values
+    // are read where they are.
+    void attend_few(const Keys& keys, int64_t first_row, int count, bool fresh) {
+        constexpr int kKeysAtOnce = 2 * kPanel;
+        const int first_panel = keys.first / kPanel;
+        const int num_vectors = (keys.end + kLanes - 1) / kLanes - first_panel * 2;
+        const int end = first_panel * kPanel + num_vectors * kLanes;
+        const int parts = (end - first_panel * kPanel + kKeysAtOnce - 1) / kKeysAtOnce;
+        load_scales(keys);
+        int part = 0;
+        for (int key = first_panel * kPanel; key < end; key += kKeysAtOnce) {
+            const int vectors = static_cast<int>(at_most(kKeysAtOnce, end - key)) / kLanes;
+            for (int v = 0; v < vectors; ++v) {
+                const uint32_t* rows[kLanes];
+                key_rows(keys, key + v * kLanes, rows);
+                transpose_lanes(rows, num_units_, s_.keys + v / 2 * (num_units_ * kPanel) + v % 2 * kLanes);
+            }
+            multiply<Unit, 0>(count, s_.queries + first_row * num_units_, s_.keys, num_units_, num_units_ * kPanel,
+                              vectors, s_.scores + key, kScoreStride);
+            prefetch(upcoming_, part++, parts, slot_bytes_, row_bytes_);
+        }
+        float largest[kTilePad] = {};
+        float totals[kTilePad] = {};
+        weigh_tile(keys, 0, count, num_vectors, largest, totals);
+        weigh_few(keys, count, first_panel * kPanel, end);
+        fold(first_row, count, largest, totals, s_.product, fresh);
+    }
+
+    // product = weights by values of keys `first` to `end`.
+    void weigh_few(const Keys& keys, int count, int first, int end) {
+        const uint32_t* weights = reinterpret_cast<const uint32_t*>(s_.scores);
+        const int first_unit = first / Unit::kPerUnit;
+        const int end_unit = end / Unit::kPerUnit;
+        const int whole_rows = Unit::kPerUnit == 2 ? kPanel : kLanes;
+        if (call_.kv.dtype == DType::i8 || dim_ % whole_rows != 0) {
+            for (int key = first; key < end; key += kLanes) pack_value_lanes(keys, key);
+            multiply<Unit, kScoreStride>(count, weights + first_unit, s_.values + first_unit * kPanel,
+                                         end_unit - first_unit, kValuePanel, num_vectors_, s_.product, padded_);
+            return;
+        }
+        const void* rows[kBlockTokens];
+        for (int key = first; key < end; ++key) {
+            const bool seen = key >= keys.first && key < keys.end;
+            rows[key] = seen ? keys.values + keys.slots[key] * slot_bytes_ : reinterpret_cast<const char*>(s_.zeros);
+        }
+#if defined(__AVX512BF16__)
+        if constexpr (Unit::kPerUnit == 2) {
+            weigh_values<Unit, PairRows, kScoreStride>(count, weights, rows, first_unit, end_unit, num_vectors_,
+                                                       s_.product, padded_);
+            return;
+        }
+#endif
+        if constexpr (Unit::kPerUnit == 1) {
+            if (call_.kv.dtype == DType::f32) {
+                weigh_values<Unit, FloatRows, kScoreStride>(count, weights, rows, first_unit, end_unit, num_vectors_,
+                                                            s_.product, padded_);
+            } else {
+                weigh_values<Unit, WidenedRows, kScoreStride>(count, weights, rows, first_unit, end_unit, num_vectors_,
+                                                              s_.product, padded_);
+            }
+        }
+    }
+
+    // Scores of a tile's rows to weights.
+    void weigh_tile(const Keys& keys, int64_t tile, int count, int num_vectors, float* largest, float* totals) {
+        const int first_vector = keys.first / kPanel * 2;
+        const int64_t window = call_.shape.window;
+        for (int m = 0; m < count; ++m) {
+            const int64_t position = first_position_ + (tile + m) / group_;
+            const int visible_end = static_cast<int>(at_most(position + 1 - keys.start, kBlockTokens));
+            const int visible_first =
+                window > 0 ? static_cast<int>(at_least(position - window + 1 - keys.start, 0)) : 0;
+            weigh(s_.scores + m * kScoreStride, first_vector, first_vector + num_vectors, visible_first, visible_end,
+                  &largest[m], &totals[m]);
+        }
+    }
+
+    // Turn one row's scores into weights relative to the largest, as units in the same place. Scores are logarithms
+    // to base 2.
+    void weigh(float* scores, int first_vector, int end_vector, int visible_first, int visible_end, float* largest,
+               float* total) {
+        const bool scaled = call_.kv.dtype == DType::i8;
+        Vec best = splat(kMinusInfinity);
+        for (int v = first_vector; v < end_vector; ++v) {
+            Vec x = load(scores + v * kLanes);
+            if (scaled) {
+                x = mul(x, load(s_.key_scales + v * kLanes));
+                store(scores + v * kLanes, x);
+            }
+            best = max(best, mask(x, v, visible_first, visible_end, splat(kMinusInfinity)));
+        }
+        *largest = max_lanes(best);
+        const Vec shift = splat(*largest);
+        Vec sum = splat(0.0F);
+        for (int v = first_vector; v < end_vector; ++v) {
+            Vec weight = exp2_not_positive(sub(load(scores + v * kLanes), shift));
+            weight = mask(weight, v, visible_first, visible_end, splat(0.0F));
+            sum = add(sum, weight);
+            if (scaled) {
+                weight = mul(weight, load(s_.value_scales + v * kLanes));
+                weight = mask(weight, v, visible_first, visible_end, splat(0.0F));
+            }
+            if constexpr (Unit::kPerUnit == 2) {
+                store_bf16(reinterpret_cast<uint16_t*>(scores) + v * kLanes, weight);
+            } else {
+                store(scores + v * kLanes, weight);
+            }
+        }
+        *total = sum_lanes(sum);
+    }
+
+    BOUGH_INLINE Vec mask(Vec x, int vector, int first, int end, Vec other) {
+        const int start = vector * kLanes;
+        if (first <= start && end >= start + kLanes) return x;
+        return keep_lanes(x, first - start, end - start, other);
+    }
+
+    void clear(int64_t row, int count) {
+        for (int m = 0; m < count; ++m) {
+            s_.largest[row + m] = kMinusInfinity;
+            s_.totals[row + m] = 0.0F;
+        }
+        std::memset(s_.sums + row * padded_, 0, static_cast<size_t>(count * padded_) * 4);
+    }
+
+    // Merge a block's result into the running one of rows `row` to `row + count`; `fresh` if there is none yet.
+    void fold(int64_t row, int count, const float* largest, const float* totals, const float* sums, bool fresh) {
+        float* running = s_.sums + row * padded_;
+        if (fresh) {
+            for (int m = 0; m < count; ++m) {
+                s_.largest[row + m] = largest[m];
+                s_.totals[row + m] = totals[m];
+            }
+            for (int64_t i = 0; i < count * padded_; i += kLanes) store(running + i, load(sums + i));
+            return;
+        }
+        float old_factor[kTilePad];
+        float new_factor[kTilePad];
+        for (int m = 0; m < kTilePad; m += kLanes) {
+            const Vec before = load(s_.largest + row + m);
+            const Vec block = load(largest + m);
+            const Vec both = max(before, block);
+            const Vec shift = max(splat(-3e38F), both);  // nothing visible so far: finite, so that factors are zero
+            store(old_factor + m, exp2_not_positive(sub(before, shift)));
+            store(new_factor + m, exp2_not_positive(sub(block, shift)));
+            float merged[kLanes];
+            store(merged, both);
+            for (int i = 0; i < kLanes && m + i < count; ++i) s_.largest[row + m + i] = merged[i];
+        }
+        for (int m = 0; m < count; ++m) {
+            const Vec old_weight = splat(old_factor[m]);
+            const Vec new_weight = splat(new_factor[m]);
+            s_.totals[row + m] = __builtin_fmaf(s_.totals[row + m], old_factor[m], totals[m] * new_factor[m]);
+            for (int64_t i = m * padded_; i < m * padded_ + num_vectors_ * kLanes; i += kLanes) {
+                store(running + i, fma(load(running + i), old_weight, mul(load(sums + i), new_weight)));
+            }
+        }
+    }
+
+    void store_partial(float* target, int64_t rows) {
+        std::memcpy(target, s_.largest, static_cast<size_t>(rows) * 4);
+        std::memcpy(target + rows, s_.totals, static_cast<size_t>(rows) * 4);
+        std::memcpy(target + 2 * rows, s_.sums, static_cast<size_t>(rows * padded_) * 4);
+    }
+
+    void write_output(int32_t row, int64_t first_query, int64_t first_head, int64_t end_head, int64_t rows) {
+        const int64_t token = call_.rows.first_tokens[row] + first_query;
+        for (int64_t head = first_head; head < end_head; ++head) {
+            for (int64_t r = 0; r < rows; ++r) {
+                const int64_t at = (head - first_head) * rows + r;
+                const int64_t offset = (token + r / group_) * call_.output_stride + (head * group_ + r % group_) * dim_;
+                write_row(s_.sums + at * padded_, 1.0F / s_.totals[at], offset);
+            }
+        }
+    }
+
+    void write_row(const float* sums, float factor, int64_t offset) {
+        int64_t i = 0;
+        if (call_.output_dtype == DType::bf16) {
+            uint16_t* output = static_cast<uint16_t*>(call_.output) + offset;
+            for (; i + kLanes <= dim_; i += kLanes) store_bf16(output + i, mul(load(sums + i), splat(factor)));
+            for (; i < dim_; ++i) output[i] = as_bf16(sums[i] * factor);
+        } else {
+            float* output = static_cast<float*>(call_.output) + offset;
+            for (; i + kLanes <= dim_; i += kLanes) store(output + i, mul(load(sums + i), splat(factor)));
+            for (; i < dim_; ++i) output[i] = sums[i] * factor;
+        }
+    }
+
+    const AttentionCall& call_;
+    const Scratch s_;
+    const int64_t dim_;
+    const int64_t padded_;
+    const int64_t num_units_;    // per head
+    const int num_vectors_;      // of output per head
+    const int64_t group_;        // query heads per KV head
+    const int64_t row_bytes_;    // of one head in the pool
+    const int64_t slot_bytes_;
+    const bool direct_;          // rows in the pool consist of whole units
+    int64_t first_position_ = 0;  // of the item's first query
+    Keys upcoming_;
+};
+
+BOUGH_INLINE float* partials_of(const AttentionCall& call) {
+    char* memory = static_cast<char*>(call.scratch);
+    return reinterpret_cast<float*>(memory + call.plan->num_threads * thread_scratch_bytes(call.shape));
+}
+
+template <class Unit>
+static void attend(const AttentionCall& call, int thread, int num_threads) {
+    const AttentionPlan& plan = *call.plan;
+    const Scratch scratch = scratch_of(call, thread);
+    std::memset(scratch.zeros, 0, static_cast<size_t>(padded_head_dim(call.shape.head_dim)) * 4);
+    Worker<Unit> worker(call, scratch);
+    for (int share = thread; share < plan.num_threads; share += num_threads) {
+        const int32_t end = plan.first_items()[share + 1];
+        for (int32_t i = plan.first_items()[share]; i < end; ++i) {
+            worker.run(plan.items()[i], i + 1 < end ? &plan.items()[i + 1] : nullptr, partials_of(call));
+        }
+    }
+}
+
+template <class Unit>
+static void merge_items(const AttentionCall& call, int thread, int num_threads) {
+    const AttentionPlan& plan = *call.plan;
+    Worker<Unit> worker(call, scratch_of(call, thread));
+    for (int32_t i = thread; i < plan.num_merges; i += num_threads) worker.merge(plan.merges()[i], partials_of(call));
+}
+
+static void attention(const AttentionCall& call, int thread, int num_threads) {
+    if (call.kv.dtype == DType::f32) {
+        attend<FloatUnit>(call, thread, num_threads);
+    } else {
+        attend<HalfUnit>(call, thread, num_threads);
+    }
+}
+
+static void merge(const AttentionCall& call, int thread, int num_threads) {
+    if (call.kv.dtype == DType::f32) {
+        merge_items<FloatUnit>(call, thread, num_threads);
+    } else {
+        merge_items<HalfUnit>(call, thread, num_threads);
+    }
+}
+
+}  // namespace
+
+extern const AttentionKernels attention_kernels = {attention, merge};
+
+}  // namespace BOUGH_ISA
+}  // namespace bough

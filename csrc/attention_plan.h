@@ -1,0 +1,64 @@
+// The plan of a step's attention: made by attention_plan.cpp, carried out by attention.cpp.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels.h"
+
+namespace bough {
+
+// Keys are looked at in blocks that start at multiples of this position. A block's result is computed by itself and
+// merged with those before it, so where work is cut never shows.
+constexpr int kBlockTokens = 256;
+
+// Most query rows (queries times heads) of an item, unless one query has more heads than this.
+constexpr int kItemRows = 256;
+
+struct AttentionItem {
+    int32_t row;
+    int32_t first_query;  // among the row's new tokens
+    int32_t num_queries;
+    int32_t first_head;  // KV heads
+    int32_t end_head;
+    int32_t first_block;
+    int32_t end_block;
+    int64_t partial;  // -1: the item writes its output; else where in the partial results its first block's is
+};
+
+// An item whose blocks were computed apart.
+struct AttentionMerge {
+    int32_t row;
+    int32_t first_query;
+    int32_t num_queries;
+    int32_t first_head;
+    int32_t end_head;
+    int32_t num_blocks;
+    int64_t partial;
+};
+
+struct AttentionPlan {
+    int32_t num_threads;
+    int32_t num_items;
+    int32_t num_merges;
+    int32_t max_items;
+    // Followed by first_item[num_threads + 1] (padded to 8 bytes), items[max_items], merges[max_items].
+
+    const int32_t* first_items() const { return reinterpret_cast<const int32_t*>(this + 1); }
+    const AttentionItem* items() const {
+        const int64_t padded = (num_threads + 2) / 2 * 2;
+        return reinterpret_cast<const AttentionItem*>(first_items() + padded);
+    }
+    const AttentionMerge* merges() const { return reinterpret_cast<const AttentionMerge*>(items() + max_items); }
+};
+
+// Output columns of a head in partial results and running sums, a whole number of the widest vectors' pairs.
+inline int64_t padded_head_dim(int64_t head_dim) { return (head_dim + 31) / 32 * 32; }
+
+// A partial result of `rows` query rows: largest score, sum of weights, then the weighted values of each.
+inline int64_t partial_floats(int64_t rows, int64_t head_dim) { return rows * (padded_head_dim(head_dim) + 2); }
+
+// Scratch memory, in this order: each thread's part, then the partial results.
+int64_t thread_scratch_bytes(const AttentionShape& shape);
+int64_t partial_capacity(const AttentionShape& shape, int64_t max_context, int num_threads);
+
+}  // namespace bough

@@ -1,0 +1,393 @@
+// Matrix products for one instruction set.
+#include "gemm.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "vec.h"
+
+namespace bough {
+namespace BOUGH_ISA {
+namespace {
+
+// Rows of a tile: as many as leave the accumulators, kColumnVectors each, in registers.
+constexpr int kColumnVectors = 2;
+#if defined(__AVX512F__)
+constexpr int kRowsF32 = 12, kRowsBF16 = 12;
+#elif defined(__AVX2__)
+constexpr int kRowsF32 = 6, kRowsBF16 = 4;
+#else
+constexpr int kRowsF32 = 4, kRowsBF16 = 4;
+#endif
+constexpr int kMaxTileRows = 12;
+constexpr int kColumns = static_cast<int>(kPanelColumns);
+
+typedef uint32_t Words __attribute__((vector_size(kLanes * 4)));
+
+BOUGH_INLINE Words load_words(const uint32_t* from) {
+    Words words;
+    std::memcpy(&words, from, sizeof words);
+    return words;
+}
+
+BOUGH_INLINE Words splat_word(uint32_t word) { return word + Words{}; }
+
+// One unit of one row times one vector of columns.
+template <DType kType>
+BOUGH_INLINE Vec multiply_add(Vec sum, Words weights, Words input) {
+    if constexpr (kType == DType::f32) {
+        return sum + reinterpret_cast<Vec>(weights) * reinterpret_cast<Vec>(input);
+    } else {
+#if defined(__AVX512BF16__)
+        return _mm512_dpbf16_ps(sum, (__m512bh)weights, (__m512bh)input);
+#else
+        const Words high = Words{} + 0xffff0000u;
+        sum += reinterpret_cast<Vec>(weights << 16) * reinterpret_cast<Vec>(input << 16);
+        return sum + reinterpret_cast<Vec>(weights & high) * reinterpret_cast<Vec>(input & high);
+#endif
+    }
+}
+
+constexpr int kUnroll = 4;
+
+// kRows rows times one panel over `units` units: sums [kRows][32]. Prefetches kLines cache lines per kUnroll units.
+template <DType kType, int kRows, int kLines>
+__attribute__((noinline)) void multiply_tile(const uint32_t* input, int64_t input_stride, const uint32_t* panel,
+                                             int64_t units, float* sums, bool accumulate, const char* prefetch) {
+    for (int first = 0; first < kColumns; first += kLanes * kColumnVectors) {
+        Vec sum[kRows][kColumnVectors];
+#pragma GCC unroll 16
+        for (int row = 0; row < kRows; ++row) {
+#pragma GCC unroll 4
+            for (int v = 0; v < kColumnVectors; ++v) {
+                sum[row][v] = accumulate ? load(sums + row * kColumns + first + v * kLanes) : splat(0.0F);
+            }
+        }
+        const uint32_t* weights = panel + first;
+        // Every third row gets a pointer of its own, the two behind it are reached by the stride. Hidden from the
+        // optimiser, which would otherwise keep twelve pointers, most of them on the stack.
+        const uint32_t* inputs[(kRows + 2) / 3];
+#pragma GCC unroll 4
+        for (int i = 0; i < (kRows + 2) / 3; ++i) {
+            inputs[i] = input + 3 * i * input_stride;
+            asm("" : "+r"(inputs[i]));
+        }
+        auto multiply_unit = [&](int unit) __attribute__((always_inline)) {
+            Words columns[kColumnVectors];
+#pragma GCC unroll 4
+            for (int v = 0; v < kColumnVectors; ++v) columns[v] = load_words(weights + unit * kColumns + v * kLanes);
+#pragma GCC unroll 16
+            for (int row = 0; row < kRows; ++row) {
+                const Words element = splat_word(inputs[row / 3][row % 3 * input_stride + unit]);
+#pragma GCC unroll 4
+                for (int v = 0; v < kColumnVectors; ++v) sum[row][v] = multiply_add<kType>(sum[row][v], columns[v], element);
+            }
+        };
+        int64_t left = units;
+        for (; left >= kUnroll; left -= kUnroll) {
+            if (kLines > 0 && first == 0) {
+#pragma GCC unroll 8
+                for (int line = 0; line < kLines; ++line) __builtin_prefetch(prefetch + line * 64, 0, kRows == 1 ? 3 : 2);
+                prefetch += kLines * 64;
+            }
+#pragma GCC unroll 4
+            for (int unit = 0; unit < kUnroll; ++unit) multiply_unit(unit);
+            weights += kUnroll * kColumns;
+#pragma GCC unroll 4
+            for (const uint32_t*& each : inputs) each += kUnroll;
+        }
+        for (; left > 0; --left) {
+            multiply_unit(0);
+            weights += kColumns;
+#pragma GCC unroll 4
+            for (const uint32_t*& each : inputs) ++each;
+        }
+#pragma GCC unroll 16
+        for (int row = 0; row < kRows; ++row) {
+#pragma GCC unroll 4
+            for (int v = 0; v < kColumnVectors; ++v) store(sums + row * kColumns + first + v * kLanes, sum[row][v]);
+        }
+    }
+}
+
+using TileKernel = void (*)(const uint32_t*, int64_t, const uint32_t*, int64_t, float*, bool, const char*);
+
+template <DType kType, int kLines>
+TileKernel tile_kernel(int rows) {
+    constexpr int kMaxRows = kType == DType::bf16 ? kRowsBF16 : kRowsF32;
+    static const TileKernel kernels[kMaxTileRows] = {
+            multiply_tile<kType, 1, kLines>,
+            multiply_tile<kType, 2, kLines>,
+            multiply_tile<kType, 3, kLines>,
+            multiply_tile<kType, 4, kLines>,
+#define BOUGH_TILE(rows) multiply_tile < kType, (kMaxRows >= rows ? rows : 1), kLines >
+            BOUGH_TILE(5), BOUGH_TILE(6), BOUGH_TILE(7), BOUGH_TILE(8),
+            BOUGH_TILE(9), BOUGH_TILE(10), BOUGH_TILE(11), BOUGH_TILE(12),
+#undef BOUGH_TILE
+    };
+    return kernels[rows - 1];
+}
+
+// --- epilogues ---------------------------------------------------------------------------------------------------
+
+BOUGH_INLINE void store_row(const GemmCall& call, int64_t row, int64_t column, const float* sums, int count) {
+    const int64_t offset = row * call.output_stride + column;
+    if (call.output_dtype == DType::f32) {
+        float* output = static_cast<float*>(call.output) + offset;
+        if (count == kColumns) {
+            for (int i = 0; i < kColumns; i += kLanes) store(output + i, load(sums + i));
+        } else {
+            for (int i = 0; i < count; ++i) output[i] = sums[i];
+        }
+        return;
+    }
+    uint16_t* output = static_cast<uint16_t*>(call.output) + offset;
+    if (count == kColumns) {
+        for (int i = 0; i < kColumns; i += kLanes) store_bf16(output + i, load(sums + i));
+    } else {
+        for (int i = 0; i < count; ++i) output[i] = as_bf16(sums[i]);
+    }
+}
+
+BOUGH_INLINE void add_row(const GemmCall& call, int64_t row, int64_t column, const float* sums, int count) {
+    float* output = static_cast<float*>(call.output) + row * call.output_stride + column;
+    if (count == kColumns) {
+        for (int i = 0; i < kColumns; i += kLanes) store(output + i, add(load(output + i), load(sums + i)));
+    } else {
+        for (int i = 0; i < count; ++i) output[i] += sums[i];
+    }
+}
+
+// 16 gates, then 16 values.
+BOUGH_INLINE void gate_row(const GemmCall& call, int64_t row, int64_t panel, const float* sums) {
+    const int64_t offset = row * call.output_stride + panel * (kColumns / 2);
+    for (int i = 0; i < kColumns / 2; i += kLanes) {
+        const Vec gate = load(sums + i), value = load(sums + kColumns / 2 + i);
+        const Vec negated = min(splat(88.0F), sub(splat(0.0F), gate));
+        const Vec gated = mul(div(gate, add(exp_bounded(negated), splat(1.0F))), value);
+        if (call.output_dtype == DType::f32) {
+            store(static_cast<float*>(call.output) + offset + i, gated);
+        } else {
+            store_bf16(static_cast<uint16_t*>(call.output) + offset + i, gated);
+        }
+    }
+}
+
+// Also true where a number is NaN.
+BOUGH_INLINE bool any_not_at_most(Vec x, Vec bound) {
+#if defined(__AVX512F__)
+    return _mm512_cmp_ps_mask(x, bound, _CMP_NLE_UQ) != 0;
+#elif defined(__AVX2__)
+    return _mm256_movemask_ps(_mm256_cmp_ps(x, bound, _CMP_NLE_UQ)) != 0;
+#else
+    const VecBits at_most = x <= bound;
+    return (at_most[0] & at_most[1] & at_most[2] & at_most[3]) == 0;
+#endif
+}
+
+BOUGH_INLINE void choose(Choice& choice, int64_t column, const float* sums, int count) {
+    if (count == kColumns) {
+        const Vec best = splat(choice.value);
+        bool unusual = false;
+        for (int i = 0; i < kColumns; i += kLanes) unusual |= any_not_at_most(load(sums + i), best);
+        if (!unusual) return;
+    }
+    for (int i = 0; i < count; ++i) {
+        if (sums[i] > choice.value) {
+            choice.value = sums[i];
+            choice.column = static_cast<int32_t>(column + i);
+        }
+        if (!(sums[i] < HUGE_VALF)) choice.finite = 0;
+    }
+}
+
+// What becomes of a finished tile, `sums` [rows][32] of panel `panel` and the rows from `first_row` on.
+void finish_tile(const GemmCall& call, Choice* choices, int64_t panel, int64_t first_row, int rows, float* sums) {
+    const int64_t column = panel * kColumns;
+    const int64_t left = call.weights.num_outputs - column;
+    const int count = left < kColumns && call.weights.layout == kPlain ? static_cast<int>(left) : kColumns;
+    if (call.weights.bias != nullptr) {
+        const float* bias = call.weights.bias + column;
+        for (int row = 0; row < rows; ++row) {
+            float* at = sums + row * kColumns;
+            for (int i = 0; i < kColumns; i += kLanes) store(at + i, add(load(at + i), load(bias + i)));
+        }
+    }
+    for (int row = 0; row < rows; ++row) {
+        const float* at = sums + row * kColumns;
+        const int64_t output_row = first_row + row;
+        switch (call.epilogue) {
+            case kStore:
+                store_row(call, output_row, column, at, count);
+                break;
+            case kAdd:
+                add_row(call, output_row, column, at, count);
+                break;
+            case kSiluMul:
+                gate_row(call, output_row, panel, at);
+                break;
+            default:
+                if (output_row < call.num_choices) {
+                    choose(choices[output_row], column, at, count);
+                } else {
+                    store_row(call, output_row - call.num_choices, column, at, count);
+                }
+        }
+    }
+}
+
+// --- how the work is cut -----------------------------------------------------------------------------------------
+
+// Units of a block along the inputs: a block of 12 rows (29 KB) stays in the first-level cache.
+constexpr int64_t kBlockUnits = 608;
+
+// Panels of a block whose product with all rows is computed before the next ones: they stay in the second-level cache.
+constexpr int64_t kGroupBytes = 384 << 10;
+
+// Most tiles for which panels are the outer loop and the next panel is fetched by software meanwhile.
+constexpr int64_t kFewTiles = 3;
+
+struct Cut {
+    const GemmCall& call;
+    const uint32_t* input;
+    int64_t input_stride;  // in units
+    int64_t units;
+    int64_t block_units;
+    int64_t first_row;
+    int64_t num_rows;
+    int64_t num_tiles;
+    int64_t first_panel;
+    int64_t end_panel;
+    Choice* choices;
+    float* scratch;
+
+    int64_t tile_begin(int64_t tile) const { return first_row + num_rows * tile / num_tiles; }
+    const uint32_t* panel(int64_t index) const {
+        return static_cast<const uint32_t*>(call.weights.panels) + index * units * kColumns;
+    }
+};
+
+template <DType kType, int kLines>
+void multiply_few_tiles(const Cut& cut) {
+    alignas(64) float sums[kFewTiles * kMaxTileRows * kColumns];
+    for (int64_t panel = cut.first_panel; panel < cut.end_panel; ++panel) {
+        for (int64_t unit = 0; unit < cut.units; unit += cut.block_units) {
+            const int64_t units = cut.units - unit < cut.block_units ? cut.units - unit : cut.block_units;
+            const uint32_t* weights = cut.panel(panel) + unit * kColumns;
+            for (int64_t tile = 0; tile < cut.num_tiles; ++tile) {
+                const int64_t begin = cut.tile_begin(tile);
+                const int rows = static_cast<int>(cut.tile_begin(tile + 1) - begin);
+                float* at = sums + (begin - cut.first_row) * kColumns;
+                // One tile runs along its weights, 4 KB behind what it asks for; several share in asking for the next block.
+                const char* ahead = reinterpret_cast<const char*>(weights) + 4096;
+                if (cut.num_tiles > 1) {
+                    ahead = reinterpret_cast<const char*>(weights + units * kColumns) + tile * units / kUnroll * kLines * 64;
+                }
+                tile_kernel<kType, kLines>(rows)(cut.input + begin * cut.input_stride + unit, cut.input_stride, weights, units,
+                                         at, unit > 0, ahead);
+                if (unit + units == cut.units) finish_tile(cut.call, cut.choices, panel, begin, rows, at);
+            }
+        }
+    }
+}
+
+template <DType kType>
+void multiply_many_tiles(const Cut& cut) {
+    const bool one_block = cut.units <= cut.block_units;
+    int64_t group = kGroupBytes / (cut.block_units * kColumns * 4);
+    if (group < 1) group = 1;
+    if (!one_block && group > kMaxGroupPanels) group = kMaxGroupPanels;
+    for (int64_t first = cut.first_panel; first < cut.end_panel; first += group) {
+        const int64_t end = first + group < cut.end_panel ? first + group : cut.end_panel;
+        for (int64_t unit = 0; unit < cut.units; unit += cut.block_units) {
+            const int64_t units = cut.units - unit < cut.block_units ? cut.units - unit : cut.block_units;
+            for (int64_t tile = 0; tile < cut.num_tiles; ++tile) {
+                const int64_t begin = cut.tile_begin(tile);
+                const int rows = static_cast<int>(cut.tile_begin(tile + 1) - begin);
+                const TileKernel kernel = tile_kernel<kType, 0>(rows);
+                const uint32_t* input = cut.input + begin * cut.input_stride + unit;
+                for (int64_t panel = first; panel < end; ++panel) {
+                    float* sums = cut.scratch;
+                    if (!one_block) sums += ((begin - cut.first_row) * (end - first) + (panel - first) * rows) * kColumns;
+                    kernel(input, cut.input_stride, cut.panel(panel) + unit * kColumns, units, sums, unit > 0, nullptr);
+                    if (unit + units == cut.units) finish_tile(cut.call, cut.choices, panel, begin, rows, sums);
+                }
+            }
+        }
+    }
+}
+
+template <DType kType>
+void multiply(Cut& cut) {
+    constexpr int kRows = kType == DType::bf16 ? kRowsBF16 : kRowsF32;
+    cut.num_tiles = (cut.num_rows + kRows - 1) / kRows;
+    const int64_t num_blocks = (cut.units + kBlockUnits - 1) / kBlockUnits;
+    const int64_t balanced = (cut.units + num_blocks - 1) / num_blocks;
+    cut.block_units = (balanced + kUnroll - 1) / kUnroll * kUnroll;
+    if (cut.num_tiles == 1) {
+        cut.block_units = cut.units;
+        multiply_few_tiles<kType, 8>(cut);
+    } else if (cut.num_tiles == 2) {
+        multiply_few_tiles<kType, 4>(cut);
+    } else if (cut.num_tiles == 3) {
+        multiply_few_tiles<kType, 3>(cut);
+    } else {
+        multiply_many_tiles<kType>(cut);
+    }
+}
+
+// Threads that share the panels; the others share the rows. Panels first, since splitting rows reads weights twice.
+int threads_along_panels(int64_t panels, int64_t rows, int num_threads) {
+    int best = num_threads;
+    int64_t least = -1;
+    for (int along = num_threads; along >= 1; --along) {
+        if (num_threads % along != 0) continue;
+        const int64_t others = num_threads / along;
+        if (others > 1 && rows < others * 2 * kMaxTileRows) break;
+        const int64_t work = ((panels + along - 1) / along) * ((rows + others - 1) / others);
+        // A split of rows must be worth a tenth.
+        if (least < 0 || work * 10 < least * 9) {
+            least = work;
+            best = along;
+        }
+    }
+    return best;
+}
+
+void gemm(const GemmCall& call, int thread, int num_threads) {
+    Choice* choices = nullptr;
+    if (call.epilogue == kChoose) {
+        choices = call.choices + thread * call.num_choices;
+        for (int64_t row = 0; row < call.num_choices; ++row) choices[row] = {-HUGE_VALF, 0, 1};
+    }
+    const int64_t panels = num_panels(call.weights);
+    const int along = call.epilogue == kChoose ? num_threads : threads_along_panels(panels, call.num_rows, num_threads);
+    const int across = num_threads / along;
+    const int64_t panel_share = thread / across, row_share = thread % across;
+    Cut cut{call,
+                    static_cast<const uint32_t*>(call.input),
+                    call.weights.dtype == DType::bf16 ? call.input_stride / 2 : call.input_stride,
+                    num_units(call.weights),
+                    0,
+                    call.num_rows * row_share / across,
+                    0,
+                    0,
+                    panels * panel_share / along,
+                    panels * (panel_share + 1) / along,
+                    choices,
+                    call.scratch + thread * gemm_scratch_floats(call.num_rows)};
+    cut.num_rows = call.num_rows * (row_share + 1) / across - cut.first_row;
+    if (cut.num_rows == 0 || cut.first_panel == cut.end_panel) return;
+    if (call.weights.dtype == DType::bf16) {
+        multiply<DType::bf16>(cut);
+    } else {
+        multiply<DType::f32>(cut);
+    }
+}
+
+}  // namespace
+
+const GemmKernels gemm_kernels = {gemm};
+
+}  // namespace BOUGH_ISA
+}  // namespace bough

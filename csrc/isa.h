@@ -1,0 +1,42 @@
+// Instruction sets: which there are, which this machine has, which is in use, and the kernels compiled for each.
+//
+// Some files are compiled once per instruction set (see setup.py), with BOUGH_ISA set to its name. What these files
+// define or instantiate is in an unnamed namespace: of functions with a linkage of their own the linker would keep one
+// copy for all, perhaps the one that this machine cannot run.
+#pragma once
+
+#include "gemm.h"
+#include "kernels.h"
+
+namespace bough {
+
+// In ascending order; each includes those before it.
+enum class Isa : int32_t {
+    portable = 0,
+    avx2 = 1,         // AVX2, FMA, F16C
+    avx512 = 2,       // AVX-512 F, BW, DQ, VL
+    avx512bf16 = 3,   // bfloat16 and int8 dot products
+};
+
+constexpr int kNumIsas = 4;
+
+struct KernelTable {
+    const AttentionKernels& attention;
+    const ElementwiseKernels& elementwise;
+    const SamplingKernels& sampling;
+    const GemmKernels& gemm;
+};
+
+// The best set that this machine, its operating system and this build have.
+Isa best_isa();
+
+// The set in use: the best one unless a test has chosen another.
+Isa current_isa();
+
+// False, changing nothing, if this machine or this build lacks it.
+bool set_isa(Isa isa);
+
+// Those of the set in use.
+const KernelTable& kernels();
+
+}  // namespace bough

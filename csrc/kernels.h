@@ -1,0 +1,221 @@
+// Attention, element-wise and sampling kernels: what the rest of the native code calls.
+//
+// Every kernel is a plain function over raw memory that does the share of thread `thread` of `num_threads`; the caller
+// runs all shares and puts a barrier behind. Nothing allocates, locks, throws or keeps state. What a kernel computes
+// depends neither on the number of threads nor on which rows are computed together.
+//
+// attention.cpp, elementwise.cpp and sampling.cpp are compiled once per instruction set and each define a table of
+// functions in namespace bough::BOUGH_ISA.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace bough {
+
+enum class DType : int32_t {
+    f32 = 0,
+    bf16 = 1,
+    i8 = 2,  // KV only: one float32 scale per token and KV head
+};
+
+// --- the rows of a step ------------------------------------------------------------------------------------------
+
+// `num_rows` requests with new tokens each; the new tokens of all rows follow one another in row order.
+struct StepRows {
+    int32_t num_rows;
+    const int32_t* req_slots;     // [num_rows], rows of req_to_token
+    const int32_t* prefix_lens;   // [num_rows], tokens in the pool before this step
+    const int32_t* extend_lens;   // [num_rows], new tokens, at least 1
+    const int32_t* first_tokens;  // [num_rows], index of each row's first new token
+    const int32_t* req_to_token;  // [.., table_stride], KV slot of each position, new tokens entered
+    int64_t table_stride;
+};
+
+// --- attention ---------------------------------------------------------------------------------------------------
+
+// One layer's share of the KV pool: keys and values [slots, num_kv_heads, head_dim], scales [slots, num_kv_heads].
+struct KVLayer {
+    void* keys;
+    void* values;
+    float* key_scales;    // i8 only, else null
+    float* value_scales;  // i8 only, else null
+    DType dtype;
+};
+
+struct AttentionShape {
+    int32_t num_heads;
+    int32_t num_kv_heads;  // divides num_heads
+    int32_t head_dim;      // any
+    int32_t page_size;     // slots of one page follow one another; a page starts at a multiple of it
+    int32_t window;        // positions that a token sees, itself included; 0: all
+    float scale;           // factor on the scores
+};
+
+// How the work of one step is split; made once per step and window by `attention_plan`, valid for all layers of that
+// window. Memory is the caller's: `attention_plan_bytes`.
+struct AttentionPlan;
+
+struct AttentionCall {
+    AttentionShape shape;
+    StepRows rows;
+    KVLayer kv;
+    const float* queries;  // [tokens, query_stride], heads of head_dim side by side, rotated
+    int64_t query_stride;
+    void* output;          // [tokens, output_stride], heads side by side
+    int64_t output_stride;
+    DType output_dtype;  // f32 or bf16
+    const AttentionPlan* plan;
+    void* scratch;         // attention_scratch_bytes, 64-byte aligned
+};
+
+// Bytes of a plan for steps of up to `max_rows` rows and `max_tokens` new tokens with up to `max_context` tokens each.
+size_t attention_plan_bytes(const AttentionShape& shape, int64_t max_rows, int64_t max_tokens, int64_t max_context,
+                            int num_threads);
+
+// Bytes of scratch memory for all threads together, for any step within these bounds.
+size_t attention_scratch_bytes(const AttentionShape& shape, int64_t max_context, int num_threads);
+
+// Split a step's attention into items and these over `num_threads`. One thread calls it. A few microseconds.
+// `plan` has attention_plan_bytes for bounds that hold for this step, `max_context` as given to
+// attention_scratch_bytes. Returns false, and makes no plan, if the step exceeds `plan_bytes`.
+bool attention_plan(AttentionPlan* plan, size_t plan_bytes, const AttentionShape& shape, const StepRows& rows,
+                    int64_t max_context, int num_threads);
+
+// Whether attention_merge has anything to do; if not, neither it nor the barrier before it is needed.
+bool attention_needs_merge(const AttentionPlan* plan);
+
+// --- element-wise ------------------------------------------------------------------------------------------------
+
+// Strides are in elements. A weight vector may be f32 or bf16, as the checkpoint has it.
+struct NormCall {
+    const float* input;       // [.., input_stride]
+    int64_t input_stride;
+    const int32_t* row_ids;   // [num_rows], rows of the input; null: 0, 1, …
+    const void* weight;       // [size]
+    DType weight_dtype;
+    float weight_offset;      // added to the weight (1 for Gemma)
+    float eps;
+    void* output;             // [num_rows, output_stride]
+    int64_t output_stride;
+    DType output_dtype;
+    int64_t num_rows;
+    int64_t size;
+};
+
+struct EmbeddingCall {
+    const void* table;  // [vocab, size]
+    DType table_dtype;
+    int64_t size;
+    const int32_t* ids;  // [num_tokens], in range
+    int64_t num_tokens;
+    float scale;    // factor on the embedding, usually 1
+    float* output;  // [num_tokens, output_stride]
+    int64_t output_stride;
+};
+
+// Cosines and sines of a step's positions, for all layers: output [num_tokens, 2, half_dim], cosines first.
+struct RotaryTableCall {
+    const float* inv_freq;  // [half_dim]
+    int32_t half_dim;
+    float attention_scaling;  // factor on cosines and sines
+    const int32_t* positions;  // [num_tokens]
+    int64_t num_tokens;
+    float* output;
+};
+
+// Normalise each head of q and k (if it has weights), rotate pairs (i, i + half_dim) of the first 2 * half_dim
+// dimensions, write q back in place and k, v to the pool.
+struct RotaryStoreCall {
+    float* qkv;  // [num_tokens, qkv_stride]: query heads, key heads, value heads
+    int64_t qkv_stride;
+    int64_t num_tokens;
+    int32_t num_heads;
+    int32_t num_kv_heads;
+    int32_t head_dim;
+    int32_t half_dim;        // 2 * half_dim <= head_dim
+    const float* cos_sin;    // of RotaryTableCall
+    const void* q_norm;      // [head_dim] or null
+    const void* k_norm;      // [head_dim] or null
+    DType norm_dtype;
+    float norm_offset;
+    float eps;
+    const int32_t* out_slots;  // [num_tokens], KV slots
+    KVLayer kv;
+};
+
+// finite[i] = 1 if no element of row row_ids[i] is NaN or infinite.
+struct FiniteCall {
+    const float* input;
+    int64_t input_stride;
+    const int32_t* row_ids;
+    uint8_t* finite;  // [num_rows]
+    int64_t num_rows;
+    int64_t size;
+};
+
+// --- sampling ----------------------------------------------------------------------------------------------------
+
+// How one row's token is chosen. Defaults in brackets switch a stage off.
+struct SampleRow {
+    int64_t logits_row;         // row of the logits
+    int32_t random;             // 0: greedy, and nothing of the draw below counts
+    float inverse_temperature;  // [1]
+    double uniform;             // 0 to 1 - 2**-40
+    double top_p;               // [infinity]
+    double top_k;               // whole number, [infinity]
+    float log_min_p;            // [-infinity]
+    // Penalties: tokens produced so far, and how often each was (null: none). Counts are changed and restored.
+    float frequency_penalty;    // [0]
+    float presence_penalty;     // [0]
+    float repetition_penalty;   // [1]
+    int32_t num_history;        // entries of history; -1: visit the whole vocabulary
+    const int32_t* history;
+    int32_t* counts;            // [vocab_size] or null
+    // Numbers added to single logits after the penalties; -infinity bans a token.
+    int32_t num_edits;
+    const int64_t* edit_ids;
+    const float* edit_addends;
+};
+
+struct SampleCall {
+    float* logits;  // [.., logits_stride], changed by penalties and edits
+    int64_t logits_stride;
+    int64_t vocab_size;
+    const SampleRow* rows;
+    int64_t num_rows;
+    int64_t* tokens;  // [num_rows], always valid ids
+    uint8_t* finite;  // [num_rows], 0 where a row holds NaN or +infinity, or allows no token
+    void* scratch;    // sample_scratch_bytes
+};
+
+size_t sample_scratch_bytes(int64_t vocab_size, int num_threads);
+
+// --- the tables --------------------------------------------------------------------------------------------------
+
+struct AttentionKernels {
+    void (*attention)(const AttentionCall&, int thread, int num_threads);
+    void (*merge)(const AttentionCall&, int thread, int num_threads);  // after a barrier, if attention_needs_merge
+};
+
+struct ElementwiseKernels {
+    void (*rms_norm)(const NormCall&, int thread, int num_threads);
+    void (*embedding)(const EmbeddingCall&, int thread, int num_threads);
+    void (*rotary_table)(const RotaryTableCall&, int thread, int num_threads);
+    void (*rotary_store)(const RotaryStoreCall&, int thread, int num_threads);
+    void (*rows_finite)(const FiniteCall&, int thread, int num_threads);
+};
+
+struct SamplingKernels {
+    void (*sample)(const SampleCall&, int thread, int num_threads);
+};
+
+#ifdef BOUGH_ISA
+namespace BOUGH_ISA {
+extern const AttentionKernels attention_kernels;
+extern const ElementwiseKernels elementwise_kernels;
+extern const SamplingKernels sampling_kernels;
+}  // namespace BOUGH_ISA
+#endif
+
+}  // namespace bough

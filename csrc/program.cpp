@@ -1,0 +1,279 @@
+#include "program.h"
+
+#include <algorithm>
+
+#include "isa.h"
+#include "packing.h"
+
+namespace bough {
+namespace {
+
+constexpr size_t kAlignment = 64;
+
+template <class T>
+T* aligned(std::vector<T>& memory) {
+    const uintptr_t address = reinterpret_cast<uintptr_t>(memory.data());
+    return reinterpret_cast<T*>((address + kAlignment - 1) / kAlignment * kAlignment);
+}
+
+bool same_shape(const AttentionShape& a, const AttentionShape& b) {
+    return a.num_heads == b.num_heads && a.num_kv_heads == b.num_kv_heads && a.head_dim == b.head_dim &&
+           a.page_size == b.page_size && a.window == b.window;
+}
+
+}  // namespace
+
+Program::Program(ThreadPool& pool, const ProgramLimits& limits)
+    : pool_(pool),
+      limits_(limits),
+      gemm_scratch_(pool.num_threads() * gemm_scratch_floats(std::max(limits.max_tokens, limits.max_rows)) +
+                    kAlignment / sizeof(float)),
+      ids_(limits.max_tokens),
+      positions_(limits.max_tokens),
+      slots_(limits.max_tokens),
+      req_slots_(limits.max_rows),
+      prefix_lens_(limits.max_rows),
+      extend_lens_(limits.max_rows),
+      first_tokens_(limits.max_rows),
+      end_tokens_(limits.max_rows),
+      end_rows_(limits.max_rows),
+      end_finite_(limits.max_rows),
+      choices_(limits.max_rows * pool.num_threads()) {}
+
+// --- recording ---------------------------------------------------------------------------------------------------
+
+void Program::add_embedding(const PackedMatrix& table, float* output, int64_t output_stride) {
+    operations_.emplace_back(PackedEmbedding{table, output, output_stride});
+}
+
+void Program::add(const AttentionCall& call) {
+    const int threads = pool_.num_threads();
+    size_t index = 0;
+    while (index < plans_.size() && !same_shape(plans_[index].shape, call.shape)) ++index;
+    if (index == plans_.size()) {
+        const size_t bytes =
+            attention_plan_bytes(call.shape, limits_.max_rows, limits_.max_tokens, limits_.max_context, threads);
+        plans_.push_back({call.shape, bytes, std::vector<uint64_t>((bytes + 7) / 8)});
+        const size_t scratch = attention_scratch_bytes(call.shape, limits_.max_context, threads) + kAlignment;
+        if (scratch > attention_scratch_.size()) attention_scratch_.resize(scratch);
+    }
+    operations_.emplace_back(RecordedAttention{call, index});
+}
+
+void Program::finish(const NormCall& norm, const PackedMatrix& head) {
+    final_norm_ = norm;
+    head_ = head;
+}
+
+// --- running -----------------------------------------------------------------------------------------------------
+
+StepError Program::run(const Step& step) {
+    const StepError error = check(step);
+    if (error != StepError::none) return error;
+    int64_t num_tokens = 0;
+    for (int64_t row = 0; row < step.num_rows; ++row) num_tokens += step.extend_lens[row];
+    next_row_ = 0;
+    next_offset_ = 0;
+    piece_ = Piece{};
+    piece_.logits = step.logits;
+    // Pieces of equal size: a small last one would read all weights for little.
+    const int64_t num_pieces = (num_tokens + limits_.max_tokens - 1) / limits_.max_tokens;
+    for (int64_t index = 0; index < num_pieces; ++index) {
+        const int64_t first = num_tokens * index / num_pieces;
+        piece_.first_token = first;
+        fill_piece(step, num_tokens * (index + 1) / num_pieces - first);
+        if (!plan_attention()) return StepError::bad_length;
+        pool_.run([&](int thread, int num_threads) { replay(step, thread, num_threads); });
+        report(step);
+        piece_.logits += piece_.num_logits * limits_.vocab_size;
+    }
+    return StepError::none;
+}
+
+StepError Program::check(const Step& step) const {
+    if (step.num_rows > limits_.max_rows) return StepError::bad_length;
+    int64_t token = 0;
+    for (int64_t row = 0; row < step.num_rows; ++row) {
+        const int64_t prefix = step.prefix_lens[row], extend = step.extend_lens[row];
+        if (prefix < 0 || extend < 1 || prefix + extend > limits_.max_context) return StepError::bad_length;
+        if (step.req_slots[row] < 0 || step.req_slots[row] >= limits_.max_rows) return StepError::bad_slot;
+        for (int64_t end = token + extend; token < end; ++token) {
+            if (step.input_ids[token] < -1 || step.input_ids[token] >= limits_.vocab_size) return StepError::bad_token;
+            if (step.out_slots[token] < 0 || step.out_slots[token] >= limits_.num_slots) return StepError::bad_slot;
+        }
+    }
+    return StepError::none;
+}
+
+// Takes the step's next tokens, and enters their slots into the request table.
+void Program::fill_piece(const Step& step, int64_t num_tokens) {
+    piece_.num_tokens = num_tokens;
+    piece_.num_rows = piece_.num_ends = 0;
+    for (int64_t token = 0; token < num_tokens;) {
+        const int32_t left = step.extend_lens[next_row_] - next_offset_;
+        const int32_t count = static_cast<int32_t>(std::min<int64_t>(left, num_tokens - token));
+        const int32_t req_slot = step.req_slots[next_row_];
+        const int32_t prefix = step.prefix_lens[next_row_] + next_offset_;
+        const int64_t row = piece_.num_rows++;
+        req_slots_[row] = req_slot;
+        prefix_lens_[row] = prefix;
+        extend_lens_[row] = count;
+        first_tokens_[row] = static_cast<int32_t>(token);
+        int32_t* table = step.req_to_token + req_slot * step.table_stride;
+        for (int32_t i = 0; i < count; ++i, ++token) {
+            const int32_t id = step.input_ids[piece_.first_token + token];
+            ids_[token] = id >= 0 ? id : static_cast<int32_t>(step.last_tokens[req_slot]);
+            positions_[token] = prefix + i;
+            slots_[token] = table[prefix + i] = step.out_slots[piece_.first_token + token];
+        }
+        next_offset_ += count;
+        if (count == left) {
+            end_tokens_[piece_.num_ends] = static_cast<int32_t>(token - 1);
+            end_rows_[piece_.num_ends++] = static_cast<int32_t>(next_row_++);
+            next_offset_ = 0;
+        }
+    }
+    rows_ = {static_cast<int32_t>(piece_.num_rows), req_slots_.data(),    prefix_lens_.data(), extend_lens_.data(),
+             first_tokens_.data(),                  step.req_to_token, step.table_stride};
+    sort_ends(step);
+}
+
+void Program::sort_ends(const Step& step) {
+    int64_t sorted = 0;
+    const auto move_up = [&](Wanted wanted) {
+        const int64_t first = sorted;
+        for (int64_t i = first; i < piece_.num_ends; ++i) {
+            if (step.wanted[end_rows_[i]] != wanted) continue;
+            // Rotated and not swapped: the order within each kind is that of the rows.
+            std::rotate(end_rows_.begin() + sorted, end_rows_.begin() + i, end_rows_.begin() + i + 1);
+            std::rotate(end_tokens_.begin() + sorted, end_tokens_.begin() + i, end_tokens_.begin() + i + 1);
+            ++sorted;
+        }
+        return sorted - first;
+    };
+    piece_.num_choices = move_up(Wanted::choice);
+    piece_.num_logits = move_up(Wanted::logits);
+}
+
+bool Program::plan_attention() {
+    for (Plan& plan : plans_) {
+        if (!attention_plan(plan.get(), plan.bytes, plan.shape, rows_, limits_.max_context, pool_.num_threads())) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void Program::replay(const Step& step, int thread, int num_threads) {
+    for (const Operation& operation : operations_) {
+        std::visit([&](const auto& call) { run_operation(call, thread, num_threads); }, operation);
+        pool_.barrier();
+    }
+    finish_piece(step, thread, num_threads);
+}
+
+void Program::run_operation(const PackedEmbedding& call, int thread, int num_threads) {
+    embed(call.table, ids_.data(), piece_.num_tokens, call.output, call.output_stride, thread, num_threads);
+}
+
+void Program::run_operation(EmbeddingCall call, int thread, int num_threads) {
+    call.ids = ids_.data();
+    call.num_tokens = piece_.num_tokens;
+    kernels().elementwise.embedding(call, thread, num_threads);
+}
+
+void Program::run_operation(RotaryTableCall call, int thread, int num_threads) {
+    call.positions = positions_.data();
+    call.num_tokens = piece_.num_tokens;
+    kernels().elementwise.rotary_table(call, thread, num_threads);
+}
+
+void Program::run_operation(NormCall call, int thread, int num_threads) {
+    call.num_rows = piece_.num_tokens;
+    kernels().elementwise.rms_norm(call, thread, num_threads);
+}
+
+void Program::run_operation(GemmCall call, int thread, int num_threads) {
+    call.num_rows = piece_.num_tokens;
+    call.scratch = aligned(gemm_scratch_);
+    kernels().gemm.gemm(call, thread, num_threads);
+}
+
+void Program::run_operation(RotaryStoreCall call, int thread, int num_threads) {
+    call.num_tokens = piece_.num_tokens;
+    call.out_slots = slots_.data();
+    kernels().elementwise.rotary_store(call, thread, num_threads);
+}
+
+void Program::run_operation(const RecordedAttention& recorded, int thread, int num_threads) {
+    AttentionCall call = recorded.call;
+    call.rows = rows_;
+    call.plan = plans_[recorded.plan].get();
+    call.scratch = aligned(attention_scratch_);
+    kernels().attention.attention(call, thread, num_threads);
+    if (attention_needs_merge(call.plan)) {
+        pool_.barrier();
+        kernels().attention.merge(call, thread, num_threads);
+    }
+}
+
+void Program::finish_piece(const Step& step, int thread, int num_threads) {
+    if (step.hidden_states != nullptr) {
+        NormCall norm = final_norm_;
+        norm.num_rows = piece_.num_tokens;
+        norm.output_stride = norm.size;
+        const int64_t bytes = norm.size * (norm.output_dtype == DType::bf16 ? 2 : 4);
+        norm.output = static_cast<char*>(step.hidden_states) + piece_.first_token * bytes;
+        kernels().elementwise.rms_norm(norm, thread, num_threads);
+    }
+    const int64_t num_sampled = piece_.num_choices + piece_.num_logits;
+    FiniteCall finite{};
+    finite.input = final_norm_.input;
+    finite.input_stride = final_norm_.input_stride;
+    finite.row_ids = end_tokens_.data() + num_sampled;
+    finite.finite = end_finite_.data() + num_sampled;
+    finite.num_rows = piece_.num_ends - num_sampled;
+    finite.size = final_norm_.size;
+    if (finite.num_rows > 0) kernels().elementwise.rows_finite(finite, thread, num_threads);
+    if (num_sampled == 0) return;
+    NormCall norm = final_norm_;
+    norm.row_ids = end_tokens_.data();
+    norm.num_rows = num_sampled;
+    kernels().elementwise.rms_norm(norm, thread, num_threads);
+    pool_.barrier();
+    GemmCall head{};
+    head.input = norm.output;
+    head.input_stride = norm.output_stride;
+    head.num_rows = num_sampled;
+    head.weights = head_;
+    head.epilogue = kChoose;
+    head.output = piece_.logits;
+    head.output_stride = limits_.vocab_size;
+    head.output_dtype = DType::f32;
+    head.num_choices = piece_.num_choices;
+    head.choices = choices_.data();
+    head.scratch = aligned(gemm_scratch_);
+    kernels().gemm.gemm(head, thread, num_threads);
+}
+
+void Program::report(const Step& step) {
+    for (int64_t i = 0; i < piece_.num_choices; ++i) {
+        Choice best = choices_[i];
+        for (int thread = 1; thread < pool_.num_threads(); ++thread) {
+            const Choice& other = choices_[thread * piece_.num_choices + i];
+            // Threads have ascending columns: of several equal elements the first one stays.
+            if (other.value > best.value) {
+                best.value = other.value;
+                best.column = other.column;
+            }
+            best.finite &= other.finite;
+        }
+        step.next_tokens[end_rows_[i]] = best.column;
+        step.finite[end_rows_[i]] = best.finite != 0 && best.value > -__builtin_inff();
+    }
+    for (int64_t i = piece_.num_choices + piece_.num_logits; i < piece_.num_ends; ++i) {
+        step.finite[end_rows_[i]] = end_finite_[i];
+    }
+}
+
+}  // namespace bough

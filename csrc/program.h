@@ -1,0 +1,145 @@
+// A model's forward pass as a recorded list of kernel calls, replayed once per step.
+//
+// Recording fixes weights, buffers and the order of the calls; how many rows and tokens a step has, where their KV is
+// and what is wanted of them are parameters of a run. Nothing is padded, and one program serves decoding, prompts and
+// both at once. A step with more tokens than the buffers hold runs in several pieces, the whole model for each.
+//
+// Between two calls the threads meet at a barrier. Within a run nothing allocates and nothing sleeps.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "gemm.h"
+#include "kernels.h"
+#include "thread_pool.h"
+
+namespace bough {
+
+struct ProgramLimits {
+    int64_t max_tokens;   // of one piece: rows of all activation buffers
+    int64_t max_rows;     // requests of a step
+    int64_t max_context;  // positions of a request
+    int64_t vocab_size;   // token ids are below
+    int64_t num_slots;    // KV slots are below
+};
+
+// What a row is to yield.
+enum class Wanted : uint8_t {
+    nothing = 0,  // its prompt goes on
+    choice = 1,   // the token with the largest logit
+    logits = 2,
+};
+
+// One step, as a StepPlan has it. Rows that decode come with the token -1, "the one sampled last".
+struct Step {
+    int64_t num_rows;
+    const int32_t* req_slots;    // [num_rows]
+    const int32_t* prefix_lens;  // [num_rows]
+    const int32_t* extend_lens;  // [num_rows]
+    const int32_t* input_ids;    // [num_tokens]
+    const int32_t* out_slots;    // [num_tokens]
+    const Wanted* wanted;        // [num_rows]
+    int32_t* req_to_token;       // [request slots, table_stride]; the new tokens' slots are entered
+    int64_t table_stride;
+    const int64_t* last_tokens;  // [request slots]
+    int32_t* next_tokens;        // [num_rows], set where a choice is wanted
+    uint8_t* finite;             // [num_rows], whether what was computed is; not set where logits are wanted
+    float* logits;               // [rows that want logits, vocab_size]
+    void* hidden_states;         // [num_tokens, hidden_size] after the final norm, in the head's dtype; null: not wanted
+};
+
+enum class StepError : int32_t { none = 0, bad_length = 1, bad_token = 2, bad_slot = 3 };
+
+class Program {
+public:
+    Program(ThreadPool& pool, const ProgramLimits& limits);
+
+    // Recording. Calls are templates: what depends on the step (counts, token ids, positions, slots) is filled in.
+    void add_embedding(const PackedMatrix& table, float* output, int64_t output_stride);
+    void add(const EmbeddingCall& call) { operations_.emplace_back(call); }
+    void add(const RotaryTableCall& call) { operations_.emplace_back(call); }
+    void add(const NormCall& call) { operations_.emplace_back(call); }
+    void add(const GemmCall& call) { operations_.emplace_back(call); }
+    void add(const RotaryStoreCall& call) { operations_.emplace_back(call); }
+    void add(const AttentionCall& call);
+    // The end: the final norm of rows' last tokens into a buffer of max_rows rows, and the head.
+    void finish(const NormCall& norm, const PackedMatrix& head);
+
+    StepError run(const Step& step);
+
+private:
+    struct PackedEmbedding {
+        PackedMatrix table;
+        float* output;
+        int64_t output_stride;
+    };
+    struct RecordedAttention {
+        AttentionCall call;
+        size_t plan;
+    };
+    using Operation = std::variant<PackedEmbedding, EmbeddingCall, RotaryTableCall, NormCall, GemmCall,
+                                   RotaryStoreCall, RecordedAttention>;
+
+    // Layers of one window share how their attention is split.
+    struct Plan {
+        AttentionShape shape;
+        size_t bytes;
+        std::vector<uint64_t> memory;
+        AttentionPlan* get() { return reinterpret_cast<AttentionPlan*>(memory.data()); }
+    };
+
+    // The tokens of a step that go through the model together.
+    struct Piece {
+        int64_t num_tokens;
+        int64_t num_rows;
+        int64_t first_token;  // within the step
+        // Rows whose last new token is in this piece: those that want a choice, then logits, then nothing.
+        int64_t num_choices;
+        int64_t num_logits;
+        int64_t num_ends;
+        float* logits;
+    };
+
+    StepError check(const Step& step) const;
+    void fill_piece(const Step& step, int64_t num_tokens);
+    void sort_ends(const Step& step);
+    bool plan_attention();
+    void replay(const Step& step, int thread, int num_threads);
+    void run_operation(const PackedEmbedding&, int thread, int num_threads);
+    void run_operation(EmbeddingCall, int thread, int num_threads);
+    void run_operation(RotaryTableCall, int thread, int num_threads);
+    void run_operation(NormCall, int thread, int num_threads);
+    void run_operation(GemmCall, int thread, int num_threads);
+    void run_operation(RotaryStoreCall, int thread, int num_threads);
+    void run_operation(const RecordedAttention&, int thread, int num_threads);
+    void finish_piece(const Step& step, int thread, int num_threads);
+    void report(const Step& step);
+
+    ThreadPool& pool_;
+    const ProgramLimits limits_;
+    std::vector<Operation> operations_;
+    std::vector<Plan> plans_;
+    NormCall final_norm_{};
+    PackedMatrix head_{};
+    std::vector<float> gemm_scratch_;
+    std::vector<unsigned char> attention_scratch_;
+
+    // Where the next piece begins.
+    int64_t next_row_ = 0;
+    int32_t next_offset_ = 0;  // among the row's new tokens
+
+    Piece piece_{};
+    StepRows rows_{};
+    // [max_tokens]
+    std::vector<int32_t> ids_, positions_, slots_;
+    // [max_rows]
+    std::vector<int32_t> req_slots_, prefix_lens_, extend_lens_, first_tokens_;
+    std::vector<int32_t> end_tokens_, end_rows_;  // indices among the piece's tokens and the step's rows
+    std::vector<uint8_t> end_finite_;
+    std::vector<Choice> choices_;  // [num_threads, max_rows]
+};
+
+}  // namespace bough

@@ -1,0 +1,90 @@
+"""What the scheduler needs of a grammar engine.
+
+A backend compiles a :class:`~bough.sampling.sampling_params.GrammarSpec`, which may take long and happens on a thread
+of its own; a matcher follows one output through the compiled grammar, token by token, on the scheduler's thread.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from bough.errors import BadRequest
+from bough.sampling.sampling_params import GrammarSpec
+
+MaskWords = npt.NDArray[np.int32]
+"""Bits of tokens, 32 a word, lowest first: token ``t`` is bit ``t % 32`` of word ``t // 32``."""
+
+INVALID_GRAMMAR = "invalid_grammar"
+"""Code of the error that a request gets for a grammar which cannot be used."""
+
+
+class GrammarError(BadRequest):
+    """A grammar that is wrong, not supported, or too large; ``param`` is the name of its field."""
+
+    def __init__(self, message: str, *, kind: str) -> None:
+        super().__init__(f"{kind}: {message}", param=kind, code=INVALID_GRAMMAR)
+
+
+def mask_words(vocab_size: int) -> int:
+    """Words of a mask over a vocabulary."""
+    return -(-vocab_size // 32)
+
+
+class GrammarMatcher(Protocol):
+    """One output on its way through a grammar. Not for several threads at once."""
+
+    @property
+    def error(self) -> str | None:
+        """Why the grammar cannot be followed any further, for instance because it has become too ambiguous."""
+
+    @property
+    def is_accepting(self) -> bool:
+        """Whether the output may end here."""
+
+    @property
+    def is_terminated(self) -> bool:
+        """Whether the output is complete: nothing may follow, or an end-of-sequence token has been accepted."""
+
+    def fill_mask(self, words: MaskWords) -> None:
+        """Write which tokens may come next into ``words`` ``[mask_words]``; none after an error.
+
+        End-of-sequence tokens are among them where the output may end.
+        """
+
+    def accept(self, token_id: int) -> bool:
+        """Go on by one token.
+
+        Returns:
+            False if the grammar does not allow it; then the matcher is of no more use.
+        """
+
+    def forced_tokens(self) -> list[int]:
+        """Tokens that can be taken without asking the model, because the grammar leaves no other text; often none."""
+
+    def rollback(self, num_tokens: int) -> None:
+        """Take back the tokens accepted last."""
+
+
+class Grammar(Protocol):
+    """A compiled grammar; may be shared by any number of requests."""
+
+    @property
+    def num_bytes(self) -> int:
+        """Rough size in memory."""
+
+    def matcher(self) -> GrammarMatcher:
+        """A matcher at the beginning. Cheap."""
+
+
+class GrammarBackend(Protocol):
+    """A grammar engine with a tokenizer."""
+
+    def compile(self, spec: GrammarSpec) -> Grammar:
+        """Compile. May take seconds; holds the GIL only shortly. For several threads.
+
+        Raises:
+            GrammarError: the grammar is wrong, not supported or too large.
+        """

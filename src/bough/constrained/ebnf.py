@@ -1,0 +1,431 @@
+r"""Grammars in EBNF, as GBNF and xgrammar write it, translated to the Lark dialect of llguidance.
+
+::
+
+    root   ::= "answer: " number ("," number)*    # a comment
+    number ::= [0-9]+ ("." [0-9]{1,3})?
+
+Strings and character classes know the escapes ``\n \r \t \f \v \b \0 \\ \" \' \[ \] \- \^ \/``, ``\xHH``, ``\uHHHH``
+and ``\UHHHHHHHH``; ``.`` is any character. A rule may go on over several lines until the next ``name ::=``.
+
+A lexer takes the longest match at once and never thinks again, which EBNF does not mean. So everything that does not
+refer to itself, directly or through others, becomes part of one regular expression, in which nothing is greedy:
+a grammar without recursion is matched exactly. In a recursive one, a run of such parts between two recursive ones is
+taken as far as it goes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Union
+
+MAX_RULES = 4096
+MAX_NESTING = 64
+"""Deepest nesting of parentheses."""
+
+MAX_CHAIN = 256
+"""Longest chain of rules that refer to the next one without coming back."""
+
+MAX_REPEATS = 10_000
+"""Largest bound of ``{m,n}``."""
+
+
+class EbnfError(ValueError):
+    """What is wrong with a grammar, and where."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Class:
+    regex: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Ref:
+    name: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Sequence:
+    parts: tuple[_Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    options: tuple[_Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Repeat:
+    node: _Node
+    least: int
+    most: int | None
+
+
+_Node = Union[_Text, _Class, _Ref, _Sequence, _Choice, _Repeat]  # noqa: UP007
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_\-.]*")
+_SPACE = re.compile(r"(?:\s|#[^\n]*)*")
+_DEFINES = re.compile(r"(?:\s|#[^\n]*)*::=")
+_BOUNDS = re.compile(r"\{\s*(\d{1,9})?\s*(,)?\s*(\d{1,9})?\s*\}")
+_SIMPLE_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "b": "\b", "0": "\0", "a": "\a"}
+_LITERAL_ESCAPES = frozenset("\\\"'[]-^/{}()|.*+?$ ")
+_HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
+
+
+def to_lark(grammar: str, *, start: str = "start", prefix: str = "g") -> str:
+    """Translate a grammar whose first rule is called ``root``.
+
+    Args:
+        grammar: EBNF; at most 256 KiB, or it takes more than some tens of milliseconds.
+        start: what the Lark rule for ``root`` is called.
+        prefix: begins the names of all others.
+
+    Raises:
+        EbnfError: with line and column.
+    """
+    rules = _Parser(grammar).parse()
+    if "root" not in rules:
+        raise EbnfError("there is no rule called root")
+    return _Writer(rules, prefix).write(start)
+
+
+class _Parser:
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._at = 0
+
+    def parse(self) -> dict[str, _Node]:
+        rules: dict[str, _Node] = {}
+        self._skip_space()
+        while self._at < len(self._source):
+            begin = self._at
+            name = self._name()
+            if name is None or _DEFINES.match(self._source, self._at) is None:
+                raise self._error("expected the beginning of a rule, as in: name ::= ...", begin)
+            if name in rules:
+                raise self._error(f"the rule {name} is defined twice", begin)
+            if len(rules) == MAX_RULES:
+                raise self._error(f"there are more than {MAX_RULES} rules", begin)
+            self._skip_space()
+            self._at += len("::=")
+            rules[name] = self._choice(0)
+            self._skip_space()
+        return rules
+
+    def _choice(self, depth: int) -> _Node:
+        options = [self._sequence(depth)]
+        while self._take("|"):
+            options.append(self._sequence(depth))
+        return options[0] if len(options) == 1 else _Choice(tuple(options))
+
+    def _sequence(self, depth: int) -> _Node:
+        parts: list[_Node] = []
+        while (part := self._part(depth)) is not None:
+            parts.append(part)
+        return parts[0] if len(parts) == 1 else _Sequence(tuple(parts))
+
+    def _part(self, depth: int) -> _Node | None:
+        self._skip_space()
+        begin = self._at
+        char = self._source[begin : begin + 1]
+        node: _Node
+        if char in ('"', "'"):
+            self._at += 1
+            node = _Text(self._string(char))
+        elif char == "[":
+            self._at += 1
+            node = _Class(self._char_class())
+        elif char == ".":
+            self._at += 1
+            node = _Class("(?s:.)")
+        elif char == "(":
+            if depth == MAX_NESTING:
+                raise self._error(f"parentheses are nested more than {MAX_NESTING} deep")
+            self._at += 1
+            node = self._choice(depth + 1)
+            if not self._take(")"):
+                raise self._error("expected )")
+        else:
+            name = self._name()
+            if name is None:
+                return None
+            if _DEFINES.match(self._source, self._at) is not None:
+                self._at = begin
+                return None
+            node = _Ref(name, begin)
+        return self._repeated(node)
+
+    def _repeated(self, node: _Node) -> _Node:
+        char = self._source[self._at : self._at + 1]
+        if char in ("*", "+", "?"):
+            self._at += 1
+            node = _Repeat(node, 1 if char == "+" else 0, 1 if char == "?" else None)
+        elif char == "{":
+            bounds = _BOUNDS.match(self._source, self._at)
+            if bounds is None or not (bounds[1] or bounds[3]):
+                raise self._error("expected {n}, {m,} or {m,n}")
+            least = int(bounds[1] or 0)
+            most = int(bounds[3]) if bounds[3] else None if bounds[2] else least
+            if max(least, most or 0) > MAX_REPEATS or (most is not None and most < least):
+                raise self._error(f"the bounds must be in order and at most {MAX_REPEATS}")
+            self._at = bounds.end()
+            node = _Repeat(node, least, most)
+        else:
+            return node
+        if self._source[self._at : self._at + 1] in ("*", "+", "?", "{"):
+            raise self._error("put parentheses around what is to be repeated twice")
+        return node
+
+    def _string(self, quote: str) -> str:
+        chars: list[str] = []
+        while True:
+            char = self._char("string")
+            if char == quote and self._source[self._at - 1] == quote and not self._was_escaped:
+                return "".join(chars)
+            chars.append(char)
+
+    def _char_class(self) -> str:
+        negated = self._source[self._at : self._at + 1] == "^"
+        self._at += negated
+        items: list[str] = []
+        while True:
+            low = self._char("character class")
+            if low == "]" and not self._was_escaped:
+                break
+            high = low
+            if self._source[self._at : self._at + 1] == "-" and self._source[self._at + 1 : self._at + 2] not in (
+                "]",
+                "",
+            ):
+                self._at += 1
+                high = self._char("character class")
+                if high < low:
+                    raise self._error("a range in a character class is the wrong way round")
+            items.append(rf"\x{{{ord(low):x}}}" + (rf"-\x{{{ord(high):x}}}" if high != low else ""))
+        if not items:
+            raise self._error("a character class is empty")
+        return f"[{'^' if negated else ''}{''.join(items)}]"
+
+    def _char(self, where: str) -> str:
+        """The next character, escapes resolved; ``_was_escaped`` says whether it was one."""
+        source, at = self._source, self._at
+        if at >= len(source):
+            raise self._error(f"the {where} is not closed")
+        char = source[at]
+        self._was_escaped = char == "\\"
+        if char != "\\":
+            self._at = at + 1
+            return char
+        kind = source[at + 1 : at + 2]
+        self._at = at + 2
+        if kind in _HEX_DIGITS:
+            digits = source[at + 2 : at + 2 + _HEX_DIGITS[kind]]
+            self._at += len(digits)
+            if re.fullmatch(rf"[0-9A-Fa-f]{{{_HEX_DIGITS[kind]}}}", digits):
+                code = int(digits, 16)
+                if code <= 0x10FFFF and not 0xD800 <= code < 0xE000:
+                    return chr(code)
+        elif kind in _SIMPLE_ESCAPES:
+            return _SIMPLE_ESCAPES[kind]
+        elif kind and kind in _LITERAL_ESCAPES:
+            return kind
+        raise self._error("unknown escape sequence", at)
+
+    def _name(self) -> str | None:
+        match = _NAME.match(self._source, self._at)
+        if match is None:
+            return None
+        self._at = match.end()
+        return match[0]
+
+    def _take(self, char: str) -> bool:
+        self._skip_space()
+        found = self._source.startswith(char, self._at)
+        self._at += found
+        return found
+
+    def _skip_space(self) -> None:
+        match = _SPACE.match(self._source, self._at)
+        assert match is not None
+        self._at = match.end()
+
+    def _error(self, problem: str, at: int | None = None) -> EbnfError:
+        at = self._at if at is None else at
+        before = self._source[:at]
+        return EbnfError(f"line {before.count(chr(10)) + 1}, column {at - before.rfind(chr(10))}: {problem}")
+
+
+class _Writer:
+    """Writes the rules that ``root`` needs, those without recursion as terminals."""
+
+    def __init__(self, rules: dict[str, _Node], prefix: str) -> None:
+        self._rules = rules
+        self._prefix = prefix
+        self._order = self._reachable()
+        self._names = {name: f"{prefix}{i}" for i, name in enumerate(self._order)}
+        self._depth: dict[str, int] = {}
+        """Length of the longest chain below a rule without recursion; rules that are missing are recursive."""
+        self._find_plain()
+        self._check_productive()
+        self._lines: list[str] = []
+        self._num_groups = 0
+
+    def write(self, start: str) -> str:
+        self._lines.append(f"{start}: {self._name('root')}")
+        for name in self._order:
+            plain = name in self._depth
+            body = self._terminal(self._rules[name]) if plain else self._rule(self._rules[name])
+            self._lines.append(f"{self._name(name)}: {body}")
+        return "\n".join(self._lines) + "\n"
+
+    def _name(self, rule: str) -> str:
+        name = self._names[rule]
+        return name.upper() if rule in self._depth else name
+
+    # --- what refers to what ---
+
+    def _reachable(self) -> list[str]:
+        order, pending = ["root"], ["root"]
+        seen = {"root"}
+        while pending:
+            for ref in _refs(self._rules[pending.pop()]):
+                if ref.name not in self._rules:
+                    raise EbnfError(f"there is no rule called {ref.name}")
+                if ref.name not in seen:
+                    seen.add(ref.name)
+                    order.append(ref.name)
+                    pending.append(ref.name)
+        return order
+
+    def _find_plain(self) -> None:
+        """Rules all of whose references are plain are plain: take them away until none is left."""
+        users: dict[str, list[str]] = {name: [] for name in self._order}
+        missing: dict[str, int] = {}
+        for name in self._order:
+            below = {ref.name for ref in _refs(self._rules[name])}
+            missing[name] = len(below)
+            for other in below:
+                users[other].append(name)
+        pending = [name for name in self._order if missing[name] == 0]
+        depth = dict.fromkeys(self._order, 1)
+        while pending:
+            name = pending.pop()
+            self._depth[name] = depth[name]
+            if depth[name] > MAX_CHAIN:
+                raise EbnfError(f"rules refer to each other in a chain of more than {MAX_CHAIN}")
+            for user in users[name]:
+                depth[user] = max(depth[user], depth[name] + 1)
+                missing[user] -= 1
+                if missing[user] == 0:
+                    pending.append(user)
+
+    def _check_productive(self) -> None:
+        """``root`` must be able to come to an end."""
+        productive = set(self._depth)
+        users: dict[str, set[str]] = {name: set() for name in self._order}
+        for name in self._order:
+            for ref in _refs(self._rules[name]):
+                users[ref.name].add(name)
+        pending = list(self._order)
+        while pending and "root" not in productive:
+            name = pending.pop()
+            if name not in productive and _ends(self._rules[name], productive):
+                productive.add(name)
+                pending.extend(users[name] - productive)
+        if "root" not in productive:
+            raise EbnfError("root never comes to an end: every alternative refers to itself")
+
+    def _is_plain(self, node: _Node) -> bool:
+        return all(ref.name in self._depth for ref in _refs(node))
+
+    # --- Lark ---
+
+    def _terminal(self, node: _Node) -> str:
+        if isinstance(node, _Text):
+            return json.dumps(node.text, ensure_ascii=False)
+        if isinstance(node, _Class):
+            return f"/{node.regex}/"
+        if isinstance(node, _Ref):
+            return self._name(node.name)
+        if isinstance(node, _Sequence):
+            return " ".join(map(self._terminal, node.parts)) or '""'
+        if isinstance(node, _Choice):
+            return f"({' | '.join(map(self._terminal, node.options))})"
+        return f"({self._terminal(node.node)}){_bounds(node)}"
+
+    def _rule(self, node: _Node) -> str:
+        if self._is_plain(node):
+            return self._group((node,))
+        if isinstance(node, _Ref):
+            return self._name(node.name)
+        if isinstance(node, _Choice):
+            plain = tuple(option for option in node.options if self._is_plain(option))
+            options = [self._rule(option) for option in node.options if not self._is_plain(option)]
+            if plain:
+                options.append(self._group((_Choice(plain),)))
+            return f"({' | '.join(options)})"
+        if isinstance(node, _Repeat):
+            return f"({self._rule(node.node)}){_bounds(node)}"
+        assert isinstance(node, _Sequence)
+        parts: list[str] = []
+        run: list[_Node] = []
+        for part in node.parts:
+            if self._is_plain(part):
+                run.append(part)
+                continue
+            if run:
+                parts.append(self._group(tuple(run)))
+                run = []
+            parts.append(self._rule(part))
+        if run:
+            parts.append(self._group(tuple(run)))
+        return " ".join(parts)
+
+    def _group(self, parts: tuple[_Node, ...]) -> str:
+        """One terminal for a run of plain parts."""
+        name = f"{self._prefix.upper()}_{self._num_groups}"
+        self._num_groups += 1
+        self._lines.append(f"{name}: {self._terminal(_Sequence(parts))}")
+        return name
+
+
+def _refs(node: _Node) -> list[_Ref]:
+    found: list[_Ref] = []
+    pending = [node]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, _Ref):
+            found.append(each)
+        elif isinstance(each, _Sequence):
+            pending.extend(each.parts)
+        elif isinstance(each, _Choice):
+            pending.extend(each.options)
+        elif isinstance(each, _Repeat):
+            pending.append(each.node)
+    return found
+
+
+def _ends(node: _Node, productive: set[str]) -> bool:
+    if isinstance(node, _Ref):
+        return node.name in productive
+    if isinstance(node, _Sequence):
+        return all(_ends(part, productive) for part in node.parts)
+    if isinstance(node, _Choice):
+        return any(_ends(option, productive) for option in node.options)
+    if isinstance(node, _Repeat):
+        return node.least == 0 or _ends(node.node, productive)
+    return True
+
+
+def _bounds(node: _Repeat) -> str:
+    if node.most is None:
+        return "*" if node.least == 0 else "+" if node.least == 1 else f"{{{node.least},}}"
+    return "?" if (node.least, node.most) == (0, 1) else f"{{{node.least},{node.most}}}"

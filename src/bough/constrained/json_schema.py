@@ -1,0 +1,175 @@
+"""JSON schemas as they come, and as the grammar engine can enforce them.
+
+The engine refuses what it cannot enforce, so that an output which comes out is valid. One thing it cannot see for
+itself is that the alternatives of ``oneOf`` exclude each other, which is the usual case: they differ in type, or in
+the value of a property that all of them require. Such a ``oneOf`` is an ``anyOf``, and is handed on as one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import unquote
+
+MAX_ONE_OF = 512
+"""Most alternatives that are compared with each other."""
+
+ENGINE_OPTIONS = "x-guidance"
+"""Key of a schema under which a client may set ``{"lenient": true}``: unknown keywords are ignored, and ``oneOf`` is
+taken for ``anyOf``, instead of being refused."""
+
+_SCHEMAS = ("additionalProperties", "items", "contains", "not", "if", "then", "else", "propertyNames")
+_LISTS_OF_SCHEMAS = ("anyOf", "oneOf", "allOf", "prefixItems", "items")
+_MAPS_OF_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+_MAX_REFERENCES = 32
+
+
+class SchemaError(ValueError):
+    """What is wrong with a schema."""
+
+
+def prepare(schema: Any) -> tuple[Any, bool]:
+    """A schema for the grammar engine.
+
+    Args:
+        schema: an object or a boolean; not changed.
+
+    Returns:
+        The schema with every ``oneOf`` that excludes itself made an ``anyOf``, and whether it is to be read leniently.
+
+    Raises:
+        SchemaError: the schema says something about the engine that clients have no say in.
+    """
+    lenient = False
+    if isinstance(schema, dict) and ENGINE_OPTIONS in schema:
+        options = schema[ENGINE_OPTIONS]
+        if not isinstance(options, dict) or not options.keys() <= {"lenient"}:
+            raise SchemaError(f'{ENGINE_OPTIONS} may only hold "lenient"')
+        lenient = options.get("lenient") is True
+        schema = {key: value for key, value in schema.items() if key != ENGINE_OPTIONS}
+    return (_Rewriter(schema).rewrite(schema) if "oneOf" in json.dumps(schema) else schema), lenient
+
+
+class _Rewriter:
+    def __init__(self, root: Any) -> None:
+        self._root = root
+
+    def rewrite(self, schema: Any) -> Any:
+        if not isinstance(schema, dict):
+            return schema
+        result: dict[str, Any] = {}
+        for key, value in schema.items():
+            if key in _MAPS_OF_SCHEMAS and isinstance(value, dict):
+                result[key] = {name: self.rewrite(each) for name, each in value.items()}
+            elif key in _LISTS_OF_SCHEMAS and isinstance(value, list):
+                result[key] = [self.rewrite(each) for each in value]
+            elif key in _SCHEMAS:
+                result[key] = self.rewrite(value)
+            else:
+                result[key] = value
+        options = result.get("oneOf")
+        if isinstance(options, list) and "anyOf" not in result and self._exclusive(schema["oneOf"]):
+            result = {("anyOf" if key == "oneOf" else key): value for key, value in result.items()}
+        return result
+
+    def _exclusive(self, options: list[Any]) -> bool:
+        """Whether no value can match two of the schemas."""
+        if not 1 <= len(options) <= MAX_ONE_OF:
+            return False
+        resolved = [self._resolve(option) for option in options]
+        if not all(isinstance(option, dict) for option in resolved):
+            return False
+        if _disjoint([self._values(option) for option in resolved]):
+            return True
+        # By type alone, or, among the objects, by the value of a property that all of them have.
+        objects = [option for option in resolved if _types(option) == {"object"}]
+        others = [option for option in resolved if _types(option) != {"object"}]
+        if len(objects) > 1 and not any(_disjoint(tags) for tags in self._tags(objects)):
+            return False
+        return _disjoint([_types(option) for option in others] + ([{"object"}] if objects else []))
+
+    def _tags(self, objects: list[dict[str, Any]]) -> Iterator[list[set[str] | None]]:
+        """For each property that all objects require: the values that it may have in each of them."""
+        for name in _required(objects[0]):
+            if not all(name in _required(option) for option in objects):
+                continue
+            yield [self._values(self._resolve(option.get("properties", {}).get(name))) for option in objects]
+
+    def _values(self, schema: Any) -> set[str] | None:
+        """The values that a schema lists, as JSON text; ``None`` if it does not."""
+        if not isinstance(schema, dict):
+            return None
+        values = [schema["const"]] if "const" in schema else schema.get("enum")
+        if not isinstance(values, list):
+            return None
+        # 1 and 1.0 are the same value to JSON Schema.
+        return {_canonical(value) for value in values}
+
+    def _resolve(self, schema: Any) -> Any:
+        for _ in range(_MAX_REFERENCES):
+            if not isinstance(schema, dict) or "$ref" not in schema:
+                return schema
+            target = _follow(self._root, schema["$ref"])
+            if target is None or len(schema.keys() - {"description", "title", "$comment"}) > 1:
+                return None
+            schema = target
+        return None
+
+
+def _follow(root: Any, reference: Any) -> Any:
+    """What a local JSON pointer (RFC 6901) points to; ``None`` if it points nowhere."""
+    if not isinstance(reference, str) or not reference.startswith("#"):
+        return None
+    node = root
+    for part in unquote(reference[1:]).split("/")[1:]:
+        key = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(node, dict) and key in node:
+            node = node[key]
+        elif isinstance(node, list) and key.isdigit() and int(key) < len(node):
+            node = node[int(key)]
+        else:
+            return None
+    return node
+
+
+def _disjoint(sets: list[set[str] | None]) -> bool:
+    seen: set[str] = set()
+    for each in sets:
+        if each is None or not seen.isdisjoint(each):
+            return False
+        seen |= each
+    return True
+
+
+def _required(schema: dict[str, Any]) -> list[str]:
+    required = schema.get("required")
+    return [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
+
+
+def _types(schema: dict[str, Any]) -> set[str] | None:
+    """JSON types that a schema allows, integers counted as numbers; ``None`` if it does not say."""
+    given = schema.get("type")
+    if given is None and "const" in schema:
+        return {_type_of(schema["const"])}
+    if given is None and isinstance(schema.get("enum"), list):
+        return {_type_of(value) for value in schema["enum"]}
+    names = given if isinstance(given, list) else [given]
+    types = {"number" if name == "integer" else name for name in names if isinstance(name, str)}
+    return types if names and all(isinstance(name, str) for name in names) else None
+
+
+def _type_of(value: Any) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    if value is None:
+        return "null"
+    if isinstance(value, str):
+        return "string"
+    return "object" if isinstance(value, dict) else "array" if isinstance(value, list) else "number"
+
+
+def _canonical(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return json.dumps(value, sort_keys=True)

@@ -1,0 +1,199 @@
+"""Grammars by llguidance: an Earley parser over regular expressions that are compiled while they are used.
+
+Nothing is precomputed per vocabulary, so compiling takes about a millisecond, and a mask some microseconds, since the
+walk over the trie of tokens skips whatever the current lexeme allows or forbids as a whole.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Sequence
+
+from llguidance import LLMatcher, LLParserLimits, LLTokenizer, TokenizerWrapper
+
+from bough.constrained.base import GrammarError, MaskWords
+from bough.constrained.translate import Translator
+from bough.sampling.sampling_params import GrammarKind, GrammarSpec
+from bough.tokenization.tokenizer import Tokenizer
+from bough.tokenization.transformers_tokenizer import TransformersTokenizer
+
+MAX_LEXER_STATES = 20_000
+"""States of the automaton that grows while a grammar is used, at 1 to 2 KiB each: bounds the memory of a request."""
+
+MAX_GRAMMAR_SYMBOLS = 200_000
+MIN_GRAMMAR_BYTES = 64 * 1024
+BYTES_PER_SOURCE_BYTE = 64
+"""Rough memory of a compiled grammar, for the cache's accounts."""
+
+
+class LLGuidanceBackend:
+    """Compiles with llguidance for one tokenizer.
+
+    Args:
+        make_tokenizer: called once, when the first grammar comes; takes a second for 150,000 tokens.
+        translator: writes specifications as llguidance wants them.
+    """
+
+    def __init__(self, make_tokenizer: Callable[[], LLTokenizer], translator: Translator) -> None:
+        self._make_tokenizer = make_tokenizer
+        self._translator = translator
+        self._tokenizer: LLTokenizer | None = None
+        self._lock = threading.Lock()
+        self._limits = LLParserLimits(
+            max_lexer_states=MAX_LEXER_STATES, max_grammar_size=MAX_GRAMMAR_SYMBOLS, verbose_errors=False
+        )
+
+    @classmethod
+    def for_model(
+        cls,
+        tokenizer: Tokenizer,
+        vocab_size: int,
+        eos_token_ids: Sequence[int],
+        translator: Translator,
+    ) -> LLGuidanceBackend:
+        """For the tokenizer of a model.
+
+        Args:
+            tokenizer: of the model.
+            vocab_size: of the model; ids that the tokenizer does not know are never allowed.
+            eos_token_ids: of the model.
+            translator: see the class.
+        """
+        return cls(lambda: make_tokenizer(tokenizer, vocab_size, eos_token_ids), translator)
+
+    def compile(self, spec: GrammarSpec) -> LLGuidanceGrammar:
+        """See :class:`~bough.constrained.base.GrammarBackend`."""
+        return self.build(spec.kind, self._translator.translate(spec))
+
+    def build(self, kind: GrammarKind, source: str) -> LLGuidanceGrammar:
+        """Compile what a translator has written.
+
+        Raises:
+            GrammarError: it is wrong, not supported or too large.
+        """
+        matcher = LLMatcher(self.tokenizer, source, log_level=0, limits=self._limits)
+        problem = matcher.get_error()
+        if problem:
+            raise GrammarError(_readable(problem), kind=kind)
+        return LLGuidanceGrammar(matcher, len(source))
+
+    @property
+    def tokenizer(self) -> LLTokenizer:
+        """The vocabulary, as llguidance wants it; made when it is first needed."""
+        with self._lock:
+            if self._tokenizer is None:
+                self._tokenizer = self._make_tokenizer()
+            return self._tokenizer
+
+
+class LLGuidanceGrammar:
+    """See :class:`~bough.constrained.base.Grammar`."""
+
+    def __init__(self, prototype: LLMatcher, source_len: int) -> None:
+        self._prototype = prototype
+        self._lock = threading.Lock()
+        self.num_bytes = MIN_GRAMMAR_BYTES + BYTES_PER_SOURCE_BYTE * source_len
+
+    def matcher(self) -> LLGuidanceMatcher:
+        """See :class:`~bough.constrained.base.Grammar`."""
+        with self._lock:
+            return LLGuidanceMatcher(self._prototype.deep_copy())
+
+
+class LLGuidanceMatcher:
+    """See :class:`~bough.constrained.base.GrammarMatcher`."""
+
+    def __init__(self, matcher: LLMatcher) -> None:
+        self._matcher = matcher
+
+    @property
+    def error(self) -> str | None:
+        """See the protocol."""
+        return _readable(self._matcher.get_error()) if self._matcher.is_error() else None
+
+    @property
+    def is_accepting(self) -> bool:
+        """See the protocol."""
+        return self._matcher.is_accepting()
+
+    @property
+    def is_terminated(self) -> bool:
+        """See the protocol."""
+        return self._matcher.is_stopped() and not self._matcher.is_error()
+
+    def fill_mask(self, words: MaskWords) -> None:
+        """See the protocol."""
+        if not self._matcher.is_error():
+            self._matcher.unsafe_compute_mask_ptr(words.ctypes.data, words.nbytes)
+        if self._matcher.is_error():
+            words.fill(0)
+
+    def accept(self, token_id: int) -> bool:
+        """See the protocol."""
+        return self._matcher.consume_token(token_id)
+
+    def forced_tokens(self) -> list[int]:
+        """See the protocol. llguidance leaves out the tokens at the end that later text could still merge with."""
+        return self._matcher.compute_ff_tokens()
+
+    def rollback(self, num_tokens: int) -> None:
+        """See the protocol."""
+        if num_tokens:
+            self._matcher.rollback(num_tokens)
+
+
+def make_tokenizer(tokenizer: Tokenizer, vocab_size: int, eos_token_ids: Sequence[int]) -> LLTokenizer:
+    """A tokenizer as llguidance wants it."""
+    ends = [token for token in eos_token_ids if 0 <= token < vocab_size]
+    if isinstance(tokenizer, TransformersTokenizer):
+        table = _TokenTable(tokenizer, vocab_size, ends)
+        return LLTokenizer(TokenizerWrapper(table), n_vocab=vocab_size, eos_token=ends or None)
+    return LLTokenizer(tokenizer.to_json(), n_vocab=vocab_size, eos_token=ends or None)
+
+
+class _TokenTable:
+    """A tokenizer that exists in Python only: the bytes of its tokens and a function."""
+
+    def __init__(self, tokenizer: Tokenizer, vocab_size: int, ends: Sequence[int]) -> None:
+        self._tokenizer = tokenizer
+        self.eos_token_id = ends[0] if ends else tokenizer.eos_token_id or 0
+        self.bos_token_id = tokenizer.bos_token_id
+        special = set(tokenizer.special_ids) | set(ends)
+        self.special_token_ids = sorted(token for token in special if token < vocab_size)
+        self.tokens = [self._bytes_of(token, token in special) for token in range(vocab_size)]
+
+    def _bytes_of(self, token: int, is_special: bool) -> bytes:
+        if token >= self._tokenizer.vocab_size:
+            return b""
+        if is_special:
+            return (self._tokenizer.id_to_token(token) or "").encode()
+        return self._tokenizer.id_to_piece_bytes(token)
+
+    def __call__(self, text: bytes | str) -> list[int]:
+        if isinstance(text, bytes):
+            text = text.decode(errors="replace")
+        return list(self._tokenizer.encode(text, add_special_tokens=False))
+
+
+_CLEARER = (
+    ("oneOf constraints are not supported", "the alternatives of oneOf are not known to exclude each other; use anyOf"),
+    ("Unimplemented keys:", "cannot enforce these keywords, leave them out:"),
+)
+
+
+_POSITION = re.compile(r"^(?:at )?\d+\(\d+\): ")
+
+
+def _readable(problem: str) -> str:
+    """What matters of an error of llguidance, which goes on with an excerpt of its own notation."""
+    lines = [line.strip() for line in problem.strip().splitlines()] or ["unknown error"]
+    line = _POSITION.sub("", lines[0])
+    for begin, clearer in _CLEARER:
+        if line.startswith(begin):
+            line = clearer + line[len(begin) :].partition(". Enable")[0]
+    if line.startswith("invalid regex"):
+        # The pattern, shown as it was, and at the end of several lines what is wrong with it.
+        detail = next((each for each in lines if each.startswith("error: ")), None)
+        line = f"invalid pattern: {detail[len('error: ') :] if detail else line.partition('(in regex): ')[2] or line}"
+    return line if len(line) <= 300 else f"{line[:297]}..."

@@ -1,0 +1,65 @@
+"""The token masks of one step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from bough.constrained.base import GrammarMatcher, MaskWords, mask_words
+
+
+class TokenMasks:
+    """Which tokens some rows of a step may sample.
+
+    Masks are computed when they are first asked for, which the model runner does after it has started the forward
+    pass: on an accelerator the host computes them while the device is busy.
+
+    Attributes:
+        rows: int32 ``[G]``, rows of the plan, ascending; each of them samples.
+    """
+
+    def __init__(
+        self,
+        rows: npt.NDArray[np.int32],
+        matchers: Sequence[GrammarMatcher],
+        extra_ends: Sequence[Sequence[int]],
+        vocab_size: int,
+    ) -> None:
+        """Remember what to compute.
+
+        Args:
+            rows: see the class.
+            matchers: ``[G]``, not used by anyone else until the step is over.
+            extra_ends: ``[G]``, token ids that end a row's output and may come wherever it may end.
+            vocab_size: number of token ids.
+        """
+        self.rows = rows
+        self._matchers = matchers
+        self._extra_ends = extra_ends
+        self._words = mask_words(vocab_size)
+        self._bits: MaskWords | None = None
+
+    @property
+    def bits(self) -> MaskWords:
+        """int32 ``[G, mask_words(vocab_size)]``; a row without any token belongs to a matcher with an error."""
+        if self._bits is None:
+            self._bits = self._compute()
+        return self._bits
+
+    def _compute(self) -> MaskWords:
+        bits = np.zeros((len(self.rows), self._words), dtype=np.int32)
+        for words, matcher, ends in zip(bits, self._matchers, self._extra_ends, strict=True):
+            matcher.fill_mask(words)
+            if ends and matcher.is_accepting:
+                unsigned = words.view(np.uint32)
+                for token in ends:
+                    unsigned[token >> 5] |= np.uint32(1 << (token & 31))
+        return bits
+
+
+def unpack(bits: MaskWords, vocab_size: int) -> npt.NDArray[np.bool_]:
+    """Masks ``[G, mask_words(vocab_size)]`` as booleans ``[G, vocab_size]``."""
+    flat = np.unpackbits(bits.view(np.uint8), axis=1, bitorder="little", count=vocab_size)
+    return flat.view(np.bool_)

@@ -1,0 +1,222 @@
+"""Answers conversations: from a job to prompts, constraints and parsers, and from deltas to typed events."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass
+
+import msgspec
+
+from bough.entrypoints.chat.constraints import constrained
+from bough.entrypoints.chat.job import ChatJob, ToolChoice, ToolUse
+from bough.entrypoints.chat.reader import ChoiceReader
+from bough.entrypoints.chat.reasoning_tokens import ReasoningCounter
+from bough.entrypoints.chat.template_fit import TemplateFit
+from bough.errors import BadRequest
+from bough.ipc.messages import OutputDelta
+from bough.managers.io_struct import GenerateRequest
+from bough.managers.native_output import failure_of
+from bough.managers.req_state import ReqState
+from bough.managers.tokenizer_manager import TokenizerManager
+from bough.parsers.base import ParsedEvent
+from bough.parsers.dialect import NONE, Dialect, make_dialect
+from bough.tokenization.tokenizer import TokenIds
+
+_PROMPT_END = 32
+"""Tokens of a prompt's end that show whether it has opened the model's thoughts."""
+
+FALLBACK_TOOL_FORMAT = "hermes"
+"""How tools are described to a model whose template has no place for them, and how its calls are read."""
+
+
+@dataclass(slots=True)
+class ChoiceDelta:
+    """What is new about one answer.
+
+    Attributes:
+        state: which answer (``state.index``), and when what happened to it.
+        events: what was added, in order.
+        output: what the engine said: counts, logprobs, token ids, the reason of the end.
+        reader: what is known of the answer as a whole.
+    """
+
+    state: ReqState
+    events: list[ParsedEvent]
+    output: OutputDelta
+    reader: ChoiceReader
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRun:
+    """A job that is ready to go.
+
+    Attributes:
+        request: what the engine is to do.
+        readers: what reads its outputs, one per answer.
+        prompt: the prompt's token ids.
+    """
+
+    request: GenerateRequest
+    readers: list[ChoiceReader]
+    prompt: TokenIds
+
+
+class ChatCore:
+    """Everything that the APIs for conversations have in common.
+
+    Args:
+        manager: does the work.
+    """
+
+    def __init__(self, manager: TokenizerManager) -> None:
+        self.manager = manager
+        args = manager.server_args
+        template = manager.chat_template
+        sources = {} if template is None else template.sources
+        source = "\n".join(sources.values()) or None
+        self._fit = TemplateFit(sources)
+        self._dialect = make_dialect(
+            source, tool_call_parser=args.tool_call_parser, reasoning_parser=args.reasoning_parser
+        )
+        self._tool_dialect = self._dialect
+        if self._dialect.tool_format is None and args.tool_call_parser != NONE:
+            self._tool_dialect = make_dialect(
+                source, tool_call_parser=FALLBACK_TOOL_FORMAT, reasoning_parser=args.reasoning_parser
+            )
+
+    @property
+    def reasons(self) -> bool:
+        """Whether reasoning can be told from the rest of an answer."""
+        return self._dialect.reasoning_format is not None
+
+    def dialect(self, tools: ToolUse) -> Dialect:
+        """How the model writes, given these tools."""
+        return self._tool_dialect if tools.tools else self._dialect
+
+    async def prompt(self, job: ChatJob) -> TokenIds:
+        """Token ids of the prompt.
+
+        Raises:
+            BadRequest: if the template refuses the conversation, or it is certainly too long.
+        """
+        if job.input_ids is not None:
+            return last_tokens(job.input_ids, job.truncate_prompt_tokens)
+        shown = job.tools.tools if job.tools.choice is not ToolChoice.NONE else ()
+        messages, tools = self._fit.apply(job.messages, shown)
+        try:
+            ids = await self.manager.apply_chat_template(
+                messages,
+                tools=tools,
+                documents=job.documents,
+                add_generation_prompt=job.add_generation_prompt,
+                continue_final_message=job.continue_final_message,
+                template_kwargs=job.template_kwargs,
+            )
+        except BadRequest as error:
+            raise _renamed(error, job.prompt_param) from None
+        return last_tokens(ids, job.truncate_prompt_tokens)
+
+    async def prepare(self, job: ChatJob) -> ChatRun:
+        """Make everything ready that can fail because of what the client has asked for.
+
+        Raises:
+            BadRequest: naming what cannot be done.
+        """
+        dialect = self.dialect(job.tools)
+        prompt = await self.prompt(job)
+        thinking = self._begins_in_reasoning(job, dialect, prompt)
+        params = constrained(job.params, job.tools, dialect, thinking=thinking)
+        readers = self._readers(job, dialect, thinking=thinking)
+        if dialect.needs_special_tokens and not readers[0].is_plain:
+            params = msgspec.structs.replace(params, skip_special_tokens=False)
+        request = GenerateRequest(
+            rids=job.rids,
+            input_ids=prompt,
+            ids_are_ours=job.input_ids is None,
+            prompt_param=job.prompt_param,
+            sampling_params=params,
+            stream=job.stream,
+            return_logprob=job.logprobs or job.prompt_logprobs,
+            logprob_start_len=0 if job.prompt_logprobs else -1,
+            top_logprobs_num=job.top_logprobs,
+            priority=job.priority,
+            extra_key=job.extra_key,
+            exact_max_new_tokens=job.exact_max_tokens,
+        )
+        return ChatRun(request, readers, prompt)
+
+    async def deltas(self, run: ChatRun) -> AsyncGenerator[ChoiceDelta, None]:
+        """Run a job and say what comes of it; the last delta of each answer has a finish reason.
+
+        Leaving early ends what is unfinished.
+
+        Raises:
+            BoughError: if an answer fails, or nothing can be answered now.
+        """
+        async with self.manager.generation([run.request]) as generation:
+            while generation.unfinished:
+                for state, output in await generation.deltas():
+                    failure = failure_of(output.finish_reason)
+                    if failure is not None:
+                        raise failure
+                    reader = run.readers[state.index]
+                    yield ChoiceDelta(state, await reader.read(output), output, reader)
+
+    def _begins_in_reasoning(self, job: ChatJob, dialect: Dialect, prompt: TokenIds) -> bool:
+        reasoning, tokenizer = dialect.reasoning_format, self.manager.tokenizer
+        if reasoning is None or tokenizer is None:
+            return False
+        end = tokenizer.decode(prompt[-_PROMPT_END:].tolist(), skip_special_tokens=False)
+        if job.continue_final_message:  # the answer has begun, and with it all that may come before it
+            return end.rstrip().endswith(reasoning.start)
+        return dialect.begins_in_reasoning(end)
+
+    def _readers(self, job: ChatJob, dialect: Dialect, *, thinking: bool) -> list[ChoiceReader]:
+        readers = []
+        skips_special = job.params.skip_special_tokens and not dialect.needs_special_tokens
+        num_bytes = self._num_bytes(skip_special=skips_special)
+        counts = dialect.reasoning_format is not None and job.separate_reasoning
+        for _ in job.rids:
+            parser = dialect.parser(
+                job.tools.tools,
+                parse_tools=job.tools.callable,
+                separate_reasoning=job.separate_reasoning,
+                thinking=thinking,
+                forced=job.tools.choice is ToolChoice.REQUIRED,
+            )
+            readers.append(
+                ChoiceReader(
+                    parser,
+                    ReasoningCounter(num_bytes) if counts and parser is not None else None,
+                    stream_reasoning=job.stream_reasoning,
+                    max_calls=None if job.tools.parallel else 1,
+                )
+            )
+        return readers
+
+    def _num_bytes(self, *, skip_special: bool) -> Callable[[int], int]:
+        tokenizer = self.manager.tokenizer
+        assert tokenizer is not None, "checked by the front end"
+        special = tokenizer.special_ids if skip_special else frozenset()
+
+        def num_bytes(token_id: int) -> int:
+            return 0 if token_id in special else len(tokenizer.id_to_piece_bytes(token_id))
+
+        return num_bytes
+
+
+def last_tokens(ids: TokenIds, keep: int | None) -> TokenIds:
+    """The end of a prompt, at most ``keep`` tokens; all of it if that is ``None``."""
+    return ids if keep is None or len(ids) <= keep else ids[len(ids) - keep :]
+
+
+def _renamed(error: BadRequest, prompt_param: str) -> BadRequest:
+    """The same error about ``messages``, under the name that the client knows."""
+    param = error.param
+    if prompt_param == "messages" or param is None or not param.startswith("messages"):
+        return error
+    return BadRequest(
+        error.message.replace("messages", prompt_param, 1),
+        param=prompt_param + param.removeprefix("messages"),
+        code=error.code,
+    )

@@ -1,0 +1,98 @@
+"""What is asked of the model in a conversation, in no API's own words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from bough.parsers.base import ToolSpec
+from bough.sampling.sampling_params import SamplingParams
+from bough.tokenization.tokenizer import TokenIds
+
+Message = Mapping[str, Any]
+"""A message as chat templates know it: ``role``, ``content`` and, where it applies, ``tool_calls`` (their arguments as
+objects), ``tool_call_id``, ``name`` and ``reasoning_content``."""
+
+THINKING_VARIABLES = ("enable_thinking", "thinking")
+"""What chat templates call the switch for reasoning."""
+
+
+class ToolChoice(Enum):
+    """Whether the model may, must or must not call a tool."""
+
+    NONE = "none"
+    AUTO = "auto"
+    REQUIRED = "required"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """The tools of a job and how they are to be used.
+
+    Attributes:
+        tools: in the order in which the client named them.
+        choice: without tools always ``NONE``.
+        name: the only tool that may be called, if there is one; then ``choice`` is ``REQUIRED``.
+        parallel: whether one answer may hold several calls.
+    """
+
+    tools: tuple[ToolSpec, ...] = ()
+    choice: ToolChoice = ToolChoice.NONE
+    name: str | None = None
+    parallel: bool = True
+
+    @property
+    def callable(self) -> bool:
+        """Whether a call may come out."""
+        return bool(self.tools) and self.choice is not ToolChoice.NONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatJob:
+    """One conversation to be answered, once or several times.
+
+    Attributes:
+        messages: the conversation; ignored if ``input_ids`` are given.
+        params: sampling parameters, with ``n`` answers and at most one constraint.
+        rids: one id per answer.
+        tools: what may be called.
+        input_ids: the prompt, if it does not come from messages.
+        prompt_param: what the client calls the messages, for errors.
+        documents: texts that the template shows, if it has a place for them.
+        template_kwargs: further variables of the template.
+        continue_final_message: go on with the last message instead of answering it.
+        add_generation_prompt: whether the prompt ends with the beginning of an answer.
+        separate_reasoning: whether reasoning comes as :class:`~bough.parsers.base.Reasoning`; else it is content.
+        stream_reasoning: whether reasoning comes as it is made; else in one piece when it is complete.
+        stream: whether deltas are wanted as they come.
+        logprobs: whether the logprob of every token is wanted.
+        top_logprobs: alternatives per token.
+        prompt_logprobs: whether logprobs of the prompt are wanted too.
+        truncate_prompt_tokens: keep so many tokens of the prompt's end; ``None``: a long prompt is refused.
+        exact_max_tokens: name of the field that set ``params.max_new_tokens``, if more than fits is an error.
+        priority: of the request.
+        extra_key: namespace of the prefix cache, salt included.
+    """
+
+    messages: Sequence[Message]
+    params: SamplingParams = field(default_factory=SamplingParams)
+    rids: list[str] = field(default_factory=list)
+    tools: ToolUse = ToolUse()
+    input_ids: TokenIds | None = None
+    prompt_param: str = "messages"
+    documents: Sequence[Mapping[str, Any]] | None = None
+    template_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    continue_final_message: bool = False
+    add_generation_prompt: bool = True
+    separate_reasoning: bool = True
+    stream_reasoning: bool = True
+    stream: bool = False
+    logprobs: bool = False
+    top_logprobs: int = 0
+    prompt_logprobs: bool = False
+    truncate_prompt_tokens: int | None = None
+    exact_max_tokens: str | None = None
+    priority: int | None = None
+    extra_key: str | None = None

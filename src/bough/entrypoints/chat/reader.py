@@ -1,0 +1,114 @@
+"""What the engine says of one output, read as content, reasoning and tool calls."""
+
+from __future__ import annotations
+
+import asyncio
+
+from bough.entrypoints.chat.reasoning_tokens import ReasoningCounter
+from bough.ipc.messages import OutputDelta
+from bough.parsers.base import Content, OutputParser, ParsedEvent, Reasoning, ToolCallArguments, ToolCallStart
+
+SLICE_CHARS = 4096
+"""Text parsed between two turns of the event loop: a millisecond at most."""
+
+
+class ChoiceReader:
+    """Reads the deltas of one output, in order.
+
+    Args:
+        parser: takes the text apart; ``None`` if all of it is content.
+        counter: counts the tokens of reasoning; ``None`` if there can be none.
+        stream_reasoning: whether reasoning comes piece by piece.
+        max_calls: tool calls beyond so many are left out; ``None`` for all.
+    """
+
+    __slots__ = ("_counter", "_held", "_max_calls", "_parser", "_stream_reasoning", "num_calls")
+
+    def __init__(
+        self,
+        parser: OutputParser | None = None,
+        counter: ReasoningCounter | None = None,
+        *,
+        stream_reasoning: bool = True,
+        max_calls: int | None = None,
+    ) -> None:
+        self._parser = parser
+        self._counter = counter
+        self._stream_reasoning = stream_reasoning
+        self._max_calls = max_calls
+        self._held: list[str] = []
+        self.num_calls = 0
+        """Tool calls so far."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all text is content as it comes."""
+        return self._parser is None
+
+    @property
+    def reasoning_tokens(self) -> int | None:
+        """Tokens of the reasoning that is complete; ``None`` if reasoning is not told apart."""
+        return None if self._counter is None else self._counter.total
+
+    async def read(self, delta: OutputDelta) -> list[ParsedEvent]:
+        """What ``delta`` adds to the answer; the last delta brings out all that was held back."""
+        parser, text = self._parser, delta.text
+        if parser is None:
+            return [Content(text)] if text else []
+        if not text:
+            events: list[ParsedEvent] = []
+        elif len(text) <= SLICE_CHARS:
+            events = parser.feed(text)
+        else:
+            events = []
+            for start in range(0, len(text), SLICE_CHARS):
+                events += parser.feed(text[start : start + SLICE_CHARS])
+                await asyncio.sleep(0)
+        is_last = delta.finish_reason is not None
+        if is_last:
+            events = [*events, *parser.finish()]
+        if self._counter is not None:
+            self._counter.add(delta, events, is_last=is_last)
+        if not self._stream_reasoning:
+            events = self._hold_reasoning(events, is_last=is_last)
+        return self._limit_calls(events)
+
+    def finish_type(self, delta: OutputDelta) -> str | None:
+        """Why the output ended: ``stop``, ``length``, ``abort``, or ``tool_calls`` where a stop ended in calls."""
+        reason = delta.finish_reason
+        if reason is None:
+            return None
+        return "tool_calls" if self.num_calls and reason.type == "stop" else reason.type
+
+    def matched_stop(self, delta: OutputDelta) -> str | int | None:
+        """The stop string or token that ended the output; ``None`` also if it ended in calls."""
+        reason = delta.finish_reason
+        return None if reason is None or (self.num_calls and reason.type == "stop") else reason.matched
+
+    def _hold_reasoning(self, events: list[ParsedEvent], *, is_last: bool) -> list[ParsedEvent]:
+        released: list[ParsedEvent] = []
+        for event in events:
+            if isinstance(event, Reasoning):
+                self._held.append(event.text)
+                continue
+            if self._held:
+                released.append(self._release())
+            released.append(event)
+        if is_last and self._held:
+            released.append(self._release())
+        return released
+
+    def _release(self) -> Reasoning:
+        text = "".join(self._held)
+        self._held.clear()
+        return Reasoning(text)
+
+    def _limit_calls(self, events: list[ParsedEvent]) -> list[ParsedEvent]:
+        kept: list[ParsedEvent] = []
+        for event in events:
+            if isinstance(event, (ToolCallStart, ToolCallArguments)):
+                if self._max_calls is not None and event.index >= self._max_calls:
+                    continue
+                self.num_calls = max(self.num_calls, event.index + 1)
+            kept.append(event)
+        return kept

@@ -1,0 +1,105 @@
+"""Conversations in the form that a model's chat template has a place for.
+
+Templates differ in what they know: tools, tool messages, the role ``developer``. What one does not know would be left
+out without a word, so it is told in the words that the template does know.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bough.entrypoints.chat.job import Message
+from bough.parsers.base import ToolSpec
+
+_INTRODUCTION = """\
+You can call functions. These are their descriptions, one JSON object a line:
+<tools>
+{tools}
+</tools>
+To call a function, write a JSON object with its name and its arguments between these marks:
+<tool_call>
+{{"name": "the function's name", "arguments": {{"parameter": "value"}}}}
+</tool_call>"""
+
+
+class TemplateFit:
+    """Adapts conversations to a template.
+
+    Args:
+        sources: the template, Jinja by name.
+    """
+
+    def __init__(self, sources: Mapping[str, str]) -> None:
+        text = "\n".join(sources.values())
+        self._knows_tools = "tools" in text
+        self._knows_calls = "tool_calls" in text
+        self._knows_developer = "developer" in text
+
+    def apply(
+        self, messages: Sequence[Message], tools: Sequence[ToolSpec]
+    ) -> tuple[list[Message], list[dict[str, Any]] | None]:
+        """Messages and tools to render.
+
+        Args:
+            messages: the conversation.
+            tools: what the model may call.
+
+        Returns:
+            The messages, and the tools as the template wants them; ``None`` if there are none, or if the messages
+            speak of them already.
+        """
+        fitted = [self._fit(message) for message in messages]
+        if not tools:
+            return fitted, None
+        described = [tool_description(tool) for tool in tools]
+        if self._knows_tools:
+            return fitted, described
+        lines = "\n".join(json.dumps(tool, ensure_ascii=False) for tool in described)
+        return _with_system_text(fitted, _INTRODUCTION.format(tools=lines)), None
+
+    def _fit(self, message: Message) -> Message:
+        role = message.get("role")
+        if role == "developer" and not self._knows_developer:
+            return {**message, "role": "system"}
+        if self._knows_calls:
+            return message
+        if role == "tool":
+            return {"role": "user", "content": f"<tool_response>\n{_text(message)}\n</tool_response>"}
+        calls = message.get("tool_calls")
+        if not calls:
+            return message
+        written = [f"<tool_call>\n{json.dumps(_call(each), ensure_ascii=False)}\n</tool_call>" for each in calls]
+        rest = {key: value for key, value in message.items() if key != "tool_calls"}
+        text = _text(message)
+        return {**rest, "content": "\n".join([text, *written] if text else written)}
+
+
+def tool_description(tool: ToolSpec) -> dict[str, Any]:
+    """A tool as chat templates expect it, which is as it is in OpenAI's chat API."""
+    function: dict[str, Any] = {"name": tool.name}
+    if tool.description is not None:
+        function["description"] = tool.description
+    function["parameters"] = tool.parameters
+    return {"type": "function", "function": function}
+
+
+def _with_system_text(messages: list[Message], text: str) -> list[Message]:
+    if messages and messages[0].get("role") == "system":
+        first = messages[0]
+        return [{**first, "content": f"{_text(first)}\n\n{text}"}, *messages[1:]]
+    return [{"role": "system", "content": text}, *messages]
+
+
+def _text(message: Message) -> str:
+    """All text of a message's content."""
+    content = message.get("content")
+    if isinstance(content, list):
+        return "\n".join(part["text"] for part in content)
+    return content or ""
+
+
+def _call(call: Mapping[str, Any]) -> dict[str, Any]:
+    function = call["function"]
+    return {"name": function["name"], "arguments": function["arguments"]}

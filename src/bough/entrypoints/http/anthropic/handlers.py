@@ -1,0 +1,104 @@
+"""``POST /v1/messages`` and ``POST /v1/messages/count_tokens``."""
+
+from __future__ import annotations
+
+import msgspec
+
+from bough.entrypoints.chat.core import ChatCore
+from bough.entrypoints.chat.job import ChatJob
+from bough.entrypoints.http.anthropic import convert
+from bough.entrypoints.http.anthropic.protocol import COUNT_TOKENS, MESSAGES, CountTokensRequest, MessagesRequest
+from bough.entrypoints.http.anthropic.render import MessageWriter
+from bough.entrypoints.http.asgi import Call, EventStream, Response
+from bough.entrypoints.http.openai.sampling import make_sampling_params, sampling_defaults
+from bough.errors import BadRequest
+from bough.managers.io_struct import new_request_id
+from bough.managers.tokenizer_manager import TokenizerManager
+from bough.sampling.sampling_params import SamplingParams
+
+_NAMES = {"stop": "stop_sequences"}
+"""From the engine's names to the client's."""
+
+
+class MessagesHandlers:
+    """Answers in Anthropic's dialect.
+
+    Args:
+        manager: does the work.
+        core: makes prompts and reads outputs.
+    """
+
+    def __init__(self, manager: TokenizerManager, core: ChatCore) -> None:
+        self._manager = manager
+        self._core = core
+        self._defaults = sampling_defaults(manager.server_args, manager.model_config)
+
+    async def messages(self, call: Call) -> Response | EventStream:
+        """``POST /v1/messages``."""
+        call.require_json()
+        self._require_tokenizer()
+        manager = self._manager
+        body = await MESSAGES.parse(
+            call.body,
+            allow_unknown=manager.server_args.allow_unknown_fields,
+            max_tokens=manager.limits.max_prompt_tokens,
+        )
+        thinking = body.thinking
+        if thinking is not None and (thinking.budget_tokens or 0) >= body.max_tokens:
+            raise BadRequest(
+                f"thinking.budget_tokens must be less than max_tokens ({body.max_tokens})",
+                param="thinking.budget_tokens",
+            )
+        message_id = f"msg_{new_request_id()}"
+        run = await self._core.prepare(self._job(body, self._params(body), message_id, stream=body.stream))
+        writer = MessageWriter(message_id, body.model, shows_thinking=thinking is None or thinking.display != "omitted")
+        deltas = self._core.deltas(run)
+        if body.stream:
+            return EventStream(writer.events(deltas), end=b"")
+        return Response(await writer.whole(deltas))
+
+    async def count_tokens(self, call: Call) -> Response:
+        """``POST /v1/messages/count_tokens``."""
+        call.require_json()
+        self._require_tokenizer()
+        manager = self._manager
+        body = await COUNT_TOKENS.parse(
+            call.body,
+            allow_unknown=manager.server_args.allow_unknown_fields,
+            max_tokens=manager.limits.max_prompt_tokens,
+        )
+        prompt = await self._core.prompt(self._job(body, SamplingParams(), "", stream=False))
+        return Response(msgspec.json.encode({"input_tokens": len(prompt)}))
+
+    def _job(self, body: CountTokensRequest, params: SamplingParams, rid: str, *, stream: bool) -> ChatJob:
+        messages = convert.conversation(body)
+        return ChatJob(
+            messages=messages,
+            params=params,
+            rids=[rid],
+            tools=convert.tool_use(body),
+            template_kwargs=convert.variables(body),
+            continue_final_message=convert.continues(messages),
+            stream=stream,
+        )
+
+    def _params(self, body: MessagesRequest) -> SamplingParams:
+        given = {
+            "stop": body.stop_sequences,
+            "temperature": body.temperature,
+            "top_p": body.top_p,
+            "top_k": body.top_k,
+        }
+        return make_sampling_params(
+            {name: value for name, value in given.items() if value is not None},
+            body.max_tokens,
+            "max_tokens",
+            self._defaults,
+            self._manager.limits.vocab_size,
+            convert.constraint(body),
+            _NAMES,
+        )
+
+    def _require_tokenizer(self) -> None:
+        if self._manager.tokenizer is None:
+            raise BadRequest("messages need a tokenizer, and this server has none; use /generate", param="messages")

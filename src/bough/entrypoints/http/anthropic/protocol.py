@@ -1,0 +1,156 @@
+"""The bodies of ``/v1/messages`` and ``/v1/messages/count_tokens``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from bough.entrypoints.http.fields import BodySpec, Refused, drop_extras
+from bough.entrypoints.http.openai.protocol import MAX_MESSAGES, StopString
+from bough.entrypoints.http.openai.tools import MAX_TOOLS
+from bough.sampling.sampling_params import MAX_STOP_STRINGS
+
+MIN_THINKING_BUDGET = 1024
+"""Smallest ``thinking.budget_tokens``, as at Anthropic."""
+
+
+class Thinking(msgspec.Struct, forbid_unknown_fields=True):
+    """``thinking``."""
+
+    type: Literal["enabled", "disabled", "adaptive"]
+    budget_tokens: Annotated[int, Meta(ge=MIN_THINKING_BUDGET)] | None = None
+    display: Literal["summarized", "omitted"] | None = None
+
+
+class AnthropicToolChoice(msgspec.Struct, forbid_unknown_fields=True):
+    """``tool_choice``."""
+
+    type: Literal["auto", "any", "tool", "none"]
+    name: str | None = None
+    disable_parallel_tool_use: bool | None = None
+
+
+class OutputFormat(msgspec.Struct, forbid_unknown_fields=True):
+    """``output_config.format``."""
+
+    type: Literal["json_schema"]
+    schema: dict[str, Any]
+
+
+class OutputConfig(msgspec.Struct, forbid_unknown_fields=True):
+    """``output_config``."""
+
+    effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None
+    format: OutputFormat | None = None
+
+
+class CountTokensRequest(msgspec.Struct, kw_only=True):
+    """Body of ``/v1/messages/count_tokens``."""
+
+    model: Annotated[str, Meta(description="Name of the model. Any name is taken and given back.")]
+    messages: Annotated[
+        Annotated[list[dict[str, Any]], Meta(min_length=1, max_length=MAX_MESSAGES)],
+        Meta(
+            description="The conversation so far: objects with `role` (`user`, `assistant`, `system`) and `content`, a "
+            "string or blocks: `text`, `tool_use`, `tool_result`, `thinking`, `redacted_thinking`, `search_result`, "
+            "`document` (of text). If the last message is the assistant's, the answer goes on with it."
+        ),
+    ]
+    system: Annotated[
+        str | list[dict[str, Any]] | None, Meta(description="What the model is told first: a string or text blocks.")
+    ] = None
+    tools: Annotated[
+        Annotated[list[dict[str, Any]], Meta(max_length=MAX_TOOLS)] | None,
+        Meta(description="Functions that the model may call: `name`, `description`, `input_schema`, `strict`."),
+    ] = None
+    tool_choice: Annotated[
+        AnthropicToolChoice | None,
+        Meta(description="Whether the model may, must or must not call a tool; `any` and `tool` always parse."),
+    ] = None
+    thinking: Annotated[
+        Thinking | None,
+        Meta(
+            description="Whether the model thinks before it answers; its own default if absent. `budget_tokens` has no "
+            "effect of its own: `max_tokens` bounds thoughts and answer together."
+        ),
+    ] = None
+    output_config: Annotated[
+        OutputConfig | None,
+        Meta(description="`effort`: how much the model thinks; `format`: a JSON schema that the answer follows."),
+    ] = None
+    chat_template_kwargs: Annotated[dict[str, Any] | None, Meta(description="Variables of the chat template.")] = None
+
+
+class MessagesRequest(CountTokensRequest, kw_only=True):
+    """Body of ``/v1/messages``."""
+
+    max_tokens: Annotated[
+        Annotated[int, Meta(ge=1, le=2**31 - 1)],
+        Meta(description="Most tokens to generate; lowered to what the context has room for."),
+    ]
+    stream: Annotated[bool, Meta(description="Answer with server-sent events.")] = False
+    stop_sequences: Annotated[
+        Annotated[list[StopString], Meta(max_length=MAX_STOP_STRINGS)] | None,
+        Meta(description="Strings that end the output; they are not part of it."),
+    ] = None
+    temperature: Annotated[
+        Annotated[float, Meta(ge=0, le=10000)] | None,
+        Meta(description="0 takes the likeliest token always. Default: the model's own, else 1."),
+    ] = None
+    top_p: Annotated[
+        Annotated[float, Meta(gt=0, le=1)] | None,
+        Meta(description="Keep the likeliest tokens that together have this probability."),
+    ] = None
+    top_k: Annotated[
+        Annotated[int, Meta(ge=-1, le=2**31 - 1)] | None, Meta(description="Keep so many of the likeliest tokens.")
+    ] = None
+
+
+_NO_EFFECT = {
+    "metadata": "Notes of the caller.",
+    "service_tier": "Class of service.",
+    "cache_control": "Prefixes are shared anyway.",
+    "betas": "Names of features that are being tried out.",
+    "inference_geo": "Where the answer is computed.",
+    "user_profile_id": "End user that the request is for.",
+    "workspace_id": "Group of users that the request is for.",
+    "diagnostics": "Asks for facts about the prompt cache.",
+}
+
+_REFUSED = {
+    "container": Refused("running code"),
+    "mcp_servers": Refused("tools that the server calls", ([],)),
+    "context_management": Refused("editing the conversation", ({},)),
+    "speed": Refused("a faster class of service", ("standard",)),
+    "prefill": Refused("a beginning of the answer; end messages with one of the assistant's"),
+}
+
+
+def _tidy(kind: type[msgspec.Struct], name: str) -> Any:
+    def tidy(value: Any, unknown: dict[str, None] | None) -> Any:
+        return drop_extras(value, kind, name, unknown)
+
+    return tidy
+
+
+_TIDY = {
+    "thinking": _tidy(Thinking, "thinking"),
+    "tool_choice": _tidy(AnthropicToolChoice, "tool_choice"),
+    "output_config": _tidy(OutputConfig, "output_config"),
+}
+
+MESSAGES = BodySpec(MessagesRequest, tidy=_TIDY, no_effect=_NO_EFFECT, refused=_REFUSED)
+
+COUNT_TOKENS = BodySpec(
+    CountTokensRequest,
+    tidy=_TIDY,
+    no_effect={
+        **_NO_EFFECT,
+        "max_tokens": "Of the answer.",
+        "stream": "Of the answer.",
+        "temperature": "Of the answer.",
+    },
+    refused=_REFUSED,
+)

@@ -1,0 +1,202 @@
+"""Answers in Anthropic's words: a message, or the events that build it up."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+
+from bough.entrypoints.chat.core import ChoiceDelta
+from bough.ipc.messages import OutputDelta
+from bough.parsers.base import Content, ParsedEvent, Reasoning, ToolCallStart
+
+_encode = msgspec.json.encode
+
+_STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "abort": "end_turn"}
+
+UNPARSED = "_unparsed"
+"""Member of a whole answer's ``input`` that holds arguments which are no object: the answer was cut off in them."""
+
+_TEXT, _THINKING, _TOOL = "text", "thinking", "tool_use"
+
+
+def _event(kind: str, value: dict[str, Any]) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (kind.encode(), _encode({"type": kind, **value}))
+
+
+class MessageWriter:
+    """Writes one answer.
+
+    Args:
+        message_id: of the answer.
+        model: as the client calls it.
+        shows_thinking: whether the text of thoughts is shown; else their blocks are empty.
+    """
+
+    def __init__(self, message_id: str, model: str, *, shows_thinking: bool = True) -> None:
+        self._id = message_id
+        self._model = model
+        self._shows_thinking = shows_thinking
+        self._index = -1
+        self._open: str | None = None
+        """What the last block is, if it is not complete."""
+        self._block: dict[str, Any] = {}
+        self._pieces: list[str] = []
+        self._delta_start = b""
+
+    async def events(self, deltas: AsyncGenerator[ChoiceDelta, None]) -> AsyncGenerator[bytes, None]:
+        """The events of a stream, from ``message_start`` to ``message_stop``."""
+        started = False
+        async with aclosing(deltas):
+            async for delta in deltas:
+                parts: list[bytes] = []
+                if not started:
+                    started = True
+                    message = self._message([], delta.output, None)
+                    parts += (_event("message_start", {"message": message}), _event("ping", {}))
+                for event in delta.events:
+                    self._write(event, parts)
+                if delta.output.finish_reason is not None:
+                    self._end(delta, parts)
+                if parts:
+                    yield b"".join(parts)
+
+    async def whole(self, deltas: AsyncGenerator[ChoiceDelta, None]) -> bytes:
+        """The message of an answer that comes at once."""
+        content: list[dict[str, Any]] = []
+        last: ChoiceDelta | None = None
+        async for last in deltas:
+            for event in last.events:
+                self._collect(event, content)
+        assert last is not None, "every answer has a last delta"
+        self._complete()
+        if not content:
+            content.append({"type": _TEXT, "text": ""})
+        return _encode(self._message(content, last.output, last))
+
+    # --- events -----------------------------------------------------------------------------------------------------
+
+    def _write(self, event: ParsedEvent, parts: list[bytes]) -> None:
+        if isinstance(event, Content):
+            if self._open != _TEXT:
+                self._start(_TEXT, {"type": _TEXT, "text": ""}, parts)
+            parts.append(b"%b%b}}\n\n" % (self._delta_start, _encode(event.text)))
+        elif isinstance(event, Reasoning):
+            if self._open != _THINKING:
+                self._start(_THINKING, {"type": _THINKING, "thinking": "", "signature": ""}, parts)
+            if self._shows_thinking:
+                parts.append(b"%b%b}}\n\n" % (self._delta_start, _encode(event.text)))
+        elif isinstance(event, ToolCallStart):
+            block = {"type": _TOOL, "id": event.id, "name": event.name, "input": {}}
+            self._start(_TOOL, block, parts)
+        else:
+            parts.append(b"%b%b}}\n\n" % (self._delta_start, _encode(event.fragment)))
+
+    def _end(self, delta: ChoiceDelta, parts: list[bytes]) -> None:
+        if self._index < 0:
+            self._start(_TEXT, {"type": _TEXT, "text": ""}, parts)
+        self._stop(parts)
+        reason, sequence = _stop_reason(delta)
+        ended = {"stop_reason": reason, "stop_sequence": sequence}
+        parts += (_event("message_delta", {"delta": ended, "usage": _usage(delta)}), _event("message_stop", {}))
+
+    def _start(self, kind: str, block: dict[str, Any], parts: list[bytes]) -> None:
+        self._stop(parts)
+        self._index += 1
+        self._open = kind
+        delta_kind, member = _DELTAS[kind]
+        self._delta_start = (
+            b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":{"type":"%b","%b":'
+            % (self._index, delta_kind, member)
+        )
+        parts.append(_event("content_block_start", {"index": self._index, "content_block": block}))
+
+    def _stop(self, parts: list[bytes]) -> None:
+        if self._open is not None:
+            self._open = None
+            parts.append(_event("content_block_stop", {"index": self._index}))
+
+    # --- whole ------------------------------------------------------------------------------------------------------
+
+    def _collect(self, event: ParsedEvent, content: list[dict[str, Any]]) -> None:
+        block: dict[str, Any]
+        if isinstance(event, Content):
+            kind, text, block = _TEXT, event.text, {"type": _TEXT, "text": ""}
+        elif isinstance(event, Reasoning):
+            kind, text = _THINKING, event.text
+            block = {"type": _THINKING, "thinking": "", "signature": ""}
+        elif isinstance(event, ToolCallStart):
+            kind, text = _TOOL, ""
+            block = {"type": _TOOL, "id": event.id, "name": event.name, "input": {}}
+        else:
+            self._pieces.append(event.fragment)
+            return
+        if self._open != kind or kind == _TOOL:
+            self._complete()
+            self._open, self._block = kind, block
+            content.append(block)
+        self._pieces.append(text)
+
+    def _complete(self) -> None:
+        """Put the pieces of the last block into it."""
+        text = "".join(self._pieces)
+        self._pieces.clear()
+        if self._open == _TOOL:
+            self._block["input"] = _arguments(text)
+        elif self._open == _THINKING and self._shows_thinking:
+            self._block["thinking"] = text
+        elif self._open == _TEXT:
+            self._block["text"] = text
+
+    def _message(self, content: list[dict[str, Any]], output: OutputDelta, last: ChoiceDelta | None) -> dict[str, Any]:
+        reason, sequence = (None, None) if last is None else _stop_reason(last)
+        usage = _usage(last) if last is not None else {**_input_usage(output), "output_tokens": 0}
+        return {
+            "id": self._id,
+            "type": "message",
+            "role": "assistant",
+            "model": self._model,
+            "content": content,
+            "stop_reason": reason,
+            "stop_sequence": sequence,
+            "usage": usage,
+        }
+
+
+_DELTAS = {
+    _TEXT: (b"text_delta", b"text"),
+    _THINKING: (b"thinking_delta", b"thinking"),
+    _TOOL: (b"input_json_delta", b"partial_json"),
+}
+
+
+def _stop_reason(delta: ChoiceDelta) -> tuple[str, str | None]:
+    """``stop_reason`` and ``stop_sequence``."""
+    kind, matched = delta.reader.finish_type(delta.output), delta.reader.matched_stop(delta.output)
+    if isinstance(matched, str):
+        return "stop_sequence", matched
+    return _STOP_REASONS[kind or "stop"], None
+
+
+def _input_usage(output: OutputDelta) -> dict[str, Any]:
+    return {
+        "input_tokens": output.prompt_tokens - output.cached_tokens,
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": output.cached_tokens,
+    }
+
+
+def _usage(delta: ChoiceDelta) -> dict[str, Any]:
+    usage = {**_input_usage(delta.output), "output_tokens": delta.output.completion_tokens}
+    thinking = delta.reader.reasoning_tokens
+    return usage if thinking is None else {**usage, "output_tokens_details": {"thinking_tokens": thinking}}
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    try:
+        value = msgspec.json.decode(text) if text else {}
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return {UNPARSED: text}
+    return value if isinstance(value, dict) else {UNPARSED: text}

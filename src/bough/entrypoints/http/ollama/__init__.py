@@ -1,0 +1,1 @@
+"""Ollama's dialect: ``/api/chat``, ``/api/generate`` and what its clients ask about models."""

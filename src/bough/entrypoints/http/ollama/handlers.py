@@ -1,0 +1,198 @@
+"""Ollama's routes."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import msgspec
+
+from bough import __version__
+from bough.entrypoints.chat.core import ChatCore, ChatRun
+from bough.entrypoints.chat.job import ChatJob, Message
+from bough.entrypoints.http.asgi import Call, EventStream, Response
+from bough.entrypoints.http.ollama.models import ModelCard
+from bough.entrypoints.http.ollama.protocol import (
+    OLLAMA_CHAT,
+    OLLAMA_GENERATE,
+    OLLAMA_SHOW,
+    SAMPLING_OPTIONS,
+    OllamaChatRequest,
+    OllamaGenerateRequest,
+    OllamaMessage,
+    OllamaShared,
+    sampling_values,
+)
+from bough.entrypoints.http.ollama.render import OllamaWriter, timestamp
+from bough.entrypoints.http.openai.fill_in_middle import find_gap_format
+from bough.entrypoints.http.openai.logprobs import TokenNames
+from bough.entrypoints.http.openai.messages import template_call
+from bough.entrypoints.http.openai.sampling import make_sampling_params, sampling_defaults
+from bough.entrypoints.http.openai.structured import ANY_OBJECT, Constraint
+from bough.entrypoints.http.openai.tools import template_variables, tool_use
+from bough.errors import BadRequest
+from bough.managers.io_struct import new_request_id
+from bough.managers.tokenizer_manager import TokenizerManager
+from bough.sampling.sampling_params import SamplingParams
+from bough.tokenization.tokenizer import TokenIds
+
+_NAMES = {engine: f"options.{name}" for name, engine in SAMPLING_OPTIONS.items()}
+_LINES = b"application/x-ndjson"
+
+
+class OllamaHandlers:
+    """Answers in Ollama's dialect.
+
+    Args:
+        manager: does the work.
+        core: makes prompts and reads outputs.
+    """
+
+    def __init__(self, manager: TokenizerManager, core: ChatCore) -> None:
+        self._manager = manager
+        self._core = core
+        self._defaults = sampling_defaults(manager.server_args, manager.model_config)
+        self._names = None if manager.tokenizer is None else TokenNames(manager.tokenizer)
+        self._gap_format = None if manager.tokenizer is None else find_gap_format(manager.tokenizer)
+        self._card = ModelCard(manager, core, fills_gaps=self._gap_format is not None)
+
+    async def chat(self, call: Call) -> Response | EventStream:
+        """``POST /api/chat``."""
+        started = time.monotonic()
+        body = await OLLAMA_CHAT.parse(call.body, allow_unknown=self._allow_unknown, max_tokens=0)
+        self._require_tokenizer()
+        if not body.messages:
+            return _loaded({"message": {"role": "assistant", "content": ""}}, body)
+        messages = [_to_template(message, f"messages[{index}]") for index, message in enumerate(body.messages)]
+        run = await self._core.prepare(self._job(body, messages=messages))
+        return await self._answer(body, run, started, is_chat=True)
+
+    async def generate(self, call: Call) -> Response | EventStream:
+        """``POST /api/generate``."""
+        started = time.monotonic()
+        body = await OLLAMA_GENERATE.parse(call.body, allow_unknown=self._allow_unknown, max_tokens=0)
+        self._require_tokenizer()
+        if not body.prompt and not body.suffix:
+            return _loaded({"response": ""}, body)
+        messages: list[Message] = []
+        ids: TokenIds | None = None
+        if body.raw or body.suffix or self._manager.chat_template is None:
+            ids = await self._plain_prompt(body)
+        else:
+            if body.system:
+                messages.append({"role": "system", "content": body.system})
+            messages.append({"role": "user", "content": body.prompt})
+        run = await self._core.prepare(self._job(body, messages=messages, input_ids=ids))
+        return await self._answer(body, run, started, is_chat=False)
+
+    async def tags(self, call: Call) -> Response:
+        """``GET /api/tags``: the models that there are, which is one."""
+        return Response(msgspec.json.encode({"models": [self._card.listed()]}))
+
+    async def running(self, call: Call) -> Response:
+        """``GET /api/ps``: the models that are loaded."""
+        return Response(msgspec.json.encode({"models": [self._card.running()]}))
+
+    async def show(self, call: Call) -> Response:
+        """``POST /api/show``."""
+        await OLLAMA_SHOW.parse(call.body, allow_unknown=self._allow_unknown, max_tokens=0)
+        return Response(msgspec.json.encode(self._card.shown()))
+
+    async def version(self, call: Call) -> Response:
+        """``GET /api/version``."""
+        return Response(msgspec.json.encode({"version": __version__}))
+
+    @property
+    def _allow_unknown(self) -> bool:
+        return self._manager.server_args.allow_unknown_fields
+
+    def _require_tokenizer(self) -> None:
+        if self._names is None:
+            raise BadRequest("this server has no tokenizer; use /generate", param="model")
+
+    async def _plain_prompt(self, body: OllamaGenerateRequest) -> TokenIds:
+        text = body.prompt
+        if body.suffix:
+            if self._gap_format is None:
+                raise BadRequest("suffix: this model has no tokens for filling gaps", param="suffix")
+            text = self._gap_format.prompt(text, body.suffix)
+        encoder = self._manager.prompt_encoder
+        assert encoder is not None, "there is a tokenizer"
+        (ids,) = await encoder.encode([text], ["prompt"])
+        return ids
+
+    def _job(self, body: OllamaShared, *, messages: list[Message], input_ids: TokenIds | None = None) -> ChatJob:
+        if body.top_logprobs and not body.logprobs:
+            raise BadRequest("top_logprobs needs logprobs to be true", param="top_logprobs")
+        effort = body.think if isinstance(body.think, str) else None
+        return ChatJob(
+            messages=messages,
+            params=self._params(body),
+            rids=[new_request_id()],
+            tools=tool_use(body.tools if isinstance(body, OllamaChatRequest) else None, None),
+            input_ids=input_ids,
+            prompt_param="messages" if isinstance(body, OllamaChatRequest) else "prompt",
+            template_kwargs=template_variables(None, effort, None, None if effort else body.think),
+            continue_final_message=bool(messages) and _is_unfinished(messages[-1]),
+            separate_reasoning=input_ids is None,
+            stream=body.stream,
+            logprobs=body.logprobs,
+            top_logprobs=body.top_logprobs,
+        )
+
+    def _params(self, body: OllamaShared) -> SamplingParams:
+        values = sampling_values(body.options)
+        constraint = None
+        if body.format:
+            if isinstance(body.format, str) and body.format != "json":
+                raise BadRequest("format must be json or a JSON schema", param="format")
+            schema = ANY_OBJECT if isinstance(body.format, str) else body.format
+            constraint = Constraint("json_schema", schema, "format")
+        return make_sampling_params(
+            values, None, "options.num_predict", self._defaults, self._manager.limits.vocab_size, constraint, _NAMES
+        )
+
+    async def _answer(
+        self, body: OllamaShared, run: ChatRun, started: float, *, is_chat: bool
+    ) -> Response | EventStream:
+        writer = OllamaWriter(
+            body.model,
+            is_chat=is_chat,
+            names=self._names if body.logprobs else None,
+            top_logprobs=body.top_logprobs,
+            skip_special_tokens=run.request.sampling_params.skip_special_tokens,
+            started=started,
+        )
+        deltas = self._core.deltas(run)
+        if body.stream:
+            return EventStream(writer.lines(deltas), end=b"", content_type=_LINES)
+        return Response(await writer.whole(deltas))
+
+
+def _is_unfinished(message: Message) -> bool:
+    """Whether the answer goes on with this message, which is the last."""
+    return message["role"] == "assistant" and bool(message["content"]) and "tool_calls" not in message
+
+
+def _to_template(message: OllamaMessage, where: str) -> Message:
+    if message.content is None and message.role != "assistant":
+        raise BadRequest(f"{where}.content is required for the role {message.role}", param=f"{where}.content")
+    values: dict[str, Any] = {"role": message.role, "content": message.content or ""}
+    if message.thinking:
+        values["reasoning_content"] = message.thinking
+    if message.tool_calls:
+        values["tool_calls"] = [
+            template_call(each.id, each.function.name, each.function.arguments) for each in message.tool_calls
+        ]
+    if message.tool_name is not None:
+        values["name"] = message.tool_name
+    if message.tool_call_id is not None:
+        values["tool_call_id"] = message.tool_call_id
+    return values
+
+
+def _loaded(answer: dict[str, Any], body: OllamaShared) -> Response:
+    """The answer to a request that says nothing: the model is loaded."""
+    values = {"model": body.model, "created_at": timestamp(), **answer, "done": True, "done_reason": "load"}
+    content_type = (b"content-type", _LINES if body.stream else b"application/json")
+    return Response(msgspec.json.encode(values) + (b"\n" if body.stream else b""), content_type=content_type)

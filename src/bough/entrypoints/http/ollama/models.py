@@ -1,0 +1,93 @@
+"""The served model, as Ollama's clients ask about it."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bough.entrypoints.chat.core import ChatCore
+from bough.entrypoints.http.ollama.render import timestamp
+from bough.managers.tokenizer_manager import TokenizerManager
+
+_FOREVER = "2318-12-31T23:59:59Z"
+"""When the model is unloaded: after any date that a client can mean."""
+
+
+class ModelCard:
+    """What is said of the model.
+
+    Args:
+        manager: knows it.
+        core: knows what it can do.
+        fills_gaps: whether it can fill gaps in texts.
+    """
+
+    def __init__(self, manager: TokenizerManager, core: ChatCore, *, fills_gaps: bool) -> None:
+        config = manager.model_config
+        self._name = manager.served_model_name
+        self._modified = timestamp()
+        weights = [path.stat().st_size for path in Path(config.model_path).glob("*.safetensors")]
+        self._size = sum(weights)
+        self._digest = hashlib.sha256(msgspec.json.encode(config.hf_config, order="deterministic")).hexdigest()
+        family = str(config.hf_config.get("model_type", ""))
+        self._details = {
+            "parent_model": "",
+            "format": "safetensors",
+            "family": family,
+            "families": [family],
+            "parameter_size": "",
+            "quantization_level": config.dtype,
+        }
+        self._info = {
+            "general.architecture": family,
+            f"{family}.context_length": manager.limits.context_len,
+            f"{family}.embedding_length": config.hidden_size,
+            f"{family}.block_count": config.num_layers,
+            f"{family}.attention.head_count": config.num_heads,
+            f"{family}.attention.head_count_kv": config.num_kv_heads,
+            f"{family}.vocab_size": config.vocab_size,
+        }
+        self._context_len = manager.limits.context_len
+        template = manager.chat_template
+        self._template = "" if template is None else next(iter(template.sources.values()), "")
+        self._capabilities = ["completion"]
+        if template is not None:
+            self._capabilities.append("tools")
+        if core.reasons:
+            self._capabilities.append("thinking")
+        if fills_gaps:
+            self._capabilities.append("insert")
+        parameters = {name: config.generation_config.get(name) for name in ("temperature", "top_p", "top_k")}
+        self._parameters = "\n".join(f"{name} {value}" for name, value in parameters.items() if value is not None)
+
+    def listed(self) -> dict[str, Any]:
+        """An entry of ``/api/tags``."""
+        return {
+            "name": self._name,
+            "model": self._name,
+            "modified_at": self._modified,
+            "size": self._size,
+            "digest": self._digest,
+            "details": self._details,
+        }
+
+    def running(self) -> dict[str, Any]:
+        """An entry of ``/api/ps``."""
+        listed = self.listed()
+        del listed["modified_at"]
+        return {**listed, "expires_at": _FOREVER, "size_vram": 0, "context_length": self._context_len}
+
+    def shown(self) -> dict[str, Any]:
+        """The answer to ``/api/show``."""
+        return {
+            "modelfile": f"FROM {self._name}\n",
+            "parameters": self._parameters,
+            "template": self._template,
+            "details": self._details,
+            "model_info": self._info,
+            "capabilities": self._capabilities,
+            "modified_at": self._modified,
+        }

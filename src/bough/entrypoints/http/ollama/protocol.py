@@ -1,0 +1,183 @@
+"""The bodies of Ollama's routes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from bough.entrypoints.http.fields import BodySpec, Refused, drop_extras
+from bough.entrypoints.http.openai.protocol import MAX_MESSAGES, MAX_TOP_LOGPROBS
+from bough.entrypoints.http.openai.tools import MAX_TOOLS
+from bough.errors import BadRequest
+
+ThinkingLevel = Literal["low", "medium", "high"]
+
+SAMPLING_OPTIONS = {
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "top_k": "top_k",
+    "min_p": "min_p",
+    "stop": "stop",
+    "seed": "sampling_seed",
+    "presence_penalty": "presence_penalty",
+    "frequency_penalty": "frequency_penalty",
+    "repeat_penalty": "repetition_penalty",
+}
+"""Options that choose tokens, and the engine's names of them."""
+
+_OF_THE_START = frozenset(
+    {"numa", "num_ctx", "num_batch", "num_gpu", "main_gpu", "low_vram", "f16_kv", "vocab_only", "use_mmap", "use_mlock"}
+    | {"num_thread", "num_keep", "embedding_only", "logits_all"}
+)
+"""Options about memory and devices, which are chosen when the server starts; without effect in a request."""
+
+_NEUTRAL: dict[str, tuple[Any, ...]] = {
+    "mirostat": (0,),
+    "mirostat_tau": (5, 5.0),
+    "mirostat_eta": (0.1,),
+    "tfs_z": (1, 1.0),
+    "typical_p": (1, 1.0),
+    "penalize_newline": (True,),
+    "repeat_last_n": (-1, 64),
+}
+"""Options that do not work, and the values of them that ask for nothing. Penalties look at all of the context."""
+
+
+class OllamaFunction(msgspec.Struct):
+    """The function of an earlier tool call."""
+
+    name: str
+    arguments: dict[str, Any] | str | None = None
+    index: int | None = None
+
+
+class OllamaToolCall(msgspec.Struct):
+    """An earlier tool call."""
+
+    function: OllamaFunction
+    id: str | None = None
+    type: str | None = None
+
+
+class OllamaMessage(msgspec.Struct, forbid_unknown_fields=True):
+    """One message of a conversation."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str | None = None
+    thinking: str | None = None
+    tool_calls: list[OllamaToolCall] | None = None
+    tool_name: str | None = None
+    tool_call_id: str | None = None
+    images: Annotated[list[Any], Meta(max_length=0)] | None = None
+
+
+class OllamaShared(msgspec.Struct, kw_only=True):
+    """What ``/api/chat`` and ``/api/generate`` have in common."""
+
+    model: Annotated[str, Meta(description="Name of the model. Any name is taken and given back.")]
+    stream: Annotated[bool, Meta(description="Answer with a JSON object a line, as it comes.")] = True
+    format: Annotated[
+        str | dict[str, Any] | None, Meta(description="`json`, or a JSON schema, that the answer follows.")
+    ] = None
+    options: Annotated[
+        dict[str, Any] | None,
+        Meta(
+            description="`temperature`, `top_p`, `top_k`, `min_p`, `seed`, `stop`, `num_predict`, `repeat_penalty`, "
+            "`presence_penalty`, `frequency_penalty`. Options about memory and devices have no effect."
+        ),
+    ] = None
+    think: Annotated[
+        bool | ThinkingLevel | None,
+        Meta(description="Whether the model thinks before it answers, or how much; its own default if absent."),
+    ] = None
+    logprobs: Annotated[bool, Meta(description="Return the logprob of every token.")] = False
+    top_logprobs: Annotated[
+        Annotated[int, Meta(ge=0, le=MAX_TOP_LOGPROBS)],
+        Meta(description="Return so many alternatives per token; needs `logprobs`."),
+    ] = 0
+
+
+class OllamaChatRequest(OllamaShared, kw_only=True):
+    """Body of ``/api/chat``."""
+
+    messages: Annotated[
+        Annotated[list[OllamaMessage], Meta(max_length=MAX_MESSAGES)],
+        Meta(description="The conversation so far: `role`, `content`, `thinking`, `tool_calls`, `tool_name`."),
+    ] = msgspec.field(default_factory=list)
+    tools: Annotated[
+        Annotated[list[Any], Meta(max_length=MAX_TOOLS)] | None,
+        Meta(description="Functions that the model may call, as in `/v1/chat/completions`."),
+    ] = None
+
+
+class OllamaGenerateRequest(OllamaShared, kw_only=True):
+    """Body of ``/api/generate``."""
+
+    prompt: Annotated[str, Meta(description="What the user says, or with `raw` the whole prompt.")] = ""
+    system: Annotated[str | None, Meta(description="What the model is told first.")] = None
+    suffix: Annotated[
+        str | None, Meta(description="Text behind the gap to fill, for models with fill-in-the-middle tokens.")
+    ] = None
+    raw: Annotated[bool, Meta(description="Take the prompt as it is, without the chat template.")] = False
+
+
+class OllamaShowRequest(msgspec.Struct, kw_only=True):
+    """Body of ``/api/show``."""
+
+    model: Annotated[str, Meta(description="Name of the model. Any name means the one that is served.")] = ""
+
+
+def _tidy_messages(value: Any, unknown: dict[str, None] | None) -> Any:
+    if not isinstance(value, list):
+        return value
+    return [drop_extras(message, OllamaMessage, "messages", unknown) for message in value]
+
+
+_NO_EFFECT = {"keep_alive": "The model stays loaded as long as the server runs."}
+_MEDIA = Refused("images", ([],))
+
+OLLAMA_CHAT = BodySpec(OllamaChatRequest, tidy={"messages": _tidy_messages}, no_effect=_NO_EFFECT)
+OLLAMA_GENERATE = BodySpec(
+    OllamaGenerateRequest,
+    no_effect=_NO_EFFECT,
+    refused={
+        "images": _MEDIA,
+        "template": Refused("templates sent by clients", ("",)),
+        "context": Refused("the older form of conversations; use /api/chat", ([],)),
+        **{name: Refused("making images", (0,)) for name in ("width", "height", "steps")},
+    },
+)
+OLLAMA_SHOW = BodySpec(
+    OllamaShowRequest,
+    aliases={"name": "model"},
+    no_effect={"verbose": "There is no longer form.", "system": "", "template": "", "options": ""},
+)
+
+
+def sampling_values(options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Sampling parameters, by the engine's names, out of ``options``; ``max_new_tokens`` if it is among them.
+
+    Raises:
+        BadRequest: naming an option that is unknown or does not work.
+    """
+    values: dict[str, Any] = {}
+    for name, value in (options or {}).items():
+        param = f"options.{name[:64]}"
+        if value is None or name in _OF_THE_START:
+            continue
+        if name in SAMPLING_OPTIONS:
+            values[SAMPLING_OPTIONS[name]] = value
+        elif name == "num_predict":
+            if not isinstance(value, int) or isinstance(value, bool) or value < -2:
+                raise BadRequest(f"{param} must be at least 0, or -1 or -2: until the context ends", param=param)
+            values["max_new_tokens"] = value if value >= 0 else None
+        elif name not in _NEUTRAL:
+            raise BadRequest(f"unknown field: {param}", param=param, code="unknown_parameter")
+        elif value not in _NEUTRAL[name]:
+            raise BadRequest(f"{param} is not supported", param=param, code="unsupported_parameter")
+    if values.get("top_k") == 0:  # all tokens
+        values["top_k"] = -1
+    return values

@@ -1,0 +1,260 @@
+"""One choice of a chat completion, as a whole or in events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from bough.entrypoints.chat.reader import ChoiceReader
+from bough.entrypoints.http.openai.logprobs import TokenNames, chat_logprobs, prompt_logprobs
+from bough.entrypoints.http.openai.serving import ChoiceWriter
+from bough.entrypoints.http.pacing import SLICE_POSITIONS
+from bough.ipc.messages import OutputDelta, PositionLogprobs
+from bough.parsers.base import Content, ParsedEvent, Reasoning, ToolCallStart
+from bough.tokenization.tokenizer import TokenIds
+
+_encode = msgspec.json.encode
+
+_FIRST_DELTA = b'{"role":"assistant","content":"","reasoning_content":null}'
+_LAST_DELTA = b'{"reasoning_content":null}'
+
+
+@dataclass(frozen=True, slots=True)
+class ChatOptions:
+    """What the choices of an answer say besides text.
+
+    Attributes:
+        names: shows tokens as text.
+        logprobs: whether they are wanted.
+        top_logprobs: alternatives per token.
+        skip_special_tokens: whether special tokens add nothing to the text.
+        token_ids: whether the ids of the output are wanted.
+        prompt_token_ids: the prompt, if it is wanted.
+        prompt_logprobs: alternatives per prompt token; ``None``: no logprobs of the prompt.
+        echo: text that goes before the output.
+    """
+
+    names: TokenNames
+    logprobs: bool = False
+    top_logprobs: int = 0
+    skip_special_tokens: bool = True
+    token_ids: bool = False
+    prompt_token_ids: TokenIds | None = None
+    prompt_logprobs: int | None = None
+    echo: str = ""
+
+
+class ChatChoiceWriter(ChoiceWriter):
+    """Writes one choice of a chat completion.
+
+    Args:
+        chunk_start: beginning of every event, up to the first choice.
+        index: number of the choice.
+        reader: takes the output apart.
+        options: what is said besides text.
+    """
+
+    def __init__(self, chunk_start: bytes, index: int, reader: ChoiceReader, options: ChatOptions) -> None:
+        self._index = index
+        self._reader = reader
+        self._options = options
+        self._started = False
+        self._unsaid: list[PositionLogprobs] = []
+        """Logprobs and ids of tokens whose text is held back."""
+        self._unsaid_ids: list[int] = []
+        self._parsed: list[ParsedEvent] = []
+        self.parses = not reader.is_plain
+        # The usual case, whose events are put together from bytes that stay the same.
+        self._is_bare = reader.is_plain and not options.logprobs and not options.token_ids
+        self._delta_start = b'%b{"index":%d,"delta":' % (chunk_start, index)
+        self._content_start = self._delta_start + b'{"content":'
+        self._content_end = b',"reasoning_content":null},"logprobs":'
+        self._plain_end = self._content_end + b'null,"finish_reason":null,"matched_stop":null}]'
+
+    @property
+    def reasoning_tokens(self) -> int | None:
+        """Tokens of reasoning so far; ``None`` if reasoning cannot be told apart."""
+        return self._reader.reasoning_tokens
+
+    async def parse(self, delta: OutputDelta) -> None:
+        """Take the text of a delta apart, before anything is written about it."""
+        self._parsed = await self._reader.read(delta)
+
+    async def events(self, delta: OutputDelta, usage: bytes) -> bytes:
+        """A first event with the role, then what is new, a last one with the finish reason, as far as they are due."""
+        text, reason = delta.text, delta.finish_reason
+        if self._started and reason is None and self._is_bare:
+            return b"%b%b%b%b}\n\n" % (self._content_start, _encode(text), self._plain_end, usage) if text else b""
+        events = []
+        if not self._started:
+            self._started = True
+            events.append(self._first_event(usage))
+            if self._options.echo:
+                events.append(self._event(_content(self._options.echo), b"null", b"null", b"null", b"", usage))
+        pieces = self._pieces(delta, is_last=reason is not None)
+        for number, piece in enumerate(pieces):
+            logprobs, token_ids = (await self._extras()) if number == 0 else (b"null", b"")
+            events.append(self._event(piece, logprobs, b"null", b"null", token_ids, usage))
+        if reason is not None:
+            ended, matched = self._reader.finish_type(delta), self._reader.matched_stop(delta)
+            events.append(self._event(_LAST_DELTA, b"null", _encode(ended), _encode(matched), b"", usage))
+        return b"".join(events)
+
+    def _first_event(self, usage: bytes) -> bytes:
+        options = self._options
+        none_yet = b'{"content":[]}' if options.logprobs else b"null"
+        extra = b""
+        if options.prompt_token_ids is not None:
+            extra = b',"prompt_token_ids":%b' % _encode(options.prompt_token_ids.tolist())
+        return self._event(_FIRST_DELTA, none_yet, b"null", b"null", extra, usage)
+
+    def _pieces(self, delta: OutputDelta, *, is_last: bool) -> list[bytes]:
+        """The ``delta`` objects of the events that are due."""
+        if delta.logprobs:
+            self._unsaid += delta.logprobs
+        if self._options.token_ids:
+            self._unsaid_ids += delta.token_ids
+        if self.parses:
+            pieces = [_described(event) for event in self._parsed]
+        else:
+            pieces = [_content(delta.text)] if delta.text else []
+        # Tokens without text of their own (special ones, parts of characters) speak up all the same.
+        if not pieces and (self._unsaid or self._unsaid_ids) and (is_last or not self.parses):
+            pieces = [_content("")]
+        return pieces
+
+    async def _extras(self) -> tuple[bytes, bytes]:
+        """Logprobs and token ids of what was not said yet."""
+        options = self._options
+        logprobs = token_ids = b""
+        if options.logprobs:
+            unsaid, self._unsaid = self._unsaid, []
+            logprobs = b'{"content":[%b]}' % await self._entries(unsaid)
+        if options.token_ids:
+            ids, self._unsaid_ids = self._unsaid_ids, []
+            token_ids = b',"token_ids":%b' % _encode(ids)
+        return logprobs or b"null", token_ids
+
+    def _event(
+        self, content: bytes, logprobs: bytes, reason: bytes, matched: bytes, extra: bytes, usage: bytes
+    ) -> bytes:
+        return b'%b%b,"logprobs":%b,"finish_reason":%b,"matched_stop":%b%b}]%b}\n\n' % (
+            self._delta_start, content, logprobs, reason, matched, extra, usage,
+        )  # fmt: skip
+
+    async def whole(self, delta: OutputDelta) -> bytes:
+        """The choice object of an answer that comes at once."""
+        options, reader = self._options, self._reader
+        content, reasoning, calls = options.echo, "", b"null"
+        if self.parses:
+            message = Message.of(self._parsed)
+            content, reasoning = content + message.content, message.reasoning
+            if message.calls:
+                calls = _encode([_whole_call(index, call) for index, call in enumerate(message.calls)])
+        else:
+            content += delta.text or ""
+        logprobs = b"null"
+        if options.logprobs:
+            logprobs = b'{"content":[%b]}' % await self._entries(delta.logprobs or ())
+        extra = b""
+        if options.prompt_token_ids is not None:
+            extra += b',"prompt_token_ids":%b' % _encode(options.prompt_token_ids.tolist())
+        if options.token_ids:
+            ids = _encode(delta.token_ids)
+            extra += b',"token_ids":%b,"response_token_ids":%b' % (ids, ids)
+        return (
+            b'{"index":%d,"message":{"role":"assistant","content":%b,"reasoning_content":%b,"tool_calls":%b},'
+            b'"logprobs":%b,"finish_reason":%b,"matched_stop":%b%b}'
+        ) % (
+            self._index,
+            _encode(content),
+            _encode(reasoning) if reasoning else b"null",
+            calls,
+            logprobs,
+            _encode(reader.finish_type(delta)),
+            _encode(reader.matched_stop(delta)),
+            extra,
+        )
+
+    async def members(self, delta: OutputDelta) -> bytes:
+        """What the whole answer says of its prompt, from the comma before it on."""
+        options = self._options
+        extra = b""
+        if options.prompt_token_ids is not None:
+            extra += b',"prompt_token_ids":%b' % _encode(options.prompt_token_ids.tolist())
+        if options.prompt_logprobs is not None:
+            listed = await prompt_logprobs(delta.input_logprobs or (), options.names, options.prompt_logprobs)
+            extra += b',"prompt_logprobs":%b' % listed
+        return extra
+
+    async def _entries(self, entries: Sequence[PositionLogprobs]) -> bytes:
+        options = self._options
+        parts = []
+        for start in range(0, len(entries), SLICE_POSITIONS):
+            part = entries[start : start + SLICE_POSITIONS]
+            parts.append(chat_logprobs(part, options.names, options.skip_special_tokens, options.top_logprobs))
+            if start + SLICE_POSITIONS < len(entries):
+                await asyncio.sleep(0)
+        return b",".join(parts)
+
+
+@dataclass(slots=True)
+class Message:
+    """The events of an answer, put together."""
+
+    content: str
+    reasoning: str
+    calls: list[tuple[ToolCallStart, str]]
+    """Each call with the JSON text of its arguments."""
+
+    @classmethod
+    def of(cls, events: Sequence[ParsedEvent]) -> Message:
+        """Put events together."""
+        content: list[str] = []
+        reasoning: list[str] = []
+        starts: list[ToolCallStart] = []
+        arguments: list[list[str]] = []
+        for event in events:
+            if isinstance(event, Content):
+                content.append(event.text)
+            elif isinstance(event, Reasoning):
+                reasoning.append(event.text)
+            elif isinstance(event, ToolCallStart):
+                starts.append(event)
+                arguments.append([])
+            else:
+                arguments[event.index].append(event.fragment)
+        calls = [(start, "".join(pieces)) for start, pieces in zip(starts, arguments, strict=True)]
+        return cls("".join(content), "".join(reasoning), calls)
+
+
+def _content(text: str) -> bytes:
+    return b'{"content":%b,"reasoning_content":null}' % _encode(text)
+
+
+def _described(event: ParsedEvent) -> bytes:
+    """An event as the ``delta`` of a chunk."""
+    if isinstance(event, Content):
+        return _content(event.text)
+    if isinstance(event, Reasoning):
+        return b'{"reasoning_content":%b}' % _encode(event.text)
+    if isinstance(event, ToolCallStart):
+        return b'{"reasoning_content":null,"tool_calls":[%b]}' % _encode(_whole_call(event.index, (event, "")))
+    return b'{"reasoning_content":null,"tool_calls":[{"index":%d,"function":{"arguments":%b}}]}' % (
+        event.index,
+        _encode(event.fragment),
+    )
+
+
+def _whole_call(index: int, call: tuple[ToolCallStart, str]) -> dict[str, Any]:
+    start, arguments = call
+    return {
+        "id": start.id,
+        "index": index,
+        "type": "function",
+        "function": {"name": start.name, "arguments": arguments},
+    }

@@ -1,0 +1,136 @@
+"""Output that follows a schema or a grammar: from the many fields that ask for it to one constraint.
+
+OpenAI has ``response_format``; SGLang ``json_schema``, ``regex``, ``ebnf`` and ``structural_tag``; vLLM ``guided_…``
+and ``structured_outputs``. A request may use one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bough.errors import BadRequest
+from bough.sampling.sampling_params import GrammarKind
+
+ANY_OBJECT = '{"type":"object"}'
+"""The schema of ``json_object``."""
+
+_PLAIN_FIELDS: dict[str, GrammarKind] = {
+    "json_schema": "json_schema",
+    "regex": "regex",
+    "ebnf": "ebnf",
+    "structural_tag": "structural_tag",
+    "choice": "choice",
+    "guided_json": "json_schema",
+    "guided_regex": "regex",
+    "guided_choice": "choice",
+    "guided_grammar": "ebnf",
+}
+"""Field of a request to the kind of constraint that it holds."""
+
+_STRUCTURED_OUTPUTS: dict[str, GrammarKind] = {
+    "json": "json_schema",
+    "regex": "regex",
+    "choice": "choice",
+    "grammar": "ebnf",
+    "structural_tag": "structural_tag",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """What the output has to follow.
+
+    Attributes:
+        kind: also the name of the sampling parameter.
+        value: as the sampling parameter takes it.
+        field: what the client called it.
+    """
+
+    kind: GrammarKind
+    value: Any
+    field: str
+
+
+def find_constraint(body: Any) -> Constraint | None:
+    """The constraint that a request asks for.
+
+    Args:
+        body: has the fields of :class:`~bough.entrypoints.http.openai.protocol.SharedFields`.
+
+    Raises:
+        BadRequest: naming a field that does not have the right form, or one too many.
+    """
+    found = [*_plain(body), *_of_response_format(body.response_format), *_of_structured_outputs(body)]
+    if len(found) > 1:
+        raise BadRequest(
+            f"{found[1].field} cannot be combined with {found[0].field}: an output can follow one of them",
+            param=found[1].field,
+            code="invalid_grammar",
+        )
+    return found[0] if found else None
+
+
+def _plain(body: Any) -> Iterator[Constraint]:
+    for name, kind in _PLAIN_FIELDS.items():
+        value = getattr(body, name)
+        if value is not None and value not in ("", []):
+            yield Constraint(kind, value, name)
+
+
+def _of_response_format(given: Mapping[str, Any] | None) -> Iterator[Constraint]:
+    if given is None:
+        return
+    kind = given.get("type")
+    if kind == "text":
+        return
+    if kind == "json_object":
+        yield Constraint("json_schema", ANY_OBJECT, "response_format")
+    elif kind == "json_schema":
+        yield Constraint("json_schema", *_schema_of(given))
+    elif kind == "structural_tag":
+        newer = "format" in given
+        yield Constraint("structural_tag", {k: v for k, v in given.items() if newer or k != "type"}, "response_format")
+    else:
+        raise BadRequest(
+            f"response_format.type must be text, json_object, json_schema or structural_tag, got {str(kind)[:40]!r}",
+            param="response_format.type",
+        )
+
+
+def _schema_of(given: Mapping[str, Any]) -> tuple[Any, str]:
+    """The schema of a ``json_schema`` format and the path to it. Schemas are enforced, whatever ``strict`` says."""
+    described = given.get("json_schema")
+    if not isinstance(described, dict):
+        raise BadRequest(
+            "response_format.json_schema is required for the type json_schema",
+            param="response_format.json_schema",
+            code="missing_required_parameter",
+        )
+    path = "response_format.json_schema.schema"
+    for name, kinds in (("name", str), ("description", str), ("strict", bool)):
+        value = described.get(name)
+        if value is not None and not isinstance(value, kinds):
+            param = f"response_format.json_schema.{name}"
+            raise BadRequest(f"{param} must be a {'boolean' if kinds is bool else 'string'}", param=param)
+    schema = described.get("schema")
+    if schema is None:
+        raise BadRequest(f"{path} is required", param=path, code="missing_required_parameter")
+    if not isinstance(schema, (dict, bool)):
+        raise BadRequest(f"{path} must be a JSON schema", param=path)
+    return schema, path
+
+
+def _of_structured_outputs(body: Any) -> Iterator[Constraint]:
+    given: Mapping[str, Any] | None = body.structured_outputs
+    for name, value in (given or {}).items():
+        path = f"structured_outputs.{name}"
+        if value is None or value is False or value in ("", []):
+            continue
+        if name in _STRUCTURED_OUTPUTS:
+            yield Constraint(_STRUCTURED_OUTPUTS[name], value, path)
+        elif name == "json_object" and value is True:
+            yield Constraint("json_schema", ANY_OBJECT, path)
+        else:
+            raise BadRequest(f"{path} is not supported", param=path, code="unsupported_parameter")

@@ -1,0 +1,1 @@
+"""OpenAI's newer dialect: ``/v1/responses``, with answers that are kept for a while."""

@@ -1,0 +1,304 @@
+"""``/v1/responses``: create, retrieve, delete, cancel, and the items that went in."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+
+from bough.entrypoints.chat.core import ChatCore, ChatRun
+from bough.entrypoints.chat.job import ChatJob
+from bough.entrypoints.http.asgi import Call, EventStream, Response
+from bough.entrypoints.http.errors import INTERNAL_ERROR
+from bough.entrypoints.http.openai.logprobs import TokenNames, chat_logprobs
+from bough.entrypoints.http.openai.sampling import make_sampling_params, sampling_defaults
+from bough.entrypoints.http.openai.tools import template_variables
+from bough.entrypoints.http.responses import convert
+from bough.entrypoints.http.responses.build import Describe, ResponseBuilder
+from bough.entrypoints.http.responses.protocol import RESPONSES, WITH_LOGPROBS, ResponsesRequest
+from bough.entrypoints.http.responses.store import ResponseStore, StoredResponse
+from bough.errors import BadRequest, BoughError, RequestFailed
+from bough.ipc.messages import PositionLogprobs
+from bough.managers.io_struct import cache_namespace, new_request_id
+from bough.managers.tokenizer_manager import TokenizerManager
+from bough.sampling.sampling_params import SamplingParams
+
+logger = logging.getLogger(__name__)
+
+_SAMPLING_FIELDS = (
+    *("temperature", "top_p", "top_k", "min_p", "frequency_penalty", "presence_penalty", "repetition_penalty", "stop"),
+)
+_NAMES = {"sampling_seed": "seed"}
+_ECHOED = ("instructions", "max_output_tokens", "parallel_tool_calls", "previous_response_id", "store", "background")
+
+MAX_ITEMS_LISTED = 100
+"""Most items of a page of ``input_items``, as at OpenAI."""
+
+
+class ResponsesHandlers:
+    """Answers in the dialect of OpenAI's responses.
+
+    Args:
+        manager: does the work.
+        core: makes prompts and reads outputs.
+    """
+
+    def __init__(self, manager: TokenizerManager, core: ChatCore) -> None:
+        self._manager = manager
+        self._core = core
+        args = manager.server_args
+        self._defaults = sampling_defaults(args, manager.model_config)
+        self._names = None if manager.tokenizer is None else TokenNames(manager.tokenizer)
+        self.store = ResponseStore(args.max_stored_responses, args.max_stored_response_bytes)
+
+    # --- routes -----------------------------------------------------------------------------------------------------
+
+    async def create(self, call: Call) -> Response | EventStream:
+        """``POST /v1/responses``."""
+        call.require_json()
+        if self._names is None:
+            raise BadRequest("responses need a tokenizer, and this server has none; use /generate", param="input")
+        body = await RESPONSES.parse(
+            call.body,
+            allow_unknown=self._manager.server_args.allow_unknown_fields,
+            max_tokens=self._manager.limits.max_prompt_tokens,
+        )
+        if body.background and not (body.store and self.store.is_enabled):
+            raise BadRequest("background needs a response that is stored", param="background")
+        if body.background and body.stream:
+            raise BadRequest("background responses are not streamed; retrieve them", param="stream")
+        earlier: list[convert.Item] = []
+        if body.previous_response_id is not None:
+            previous = self.store.get(body.previous_response_id, "previous_response_id")
+            if previous.is_running:
+                raise BadRequest("previous_response_id: that response is not complete", param="previous_response_id")
+            earlier = previous.conversation()
+        items = convert.input_items(body)
+        for item in items:
+            item.setdefault("id", f"{'msg' if item['type'] == 'message' else 'item'}_{new_request_id()}")
+        job = self._job(body, [*earlier, *items])
+        run = await self._core.prepare(job)
+        response_id = f"resp_{job.rids[0]}"
+        blank = _response(response_id, body, job, self._manager.served_model_name)
+        entry = StoredResponse(response_id, blank, earlier, items)
+        builder = ResponseBuilder(entry.body, self._describe(job, run))
+        keep = body.store and self.store.is_enabled
+        if body.background:
+            return Response(self._start(entry, builder, run))
+        if body.stream:
+            return EventStream(self._events(entry, builder, run, keep=keep), end=b"")
+        await self._run(builder, run)
+        if keep:
+            self.store.put(entry)
+        return Response(msgspec.json.encode(entry.body))
+
+    async def one(self, call: Call) -> Response:
+        """``GET`` and ``DELETE /v1/responses/{response_id}``."""
+        response_id = call.path_params["response_id"]
+        if call.method == "DELETE":
+            self.store.delete(response_id)
+            return Response(msgspec.json.encode({"id": response_id, "object": "response", "deleted": True}))
+        if call.query.get("stream", "false").lower() not in ("false", "0"):
+            raise BadRequest("stream: a stored response is not streamed again", param="stream")
+        return Response(msgspec.json.encode(self.store.get(response_id).body))
+
+    async def cancel(self, call: Call) -> Response:
+        """``POST /v1/responses/{response_id}/cancel``: end the work on a background response."""
+        entry = self.store.get(call.path_params["response_id"])
+        if entry.task is None:
+            raise BadRequest("only responses that are made in the background can be cancelled", param="response_id")
+        if entry.is_running:
+            entry.task.cancel()
+            await asyncio.wait([entry.task])
+        return Response(msgspec.json.encode(entry.body))
+
+    async def input_items(self, call: Call) -> Response:
+        """``GET /v1/responses/{response_id}/input_items``: newest first, unless the query says ``order=asc``."""
+        entry = self.store.get(call.path_params["response_id"])
+        query = call.query
+        order, after = query.get("order", "desc"), query.get("after")
+        limit = query.get("limit", "20")
+        if order not in ("asc", "desc"):
+            raise BadRequest("order must be asc or desc", param="order")
+        if not limit.isdigit() or not 1 <= int(limit) <= MAX_ITEMS_LISTED:
+            raise BadRequest(f"limit must be between 1 and {MAX_ITEMS_LISTED}", param="limit")
+        items = [*entry.earlier, *entry.items]
+        if order == "desc":
+            items.reverse()
+        if after is not None:
+            place = next((index for index, item in enumerate(items) if item.get("id") == after), None)
+            if place is None:
+                raise BadRequest("after names no item of this response", param="after")
+            items = items[place + 1 :]
+        page = items[: int(limit)]
+        return Response(
+            msgspec.json.encode(
+                {
+                    "object": "list",
+                    "data": [_listed(item) for item in page],
+                    "first_id": page[0].get("id") if page else None,
+                    "last_id": page[-1].get("id") if page else None,
+                    "has_more": len(page) < len(items),
+                }
+            )
+        )
+
+    # --- work -------------------------------------------------------------------------------------------------------
+
+    async def _run(self, builder: ResponseBuilder, run: ChatRun) -> None:
+        """Make a response whole.
+
+        Raises:
+            BoughError: if it fails.
+        """
+        ignored: list[bytes] = []
+        builder.begin(ignored)
+        async with aclosing(self._core.deltas(run)) as deltas:
+            async for delta in deltas:
+                builder.add(delta, ignored)
+                ignored.clear()
+
+    async def _events(
+        self, entry: StoredResponse, builder: ResponseBuilder, run: ChatRun, *, keep: bool
+    ) -> AsyncGenerator[bytes, None]:
+        """Make a response and tell how; what fails before the first delta is raised, later it is an event."""
+        started = False
+        parts: list[bytes] = []
+        try:
+            async with aclosing(self._core.deltas(run)) as deltas:
+                async for delta in deltas:
+                    if not started:
+                        started = True
+                        builder.begin(parts)
+                    builder.add(delta, parts)
+                    if delta.output.finish_reason is not None and keep:
+                        self.store.put(entry)
+                    if parts:
+                        yield b"".join(parts)
+                        parts.clear()
+        except BoughError as error:
+            if not started:
+                raise
+            builder.fail(error, parts)
+            if keep:
+                self.store.put(entry)
+            yield b"".join(parts)
+
+    def _start(self, entry: StoredResponse, builder: ResponseBuilder, run: ChatRun) -> bytes:
+        """Begin to work on a response in the background; returns it as it is now."""
+        entry.body["status"] = "queued"
+        self.store.put(entry, must_fit=True)
+        entry.task = asyncio.create_task(self._work(entry, builder, run))
+        return msgspec.json.encode(entry.body)
+
+    async def _work(self, entry: StoredResponse, builder: ResponseBuilder, run: ChatRun) -> None:
+        try:
+            await self._run(builder, run)
+        except asyncio.CancelledError:
+            builder.cancel()
+        except BoughError as error:
+            builder.fail(error, [])
+        except Exception:
+            logger.exception("A response in the background failed")
+            builder.fail(RequestFailed(INTERNAL_ERROR, code="internal_error"), [])
+        if self.store.has(entry.id):
+            self.store.put(entry)
+
+    # --- from requests to jobs --------------------------------------------------------------------------------------
+
+    def _job(self, body: ResponsesRequest, items: list[convert.Item]) -> ChatJob:
+        messages = convert.conversation(items)
+        if body.instructions:
+            messages.insert(0, {"role": "system", "content": body.instructions})
+        tools = convert.tool_use(body)
+        wants_logprobs = bool(body.top_logprobs) or WITH_LOGPROBS in (body.include or ())
+        if wants_logprobs and tools.callable:
+            raise BadRequest("logprobs cannot be combined with tools here; use /v1/chat/completions", param="include")
+        return ChatJob(
+            messages=messages,
+            params=self._params(body),
+            rids=[new_request_id()],
+            tools=tools,
+            prompt_param="input",
+            template_kwargs=template_variables(
+                body.chat_template_kwargs, body.reasoning.effort if body.reasoning is not None else None, None, None
+            ),
+            stream=body.stream,
+            logprobs=wants_logprobs,
+            top_logprobs=body.top_logprobs or 0,
+            exact_max_tokens=None if body.max_output_tokens is None else "max_output_tokens",
+            priority=body.priority,
+            extra_key=cache_namespace(body.extra_key, body.cache_salt),
+        )
+
+    def _params(self, body: ResponsesRequest) -> SamplingParams:
+        given = {name: getattr(body, name) for name in _SAMPLING_FIELDS}
+        given["sampling_seed"] = body.seed
+        return make_sampling_params(
+            {name: value for name, value in given.items() if value is not None},
+            body.max_output_tokens,
+            "max_output_tokens",
+            self._defaults,
+            self._manager.limits.vocab_size,
+            convert.constraint(body),
+            _NAMES,
+        )
+
+    def _describe(self, job: ChatJob, run: ChatRun) -> Describe | None:
+        names = self._names
+        if not job.logprobs or names is None:
+            return None
+        skip_special = run.request.sampling_params.skip_special_tokens
+
+        def describe(entries: list[PositionLogprobs]) -> bytes:
+            return chat_logprobs(entries, names, skip_special, job.top_logprobs)
+
+        return describe
+
+
+def _response(response_id: str, body: ResponsesRequest, job: ChatJob, model: str) -> dict[str, Any]:
+    """The response object as it is before anything is generated."""
+    params = job.params
+    reasoning = body.reasoning
+    return {
+        "id": response_id,
+        "object": "response",
+        "created_at": int(time.time()),
+        "status": "in_progress",
+        "completed_at": None,
+        "model": body.model if body.model is not None else model,
+        "output": [],
+        "usage": None,
+        "error": None,
+        "incomplete_details": None,
+        **{name: getattr(body, name) for name in _ECHOED},
+        "reasoning": {
+            "effort": None if reasoning is None else reasoning.effort,
+            "summary": None if reasoning is None else reasoning.summary,
+        },
+        "text": {"format": (body.text.format if body.text is not None else None) or {"type": "text"}},
+        "tools": body.tools or [],
+        "tool_choice": body.tool_choice if body.tool_choice is not None else "auto",
+        "temperature": params.temperature,
+        "top_p": params.top_p,
+        "top_logprobs": body.top_logprobs or 0,
+        "truncation": "disabled",
+        "service_tier": "default",
+        "metadata": body.metadata or {},
+        "user": body.user,
+    }
+
+
+def _listed(item: convert.Item) -> convert.Item:
+    """An item as lists show it: with its content in parts."""
+    content = item.get("content")
+    if item["type"] != "message" or not isinstance(content, str):
+        return item
+    kind = "output_text" if item["role"] == "assistant" else "input_text"
+    part = {"type": kind, "text": content, **({"annotations": []} if kind == "output_text" else {})}
+    return {**item, "content": [part]}

@@ -1,0 +1,174 @@
+"""The body of ``POST /v1/responses``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from bough.entrypoints.http.fields import BodySpec, Refused, drop_extras
+from bough.entrypoints.http.openai.protocol import MAX_MESSAGES, MAX_TOP_LOGPROBS, CacheKey, StopString
+from bough.entrypoints.http.openai.tools import MAX_TOOLS, Effort
+from bough.managers.io_struct import Priority
+from bough.sampling.sampling_params import MAX_STOP_STRINGS
+
+WITH_LOGPROBS = "message.output_text.logprobs"
+"""What ``include`` may ask for that changes something."""
+
+MAX_METADATA_ENTRIES = 16
+
+
+class ResponseReasoning(msgspec.Struct, forbid_unknown_fields=True):
+    """``reasoning``."""
+
+    effort: Effort | None = None
+    summary: Literal["auto", "concise", "detailed"] | None = None
+    generate_summary: Literal["auto", "concise", "detailed"] | None = None
+
+
+class TextConfig(msgspec.Struct, forbid_unknown_fields=True):
+    """``text``."""
+
+    format: dict[str, Any] | None = None
+    verbosity: Literal["medium"] | None = None
+
+
+class ResponseStreamOptions(msgspec.Struct, forbid_unknown_fields=True):
+    """``stream_options``."""
+
+    include_obfuscation: bool | None = None
+
+
+class ResponsesRequest(msgspec.Struct, kw_only=True):
+    """Body of ``/v1/responses``."""
+
+    input: Annotated[
+        str | Annotated[list[dict[str, Any]], Meta(min_length=1, max_length=MAX_MESSAGES)],
+        Meta(
+            description="What is new in the conversation: a text, or items of the types `message`, `function_call`, "
+            "`function_call_output` and `reasoning`."
+        ),
+    ]
+    instructions: Annotated[
+        str | None, Meta(description="What the model is told first; not carried over to later responses.")
+    ] = None
+    model: Annotated[str | None, Meta(description="Name of the model. Any name is taken and given back.")] = None
+    previous_response_id: Annotated[
+        str | None, Meta(description="Go on with the conversation of this response, which must still be stored.")
+    ] = None
+    store: Annotated[bool, Meta(description="Keep the response, to be retrieved or gone on with.")] = True
+    background: Annotated[
+        bool, Meta(description="Answer at once and work on; the response is retrieved later. Needs `store`.")
+    ] = False
+    stream: Annotated[bool, Meta(description="Answer with server-sent events.")] = False
+    stream_options: Annotated[ResponseStreamOptions | None, Meta(description="Without effect.")] = None
+    max_output_tokens: Annotated[
+        Annotated[int, Meta(ge=1, le=2**31 - 1)] | None,
+        Meta(description="Most tokens to generate, thoughts included; until the context is full if absent."),
+    ] = None
+    temperature: Annotated[
+        Annotated[float, Meta(ge=0, le=10000)] | None,
+        Meta(description="0 takes the likeliest token always. Default: the model's own, else 1."),
+    ] = None
+    top_p: Annotated[
+        Annotated[float, Meta(gt=0, le=1)] | None,
+        Meta(description="Keep the likeliest tokens that together have this probability."),
+    ] = None
+    top_k: Annotated[
+        Annotated[int, Meta(ge=-1, le=2**31 - 1)] | None, Meta(description="Keep so many of the likeliest tokens.")
+    ] = None
+    min_p: Annotated[
+        Annotated[float, Meta(ge=0, le=1)] | None,
+        Meta(description="Drop tokens less likely than this times the likeliest."),
+    ] = None
+    frequency_penalty: Annotated[
+        Annotated[float, Meta(ge=-2, le=2)] | None,
+        Meta(description="Subtracted from a token's logit for each time that it is in the output."),
+    ] = None
+    presence_penalty: Annotated[
+        Annotated[float, Meta(ge=-2, le=2)] | None,
+        Meta(description="Subtracted from a token's logit once it is in the output."),
+    ] = None
+    repetition_penalty: Annotated[
+        Annotated[float, Meta(gt=0, le=2)] | None,
+        Meta(description="Divides positive, multiplies negative logits of tokens seen."),
+    ] = None
+    seed: Annotated[
+        Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | None, Meta(description="Makes the answer reproducible.")
+    ] = None
+    stop: Annotated[
+        StopString | Annotated[list[StopString], Meta(max_length=MAX_STOP_STRINGS)] | None,
+        Meta(description="Strings that end the output; they are not part of it."),
+    ] = None
+    reasoning: Annotated[
+        ResponseReasoning | None,
+        Meta(description="`effort`: how much the model thinks. Thoughts are shown whole, so `summary` has no effect."),
+    ] = None
+    text: Annotated[
+        TextConfig | None,
+        Meta(description="`format`: `text`, `json_object` or `json_schema` (with `schema`), which the output follows."),
+    ] = None
+    tools: Annotated[
+        Annotated[list[dict[str, Any]], Meta(max_length=MAX_TOOLS)] | None,
+        Meta(description="Functions that the model may call; tools that the server would run are refused."),
+    ] = None
+    tool_choice: Annotated[
+        str | dict[str, Any] | None,
+        Meta(description="`none`, `auto`, `required`, a function by `name`, or `allowed_tools`."),
+    ] = None
+    parallel_tool_calls: Annotated[bool, Meta(description="Whether one answer may hold several calls.")] = True
+    top_logprobs: Annotated[
+        Annotated[int, Meta(ge=0, le=MAX_TOP_LOGPROBS)] | None,
+        Meta(description=f"Return logprobs with so many alternatives per token, as does `{WITH_LOGPROBS}`."),
+    ] = None
+    include: Annotated[
+        list[Literal["message.output_text.logprobs", "reasoning.encrypted_content"]] | None,
+        Meta(description="More to return. Thoughts are never encrypted, so asking for that has no effect."),
+    ] = None
+    metadata: Annotated[
+        Annotated[dict[str, Any], Meta(max_length=MAX_METADATA_ENTRIES)] | None,
+        Meta(description="Notes of the caller, given back with the response."),
+    ] = None
+    user: Annotated[str | None, Meta(description="Given back with the response.")] = None
+    chat_template_kwargs: Annotated[dict[str, Any] | None, Meta(description="Variables of the chat template.")] = None
+    priority: Annotated[
+        Priority | None,
+        Meta(description="Higher goes first, if the server was started with `--enable-priority-scheduling`."),
+    ] = None
+    extra_key: Annotated[CacheKey | None, Meta(description="Namespace of the prefix cache.")] = None
+    cache_salt: Annotated[
+        CacheKey | None,
+        Meta(description="Secret that keeps others from telling, by timing, whether a prefix is cached."),
+    ] = None
+
+
+def _tidy_reasoning(value: Any, unknown: dict[str, None] | None) -> Any:
+    return drop_extras(value, ResponseReasoning, "reasoning", unknown)
+
+
+def _tidy_text(value: Any, unknown: dict[str, None] | None) -> Any:
+    return drop_extras(value, TextConfig, "text", unknown)
+
+
+RESPONSES = BodySpec(
+    ResponsesRequest,
+    tidy={"reasoning": _tidy_reasoning, "text": _tidy_text},
+    no_effect={
+        "service_tier": "Class of service.",
+        "safety_identifier": "End user that the request is for.",
+        "prompt_cache_key": "Prefixes are shared anyway.",
+        "prompt_cache_retention": "Prefixes are kept as long as there is room.",
+        "prompt_cache_options": "Prefixes are kept as long as there is room.",
+        "session_id": "Name of a conversation, for the caller's own use.",
+        "max_tool_calls": "A bound on tools that the server would run.",
+    },
+    refused={
+        "conversation": Refused("conversations by name; use previous_response_id"),
+        "prompt": Refused("prompts by name"),
+        "truncation": Refused("dropping the beginning of a conversation", ("disabled",)),
+        "context_management": Refused("editing the conversation", ([], {})),
+        "moderation": Refused("moderation"),
+        "request_id": Refused("ids chosen by clients"),
+    },
+)

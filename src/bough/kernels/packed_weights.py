@@ -1,0 +1,119 @@
+"""Weights in the panels that the native matrix products read."""
+
+from __future__ import annotations
+
+import ctypes
+
+import torch
+
+from bough.kernels.library import load_library
+from bough.kernels.program import KERNEL_DTYPES, padded_columns
+from bough.kernels.structures import Epilogue, GemmCall, PackedMatrix, PanelLayout
+from bough.kernels.thread_pool import ThreadPool
+
+_ROWS_AT_A_TIME = 4096
+"""Rows that are converted to the weights' dtype at a time, so that no second copy of a matrix exists."""
+
+
+class PackedWeights:
+    """A matrix ``[num_outputs, num_inputs]`` with its bias, packed.
+
+    Attributes:
+        panels: the memory, of the weights' dtype.
+        bias: float32 in the panels' order, or ``None``.
+        matrix: what kernels take.
+    """
+
+    def __init__(
+        self, threads: ThreadPool, num_outputs: int, num_inputs: int, dtype: torch.dtype, *, bias: bool, gated: bool
+    ) -> None:
+        self._library = load_library()
+        self._threads = threads
+        self.dtype = dtype
+        self.matrix = PackedMatrix(
+            num_outputs=num_outputs,
+            num_inputs=num_inputs,
+            dtype=KERNEL_DTYPES[dtype],
+            layout=PanelLayout.GATED if gated else PanelLayout.PLAIN,
+        )
+        words = self._library.bough_packed_words(ctypes.byref(self.matrix))
+        self.panels = torch.zeros(words * 4 // dtype.itemsize, dtype=dtype, device="cpu")
+        self.matrix.panels = self.panels.data_ptr()
+        self.bias: torch.Tensor | None = None
+        if bias:
+            units = num_inputs if dtype is torch.float32 else -(-num_inputs // 2)
+            self.bias = torch.zeros(words // units, device="cpu")
+            self.matrix.bias = self.bias.data_ptr()
+            rows = range(num_outputs)
+            columns = [self._library.bough_packed_column(ctypes.byref(self.matrix), row) for row in rows]
+            self._bias_columns = torch.tensor(columns, dtype=torch.int64, device="cpu")
+
+    def write(self, first_row: int, rows: torch.Tensor) -> None:
+        """Pack rows ``[n, num_inputs]`` of any floating-point dtype."""
+        for start in range(0, len(rows), _ROWS_AT_A_TIME):
+            part = rows[start : start + _ROWS_AT_A_TIME].to("cpu", self.dtype).contiguous()
+            self._library.bough_pack_rows(
+                self._threads.handle, ctypes.byref(self.matrix), first_row + start, len(part), part.data_ptr()
+            )
+
+    def read(self, first_row: int, num_rows: int) -> torch.Tensor:
+        """Rows as they were written, ``[num_rows, num_inputs]``."""
+        rows = torch.empty(num_rows, self.matrix.num_inputs, dtype=self.dtype, device="cpu")
+        self._library.bough_unpack_rows(
+            self._threads.handle, ctypes.byref(self.matrix), first_row, num_rows, rows.data_ptr()
+        )
+        return rows
+
+    def write_bias(self, first_row: int, values: torch.Tensor) -> None:
+        """Set the bias of some rows, rounded to the weights' dtype as the checkpoint's model has it."""
+        assert self.bias is not None
+        columns = self._bias_columns[first_row : first_row + len(values)]
+        self.bias[columns] = values.to("cpu", self.dtype).float()
+
+    def read_bias(self, first_row: int, num_rows: int) -> torch.Tensor:
+        """Bias of some rows."""
+        assert self.bias is not None
+        return self.bias[self._bias_columns[first_row : first_row + num_rows]].to(self.dtype)
+
+    def multiply(self, x: torch.Tensor, output_dtype: torch.dtype) -> torch.Tensor:
+        """``x Wᵀ + b`` of ``x`` ``[n, num_inputs]`` in the weights' dtype; gated weights give ``silu(gate) * value``.
+
+        Returns:
+            ``[n, num_outputs]``, of gated weights ``[n, num_outputs / 2]``, in ``output_dtype``.
+        """
+        gated = self.matrix.layout == PanelLayout.GATED
+        columns = self.matrix.num_outputs // 2 if gated else self.matrix.num_outputs
+        stride = padded_columns(columns, output_dtype) if gated else columns
+        input_stride = self.matrix.num_inputs + self.matrix.num_inputs % 2
+        if x.stride(0) != input_stride or x.stride(1) != 1:
+            padded = x.new_zeros(len(x), input_stride)
+            padded[:, : self.matrix.num_inputs] = x
+            x = padded
+        output = torch.empty(len(x), stride, dtype=output_dtype, device="cpu")
+        call = GemmCall(
+            input=x.data_ptr(),
+            input_stride=input_stride,
+            num_rows=len(x),
+            weights=self.matrix,
+            epilogue=Epilogue.SILU_MUL if gated else Epilogue.STORE,
+            output=output.data_ptr(),
+            output_stride=stride,
+            output_dtype=KERNEL_DTYPES[output_dtype],
+        )
+        if not self._library.bough_gemm(self._threads.handle, ctypes.byref(call)):
+            raise MemoryError("not enough memory for a matrix product")
+        return output[:, :columns]
+
+    def embed(self, ids: torch.Tensor) -> torch.Tensor:
+        """Rows ``ids`` (``[n]``) of the matrix, in the weights' dtype."""
+        output = torch.empty(len(ids), self.matrix.num_inputs, device="cpu")
+        ids = ids.to(torch.int32).contiguous()
+        self._library.bough_embed(
+            self._threads.handle,
+            ctypes.byref(self.matrix),
+            ids.data_ptr(),
+            len(ids),
+            output.data_ptr(),
+            self.matrix.num_inputs,
+        )
+        return output.to(self.dtype)

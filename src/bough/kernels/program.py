@@ -1,0 +1,282 @@
+"""Recording a forward pass as a native program, and running it.
+
+Layers and models record themselves (their ``record`` methods); this class turns what they say into calls of the
+library and owns the buffers that the calls work on. The residual stream and all sums are float32, the inputs of
+matrix products have the model's dtype.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from dataclasses import dataclass
+
+import torch
+
+from bough.kernels.library import load_library
+from bough.kernels.structures import (
+    AttentionCall,
+    AttentionShape,
+    DType,
+    EmbeddingCall,
+    Epilogue,
+    GemmCall,
+    KVLayer,
+    NormCall,
+    PackedMatrix,
+    PanelLayout,
+    ProgramLimits,
+    RotaryStoreCall,
+    RotaryTableCall,
+    Step,
+)
+from bough.kernels.thread_pool import ThreadPool
+
+KERNEL_DTYPES = {torch.float32: DType.F32, torch.bfloat16: DType.BF16}
+"""The types that matrix products can have."""
+
+_LINE_BYTES = 64
+
+_STEP_ERRORS = {
+    1: "has more rows, or longer ones, than there is room for",
+    2: "has a token id that is not in the vocabulary",
+    3: "has a slot that does not exist",
+}
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Activations ``[rows, columns]`` of a step, rows ``stride`` elements apart."""
+
+    memory: torch.Tensor
+    columns: int
+
+    @property
+    def pointer(self) -> int:
+        """Address of the first element."""
+        return self.memory.data_ptr()
+
+    @property
+    def stride(self) -> int:
+        """Elements from one row to the next."""
+        return self.memory.stride(0)
+
+    @property
+    def dtype(self) -> DType:
+        """Of the elements."""
+        return KERNEL_DTYPES[self.memory.dtype]
+
+
+def padded_columns(columns: int, dtype: torch.dtype) -> int:
+    """Columns with which rows start at different places of a cache: an odd number of cache lines."""
+    line = _LINE_BYTES // dtype.itemsize
+    lines = -(-columns // line)
+    return (lines + 1 - lines % 2) * line
+
+
+class Program:
+    """One model's forward pass.
+
+    Attributes:
+        dtype: of the inputs of matrix products.
+        limits: most rows, tokens and positions of a step.
+    """
+
+    def __init__(self, threads: ThreadPool, limits: ProgramLimits, dtype: torch.dtype) -> None:
+        self._library = load_library()
+        self._threads = threads
+        self.limits = limits
+        self.dtype = dtype
+        self._buffers: dict[str, Buffer] = {}
+        self._handle = ctypes.c_void_p(self._library.bough_program_create(threads.handle, ctypes.byref(limits)))
+        if not self._handle:
+            raise MemoryError("not enough memory for the native program")
+        weakref.finalize(self, self._library.bough_program_destroy, self._handle)
+
+    @property
+    def buffer_bytes(self) -> int:
+        """Memory of the activations."""
+        return sum(buffer.memory.nbytes for buffer in self._buffers.values())
+
+    # --- recording ---
+
+    def buffer(self, name: str, columns: int, dtype: torch.dtype, rows: int | None = None) -> Buffer:
+        """The buffer of that name, made when it is first asked for: layers that run one after the other share it.
+
+        Args:
+            name: what it holds.
+            columns: must not change.
+            dtype: must not change.
+            rows: the most tokens of a piece of a step unless given.
+        """
+        if name not in self._buffers:
+            shape = (self.limits.max_tokens if rows is None else rows, padded_columns(columns, dtype))
+            self._buffers[name] = Buffer(torch.zeros(shape, dtype=dtype), columns)
+        found = self._buffers[name]
+        if (found.columns, found.memory.dtype) != (columns, dtype):
+            raise ValueError(f"buffer {name} has {found.columns} columns of {found.memory.dtype} already")
+        return found
+
+    def embed_packed(self, table: PackedMatrix) -> Buffer:
+        """Look up the step's tokens in a packed table: the residual stream."""
+        output = self.buffer("residual", table.num_inputs, torch.float32)
+        self._record("packed_embedding", ctypes.byref(table), output.pointer, output.stride)
+        return output
+
+    def embed(self, table: torch.Tensor) -> Buffer:
+        """Look up the step's tokens in a plain table ``[vocab_size, hidden_size]``: the residual stream."""
+        output = self.buffer("residual", table.shape[1], torch.float32)
+        call = EmbeddingCall(
+            table=table.data_ptr(),
+            table_dtype=KERNEL_DTYPES[table.dtype],
+            size=table.shape[1],
+            scale=1.0,
+            output=output.pointer,
+            output_stride=output.stride,
+        )
+        self._record("embedding", ctypes.byref(call))
+        return output
+
+    def rotary_table(self, inv_freq: torch.Tensor, attention_scaling: float) -> Buffer:
+        """Cosines and sines of the step's positions; ``inv_freq`` is float32 ``[head_dim / 2]``."""
+        half_dim = len(inv_freq)
+        memory = torch.zeros(self.limits.max_tokens, 2 * half_dim)
+        output = self._buffers.setdefault("rotation", Buffer(memory, 2 * half_dim))
+        call = RotaryTableCall(
+            inv_freq=inv_freq.data_ptr(),
+            half_dim=half_dim,
+            attention_scaling=attention_scaling,
+            output=output.pointer,
+        )
+        self._record("rotary_table", ctypes.byref(call))
+        return output
+
+    def rms_norm(self, x: Buffer, weight: torch.Tensor, eps: float) -> Buffer:
+        """Normalise rows of the residual stream, in the model's dtype."""
+        output = self.buffer("normed", x.columns, self.dtype)
+        self._record("norm", ctypes.byref(_norm_call(x, weight, eps, output)))
+        return output
+
+    def linear(self, x: Buffer, weights: PackedMatrix) -> Buffer:
+        """``x Wᵀ + b`` in float32."""
+        output = self.buffer("projected", weights.num_outputs, torch.float32)
+        self._record_gemm(x, weights, Epilogue.STORE, output)
+        return output
+
+    def linear_add(self, x: Buffer, weights: PackedMatrix, onto: Buffer) -> None:
+        """``onto += x Wᵀ + b``; ``onto`` is float32."""
+        self._record_gemm(x, weights, Epilogue.ADD, onto)
+
+    def linear_gated(self, x: Buffer, weights: PackedMatrix) -> Buffer:
+        """``silu(gate) * value`` of ``x Wᵀ + b`` = gates, values; in the model's dtype."""
+        if weights.layout != PanelLayout.GATED:
+            raise ValueError("gates and values must be packed side by side")
+        output = self.buffer("gated", weights.num_outputs // 2, self.dtype)
+        self._record_gemm(x, weights, Epilogue.SILU_MUL, output)
+        return output
+
+    def rotate_and_store(
+        self,
+        heads: Buffer,
+        rotation: Buffer,
+        kv: KVLayer,
+        *,
+        num_heads: int,
+        num_kv_heads: int,
+        q_norm: torch.Tensor | None = None,
+        k_norm: torch.Tensor | None = None,
+        eps: float = 0.0,
+    ) -> None:
+        """Normalise each head of q and k if there are weights for it, rotate q in place, and store k and v.
+
+        Args:
+            heads: float32, query heads, key heads, value heads.
+            rotation: from :meth:`rotary_table`.
+            kv: where keys and values go.
+            num_heads: of queries.
+            num_kv_heads: of keys, and of values.
+            q_norm: ``[head_dim]``
+            k_norm: ``[head_dim]``, of the same dtype.
+            eps: of both norms.
+        """
+        head_dim = heads.columns // (num_heads + 2 * num_kv_heads)
+        call = RotaryStoreCall(
+            qkv=heads.pointer,
+            qkv_stride=heads.stride,
+            num_heads=num_heads,
+            num_kv_heads=num_kv_heads,
+            head_dim=head_dim,
+            half_dim=rotation.columns // 2,
+            cos_sin=rotation.pointer,
+            q_norm=None if q_norm is None else q_norm.data_ptr(),
+            k_norm=None if k_norm is None else k_norm.data_ptr(),
+            norm_dtype=DType.F32 if q_norm is None else KERNEL_DTYPES[q_norm.dtype],
+            eps=eps,
+            kv=kv,
+        )
+        self._record("rotary_store", ctypes.byref(call))
+
+    def attend(self, heads: Buffer, kv: KVLayer, shape: AttentionShape) -> Buffer:
+        """Attention of the query heads at the front of ``heads`` over what the pool holds, in the model's dtype."""
+        output = self.buffer("attended", shape.num_heads * shape.head_dim, self.dtype)
+        call = AttentionCall(
+            shape=shape,
+            kv=kv,
+            queries=heads.pointer,
+            query_stride=heads.stride,
+            output=output.pointer,
+            output_stride=output.stride,
+            output_dtype=output.dtype,
+        )
+        self._record("attention", ctypes.byref(call))
+        return output
+
+    def finish(self, x: Buffer, norm_weight: torch.Tensor, eps: float, head: PackedMatrix) -> None:
+        """Final norm and language-model head of the rows that end in a step. Nothing is recorded after it."""
+        output = self.buffer("head_input", x.columns, self.dtype, self.limits.max_rows)
+        norm = _norm_call(x, norm_weight, eps, output)
+        self._library.bough_program_finish(self._handle, ctypes.byref(norm), ctypes.byref(head))
+
+    def _record_gemm(self, x: Buffer, weights: PackedMatrix, epilogue: Epilogue, output: Buffer) -> None:
+        if (x.dtype, x.columns) != (weights.dtype, weights.num_inputs):
+            raise ValueError(f"{x.columns} inputs of {x.dtype} do not fit weights for {weights.num_inputs}")
+        call = GemmCall(
+            input=x.pointer,
+            input_stride=x.stride,
+            weights=weights,
+            epilogue=epilogue,
+            output=output.pointer,
+            output_stride=output.stride,
+            output_dtype=output.dtype,
+        )
+        self._record("gemm", ctypes.byref(call))
+
+    def _record(self, kind: str, *arguments: object) -> None:
+        if not getattr(self._library, f"bough_program_{kind}")(self._handle, *arguments):
+            raise MemoryError("not enough memory for the native program")
+
+    # --- running ---
+
+    def run(self, step: Step) -> None:
+        """Run one step; every pointer in ``step`` must be valid until this returns. The GIL is released meanwhile.
+
+        Raises:
+            ValueError: if the step does not fit the program; nothing has been computed.
+        """
+        error = self._library.bough_program_run(self._handle, ctypes.byref(step))
+        if error:
+            raise ValueError(f"the step {_STEP_ERRORS[error]}")
+
+
+def _norm_call(x: Buffer, weight: torch.Tensor, eps: float, output: Buffer) -> NormCall:
+    return NormCall(
+        input=x.pointer,
+        input_stride=x.stride,
+        weight=weight.data_ptr(),
+        weight_dtype=KERNEL_DTYPES[weight.dtype],
+        eps=eps,
+        output=output.pointer,
+        output_stride=output.stride,
+        output_dtype=output.dtype,
+        size=x.columns,
+    )

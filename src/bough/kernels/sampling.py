@@ -1,0 +1,75 @@
+"""The native sampler: choosing tokens from logits in host memory."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bough.kernels.library import load_library
+from bough.kernels.structures import SampleCall
+from bough.kernels.thread_pool import ThreadPool
+
+SAMPLE_ROW = np.dtype(
+    [
+        ("logits_row", np.int64),
+        ("random", np.int32),
+        ("inverse_temperature", np.float32),
+        ("uniform", np.float64),
+        ("top_p", np.float64),
+        ("top_k", np.float64),
+        ("log_min_p", np.float32),
+        ("frequency_penalty", np.float32),
+        ("presence_penalty", np.float32),
+        ("repetition_penalty", np.float32),
+        ("num_history", np.int32),
+        ("history", np.uint64),
+        ("counts", np.uint64),
+        ("num_edits", np.int32),
+        ("edit_ids", np.uint64),
+        ("edit_addends", np.uint64),
+    ],
+    align=True,
+)
+"""``SampleRow`` of ``kernels.h``, which explains each field. Addresses are those of memory that the caller keeps."""
+
+
+class NativeSampler:
+    """Memory and threads to sample with."""
+
+    def __init__(self, threads: ThreadPool, vocab_size: int) -> None:
+        self._library = load_library()
+        self._threads = threads
+        self._vocab_size = vocab_size
+        size = self._library.bough_sample_scratch_bytes(vocab_size, threads.num_threads)
+        # Never written, never taken: most rows look at few of their tokens.
+        self._scratch = np.empty(size, dtype=np.uint8)
+
+    def sample(
+        self, logits: npt.NDArray[np.float32], rows: npt.NDArray[Any]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """Choose a token per row.
+
+        Args:
+            logits: ``[S, V]``, contiguous; penalties and edits are applied to it in place.
+            rows: :data:`SAMPLE_ROW` ``[n]``.
+
+        Returns:
+            tokens ``[n]``, and which rows were finite ``[n]``.
+        """
+        tokens = np.empty(len(rows), dtype=np.int64)
+        finite = np.empty(len(rows), dtype=np.bool_)
+        call = SampleCall(
+            logits=logits.ctypes.data,
+            logits_stride=logits.shape[1],
+            vocab_size=self._vocab_size,
+            rows=rows.ctypes.data,
+            num_rows=len(rows),
+            tokens=tokens.ctypes.data,
+            finite=finite.ctypes.data,
+            scratch=self._scratch.ctypes.data,
+        )
+        self._library.bough_sample(self._threads.handle, ctypes.byref(call))
+        return tokens, finite

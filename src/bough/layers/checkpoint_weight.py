@@ -1,0 +1,51 @@
+"""What one name in a checkpoint fills."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+
+
+class CheckpointWeight(ABC):
+    """The place of one tensor of a checkpoint in a model, however the model holds it.
+
+    Attributes:
+        shape: of the tensor in the checkpoint.
+        dtype: what :meth:`write` rounds to.
+        key: equal for two names of the same memory.
+    """
+
+    shape: torch.Size
+    dtype: torch.dtype
+    key: tuple[int, ...]
+
+    @abstractmethod
+    def write(self, tensor: torch.Tensor) -> None:
+        """Replace the whole weight, at the same address, by ``tensor`` of its shape and any floating-point dtype."""
+
+    @abstractmethod
+    def read(self) -> torch.Tensor:
+        """The weight as the model has it, in the checkpoint's shape and the model's dtype; not to be changed."""
+
+    def fill(self, value: float) -> None:
+        """Set all elements."""
+        self.write(torch.full(self.shape, value))
+
+
+class TensorWeight(CheckpointWeight):
+    """A tensor, or a view of one, just as the checkpoint has it."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self._tensor = tensor
+        self.shape = tensor.shape
+        self.dtype = tensor.dtype
+        self.key = (tensor.data_ptr(), *tensor.shape)
+
+    def write(self, tensor: torch.Tensor) -> None:
+        """See :class:`CheckpointWeight`."""
+        self._tensor.copy_(tensor)
+
+    def read(self) -> torch.Tensor:
+        """See :class:`CheckpointWeight`."""
+        return self._tensor

@@ -1,0 +1,109 @@
+"""How a layer holds a weight matrix and multiplies by it. One object per way, attached to every layer that uses it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from bough.layers.activation import silu_and_mul
+from bough.layers.checkpoint_weight import CheckpointWeight, TensorWeight
+
+if TYPE_CHECKING:
+    from bough.kernels.packed_weights import PackedWeights
+    from bough.kernels.structures import PackedMatrix
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixShape:
+    """What a weight matrix is for."""
+
+    out_features: int
+    in_features: int
+    dtype: torch.dtype
+    bias: bool = False
+    gated: bool = False
+    """The first half of the outputs are gates of the second half: see :class:`bough.layers.linear.GatedLinear`."""
+
+
+class LinearMethod(ABC):
+    """Stores and applies weight matrices of one format."""
+
+    @abstractmethod
+    def create_weights(self, layer: nn.Module, shape: MatrixShape) -> None:
+        """Register on ``layer`` whatever memory the matrix takes; not filled yet."""
+
+    @abstractmethod
+    def weight_rows(self, layer: nn.Module, first_row: int, num_rows: int) -> CheckpointWeight:
+        """Rows of the matrix as a weight ``[num_rows, in_features]`` of a checkpoint."""
+
+    @abstractmethod
+    def bias_rows(self, layer: nn.Module, first_row: int, num_rows: int) -> CheckpointWeight:
+        """The same of the bias."""
+
+    @abstractmethod
+    def apply(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        """``x Wᵀ + b``: ``[n, in_features]`` to ``[n, out_features]`` in the model's dtype."""
+
+    @abstractmethod
+    def apply_gated(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        """``silu(gate) * value`` of a gated matrix: ``[n, in_features]`` to ``[n, out_features / 2]``."""
+
+    @abstractmethod
+    def compute_logits(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        """``x Wᵀ`` in float32, contiguous and fresh."""
+
+    @abstractmethod
+    def embed(self, layer: nn.Module, input_ids: torch.Tensor) -> torch.Tensor:
+        """Rows ``input_ids`` ``[n]`` of the matrix: ``[n, in_features]`` in the model's dtype."""
+
+
+class TorchMethod(LinearMethod):
+    """The matrix as the checkpoint has it, multiplied by torch: the reference, on any device.
+
+    Layers get ``weight`` ``[out_features, in_features]`` and ``bias`` ``[out_features]`` or ``None``.
+    """
+
+    def create_weights(self, layer: nn.Module, shape: MatrixShape) -> None:
+        """See :class:`LinearMethod`."""
+        weight = torch.empty(shape.out_features, shape.in_features, dtype=shape.dtype)
+        layer.weight = nn.Parameter(weight, requires_grad=False)
+        bias = nn.Parameter(torch.empty(shape.out_features, dtype=shape.dtype), requires_grad=False)
+        layer.register_parameter("bias", bias if shape.bias else None)
+
+    def weight_rows(self, layer: nn.Module, first_row: int, num_rows: int) -> CheckpointWeight:
+        """See :class:`LinearMethod`."""
+        return TensorWeight(layer.get_parameter("weight").data[first_row : first_row + num_rows])
+
+    def bias_rows(self, layer: nn.Module, first_row: int, num_rows: int) -> CheckpointWeight:
+        """See :class:`LinearMethod`."""
+        return TensorWeight(layer.get_parameter("bias").data[first_row : first_row + num_rows])
+
+    def apply(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        """See :class:`LinearMethod`."""
+        return functional.linear(x, cast(torch.Tensor, layer.weight), cast("torch.Tensor | None", layer.bias))
+
+    def apply_gated(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        """See :class:`LinearMethod`."""
+        return silu_and_mul(self.apply(layer, x))
+
+    def compute_logits(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        """See :class:`LinearMethod`."""
+        return self.apply(layer, x).float()
+
+    def embed(self, layer: nn.Module, input_ids: torch.Tensor) -> torch.Tensor:
+        """See :class:`LinearMethod`."""
+        return functional.embedding(input_ids, cast(torch.Tensor, layer.weight))
+
+
+TORCH = TorchMethod()
+
+
+def packed_matrix(layer: nn.Module) -> PackedMatrix:
+    """The matrix of ``layer`` as native kernels take it; its method must be the one that packs."""
+    packed: PackedWeights = layer.packed  # type: ignore[assignment]
+    return packed.matrix

@@ -1,0 +1,89 @@
+"""Weights packed for the native CPU kernels."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from bough.kernels.packed_weights import PackedWeights
+from bough.kernels.thread_pool import ThreadPool
+from bough.layers.checkpoint_weight import CheckpointWeight
+from bough.layers.linear_method import LinearMethod, MatrixShape
+
+
+class PackedMethod(LinearMethod):
+    """The matrix in panels, the only copy in memory: products and look-ups read the same.
+
+    Layers get ``packed``, a :class:`PackedWeights`, and its memory as the parameters ``weight`` and ``bias`` (float32).
+    """
+
+    def __init__(self, threads: ThreadPool) -> None:
+        self._threads = threads
+
+    def create_weights(self, layer: nn.Module, shape: MatrixShape) -> None:
+        """See :class:`LinearMethod`."""
+        packed = PackedWeights(
+            self._threads, shape.out_features, shape.in_features, shape.dtype, bias=shape.bias, gated=shape.gated
+        )
+        object.__setattr__(layer, "packed", packed)
+        layer.weight = nn.Parameter(packed.panels, requires_grad=False)
+        bias = None if packed.bias is None else nn.Parameter(packed.bias, requires_grad=False)
+        layer.register_parameter("bias", bias)
+
+    def weight_rows(self, layer: nn.Module, first_row: int, num_rows: int) -> CheckpointWeight:
+        """See :class:`LinearMethod`."""
+        return _WeightRows(_packed(layer), first_row, num_rows)
+
+    def bias_rows(self, layer: nn.Module, first_row: int, num_rows: int) -> CheckpointWeight:
+        """See :class:`LinearMethod`."""
+        return _BiasRows(_packed(layer), first_row, num_rows)
+
+    def apply(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        """See :class:`LinearMethod`."""
+        return _packed(layer).multiply(x, x.dtype)
+
+    def apply_gated(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        """See :class:`LinearMethod`."""
+        return _packed(layer).multiply(x, x.dtype)
+
+    def compute_logits(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        """See :class:`LinearMethod`."""
+        return _packed(layer).multiply(x, torch.float32)
+
+    def embed(self, layer: nn.Module, input_ids: torch.Tensor) -> torch.Tensor:
+        """See :class:`LinearMethod`."""
+        return _packed(layer).embed(input_ids)
+
+
+def _packed(layer: nn.Module) -> PackedWeights:
+    packed: PackedWeights = layer.packed  # type: ignore[assignment]
+    return packed
+
+
+class _WeightRows(CheckpointWeight):
+    def __init__(self, packed: PackedWeights, first_row: int, num_rows: int) -> None:
+        self._packed, self._first_row = packed, first_row
+        self.dtype = packed.dtype
+        self.shape = torch.Size((num_rows, packed.matrix.num_inputs))
+        self.key = (packed.panels.data_ptr(), first_row, *self.shape)
+
+    def write(self, tensor: torch.Tensor) -> None:
+        self._packed.write(self._first_row, tensor)
+
+    def read(self) -> torch.Tensor:
+        return self._packed.read(self._first_row, self.shape[0])
+
+
+class _BiasRows(CheckpointWeight):
+    def __init__(self, packed: PackedWeights, first_row: int, num_rows: int) -> None:
+        assert packed.bias is not None
+        self._packed, self._first_row = packed, first_row
+        self.dtype = packed.dtype
+        self.shape = torch.Size((num_rows,))
+        self.key = (packed.bias.data_ptr(), first_row, num_rows)
+
+    def write(self, tensor: torch.Tensor) -> None:
+        self._packed.write_bias(self._first_row, tensor)
+
+    def read(self) -> torch.Tensor:
+        return self._packed.read_bias(self._first_row, self.shape[0])

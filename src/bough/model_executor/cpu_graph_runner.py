@@ -1,0 +1,143 @@
+"""Runs a model's forward pass as one native call per step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from bough.kernels.program import Program
+from bough.kernels.structures import ProgramLimits, Step
+from bough.kernels.thread_pool import ThreadPool
+from bough.mem_cache.kv_pool import KVPool
+from bough.models.base import CausalLM
+from bough.scheduler.step_plan import FUTURE_TOKEN, IntArray, StepPlan
+
+MAX_PIECE_TOKENS = 1024
+"""Tokens that go through the model together; larger steps run in pieces. From a few hundred on, more tokens at a time
+make matrix products no faster, only their buffers larger."""
+
+
+class Wanted(IntEnum):
+    """What a row of a step is to yield."""
+
+    NOTHING = 0
+    """Its prompt goes on."""
+    CHOICE = 1
+    """The token with the largest logit, the lowest id of several."""
+    LOGITS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayResult:
+    """What one step yields. Arrays are the caller's, ``logits`` are valid until the next step."""
+
+    next_token_ids: IntArray
+    """[R], where a choice was wanted; else ``FUTURE_TOKEN``"""
+    finite: npt.NDArray[np.bool_]
+    """[R], false where a row without logits is not finite"""
+    logits: torch.Tensor | None
+    """float32 [rows that want them, V], in row order; may be overwritten; ``None`` if none does"""
+    hidden_states: torch.Tensor | None
+    """[T, hidden_size], if wanted"""
+
+
+class CpuGraphRunner:
+    """The recorded forward pass of one model over one KV pool.
+
+    The program takes the numbers of rows and tokens as parameters, so every step can be run: decode rows, prompts and
+    both together. It also chooses the tokens of rows for which the largest logit is all that matters.
+    """
+
+    def __init__(
+        self,
+        model: CausalLM,
+        kv_pool: KVPool,
+        threads: ThreadPool,
+        *,
+        req_to_token: torch.Tensor,
+        last_token: torch.Tensor,
+        dtype: torch.dtype,
+        hidden_size: int,
+        vocab_size: int,
+        max_step_tokens: int,
+    ) -> None:
+        """Record the model.
+
+        Args:
+            model: with packed weights, whose addresses stay as they are.
+            kv_pool: where keys and values are.
+            threads: run the kernels.
+            req_to_token: int32 ``[max_running_requests, max_len]``; steps enter their new tokens.
+            last_token: int64 ``[max_running_requests]``, resolves ``FUTURE_TOKEN``.
+            dtype: of the model.
+            hidden_size: columns of the hidden states.
+            vocab_size: columns of the logits.
+            max_step_tokens: most new tokens that steps usually have.
+        """
+        max_rows, max_len = req_to_token.shape
+        max_tokens = max(min(max_step_tokens, MAX_PIECE_TOKENS), 1)
+        limits = ProgramLimits(
+            max_tokens=max_tokens,
+            max_rows=max_rows,
+            max_context=max_len,
+            vocab_size=vocab_size,
+            num_slots=kv_pool.num_slots,
+        )
+        self._program = Program(threads, limits, dtype)
+        model.record(self._program, kv_pool)
+        self._dtype = dtype
+        # Memory that is never written is never taken: only as many rows as steps really want.
+        self._logits = torch.empty(max_rows, vocab_size, dtype=torch.float32)
+        self._kept_alive = (model, kv_pool, req_to_token, last_token)
+        self._hidden_size = hidden_size
+        self._step = Step(
+            req_to_token=req_to_token.data_ptr(),
+            table_stride=req_to_token.stride(0),
+            last_tokens=last_token.data_ptr(),
+            logits=self._logits.data_ptr(),
+        )
+
+    def can_run(self, plan: StepPlan) -> bool:
+        """Whether :meth:`replay` can run this step: all steps with rows."""
+        return plan.num_rows > 0
+
+    def replay(self, plan: StepPlan, wanted: npt.NDArray[np.uint8], *, hidden_states: bool) -> ReplayResult:
+        """Run one step.
+
+        Mutates the KV pool at ``plan.out_slots`` and enters these into ``req_to_token``.
+
+        Args:
+            plan: the step.
+            wanted: uint8 ``[R]``, a :class:`Wanted` for each row.
+            hidden_states: whether to keep those of all tokens.
+
+        Raises:
+            ValueError: if the plan names rows, tokens or slots that do not exist; nothing has been changed.
+        """
+        step = self._step
+        arrays = tuple(
+            np.ascontiguousarray(array, dtype=np.int32)
+            for array in (plan.req_slots, plan.prefix_lens, plan.extend_lens, plan.input_ids, plan.out_slots)
+        )
+        next_token_ids = np.full(plan.num_rows, FUTURE_TOKEN, dtype=np.int32)
+        finite = np.ones(plan.num_rows, dtype=np.bool_)
+        kept = torch.empty(plan.num_tokens, self._hidden_size, dtype=self._dtype) if hidden_states else None
+        step.num_rows = plan.num_rows
+        step.req_slots, step.prefix_lens, step.extend_lens, step.input_ids, step.out_slots = map(_address, arrays)
+        step.wanted = _address(wanted)
+        step.next_tokens = _address(next_token_ids)
+        step.finite = _address(finite)
+        step.hidden_states = None if kept is None else kept.data_ptr()
+        self._program.run(step)
+        num_logits = int(np.count_nonzero(wanted == Wanted.LOGITS))
+        return ReplayResult(next_token_ids, finite, self._logits[:num_logits] if num_logits else None, kept)
+
+
+def _address(array: npt.NDArray[Any]) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address

@@ -1,0 +1,84 @@
+"""Requests whose output has to match something, until their grammar is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bough.constrained.base import GrammarError
+from bough.constrained.compiler import GrammarCompiler
+from bough.errors import BoughError
+from bough.sampling.sampling_params import GrammarSpec
+from bough.scheduler.req import Req
+from bough.scheduler.requests import Requests
+
+
+class Grammars:
+    """Gives requests their matchers; those whose grammar is not ready wait outside the queue and hold nothing up.
+
+    Args:
+        requests: all requests.
+        make_compiler: called when the first grammar comes; ``None`` if this server cannot follow grammars.
+        why_not: what to tell clients in that case.
+    """
+
+    def __init__(
+        self, requests: Requests, make_compiler: Callable[[], GrammarCompiler] | None, why_not: str = ""
+    ) -> None:
+        self._requests = requests
+        self._make_compiler = make_compiler
+        self._why_not = why_not
+        self._compiler: GrammarCompiler | None = None
+
+    def compiler(self, spec: GrammarSpec) -> GrammarCompiler:
+        """What compiles.
+
+        Raises:
+            GrammarError: this server cannot follow grammars.
+        """
+        if self._compiler is None:
+            if self._make_compiler is None:
+                raise GrammarError(self._why_not, kind=spec.kind)
+            self._compiler = self._make_compiler()
+        return self._compiler
+
+    def add(self, reqs: list[Req], spec: GrammarSpec) -> None:
+        """Take the samples of a new request.
+
+        Raises:
+            GrammarError: this server cannot follow grammars.
+        """
+        job = self.compiler(spec).submit(spec)
+        for req in reqs:
+            if job.grammar is not None:
+                req.matcher = job.grammar.matcher()
+                self._requests.add(req)
+            else:
+                self._requests.add_compiling(req, job)
+
+    def poll(self) -> list[tuple[Req, BoughError]]:
+        """Let requests go on whose grammar is ready now; returns those whose grammar is none, for the caller to end."""
+        if self._compiler is None:
+            return []
+        ended = self._compiler.poll()
+        waiting = self._requests.compiling
+        self._compiler.forget_all_but({id(job) for job in waiting.values()})
+        if not ended:
+            return []
+        failed: list[tuple[Req, BoughError]] = []
+        for req, job in list(waiting.items()):
+            if job.grammar is not None:
+                req.matcher = job.grammar.matcher()
+                self._requests.compiled(req)
+            elif job.error is not None:
+                failed.append((req, job.error))
+        return failed
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait until a grammar is ready; for when there is nothing else to do."""
+        if self._compiler is not None:
+            self._compiler.wait(timeout_s)
+
+    def close(self) -> None:
+        """End the compiler's threads."""
+        if self._compiler is not None:
+            self._compiler.close()

@@ -1,0 +1,92 @@
+"""Texts and random walks through grammars, on the bundled model's tokenizer."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from bough.config.server_args import bundled_model_path
+from bough.constrained.base import Grammar, mask_words
+from bough.constrained.llguidance_backend import LLGuidanceBackend
+from bough.constrained.translate import Translator
+from bough.sampling.sampling_params import GrammarKind, GrammarSpec
+from bough.tokenization.tokenizer import Tokenizer
+
+VOCAB_SIZE = 4096
+EOS_IDS = (2, 0)
+
+
+@cache
+def bundled_tokenizer() -> Tokenizer:
+    return Tokenizer.from_pretrained(bundled_model_path())
+
+
+@cache
+def bundled_backend() -> LLGuidanceBackend:
+    tokenizer = bundled_tokenizer()
+    translator = Translator(special_tokens=tokenizer.special_token_ids)
+    return LLGuidanceBackend.for_model(tokenizer, VOCAB_SIZE, EOS_IDS, translator)
+
+
+def spec_of(kind: GrammarKind, text: Any) -> GrammarSpec:
+    return GrammarSpec(kind, text if isinstance(text, str) else json.dumps(text))
+
+
+def encode(text: str) -> list[int]:
+    return list(bundled_tokenizer().encode(text, add_special_tokens=False))
+
+
+def allows(grammar: Grammar, text: str) -> bool:
+    """Whether the text as a whole follows the grammar.
+
+    Where the grammar leaves only one text, the mask has only the token that the text is usually written with.
+    """
+    matcher = grammar.matcher()
+    words = np.zeros(mask_words(VOCAB_SIZE), dtype=np.int32)
+    for token in encode(text):
+        matcher.fill_mask(words)
+        in_mask = bool(words[token // 32] >> (token % 32) & 1)
+        accepted = matcher.accept(token)
+        assert accepted or not in_mask, (text, token)
+        if not accepted:
+            return False
+    return matcher.is_accepting
+
+
+def random_walk(grammar: Grammar, rng: np.random.Generator, max_tokens: int = 400, *, eager: bool = True) -> str | None:
+    """Text of a random way through the grammar; ``None`` if it does not come to an end within ``max_tokens``.
+
+    Args:
+        grammar: to be followed.
+        rng: chooses.
+        max_tokens: bound on the length.
+        eager: end as soon as that is possible, and prefer tokens that close something.
+    """
+    matcher = grammar.matcher()
+    words = np.zeros(mask_words(VOCAB_SIZE), dtype=np.int32)
+    tokens: list[int] = []
+    while len(tokens) < max_tokens:
+        matcher.fill_mask(words)
+        assert matcher.error is None, matcher.error
+        allowed = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))
+        assert allowed.size, "nothing may follow, and the output may not end"
+        ends = np.isin(allowed, EOS_IDS)
+        assert ends.any() == matcher.is_accepting
+        if ends.any() and (eager or rng.random() < 0.3 or ends.all()):
+            return bundled_tokenizer().decode(tokens)
+        closing = np.intersect1d(allowed, _closing_ids())
+        pool = closing if closing.size and rng.random() < 0.4 else allowed[~ends]
+        token = int(rng.choice(pool))
+        assert matcher.accept(token)
+        tokens.append(token)
+        if matcher.is_terminated:
+            return bundled_tokenizer().decode(tokens)
+    return None
+
+
+@cache
+def _closing_ids() -> np.ndarray:
+    return np.array([encode(char)[0] for char in '"}],0'])

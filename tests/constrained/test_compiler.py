@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from bough.constrained import compiler as module
+from bough.constrained.base import GrammarError
+from bough.constrained.compiler import CompileJob, GrammarCache, GrammarCompiler
+from bough.errors import Overloaded
+from bough.sampling.sampling_params import GrammarSpec
+
+
+def spec(text: str) -> GrammarSpec:
+    return GrammarSpec("regex", text)
+
+
+def grammar_of(size: int = 1) -> Any:
+    return SimpleNamespace(num_bytes=size)
+
+
+class Backend:
+    """Compiles what it is told to, when it is told to."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+        self.gates: dict[str, threading.Event] = {}
+
+    def hold(self, text: str) -> threading.Event:
+        return self.gates.setdefault(text, threading.Event())
+
+    def __call__(self, spec: GrammarSpec) -> Any:
+        self.begun.append(spec.text)
+        if spec.text in self.gates:
+            assert self.gates[spec.text].wait(10)
+        if spec.text == "bad":
+            raise GrammarError("it is bad", kind=spec.kind)
+        if spec.text == "bug":
+            raise ZeroDivisionError
+        return grammar_of()
+
+
+@pytest.fixture
+def backend() -> Iterator[Backend]:
+    backend = Backend()
+    yield backend
+    for gate in backend.gates.values():
+        gate.set()
+
+
+@pytest.fixture
+def make(backend: Backend) -> Iterator[Callable[..., GrammarCompiler]]:
+    made: list[GrammarCompiler] = []
+
+    def factory(**options: Any) -> GrammarCompiler:
+        made.append(GrammarCompiler(backend, **{"timeout_s": 5.0, **options}))
+        return made[-1]
+
+    yield factory
+    for each in made:
+        each.close()
+
+
+def finish(compiler: GrammarCompiler, *jobs: CompileJob) -> None:
+    deadline = time.monotonic() + 5
+    while not all(job.done for job in jobs):
+        compiler.wait(0.05)
+        compiler.poll()
+        assert time.monotonic() < deadline
+    compiler.poll()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 5
+    while not condition():
+        time.sleep(0.001)
+        assert time.monotonic() < deadline
+
+
+def test_equal_grammars_are_compiled_once_and_remembered(make: Any, backend: Backend) -> None:
+    compiler = make()
+    gate = backend.hold("a")
+    first, second = compiler.submit(spec("a")), compiler.submit(spec("a"))
+    assert first is second
+    gate.set()
+    finish(compiler, first)
+    assert compiler.submit(spec("a")).grammar is first.grammar
+    assert compiler.submit(GrammarSpec("ebnf", "a")).grammar is None
+    until(lambda: backend.begun == ["a", "a"])
+
+
+def test_errors_are_told_and_not_remembered(make: Any, backend: Backend) -> None:
+    compiler = make()
+    bad, bug = compiler.submit(spec("bad")), compiler.submit(spec("bug"))
+    finish(compiler, bad, bug)
+    assert "it is bad" in str(bad.error)
+    assert isinstance(bug.error, GrammarError)
+    assert not compiler.submit(spec("bad")).done
+
+
+def test_a_slow_grammar_does_not_hold_up_others(make: Any, backend: Backend) -> None:
+    compiler = make()
+    backend.hold("slow")
+    slow, quick = compiler.submit(spec("slow")), compiler.submit(spec("quick"))
+    finish(compiler, quick)
+    assert not slow.done
+
+
+def test_what_takes_too_long_is_given_up_and_others_take_its_place(make: Any, backend: Backend) -> None:
+    compiler = make(timeout_s=0.05)
+    for i in range(3):
+        backend.hold(f"slow{i}")
+    slow = [compiler.submit(spec(f"slow{i}")) for i in range(3)]
+    finish(compiler, *slow)
+    assert all("0.05 s" in str(job.error) for job in slow)
+    quick = compiler.submit(spec("quick"))
+    finish(compiler, quick)
+    assert quick.grammar is not None
+    for gate in backend.gates.values():
+        gate.set()
+    until(lambda: compiler._stuck == 0)
+    assert not any(job.grammar for job in slow)
+
+
+def test_with_too_many_stuck_workers_new_grammars_wait_and_are_refused_in_the_end(
+    make: Any, backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "QUEUE_SECONDS", 0.2)
+    compiler = make(timeout_s=0.02)
+    count = module.NUM_WORKERS + module.MAX_STUCK_WORKERS
+    jobs = []
+    for i in range(count):
+        backend.hold(f"slow{i}")
+        jobs.append(compiler.submit(spec(f"slow{i}")))
+        finish(compiler, jobs[-1])
+    late = compiler.submit(spec("late"))
+    finish(compiler, late)
+    assert isinstance(late.error, Overloaded)
+    assert "late" not in backend.begun
+    backend.gates["slow0"].set()
+    until(lambda: compiler._stuck < count)
+    late = compiler.submit(spec("late"))
+    finish(compiler, late)
+    assert late.grammar is not None
+
+
+def test_jobs_that_nobody_waits_for_are_not_begun(make: Any, backend: Backend) -> None:
+    compiler = make()
+    busy = [compiler.submit(spec(f"busy{i}")) for i in range(2) if backend.hold(f"busy{i}")]
+    until(lambda: len(backend.begun) == 2)
+    unwanted = compiler.submit(spec("unwanted"))
+    compiler.forget_all_but({id(job) for job in busy})
+    for gate in backend.gates.values():
+        gate.set()
+    finish(compiler, *busy)
+    again = compiler.submit(spec("again"))
+    finish(compiler, again)
+    assert "unwanted" not in backend.begun
+    assert not unwanted.done
+
+
+def test_cache_drops_what_was_used_longest_ago() -> None:
+    cache = GrammarCache(max_entries=2, max_bytes=100)
+    cache.put(spec("a"), grammar_of(10))
+    cache.put(spec("b"), grammar_of(10))
+    assert cache.get(spec("a")) is not None
+    cache.put(spec("c"), grammar_of(10))
+    assert [cache.get(spec(name)) is not None for name in "abc"] == [True, False, True]
+    cache.put(spec("large"), grammar_of(85))
+    assert [cache.get(spec(name)) is not None for name in ("a", "c", "large")] == [False, True, True]
+    cache.put(spec("huge"), grammar_of(101))
+    assert cache.get(spec("huge")) is None
+    assert cache.num_bytes == 95

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bough.constrained.base import GrammarError, mask_words
+from bough.constrained.llguidance_backend import LLGuidanceBackend
+from bough.constrained.masks import TokenMasks, unpack
+from bough.sampling.sampling_params import GrammarKind
+from tests.constrained.following import EOS_IDS, VOCAB_SIZE, allows, encode, random_walk, spec_of
+
+PERSON = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "age": {"type": "integer", "minimum": 0, "maximum": 120}},
+    "required": ["name", "age"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "good", "bad"),
+    [
+        (
+            "json_schema",
+            PERSON,
+            ['{"name": "A", "age": 7}', '{"name":"é\\n" , "age":120}'],
+            ["{}", '{"age": 1}'],
+        ),
+        ("json_schema", True, ["1", '{"a": [null, true]}'], ["", "nul"]),
+        ("json_schema", {"enum": ["a", 1, None]}, ['"a"', "1", "null"], ['"b"', "11"]),
+        ("regex", "[a-c]{2}/x|é+", ["ab/x", "éé"], ["ab", "abc/x"]),
+        ("regex", "^\\d+$", ["12"], ["", "a1", "\u0663"]),
+        ("choice", ["ab", "abc", 'x"y\n'], ["ab", "abc", 'x"y\n'], ["a", "abcd", ""]),
+        ("ebnf", 'root ::= "(" root ")" | [a-z]+ "x"', ["abx", "((xx))"], ["ab", "(abx"]),
+    ],
+)
+def test_texts_that_follow_and_texts_that_do_not(
+    backend: LLGuidanceBackend, kind: GrammarKind, text: Any, good: list[str], bad: list[str]
+) -> None:
+    grammar = backend.compile(spec_of(kind, text))
+    assert [each for each in good if not allows(grammar, each)] == []
+    assert [each for each in bad if allows(grammar, each)] == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "problem"),
+    [
+        ("json_schema", {"type": "array", "uniqueItems": True}, "uniqueItems"),
+        ("json_schema", {"type": "no-such-type"}, "no-such-type"),
+        ("json_schema", {"oneOf": [{"multipleOf": 2, "type": "integer"}, {"type": "number"}]}, "oneOf"),
+        ("json_schema", {"$ref": "#/$defs/missing"}, "missing"),
+        ("json_schema", False, "no value"),
+        ("json_schema", {"x-guidance": {"whitespace_pattern": ".*"}}, "x-guidance"),
+        ("regex", "(?=a)b", "look-ahead"),
+        ("regex", "(", "unclosed group"),
+        ("regex", r"(a)\1", "backreferences"),
+        ("ebnf", "root ::= missing", "missing"),
+        ("structural_tag", {"structures": []}, "triggers"),
+    ],
+)
+def test_what_cannot_be_enforced_is_refused_naming_the_field(
+    backend: LLGuidanceBackend, kind: GrammarKind, text: Any, problem: str
+) -> None:
+    with pytest.raises(GrammarError, match=problem) as raised:
+        backend.compile(spec_of(kind, text))
+    assert raised.value.param == kind
+    assert raised.value.message.startswith(f"{kind}: ")
+
+
+def test_lenient_schemas_ignore_what_cannot_be_enforced(backend: LLGuidanceBackend) -> None:
+    schema = {"type": "array", "items": {"type": "integer"}, "uniqueItems": True, "x-guidance": {"lenient": True}}
+    assert allows(backend.compile(spec_of("json_schema", schema)), "[1, 1]")
+
+
+def test_output_ends_only_where_it_may(backend: LLGuidanceBackend) -> None:
+    matcher = backend.compile(spec_of("regex", "ab?")).matcher()
+    words = np.zeros(mask_words(VOCAB_SIZE), dtype=np.int32)
+    matcher.fill_mask(words)
+    assert not unpack(words[None], VOCAB_SIZE)[0, list(EOS_IDS)].any()
+    assert not matcher.is_accepting
+    assert matcher.accept(encode("a")[0])
+    matcher.fill_mask(words)
+    assert unpack(words[None], VOCAB_SIZE)[0, list(EOS_IDS)].all()
+    assert matcher.is_accepting
+    assert not matcher.is_terminated
+    assert matcher.accept(encode("b")[0])
+    assert matcher.is_terminated
+    assert matcher.error is None
+
+
+def test_end_of_sequence_terminates(backend: LLGuidanceBackend) -> None:
+    matcher = backend.compile(spec_of("regex", "a*")).matcher()
+    assert matcher.accept(EOS_IDS[0])
+    assert matcher.is_terminated
+
+
+def test_refused_token_is_an_error_of_one_matcher_alone(backend: LLGuidanceBackend) -> None:
+    grammar = backend.compile(spec_of("regex", "ab"))
+    broken, other = grammar.matcher(), grammar.matcher()
+    assert not broken.accept(encode("b")[0])
+    assert broken.error is not None
+    words = np.full(mask_words(VOCAB_SIZE), -1, dtype=np.int32)
+    broken.fill_mask(words)
+    assert not words.any()
+    assert other.accept(encode("a")[0])
+    assert other.error is None
+
+
+def test_rollback_restores_the_masks(backend: LLGuidanceBackend) -> None:
+    matcher = backend.compile(spec_of("json_schema", PERSON)).matcher()
+    masks = []
+    tokens = encode('{"name": "Ann", "age": 7}')
+    words = np.zeros(mask_words(VOCAB_SIZE), dtype=np.int32)
+    for token in tokens:
+        matcher.fill_mask(words)
+        masks.append(words.copy())
+        assert matcher.accept(token)
+    for back in (1, 3, 5):
+        at = len(tokens) - back
+        matcher.rollback(back)
+        matcher.fill_mask(words)
+        assert np.array_equal(words, masks[at])
+        assert all(matcher.accept(token) for token in tokens[at:])
+
+
+def test_json_is_followed_by_nothing(backend: LLGuidanceBackend) -> None:
+    grammar = backend.compile(spec_of("json_schema", PERSON))
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        text = random_walk(grammar, rng)
+        if text is not None:
+            value = json.loads(text)
+            assert set(value) == {"name", "age"}
+            assert 0 <= value["age"] <= 120
+
+
+def test_masks_of_a_step_allow_stop_tokens_where_the_output_may_end(backend: LLGuidanceBackend) -> None:
+    grammar = backend.compile(spec_of("regex", "ab?"))
+    at_start, after_a = grammar.matcher(), grammar.matcher()
+    after_a.accept(encode("a")[0])
+    masks = TokenMasks(np.array([0, 2], dtype=np.int32), [at_start, after_a], [(77, 31), (77, 31)], VOCAB_SIZE)
+    allowed = unpack(masks.bits, VOCAB_SIZE)
+    assert np.flatnonzero(allowed[0]).tolist() == [i for i in np.flatnonzero(allowed[0]) if i not in (31, 77)]
+    assert set(np.flatnonzero(allowed[1])) >= {31, 77, *EOS_IDS, encode("b")[0]}

@@ -1,0 +1,129 @@
+"""Outputs that follow grammars, from the bundled model behind all processes."""
+
+from __future__ import annotations
+
+import json
+import re
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import jsonschema
+import pytest
+
+import bough
+from tests.e2e.server import Server
+
+TEXT = "<|im_start|>user\nTell me about the oak.<|im_end|>\n<|im_start|>assistant\n"
+SCHEMA = {
+    "$defs": {
+        "tree": {
+            "type": "object",
+            "properties": {"height": {"type": "integer", "minimum": 1, "maximum": 99}},
+            "required": ["height"],
+            "additionalProperties": False,
+        }
+    },
+    "type": "object",
+    "properties": {"name": {"enum": ["oak", "ash"]}, "tree": {"$ref": "#/$defs/tree"}, "old": {"type": "boolean"}},
+    "required": ["name", "tree", "old"],
+    "additionalProperties": False,
+}
+TAGS = {"structures": [{"begin": "<f>", "schema": SCHEMA, "end": "</f>"}], "triggers": ["<f>"]}
+ONE_TAG = {
+    "type": "structural_tag",
+    "format": {
+        "type": "triggered_tags",
+        "triggers": ["<f>"],
+        "tags": [{"begin": "<f>", "content": {"type": "regex", "pattern": "[0-9]{2}"}, "end": "</f>"}],
+        "at_least_one": True,
+        "stop_after_first": True,
+    },
+}
+
+
+def is_json(text: str) -> bool:
+    jsonschema.validate(json.loads(text), SCHEMA)
+    return True
+
+
+CASES: list[tuple[dict[str, Any], Any]] = [
+    ({"json_schema": json.dumps(SCHEMA)}, is_json),
+    ({"json_schema": SCHEMA}, is_json),
+    ({"regex": r"(oak|ash) \d{3}\."}, re.compile(r"(oak|ash) [0-9]{3}\.").fullmatch),
+    ({"ebnf": 'root ::= "[" root "]" | [a-z]{2}'}, re.compile(r"(\[*)[a-z]{2}(\]*)").fullmatch),
+    ({"choice": ["oak", "oaks", "ash"]}, lambda text: text in ("oak", "oaks", "ash")),
+    ({"structural_tag": ONE_TAG}, re.compile(r"<f>[0-9]{2}</f>").fullmatch),
+    ({"structural_tag": TAGS}, lambda text: all(map(is_json, re.findall("<f>(.*?)</f>", text, re.DOTALL)))),
+]
+
+
+@pytest.mark.parametrize(
+    ("params", "follows"), CASES, ids=lambda each: next(iter(each)) if isinstance(each, dict) else ""
+)
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_generate_follows(server: Server, params: dict[str, Any], follows: Any, temperature: float) -> None:
+    sampling = {"temperature": temperature, "sampling_seed": 5, "max_new_tokens": 150, **params}
+    whole = server.generate(text=TEXT, sampling_params=sampling)
+    assert whole["meta_info"]["finish_reason"]["type"] == "stop", whole["text"]
+    assert follows(whole["text"]), whole["text"]
+    events = []
+    with server.client.stream(
+        "POST", "/generate", json={"text": TEXT, "sampling_params": sampling, "stream": True}
+    ) as response:
+        for line in response.iter_lines():
+            if line.startswith("data: {"):
+                events.append(json.loads(line[6:]))
+    assert events[-1]["text"] == whole["text"]
+    assert events[-1]["output_ids"] == whole["output_ids"]
+
+
+def test_many_at_once_each_follow_their_own(server: Server) -> None:
+    def ask(i: int) -> bool:
+        params, follows = CASES[i % len(CASES)]
+        sampling = {"temperature": 1.0, "sampling_seed": i, "max_new_tokens": 200, **params}
+        answer = server.generate(text=TEXT, sampling_params=sampling)
+        if answer["meta_info"]["finish_reason"]["type"] == "length":
+            return True
+        return bool(follows(answer["text"]))
+
+    with ThreadPoolExecutor(16) as pool:
+        assert all(pool.map(ask, range(28)))
+
+
+def test_logprobs_come_with_every_token(server: Server) -> None:
+    sampling = {"temperature": 0, "max_new_tokens": 100, "json_schema": SCHEMA}
+    answer = server.generate(text=TEXT, sampling_params=sampling, return_logprob=True, top_logprobs_num=2)
+    logprobs = answer["meta_info"]["output_token_logprobs"]
+    assert [entry[1] for entry in logprobs] == answer["output_ids"]
+    assert all(entry[0] <= 0 for entry in logprobs)
+    json.dumps(answer, allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("params", "field"),
+    [
+        ({"regex": "(?=x)"}, "regex"),
+        ({"json_schema": {"type": "array", "uniqueItems": True}}, "json_schema"),
+        ({"ebnf": "nonsense"}, "ebnf"),
+        ({"structural_tag": {"structures": []}}, "structural_tag"),
+        ({"regex": "a", "choice": ["a"]}, "choice"),
+        ({"json_schema": "{"}, "json_schema"),
+    ],
+)
+@pytest.mark.parametrize("stream", [False, True])
+def test_impossible_grammars_are_400(server: Server, params: dict[str, Any], field: str, stream: bool) -> None:
+    response = server.post("/generate", text=TEXT, sampling_params=params, stream=stream)
+    assert response.status_code == 400
+    error = response.json()["error"]
+    assert field in error["message"]
+    assert error["param"].removeprefix("sampling_params.") == field
+    assert error["code"] == "invalid_grammar"
+
+
+def test_engine_follows_grammars() -> None:
+    with bough.Engine(cpu_threads=1) as engine:
+        for params, follows in CASES:
+            answer = engine.generate(TEXT, {"temperature": 0, "max_new_tokens": 150, **params})
+            assert follows(answer["text"]), answer["text"]
+        with pytest.raises(ValueError, match="look-ahead"):
+            engine.generate(TEXT, {"regex": "(?=x)"})

@@ -1,0 +1,222 @@
+"""Ollama's routes, with the unmodified Ollama client and without."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import ollama
+import pytest
+
+from bough.entrypoints.http.openai.fill_in_middle import GapFormat, find_gap_format
+from tests.entrypoints.http.server import MODEL_NAME, RunningServer, running_server
+from tests.entrypoints.http.test_openai_client import prompt_of
+from tests.entrypoints.http.test_tools_and_reasoning import ANSWERS, CALLS, CLOCK, THOUGHTS, WEATHER
+from tests.entrypoints.http.tiny_tokenizer import tiny_tokenizer
+
+USER = {"role": "user", "content": "Hi"}
+MEASURED = ("created_at", "total_duration", "prompt_eval_duration", "eval_duration")
+
+
+@pytest.fixture
+def api(thinker: RunningServer) -> ollama.Client:
+    return ollama.Client(host=thinker.url)
+
+
+def read_lines(http: httpx.Client, path: str, body: dict[str, Any]) -> list[dict[str, Any]]:
+    with http.stream("POST", path, json={**body, "stream": True}) as response:
+        assert response.status_code == 200, response.read()
+        assert response.headers["content-type"] == "application/x-ndjson"
+        return [json.loads(line) for line in response.iter_lines()]
+
+
+def assembled(lines: list[dict[str, Any]]) -> dict[str, Any]:
+    *others, last = lines
+    assert last["done"]
+    logprobs: list[Any] = []
+    whole = dict(last)
+    if "message" in last:
+        whole["message"] = {"role": "assistant", "content": ""}
+    for line in lines:
+        assert line["done"] == (line is last)
+        if "message" in line:
+            assert line["message"]["role"] == "assistant"
+            _extend(whole["message"], line["message"], "content")
+        elif line is not last:
+            _extend(whole, line, "response")
+        logprobs += line.get("logprobs", ())
+    assert not others or not last.get("response")
+    return {**whole, "logprobs": logprobs} if logprobs else whole
+
+
+def _extend(whole: dict[str, Any], piece: dict[str, Any], text: str) -> None:
+    whole[text] += piece[text]
+    if "thinking" in piece:
+        whole["thinking"] = whole.get("thinking", "") + piece["thinking"]
+    if "tool_calls" in piece:
+        whole["tool_calls"] = whole.get("tool_calls", []) + piece["tool_calls"]
+
+
+def comparable(answer: dict[str, Any]) -> dict[str, Any]:
+    for name in MEASURED:
+        assert answer.pop(name)
+    for call in answer.get("message", {}).get("tool_calls", ()):
+        assert call.pop("id")
+    return answer
+
+
+@pytest.mark.parametrize("says", ANSWERS.values(), ids=ANSWERS.keys())
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"tools": [WEATHER, CLOCK]},
+        {"options": {"num_predict": 20, "seed": 7}},
+        {"logprobs": True, "top_logprobs": 2},
+    ],
+    ids=["plain", "tools", "cut off", "logprobs"],
+)
+def test_stream_equals_whole(http: httpx.Client, thinker: RunningServer, says: str, fields: dict[str, Any]) -> None:
+    thinker.engine.says = says
+    body = {"model": "m", "messages": [USER], **fields}
+    whole = http.post("/api/chat", json={**body, "stream": False}).json()
+    assert comparable(assembled(read_lines(http, "/api/chat", body))) == comparable(dict(whole))
+    assert whole["done_reason"] == ("length" if "options" in fields and whole["eval_count"] == 20 else "stop")
+    if "tools" not in fields:
+        body = {"model": "m", "prompt": "Hi", **fields}
+        whole = http.post("/api/generate", json={**body, "stream": False}).json()
+        assert comparable(assembled(read_lines(http, "/api/generate", body))) == comparable(whole)
+
+
+class TestClient:
+    def test_chat_with_tools(self, api: ollama.Client, thinker: RunningServer) -> None:
+        thinker.engine.says = THOUGHTS + CALLS
+        messages: list[Any] = [USER]
+        answer = api.chat(model="m", messages=messages, tools=[WEATHER, CLOCK], think=True)
+        assert answer.message.thinking
+        assert answer.message.tool_calls
+        assert answer.message.tool_calls[0].function.name == "weather"
+        assert answer.message.tool_calls[0].function.arguments["city"] == "Zürich"
+        messages += [answer.message, {"role": "tool", "tool_name": "weather", "content": "sunny"}]
+        thinker.engine.says = "Sunny."
+        assert api.chat(model="m", messages=messages, tools=[WEATHER, CLOCK]).message.content == "Sunny."
+        assert "<tool_response>\nsunny\n</tool_response>" in prompt_of(thinker)
+
+    def test_stream(self, api: ollama.Client, thinker: RunningServer) -> None:
+        thinker.engine.says = "It is nine."
+        parts = list(api.chat(model="m", messages=[USER], stream=True))
+        assert "".join(part.message.content or "" for part in parts) == "It is nine."
+        assert parts[-1].done_reason == "stop"
+        parts = list(api.generate(model="m", prompt="Hi", system="Be kind.", stream=True))  # type: ignore[assignment]
+        assert "".join(part.response for part in parts) == "It is nine."  # type: ignore[attr-defined]
+        assert prompt_of(thinker).startswith("<|im_start|>system\nBe kind.")
+
+    def test_models(self, api: ollama.Client, http: httpx.Client) -> None:
+        (model,) = api.list().models
+        assert model.model == MODEL_NAME
+        assert model.details is not None
+        assert model.details.family == "qwen3"
+        shown = api.show(MODEL_NAME)
+        assert shown.modelinfo is not None
+        assert shown.modelinfo["qwen3.context_length"] == 4096
+        assert set(shown.capabilities or ()) == {"completion", "tools", "thinking"}
+        assert [each.model for each in api.ps().models] == [MODEL_NAME]
+        assert http.get("/api/version").json()["version"]
+
+    def test_errors(self, api: ollama.Client, thinker: RunningServer) -> None:
+        with pytest.raises(ollama.ResponseError, match=r"options\.temperature") as bad:
+            api.chat(model="m", messages=[USER], options={"temperature": -1})
+        assert bad.value.status_code == 400
+        thinker.engine.fail_after = 3
+        with pytest.raises(ollama.ResponseError, match="out of luck"):
+            list(api.chat(model="m", messages=[USER], stream=True))
+
+
+def test_options_reach_the_engine(http: httpx.Client, thinker: RunningServer) -> None:
+    options = {
+        "temperature": 0.5, "top_p": 0.9, "top_k": 0, "min_p": 0.1, "seed": 7, "stop": ["x"], "num_predict": 9,
+        "repeat_penalty": 1.1, "presence_penalty": 0.2, "frequency_penalty": 0.3, "num_ctx": 8192, "mirostat": 0,
+    }  # fmt: skip
+    body = {"model": "m", "messages": [USER], "options": options, "stream": False, "keep_alive": "5m"}
+    assert http.post("/api/chat", json=body).status_code == 200
+    params = thinker.engine.received[-1].sampling_params
+    assert (params.temperature, params.top_p, params.top_k, params.min_p) == (0.5, 0.9, -1, 0.1)
+    assert (params.sampling_seed, params.stop, params.max_new_tokens) == (7, ("x",), 9)
+    assert (params.repetition_penalty, params.presence_penalty, params.frequency_penalty) == (1.1, 0.2, 0.3)
+
+
+@pytest.mark.parametrize("format_", ["json", {"type": "object", "properties": {"a": {"type": "integer"}}}])
+def test_a_format_constrains_the_answer(http: httpx.Client, thinker: RunningServer, format_: Any) -> None:
+    body = {"model": "m", "messages": [USER], "format": format_, "stream": False, "think": False}
+    assert http.post("/api/chat", json=body).status_code == 200
+    tag = json.loads(thinker.engine.received[-1].sampling_params.structural_tag or "")
+    schema = {"type": "object"} if format_ == "json" else format_
+    assert {"type": "json_schema", "json_schema": schema} in tag["format"]["elements"]
+
+
+def test_a_raw_prompt_is_taken_as_it_is(http: httpx.Client, thinker: RunningServer) -> None:
+    thinker.engine.says = THOUGHTS
+    body = {"model": "m", "prompt": "Once upon", "raw": True, "stream": False}
+    assert http.post("/api/generate", json=body).json()["response"] == THOUGHTS
+    assert prompt_of(thinker) == "Once upon"
+
+
+def test_a_request_that_says_nothing_finds_the_model_loaded(http: httpx.Client) -> None:
+    assert http.post("/api/generate", json={"model": "m"}).json()["done_reason"] == "load"
+    assert http.post("/api/chat", json={"model": "m", "messages": [], "stream": False}).json()["done_reason"] == "load"
+
+
+def test_durations_are_measured(http: httpx.Client, thinker: RunningServer) -> None:
+    thinker.engine.says, thinker.engine.token_delay = "It is nine.", 0.01
+    start = time.monotonic()
+    answer = http.post("/api/chat", json={"model": "m", "messages": [USER], "stream": False}).json()
+    elapsed = (time.monotonic() - start) * 1e9
+    assert (
+        answer["eval_count"] * 0.01 * 1e9 * 0.9 <= answer["eval_duration"] + answer["prompt_eval_duration"] <= elapsed
+    )
+    assert answer["total_duration"] <= elapsed
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"options": {"mirostat": 2}}, "options.mirostat"),
+        ({"options": {"warmth": 2}}, "options.warmth"),
+        ({"options": {"num_predict": -7}}, "options.num_predict"),
+        ({"format": "xml"}, "format"),
+        ({"top_logprobs": 2}, "top_logprobs"),
+        ({"messages": [{"role": "user"}]}, "messages[0].content"),
+        ({"messages": [{"role": "user", "content": "", "images": ["a"]}]}, "messages[0].images"),
+        ({"tools": [{"type": "function"}]}, "tools[0].function"),
+        ({"think": "much"}, "think"),
+    ],
+)
+def test_bad_requests_are_refused_by_name(http: httpx.Client, fields: dict[str, Any], param: str) -> None:
+    response = http.post("/api/chat", json={"model": "m", "messages": [USER], **fields})
+    assert response.status_code == 400, response.text
+    assert param in response.json()["error"]
+
+
+def test_gaps_are_filled_by_models_that_have_the_tokens(http: httpx.Client, tmp_path: Path) -> None:
+    refused = http.post("/v1/completions", json={"prompt": "a", "suffix": "b"})
+    assert refused.json()["error"]["param"] == "suffix"
+    assert http.post("/api/generate", json={"model": "m", "prompt": "a", "suffix": "b"}).status_code == 400
+    tokens = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")
+    with running_server(tmp_path, more_specials=tokens) as server, httpx.Client(base_url=server.url) as coder:
+        answer = coder.post("/v1/completions", json={"prompt": "def f():", "suffix": "return x", "max_tokens": 2})
+        assert answer.status_code == 200
+        gap = "<|fim_prefix|>def f():<|fim_suffix|>return x<|fim_middle|>"
+        assert prompt_of(server) == gap
+        body = {"model": "m", "prompt": "def f():", "suffix": "return x", "stream": False}
+        assert coder.post("/api/generate", json=body).status_code == 200
+        assert prompt_of(server) == gap
+        assert "insert" in coder.post("/api/show", json={"model": "m"}).json()["capabilities"]
+
+
+def test_the_order_of_a_gap_is_that_of_the_model() -> None:
+    assert find_gap_format(tiny_tokenizer()) is None
+    format_ = GapFormat("[PREFIX]", "[SUFFIX]", "", suffix_first=True)
+    assert format_.prompt("a", "b") == "[SUFFIX]b[PREFIX]a"

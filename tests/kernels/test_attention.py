@@ -1,0 +1,144 @@
+"""Attention over the paged pool against float64, on every instruction set, in every way that work is cut."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bough.kernels.library import Isa, best_isa, current_isa, set_isa
+from bough.kernels.structures import DType
+from bough.kernels.thread_pool import ThreadPool
+from tests.kernels.attention_case import Case, Rows
+
+DTYPES = (DType.F32, DType.BF16, DType.I8)
+PAGE_SIZE = 16
+
+
+@pytest.fixture(scope="module")
+def pools() -> list[ThreadPool]:
+    return [ThreadPool(threads) for threads in (1, 2, 3)]
+
+
+def bound(dtype: DType) -> float:
+    """Largest error of an output, whose values are about 1 in size.
+
+    Sums are in float32. Where bfloat16 is multiplied directly, queries and weights are rounded to it as well: an
+    error of 2**-8 in each score's terms and in each weight.
+    """
+    halves = dtype != DType.F32 and current_isa() is Isa.AVX512BF16
+    return 0.02 if halves else 1e-5
+
+
+def random_case(seed: int, dtype: DType, *, window: int = 0) -> Case:
+    """Rows of all kinds: decoding and extending, short and longer than a block of keys."""
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(1, 6))
+    prefix_lens = rng.choice([0, 1, 5, 255, 256, 257, 300, 700, 1100], count).tolist()
+    extend_lens = rng.choice([1, 1, 1, 2, 17, 40, 300], count).tolist()
+    page_size = int(rng.choice([1, 4, 16, 32]))
+    num_kv_heads = int(rng.integers(1, 4))
+    return Case.random(
+        rng,
+        Rows.random(rng, prefix_lens, extend_lens, page_size),
+        heads=(num_kv_heads * int(rng.choice([1, 2, 4, 7, 13])), num_kv_heads),
+        head_dim=int(rng.choice([64, 80, 96, 128, 37, 8, 1, 33])),
+        dtype=dtype,
+        page_size=page_size,
+        window=window,
+    )
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("window", [0, 1, 100, 300])
+def test_output_is_that_of_float64(isa: Isa, pools: list[ThreadPool], dtype: DType, window: int) -> None:
+    for seed in range(4):
+        case = random_case(10 * window + seed, dtype, window=window)
+        np.testing.assert_allclose(case.run(pools[1]), case.expected(), rtol=0, atol=bound(dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_bits_depend_on_neither_threads_nor_chunks(isa: Isa, pools: list[ThreadPool], dtype: DType) -> None:
+    for seed in range(6):
+        case = random_case(seed, dtype, window=(0, 0, 200)[seed % 3])
+        whole = case.run(pools[0])
+        for pool in pools[1:]:
+            np.testing.assert_array_equal(case.run(pool), whole)
+        rng = np.random.default_rng(seed)
+        later, tokens = case.later(rng.integers(0, case.rows.extend_lens))
+        np.testing.assert_array_equal(later.run(pools[1]), whole[tokens])
+
+
+@pytest.mark.parametrize("head_dim", [64, 80])
+def test_blocks_of_one_long_row_are_spread_over_threads(isa: Isa, pools: list[ThreadPool], head_dim: int) -> None:
+    rng = np.random.default_rng(7)
+    rows = Rows.random(rng, [5000], [1], PAGE_SIZE)
+    case = Case.random(rng, rows, heads=(3, 3), head_dim=head_dim, dtype=DType.BF16, page_size=PAGE_SIZE)
+    alone, spread = case.run(pools[0]), case.run(pools[1])
+    np.testing.assert_array_equal(spread, alone)
+    np.testing.assert_allclose(alone, case.expected(), rtol=0, atol=bound(DType.BF16))
+
+
+def test_output_is_rounded_to_bfloat16(isa: Isa, pools: list[ThreadPool]) -> None:
+    case = random_case(3, DType.F32)
+    exact = case.run(pools[1])
+    np.testing.assert_allclose(case.run(pools[1], DType.BF16), exact, rtol=2.0**-8, atol=1e-30)
+
+
+def test_large_scores_neither_overflow_nor_vanish(isa: Isa, pools: list[ThreadPool]) -> None:
+    case = random_case(5, DType.F32)
+    case.queries[:] *= 1e4
+    output = case.run(pools[1])
+    assert np.isfinite(output).all()
+    np.testing.assert_allclose(output, case.expected(), rtol=0, atol=2e-2)
+
+
+def test_not_a_number_stays_with_its_row(isa: Isa, pools: list[ThreadPool]) -> None:
+    rng = np.random.default_rng(0)
+    rows = Rows.random(rng, [20, 30, 300], [1, 5, 1], PAGE_SIZE)
+    case = Case.random(rng, rows, heads=(4, 2), head_dim=64, dtype=DType.F32, page_size=PAGE_SIZE)
+    clean = case.run(pools[1])
+    case.keys[rows.slots(1)[3]] = np.nan
+    broken = case.run(pools[1])
+    assert np.isnan(broken[1:6]).all()
+    np.testing.assert_array_equal(broken[[0, 6]], clean[[0, 6]])
+
+
+def test_more_heads_than_an_item_has_rows(isa: Isa, pools: list[ThreadPool]) -> None:
+    rng = np.random.default_rng(1)
+    rows = Rows.random(rng, [10, 300], [1, 3], PAGE_SIZE)
+    case = Case.random(rng, rows, heads=(300, 1), head_dim=16, dtype=DType.F32, page_size=PAGE_SIZE)
+    np.testing.assert_allclose(case.run(pools[1]), case.expected(), rtol=0, atol=1e-5)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    lengths=st.lists(st.tuples(st.integers(0, 600), st.integers(1, 90)), min_size=1, max_size=8),
+    heads=st.sampled_from([(1, 1), (6, 2), (7, 1), (5, 5)]),
+    head_dim=st.integers(1, 130),
+    window=st.integers(0, 300),
+    threads=st.integers(1, 7),
+    isa=st.sampled_from(list(Isa)),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_any_step_is_planned_and_computed(
+    lengths: list[tuple[int, int]],
+    heads: tuple[int, int],
+    head_dim: int,
+    window: int,
+    threads: int,
+    isa: Isa,
+    seed: int,
+) -> None:
+    if not set_isa(isa):
+        return
+    try:
+        rng = np.random.default_rng(seed)
+        rows = Rows.random(rng, [prefix for prefix, _ in lengths], [extend for _, extend in lengths], PAGE_SIZE)
+        case = Case.random(
+            rng, rows, heads=heads, head_dim=head_dim, dtype=DType.F32, page_size=PAGE_SIZE, window=window
+        )
+        np.testing.assert_allclose(case.run(ThreadPool(threads)), case.expected(), rtol=0, atol=2e-5)
+    finally:
+        set_isa(best_isa())

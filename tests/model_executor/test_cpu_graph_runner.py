@@ -1,0 +1,141 @@
+"""What the recorded program does that the torch path does otherwise; both are compared in tests/models."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+import torch
+
+from bough.kernels.library import Isa, best_isa, set_isa
+from bough.sampling.sampling_params import SamplingParams
+from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, make_runner
+from tests.models.checkpoints import VOCAB_SIZE, Checkpoint, save_checkpoint
+from tests.native import needs_native
+
+pytestmark = needs_native
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
+    return save_checkpoint(
+        tmp_path_factory.mktemp("checkpoint"), "Qwen3", head_dim=16, max_position_embeddings=4096, seed=3
+    )
+
+
+def prompt(length: int, seed: int = 0) -> list[int]:
+    return random.Random(seed).choices(range(VOCAB_SIZE), k=length)
+
+
+def logits_of(runner: RecordingRunner, tokens: list[int], chunks: list[int]) -> torch.Tensor:
+    builder = PlanBuilder(runner)
+    sequence = builder.add(tokens)
+    builder.generate(sequence, 3, chunks=chunks)
+    builder.drop(sequence)
+    return torch.stack(sequence.logits)
+
+
+def test_greedy_rows_get_the_token_that_their_logits_say(checkpoint: Checkpoint) -> None:
+    outputs = []
+    for recording in (True, False):
+        runner = make_runner(checkpoint.path)
+        builder = PlanBuilder(runner)
+        first, second = builder.add(prompt(20)), builder.add(prompt(33, seed=1))
+        builder.step([(first, 20), (second, 11)])
+        runner.recording = recording
+        builder.step([(first, 1), (second, 22)])
+        for _ in range(10):
+            builder.step([(second, 1), (first, 1)])
+        outputs.append((first.output, second.output))
+    assert outputs[0] == outputs[1]
+    assert outputs[0][0] == checkpoint.greedy(prompt(20), 12)
+
+
+def test_greedy_and_random_rows_share_a_step(checkpoint: Checkpoint) -> None:
+    runner = make_runner(checkpoint.path)
+    builder = PlanBuilder(runner)
+    greedy, drawn, other = (builder.add(prompt(10 + row, seed=row)) for row in range(3))
+    builder.step([(greedy, 10)])
+    builder.step([(drawn, 11), (greedy, 1)], new_params=SamplingParams(temperature=1.5, top_k=20))
+    builder.step([(other, 12), (drawn, 1), (greedy, 1)])
+    runner.recording = False
+    for _ in range(5):
+        builder.step([(greedy, 1), (drawn, 1), (other, 1)])
+    assert greedy.output == checkpoint.greedy(prompt(10, seed=0), 8)
+    assert other.output == checkpoint.greedy(prompt(12, seed=2), 6)
+    assert all(0 <= token < VOCAB_SIZE for token in drawn.output)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_logits_depend_neither_on_chunks_nor_on_threads(checkpoint: Checkpoint, dtype: str) -> None:
+    tokens = prompt(700)
+    runs = []
+    for threads in (1, 3):
+        runner = make_runner(checkpoint.path, dtype=dtype, threads=threads)
+        runs += [logits_of(runner, tokens, chunks) for chunks in ([], [1, 250, 256, 100], [400])]
+    for run in runs[1:]:
+        assert torch.equal(run, runs[0])
+
+
+def test_step_larger_than_the_buffers_runs_in_pieces(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = logits_of(make_runner(checkpoint.path), prompt(150), [])
+    monkeypatch.setattr("bough.model_executor.cpu_graph_runner.MAX_PIECE_TOKENS", 16)
+    assert torch.equal(logits_of(make_runner(checkpoint.path), prompt(150), []), whole)
+    runner = make_runner(checkpoint.path)
+    builder = PlanBuilder(runner)
+    sequences = [builder.add(prompt(length, seed=length)) for length in (1, 40, 3, 16, 29)]
+    builder.step([(sequence, sequence.prompt_len) for sequence in sequences])
+    for _ in range(3):
+        builder.step([(sequence, 1) for sequence in reversed(sequences)])
+    for sequence in sequences:
+        assert sequence.output == checkpoint.greedy(prompt(sequence.prompt_len, seed=sequence.prompt_len), 4)
+
+
+def test_every_instruction_set_computes_the_same_within_rounding(checkpoint: Checkpoint, isa: Isa) -> None:
+    reference = logits_of(make_runner(checkpoint.path), prompt(60), [])
+    assert set_isa(isa)
+    ours = logits_of(make_runner(checkpoint.path), prompt(60), [25])
+    torch.testing.assert_close(ours, reference, atol=1e-4, rtol=0)
+    rounded = logits_of(make_runner(checkpoint.path, dtype="bfloat16"), prompt(60), [25])
+    # Weights far larger than a trained model's make these logits spread over ±10.
+    assert float((rounded[0] - reference[0]).abs().max()) < 0.3
+
+
+@pytest.fixture(params=list(Isa), ids=lambda isa: isa.name.lower())
+def isa(request: pytest.FixtureRequest) -> object:
+    if request.param > best_isa():
+        pytest.skip(f"this machine lacks {request.param.name}")
+    yield request.param
+    set_isa(best_isa())
+
+
+def test_plan_that_names_what_does_not_exist_is_refused_and_changes_nothing(checkpoint: Checkpoint) -> None:
+    runner = make_runner(checkpoint.path)
+    builder = PlanBuilder(runner)
+    sequence = builder.add(prompt(9))
+    plan = builder.plan([(sequence, 9)])
+    before = runner.kv_pool.get_key_buffer(0).clone()
+    for wrong in (VOCAB_SIZE, -2):
+        plan.input_ids[3] = wrong
+        with pytest.raises(ValueError, match="not in the vocabulary"):
+            runner.forward_step(plan)
+    plan.input_ids[3] = 0
+    plan.out_slots[8] = runner.kv_pool.num_slots
+    with pytest.raises(ValueError, match="slot that does not exist"):
+        runner.forward_step(plan)
+    assert torch.equal(runner.kv_pool.get_key_buffer(0), before)
+    assert not runner.req_to_token.any()
+
+
+def test_greedy_rows_that_are_not_finite_fail_alone(checkpoint: Checkpoint) -> None:
+    runner = make_runner(checkpoint.path)
+    runner.recording = False
+    builder = PlanBuilder(runner)
+    healthy, sick = builder.add(prompt(20)), builder.add(prompt(20, seed=1))
+    builder.step([(healthy, 20), (sick, 20)])
+    runner.kv_pool.get_value_buffer(1)[sick.kv_slots[3]] = float("nan")
+    result = builder.step([(healthy, 1), (sick, 1)])
+    assert result.failed_rows == (1,)
+    assert healthy.output == checkpoint.greedy(healthy.tokens[:20], 2)
+    assert np.isfinite(runner.kv_pool.get_value_buffer(1).numpy()).all()

@@ -1,0 +1,365 @@
+"""Requests with a grammar, on the fake device and the bundled tokenizer."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bough.constrained.compiler import GrammarCompiler
+from bough.model_executor.fake_model_runner import FakeModel
+from bough.sampling.sampling_params import GrammarSpec
+from tests.constrained.following import EOS_IDS, VOCAB_SIZE, bundled_backend, bundled_tokenizer
+from tests.scheduler.harness import Harness, Output, prompt_of
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "maxLength": 12},
+        "age": {"type": "integer", "minimum": 0, "maximum": 120},
+        "tags": {"type": "array", "items": {"enum": ["red", "green"]}, "maxItems": 3},
+    },
+    "required": ["name", "age", "tags"],
+    "additionalProperties": False,
+}
+JSON = {"json_schema": json.dumps(SCHEMA), "max_new_tokens": 300, "temperature": 1.0}
+PROMPT = prompt_of(20, vocab_size=VOCAB_SIZE)
+
+
+class Gate:
+    """Compiles with the real backend, what it is told to hold back only once it is let go."""
+
+    def __init__(self) -> None:
+        self.events: dict[str, threading.Event] = {}
+        self.num_compiled = 0
+
+    def hold(self, text: str) -> threading.Event:
+        return self.events.setdefault(text, threading.Event())
+
+    def compile(self, spec: GrammarSpec) -> Any:
+        if spec.text in self.events:
+            assert self.events[spec.text].wait(10)
+        self.num_compiled += 1
+        return bundled_backend().compile(spec)
+
+
+@pytest.fixture
+def gate() -> Iterator[Gate]:
+    gate = Gate()
+    yield gate
+    for event in gate.events.values():
+        event.set()
+
+
+def harness(gate: Gate | None = None, timeout_s: float = 5.0, **options: Any) -> Harness:
+    compile_grammar = bundled_backend().compile if gate is None else gate.compile
+    return Harness(
+        **{
+            "vocab_size": VOCAB_SIZE,
+            "eos_token_ids": EOS_IDS,
+            "eos_only_at_end": True,
+            "tokenizer": bundled_tokenizer(),
+            "make_compiler": lambda: GrammarCompiler(compile_grammar, timeout_s=timeout_s),
+            **options,
+        }
+    )
+
+
+def text_of(output: Output) -> str:
+    return output.text or bundled_tokenizer().decode(output.token_ids)
+
+
+def assert_follows(output: Output) -> None:
+    assert output.finish_reason is not None
+    assert output.finish_reason.type == "stop", output.finish_reason
+    value = json.loads(text_of(output))
+    assert set(value) == {"name", "age", "tags"}
+    assert 0 <= value["age"] <= 120
+    assert len(value["name"]) <= 12
+
+
+def run_for(h: Harness, seconds: float, condition: Any) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        h.step()
+        assert time.monotonic() < deadline
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_every_output_follows_its_grammar(overlap: bool, temperature: float) -> None:
+    h = harness(overlap=overlap)
+    for i in range(12):
+        h.submit(PROMPT, rid=f"json{i}", **{**JSON, "temperature": temperature}, sampling_seed=i)
+    h.submit(PROMPT, rid="regex", regex="[0-9]{3}-[a-z]{4}", temperature=temperature, max_new_tokens=20)
+    h.submit(PROMPT, rid="choice", choice=("yes", "no", "maybe"), temperature=temperature, max_new_tokens=20)
+    h.submit(PROMPT, rid="free", max_new_tokens=20)
+    h.run()
+    finished = [each for rid, each in h.outputs.items() if rid.startswith("json")]
+    assert len(finished) == 12
+    for output in finished:
+        if output.finish_reason is not None and output.finish_reason.type == "length":
+            continue  # the fake likes long numbers
+        assert_follows(output)
+    assert text_of(h.outputs["choice"]) in ("yes", "no", "maybe")
+    assert len(text_of(h.outputs["regex"])) == 8
+    assert h.outputs["free"].token_ids == FakeModel(VOCAB_SIZE, EOS_IDS).expected_tokens(PROMPT, 20)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_overlap_changes_nothing(temperature: float) -> None:
+    def outputs(overlap: bool) -> dict[str, list[int]]:
+        h = harness(overlap=overlap, max_total_num_tokens=600)
+        for i in range(6):
+            h.submit(PROMPT, rid=f"r{i}", **{**JSON, "temperature": temperature}, sampling_seed=i)
+            h.submit(prompt_of(9, i, VOCAB_SIZE), rid=f"free{i}", max_new_tokens=40)
+        h.run()
+        return {rid: output.token_ids for rid, output in h.outputs.items()}
+
+    assert outputs(False) == outputs(True)
+
+
+def test_retracted_requests_continue_where_their_grammar_was() -> None:
+    roomy, tight = harness(), harness(max_total_num_tokens=140, schedule_conservativeness=0.05)
+    for h in (roomy, tight):
+        for i in range(6):
+            h.submit(PROMPT, rid=f"r{i}", **JSON, sampling_seed=i)
+        h.run()
+    assert tight.scheduler.requests.num_retracted > 0
+    for rid, output in roomy.outputs.items():
+        assert tight.outputs[rid].token_ids[:200] == output.token_ids[:200]
+
+
+def test_prompts_in_pieces_begin_the_grammar_at_the_end() -> None:
+    h = harness(chunked_prefill_size=8)
+    h.submit(prompt_of(100, 1, VOCAB_SIZE), rid="r", regex="[a-c]{5}", max_new_tokens=20)
+    h.run()
+    assert len(text_of(h.outputs["r"])) == 5
+    assert h.outputs["r"].finish_reason.matched is None
+
+
+def test_parallel_samples_have_a_matcher_each(gate: Gate) -> None:
+    h = harness(gate)
+    h.submit(PROMPT, rid="r", n=5, regex="(aa|bb|cc)[0-9]{2}", temperature=1.0, sampling_seed=1, max_new_tokens=20)
+    h.run()
+    texts = [text_of(h.outputs[f"r_{i}"]) for i in range(5)]
+    assert all(len(text) == 4 for text in texts)
+    assert len(set(texts)) > 1
+    assert gate.num_compiled == 1
+
+
+def test_output_may_be_cut_by_max_new_tokens() -> None:
+    h = harness()
+    h.submit(PROMPT, rid="cut", regex="[a-z]{200}", max_new_tokens=3)
+    h.submit(PROMPT, rid="just", regex="[0-9]", max_new_tokens=1)
+    h.run()
+    assert h.outputs["cut"].finish_reason.type == "length"
+    assert h.outputs["just"].finish_reason.type == "stop"
+
+
+def test_stop_strings_work_within_a_grammar() -> None:
+    h = harness()
+    h.submit(PROMPT, rid="r", regex="[0-8]{5,20}9 [a-z]*", stop=("9 ",), max_new_tokens=60)
+    h.submit(PROMPT, rid="s", regex="[0-8]{5,20}9 [a-z]*", stop_regex=("[0-9]{4}",), max_new_tokens=60)
+    h.run()
+    assert h.outputs["r"].finish_reason.matched == "9 "
+    assert h.outputs["r"].text.isdigit()
+    assert h.outputs["s"].finish_reason.matched == "[0-9]{4}"
+
+
+def test_ignore_eos_still_ends_where_nothing_may_follow() -> None:
+    h = harness()
+    h.submit(PROMPT, rid="r", choice=("yes",), ignore_eos=True, max_new_tokens=20)
+    h.run()
+    assert text_of(h.outputs["r"]) == "yes"
+    assert h.outputs["r"].finish_reason.type == "stop"
+
+
+def test_stop_tokens_may_come_where_the_output_may_end() -> None:
+    h = harness()
+    (a,) = bundled_tokenizer().encode("a", add_special_tokens=False)
+    everything_else = dict.fromkeys(EOS_IDS, -100.0)
+    h.submit(PROMPT, rid="r", regex="b?", stop_token_ids=(a,), logit_bias=everything_else, max_new_tokens=9)
+    h.run()
+    assert h.outputs["r"].finish_reason.type == "stop"
+
+
+def test_a_request_that_no_token_is_left_for_ends_alone() -> None:
+    class NoToken:
+        error = None
+        is_accepting = is_terminated = False
+
+        def fill_mask(self, words: Any) -> None:
+            words.fill(0)
+
+    class Bad:
+        num_bytes = 1
+
+        def matcher(self) -> Any:
+            return NoToken()
+
+    h = harness(make_compiler=lambda: GrammarCompiler(lambda spec: Bad(), timeout_s=5))
+    h.submit(PROMPT, rid="free", max_new_tokens=9)
+    h.submit(PROMPT, rid="bad", regex="a", max_new_tokens=9)
+    h.run()
+    reason = h.outputs["bad"].finish_reason
+    assert (reason.type, reason.status_code, reason.param) == ("abort", 400, "regex")
+    assert "no token" in reason.message
+    assert h.outputs["free"].token_ids == FakeModel(VOCAB_SIZE, EOS_IDS).expected_tokens(PROMPT, 9)
+
+
+def test_a_token_that_the_matcher_refuses_ends_its_request_alone() -> None:
+    class Refuses:
+        error = "it says no"
+        is_accepting = is_terminated = False
+
+        def fill_mask(self, words: Any) -> None:
+            words.fill(-1)
+
+        def accept(self, token_id: int) -> bool:
+            return False
+
+        def forced_tokens(self) -> list[int]:
+            return []
+
+    class Bad:
+        num_bytes = 1
+
+        def matcher(self) -> Any:
+            return Refuses()
+
+    h = harness(make_compiler=lambda: GrammarCompiler(lambda spec: Bad(), timeout_s=5))
+    h.submit(PROMPT, rid="free", max_new_tokens=9)
+    h.submit(PROMPT, rid="bad", ebnf="x", max_new_tokens=9)
+    h.run()
+    assert "it says no" in h.outputs["bad"].finish_reason.message
+    assert h.outputs["bad"].finish_reason.param == "ebnf"
+    assert len(h.outputs["free"].token_ids) == 9
+
+
+def test_wrong_grammar_is_refused_naming_the_field() -> None:
+    h = harness()
+    h.submit(PROMPT, rid="r", n=2, regex="(?=a)")
+    h.run()
+    for rid in ("r_0", "r_1"):
+        reason = h.outputs[rid].finish_reason
+        assert (reason.status_code, reason.param, reason.code) == (400, "regex", "invalid_grammar")
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"tokenizer": None, "make_compiler": None}, "tokenizer"),
+        ({"make_compiler": None, "grammar_backend": "none"}, "--grammar-backend none"),
+    ],
+)
+def test_servers_that_cannot_follow_grammars_say_so(options: dict[str, Any], problem: str) -> None:
+    h = harness(**options)
+    h.submit(PROMPT, rid="r", regex="a")
+    h.run()
+    assert problem in h.outputs["r"].finish_reason.message
+    assert h.outputs["r"].finish_reason.status_code == 400
+
+
+# --- while a grammar is compiled ---
+
+
+def test_a_grammar_that_compiles_for_long_holds_nobody_up(gate: Gate) -> None:
+    h = harness(gate)
+    event = gate.hold("[0-9]{3}")
+    h.submit(PROMPT, rid="running", max_new_tokens=900)
+    for _ in range(5):
+        h.step()
+    h.submit(PROMPT, rid="slow", regex="[0-9]{3}")
+    h.submit(PROMPT, rid="quick", regex="[a-z]{3}")
+    before = len(h.outputs["running"].token_ids)
+    for _ in range(50):
+        h.step()
+    # One token a step, as ever: nothing was waited for.
+    assert len(h.outputs["running"].token_ids) == before + 50
+    assert "slow" not in h.outputs
+    assert h.scheduler.requests.num_waiting == 1
+    run_for(h, 5, lambda: "quick" in h.outputs and h.outputs["quick"].finish_reason)
+    event.set()
+    h.abort("running")
+    h.run()
+    assert text_of(h.outputs["slow"]).isdigit()
+
+
+def test_no_step_is_longer_because_of_a_grammar_that_compiles(gate: Gate) -> None:
+    h = harness(gate, max_total_num_tokens=20_000, context_len=8192, verify=False)
+    gate.hold("slow")
+    h.submit(PROMPT, rid="running", max_new_tokens=4000)
+
+    def gaps(count: int) -> np.ndarray:
+        times = []
+        for _ in range(count):
+            h.step()
+            times.append(time.perf_counter())
+        return np.diff(times)
+
+    gaps(50)
+    usual = gaps(400)
+    h.submit(PROMPT, rid="slow", regex="slow")
+    meanwhile = gaps(400)
+    assert np.median(meanwhile) < 2 * np.median(usual) + 1e-4
+    h.abort(abort_all=True)
+
+
+def test_a_request_can_be_aborted_while_its_grammar_is_compiled(gate: Gate) -> None:
+    h = harness(gate)
+    event = gate.hold("[0-9]{3}")
+    h.submit(PROMPT, rid="gone", regex="[0-9]{3}")
+    h.submit(PROMPT, rid="stays", regex="[0-9]{3}")
+    h.step()
+    h.abort("gone")
+    assert h.outputs["gone"].finish_reason.type == "abort"
+    assert h.scheduler.requests.num_waiting == 1
+    event.set()
+    h.run()
+    assert len(text_of(h.outputs["stays"])) == 3
+    assert h.outputs["gone"].token_ids == []
+
+
+def test_a_grammar_that_takes_too_long_fails_its_request_alone(gate: Gate) -> None:
+    h = harness(gate, timeout_s=0.05)
+    gate.hold("slow")
+    h.submit(PROMPT, rid="free", max_new_tokens=9)
+    h.submit(PROMPT, rid="slow", regex="slow")
+    h.run()
+    reason = h.outputs["slow"].finish_reason
+    assert (reason.status_code, reason.param) == (400, "regex")
+    assert "0.05 s" in reason.message
+    assert len(h.outputs["free"].token_ids) == 9
+
+
+def test_those_that_compile_count_in_the_queue(gate: Gate) -> None:
+    h = harness(gate, max_queued_requests=1, max_running_requests=1)
+    gate.hold("slow")
+    h.submit(PROMPT, rid="running", max_new_tokens=500)
+    h.step()
+    h.submit(PROMPT, rid="slow", regex="slow")
+    h.submit(PROMPT, rid="refused", regex="slow")
+    assert h.outputs["refused"].finish_reason.status_code == 503
+    h.abort(abort_all=True)
+    gate.events["slow"].set()
+    h.run()
+
+
+def test_a_compiled_request_takes_the_place_of_its_arrival(gate: Gate) -> None:
+    h = harness(gate, max_running_requests=1, schedule_policy="fcfs")
+    event = gate.hold("[0-9]{3}")
+    h.submit(PROMPT, rid="running", max_new_tokens=900)
+    h.step()
+    h.submit(PROMPT, rid="first", regex="[0-9]{3}")
+    h.submit(PROMPT, rid="second", max_new_tokens=5)
+    event.set()
+    run_for(h, 5, lambda: not h.scheduler.requests.compiling)
+    h.abort("running")
+    h.run()
+    assert list(h.outputs) == ["running", "first", "second"]
