@@ -99,6 +99,7 @@ class GrammarCompiler:
         compile_grammar: compiles one; raises :class:`GrammarError`. Called on several threads.
         timeout_s: how long compiling may take.
         cache: where results are kept.
+        on_close: called by :meth:`close`.
     """
 
     def __init__(
@@ -107,9 +108,11 @@ class GrammarCompiler:
         *,
         timeout_s: float,
         cache: GrammarCache | None = None,
+        on_close: Callable[[], None] | None = None,
     ) -> None:
         self._compile = compile_grammar
         self._timeout_s = timeout_s
+        self._on_close = on_close
         self.cache = GrammarCache() if cache is None else cache
         self._jobs: dict[GrammarSpec, CompileJob] = {}
         self._changed = threading.Condition()
@@ -182,6 +185,8 @@ class GrammarCompiler:
             self._closed = True
             self._queue.clear()
             self._changed.notify_all()
+        if self._on_close is not None:
+            self._on_close()
 
     def _check_time(self, job: CompileJob, now: float) -> None:
         if job.started_at is not None and now - job.started_at > self._timeout_s:

@@ -23,6 +23,7 @@ def create_compiler(
     # The engine's library is loaded when the first grammar comes: most servers never need it.
     from bough.constrained.llguidance_backend import LLGuidanceBackend
     from bough.constrained.translate import Translator
+    from bough.constrained.trial import START_SECONDS, TrialBackend
 
     compact = server_args.constrained_json_disable_any_whitespace
     translator = Translator(
@@ -30,4 +31,8 @@ def create_compiler(
         special_tokens=tokenizer.special_token_ids,
     )
     backend = LLGuidanceBackend.for_model(tokenizer, vocab_size, tuple(eos_token_ids), translator)
-    return GrammarCompiler(backend.compile, timeout_s=server_args.grammar_compile_timeout)
+    tried = TrialBackend(backend, translator, timeout_s=server_args.grammar_compile_timeout)
+    # The trial ends what takes too long; the compiler's own limit is for what comes after it.
+    return GrammarCompiler(
+        tried.compile, timeout_s=2 * server_args.grammar_compile_timeout + START_SECONDS, on_close=tried.close
+    )

@@ -3,6 +3,7 @@
 The engine refuses what it cannot enforce, so that an output which comes out is valid. One thing it cannot see for
 itself is that the alternatives of ``oneOf`` exclude each other, which is the usual case: they differ in type, or in
 the value of a property that all of them require. Such a ``oneOf`` is an ``anyOf``, and is handed on as one.
+Another is the calendar, in which not every month has 31 days.
 """
 
 from __future__ import annotations
@@ -18,6 +19,14 @@ MAX_ONE_OF = 512
 ENGINE_OPTIONS = "x-guidance"
 """Key of a schema under which a client may set ``{"lenient": true}``: unknown keywords are ignored, and ``oneOf`` is
 taken for ``anyOf``, instead of being refused."""
+
+_YEAR = r"(?:[1-9]\d{3}|0[1-9]\d{2}|00[1-9]\d|000[1-9])"
+_LEAP_YEAR = r"(?:\d{2}(?:0[48]|[2468][048]|[13579][26])|(?:0[48]|[2468][048]|[13579][26])00)"
+_DAY = r"(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|02-(?:0[1-9]|1\d|2[0-8]))"
+_DATE = rf"(?:{_YEAR}-{_DAY}|{_LEAP_YEAR}-02-29)"
+_TIME = r"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)"
+_STRICTER_FORMATS = {"date": f"^{_DATE}$", "date-time": f"^{_DATE}T{_TIME}$"}
+"""RFC 3339, and besides a day that the calendar has, in a year that programs can represent."""
 
 _SCHEMAS = ("additionalProperties", "items", "contains", "not", "if", "then", "else", "propertyNames")
 _LISTS_OF_SCHEMAS = ("anyOf", "oneOf", "allOf", "prefixItems", "items")
@@ -36,7 +45,8 @@ def prepare(schema: Any) -> tuple[Any, bool]:
         schema: an object or a boolean; not changed.
 
     Returns:
-        The schema with every ``oneOf`` that excludes itself made an ``anyOf``, and whether it is to be read leniently.
+        The schema with every ``oneOf`` that excludes itself made an ``anyOf`` and dates made patterns, and whether it
+        is to be read leniently.
 
     Raises:
         SchemaError: the schema says something about the engine that clients have no say in.
@@ -48,7 +58,10 @@ def prepare(schema: Any) -> tuple[Any, bool]:
             raise SchemaError(f'{ENGINE_OPTIONS} may only hold "lenient"')
         lenient = options.get("lenient") is True
         schema = {key: value for key, value in schema.items() if key != ENGINE_OPTIONS}
-    return (_Rewriter(schema).rewrite(schema) if "oneOf" in json.dumps(schema) else schema), lenient
+    text = json.dumps(schema)
+    if "oneOf" in text or "format" in text:
+        schema = _Rewriter(schema).rewrite(schema)
+    return schema, lenient
 
 
 class _Rewriter:
@@ -68,6 +81,11 @@ class _Rewriter:
                 result[key] = self.rewrite(value)
             else:
                 result[key] = value
+        stricter = _STRICTER_FORMATS.get(result["format"]) if isinstance(result.get("format"), str) else None
+        if stricter is not None and "pattern" not in result:
+            del result["format"]
+            # Without a type a format only concerns strings; the engine reads a pattern the same way.
+            result["pattern"] = stricter
         options = result.get("oneOf")
         if isinstance(options, list) and "anyOf" not in result and self._exclusive(schema["oneOf"]):
             result = {("anyOf" if key == "oneOf" else key): value for key, value in result.items()}

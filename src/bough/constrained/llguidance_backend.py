@@ -22,6 +22,9 @@ MAX_LEXER_STATES = 20_000
 """States of the automaton that grows while a grammar is used, at 1 to 2 KiB each: bounds the memory of a request."""
 
 MAX_GRAMMAR_SYMBOLS = 200_000
+MAX_STEP_FUEL = 100_000
+"""Work on regular expressions per mask, about 7 ms: bounds how long a request can make all others wait."""
+
 MIN_GRAMMAR_BYTES = 64 * 1024
 BYTES_PER_SOURCE_BYTE = 64
 """Rough memory of a compiled grammar, for the cache's accounts."""
@@ -41,7 +44,12 @@ class LLGuidanceBackend:
         self._tokenizer: LLTokenizer | None = None
         self._lock = threading.Lock()
         self._limits = LLParserLimits(
-            max_lexer_states=MAX_LEXER_STATES, max_grammar_size=MAX_GRAMMAR_SYMBOLS, verbose_errors=False
+            max_lexer_states=MAX_LEXER_STATES,
+            max_grammar_size=MAX_GRAMMAR_SYMBOLS,
+            step_lexer_fuel=MAX_STEP_FUEL,
+            # Takes up to twenty seconds, to save as little at a time that masks are computed at anyway.
+            precompute_large_lexemes=False,
+            verbose_errors=False,
         )
 
     @classmethod
@@ -152,6 +160,21 @@ def make_tokenizer(tokenizer: Tokenizer, vocab_size: int, eos_token_ids: Sequenc
     return LLTokenizer(tokenizer.to_json(), n_vocab=vocab_size, eos_token=ends or None)
 
 
+def make_byte_tokenizer() -> LLTokenizer:
+    """A tokenizer whose tokens are the 256 bytes, and an end of sequence."""
+    return LLTokenizer(TokenizerWrapper(_ByteTable()), n_vocab=257, eos_token=256)
+
+
+class _ByteTable:
+    eos_token_id = 256
+    bos_token_id = None
+    special_token_ids = (256,)
+    tokens = (*(bytes([byte]) for byte in range(256)), b"<end>")
+
+    def __call__(self, text: bytes | str) -> list[int]:
+        return list(text if isinstance(text, bytes) else text.encode())
+
+
 class _TokenTable:
     """A tokenizer that exists in Python only: the bytes of its tokens and a function."""
 
@@ -192,7 +215,7 @@ def _readable(problem: str) -> str:
     for begin, clearer in _CLEARER:
         if line.startswith(begin):
             line = clearer + line[len(begin) :].partition(". Enable")[0]
-    if line.startswith("invalid regex"):
+    if line.startswith(("invalid regex", "regex parse error")):
         # The pattern, shown as it was, and at the end of several lines what is wrong with it.
         detail = next((each for each in lines if each.startswith("error: ")), None)
         line = f"invalid pattern: {detail[len('error: ') :] if detail else line.partition('(in regex): ')[2] or line}"

@@ -83,6 +83,21 @@ def read_object(calls: Calls, marker: str | None) -> Steps[None]:
     stream.commit()
 
 
+def _read_list(calls: Calls) -> Steps[None]:
+    """Read what stands behind the opening bracket of a list of such objects."""
+    stream = calls.stream
+    while True:
+        yield from stream.skip_space()
+        yield from read_object(calls, None)
+        yield from stream.skip_space()
+        if (yield from stream.take("]")):
+            stream.commit()
+            return
+        if not (yield from stream.take(",")):
+            stream.turn_back()
+            return
+
+
 def _as_object(text: str) -> str:
     """Arguments that are written as null, or as a string that holds their JSON.
 
@@ -184,25 +199,12 @@ class MistralFormat(ToolFormat):
         yield from stream.skip_space()
         following = yield from stream.peek()
         if following == "[":
-            yield from self._list(calls)
+            stream.pos += 1
+            yield from _read_list(calls)
         elif following == "{":
             yield from read_object(calls, None)
         else:
             yield from self._named(calls)
-
-    def _list(self, calls: Calls) -> Steps[None]:
-        stream = calls.stream
-        stream.pos += 1
-        while True:
-            yield from stream.skip_space()
-            yield from read_object(calls, None)
-            yield from stream.skip_space()
-            if (yield from stream.take("]")):
-                stream.commit()
-                return
-            if not (yield from stream.take(",")):
-                stream.turn_back()
-                return
 
     def _named(self, calls: Calls) -> Steps[None]:
         stream = calls.stream
@@ -248,17 +250,7 @@ class JsonArrayFormat(ToolFormat):
 
     def read(self, calls: Calls, trigger: str) -> Steps[None]:
         """See :meth:`ToolFormat.read`."""
-        stream = calls.stream
-        while True:
-            yield from stream.skip_space()
-            yield from read_object(calls, None)
-            yield from stream.skip_space()
-            if (yield from stream.take("]")):
-                stream.commit()
-                return
-            if not (yield from stream.take(",")):
-                stream.turn_back()
-                return
+        yield from _read_list(calls)
 
     def constraint(self, tools: Sequence[ToolSpec], *, parallel: bool) -> Format:
         """See :meth:`ToolFormat.constraint`."""

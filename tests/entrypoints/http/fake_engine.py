@@ -151,7 +151,7 @@ class FakeEngine:
             elif len(output) >= params.max_new_tokens:
                 reason = FinishReason("length", length=len(output))
             else:
-                token = ids[len(output) % len(ids)]
+                token = ids[len(output) % len(ids)] if ids else 0
                 at_end = self.eos_id is not None and len(output) >= len(ids) and not params.ignore_eos
                 if at_end:
                     token = self.eos_id

@@ -1,0 +1,340 @@
+"""``/v1/responses``, with the unmodified OpenAI client and without."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import openai
+import pytest
+
+from bough.entrypoints.http.responses.store import ResponseStore, StoredResponse
+from bough.errors import NotFound, Overloaded
+from tests.entrypoints.http.server import RunningServer, running_server
+from tests.entrypoints.http.test_openai_client import prompt_of
+from tests.entrypoints.http.test_tools_and_reasoning import ANSWERS, CALLS, THOUGHTS
+
+PATH = "/v1/responses"
+WEATHER = {
+    "type": "function",
+    "name": "weather",
+    "description": "Weather of a place",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+}
+CLOCK = {"type": "function", "name": "clock"}
+TOOLS: Any = [WEATHER, CLOCK]
+
+
+@pytest.fixture
+def api(thinker: RunningServer) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(base_url=f"{thinker.url}/v1", api_key="none", max_retries=0) as client:
+        yield client
+
+
+def read_events(http: httpx.Client, body: dict[str, Any]) -> list[dict[str, Any]]:
+    with http.stream("POST", PATH, json={**body, "stream": True}) as response:
+        assert response.status_code == 200, response.read()
+        text = response.read().decode()
+    events = []
+    blocks = text.split("\n\n")
+    assert blocks.pop() == ""
+    for number, block in enumerate(blocks):
+        name, data = block.split("\n")
+        event = json.loads(data.removeprefix("data: "))
+        assert name == f"event: {event['type']}"
+        assert event["sequence_number"] == number
+        events.append(event)
+    return events
+
+
+def assembled(events: list[dict[str, Any]]) -> dict[str, Any]:
+    """The response of the last event, after a look at whether the others build it up."""
+    first, second, *middle, last = events
+    assert (first["type"], second["type"]) == ("response.created", "response.in_progress")
+    assert first["response"]["output"] == []
+    output: list[dict[str, Any]] = []
+    text, logprobs = "", []
+    for event in middle:
+        kind = event["type"].removeprefix("response.")
+        if kind == "output_item.added":
+            assert event["output_index"] == len(output)
+            assert event["item"]["status"] == "in_progress"
+            text, logprobs = "", []
+            output.append(event["item"])
+            continue
+        assert event["output_index"] == len(output) - 1
+        if kind.endswith(".delta"):
+            assert event["item_id"] == output[-1]["id"]
+            text += event["delta"]
+            logprobs += event.get("logprobs", [])
+        elif kind == "function_call_arguments.done":
+            assert event["arguments"] == text
+        elif kind in ("output_text.done", "reasoning_text.done"):
+            assert event["text"] == text
+            assert event.get("logprobs", [])[: len(logprobs)] == logprobs
+        elif kind == "content_part.done":
+            assert event["part"]["text"] == text
+        elif kind == "output_item.done":
+            output[-1] = event["item"]
+        else:
+            assert kind == "content_part.added"
+    response: dict[str, Any] = last["response"]
+    assert last["type"] == f"response.{response['status']}"
+    assert response["output"] == output
+    return response
+
+
+def comparable(response: dict[str, Any]) -> dict[str, Any]:
+    assert response.pop("id").startswith("resp_")
+    for name in ("created_at", "completed_at"):
+        assert response.pop(name) > 0
+    for item in response["output"]:
+        item.pop("id")
+        item.pop("call_id", None)
+    return response
+
+
+@pytest.mark.parametrize("says", [*ANSWERS.values(), ""], ids=[*ANSWERS.keys(), "nothing"])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"tools": TOOLS},
+        {"tools": TOOLS, "parallel_tool_calls": False},
+        {"max_output_tokens": 20, "store": False},
+        {"top_logprobs": 2},
+    ],
+    ids=["plain", "tools", "one call", "cut off", "logprobs"],
+)
+def test_stream_equals_whole(http: httpx.Client, thinker: RunningServer, says: str, fields: dict[str, Any]) -> None:
+    thinker.engine.says = says
+    body = {"input": "Hi", "metadata": {"a": "b"}, **fields}
+    answer = http.post(PATH, json=body)
+    assert answer.status_code == 200, answer.text
+    whole = answer.json()
+    assert whole["output"]
+    streamed = assembled(read_events(http, body))
+    if "store" not in fields:
+        assert http.get(f"{PATH}/{streamed['id']}").json() == streamed
+        assert http.get(f"{PATH}/{whole['id']}").json() == whole
+    else:
+        assert http.get(f"{PATH}/{whole['id']}").status_code == 404
+    assert comparable(streamed) == comparable(whole)
+    if whole["status"] == "incomplete":
+        assert whole["incomplete_details"] == {"reason": "max_output_tokens"}
+
+
+class TestClient:
+    def test_create_and_retrieve(self, api: openai.OpenAI, thinker: RunningServer) -> None:
+        thinker.engine.says = THOUGHTS + "It is nine."
+        response = api.responses.create(model="m", input="Hi", instructions="Be kind.", reasoning={"effort": "low"})
+        assert response.output_text == "It is nine."
+        assert [item.type for item in response.output] == ["reasoning", "message"]
+        assert (response.status, response.model) == ("completed", "m")
+        assert response.usage is not None
+        assert response.usage.output_tokens_details.reasoning_tokens > 10
+        assert prompt_of(thinker).startswith("<|im_start|>system\nBe kind.")
+        assert api.responses.retrieve(response.id).output_text == "It is nine."
+        api.responses.delete(response.id)
+        with pytest.raises(openai.NotFoundError):
+            api.responses.retrieve(response.id)
+
+    def test_stream_helper(self, api: openai.OpenAI, thinker: RunningServer) -> None:
+        thinker.engine.says = THOUGHTS + CALLS
+        with api.responses.stream(model="m", input="Hi", tools=TOOLS) as stream:
+            for _ in stream:
+                pass
+            final = stream.get_final_response()
+        calls = [item for item in final.output if item.type == "function_call"]
+        assert [call.name for call in calls] == ["weather", "clock"]
+        assert json.loads(calls[0].arguments)["city"] == "Zürich"
+
+    def test_a_conversation_goes_on_by_id(self, api: openai.OpenAI, thinker: RunningServer) -> None:
+        thinker.engine.says = THOUGHTS + CALLS
+        first = api.responses.create(model="m", input="Weather?", tools=TOOLS, instructions="Be kind.")
+        calls = [item for item in first.output if item.type == "function_call"]
+        results: Any = [{"type": "function_call_output", "call_id": call.call_id, "output": "9"} for call in calls]
+        thinker.engine.says = "Nine."
+        second = api.responses.create(model="m", input=results, tools=TOOLS, previous_response_id=first.id)
+        assert second.output_text == "Nine."
+        prompt = prompt_of(thinker)
+        assert "Be kind." not in prompt
+        assert prompt.index("Weather?") < prompt.index('"city": "Zürich"') < prompt.index("<tool_response>\n9\n")
+        third = api.responses.create(model="m", input="And now?", previous_response_id=second.id)
+        assert "Weather?" in prompt_of(thinker)
+        listed = list(api.responses.input_items.list(third.id, order="asc"))
+        assert listed[0].content[0].text == "Weather?"  # type: ignore[union-attr]
+        assert listed[-1].content[0].text == "And now?"  # type: ignore[union-attr]
+        assert len(listed) == 8
+
+    def test_output_items_can_be_sent_back(self, api: openai.OpenAI, thinker: RunningServer) -> None:
+        thinker.engine.says = THOUGHTS + CALLS
+        first = api.responses.create(model="m", input="Hi", tools=TOOLS, store=False)
+        items: list[Any] = [{"role": "user", "content": [{"type": "input_text", "text": "Hi"}]}]
+        items += [item.model_dump() for item in first.output]
+        items += [
+            {"type": "function_call_output", "call_id": item.call_id, "output": [{"type": "input_text", "text": "9"}]}
+            for item in first.output
+            if item.type == "function_call"
+        ]
+        thinker.engine.says = "Nine."
+        assert api.responses.create(model="m", input=items, tools=TOOLS).output_text == "Nine."
+
+    def test_a_format_constrains_the_answer(self, api: openai.OpenAI, thinker: RunningServer) -> None:
+        schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
+        thinker.engine.says = '{"a": 1}'
+        text: Any = {"format": {"type": "json_schema", "name": "x", "schema": schema, "strict": True}}
+        assert api.responses.create(model="m", input="Hi", text=text).output_text == '{"a": 1}'
+        tag = json.loads(thinker.engine.received[-1].sampling_params.structural_tag or "")
+        assert {"type": "json_schema", "json_schema": schema} in tag["format"]["elements"]
+
+
+class TestBackground:
+    def test_it_is_worked_on_after_the_answer(self, api: openai.OpenAI, thinker: RunningServer) -> None:
+        thinker.engine.says, thinker.engine.token_delay = "It is nine.", 0.01
+        response = api.responses.create(model="m", input="Hi", background=True)
+        assert response.status == "queued"
+        seen = set()
+        for _ in range(500):
+            response = api.responses.retrieve(response.id)
+            seen.add(response.status)
+            if response.status == "completed":
+                break
+            time.sleep(0.01)
+        assert response.output_text == "It is nine."
+        assert "in_progress" in seen
+
+    def test_it_can_be_cancelled(self, api: openai.OpenAI, thinker: RunningServer) -> None:
+        thinker.engine.token_delay = 0.05
+        response = api.responses.create(model="m", input="Hi", background=True)
+        with pytest.raises(openai.BadRequestError, match="not complete"):
+            api.responses.create(model="m", input="So?", previous_response_id=response.id)
+        assert api.responses.cancel(response.id).status == "cancelled"
+        thinker.assert_idle()
+        assert api.responses.retrieve(response.id).status == "cancelled"
+
+    def test_deleting_it_ends_the_work(self, api: openai.OpenAI, thinker: RunningServer) -> None:
+        thinker.engine.token_delay = 0.05
+        response = api.responses.create(model="m", input="Hi", background=True)
+        api.responses.delete(response.id)
+        thinker.assert_idle()
+
+    def test_failure_is_told(self, api: openai.OpenAI, thinker: RunningServer) -> None:
+        thinker.engine.fail_after = 3
+        response = api.responses.create(model="m", input="Hi", background=True)
+        thinker.assert_idle()
+        response = api.responses.retrieve(response.id)
+        assert response.status == "failed"
+        assert response.error is not None
+        assert response.error.message == "out of luck"
+
+
+def test_a_failure_in_a_stream_is_an_event(http: httpx.Client, thinker: RunningServer) -> None:
+    thinker.engine.fail_after = 3
+    last = read_events(http, {"input": "Hi"})[-1]
+    assert last["type"] == "response.failed"
+    assert last["response"]["error"]["message"] == "out of luck"
+
+
+def test_leaving_early_ends_the_request(http: httpx.Client, thinker: RunningServer) -> None:
+    thinker.engine.token_delay = 0.01
+    with http.stream("POST", PATH, json={"input": "Hi", "stream": True}) as response:
+        next(response.iter_raw())
+    thinker.assert_idle()
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"input": []}, "input"),
+        ({"input": [{"type": "item_reference", "id": "x"}]}, "input[0].type"),
+        ({"input": [{"role": "tool", "content": "x"}]}, "input[0].role"),
+        ({"input": [{"role": "user", "content": [{"type": "input_image"}]}]}, "input[0].content[0]"),
+        ({"input": [{"type": "function_call", "name": "f"}]}, "input[0].call_id"),
+        ({"tools": [{"type": "web_search"}]}, "tools[0].type"),
+        ({"tools": [{"type": "function", "name": "a b"}]}, "tools[0].name"),
+        ({"tool_choice": "required"}, "tool_choice"),
+        ({"tools": [CLOCK], "top_logprobs": 1}, "include"),
+        ({"text": {"format": {"type": "xml"}}}, "text.format.type"),
+        ({"text": {"format": {"type": "json_schema"}}}, "text.format.schema"),
+        ({"background": True, "store": False}, "background"),
+        ({"background": True, "stream": True}, "stream"),
+        ({"max_output_tokens": 100_000}, "max_output_tokens"),
+        ({"truncation": "auto"}, "truncation"),
+        ({"conversation": "x"}, "conversation"),
+        ({"reasoning": {"effort": "some"}}, "reasoning.effort"),
+    ],
+)
+@pytest.mark.parametrize("stream", [False, True])
+def test_bad_requests_are_refused_by_name(
+    http: httpx.Client, fields: dict[str, Any], param: str, *, stream: bool
+) -> None:
+    response = http.post(PATH, json={"stream": stream, "input": "Hi", **fields})
+    assert response.status_code == 400, response.text
+    assert response.json()["error"]["param"] == param
+
+
+def test_unknown_ids_are_not_found(http: httpx.Client) -> None:
+    assert http.get(f"{PATH}/resp_x").status_code == 404
+    assert http.delete(f"{PATH}/resp_x").status_code == 404
+    assert http.post(f"{PATH}/resp_x/cancel").status_code == 404
+    assert http.get(f"{PATH}/resp_x/input_items").status_code == 404
+    answer = http.post(PATH, json={"input": "Hi", "previous_response_id": "resp_x"})
+    assert (answer.status_code, answer.json()["error"]["param"]) == (404, "previous_response_id")
+
+
+def test_a_server_may_keep_nothing(tmp_path: Path) -> None:
+    with running_server(tmp_path, max_stored_responses=0) as server, httpx.Client(base_url=server.url) as http:
+        response = http.post(PATH, json={"input": "Hi", "max_output_tokens": 3}).json()
+        assert response["output"]
+        assert http.get(f"{PATH}/{response['id']}").status_code == 404
+        assert http.post(PATH, json={"input": "Hi", "background": True}).status_code == 400
+
+
+class Working:
+    def done(self) -> bool:
+        return False
+
+
+class TestStore:
+    def entry(self, name: str, size: int = 0, *, working: bool = False) -> StoredResponse:
+        entry = StoredResponse(name, {"output": []}, [], [{"text": "x" * size}])
+        if working:
+            entry.task = Working()  # type: ignore[assignment]
+        return entry
+
+    def test_the_one_not_used_for_longest_makes_room(self) -> None:
+        store = ResponseStore(2, 10_000)
+        store.put(self.entry("a"))
+        store.put(self.entry("b"))
+        store.get("a")
+        store.put(self.entry("c"))
+        assert [store.has(name) for name in "abc"] == [True, False, True]
+
+    def test_bytes_are_bounded_too(self) -> None:
+        store = ResponseStore(100, 5000)
+        for name in "abcdef":
+            store.put(self.entry(name, 1000))
+            assert store.num_bytes <= 5000
+        assert len(store) == 3
+        store.put(self.entry("large", 9000))
+        assert not store.has("large")
+        store.put(self.entry("g", 0))
+        store.delete("g")
+        assert store.num_bytes == 0
+
+    def test_what_is_worked_on_stays(self) -> None:
+        store = ResponseStore(2, 10_000)
+        store.put(self.entry("a", working=True))
+        store.put(self.entry("b", working=True))
+        store.put(self.entry("c"))
+        assert not store.has("c")
+        with pytest.raises(Overloaded):
+            store.put(self.entry("d"), must_fit=True)
+        assert store.has("a")
+        with pytest.raises(NotFound):
+            store.get("d")

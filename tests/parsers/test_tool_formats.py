@@ -1,0 +1,282 @@
+"""What is particular to one format."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from bough.parsers.base import Content, ParsedEvent, Reasoning, ToolCallArguments, ToolCallStart
+from bough.parsers.json_scanner import JsonScanner
+from tests.parsers.parsing import calls, content, dialect, merged, parser, payload, reasoning, run
+
+
+def parsed(name: str, text: str) -> list[ParsedEvent]:
+    return run(parser(dialect(name)), [text])
+
+
+def raw_events(name: str, text: str) -> list[ParsedEvent]:
+    made = parser(dialect(name))
+    return [*made.feed(text), *made.finish()]
+
+
+def arguments(events: list[ParsedEvent]) -> str:
+    return "".join(event.fragment for event in events if isinstance(event, ToolCallArguments))
+
+
+@pytest.mark.parametrize(
+    ("inside", "expected"),
+    [
+        ('{"name": "now", "arguments": {"a": [1, {"b": "}</tool_call>"}]}}', {"a": [1, {"b": "}</tool_call>"}]}),
+        ('{"arguments": {"a": 1}, "name": "now"}', {"a": 1}),
+        ('{"name": "now", "parameters": {"a": 1}}', {"a": 1}),
+        ('{"type": "function", "id": "x", "name": "now", "arguments": {"a": 1}}', {"a": 1}),
+        ('{"name": "now"}', {}),
+        ('{"name": "now", "arguments": null}', {}),
+        ('{"name": "now", "arguments": "{\\"a\\": 1}"}', {"a": 1}),
+        ('{"name": "now", "arguments": {"a": "line\nbreak"}}', {"a": "line\nbreak"}),
+        ('{"name": "now", "arguments": {"a": 1}', {"a": 1}),
+        ('{\n  "name" : "now" ,\n  "arguments" : { "a" : 1 }\n}', {"a": 1}),
+    ],
+)
+def test_objects_are_read_generously(inside: str, expected: Any) -> None:
+    events = parsed("hermes", f"<tool_call>\n{inside}\n</tool_call>")
+    assert calls(events) == [("now", expected)]
+    assert content(events) == ""
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "now",
+        "[]",
+        "{}",
+        '{"name": 5, "arguments": {}}',
+        '{"name": "other", "arguments": {}}',
+        '{"name": "now", "arguments": [1]}',
+        '{"name": "now", "arguments": "no JSON"}',
+        '{"name": "now", "args": {}}',
+        '{"arguments": {"a": 01}, "name": "now"}',
+        "{'name': 'now', 'arguments': {}}",
+    ],
+)
+def test_what_is_no_call_is_content(inside: str) -> None:
+    text = f"<tool_call>{inside}</tool_call> and more"
+    assert parsed("hermes", text) == [Content(text)]
+
+
+def test_arguments_that_are_no_json_are_passed_on_as_they_stand() -> None:
+    events = parsed("hermes", '<tool_call>{"name": "now", "arguments": {\'a\': 1}}\n</tool_call>ok')
+    assert events == [ToolCallStart(0, "", "now"), ToolCallArguments(0, "{'a': 1}"), Content("ok")]
+
+
+def test_arguments_come_as_they_are_written() -> None:
+    made = parser(dialect("hermes"))
+    pieces = ['<tool_call>{"name": "now", "arg', 'uments": {"a"', ': "b', " c", '"}}', "</tool_call>"]
+    fragments = [arguments(made.feed(piece)) for piece in pieces]
+    assert fragments == ["", '{"a"', ': "b', " c", '"}', ""]
+
+
+def test_content_is_held_back_only_while_it_may_be_a_marker() -> None:
+    made = parser(dialect("hermes"))
+    shown = [content(made.feed(piece)) for piece in ["a", " <", "tool", "s>", " b\n", "<tool_call", "s"]]
+    assert shown == ["a", "", "", " <tools>", " b", "", "\n<tool_calls"]
+
+
+def test_an_answer_in_json_is_no_call_if_it_names_none() -> None:
+    for text in ('{"city": "Wien"}', '{"name": "Anna", "age": 5}', "{ not JSON", "{"):
+        assert parsed("llama3", text) == [Content(text)]
+    assert content(parsed("llama3", 'See: {"name": "now", "parameters": {}}')).startswith("See: {")
+
+
+def test_mistral_ids_have_nine_letters_or_digits() -> None:
+    for text in ('[TOOL_CALLS] [{"name": "now", "arguments": {}, "id": "x"}]', "[TOOL_CALLS]now[ARGS]{}"):
+        [start] = [event for event in raw_events("mistral", text) if isinstance(event, ToolCallStart)]
+        assert re.fullmatch(r"[A-Za-z0-9]{9}", start.id)
+        assert content(parsed("mistral", text)) == ""
+    [start] = [
+        event
+        for event in raw_events("mistral", "[TOOL_CALLS]now[CALL_ID]aB3456789[ARGS]{}")
+        if isinstance(event, ToolCallStart)
+    ]
+    assert start.id == "aB3456789"
+
+
+def test_other_ids_look_like_openais() -> None:
+    [start, _] = raw_events("hermes", '<tool_call>{"name": "now"}</tool_call>')
+    assert isinstance(start, ToolCallStart)
+    assert re.fullmatch(r"call_[0-9a-f]{24}", start.id)
+
+
+@pytest.mark.parametrize("call_id", ["functions.now:0", "now:3", "now"])
+def test_kimi_ids_are_what_the_model_writes(call_id: str) -> None:
+    text = f"<|tool_call_begin|>{call_id}<|tool_call_argument_begin|>{{}}<|tool_call_end|>"
+    [start, _] = raw_events("kimi_k2", text)
+    assert start == ToolCallStart(0, call_id, "now")
+
+
+def glm(key: str, value: str) -> Any:
+    text = f"<tool_call>get_weather\n<arg_key>{key}</arg_key>\n<arg_value>{value}</arg_value>\n</tool_call>"
+    [(_, found)] = calls(parsed("glm45", text))
+    return found[key]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("city", "5", "5"),
+        ("city", "null", "null"),
+        ("city", ' a\n"b" ', ' a\n"b" '),
+        ("days", "5", 5),
+        ("days", " 5\n", 5),
+        ("days", "5.0", 5.0),
+        ("days", "many", "many"),
+        ("days", "NaN", "NaN"),
+        ("exact", "true", True),
+        ("exact", "False", False),
+        ("extra", '{"a": [1]}', {"a": [1]}),
+        ("extra", "{'a': None}", {"a": None}),
+        ("tags", "('x', 'y')", ["x", "y"]),
+        ("tags", "[__import__('os')]", "[__import__('os')]"),
+        ("tags", "[" * 500 + "]" * 500, "[" * 500 + "]" * 500),
+        ("unheard", "5", 5),
+        ("unheard", "five", "five"),
+    ],
+)
+def test_values_between_tags_have_the_type_of_the_schema(key: str, value: str, expected: Any) -> None:
+    if value.startswith("[[["):
+        assert str(glm(key, value)).count("[") == 500  # a list so deep, or its text
+        return
+    assert glm(key, value) == expected
+    assert type(glm(key, value)) is type(expected)
+
+
+def test_strings_between_tags_are_streamed() -> None:
+    made = parser(dialect("qwen3_coder"))
+    made.feed("<tool_call>\n<function=get_weather>\n<parameter=city>\n")
+    assert arguments(made.feed('Wien\n"alt"')) == 'Wien\\n\\"alt\\"'
+    assert arguments(made.feed("\n")) == ""
+    assert arguments(made.feed("\n</parameter>\n</function>\n</tool_call>")) == '\\n"}'
+    assert made.finish() == []
+
+
+def test_text_between_arguments_is_content_and_the_call_goes_on() -> None:
+    text = (
+        "<tool_call>\n<function=get_weather>\nWell, <parameter=city>\nWien\n</parameter>\nso\n"
+        "<parameter=days>\n2\n</parameter></function></tool_call>done"
+    )
+    events = parsed("qwen3_coder", text)
+    assert calls(events) == [("get_weather", {"city": "Wien", "days": 2})]
+    assert content(events) == "Well,sodone"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[now(x=__import__('os').system('true'))]",
+        "[now(x=open('f'))]",
+        "[now(x=[i for i in range(9)])]",
+        "[now(x=1 + 1)]",
+        "[now(x=f'{1}')]",
+        "[now(x=b'a')]",
+        "[now(x=1e999)]",
+        "[now(**{'x': 1})]",
+        "[now(1)]",
+        "[now(x=" + "[" * 100 + "]" * 100 + ")]",
+        "[now(x=" + "-" * 5000 + "1)]",
+        "[now(x=" + "9" * 5000 + ")]",
+        "[now]",
+        "[now(]",
+        "[link](https://example.org)",
+        "[1, 2]",
+    ],
+)
+def test_python_that_is_more_than_literals_is_content(text: str) -> None:
+    assert parsed("pythonic", text) == [Content(text)]
+
+
+def test_python_literals_become_json() -> None:
+    text = r"""[now(a='it\'s', b="q\"", c='''x'y''', d=-1.5, e=true, f=null, g=(), h={'k': [None]}, i='\d')]"""
+    [(_, found)] = calls(parsed("pythonic", text))
+    expected = {"a": "it's", "b": 'q"', "c": "x'y", "d": -1.5, "e": True, "f": None, "g": [], "h": {"k": [None]}}
+    assert found == {**expected, "i": r"\d"}
+
+
+HARMONY = (
+    "<|channel|>analysis<|message|>Hm.<|end|>"
+    "<|start|>assistant<|channel|>commentary<|message|>Let me look.<|end|>"
+    "<|start|>assistant<|channel|>commentary to=functions.now <|constrain|>json<|message|>{}<|call|>"
+)
+
+
+def test_harmony_channels() -> None:
+    events = parsed("gpt-oss", HARMONY)
+    assert events == [
+        Reasoning("Hm."),
+        Content("Let me look."),
+        ToolCallStart(0, "", "now"),
+        ToolCallArguments(0, "{}"),
+    ]
+    final = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|> Yes. <|return|>"
+    assert parsed("gpt-oss", final) == [Reasoning("Hm."), Content(" Yes. ")]
+
+
+def test_harmony_recipients_come_before_or_behind_the_channel() -> None:
+    for text in (" to=functions.now<|channel|>commentary<|message|>{}", "<|channel|>analysis to=now code<|message|>{}"):
+        assert calls(parsed("gpt-oss", text)) == [("now", {})]
+
+
+def test_harmony_calls_are_content_if_nothing_may_be_called() -> None:
+    made = dialect("gpt-oss").parser((), parse_tools=False, separate_reasoning=True, thinking=False)
+    assert made is not None
+    events = merged([*made.feed(HARMONY), *made.finish()])
+    assert reasoning(events) == "Hm."
+    assert content(events).startswith("Let me look.")
+    assert "to=functions.now" in content(events)
+
+
+def test_harmony_thoughts_that_are_not_separated_stay_with_their_marks() -> None:
+    made = parser(dialect("gpt-oss"), separate_reasoning=False)
+    events = run(made, "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Yes.")
+    assert events == [Content("<|channel|>analysis<|message|>Hm.<|end|>Yes.")]
+
+
+def test_harmony_without_marks_is_content() -> None:
+    for text in ("Yes.", "to=nobody", "<|channel|>odd<|message|>x", "<|start|>user<|message|>x"):
+        assert payload(parsed("gpt-oss", text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "end", "done"),
+    [
+        ('{"a": [1, -2.5e3, true, null, "\\u00e9\\n"]} x', 42, True),
+        ("12,", 2, True),
+        ("12", 2, False),
+        ('"a', 2, False),
+        ("tru", 3, False),
+        ("trie", 2, False),
+        ("01 ", 2, False),
+        ('{"a" 1}', 5, False),
+        ('{"a": 1,}', 8, False),
+        ("[1,]", 3, False),
+        ("[1}", 2, False),
+        ('"\\x"', 2, False),
+        ('"\\u12g"', 5, False),
+        ("[" * 100_000 + "]" * 100_000, 200_000, True),
+    ],
+)
+def test_json_ends_where_it_is_complete_or_wrong(text: str, end: int, done: bool) -> None:
+    whole = JsonScanner()
+    assert whole.scan(text, 0) == end
+    assert whole.done is done
+    assert whole.output == text[:end]
+    if len(text) < 1000:
+        pieces, stopped = JsonScanner(), 0
+        for character in text:
+            passed = pieces.scan(character, 0)
+            stopped += passed
+            if not passed:
+                break
+        assert stopped == end
+        assert pieces.done is done
