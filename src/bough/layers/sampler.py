@@ -150,6 +150,8 @@ class Sampler:
         if logits.shape != (len(req_slots), self._vocab_size):
             raise ValueError(f"logits are {tuple(logits.shape)}, expected {(len(req_slots), self._vocab_size)}")
         rows = self._state.rows(req_slots)
+        if masks is not None:
+            masks.apply(logits)  # no penalty or bias brings back what is ruled out
         if self._native is None:
             next_token_ids, finite = self._choose(logits, rows)
         else:
@@ -170,8 +172,6 @@ class Sampler:
     def _choose(self, logits: torch.Tensor, rows: SamplingRows) -> tuple[torch.Tensor, torch.Tensor]:
         """The same with torch and numpy."""
         self._state.edit_logits(logits, rows)
-        if masks is not None:
-            masks.apply(logits)
         maxima = block_maxima(logits)
         largest, next_token_ids = first_maximum(logits, maxima)
         if rows.union & Needs.RANDOM:
