@@ -17,6 +17,7 @@ TORCH := torch==2.13.0
 BIN := $(VENV)/bin
 BASE_STAMP := $(VENV)/.bough-base
 DEV_STAMP := $(VENV)/.bough-dev
+CLIENTS_STAMP := $(VENV)-clients/.bough-clients
 NATIVE_SOURCES := setup.py $(wildcard csrc/*)
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
@@ -26,7 +27,7 @@ INSTALL_TORCH := $(UV) pip install --quiet --python $(BIN)/python --torch-backen
 endif
 
 .DELETE_ON_ERROR:
-.PHONY: help serve test lint format typecheck unit bench docs clean
+.PHONY: help serve test lint format typecheck unit fuzz conformance bench docs clean
 
 help: ## Show this list
 	@echo "make TARGET, where TARGET is one of"
@@ -53,6 +54,12 @@ typecheck: $(DEV_STAMP) ## Check types only
 unit: $(DEV_STAMP) ## Run the tests only; ARGS='tests/config -k yaml' narrows them
 	$(BIN)/python -m pytest $(ARGS)
 
+fuzz: $(DEV_STAMP) ## Try many random requests made from the OpenAPI document
+	$(BIN)/python -m pytest tests/e2e/test_openapi.py --hypothesis-profile=thorough $(ARGS)
+
+conformance: $(DEV_STAMP) $(CLIENTS_STAMP) ## Drive a server with other people's clients, in an environment of their own
+	$(VENV)-clients/bin/python -m pytest tests/conformance --server-python $(BIN)/python $(ARGS)
+
 bench: $(DEV_STAMP) ## Measure this machine: offline, serving, shared prefixes; a table and results/*.json
 	$(BIN)/python benchmarks/run_all.py $(ARGS)
 
@@ -60,7 +67,7 @@ docs: $(DEV_STAMP) ## Write the generated pages of docs/
 	$(BIN)/python tools/generate_docs.py
 
 clean: ## Remove the environment and everything that is made from the sources
-	rm -rf $(VENV) build dist results src/*.egg-info src/bough/kernels/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-clients build dist results src/*.egg-info src/bough/kernels/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -73,6 +80,12 @@ $(BASE_STAMP): pyproject.toml constraints.txt $(NATIVE_SOURCES) | $(BIN)/python
 	@echo "Installing Bough into $(VENV); this happens once."
 	$(INSTALL_TORCH)
 	$(PIP) --editable '.[bench]'
+	@touch $@
+
+# The clients need versions of what they share with Bough that do not suit each other, let alone Bough.
+$(CLIENTS_STAMP): tests/conformance/requirements.txt
+	$(PYTHON) -m venv $(VENV)-clients
+	$(VENV)-clients/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
 
 $(DEV_STAMP): $(BASE_STAMP)

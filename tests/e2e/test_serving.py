@@ -228,6 +228,23 @@ def test_metrics_count_tokens(server: Server) -> None:
     assert value("generation_tokens_total") == before + 7
 
 
+def test_time_to_the_first_token_is_that_of_whole_answers_too(server: Server) -> None:
+    def value(name: str) -> float:
+        line = next(x for x in server.client.get("/metrics").text.splitlines() if x.startswith(f"bough:{name}{{"))
+        return float(line.rsplit(" ", 1)[1])
+
+    names = ("time_to_first_token_seconds", "inter_token_latency_seconds", "e2e_request_latency_seconds")
+    before = {name: (value(f"{name}_count"), value(f"{name}_sum")) for name in names}
+    server.generate(text="Hello", sampling_params={"max_new_tokens": 40, "ignore_eos": True})
+    counts, sums = zip(
+        *((value(f"{n}_count") - before[n][0], value(f"{n}_sum") - before[n][1]) for n in names), strict=True
+    )
+    assert counts == (1, 39, 1)
+    first, gaps, whole = sums
+    assert 0 < first < whole
+    assert first + gaps <= whole * 1.001
+
+
 def test_many_streams_at_once_all_get_their_own_answer(server: Server) -> None:
     def ask(i: int) -> tuple[list[int], list[int]]:
         with httpx.Client(base_url=server.url, timeout=120.0) as client:

@@ -30,6 +30,7 @@ def outputs(draw, rid: str = "r") -> list[OutputDelta]:
                 decode=None if with_text or i else DecodeInit([1, 2]),
                 num_retractions=i // 2,
                 queue_time=0.5 if i == 0 else None,
+                first_token_delay=0.75 if i == 0 else None,
             )
         )
     deltas[-1].finish_reason = FinishReason("length", length=count)
@@ -46,7 +47,7 @@ def test_merged_delta_says_what_its_parts_say(deltas):
     assert (merged.logprobs or []) == [p for d in deltas for p in d.logprobs or []]
     assert (merged.logprobs is None) == all(d.logprobs is None for d in deltas)
     assert (merged.input_logprobs or []) == [p for d in deltas for p in d.input_logprobs or []]
-    for first_only in ("decode", "queue_time"):
+    for first_only in ("decode", "queue_time", "first_token_delay"):
         assert getattr(merged, first_only) == getattr(deltas[0], first_only)
     for latest in ("finish_reason", "completion_tokens", "prompt_tokens", "cached_tokens", "num_retractions"):
         assert getattr(merged, latest) == getattr(deltas[-1], latest)

@@ -226,7 +226,12 @@ class ServerArgs(OptionTable):
     )
 
     served_model_name: str | None = option(
-        None, help="Name of the model in the API.", group=API, metavar="NAME", default_text="the model path"
+        None,
+        help="Name of the model in `/v1/models`, and in answers to requests that name none. A request may name any "
+        "model: there is only this one.",
+        group=API,
+        metavar="NAME",
+        default_text="the model path",
     )
     chat_template: str | None = option(
         None,

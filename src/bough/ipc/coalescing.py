@@ -14,7 +14,7 @@ text so far for every token."""
 def merge_deltas(deltas: Sequence[OutputDelta]) -> OutputDelta:
     """One delta that says what several successive ones of the same output say.
 
-    What is new in each (ids, text, logprobs) is joined; what only the first has (``decode``, ``queue_time``) is kept;
+    What is new in each (ids, text, logprobs) is joined; what only the first has (``decode`` and times) is kept;
     of counts and the finish reason the latest hold. If one still has to be decoded (its text is ``None``), so has the
     result. The arguments are not changed; the result may share their lists.
 
@@ -41,6 +41,7 @@ def merge_deltas(deltas: Sequence[OutputDelta]) -> OutputDelta:
         num_retractions=last.num_retractions,
         queue_time=next((delta.queue_time for delta in deltas if delta.queue_time is not None), None),
         embedding=last.embedding,
+        first_token_delay=next((d.first_token_delay for d in deltas if d.first_token_delay is not None), None),
     )
 
 

@@ -156,6 +156,8 @@ class OutputDelta(Record):
     """Seconds between arrival in the scheduler and the first step; in the first delta only."""
     embedding: bytes | None = None
     """The vector of an embedding request, float32 little-endian; in its only delta, unless it failed."""
+    first_token_delay: float | None = None
+    """Seconds between arrival in the scheduler and the sampling of the first token; in the first delta only."""
 
 
 class BatchTokenIDOutput(Message):

@@ -154,10 +154,8 @@ class Sampler:
             # Before all else: nothing that follows makes a number of minus infinity.
             masks.apply(logits)
         if self._native is None:
-            next_token_ids, finite = self._choose(logits, rows, masks)
+            next_token_ids, finite = self._choose(logits, rows)
         else:
-            if masks is not None:
-                masks.apply(logits)  # what is added to minus infinity, or scales it, leaves it as it is
             next_token_ids, finite = self._choose_natively(self._native, logits, rows)
         answers = self._read_logprobs(logits, rows, next_token_ids, logprobs) if logprobs else None
         self._state.record(rows, next_token_ids)
@@ -172,9 +170,7 @@ class Sampler:
         del kept  # the native code has read it
         return torch.from_numpy(tokens), torch.from_numpy(finite)
 
-    def _choose(
-        self, logits: torch.Tensor, rows: SamplingRows, masks: RowMasks | None
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def _choose(self, logits: torch.Tensor, rows: SamplingRows) -> tuple[torch.Tensor, torch.Tensor]:
         """The same with torch and numpy."""
         self._state.edit_logits(logits, rows)
         maxima = block_maxima(logits)

@@ -85,7 +85,8 @@ class ReqState:
         sent: whether the scheduler has been told of it.
         abandoned: whether its waiter has gone, so that nothing is kept any more.
         abort_reason: why the client asked to end it before it was sent.
-        created_time, first_token_time, finished_time, last_time: seconds on the monotonic clock; 0.0 until then.
+        created_time, sent_time, first_token_time, finished_time, last_time: seconds on the monotonic clock; 0.0 until
+            then.
     """
 
     __slots__ = (
@@ -104,6 +105,7 @@ class ReqState:
         "ready",
         "rid",
         "sent",
+        "sent_time",
     )
 
     def __init__(self, rid: str, index: int, obj: GenerateRequest, event: ReadySignal, created_time: float) -> None:
@@ -115,6 +117,7 @@ class ReqState:
         self.ready = False
         self.finished = False
         self.sent = False
+        self.sent_time = 0.0
         self.abandoned = False
         self.abort_reason: str | None = None
         self.created_time = created_time

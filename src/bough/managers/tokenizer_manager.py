@@ -456,9 +456,10 @@ class TokenizerManager:
         """Send a request to the scheduler, unless all its outputs were aborted meanwhile."""
         aborted = [state for state in states if state.abort_reason is not None]
         if len(aborted) < len(states):
+            sent_time = time.monotonic()
             self._channels.send(message)
             for state in states:
-                state.sent = True
+                state.sent, state.sent_time = True, sent_time
                 if state.abort_reason is not None:
                     self._channels.send(AbortReq(state.rid, exact=True))
             return
@@ -530,6 +531,8 @@ class TokenizerManager:
                 _let_go(state)
 
     def _handle_delta(self, state: ReqState, delta: OutputDelta, now: float) -> None:
+        if delta.queue_time is not None or delta.first_token_delay is not None:
+            self._on_first_delta(state, delta)
         if delta.token_ids:
             self._on_tokens(state, delta, now)
         if delta.finish_reason is not None:
@@ -542,19 +545,24 @@ class TokenizerManager:
             state.obj.turn.add_output(delta.token_ids)
         last_time = state.last_time
         state.last_time = now
-        if last_time == 0.0:
-            state.first_token_time = now
         if not state.obj.log_metrics:
             return
         metrics = self.metrics
-        num_tokens = len(delta.token_ids)
+        num_tokens = gaps = len(delta.token_ids)
         metrics.generation_tokens += num_tokens
-        if last_time != 0.0:
-            metrics.inter_token_latency.observe((now - last_time) / num_tokens, num_tokens)
-            return
-        if state.obj.stream:  # otherwise tokens come in blocks, and the first block says little about the first token
-            metrics.time_to_first_token.observe(now - state.created_time)
-        if delta.queue_time is not None:
+        if last_time == 0.0:
+            last_time, gaps = state.first_token_time, num_tokens - 1
+        if last_time != 0.0 and gaps:
+            metrics.inter_token_latency.observe(max(now - last_time, 0.0) / gaps, gaps)
+
+    def _on_first_delta(self, state: ReqState, delta: OutputDelta) -> None:
+        """Note how long an output has waited. Tokens may come in blocks: the scheduler says when it had the first."""
+        metrics, is_counted = self.metrics, state.obj.log_metrics
+        if delta.first_token_delay is not None:
+            state.first_token_time = state.sent_time + delta.first_token_delay
+            if is_counted:
+                metrics.time_to_first_token.observe(state.first_token_time - state.created_time)
+        if delta.queue_time is not None and is_counted:
             metrics.queue_time.observe(delta.queue_time)
 
     def _on_finished(self, state: ReqState, delta: OutputDelta) -> None:

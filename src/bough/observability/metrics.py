@@ -116,9 +116,13 @@ class Metrics(Collector):
             (
                 "time_to_first_token_seconds",
                 self.time_to_first_token,
-                "From the arrival of a request to its first token.",
+                "From the arrival of a request to the sampling of its first token.",
             ),
-            ("inter_token_latency_seconds", self.inter_token_latency, "Between successive tokens of one output."),
+            (
+                "inter_token_latency_seconds",
+                self.inter_token_latency,
+                "Between successive tokens of one output; the mean gap, of tokens that come together.",
+            ),
             ("e2e_request_latency_seconds", self.e2e_request_latency, "From the arrival of a request to its end."),
             ("queue_time_seconds", self.queue_time, "From the arrival in the scheduler to the first step."),
             ("prompt_tokens_histogram", self.prompt_tokens_per_request, "Prompt tokens per output."),
@@ -128,7 +132,7 @@ class Metrics(Collector):
         for name, value, documentation in (
             ("prompt_tokens", self.prompt_tokens, "Prompt tokens of finished outputs, reused ones included."),
             ("generation_tokens", self.generation_tokens, "Generated tokens."),
-            ("cached_tokens", self.cached_tokens, "Prompt tokens whose computation was reused."),
+            ("cached_tokens", self.cached_tokens, "Prompt tokens of finished outputs whose computation was reused."),
             ("num_requests", self.num_requests, "Outputs that ended, for whatever reason."),
             (
                 "num_aborted_requests",
@@ -161,12 +165,20 @@ class Metrics(Collector):
             ),
             ("max_total_num_tokens", capacity, "Places in the KV cache."),
             ("token_usage", used / capacity if capacity else 0.0, "Share of the KV cache held by running requests."),
-            ("gen_throughput", total("gen_throughput"), "Generated tokens per second, lately."),
+            (
+                "gen_throughput",
+                total("gen_throughput"),
+                "Tokens per second from decoding, over the last logging interval; 0 when idle.",
+            ),
             ("context_len", self.context_len, "Longest sequence, in tokens."),
         ):
             yield self._gauge(name, documentation, value)
         for name, field, documentation in (
-            ("prefill_computed_tokens", "prefill_tokens_total", "Prompt tokens computed, not reused."),
+            (
+                "prefill_computed_tokens",
+                "prefill_tokens_total",
+                "Prompt tokens computed, not reused; after an interruption, output computed again too.",
+            ),
             ("decode_tokens", "decode_tokens_total", "Tokens sampled, those of aborted requests included."),
             (
                 "num_retracted_requests",

@@ -18,6 +18,10 @@ GREEDY_TEMPERATURE = 1e-6
 ALL_TOKENS = -1
 """``top_k`` value that keeps the whole vocabulary."""
 
+MIN_REPETITION_PENALTY = 1e-6
+"""Logits divided by less would overflow float32."""
+MAX_REPETITION_PENALTY = 2.0
+
 MAX_STOP_STRINGS = ceilings.STOP_STRINGS
 MAX_STOP_STRING_CHARS = 1024
 MAX_STOP_REGEX_BYTES = 256
@@ -151,9 +155,9 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
         check(within(self.frequency_penalty, -2.0, 2.0), "frequency_penalty", "in [-2, 2]")
         check(within(self.presence_penalty, -2.0, 2.0), "presence_penalty", "in [-2, 2]")
         check(
-            math.isfinite(self.repetition_penalty) and 0.0 < self.repetition_penalty <= 2.0,
+            within(self.repetition_penalty, MIN_REPETITION_PENALTY, MAX_REPETITION_PENALTY),
             "repetition_penalty",
-            "in (0, 2]",
+            f"in [{MIN_REPETITION_PENALTY:g}, {MAX_REPETITION_PENALTY:g}]",
         )
         check(1 <= self.n <= MAX_PARALLEL_SAMPLES, "n", f"between 1 and {MAX_PARALLEL_SAMPLES}")
         check(

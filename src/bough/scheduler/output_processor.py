@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterable
 
 import numpy as np
@@ -169,6 +170,8 @@ class OutputProcessor:
         speaking = np.flatnonzero(ended | due | careful)
 
         reqs = table.reqs
+        for slot in slots[out_len == 1].tolist():
+            reqs[slot].first_token_time = time.monotonic()
         slot_list, token_list, out_list = slots.tolist(), new_tokens.tolist(), out_len.tolist()
         ended_list, careful_list, eos_list, due_list = ended.tolist(), careful.tolist(), at_eos.tolist(), due.tolist()
         append = deltas.append
@@ -294,6 +297,8 @@ class OutputProcessor:
                 )
             if req.first_step_time is not None:
                 delta.queue_time = req.first_step_time - req.arrival_time
+            if req.first_token_time is not None:
+                delta.first_token_delay = req.first_token_time - req.arrival_time
         req.sent_len = until
         return delta
 

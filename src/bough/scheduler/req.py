@@ -65,6 +65,7 @@ class Req:
         "extra_key",
         "finish_reason",
         "first_step_time",
+        "first_token_time",
         "input_logprobs",
         "jump_from",
         "jumps",
@@ -161,6 +162,7 @@ class Req:
         self.computed_len = 0
         """While the prompt is being computed: tokens whose KV is known to be valid."""
         self.first_step_time: float | None = None
+        self.first_token_time: float | None = None
         self.waits_for: Req | None = None
         self.waits_len = 0
         """While parked: goes on when ``waits_for`` has this many tokens in the prefix cache."""

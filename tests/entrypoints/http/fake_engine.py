@@ -139,7 +139,7 @@ class FakeEngine:
         ids = self.script_ids(prompt, sample, seed)
         text_of = _Text(self.tokenizer, prompt, message) if self.tokenizer is not None else None
         output: list[int] = []
-        sent = 0
+        sent, announced = 0, False
         rid = message.rids[sample]
         assert params.max_new_tokens is not None
         while True:
@@ -178,6 +178,9 @@ class FakeEngine:
                 prompt_tokens=len(prompt),
                 cached_tokens=len(prompt) // 2,
             )
+            if sent == 0 and not announced:
+                announced = True
+                delta.queue_time, delta.first_token_delay = 0.001, 0.002
             if message.return_logprob:
                 delta.logprobs = [logprobs_of(token, message) for token in output[sent:released]]
                 if sent == 0 and message.logprob_start_len >= 0 and (released or reason):

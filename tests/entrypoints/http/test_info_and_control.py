@@ -192,6 +192,18 @@ def test_metrics_count_requests_and_tokens(server: RunningServer, client: httpx.
     assert after["bough:http_requests_active"] == 0
 
 
+def test_first_tokens_and_gaps_are_counted_of_whole_answers_too(server: RunningServer, client: httpx.Client) -> None:
+    server.engine.token_delay = 0.002
+    before = metrics(client)
+    body = {"input_ids": [1, 2], "sampling_params": {"max_new_tokens": 6, "n": 2}}
+    assert client.post("/generate", json=body).status_code == 200
+    after = metrics(client)
+    for name, count in (("time_to_first_token", 2), ("queue_time", 2), ("inter_token_latency", 10)):
+        name = f"bough:{name}_seconds"
+        assert after[f"{name}_count"] - before.get(f"{name}_count", 0) == count
+        assert after[f"{name}_sum"] > before.get(f"{name}_sum", 0)
+
+
 def test_metrics_show_the_schedulers_load(server: RunningServer, client: httpx.Client) -> None:
     server.run(
         lambda: server.engine.heartbeat(

@@ -15,6 +15,7 @@ from msgspec import UNSET, Meta, UnsetType
 JSON = "application/json"
 TEXT = "text/plain"
 EVENTS = "text/event-stream"
+LINES = "application/x-ndjson"
 
 
 @dataclass(frozen=True)
@@ -23,15 +24,21 @@ class Answer:
 
     Attributes:
         model: type of the JSON; ``None`` for text.
+        or_model: another type that the JSON may have.
         events: type of a server-sent event, where an answer may be streamed.
         also_text: whether it is text under some circumstances.
         text_statuses: errors that are told as plain text.
+        statuses: errors besides those of every route of its kind.
+        events_type: content type of what is streamed.
     """
 
     model: Any = Any
+    or_model: Any = None
     events: Any = None
     also_text: bool = False
     text_statuses: tuple[int, ...] = ()
+    statuses: tuple[int, ...] = ()
+    events_type: str = EVENTS
 
 
 ANY_JSON = Answer()
@@ -84,6 +91,26 @@ class StreamError(msgspec.Struct):
     """Last event but one of a stream that fails."""
 
     error: StreamErrorDescription
+
+
+class AnthropicErrorDescription(msgspec.Struct):
+    """What went wrong, in Anthropic's words."""
+
+    type: str
+    message: str
+
+
+class AnthropicErrorAnswer(msgspec.Struct):
+    """Body of an error, and event of one, on Anthropic's routes."""
+
+    type: Literal["error"]
+    error: AnthropicErrorDescription
+
+
+class OllamaErrorAnswer(msgspec.Struct):
+    """Body of an error, and line of one, on Ollama's routes."""
+
+    error: str
 
 
 # --- /generate --------------------------------------------------------------------------------------------------------
@@ -259,6 +286,112 @@ class ModelList(msgspec.Struct):
 
     object: Literal["list"]
     data: list[ModelCard]
+
+
+# --- Anthropic's and Ollama's -----------------------------------------------------------------------------------------
+
+
+class AnthropicMessage(msgspec.Struct):
+    """Answer of ``/v1/messages``."""
+
+    id: str
+    type: Literal["message"]
+    role: Literal["assistant"]
+    model: str
+    content: list[dict[str, Any]]
+    stop_reason: str | None
+    stop_sequence: str | None
+    usage: dict[str, Any]
+
+
+class AnthropicEvent(msgspec.Struct):
+    """Event of ``/v1/messages``; what else it has depends on its type."""
+
+    type: str
+
+
+class TokenCountAnswer(msgspec.Struct):
+    """Answer of ``/v1/messages/count_tokens``."""
+
+    input_tokens: Count
+
+
+class OllamaAnswer(msgspec.Struct):
+    """Answer, or line of the answer, of ``/api/chat`` (``message``) and ``/api/generate`` (``response``)."""
+
+    model: str
+    created_at: str
+    done: bool
+    done_reason: str | UnsetType = UNSET
+    message: dict[str, Any] | UnsetType = UNSET
+    response: str | UnsetType = UNSET
+    total_duration: Annotated[Count | UnsetType, Meta(description="Nanoseconds.")] = UNSET
+    prompt_eval_count: Count | UnsetType = UNSET
+    eval_count: Count | UnsetType = UNSET
+
+
+class OllamaModels(msgspec.Struct):
+    """The models that there are, or that are loaded."""
+
+    models: list[dict[str, Any]]
+
+
+class OllamaModel(msgspec.Struct):
+    """About the model."""
+
+    details: dict[str, Any]
+    model_info: dict[str, Any]
+    capabilities: list[str]
+    template: str
+    parameters: str
+
+
+class VersionAnswer(msgspec.Struct):
+    """The server's version."""
+
+    version: str
+
+
+# --- /v1/responses ----------------------------------------------------------------------------------------------------
+
+
+class ResponseAnswer(msgspec.Struct):
+    """A response, complete or not."""
+
+    id: str
+    object: Literal["response"]
+    created_at: Count
+    status: Literal["completed", "incomplete", "failed", "queued", "in_progress", "cancelled"]
+    model: str
+    output: list[dict[str, Any]]
+    usage: dict[str, Any] | None
+    error: dict[str, Any] | None
+    incomplete_details: dict[str, Any] | None
+
+
+class DeletedAnswer(msgspec.Struct):
+    """A response that is forgotten."""
+
+    id: str
+    object: Literal["response"]
+    deleted: bool
+
+
+class ResponseEvent(msgspec.Struct):
+    """Event of ``/v1/responses``; what else it has depends on its type."""
+
+    type: str
+    sequence_number: Count | UnsetType = UNSET
+
+
+class ItemsAnswer(msgspec.Struct):
+    """What went into a response."""
+
+    object: Literal["list"]
+    data: list[dict[str, Any]]
+    first_id: str | None
+    last_id: str | None
+    has_more: bool
 
 
 # --- vectors and parsers ----------------------------------------------------------------------------------------------

@@ -7,7 +7,17 @@ from typing import Any
 import msgspec
 
 from bough import __version__
-from bough.entrypoints.http.answers import EVENTS, JSON, TEXT, ErrorAnswer, StreamError
+from bough.entrypoints.http.answers import (
+    EVENTS,
+    JSON,
+    LINES,
+    TEXT,
+    AnthropicErrorAnswer,
+    ErrorAnswer,
+    OllamaErrorAnswer,
+    StreamError,
+)
+from bough.entrypoints.http.errors import AnthropicErrors, OllamaErrors
 from bough.entrypoints.http.fields import BodySpec
 from bough.entrypoints.http.native.protocol import SAMPLING_PARAMS, SAMPLING_SCHEMAS
 from bough.entrypoints.http.routes import INVOCABLE, ROUTES, RouteInfo
@@ -34,14 +44,17 @@ _ABOUT = (
 )
 
 
+_ERRORS: dict[type, Any] = {AnthropicErrors: AnthropicErrorAnswer, OllamaErrors: OllamaErrorAnswer}
+
+
 def openapi_schema() -> dict[str, Any]:
     """The document."""
     # A body may be that of several routes, and so may an answer.
     specs = list({id(info.body): info.body for info in ROUTES if info.body is not None}.values())
-    answers = [kind for info in ROUTES for kind in (info.answer.model, info.answer.events) if kind is not None]
-    models = list(
-        {_key(kind): kind for kind in (*(s.model for s in specs), *answers, ErrorAnswer, StreamError)}.values()
-    )
+    given = [(info.answer.model, info.answer.or_model, info.answer.events) for info in ROUTES]
+    answers = [kind for kinds in given for kind in kinds if kind is not None]
+    errors = [ErrorAnswer, StreamError, AnthropicErrorAnswer, OllamaErrorAnswer]
+    models = list({_key(kind): kind for kind in (*(s.model for s in specs), *answers, *errors)}.values())
     schemas, components = msgspec.json.schema_components(models, ref_template=_REF)
     for spec in specs:
         _complete(components[spec.model.__name__], spec)
@@ -150,27 +163,45 @@ def _operation(info: RouteInfo, path: str, references: dict[str, Any]) -> dict[s
     return operation
 
 
+def _stream_error(info: RouteInfo) -> Any:
+    """What an error looks like in the middle of a stream."""
+    return _ERRORS.get(type(info.dialect), StreamError)
+
+
 def _responses(info: RouteInfo, path: str, references: dict[str, Any]) -> dict[str, Any]:
     answer = info.answer
     content: dict[str, Any] = {}
     if answer.model is not None:
-        content[JSON] = {"schema": references[_key(answer.model)]}
+        kinds = [references[_key(kind)] for kind in (answer.model, answer.or_model) if kind is not None]
+        content[JSON] = {"schema": kinds[0] if len(kinds) == 1 else {"anyOf": kinds}}
     if answer.model is None or answer.also_text:
         content[TEXT] = {"schema": {"type": "string"}}
     if answer.events is not None:
-        event = {"anyOf": [references[_key(answer.events)], references[_key(StreamError)]]}
+        event = {"anyOf": [references[_key(answer.events)], references[_key(_stream_error(info))]]}
+    if answer.events is not None and answer.events_type == LINES:
+        content[LINES] = {"schema": {"description": "An object a line.", **event}}
+    elif answer.events is not None:
+        data = {"type": "string", "contentMediaType": JSON, "contentSchema": event}
         content[EVENTS] = {
-            "schema": {"type": "string", "description": "Lines `data: JSON`, the last of them `data: [DONE]`."},
-            "x-event": event,
+            "schema": {
+                "description": "A server-sent event; the last one says `[DONE]`.",
+                "type": "object",
+                "properties": {"data": {"anyOf": [{"const": "[DONE]"}, data]}},
+                "required": ["data"],
+            }
         }
     statuses = {400, 431, 500, 503}
     if info.has_body:
         statuses |= {408, 413}
     if "{" in path:
         statuses.add(404)
+    statuses.update(answer.statuses)
     responses: dict[str, Any] = {"200": {"description": "All went well.", "content": content}}
     for status in sorted(statuses):
-        shape: dict[str, Any] = {JSON: {"schema": references[_key(ErrorAnswer)]}}
+        # What is refused before its route is known, is refused in OpenAI's words.
+        own = dict.fromkeys(map(_key, (_ERRORS.get(type(info.dialect), ErrorAnswer), ErrorAnswer)))
+        described = [references[kind] for kind in own]
+        shape: dict[str, Any] = {JSON: {"schema": described[0] if len(described) == 1 else {"anyOf": described}}}
         if status in answer.text_statuses:
             shape[TEXT] = {"schema": {"type": "string"}}
         responses[str(status)] = {"description": STATUSES[status], "content": shape}

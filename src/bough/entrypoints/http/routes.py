@@ -8,28 +8,40 @@ from typing import Any
 from bough.entrypoints.chat.core import ChatCore
 from bough.entrypoints.http.answers import (
     ANY_JSON,
+    LINES,
     Answer,
+    AnthropicEvent,
+    AnthropicMessage,
     ChatAnswer,
     ChatChunk,
     ClassifyAnswer,
     CompletionAnswer,
     CompletionChunk,
+    DeletedAnswer,
     DetokenizeAnswer,
     EmbeddingsAnswer,
     EncodeAnswer,
     FunctionCallsAnswer,
     GenerateAnswer,
+    ItemsAnswer,
     LoadsAnswer,
     ModelCard,
     ModelInfo,
     ModelList,
+    OllamaAnswer,
+    OllamaModel,
+    OllamaModels,
     QueryParameter,
     RankedDocument,
     RerankAnswer,
+    ResponseAnswer,
+    ResponseEvent,
     ScoreAnswer,
     SeparateReasoningAnswer,
     ServerInfo,
+    TokenCountAnswer,
     TokenizeAnswer,
+    VersionAnswer,
 )
 from bough.entrypoints.http.anthropic.handlers import MessagesHandlers
 from bough.entrypoints.http.anthropic.protocol import COUNT_TOKENS, MESSAGES
@@ -61,7 +73,7 @@ from bough.entrypoints.http.openai.protocol import CHAT, COMPLETIONS
 from bough.entrypoints.http.openai.vector_protocol import CLASSIFY, EMBEDDINGS, RERANK, SCORE
 from bough.entrypoints.http.openai.vectors import VectorHandlers
 from bough.entrypoints.http.probes import Probes
-from bough.entrypoints.http.responses.handlers import ResponsesHandlers
+from bough.entrypoints.http.responses.handlers import MAX_ITEMS_LISTED, ResponsesHandlers
 from bough.entrypoints.http.responses.protocol import RESPONSES
 from bough.managers.tokenizer_manager import TokenizerManager
 
@@ -71,6 +83,13 @@ RESPONSES_ERRORS = ResponsesErrors()
 ANTHROPIC = AnthropicErrors()
 OLLAMA = OllamaErrors()
 
+ITEMS_QUERY = (
+    QueryParameter(
+        "limit", {"type": "integer", "minimum": 1, "maximum": MAX_ITEMS_LISTED, "default": 20}, "Most items."
+    ),
+    QueryParameter("order", {"enum": ["asc", "desc"], "default": "desc"}, "Newest last, or first."),
+    QueryParameter("after", {"type": "string"}, "Id of an item: what comes behind it."),
+)
 _PROBE = Answer(None, text_statuses=(503,))
 _TEXT = Answer(None)
 
@@ -141,7 +160,7 @@ GENERATE_ROUTE = RouteInfo(
     "Generate from text or token ids, one prompt or many.",
     NATIVE,
     GENERATE,
-    answer=Answer(GenerateAnswer | list[GenerateAnswer], GenerateAnswer),
+    answer=Answer(GenerateAnswer | list[GenerateAnswer], events=GenerateAnswer),
 )
 MODEL_INFO = RouteInfo(
     "/model_info", ("GET",), "What is being served.", NATIVE, aliases=("/get_model_info",), answer=Answer(ModelInfo)
@@ -179,10 +198,15 @@ COMPLETIONS_ROUTE = RouteInfo(
     "Continue one or more prompts.",
     OPENAI,
     COMPLETIONS,
-    answer=Answer(CompletionAnswer, CompletionChunk),
+    answer=Answer(CompletionAnswer, events=CompletionChunk),
 )
 CHAT_ROUTE = RouteInfo(
-    "/v1/chat/completions", ("POST",), "Answer a conversation.", OPENAI, CHAT, answer=Answer(ChatAnswer, ChatChunk)
+    "/v1/chat/completions",
+    ("POST",),
+    "Answer a conversation.",
+    OPENAI,
+    CHAT,
+    answer=Answer(ChatAnswer, events=ChatChunk),
 )
 PARSE_FUNCTION_CALL_ROUTE = RouteInfo(
     "/parse_function_call",
@@ -201,34 +225,84 @@ SEPARATE_REASONING_ROUTE = RouteInfo(
     answer=Answer(SeparateReasoningAnswer),
 )
 RESPONSES_ROUTE = RouteInfo(
-    "/v1/responses", ("POST",), "Answer a conversation, and keep the answer for a while.", RESPONSES_ERRORS, RESPONSES
+    "/v1/responses",
+    ("POST",),
+    "Answer a conversation, and keep the answer for a while.",
+    RESPONSES_ERRORS,
+    RESPONSES,
+    answer=Answer(ResponseAnswer, events=ResponseEvent, statuses=(404,)),
 )
 RESPONSE_ROUTE = RouteInfo(
-    "/v1/responses/{response_id}", ("GET", "DELETE"), "A response that is kept; or forget it.", OPENAI
+    "/v1/responses/{response_id}",
+    ("GET", "DELETE"),
+    "A response that is kept; or forget it.",
+    OPENAI,
+    answer=Answer(ResponseAnswer, DeletedAnswer),
+    query=(
+        QueryParameter(
+            "stream", {"enum": ["false"], "default": "false"}, "Only stored responses as a whole are returned."
+        ),
+    ),
 )
 CANCEL_RESPONSE_ROUTE = RouteInfo(
-    "/v1/responses/{response_id}/cancel", ("POST",), "End the work on a background response.", OPENAI
+    "/v1/responses/{response_id}/cancel",
+    ("POST",),
+    "End the work on a background response.",
+    OPENAI,
+    answer=Answer(ResponseAnswer),
 )
 RESPONSE_ITEMS_ROUTE = RouteInfo(
     "/v1/responses/{response_id}/input_items",
     ("GET",),
-    "What went into a response. Query: `limit`, `order` (`asc`, `desc`), `after` (id of an item).",
+    "What went into a response.",
     OPENAI,
+    answer=Answer(ItemsAnswer),
+    query=ITEMS_QUERY,
 )
 MESSAGES_ROUTE = RouteInfo(
-    "/v1/messages", ("POST",), "Answer a conversation, in Anthropic's words.", ANTHROPIC, MESSAGES
+    "/v1/messages",
+    ("POST",),
+    "Answer a conversation, in Anthropic's words.",
+    ANTHROPIC,
+    MESSAGES,
+    answer=Answer(AnthropicMessage, events=AnthropicEvent),
 )
 COUNT_TOKENS_ROUTE = RouteInfo(
-    "/v1/messages/count_tokens", ("POST",), "Tokens of a conversation for `/v1/messages`.", ANTHROPIC, COUNT_TOKENS
+    "/v1/messages/count_tokens",
+    ("POST",),
+    "Tokens of a conversation for `/v1/messages`.",
+    ANTHROPIC,
+    COUNT_TOKENS,
+    answer=Answer(TokenCountAnswer),
 )
-OLLAMA_CHAT_ROUTE = RouteInfo("/api/chat", ("POST",), "Answer a conversation, in Ollama's words.", OLLAMA, OLLAMA_CHAT)
+OLLAMA_CHAT_ROUTE = RouteInfo(
+    "/api/chat",
+    ("POST",),
+    "Answer a conversation, in Ollama's words.",
+    OLLAMA,
+    OLLAMA_CHAT,
+    answer=Answer(OllamaAnswer, events=OllamaAnswer, events_type=LINES),
+)
 OLLAMA_GENERATE_ROUTE = RouteInfo(
-    "/api/generate", ("POST",), "Answer a prompt, in Ollama's words.", OLLAMA, OLLAMA_GENERATE
+    "/api/generate",
+    ("POST",),
+    "Answer a prompt, in Ollama's words.",
+    OLLAMA,
+    OLLAMA_GENERATE,
+    answer=Answer(OllamaAnswer, events=OllamaAnswer, events_type=LINES),
 )
-OLLAMA_SHOW_ROUTE = RouteInfo("/api/show", ("POST",), "About the model, for Ollama's clients.", OLLAMA, OLLAMA_SHOW)
-OLLAMA_TAGS = RouteInfo("/api/tags", ("GET",), "The models that there are, for Ollama's clients.", OLLAMA)
-OLLAMA_PS = RouteInfo("/api/ps", ("GET",), "The models that are loaded, for Ollama's clients.", OLLAMA)
-OLLAMA_VERSION = RouteInfo("/api/version", ("GET",), "The server's version, for Ollama's clients.", OLLAMA)
+OLLAMA_SHOW_ROUTE = RouteInfo(
+    "/api/show", ("POST",), "About the model, for Ollama's clients.", OLLAMA, OLLAMA_SHOW, answer=Answer(OllamaModel)
+)
+OLLAMA_TAGS = RouteInfo(
+    "/api/tags", ("GET",), "The models that there are, for Ollama's clients.", OLLAMA, answer=Answer(OllamaModels)
+)
+OLLAMA_PS = RouteInfo(
+    "/api/ps", ("GET",), "The models that are loaded, for Ollama's clients.", OLLAMA, answer=Answer(OllamaModels)
+)
+OLLAMA_VERSION = RouteInfo(
+    "/api/version", ("GET",), "The server's version, for Ollama's clients.", OLLAMA, answer=Answer(VersionAnswer)
+)
 ENCODE_ROUTE = RouteInfo(
     "/encode",
     ("POST", "PUT"),
@@ -326,7 +400,7 @@ INVOCATIONS = RouteInfo(
     "or `text` and `input_ids` in the body tell which.",
     OPENAI,
     takes_body=True,
-    answer=Answer(Any, Any),
+    answer=Answer(Any, events=Any),
 )
 
 INVOCABLE: tuple[BodySpec[Any], ...] = (CHAT, COMPLETIONS, EMBEDDINGS, GENERATE)

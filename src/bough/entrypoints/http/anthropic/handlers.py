@@ -39,7 +39,7 @@ class MessagesHandlers:
         self._require_tokenizer()
         manager = self._manager
         body = await MESSAGES.parse(
-            call.body,
+            call.take_body(),
             allow_unknown=manager.server_args.allow_unknown_fields,
             max_tokens=manager.limits.max_prompt_tokens,
         )
@@ -63,7 +63,7 @@ class MessagesHandlers:
         self._require_tokenizer()
         manager = self._manager
         body = await COUNT_TOKENS.parse(
-            call.body,
+            call.take_body(),
             allow_unknown=manager.server_args.allow_unknown_fields,
             max_tokens=manager.limits.max_prompt_tokens,
         )

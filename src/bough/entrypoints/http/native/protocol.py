@@ -12,10 +12,12 @@ from bough.sampling.sampling_params import (
     MAX_GRAMMAR_DEPTH,
     MAX_LOGIT_BIAS_ENTRIES,
     MAX_PARALLEL_SAMPLES,
+    MAX_REPETITION_PENALTY,
     MAX_STOP_REGEX_BYTES,
     MAX_STOP_STRING_CHARS,
     MAX_STOP_STRINGS,
     MAX_STOP_TOKEN_IDS,
+    MIN_REPETITION_PENALTY,
 )
 
 _GRAMMAR_SIZE = f"at most {MAX_GRAMMAR_BYTES // 1024} KiB"
@@ -53,7 +55,7 @@ SAMPLING_PARAMS: dict[str, tuple[str, str]] = {
     "frequency_penalty": ("number, -2 to 2", "Subtracted from a token's logit for each time that it is in the output."),
     "presence_penalty": ("number, -2 to 2", "Subtracted from a token's logit once it is in the output."),
     "repetition_penalty": (
-        "number, more than 0, at most 2",
+        f"number, {MIN_REPETITION_PENALTY:g} to {MAX_REPETITION_PENALTY:g}",
         "Divides positive, multiplies negative logits of tokens seen.",
     ),
     "n": (f"integer, 1 to {MAX_PARALLEL_SAMPLES}", "Outputs per prompt."),
@@ -105,7 +107,7 @@ SAMPLING_SCHEMAS: dict[str, dict[str, Any]] = {
     "min_p": _number(minimum=0, maximum=1),
     "frequency_penalty": _number(minimum=-2, maximum=2),
     "presence_penalty": _number(minimum=-2, maximum=2),
-    "repetition_penalty": _number(exclusiveMinimum=0, maximum=2),
+    "repetition_penalty": _number(minimum=MIN_REPETITION_PENALTY, maximum=MAX_REPETITION_PENALTY),
     "n": _integer(minimum=1, maximum=MAX_PARALLEL_SAMPLES),
     "ignore_eos": _SWITCH,
     "skip_special_tokens": _SWITCH,

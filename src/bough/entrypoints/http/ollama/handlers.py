@@ -59,7 +59,7 @@ class OllamaHandlers:
     async def chat(self, call: Call) -> Response | EventStream:
         """``POST /api/chat``."""
         started = time.monotonic()
-        body = await OLLAMA_CHAT.parse(call.body, allow_unknown=self._allow_unknown, max_tokens=0)
+        body = await OLLAMA_CHAT.parse(call.take_body(), allow_unknown=self._allow_unknown, max_tokens=0)
         self._require_tokenizer()
         if not body.messages:
             return _loaded({"message": {"role": "assistant", "content": ""}}, body)
@@ -70,7 +70,7 @@ class OllamaHandlers:
     async def generate(self, call: Call) -> Response | EventStream:
         """``POST /api/generate``."""
         started = time.monotonic()
-        body = await OLLAMA_GENERATE.parse(call.body, allow_unknown=self._allow_unknown, max_tokens=0)
+        body = await OLLAMA_GENERATE.parse(call.take_body(), allow_unknown=self._allow_unknown, max_tokens=0)
         self._require_tokenizer()
         if not body.prompt and not body.suffix:
             return _loaded({"response": ""}, body)
@@ -95,7 +95,7 @@ class OllamaHandlers:
 
     async def show(self, call: Call) -> Response:
         """``POST /api/show``."""
-        await OLLAMA_SHOW.parse(call.body, allow_unknown=self._allow_unknown, max_tokens=0)
+        await OLLAMA_SHOW.parse(call.take_body(), allow_unknown=self._allow_unknown, max_tokens=0)
         return Response(msgspec.json.encode(self._card.shown()))
 
     async def version(self, call: Call) -> Response:

@@ -14,10 +14,12 @@ from bough.managers.io_struct import MAX_CACHE_KEY_CHARS, Priority, RequestId
 from bough.sampling.sampling_params import (
     MAX_LOGIT_BIAS_ENTRIES,
     MAX_PARALLEL_SAMPLES,
+    MAX_REPETITION_PENALTY,
     MAX_STOP_REGEX_BYTES,
     MAX_STOP_STRING_CHARS,
     MAX_STOP_STRINGS,
     MAX_STOP_TOKEN_IDS,
+    MIN_REPETITION_PENALTY,
 )
 
 MAX_TOP_LOGPROBS = 20
@@ -82,7 +84,7 @@ class SharedFields(msgspec.Struct, kw_only=True):
         Meta(description="Subtracted from a token's logit once it is in the output."),
     ] = 0.0
     repetition_penalty: Annotated[
-        Annotated[float, Meta(gt=0, le=2)] | None,
+        Annotated[float, Meta(ge=MIN_REPETITION_PENALTY, le=MAX_REPETITION_PENALTY)] | None,
         Meta(description="Divides positive, multiplies negative logits of tokens seen. Default: the model's, else 1."),
     ] = None
     logit_bias: Annotated[

@@ -64,7 +64,7 @@ class ResponsesHandlers:
         if self._names is None:
             raise BadRequest("responses need a tokenizer, and this server has none; use /generate", param="input")
         body = await RESPONSES.parse(
-            call.body,
+            call.take_body(),
             allow_unknown=self._manager.server_args.allow_unknown_fields,
             max_tokens=self._manager.limits.max_prompt_tokens,
         )
@@ -125,7 +125,8 @@ class ResponsesHandlers:
         limit = query.get("limit", "20")
         if order not in ("asc", "desc"):
             raise BadRequest("order must be asc or desc", param="order")
-        if not limit.isdigit() or not 1 <= int(limit) <= MAX_ITEMS_LISTED:
+        is_number = limit.isascii() and limit.isdigit() and len(limit) < 10
+        if not is_number or not 1 <= int(limit) <= MAX_ITEMS_LISTED:
             raise BadRequest(f"limit must be between 1 and {MAX_ITEMS_LISTED}", param="limit")
         items = [*entry.earlier, *entry.items]
         if order == "desc":

@@ -11,7 +11,7 @@ from bough.entrypoints.http.fields import BodySpec, Refused, drop_extras
 from bough.entrypoints.http.openai.protocol import MAX_MESSAGES, MAX_TOP_LOGPROBS, CacheKey, StopString
 from bough.entrypoints.http.openai.tools import MAX_TOOLS, Effort
 from bough.managers.io_struct import Priority
-from bough.sampling.sampling_params import MAX_STOP_STRINGS
+from bough.sampling.sampling_params import MAX_REPETITION_PENALTY, MAX_STOP_STRINGS, MIN_REPETITION_PENALTY
 
 WITH_LOGPROBS = "message.output_text.logprobs"
 """What ``include`` may ask for that changes something."""
@@ -91,7 +91,7 @@ class ResponsesRequest(msgspec.Struct, kw_only=True):
         Meta(description="Subtracted from a token's logit once it is in the output."),
     ] = None
     repetition_penalty: Annotated[
-        Annotated[float, Meta(gt=0, le=2)] | None,
+        Annotated[float, Meta(ge=MIN_REPETITION_PENALTY, le=MAX_REPETITION_PENALTY)] | None,
         Meta(description="Divides positive, multiplies negative logits of tokens seen."),
     ] = None
     seed: Annotated[
