@@ -26,11 +26,11 @@ INSTALL_TORCH := $(UV) pip install --quiet --python $(BIN)/python --torch-backen
 endif
 
 .DELETE_ON_ERROR:
-.PHONY: help serve test lint format typecheck unit bench docs clean
+.PHONY: help serve test lint format typecheck unit sanitize arm64 bench docs clean
 
 help: ## Show this list
 	@echo "make TARGET, where TARGET is one of"
-	@sed -nE 's/^([a-z]+):.*## (.*)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -nE 's/^([a-z0-9]+):.*## (.*)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 	@echo "Variables: MODEL and ARGS (serve), ARGS (unit, bench), PYTHON, VENV, UV, TORCH_BACKEND"
 
 serve: $(BASE_STAMP) ## Serve the bundled model, or MODEL=…, with further flags in ARGS='…'
@@ -52,6 +52,12 @@ typecheck: $(DEV_STAMP) ## Check types only
 
 unit: $(DEV_STAMP) ## Run the tests only; ARGS='tests/config -k yaml' narrows them
 	$(BIN)/python -m pytest $(ARGS)
+
+sanitize: ## Check the native kernels under AddressSanitizer and UBSan
+	@$(MAKE) --no-print-directory -C tests/native_check sanitize
+
+arm64: ## Check the native kernels for arm64 under qemu (needs g++-aarch64-linux-gnu and qemu-user)
+	@$(MAKE) --no-print-directory -C tests/native_check arm64
 
 bench: $(DEV_STAMP) ## Measure this machine: offline, serving, shared prefixes; a table and results/*.json
 	$(BIN)/python benchmarks/run_all.py $(ARGS)
