@@ -27,11 +27,11 @@ INSTALL_TORCH := $(UV) pip install --quiet --python $(BIN)/python --torch-backen
 endif
 
 .DELETE_ON_ERROR:
-.PHONY: help serve test lint format typecheck unit fuzz conformance bench docs clean
+.PHONY: help serve test lint format typecheck unit fuzz conformance sanitize arm64 bench docs clean
 
 help: ## Show this list
 	@echo "make TARGET, where TARGET is one of"
-	@sed -nE 's/^([a-z]+):.*## (.*)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -nE 's/^([a-z0-9]+):.*## (.*)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 	@echo "Variables: MODEL and ARGS (serve), ARGS (unit, bench), PYTHON, VENV, UV, TORCH_BACKEND"
 
 serve: $(BASE_STAMP) ## Serve the bundled model, or MODEL=…, with further flags in ARGS='…'
@@ -59,6 +59,12 @@ fuzz: $(DEV_STAMP) ## Try many random requests made from the OpenAPI document
 
 conformance: $(DEV_STAMP) $(CLIENTS_STAMP) ## Drive a server with other people's clients, in an environment of their own
 	$(VENV)-clients/bin/python -m pytest tests/conformance --server-python $(BIN)/python $(ARGS)
+
+sanitize: ## Check the native kernels under AddressSanitizer and UBSan
+	@$(MAKE) --no-print-directory -C tests/native_check sanitize
+
+arm64: ## Check the native kernels for arm64 under qemu (needs g++-aarch64-linux-gnu and qemu-user)
+	@$(MAKE) --no-print-directory -C tests/native_check arm64
 
 bench: $(DEV_STAMP) ## Measure this machine: offline, serving, shared prefixes; a table and results/*.json
 	$(BIN)/python benchmarks/run_all.py $(ARGS)

@@ -61,6 +61,20 @@ BOUGH_API int32_t bough_gemm(ThreadPool* pool, const GemmCall* call) {
     }
 }
 
+// Reads memory once, all threads together, for benchmarks: the fastest that any kernel could get through it.
+BOUGH_API int64_t bough_read(ThreadPool* pool, const int64_t* words, int64_t bytes) {
+    std::vector<int64_t> totals(pool->num_threads());
+    const int64_t count = bytes / 8;
+    pool->run([&](int thread, int threads) {
+        int64_t total = 0;
+        for (int64_t i = count * thread / threads; i < count * (thread + 1) / threads; ++i) total ^= words[i];
+        totals[thread] = total;
+    });
+    int64_t total = 0;
+    for (const int64_t each : totals) total ^= each;
+    return total;
+}
+
 // --- programs ----------------------------------------------------------------------------------------------------
 
 // Null if there is not enough memory; likewise 0 from the functions that record.

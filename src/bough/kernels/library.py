@@ -27,6 +27,7 @@ _FUNCTIONS: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "bough_pack_rows": (None, (_POINTER, _POINTER, _INT64, _INT64, _POINTER)),
     "bough_unpack_rows": (None, (_POINTER, _POINTER, _INT64, _INT64, _POINTER)),
     "bough_embed": (None, (_POINTER, _POINTER, _POINTER, _INT64, _POINTER, _INT64)),
+    "bough_read": (_INT64, (_POINTER, _POINTER, _INT64)),
     "bough_gemm": (_INT32, (_POINTER, _POINTER)),
     "bough_rms_norm": (None, (_POINTER, _POINTER)),
     "bough_embedding": (None, (_POINTER, _POINTER)),
