@@ -195,8 +195,11 @@ def test_greedy_logprobs_belong_to_their_tokens(server: Server) -> None:
 
 
 def test_main_and_detokenizer_never_load_torch(server: Server) -> None:
-    with_torch = [p for p in server.processes() if any("libtorch" in m.path for m in p.memory_maps())]
-    assert len(server.processes()) == 3
+    processes = server.processes()
+    # Trials of grammars, if earlier tests asked for any, run in children that stay.
+    permanent = [p for p in processes if "bough.constrained.trial" not in p.cmdline()]
+    assert len(permanent) == 3
+    with_torch = [p for p in processes if any("libtorch" in m.path for m in p.memory_maps())]
     assert len(with_torch) == 1
     assert any("scheduler" in part for part in with_torch[0].cmdline())
 
