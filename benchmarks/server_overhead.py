@@ -3,7 +3,8 @@
 With ``--fake`` it is taken away altogether: the fake device computes tokens by a hash; all else is as it is.
 
 Streams of 128 tokens from prompts of 32 ids, at several numbers of streams at once, against a real server on this
-machine, with the client on it too. One event per token; the JSON has the events that the client counted.
+machine, with the client on it too. Events are those that the client counted: fewer than tokens where it was too late
+for one each.
 
     python benchmarks/server_overhead.py --output results/server_overhead.json [flags of bough serve]
 """
@@ -131,11 +132,13 @@ def main(argv: list[str]) -> None:
             serve(url, DatasetArgs(num_prompts=64, random_input_len=32, random_output_len=32, vocab_size=VOCAB_SIZE))
             for streams in map(int, args.concurrency.split(",")):
                 results.append({"streams": streams, **measure(url, streams, args.repeats)})
-    print(f"{'streams':>8} {'tokens/s':>10} {'ITL p50 ms':>11} {'µs of processor time per token, by process':>44}")
+    heads = f"{'streams':>8} {'tokens/s':>10} {'events/s':>10} {'ITL p50 ms':>11}"
+    print(heads + "   µs of processor time per token, by process")
     for result in results:
         shares = ", ".join(f"{name} {value:.0f}" for name, value in sorted(result["cpu_us_per_token"].items()))
         print(
-            f"{result['streams']:8} {result['output_throughput']:10.0f} {result['p50_itl_ms']:11.2f}   {shares}, "
+            f"{result['streams']:8} {result['output_throughput']:10.0f} "
+            f"{result['total_events'] / result['duration']:10.0f} {result['p50_itl_ms']:11.2f}   {shares}, "
             f"client {result['client_cpu_seconds'] / result['total_output_tokens'] * 1e6:.0f}"
         )
     write_json(Path(args.output), {"results": results})

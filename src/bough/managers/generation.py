@@ -18,17 +18,18 @@ class Generation:
         self._signal = signal
 
     async def deltas(self) -> list[tuple[ReqState, OutputDelta]]:
-        """What is new, one merged delta per output that has news; waits until there is something.
+        """What is new, oldest first; waits until there is something.
 
-        A request that does not stream has news once, when it is finished.
+        A request that does not stream has news once, when it is finished; of a stream that lags behind several deltas
+        may come at once.
 
         Raises:
             BoughError: if the engine cannot go on.
         """
         news = []
         for state in await self._signal.wait():
-            delta = state.take()
-            if delta.finish_reason is not None:
-                self.unfinished -= 1
-            news.append((state, delta))
+            for delta in state.take():
+                if delta.finish_reason is not None:
+                    self.unfinished -= 1
+                news.append((state, delta))
         return news

@@ -11,6 +11,9 @@ from bough.ipc.coalescing import FOLD_LENGTH, merge_deltas
 from bough.ipc.messages import FinishReason, OutputDelta
 from bough.managers.io_struct import GenerateRequest
 
+MAX_SEPARATE_DELTAS = 16
+"""Deltas that a stream which lags gets one by one; more come as one, so that it catches up."""
+
 
 class ReadySignal:
     """Tells the one waiter of a call which of its outputs have news."""
@@ -145,11 +148,16 @@ class ReqState:
         elif len(out_list) >= FOLD_LENGTH:
             self.out_list = [merge_deltas(out_list)]
 
-    def take(self) -> OutputDelta:
-        """Everything since the last call, as one delta. There must be something: see :meth:`ReadySignal.wait`."""
+    def take(self) -> list[OutputDelta]:
+        """Everything since the last call, oldest first. There must be something: see :meth:`ReadySignal.wait`.
+
+        A stream that lags far behind, or any other request, gets it as one delta.
+        """
         self.ready = False
         out_list, self.out_list = self.out_list, []
-        return out_list[0] if len(out_list) == 1 else merge_deltas(out_list)
+        if len(out_list) == 1 or (self.obj.stream and len(out_list) <= MAX_SEPARATE_DELTAS):
+            return out_list
+        return [merge_deltas(out_list)]
 
 
 def aborted_delta(state: ReqState, reason: str) -> OutputDelta:

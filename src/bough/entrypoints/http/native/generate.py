@@ -50,6 +50,7 @@ class GenerateHandler:
             renderers = [self._renderer(state, with_index=not single) for state in generation.states]
             started = False
             while generation.unfinished:
+                events = []
                 for state, delta in await generation.deltas():
                     if not started:
                         failure = failure_of(delta.finish_reason)
@@ -58,7 +59,8 @@ class GenerateHandler:
                         started = True
                     renderer = renderers[state.index]
                     await add_paced(renderer.add, delta)
-                    yield b"data: %b\n\n" % renderer.to_json(delta)
+                    events.append(b"data: %b\n\n" % renderer.to_json(delta))
+                yield b"".join(events)
 
     async def _whole(self, body: GenerateReqInput, requests: Sequence[GenerateRequest]) -> bytes:
         async with self._manager.generation(requests) as generation:

@@ -97,6 +97,7 @@ class Answer:
         continuous = self._continuous_usage
         async with manager.generation(requests) as generation:
             while generation.unfinished:
+                news: list[bytes] = []
                 for state, delta in await generation.deltas():
                     writer = writers[state.index]
                     if writer.parses:
@@ -104,6 +105,8 @@ class Answer:
                     if delta.finish_reason is not None:
                         failure = failure_of(delta.finish_reason)
                         if failure is not None:
+                            if news:
+                                yield b"".join(news)
                             raise failure
                         usage.update(state, delta, writer.reasoning_tokens)
                     if continuous:
@@ -111,7 +114,9 @@ class Answer:
                         suffix = b',"usage":%b' % usage.to_json()
                     events = await writer.events(delta, suffix)
                     if events:
-                        yield events
+                        news.append(events)
+                if news:
+                    yield b"".join(news)
         if self._include_usage:
             yield b'%b],"usage":%b}\n\n' % (self.chunk_start, usage.to_json())
 
