@@ -41,7 +41,7 @@ class Gate:
     def hold(self, text: str) -> threading.Event:
         return self.events.setdefault(text, threading.Event())
 
-    def compile(self, spec: GrammarSpec) -> Any:
+    def compile(self, spec: GrammarSpec, timeout_s: float = 0.0) -> Any:
         if spec.text in self.events:
             assert self.events[spec.text].wait(10)
         self.num_compiled += 1
@@ -57,7 +57,7 @@ def gate() -> Iterator[Gate]:
 
 
 def harness(gate: Gate | None = None, timeout_s: float = 5.0, **options: Any) -> Harness:
-    compile_grammar = bundled_backend().compile if gate is None else gate.compile
+    compile_grammar = Gate().compile if gate is None else gate.compile
     return Harness(
         **{
             "vocab_size": VOCAB_SIZE,
@@ -203,7 +203,7 @@ def test_a_request_that_no_token_is_left_for_ends_alone() -> None:
         def matcher(self) -> Any:
             return NoToken()
 
-    h = harness(make_compiler=lambda: GrammarCompiler(lambda spec: Bad(), timeout_s=5))
+    h = harness(make_compiler=lambda: GrammarCompiler(lambda spec, timeout_s: Bad(), timeout_s=5))
     h.submit(PROMPT, rid="free", max_new_tokens=9)
     h.submit(PROMPT, rid="bad", regex="a", max_new_tokens=9)
     h.run()
@@ -233,7 +233,7 @@ def test_a_token_that_the_matcher_refuses_ends_its_request_alone() -> None:
         def matcher(self) -> Any:
             return Refuses()
 
-    h = harness(make_compiler=lambda: GrammarCompiler(lambda spec: Bad(), timeout_s=5))
+    h = harness(make_compiler=lambda: GrammarCompiler(lambda spec, timeout_s: Bad(), timeout_s=5))
     h.submit(PROMPT, rid="free", max_new_tokens=9)
     h.submit(PROMPT, rid="bad", ebnf="x", max_new_tokens=9)
     h.run()
