@@ -276,6 +276,8 @@ class StepPlanner:
         if may_admit and not new_first:
             self._admit(now, chunks, budget, idle=idle)
         for req in self.requests.unfinished:
+            if budget.is_spent:
+                break
             self._give(chunks, req, budget, 1.0)
         return {req: tokens for req, tokens in chunks.items() if tokens > 0}
 
@@ -306,6 +308,8 @@ class StepPlanner:
         self._give(chunks, oldest, budget, OLDEST_PROMPT_SHARE if others_wait else 1.0)
         others.sort(key=lambda req: req.fill_len - int(self.table.planned_len[req.slot]))
         for req in others:
+            if budget.is_spent:
+                break
             self._give(chunks, req, budget, OTHER_PROMPTS_SHARE)
 
     def _give(self, chunks: dict[Req, int], req: Req, budget: _Budget, share: float) -> None:
@@ -547,7 +551,8 @@ class _Budget:
 
     @property
     def is_spent(self) -> bool:
-        return self._tokens <= 0 or self._seconds <= 0.0
+        """Whether not even one token fits any more."""
+        return self._tokens <= 0 or self._seconds < self._cost_model.per_token
 
     def tokens_for(self, context: int, share: float, *, leaving: float = 0.0, leaving_tokens: int = 0) -> int:
         """Most tokens that a request with ``context`` earlier ones may take.
