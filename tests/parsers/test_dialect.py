@@ -165,9 +165,10 @@ def test_a_constraint_leaves_room_for_thoughts() -> None:
     made = dialect("hermes", "qwen3")
     inside = constraint(made, thinking=True)
     assert inside["elements"][0] == {"type": "tag", "begin": "", "content": {"type": "any_text"}, "end": "</think>"}
-    thoughts, without = constraint(made)["elements"]
-    assert thoughts["elements"][0]["begin"] == "<think>"
-    assert without == thoughts["elements"][-1]
+    thoughts, calls = constraint(made)["elements"]
+    assert thoughts["elements"][0]["elements"][0]["begin"] == "<think>"
+    assert thoughts["elements"][1] == {"type": "const_string", "value": ""}
+    assert calls == inside["elements"][-1]
 
 
 def test_mistral_models_are_constrained_to_the_form_that_they_know() -> None:
