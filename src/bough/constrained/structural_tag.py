@@ -167,7 +167,7 @@ class StructuralTagWriter:
         patterns = patterns_of(schema)
         if not patterns:
             return [self._free]
-        return [self._pattern(" & ".join(map(self._regex_rule, patterns)))]
+        return [self._pattern(f"({' & '.join(map(self._regex_rule, patterns))})")]
 
     def _regex_items(self, form: dict[str, Any], where: str) -> list[_Item]:
         return [self._pattern(self._regex_rule(_string(form, "pattern", where)))]

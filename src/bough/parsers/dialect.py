@@ -134,7 +134,7 @@ class Dialect:
         callable_ = [tool for tool in tools if name is None or tool.name == name]
         format_ = self.tool_format or _JSON_ARRAY
         calls = format_.constraint(callable_, parallel=parallel and name is None)
-        return json.dumps({"type": "structural_tag", "format": self._after_reasoning(calls, thinking)})
+        return _as_json(self._after_reasoning(calls, thinking))
 
     def structured(self, answer: Format, *, with_calls: Sequence[ToolSpec], parallel: bool, thinking: bool) -> str:
         """A structural tag that makes the answer, behind the thoughts, follow a format, or consist of tool calls.
@@ -153,7 +153,7 @@ class Dialect:
         if with_calls:
             format_ = self.tool_format or _JSON_ARRAY
             answer = either(answer, format_.constraint(with_calls, parallel=parallel))
-        return json.dumps({"type": "structural_tag", "format": self._after_reasoning(answer, thinking or None)})
+        return _as_json(self._after_reasoning(answer, thinking or None))
 
     def _after_reasoning(self, calls: Format, thinking: bool | None) -> Format:
         reasoning = self.reasoning_format
@@ -163,6 +163,11 @@ class Dialect:
             return sequence(tag("", any_text(), reasoning.end), reasoning.gap, calls)
         thoughts = sequence(tag(reasoning.start, any_text(), reasoning.end), reasoning.gap)
         return sequence(either(thoughts, const("")), calls)
+
+
+def _as_json(form: Format) -> str:
+    # Compact: the length of what is compiled is bounded.
+    return json.dumps({"type": "structural_tag", "format": form}, ensure_ascii=False, separators=(",", ":"))
 
 
 def make_dialect(

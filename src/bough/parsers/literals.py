@@ -15,6 +15,7 @@ MAX_CHARS = 64 * 1024
 
 _NAMES = {"true": True, "false": False, "null": None, "none": None}
 _ERRORS = (SyntaxError, ValueError, TypeError, MemoryError, RecursionError, OverflowError, Warning)
+_STRING = re.compile(r"""(?s)([rR]?)('''|\"\"\"|'|")(?:\\.|[^\\])*?(?:\2|\\?\Z)""")
 _ESCAPE = re.compile(r"(?s)\\(.)")
 _KNOWN_ESCAPES = frozenset("\n\\'\"abfnrtvxuUN01234567")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
@@ -44,13 +45,17 @@ def _parse(text: str) -> ast.expr:
     if len(_BRACKETS.findall(text)) > MAX_DEPTH and _depth(text) > MAX_DEPTH:
         raise NotALiteral
     try:
-        return ast.parse(_ESCAPE.sub(_known_escape, text.strip()), mode="eval").body
+        return ast.parse(_STRING.sub(_known_escapes, text.strip()), mode="eval").body
     except _ERRORS:
         raise NotALiteral from None
 
 
-def _known_escape(match: re.Match[str]) -> str:
+def _known_escapes(string: re.Match[str]) -> str:
     """Python takes the backslash of an unknown escape for itself; written twice, it does so without a warning."""
+    return string.group() if string[1] else _ESCAPE.sub(_known_escape, string.group())
+
+
+def _known_escape(match: re.Match[str]) -> str:
     return match.group() if match[1] in _KNOWN_ESCAPES else f"\\\\{match[1]}"
 
 
