@@ -76,8 +76,10 @@ class ReasoningCounter:
         text = self._text
         places = self._places(is_reasoning=is_reasoning)
         at = next((place for place in places if text.startswith(piece, place)), None)
-        if at is None and (at := text.find(piece)) < 0:
-            return
+        if at is None:
+            at = text.find(piece)
+            if at < 0:
+                return
         self._was_reasoning = is_reasoning
         self._skip(at)
         begin = self._offset

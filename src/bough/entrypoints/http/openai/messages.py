@@ -111,17 +111,17 @@ def _tidy_message(message: Any, place: str, unknown: dict[str, None] | None) -> 
 
 def _tidy_part(part: Any, place: str, parts: list[Any], thoughts: list[str], unknown: dict[str, None] | None) -> None:
     kind = part.get("type") if isinstance(part, dict) else None
-    if kind == "refusal":
+    if not isinstance(kind, str) or kind == "text":
+        parts.append(drop_extras(part, TextPart, "messages.content", unknown))
+    elif kind == "refusal":
         known = known_members(part, ("type", "refusal"), place, unknown)
         parts.append({"type": "text", "text": known.get("refusal")})
     elif kind in _THOUGHTS:
         known = known_members(part, _THOUGHTS[kind], place, unknown)
         texts = [known[name] for name in ("thinking", "reasoning", "text") if name in known]
         thoughts.append(_thought(texts[0] if texts else None, f"{place}.{kind}"))
-    elif isinstance(kind, str) and kind != "text":
-        raise reads_text_only(place, kind)
     else:
-        parts.append(drop_extras(part, TextPart, "messages.content", unknown))
+        raise reads_text_only(place, kind)
 
 
 _THOUGHTS = {
