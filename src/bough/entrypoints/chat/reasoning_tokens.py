@@ -56,7 +56,8 @@ class ReasoningCounter:
             return [self._walked] * len(events)
         self._ids += delta.token_ids
         self._text += delta.text or ""
-        self._walk_reasoning()
+        if self._position < self._end:
+            self._walk_reasoning()
         begins = []
         for event in events:
             is_reasoning = isinstance(event, Reasoning)
@@ -74,14 +75,15 @@ class ReasoningCounter:
     def _locate(self, piece: str, *, is_reasoning: bool) -> None:
         """Go to where the output has ``piece``, and remember it if it is reasoning."""
         text = self._text
-        places = self._places(is_reasoning=is_reasoning)
-        at = next((place for place in places if text.startswith(piece, place)), None)
-        if at is None:
-            at = text.find(piece)
-            if at < 0:
-                return
-        self._was_reasoning = is_reasoning
-        self._skip(at)
+        if self._was_reasoning is not is_reasoning or not text.startswith(piece):
+            places = self._places(is_reasoning=is_reasoning)
+            at = next((place for place in places if text.startswith(piece, place)), None)
+            if at is None:
+                at = text.find(piece)
+                if at < 0:
+                    return
+            self._was_reasoning = is_reasoning
+            self._skip(at)
         begin = self._offset
         self._offset += len(piece.encode())
         self._text = self._text[len(piece) :]
@@ -89,10 +91,9 @@ class ReasoningCounter:
             self._begin, self._end = begin, self._offset
 
     def _places(self, *, is_reasoning: bool) -> Iterator[int]:
-        """Where the next piece may be, the likeliest place first: what is a marker must not be taken for it."""
+        """Where a piece may be that is not what goes on here, the likeliest place first: what is a marker must not be
+        taken for it."""
         text = self._text
-        if self._was_reasoning is is_reasoning:
-            yield 0
         behind = _behind_space(text, 0)
         marker = self._markers[0 if is_reasoning else 1]
         if self._recurs:
