@@ -78,10 +78,10 @@ def scratch_bytes(limits: ProgramLimits, shapes: Collection[AttentionShape], num
         num_threads: that run it.
     """
     library = load_library()
-    own: int = library.bough_program_bytes(ctypes.byref(limits), num_threads)
-    return own + sum(
-        library.bough_attention_bytes(ctypes.byref(limits), ctypes.byref(shape), num_threads) for shape in shapes
-    )
+    total: int = library.bough_program_bytes(ctypes.byref(limits), num_threads)
+    for shape in shapes:
+        total += library.bough_attention_bytes(ctypes.byref(limits), ctypes.byref(shape), num_threads)
+    return total
 
 
 def padded_columns(columns: int, dtype: torch.dtype) -> int:
