@@ -12,8 +12,10 @@ from bough.errors import BadRequest
 MAX_NAME_CHARS = 256
 """Longest name of a function."""
 
-# Names stand bare in several formats, so they may hold nothing that ends one there.
-_NAME = re.compile(r"[^\s<>\"'`{}\[\]()=,;|\\\x00-\x1f\x7f]+")
+NAME_CHARACTERS = r"^\s<>\"'`{}\[\]()=,;|\\\x00-\x1f\x7f"
+"""Inside of a character class: what names are made of. They stand bare in several formats, so nothing that ends one."""
+
+_NAME = re.compile(f"[{NAME_CHARACTERS}]+")
 
 
 @dataclass(frozen=True, slots=True)
