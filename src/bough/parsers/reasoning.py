@@ -74,7 +74,7 @@ class ReasoningFormat:
             stream.reject()
 
 
-HARMONY = ReasoningFormat(
+_HARMONY = ReasoningFormat(
     "gpt-oss",
     "<|channel|>analysis<|message|>",
     "<|end|>",
@@ -87,7 +87,7 @@ _THINK = {
     "deepseek-r1": ReasoningFormat("deepseek-r1", always=True),
     "deepseek-v3": ReasoningFormat("deepseek-v3"),
     "glm45": ReasoningFormat("glm45", ended_by=("<tool_call>",)),
-    "gpt-oss": HARMONY,
+    "gpt-oss": _HARMONY,
     "interns1": ReasoningFormat("interns1"),
     "kimi": ReasoningFormat("kimi", "◁think▷", "◁/think▷", needs_special_tokens=True),
     "kimi_k2": ReasoningFormat("kimi_k2", ended_by=("<|tool_calls_section_begin|>",)),
