@@ -47,8 +47,8 @@ STACK_BYTES = 48 * 2**20
 """Stack on which the child compiles: less than the compiler's own threads have."""
 
 _RISKY = re.compile(
-    r'"(?:\$ref|\$dynamicRef|allOf|oneOf|not|if|pattern|patternProperties|propertyNames|multipleOf|dependent\w+|contains'
-    r'|x-guidance)"|\\u'
+    r'"(?:\$ref|\$dynamicRef|allOf|oneOf|not|if|pattern|patternProperties|propertyNames|multipleOf|dependent\w+'
+    r'|contains)"|\\u'
 )
 """Keywords that let a short schema stand for a large or deep grammar, and escapes, which could hide them."""
 

@@ -12,6 +12,7 @@ from bough.entrypoints.http.openai.tools import make_tool_use, parse_choice
 from bough.entrypoints.http.responses.protocol import ResponsesRequest
 from bough.errors import BadRequest
 from bough.parsers.base import ToolSpec
+from bough.sampling.sampling_params import leniently
 
 Item = dict[str, Any]
 
@@ -192,4 +193,4 @@ def constraint(body: ResponsesRequest) -> Constraint | None:
     if not isinstance(schema, (dict, bool)):
         param = "text.format.schema"
         raise BadRequest(f"{param} must be a JSON schema", param=param)
-    return Constraint("json_schema", schema, "text.format.schema")
+    return Constraint("json_schema", schema if given.get("strict") else leniently(schema), "text.format.schema")
