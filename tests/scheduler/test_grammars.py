@@ -447,10 +447,10 @@ def test_a_grammar_that_compiles_for_long_holds_nobody_up(gate: Gate) -> None:
 
 
 def test_streams_do_not_wait_while_the_engine_compiles() -> None:
-    tokenizer = with_special_tokens({"<|last|>": 40_000})
+    tokenizer = with_special_tokens({"<|last|>": 80_000})
     h = harness(
         tokenizer=tokenizer,
-        vocab_size=40_100,
+        vocab_size=80_100,
         make_compiler=None,
         max_total_num_tokens=30_000,
         context_len=16_384,
@@ -472,9 +472,9 @@ def test_streams_do_not_wait_while_the_engine_compiles() -> None:
         return h.scheduler.requests.num_holding == 3
 
     run_for(h, 20, step)
-    # The vocabulary alone takes 100 ms, in which nothing else could run.
-    assert np.quantile(gaps, 0.99) < 0.03
-    assert max(gaps) < 0.1
+    # The vocabulary alone takes half a second, in which nothing else could run.
+    assert np.quantile(gaps, 0.95) < 0.03
+    assert max(gaps) < 0.3
     assert h.scheduler.requests.num_holding == 3
     h.abort(abort_all=True)
     h.run()

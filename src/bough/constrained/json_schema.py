@@ -58,11 +58,12 @@ def prepare(schema: Any) -> tuple[Any, bool]:
         schema: an object or a boolean; not changed.
 
     Returns:
-        The schema with every ``oneOf`` that excludes itself made an ``anyOf`` and dates made patterns, and whether it
-        is to be read leniently.
+        The schema with every ``oneOf`` that excludes itself made an ``anyOf``, dates made patterns and what says
+        nothing left out, and whether it is to be read leniently.
 
     Raises:
-        SchemaError: the schema says something about the engine that clients have no say in.
+        SchemaError: the schema has a number out of reach, or says something about the engine that clients have no say
+            in.
     """
     lenient = False
     if isinstance(schema, dict) and SCHEMA_OPTIONS in schema:
