@@ -20,7 +20,7 @@ class PrefixSharing:
     """Leaders, whose prompts are being computed, and the requests parked behind them."""
 
     def __init__(self, *, enabled: bool) -> None:
-        self._enabled = enabled
+        self.enabled = enabled
         self._followers: dict[Req, list[Req]] = {}
         """By leader: every request whose prompt is not wholly in the prefix cache yet."""
         self._num_parked = 0
@@ -36,7 +36,7 @@ class PrefixSharing:
 
     def park_if_sharing(self, req: Req, kv: KVCacheManager) -> bool:
         """Park ``req`` if a leader is about to compute a good part of its prompt."""
-        if not self._enabled or not self._followers or req.max_prefix_len < MIN_SHARED_TOKENS:
+        if not self.enabled or not self._followers or req.max_prefix_len < MIN_SHARED_TOKENS:
             return False
         fill, page = req.fill_ids, kv.page_size
         best, best_len = None, 0
@@ -58,7 +58,7 @@ class PrefixSharing:
 
     def lead(self, req: Req) -> None:
         """``req`` has begun to compute its prompt."""
-        if self._enabled:
+        if self.enabled:
             self._followers[req] = []
 
     def has_followers(self, req: Req) -> bool:
