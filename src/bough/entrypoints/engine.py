@@ -127,6 +127,8 @@ class EngineParts:
                 with contextlib.suppress(EngineDead):
                     self._loop_thread.call(self._stop())
                 self._loop_thread.close()
+                if self.manager.prompt_encoder is not None:
+                    self.manager.prompt_encoder.join()
             elif self._channels is not None:
                 self._channels.close()
             if self._supervisor is not None:
