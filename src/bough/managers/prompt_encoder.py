@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from bough.errors import BadRequest
@@ -69,7 +70,7 @@ class PromptEncoder:
             check_text(text, param)
         encoded: list[TokenIds] = []
         for piece in _pieces(texts):
-            encoded += await self.run(sum(map(len, piece)), lambda piece=piece: self._tokenizer.encode_batch(piece))
+            encoded += await self.run(sum(map(len, piece)), partial(self._tokenizer.encode_batch, piece))
         return encoded
 
     async def encode_segments(

@@ -27,11 +27,14 @@ from bough.scheduler.req import Req
 from bough.scheduler.requests import Requests
 from bough.scheduler.step_plan import (
     FUTURE_TOKEN,
+    ForcedTokens,
     ForwardMode,
     IntArray,
+    NewRequest,
     RowLogprobs,
     RowPooling,
     StepPlan,
+    TableWrite,
 )
 
 MIN_PREFILL_SHARE = 0.25
@@ -103,7 +106,7 @@ class Planned:
     def concerned_slots(self) -> list[int]:
         """Slots of requests that depend on this step: it computes for them, or tells the device of them."""
         plan = self.plan
-        told = (*plan.new_requests, *plan.table_writes, *plan.forced)
+        told: list[NewRequest | TableWrite | ForcedTokens] = [*plan.new_requests, *plan.table_writes, *plan.forced]
         slots = dict.fromkeys([*plan.req_slots.tolist(), *(each.req_slot for each in told)])
         return [slot for slot in slots if slot not in self.left]
 
