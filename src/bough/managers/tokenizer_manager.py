@@ -110,21 +110,13 @@ class TokenizerManager:
         self.tokenizer = tokenizer
         self.scheduler_info = scheduler_info
         self.served_model_name = server_args.served_model_name or server_args.model_path
-        context_len = min(model_config.context_len, scheduler_info.get("max_req_len", model_config.context_len))
-        self.limits = RequestLimits(
-            vocab_size=scheduler_info.get("vocab_size", model_config.vocab_size),
-            context_len=context_len,
-            max_prompt_tokens=min(scheduler_info.get("max_req_input_len", context_len), context_len),
-            has_tokenizer=tokenizer is not None,
-            max_parallel_samples=server_args.max_parallel_samples,
-            max_logprobs=server_args.max_logprobs,
-            max_stop_strings=server_args.max_stop_strings,
-            pooling=model_config.pooling,
+        self.limits = RequestLimits.of_server(
+            server_args, model_config, scheduler_info, has_tokenizer=tokenizer is not None
         )
         self._has_detokenizer = tokenizer is not None and model_config.is_generation
         self.metrics = metrics or Metrics(self.served_model_name)
         self.metrics.max_total_num_tokens = scheduler_info.get("max_total_num_tokens", 0)
-        self.metrics.context_len = context_len
+        self.metrics.context_len = self.limits.context_len
         processes = [("scheduler", 0), ("detokenizer", 0)] if self._has_detokenizer else [("scheduler", 0)]
         self.health = HealthMonitor(
             processes=processes,
@@ -435,7 +427,8 @@ class TokenizerManager:
         Raises:
             BadRequest: if a limit that depends on the prompt is exceeded.
         """
-        await self.limits.check_prompt(request)
+        for _ in self.limits.check_prompt(request):
+            await asyncio.sleep(0)
         assert request.input_ids is not None, "checked"
         sampling_params = self.limits.fit_into_context(request)
         if isinstance(request, EmbeddingRequest):

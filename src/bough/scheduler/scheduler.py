@@ -186,6 +186,10 @@ class Scheduler:
             busy = self.step()
             if messages.heartbeat_due:
                 messages.send(Heartbeat("scheduler", stats=self.stats()))
+        self.close()
+
+    def close(self) -> None:
+        """End the threads beside the scheduler, after the steps in flight. Doing it twice does nothing."""
         self.executor.close()
         self.grammars.close()
 
