@@ -505,6 +505,13 @@ class ServerArgs(OptionTable):
     decode_log_interval: int = option(
         40, help="How often the scheduler logs its load.", group=OPERATIONS, unit="decode steps", minimum=1
     )
+    startup_timeout: float = option(
+        1800.0,
+        help="How long loading the model may take; beyond it the server ends.",
+        group=OPERATIONS,
+        unit="seconds",
+        rule=_positive,
+    )
     watchdog_timeout: float = option(
         300.0,
         help="A part of the server that makes no progress for this long ends the server.",

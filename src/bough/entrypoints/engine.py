@@ -74,7 +74,7 @@ class EngineParts:
                 tokenizer = Tokenizer.from_pretrained(plan.local_args.tokenizer_path or plan.local_args.model_path)
                 chat_template = load_chat_template(tokenizer, plan.server_args.chat_template)
             self._channels = TokenizerChannels(self._port_args)
-            scheduler_info = self._supervisor.wait_until_ready()["scheduler"]
+            scheduler_info = self._supervisor.wait_until_ready(plan.server_args.startup_timeout)["scheduler"]
             self._manager = TokenizerManager(
                 plan.server_args,
                 plan.model_config,

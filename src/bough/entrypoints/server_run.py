@@ -120,7 +120,7 @@ class ServerRun:
             chat_template = load_chat_template(tokenizer, plan.server_args.chat_template)
         self._channels = TokenizerChannels(self._port_args)
         timer.end_phase("tokenizer")
-        reports = await asyncio.to_thread(self._supervisor.wait_until_ready)
+        reports = await asyncio.to_thread(self._supervisor.wait_until_ready, plan.server_args.startup_timeout)
         scheduler_info = reports["scheduler"]
         timer.end_phase("waiting for the model")
         self._manager = manager = TokenizerManager(
