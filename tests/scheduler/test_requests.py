@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import time
 import tracemalloc
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ import pytest
 from bough.ipc.messages import ControlReq, TokenizedGenerateReqInput
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler.req import Req
+from bough.scheduler.scheduler import INTAKE_SECONDS
 from bough.scheduler.step_plan import StepPlan, StepResult
 from tests.scheduler.harness import Harness, prompt_of
 
@@ -333,6 +335,37 @@ def test_flush_cache_needs_an_idle_engine_or_waits_for_it() -> None:
     assert harness.outputs[rid].cached_tokens == 0
 
 
+def test_a_flood_of_messages_does_not_hold_up_the_requests_that_run() -> None:
+    class Flood:
+        heartbeat_due = False
+
+        def __init__(self, count: int) -> None:
+            self.left = count
+            self.replies: list[object] = []
+
+        def recv(self, timeout_s: float) -> list[TokenizedGenerateReqInput]:
+            count = min(self.left, 64)
+            self.left -= count
+            ids = np.array(prompt_of(20), dtype="<i4").tobytes()
+            return [TokenizedGenerateReqInput([f"{self.left}-{i}"], ids, SamplingParams()) for i in range(count)]
+
+        def send(self, message: object) -> None:
+            self.replies.append(message)
+
+    harness = Harness()
+    flood = Flood(1 << 20)
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        harness.scheduler.recv_requests(flood, busy=True)  # type: ignore[arg-type]
+        times.append(time.perf_counter() - start)
+    assert min(times) < 2 * INTAKE_SECONDS
+    few = Flood(100)
+    harness.scheduler.recv_requests(few, busy=True)  # type: ignore[arg-type]
+    assert few.left == 0
+    harness.abort(abort_all=True)
+
+
 def test_unknown_control_method_is_answered_with_the_known_ones() -> None:
     (reply,) = Harness().scheduler.process_input_requests([ControlReq("1", "reboot")])
     assert not reply.success
@@ -352,9 +385,12 @@ def test_decode_step_costs_a_bounded_number_of_python_calls_per_request() -> Non
             nonlocal count
             count += event in ("call", "c_call")
 
+        gc.collect()
+        gc.disable()  # whoever listens to collections is called as well
         sys.setprofile(profile)
         harness.step()
         sys.setprofile(None)
+        gc.enable()
         return count
 
     few, many = calls(8), calls(64)

@@ -64,6 +64,9 @@ WHOLE_ANSWER_INTERVAL = 64
 IDLE_POLL_SECONDS = 0.25
 """Longest wait for a message when there is nothing to do; only heartbeats and waiting control calls need a turn."""
 
+INTAKE_SECONDS = 0.002
+"""How long taking in messages may hold up those requests that run; what is left has its turn after the next step."""
+
 GRAMMAR_WAIT_SECONDS = 0.002
 """Longest wait for a grammar when there is nothing else to do: then it is time to look for messages."""
 
@@ -181,8 +184,7 @@ class Scheduler:
         """Serve until a :class:`ShutdownReq` arrives."""
         busy = False
         while not self.shutting_down:
-            for reply in self.process_input_requests(self.recv_requests(messages, busy)):
-                messages.send(reply)
+            self.recv_requests(messages, busy)
             busy = self.step()
             if messages.heartbeat_due:
                 messages.send(Heartbeat("scheduler", stats=self.stats()))
@@ -193,9 +195,16 @@ class Scheduler:
         self.executor.close()
         self.grammars.close()
 
-    def recv_requests(self, messages: SchedulerMessages, busy: bool) -> Sequence[ToScheduler]:
-        """Messages that wait; only an idle scheduler waits for them."""
-        return messages.recv(0.0 if busy else IDLE_POLL_SECONDS)
+    def recv_requests(self, messages: SchedulerMessages, busy: bool) -> None:
+        """Take in the messages that have come, as many as there is time for; only an idle scheduler waits for them."""
+        received = messages.recv(0.0 if busy else IDLE_POLL_SECONDS)
+        deadline = time.monotonic() + INTAKE_SECONDS
+        while True:
+            for reply in self.process_input_requests(received):
+                messages.send(reply)
+            if not received or time.monotonic() >= deadline:
+                return
+            received = messages.recv(0.0)
 
     def process_input_requests(self, received: Sequence[ToScheduler]) -> list[ControlReply]:
         """Handle messages in order; returns the replies to control calls that are due."""
