@@ -385,12 +385,10 @@ def test_decode_step_costs_a_bounded_number_of_python_calls_per_request() -> Non
             nonlocal count
             count += event in ("call", "c_call")
 
-        gc.collect()
-        gc.disable()  # whoever listens to collections is called as well
+        harness.scheduler.cost_model.observe = lambda *_: None  # type: ignore[method-assign]  # slow steps cost more
         sys.setprofile(profile)
         harness.step()
         sys.setprofile(None)
-        gc.enable()
         return count
 
     few, many = calls(8), calls(64)
