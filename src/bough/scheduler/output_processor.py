@@ -73,7 +73,8 @@ class OutputProcessor:
             except Exception:
                 logger.exception("Could not decode the end of request %r", req.rid)
                 req.text_stops, matched = None, None
-            if matched is not None and reason.type == "length":
+            late = req.text_stops is not None and req.text_stops.matched_late
+            if matched is not None and (late or reason.type == "length"):
                 reason = FinishReason("stop", matched=matched)
         self.requests.release(req, keep=keep)
         req.finish_reason = reason
@@ -249,12 +250,10 @@ class OutputProcessor:
             grammar_ends = req.matcher.is_terminated
         stops = req.text_stops
         if stops is not None:
-            if is_stop_token and not req.sampling_params.no_stop_trim:
-                stops.skip()
-            else:
-                matched = stops.push(token)
-                if matched is not None:
-                    return self.finish(req, FinishReason("stop", matched=matched))
+            skips = is_stop_token and not req.sampling_params.no_stop_trim
+            matched = stops.skip() if skips else stops.push(token)
+            if matched is not None:
+                return self.finish(req, FinishReason("stop", matched=matched))
         if is_stop_token:
             return self.finish(req, FinishReason("stop", matched=token))
         if grammar_ends:
