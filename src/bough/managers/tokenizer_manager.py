@@ -527,7 +527,8 @@ class TokenizerManager:
             state = self.rid_to_state.get(delta.rid)
             if state is None:
                 continue
-            self._waiting.remove(state)
+            if state.waiting_bytes:
+                self._waiting.remove(state)
             is_last = delta.finish_reason is not None
             # Without text it is the detokenizer that gives up, and the scheduler goes on unless it is told.
             given_up = is_last and delta.text is None and self._has_detokenizer
