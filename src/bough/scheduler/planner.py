@@ -37,11 +37,11 @@ from bough.scheduler.step_plan import (
     TableWrite,
 )
 
+PREFILL_SHARE = 0.9
+"""Time that prompts get beside running requests, as a share of what those take by themselves."""
+
 MIN_PREFILL_SHARE = 0.25
 """Share of the time target that prompts get even if the running requests alone use it up: nobody starves."""
-
-MIN_PREFILL_TOKENS = 64
-"""Prompt tokens that a step has time for whatever running requests are used to, so that prompts do get on."""
 
 SHORT_PROMPT_TOKENS = 512
 """A prompt of at most this length starts however many longer ones are unfinished, and goes before them."""
@@ -261,6 +261,8 @@ class StepPlanner:
         if may_admit and not new_first:
             self._admit(now, chunks, budget, idle=num_decode == 0)
         for req in self.requests.unfinished:
+            if budget.is_spent and chunks:
+                break
             self._give(chunks, req, budget, 1.0)
         return {req: tokens for req, tokens in chunks.items() if tokens > 0}
 
@@ -271,15 +273,12 @@ class StepPlanner:
         if limits.chunk_tokens is not None:
             return _Budget(model, float("inf"), min(tokens, limits.chunk_tokens), logprobs)
         target = limits.target_seconds
-        oldest = self.requests.unfinished[0] if self.requests.unfinished else None
-        context = 0 if oldest is None else int(self.table.planned_len[oldest.slot])
-        minimum = model.added_seconds(MIN_PREFILL_TOKENS, MIN_PREFILL_TOKENS * context)
         if num_decode == 0:
-            return _Budget(model, max(target - model.base, MIN_PREFILL_SHARE * target, minimum), tokens, logprobs)
-        # Prompts get as much time as running requests take by themselves: their gaps at most double.
+            return _Budget(model, max(target - model.base, MIN_PREFILL_SHARE * target), tokens, logprobs)
+        # Prompts get nearly as much time as running requests take by themselves: their gaps less than double.
         spent = model.seconds(num_decode, decode_context)
-        seconds = max(min(spent, target - spent), min(spent, target) * MIN_PREFILL_SHARE, minimum)
-        return _Budget(model, seconds, tokens, logprobs)
+        seconds = max(min(PREFILL_SHARE * spent, target - spent), min(spent, target) * MIN_PREFILL_SHARE)
+        return _Budget(model, seconds, tokens, logprobs, most_seconds=PREFILL_SHARE * spent)
 
     def _advance(self, chunks: dict[Req, int], budget: _Budget) -> None:
         """Let unfinished prompts go on."""
@@ -288,10 +287,18 @@ class StepPlanner:
             return
         others_wait = len(self.queue) > 0 or len(started) > 1
         oldest, *others = started
-        self._give(chunks, oldest, budget, OLDEST_PROMPT_SHARE if others_wait else 1.0)
         others.sort(key=lambda req: req.fill_len - int(self.table.planned_len[req.slot]))
-        for req in others:
-            self._give(chunks, req, budget, OTHER_PROMPTS_SHARE)
+        shares = [
+            (oldest, OLDEST_PROMPT_SHARE if others_wait else 1.0),
+            *((req, OTHER_PROMPTS_SHARE) for req in others),
+        ]
+        if others and self._step_id % 2 == 1:
+            # Where the budget is enough for one prompt only, the shortest has its turns too.
+            shares[0], shares[1] = shares[1], shares[0]
+        for req, share in shares:
+            if budget.is_spent and chunks:
+                break
+            self._give(chunks, req, budget, share)
 
     def _give(self, chunks: dict[Req, int], req: Req, budget: _Budget, share: float) -> None:
         """Let a prompt compute as much more as its share allows; at least a minimum if it is the first to choose."""
@@ -302,7 +309,7 @@ class StepPlanner:
             return
         given = chunks.get(req, 0)
         context = int(self.table.planned_len[req.slot]) + given
-        floor = 0 if any(chunks.values()) else self._min_chunk
+        floor = 0 if any(chunks.values()) else min(self._min_chunk, budget.most_tokens(context))
         tokens = min(req.fill_len - context, max(budget.tokens_for(context, share), floor))
         if req.logprob_next < req.prompt_len:
             tokens = min(tokens, budget.logprob_tokens - given)
@@ -532,15 +539,32 @@ class StepPlanner:
 class _Budget:
     """What is left of a step, in seconds and tokens."""
 
-    def __init__(self, cost_model: CostModel, seconds: float, tokens: int, logprob_tokens: int) -> None:
+    def __init__(
+        self,
+        cost_model: CostModel,
+        seconds: float,
+        tokens: int,
+        logprob_tokens: int,
+        *,
+        most_seconds: float = float("inf"),
+    ) -> None:
+        """``most_seconds`` is what a prompt's minimum may take."""
         self._cost_model = cost_model
+        self._most_seconds = most_seconds
         self._total_seconds = self._seconds = seconds
         self._total_tokens = self._tokens = tokens
         self.logprob_tokens = logprob_tokens
 
     @property
     def is_spent(self) -> bool:
-        return self._tokens <= 0 or self._seconds <= 0.0
+        """Whether not even one token fits any more."""
+        return self._tokens <= 0 or self._seconds < self._cost_model.per_token
+
+    def most_tokens(self, context: int) -> int:
+        """Bound of the minimum by which a prompt with ``context`` earlier tokens advances; at least one token."""
+        if self._most_seconds == float("inf"):
+            return self._total_tokens
+        return max(self._cost_model.tokens_within(self._most_seconds, context), 1)
 
     def tokens_for(self, context: int, share: float) -> int:
         """Most tokens that a prompt with ``context`` earlier ones may take, being given a share of the whole."""

@@ -547,6 +547,7 @@ class Scheduler:
             max_total_num_tokens=self.info.max_total_num_tokens,
             evictable_tokens=self.kv.prefix_cache.evictable_size,
             prefill_tokens_total=self.log.prefill_tokens,
+            prefill_seconds_total=self.log.prefill_seconds,
             cached_tokens_total=self.log.cached_tokens,
             decode_tokens_total=self.output.generated_tokens,
             num_retracted_total=self.requests.num_retracted,
