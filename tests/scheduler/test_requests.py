@@ -359,7 +359,7 @@ def test_a_flood_of_messages_does_not_hold_up_the_requests_that_run() -> None:
         start = time.perf_counter()
         harness.scheduler.recv_requests(flood, busy=True)  # type: ignore[arg-type]
         times.append(time.perf_counter() - start)
-    assert min(times) < 2 * INTAKE_SECONDS
+    assert min(times) < 5 * INTAKE_SECONDS
     few = Flood(100)
     harness.scheduler.recv_requests(few, busy=True)  # type: ignore[arg-type]
     assert few.left == 0

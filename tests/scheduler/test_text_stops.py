@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import pytest
 import re2
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bough.sampling.sampling_params import SamplingParams
@@ -158,7 +158,8 @@ def test_an_error_in_the_text_of_one_request_ends_that_one_alone(monkeypatch: py
 PATTERNS = [r"[aeiou]\s", r"\d+x", r"[A-Z][a-z]", r"e$", r"\bt", r"[a-z]{3,9} ?", r"(?s).", r"\n", r"[^ ]{4}"]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=100, deadline=None)
+@example(seed=51143, pattern="e$", every=64, fields={"no_stop_trim": True, "stop": ("zy色狐",)}, ends=False)
 @given(
     seed=st.integers(0, 2**32),
     pattern=st.sampled_from(PATTERNS),

@@ -196,13 +196,14 @@ class SamplingState:
             self.last_token[slot] = int(new.output_ids[-1])
 
     def append(self, slot: int, token_ids: Sequence[int]) -> None:
-        """Note that a request has got tokens that were not sampled; its next one is sampled in the same step."""
+        """Note that a request has got tokens that were not sampled, the last of which is now its last token."""
         if self._needs[slot] & Needs.PENALTIES:
             slots, first = np.array([slot], dtype=np.int64), np.zeros(1, dtype=np.int64)
             for i, token in enumerate(token_ids):
                 produced = self._num_outputs[slots] + i
                 self._penalties.record(first, slots, produced, torch.tensor([token], device=self.device))
         self._num_outputs[slot] += len(token_ids)
+        self.last_token[slot] = int(token_ids[-1])
 
     def rows(self, req_slots: IntArray) -> SamplingRows:
         """Look up the rows of a step, ``[S]``, each slot at most once. Ends bans that have run out."""

@@ -8,6 +8,7 @@ import time
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from bough.sampling.sampling_params import SamplingParams
 from bough.tokenization.incremental_decoder import IncrementalDecoder
@@ -20,6 +21,16 @@ quarter of that."""
 
 MAX_UNSEARCHED_TOKENS = 64
 """Most tokens that wait for a search, however long one takes."""
+
+
+class _Piece(NamedTuple):
+    """What one token has added to the text."""
+
+    text: str
+    num_tokens: int
+    """Tokens whose text is complete with it."""
+    num_pending: int
+    """Tokens whose text was incomplete after it."""
 
 
 class TextStops:
@@ -47,8 +58,7 @@ class TextStops:
         """Tokens at the end whose text is not decoded yet (an unfinished UTF-8 sequence)."""
         self._released = 0
         self._has_patterns = bool(params.stop_regex)
-        self._unsearched: list[tuple[str, int]] = []
-        """Text that was not searched, token by token, with the number of tokens that each piece completes."""
+        self._unsearched: list[_Piece] = []
         self._search_every = 1
         """Tokens that are searched together."""
         self.matched: str | None = None
@@ -65,7 +75,7 @@ class TextStops:
         num_tokens = self._undecoded + 1 - num_pending
         self._undecoded = num_pending
         if self._has_patterns:
-            self._unsearched.append((text, num_tokens))
+            self._unsearched.append(_Piece(text, num_tokens, num_pending))
             if len(self._unsearched) >= self._search_every:
                 self._search()
         else:
@@ -118,20 +128,19 @@ class TextStops:
         count = len(pieces)
         if count > 1 and self._matches(pieces):
             count = 1 + bisect_left(range(1, count), True, key=lambda first: self._matches(pieces[:first]))
-            if count < len(pieces):
-                self._undecoded = 0
-        for text, num_tokens in pieces[:count]:
-            self._decoded_chars += len(text)
-            self._ends.extend([self._decoded_chars] * num_tokens)
-        step = self._matcher.push("".join(text for text, _ in pieces[:count]))
+            self._undecoded = pieces[count - 1].num_pending
+        for piece in pieces[:count]:
+            self._decoded_chars += len(piece.text)
+            self._ends.extend([self._decoded_chars] * piece.num_tokens)
+        step = self._matcher.push("".join(piece.text for piece in pieces[:count]))
         self.matched = step.matched
         self._emit(step.text)
         needed = math.ceil((time.thread_time() - start) / SEARCH_SECONDS_PER_TOKEN)
         self._search_every = min(max(needed, 1), MAX_UNSEARCHED_TOKENS)
 
-    def _matches(self, pieces: list[tuple[str, int]]) -> bool:
+    def _matches(self, pieces: list[_Piece]) -> bool:
         """Whether there is a match in the text of ``pieces``. Changes nothing."""
-        return copy.copy(self._matcher).push("".join(text for text, _ in pieces)).matched is not None
+        return copy.copy(self._matcher).push("".join(piece.text for piece in pieces)).matched is not None
 
     def _take(self, text: str, num_tokens: int) -> None:
         self._decoded_chars += len(text)
