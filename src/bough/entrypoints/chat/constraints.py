@@ -15,8 +15,8 @@ from bough.errors import BadRequest
 from bough.parsers.base import ToolSpec
 from bough.parsers.dialect import Dialect
 from bough.parsers.harmony import HarmonyFormat
-from bough.parsers.structural import any_text, const, either, regex, sequence, tag
-from bough.parsers.tool_format import Format, ToolFormat
+from bough.parsers.structural import Format, any_text, const, either, regex, sequence, tag
+from bough.parsers.tool_format import ToolFormat
 from bough.sampling.sampling_params import (
     GRAMMAR_KINDS,
     MAX_GRAMMAR_BYTES,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from bough.ipc.messages import OutputDelta
 from bough.parsers.base import Content, ParsedEvent, Reasoning
-from bough.parsers.reasoning import HARMONY, ReasoningFormat
+from bough.parsers.reasoning import ReasoningFormat
 
 
 class ReasoningCounter:
@@ -26,7 +26,7 @@ class ReasoningCounter:
 
     def __init__(self, num_bytes: Callable[[int], int], format_: ReasoningFormat) -> None:
         self._num_bytes = num_bytes
-        self._recurs = format_ is HARMONY
+        self._recurs = format_.on_channels
         self._markers = (_CHANNEL_END, _CHANNEL_END) if self._recurs else (format_.start, format_.end)
         """What stands before thoughts, and before the answer."""
         self._was_reasoning: bool | None = None
