@@ -362,7 +362,7 @@ class Scheduler:
             raise BadRequest(f"token_ids_logprob must be in [0, {self.info.vocab_size})", param="token_ids_logprob")
         if not 0 <= message.top_logprobs_num <= self.info.vocab_size:
             raise BadRequest(f"top_logprobs must be in [0, {self.info.vocab_size}]", param="top_logprobs_num")
-        message.sampling_params.validate(self.info.vocab_size)
+        message.sampling_params.validate(self.info.vocab_size, tag_is_ours=True)
         return prompt
 
     def _check_pooling(self, pooling: Pooling | None, prompt_len: int) -> None:

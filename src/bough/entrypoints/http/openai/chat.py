@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from bough.entrypoints.chat.constraints import constraint_param
 from bough.entrypoints.chat.core import ChatCore
 from bough.entrypoints.chat.job import ChatJob
+from bough.entrypoints.chat.tools import template_variables
 from bough.entrypoints.http.asgi import Call, EventStream, Response
+from bough.entrypoints.http.fields import unknown_members
 from bough.entrypoints.http.openai.chat_choice import ChatChoiceWriter, ChatOptions
 from bough.entrypoints.http.openai.messages import require_content, to_template
 from bough.entrypoints.http.openai.protocol import CHAT, ChatCompletionRequest
@@ -20,7 +23,7 @@ from bough.entrypoints.http.openai.serving import (
     tokens_to_keep,
 )
 from bough.entrypoints.http.openai.structured import find_constraint
-from bough.entrypoints.http.openai.tools import template_variables, tool_use
+from bough.entrypoints.http.openai.tools import tool_use
 from bough.entrypoints.http.pacing import compile_patterns
 from bough.errors import BadRequest
 from bough.managers.io_struct import pack_token_ids
@@ -50,7 +53,8 @@ class ChatHandler(OpenAIHandler):
         )
         check_stream_options(body)
         names = self.require_names("messages")
-        job = self._job(body)
+        with unknown_members(allowed=manager.server_args.allow_unknown_fields) as unknown:
+            job = self._job(body, unknown)
         await compile_patterns(manager.prompt_encoder, {job.params.stop_regex}, "stop_regex")
         run = await self._core.prepare(job)
         answer = Answer("chat.completion", "chat.completion.chunk", job.rids[0], self.model_name(body), body)
@@ -67,30 +71,33 @@ class ChatHandler(OpenAIHandler):
         writers = [ChatChoiceWriter(answer.chunk_start, index, run.readers[index], options) for index in range(body.n)]
         return await self.answer(answer, body, [run.request], writers)
 
-    def _job(self, body: ChatCompletionRequest) -> ChatJob:
+    def _job(self, body: ChatCompletionRequest, unknown: dict[str, None] | None) -> ChatJob:
         if body.top_logprobs and not body.logprobs:
             raise BadRequest("top_logprobs needs logprobs to be true", param="top_logprobs")
-        if body.echo and not body.continue_final_message:
+        continues = body.continue_final_message or bool(body.messages[-1].prefix)
+        if body.echo and not continues:
             raise BadRequest("echo needs continue_final_message to be true", param="echo")
         max_tokens, max_tokens_field = _max_tokens(body)
         limits = self.manager.limits
+        constraint = find_constraint(body)
         params = to_sampling_params(
-            body, max_tokens, max_tokens_field, self.sampling_defaults, limits.vocab_size, find_constraint(body)
+            body, max_tokens, max_tokens_field, self.sampling_defaults, limits.vocab_size, constraint
         )
         if body.input_ids is None:
             require_content(body.messages)
         return ChatJob(
             messages=[to_template(message) for message in body.messages] if body.input_ids is None else (),
             params=params,
+            constraint_param=constraint_param(constraint),
             rids=request_ids(body.rid, body.n),
-            tools=tool_use(body.tools, body.tool_choice, parallel=body.parallel_tool_calls),
+            tools=tool_use(body.tools, body.tool_choice, unknown, parallel=body.parallel_tool_calls),
             input_ids=None if body.input_ids is None else pack_token_ids(body.input_ids, "input_ids"),
             prompt_param="messages" if body.input_ids is None else "input_ids",
             documents=body.documents,
             template_kwargs=template_variables(
                 body.chat_template_kwargs, body.reasoning_effort, body.reasoning, body.thinking
             ),
-            continue_final_message=body.continue_final_message,
+            continue_final_message=continues,
             add_generation_prompt=body.add_generation_prompt,
             separate_reasoning=body.separate_reasoning,
             stream_reasoning=body.stream_reasoning,
