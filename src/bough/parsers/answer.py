@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from bough.parsers.base import Content, ParsedEvent, ToolSpec
 from bough.parsers.reasoning import ReasoningFormat
@@ -54,14 +54,17 @@ class StreamParser:
             start = end
         return events
 
-    def finish(self) -> list[ParsedEvent]:
+    def finish(self) -> Iterator[list[ParsedEvent]]:
         """See :class:`~bough.parsers.base.OutputParser`."""
         self._stream.ended = True
-        return self._read_on()
+        yield self._read_on()
+        while self._stream.tired:
+            yield self._read_on()
 
     def _read_on(self) -> list[ParsedEvent]:
-        next(self._reading, None)
         stream = self._stream
+        stream.steps = 0
+        next(self._reading, None)
         events, stream.events = stream.events, []
         return events
 

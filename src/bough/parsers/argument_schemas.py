@@ -11,6 +11,9 @@ from bough.parsers.literals import NotALiteral, parse_literal, to_json
 MAX_REPEATED_CHARS = 1 << 20
 """Characters that the definitions of a schema may come to when each argument that refers to them has its own."""
 
+MAX_TYPED_CHARS = 1 << 20
+"""Longest text of a value that is read: that holds up everybody else for as long as it takes."""
+
 _NESTED = ("anyOf", "oneOf", "allOf")
 _SWITCHES = {"true": True, "false": False, "null": None, "none": None}
 _KINDS: dict[type, tuple[str, ...]] = {
@@ -78,8 +81,10 @@ def typed_json(text: str, schema: Any) -> str:
     """The JSON text of a value that is written without quotes if it is a string.
 
     It is read as JSON, failing that as a Python literal, as far as the result is of a type that the schema speaks of;
-    and as a string otherwise.
+    and as a string otherwise, or if it is longer than :data:`MAX_TYPED_CHARS`.
     """
+    if len(text) > MAX_TYPED_CHARS:
+        return json.dumps(text, ensure_ascii=False)
     kinds = kinds_of(schema)
     stripped = text.strip()
     candidates = []

@@ -20,6 +20,9 @@ passed on instead of being held back for ever."""
 MAX_HELD_CHARS = 64 * 1024
 """Most text that is kept because it may yet become a call. A reader that needs more is told that there is none."""
 
+MAX_STEPS = 250
+"""Steps that a reader takes before it lets others have their turn: some milliseconds."""
+
 _FIRST_WINDOW_CHARS = 256
 _SPACE = re.compile(r"\s*")
 
@@ -40,7 +43,7 @@ class Stream:
     hold until the next commit.
     """
 
-    __slots__ = ("begin", "ended", "events", "idle", "pos", "resume", "text", "watched")
+    __slots__ = ("begin", "ended", "events", "idle", "pos", "resume", "steps", "text", "tired", "watched")
 
     def __init__(self) -> None:
         self.text = ""
@@ -54,6 +57,10 @@ class Stream:
         self.events: list[ParsedEvent] = []
         self.idle: type[Content] | type[Reasoning] | None = None
         """What text is that has none of the characters ``watched``, if that is all that matters now."""
+        self.steps = 0
+        """Since the reader was told to go on."""
+        self.tired = False
+        """Whether the reader has paused for others, and not for more text."""
         self.watched: tuple[str, ...] = ()
 
     @property
@@ -90,6 +97,14 @@ class Stream:
         yield
         return True
 
+    def step(self) -> Steps[None]:
+        """Pause, if there were many steps."""
+        self.steps += 1
+        if self.steps > MAX_STEPS:
+            self.tired = True
+            yield
+            self.tired = False
+
     def peek(self) -> Steps[str]:
         """The next character, or an empty string at the end."""
         while self.pos >= len(self.text):
@@ -99,6 +114,7 @@ class Stream:
 
     def skip_space(self) -> Steps[None]:
         """Read past white space."""
+        yield from self.step()
         while True:
             match = _SPACE.match(self.text, self.pos)
             assert match is not None
@@ -167,6 +183,7 @@ class Stream:
         Returns:
             The marker, or ``None`` at the end of the text.
         """
+        yield from self.step()
         self.watched = first_characters(markers)
         searched = self.pos
         while True:
