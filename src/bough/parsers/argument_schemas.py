@@ -15,6 +15,7 @@ MAX_TYPED_CHARS = 1 << 20
 """Longest text of a value that is read: that holds up everybody else for as long as it takes."""
 
 _NESTED = ("anyOf", "oneOf", "allOf")
+_ANNOTATIONS = frozenset({"$comment", "$defs", "default", "definitions", "description", "examples", "title"})
 _SWITCHES = {"true": True, "false": False, "null": None, "none": None}
 _KINDS: dict[type, tuple[str, ...]] = {
     bool: ("boolean",),
@@ -49,6 +50,11 @@ def property_schemas(schema: dict[str, Any]) -> dict[str, Any]:
 def schema_of_others(schema: dict[str, Any]) -> Any:
     """The schema of arguments of any name, if no argument is named; ``False`` if there are none."""
     return False if "properties" in schema else schema.get("additionalProperties", True)
+
+
+def allows_anything(schema: Any) -> bool:
+    """Whether a schema says nothing of a value but what it is for."""
+    return schema is True or (isinstance(schema, dict) and schema.keys() <= _ANNOTATIONS)
 
 
 def kinds_of(schema: Any) -> set[str]:

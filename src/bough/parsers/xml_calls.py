@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bough.parsers.argument_schemas import (
+    allows_anything,
     kinds_of,
     property_schema,
     property_schemas,
@@ -22,6 +23,7 @@ from bough.parsers.base import Content, ToolSpec
 from bough.parsers.stream import NotACall, Steps
 from bough.parsers.structural import (
     Format,
+    any_text,
     bare_string,
     const,
     either,
@@ -222,6 +224,8 @@ def _tags(schema: dict[str, Any], begin: str, end: str) -> Format:
 
 
 def _value(schema: Any) -> Format:
+    if allows_anything(schema):
+        return any_text()
     if kinds_of(schema) != {"string"}:
         return json_schema(schema)
     values = schema.get("enum", [schema["const"]] if "const" in schema else None)
