@@ -30,17 +30,11 @@ class StreamParser:
     def feed(self, text: str) -> list[ParsedEvent]:
         """See :class:`~bough.parsers.base.OutputParser`."""
         stream = self._stream
-        kind = stream.idle
-        if kind is not None:
-            # Nearly every delta goes this way, so it does not wake the reader.
-            for character in stream.watched:
-                if character in text:
-                    break
-            else:
-                if text and not text[-1].isspace():
-                    return [kind(text)]
         if not text:
             return []
+        if stream.idle is not None and stream.watched.search(text) is None and not text[-1].isspace():
+            # Nearly every delta goes this way, so it does not wake the reader.
+            return [stream.idle(text)]
         if len(text) <= SLICE_CHARS and len(text) <= stream.room:
             stream.text += text
             return self._read_on()

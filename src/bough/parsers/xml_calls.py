@@ -39,6 +39,7 @@ from bough.parsers.tool_format import MAX_HEAD_CHARS, Calls, ToolFormat
 _ENFORCED = ("pattern", "format", "minLength", "maxLength")
 """What of a string's schema is passed on to constraints."""
 
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 _ANY_KEY = r"[^\s<>]{1,64}"
 
 
@@ -79,7 +80,7 @@ class TaggedFormat(ToolFormat):
                 continue
             prefix = ", " if keys else "{"
             keys.add(key)
-            key_text = f"{prefix}{json.dumps(key, ensure_ascii=False)}: "
+            key_text = f"{prefix}{_encode(key)}: "
             yield from self._read_value(calls, key_text, property_schema(schema, key))
         closing = "" if stream.ended and marker not in self.inner_markers[1:] else "}"
         calls.arguments(closing if keys else "{" + closing)
@@ -110,9 +111,10 @@ class TaggedFormat(ToolFormat):
         if kinds_of(schema) == {"string"}:
             calls.arguments(f'{key}"')
             complete = yield from stream.flow_until(
-                lambda piece: calls.arguments(json.dumps(piece, ensure_ascii=False)[1:-1]),
+                lambda piece: calls.arguments(_string_body(piece)),
                 self.value_end,
                 drop_newline=self.own_lines,
+                idle=lambda piece: calls.passed_on(_string_body(piece)),
             )
             if complete:
                 calls.arguments('"')
@@ -208,6 +210,11 @@ class GlmFormat(TaggedFormat):
             arguments = _tags(tool.parameters, begin, f"</arg_value>{line}")
             each.append(tag(f"<tool_call>{tool.name}{line}", arguments, "</tool_call>"))
         return separated(each, line, parallel=parallel)
+
+
+def _string_body(text: str) -> str:
+    """The text inside of a JSON string."""
+    return _encode(text)[1:-1]
 
 
 def _tags(schema: dict[str, Any], begin: str, end: str) -> Format:
