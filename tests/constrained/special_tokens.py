@@ -31,7 +31,7 @@ class SpecialVocabulary:
         self._splitter = re.compile("|".join(f"({re.escape(text)})" for text in special) or r"(?!)")
         tokenizer = LLTokenizer(TokenizerWrapper(self), n_vocab=len(self.tokens), eos_token=EOS)
         self.translator = Translator(special_tokens=self.ids)
-        self.backend = LLGuidanceBackend(lambda: tokenizer, self.translator)
+        self.backend = LLGuidanceBackend(tokenizer, self.translator)
 
     def __call__(self, text: bytes | str) -> list[int]:
         return list(text if isinstance(text, bytes) else text.encode())
