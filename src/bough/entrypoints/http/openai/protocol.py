@@ -11,6 +11,7 @@ from bough.entrypoints.chat.tools import MAX_TOOLS, Effort, Reasoning
 from bough.entrypoints.http.fields import BodySpec, Refused, drop_extras
 from bough.entrypoints.http.openai.messages import ChatMessage, tidy_messages
 from bough.managers.io_struct import MAX_CACHE_KEY_CHARS, Priority, RequestId
+from bough.managers.sessions import SessionParams
 from bough.sampling.sampling_params import (
     MAX_LOGIT_BIAS_ENTRIES,
     MAX_PARALLEL_SAMPLES,
@@ -159,6 +160,13 @@ class SharedFields(msgspec.Struct, kw_only=True):
         Annotated[int, Meta(ge=-1, le=MAX_TOKENS)] | None,
         Meta(description="Keep only so many tokens of the prompt's end; -1: as many as the model takes."),
     ] = None
+    session_params: Annotated[
+        SessionParams | None,
+        Meta(
+            description="Session that the request belongs to, and where it goes on; what is sent is what is new. Needs "
+            "one prompt, and `n` to be 1."
+        ),
+    ] = None
     return_token_ids: Annotated[
         bool, Meta(description="Return the token ids of prompt and output: `prompt_token_ids` and `token_ids`.")
     ] = False
@@ -279,7 +287,6 @@ _MEDIA = "images, video and audio"
 _REFUSED = {
     "guided_whitespace_pattern": Refused("choosing how JSON is spaced"),
     "lora_path": Refused("LoRA adapters", ("", [])),
-    "session_params": Refused("sessions"),
     "custom_params": Refused("arguments of custom logit processors", ({},)),
     "custom_logit_processor": Refused("code sent by clients", ("",)),
     "watermark": Refused("watermarking"),
@@ -307,6 +314,10 @@ def _tidy_reasoning(value: Any, unknown: dict[str, None] | None) -> Any:
     return drop_extras(value, Reasoning, "reasoning", unknown)
 
 
+def _tidy_session_params(value: Any, unknown: dict[str, None] | None) -> Any:
+    return drop_extras(value, SessionParams, "session_params", unknown)
+
+
 _ALIASES = {"include_stop_str_in_output": "no_stop_trim", "request_id": "rid"}
 """vLLM's names."""
 
@@ -316,7 +327,7 @@ COMPLETIONS = BodySpec(
     CompletionRequest,
     token_ids=frozenset({"prompt"}),
     aliases=_ALIASES,
-    tidy={"stream_options": _tidy_stream_options},
+    tidy={"stream_options": _tidy_stream_options, "session_params": _tidy_session_params},
     max_elements=_MAX_ELEMENTS,
     no_effect=_NO_EFFECT,
     refused={
@@ -331,6 +342,7 @@ CHAT = BodySpec(
     aliases=_ALIASES,
     tidy={
         "stream_options": _tidy_stream_options,
+        "session_params": _tidy_session_params,
         "messages": tidy_messages,
         "reasoning": _tidy_reasoning,
     },
