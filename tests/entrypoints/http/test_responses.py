@@ -281,7 +281,7 @@ def test_leaving_early_ends_the_request(http: httpx.Client, thinker: RunningServ
         ({"background": True, "store": False}, "background"),
         ({"background": True, "stream": True}, "stream"),
         ({"max_output_tokens": 100_000}, "max_output_tokens"),
-        ({"truncation": "auto"}, "truncation"),
+        ({"truncation": "some"}, "truncation"),
         ({"conversation": "x"}, "conversation"),
         ({"reasoning": {"effort": "some"}}, "reasoning.effort"),
     ],
@@ -333,6 +333,28 @@ def test_logprobs_are_those_of_the_message(http: httpx.Client, thinker: RunningS
     answer = http.post(PATH, json={"input": "Hi", "include": ["message.output_text.logprobs"]}).json()
     (part,) = answer["output"][-1]["content"]
     assert b"".join(bytes(each["bytes"]) for each in part["logprobs"]).decode() == "It is nine."
+
+
+@pytest.mark.parametrize("length", [40, 3000])
+def test_a_conversation_that_is_too_long_may_lose_its_beginning(
+    http: httpx.Client, thinker: RunningServer, length: int
+) -> None:
+    items: list[Any] = [{"role": "system", "content": "Be kind."}]
+    for number in range(120_000 // length):
+        items += [{"role": "user", "content": f"{number} " + "x" * length}, {"role": "assistant", "content": "So."}]
+    items.append({"role": "user", "content": "And now?"})
+    body = {"input": items, "max_output_tokens": 16}
+    refused = http.post(PATH, json=body)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "context_length_exceeded")
+    answer = http.post(PATH, json={**body, "truncation": "auto"})
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["truncation"] == "auto"
+    assert 2000 < answer.json()["usage"]["input_tokens"] <= 4096 - 16
+    prompt = prompt_of(thinker)
+    assert prompt.startswith("<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\n")
+    assert prompt.endswith("And now?<|im_end|>\n<|im_start|>assistant\n")
+    one = {"input": "x" * 50_000, "truncation": "auto"}
+    assert http.post(PATH, json=one).json()["error"]["code"] == "context_length_exceeded"
 
 
 def test_unknown_ids_are_not_found(http: httpx.Client) -> None:

@@ -85,8 +85,8 @@ class ResponsesHandlers:
         with unknown_members(allowed=self._manager.server_args.allow_unknown_fields) as unknown:
             items = convert.input_items(body, self.store.find_item, unknown)
             tools = convert.tool_use(body, unknown)
-        job = self._job(body, [*(previous.conversation() if previous is not None else ()), *items], tools)
-        run = await self._core.prepare(job)
+        everything = [*(previous.conversation() if previous is not None else ()), *items]
+        job, run = await self._prepare(body, everything, tools)
         response_id = body.request_id or f"resp_{job.rids[0]}"
         blank = _response(response_id, body, job, self._manager.served_model_name)
         builder = ResponseBuilder(blank, self._describe(job, run), tells=body.stream)
@@ -218,6 +218,34 @@ class ResponsesHandlers:
 
     # --- from requests to jobs --------------------------------------------------------------------------------------
 
+    async def _prepare(
+        self, body: ResponsesRequest, items: list[convert.Item], tools: ToolUse
+    ) -> tuple[ChatJob, ChatRun]:
+        """The job, and what it takes to run it; with ``truncation``, of as many turns as there is room for.
+
+        Raises:
+            BadRequest: naming what cannot be done.
+        """
+        dropped, turns = 0, convert.num_turns(items) if body.truncation == "auto" else 1
+        room = min(
+            self._manager.limits.max_prompt_tokens, self._manager.limits.context_len - (body.max_output_tokens or 1)
+        )
+        while True:
+            job = self._job(body, convert.without_beginning(items, dropped) if dropped else items, tools)
+            left = turns - dropped
+            try:
+                run = await self._core.prepare(job)
+            except BadRequest as error:
+                if error.code != "context_length_exceeded" or left <= 1:
+                    raise
+                dropped += left // 2
+                continue
+            excess = len(run.prompt) - room
+            if excess <= 0 or left <= 1:
+                return job, run
+            # A third of what would do if all turns were as long: what is dropped too early is missed.
+            dropped += max(1, left * excess // (3 * len(run.prompt)))
+
     def _check_model(self, body: ResponsesRequest) -> None:
         served = self._manager.served_model_name
         if body.model not in (None, served):
@@ -303,7 +331,7 @@ def _response(response_id: str, body: ResponsesRequest, job: ChatJob, model: str
         "temperature": params.temperature,
         "top_p": params.top_p,
         "top_logprobs": body.top_logprobs or 0,
-        "truncation": "disabled",
+        "truncation": body.truncation,
         "service_tier": "default",
         "metadata": body.metadata or {},
         "user": body.user,
