@@ -65,7 +65,11 @@ class ResponsesRequest(msgspec.Struct, kw_only=True):
     ] = None
     store: Annotated[bool, Meta(description="Keep the response, to be retrieved or gone on with.")] = True
     background: Annotated[
-        bool, Meta(description="Answer at once and work on; the response is retrieved later. Needs `store`.")
+        bool,
+        Meta(
+            description="Answer at once and work on; the response is retrieved later, or followed with `stream`, also "
+            "after the client has left. Needs `store`."
+        ),
     ] = False
     stream: Annotated[bool, Meta(description="Answer with server-sent events.")] = False
     stream_options: Annotated[ResponseStreamOptions | None, Meta(description="Without effect.")] = None
