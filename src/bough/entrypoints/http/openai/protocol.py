@@ -201,7 +201,10 @@ class ChatCompletionRequest(SharedFields, kw_only=True):
 
     messages: Annotated[
         Annotated[list[ChatMessage], Meta(min_length=1, max_length=MAX_MESSAGES)],
-        Meta(description="The conversation so far: objects with `role` and `content` (a string or text parts)."),
+        Meta(
+            description="The conversation so far: objects with `role` and `content` (a string or text parts). The "
+            "assistant's may have `reasoning_content`, `tool_calls`, and as the last `prefix`, to be gone on with."
+        ),
     ]
     max_completion_tokens: Annotated[
         TokenCount | None, Meta(description="Most tokens to generate; until the context is full if absent.")
@@ -216,14 +219,14 @@ class ChatCompletionRequest(SharedFields, kw_only=True):
         Annotated[list[Any], Meta(max_length=MAX_TOOLS)] | None,
         Meta(
             description="Functions that the model may call: objects with `type` and `function` (`name`, `description`, "
-            "`parameters`, `strict`)."
+            "`parameters`, `strict`). Calls of those that are `strict` always fit their schema."
         ),
     ] = None
     tool_choice: Annotated[
         str | dict[str, Any] | None,
         Meta(
-            description="`none`, `auto` (default), `required`, or an object that names the function to call. Required "
-            "calls always parse."
+            description="`none`, `auto` (default), `required`, or an object that names the function to call, or those "
+            "that may be called (`allowed_tools`). Required calls always fit the schema of their tool."
         ),
     ] = None
     parallel_tool_calls: Annotated[
