@@ -148,6 +148,7 @@ class ChatCore:
             top_logprobs_num=job.top_logprobs,
             priority=job.priority,
             extra_key=job.extra_key,
+            session_params=job.session_params,
             exact_max_new_tokens=job.exact_max_tokens,
         )
         return ChatRun(request, readers, prompt)
@@ -206,10 +207,13 @@ class ChatCore:
                 thinking=thinking,
                 forced=job.tools.choice is ToolChoice.REQUIRED,
             )
+            counter = None
+            if reasoning is not None and parser is not None:
+                counter = ReasoningCounter(num_bytes, reasoning, begins_inside=thinking)
             readers.append(
                 ChoiceReader(
                     parser,
-                    ReasoningCounter(num_bytes, reasoning) if reasoning is not None and parser is not None else None,
+                    counter,
                     stream_reasoning=job.stream_reasoning,
                     max_calls=None if job.tools.parallel else 1,
                 )
