@@ -68,7 +68,7 @@ class Stream:
 
     @property
     def room(self) -> int:
-        """Characters that may be added to ``text`` now; at least one, while the reader waits."""
+        """Characters that may be added to ``text`` now; at least one, if the reader waits for more."""
         return self.begin + MAX_HELD_CHARS - len(self.text)
 
     def commit(self) -> None:
