@@ -148,6 +148,7 @@ class ChatCore:
             top_logprobs_num=job.top_logprobs,
             priority=job.priority,
             extra_key=job.extra_key,
+            session_params=job.session_params,
             exact_max_new_tokens=job.exact_max_tokens,
         )
         return ChatRun(request, readers, prompt)

@@ -18,6 +18,7 @@ from bough.entrypoints.http.openai.serving import (
     Answer,
     ChoiceWriter,
     OpenAIHandler,
+    check_session,
     check_stream_options,
     prefix_namespace,
     request_ids,
@@ -66,6 +67,7 @@ class CompletionHandler(OpenAIHandler):
                 f"{len(prompts)} prompts with n={n} are {len(prompts) * n} choices; at most {most} are allowed",
                 param="prompt",
             )
+        check_session(body, len(prompts) * n)
         is_default = body.max_tokens == _DEFAULT_MAX_TOKENS
         max_tokens = None if is_default and "max_new_tokens" in self.sampling_defaults else body.max_tokens
         constraint = find_constraint(body)
@@ -92,6 +94,7 @@ class CompletionHandler(OpenAIHandler):
                 top_logprobs_num=max(body.logprobs or 0, body.prompt_logprobs or 0),
                 priority=body.priority,
                 extra_key=prefix_namespace(body),
+                session_params=body.session_params,
                 exact_max_new_tokens=None if is_default else "max_tokens",
             )
             for index, prompt in enumerate(prompts)
@@ -160,7 +163,6 @@ class CompletionChoiceWriter(ChoiceWriter):
         request: GenerateRequest,
         echo: str,
     ) -> None:
-        self._index = index
         self._names = names
         self._request = request
         self._echo = echo
@@ -186,8 +188,8 @@ class CompletionChoiceWriter(ChoiceWriter):
         return b"%b%b]%b}\n\n" % (self._text_start, body, usage)
 
     async def whole(self, delta: OutputDelta) -> bytes:
-        """The choice object of an answer that comes at once."""
-        return b'{"index":%d,"text":%b' % (self._index, await self._body(delta))
+        """See :meth:`ChoiceWriter.whole`."""
+        return b'"text":%b' % await self._body(delta)
 
     async def _body(self, delta: OutputDelta) -> bytes:
         text = delta.text or ""
@@ -204,11 +206,14 @@ class CompletionChoiceWriter(ChoiceWriter):
             logprobs = self._logprobs.to_json()
             self._logprobs.clear()
         reason = delta.finish_reason
+        matched = _encode(None if reason is None else reason.matched)
+        if reason is not None:
+            extra += b',"stop_reason":%b' % matched
         return b'%b,"logprobs":%b,"finish_reason":%b,"matched_stop":%b%b}' % (
             _encode(text),
             logprobs,
             _encode(None if reason is None else reason.type),
-            _encode(None if reason is None else reason.matched),
+            matched,
             extra,
         )
 

@@ -158,6 +158,21 @@ def conversation(items: Sequence[Item]) -> list[Message]:
     return messages
 
 
+def without_beginning(items: Sequence[Item], num_turns: int) -> list[Item]:
+    """What is left of a conversation without its first turns. A turn begins with a message of the user's, so that no
+    call is parted from its result; what the system says at the beginning stays.
+    """
+    begins = [index for index, item in enumerate(items) if item.get("role") == "user"]
+    first = begins[num_turns] if num_turns < len(begins) else len(items)
+    head = next((index for index, item in enumerate(items) if item.get("role") not in ("system", "developer")), 0)
+    return [*items[: min(head, first)], *items[first:]]
+
+
+def num_turns(items: Sequence[Item]) -> int:
+    """How many turns a conversation has."""
+    return sum(item.get("role") == "user" for item in items)
+
+
 def _text(content: str | list[Item]) -> str:
     if isinstance(content, str):
         return content

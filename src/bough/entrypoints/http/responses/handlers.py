@@ -22,6 +22,7 @@ from bough.entrypoints.http.fields import unknown_members
 from bough.entrypoints.http.logprobs import TokenNames, paced_chat_logprobs
 from bough.entrypoints.http.responses import convert
 from bough.entrypoints.http.responses.build import Describe, ResponseBuilder
+from bough.entrypoints.http.responses.event_log import EventLog
 from bough.entrypoints.http.responses.protocol import RESPONSES, WITH_LOGPROBS, ResponsesRequest
 from bough.entrypoints.http.responses.store import ResponseStore, StoredResponse
 from bough.errors import BadRequest, BoughError, NotFound, RequestFailed
@@ -72,8 +73,6 @@ class ResponsesHandlers:
         )
         if body.background and not (body.store and self.store.is_enabled):
             raise BadRequest("background needs a response that is stored", param="background")
-        if body.background and body.stream:
-            raise BadRequest("background responses are not streamed; retrieve them", param="stream")
         self._check_model(body)
         previous: StoredResponse | None = None
         if body.previous_response_id is not None:
@@ -85,30 +84,39 @@ class ResponsesHandlers:
         with unknown_members(allowed=self._manager.server_args.allow_unknown_fields) as unknown:
             items = convert.input_items(body, self.store.find_item, unknown)
             tools = convert.tool_use(body, unknown)
-        job = self._job(body, [*(previous.conversation() if previous is not None else ()), *items], tools)
-        run = await self._core.prepare(job)
+        everything = [*(previous.conversation() if previous is not None else ()), *items]
+        job, run = await self._prepare(body, everything, tools)
         response_id = body.request_id or f"resp_{job.rids[0]}"
         blank = _response(response_id, body, job, self._manager.served_model_name)
         builder = ResponseBuilder(blank, self._describe(job, run), tells=body.stream)
         keep = body.store and self.store.is_enabled
         entry = StoredResponse(response_id, blank, items, previous) if keep else None
         if entry is not None and body.background:
-            return Response(self._start(entry, builder, run))
+            if body.stream:
+                entry.log = EventLog()
+            queued = self._start(entry, builder, run)
+            return Response(queued) if entry.log is None else EventStream(entry.log.follow(0), end=b"")
         if body.stream:
             return EventStream(self._events(entry, builder, run), end=b"")
         await self._run(builder, run)
         self._keep(entry, builder)
         return Response(builder.final)
 
-    async def one(self, call: Call) -> Response:
+    async def one(self, call: Call) -> Response | EventStream:
         """``GET`` and ``DELETE /v1/responses/{response_id}``."""
         response_id = call.path_params["response_id"]
         if call.method == "DELETE":
             self.store.delete(response_id)
             return Response(msgspec.json.encode({"id": response_id, "object": "response", "deleted": True}))
-        if call.query.get("stream", "false").lower() not in ("false", "0"):
-            raise BadRequest("stream: a stored response is not streamed again", param="stream")
-        return Response(self.store.get(response_id).to_json())
+        entry = self.store.get(response_id)
+        if call.query.get("stream", "false").lower() in ("false", "0"):
+            return Response(entry.to_json())
+        if entry.log is None:
+            raise BadRequest("stream: only what was made with background and stream can be followed", param="stream")
+        after = call.query.get("starting_after")
+        if after is not None and not (after.isascii() and after.isdigit() and len(after) < 10):
+            raise BadRequest("starting_after must be the number of an event", param="starting_after")
+        return EventStream(entry.log.follow(0 if after is None else int(after) + 1), end=b"")
 
     async def cancel(self, call: Call) -> Response:
         """``POST /v1/responses/{response_id}/cancel``: end the work on a background response."""
@@ -155,7 +163,7 @@ class ResponsesHandlers:
 
     # --- work -------------------------------------------------------------------------------------------------------
 
-    async def _run(self, builder: ResponseBuilder, run: ChatRun) -> None:
+    async def _run(self, builder: ResponseBuilder, run: ChatRun, log: EventLog | None = None) -> None:
         """Make a response whole.
 
         Raises:
@@ -165,6 +173,8 @@ class ResponsesHandlers:
         async with aclosing(self._core.deltas(run)) as deltas:
             async for delta in deltas:
                 await builder.add(delta)
+                if log is not None:
+                    log.add(builder.take())
 
     async def _events(
         self, entry: StoredResponse | None, builder: ResponseBuilder, run: ChatRun
@@ -182,13 +192,13 @@ class ResponsesHandlers:
                         self._keep(entry, builder)
                     events = builder.take()
                     if events:
-                        yield events
+                        yield b"".join(events)
         except BoughError as error:
             if not started:
                 raise
             await builder.fail(error)
             self._keep(entry, builder)
-            yield builder.take()
+            yield b"".join(builder.take())
 
     def _start(self, entry: StoredResponse, builder: ResponseBuilder, run: ChatRun) -> bytes:
         """Begin to work on a response in the background; returns it as it is now."""
@@ -199,7 +209,7 @@ class ResponsesHandlers:
 
     async def _work(self, entry: StoredResponse, builder: ResponseBuilder, run: ChatRun) -> None:
         try:
-            await self._run(builder, run)
+            await self._run(builder, run, entry.log)
         except asyncio.CancelledError:
             await builder.cancel()
         except BoughError as error:
@@ -207,6 +217,9 @@ class ResponsesHandlers:
         except Exception:
             logger.exception("A response in the background failed")
             await builder.fail(RequestFailed(INTERNAL_ERROR, code="internal_error"))
+        if entry.log is not None:
+            entry.log.add(builder.take())
+            entry.log.close()
         if self.store.has(entry.id):
             self._keep(entry, builder)
 
@@ -217,6 +230,34 @@ class ResponsesHandlers:
             self.store.put(entry)
 
     # --- from requests to jobs --------------------------------------------------------------------------------------
+
+    async def _prepare(
+        self, body: ResponsesRequest, items: list[convert.Item], tools: ToolUse
+    ) -> tuple[ChatJob, ChatRun]:
+        """The job, and what it takes to run it; with ``truncation``, of as many turns as there is room for.
+
+        Raises:
+            BadRequest: naming what cannot be done.
+        """
+        dropped, turns = 0, convert.num_turns(items) if body.truncation == "auto" else 1
+        room = min(
+            self._manager.limits.max_prompt_tokens, self._manager.limits.context_len - (body.max_output_tokens or 1)
+        )
+        while True:
+            job = self._job(body, convert.without_beginning(items, dropped) if dropped else items, tools)
+            left = turns - dropped
+            try:
+                run = await self._core.prepare(job)
+            except BadRequest as error:
+                if error.code != "context_length_exceeded" or left <= 1:
+                    raise
+                dropped += left // 2
+                continue
+            excess = len(run.prompt) - room
+            if excess <= 0 or left <= 1:
+                return job, run
+            # A third of what would do if all turns were as long: what is dropped too early is missed.
+            dropped += max(1, left * excess // (3 * len(run.prompt)))
 
     def _check_model(self, body: ResponsesRequest) -> None:
         served = self._manager.served_model_name
@@ -303,7 +344,7 @@ def _response(response_id: str, body: ResponsesRequest, job: ChatJob, model: str
         "temperature": params.temperature,
         "top_p": params.top_p,
         "top_logprobs": body.top_logprobs or 0,
-        "truncation": "disabled",
+        "truncation": body.truncation,
         "service_tier": "default",
         "metadata": body.metadata or {},
         "user": body.user,
