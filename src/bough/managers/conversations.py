@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bough.errors import BadRequest
-from bough.managers.prompt_encoder import INLINE_CHARS, LONG_CHARS, PromptEncoder
+from bough.managers.prompt_encoder import INLINE_CHARS, LANE_CHARS, PromptEncoder
 from bough.tokenization.chat_template import ChatTemplate, Message
 from bough.tokenization.tokenizer import TokenIds
 
@@ -21,6 +21,8 @@ _CHARS_PER_MESSAGE = 50
 _CHARS_PER_DESCRIPTION = 400
 _CHARS_PER_VALUE = 5
 """What templates write, and the time they take, besides the text that they are given."""
+
+_MAX_VALUES = 4096
 
 
 class ConversationEncoder:
@@ -89,16 +91,19 @@ class ConversationEncoder:
         return await encoder.encode_rendered(render, num_chars, where)
 
 
-def text_size(value: Any, enough: int = LONG_CHARS) -> int:
+def text_size(value: Any, enough: int = LANE_CHARS[-1]) -> int:
     """About how many characters there are in a value as JSON has them, wherever they are in it.
 
     Args:
         value: of objects, lists and scalars.
-        enough: counting ends here, which bounds the time that it takes.
+        enough: counting ends here, or where there are more values than can be counted in half a millisecond.
     """
-    total = 0
+    total = num_values = 0
     pending = [value]
     while pending and total < enough:
+        num_values += 1
+        if num_values > _MAX_VALUES:
+            return enough
         each = pending.pop()
         if isinstance(each, str):
             total += len(each)
