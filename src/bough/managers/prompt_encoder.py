@@ -106,12 +106,13 @@ class PromptEncoder:
         token_bytes = self._max_token_bytes
         return text if token_bytes is None else text[: (num_tokens + SPARE_TOKENS) * token_bytes]
 
-    async def encode_rendered(self, render: Callable[[], str], num_chars: int) -> TokenIds:
+    async def encode_rendered(self, render: Callable[[], str], num_chars: int, param: str) -> TokenIds:
         """Token ids of a conversation, as the model was trained to see it.
 
         Args:
             render: makes the text of it.
             num_chars: about how much text it goes through.
+            param: what the client called it, for errors.
 
         Raises:
             BadRequest: if the template refuses the conversation, or it is certainly too long.
@@ -119,8 +120,8 @@ class PromptEncoder:
 
         def work() -> TokenIds:
             text = render()
-            self.check_length(len(text), "messages")
-            return self._tokenizer.encode_rendered([text], param="messages")[0]
+            self.check_length(len(text), param)
+            return self._tokenizer.encode_rendered([text], param=param)[0]
 
         return await self.run(num_chars, work)
 

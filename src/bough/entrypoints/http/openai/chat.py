@@ -81,7 +81,7 @@ class ChatHandler(OpenAIHandler):
             raise BadRequest("echo needs continue_final_message to be true", param="echo")
         max_tokens, max_tokens_field = _max_tokens(body)
         limits = self.manager.limits
-        constraint = find_constraint(body)
+        constraint = find_constraint(body, unknown)
         params = to_sampling_params(
             body, max_tokens, max_tokens_field, self.sampling_defaults, limits.vocab_size, constraint
         )

@@ -10,6 +10,7 @@ import msgspec
 from bough.entrypoints.chat.constraints import constraint_param
 from bough.entrypoints.chat.core import last_tokens
 from bough.entrypoints.http.asgi import Call, EventStream, Response
+from bough.entrypoints.http.fields import unknown_members
 from bough.entrypoints.http.logprobs import CompletionLogprobs, TokenNames, prompt_logprobs
 from bough.entrypoints.http.openai.fill_in_middle import find_gap_format
 from bough.entrypoints.http.openai.protocol import COMPLETIONS, CompletionRequest
@@ -70,7 +71,8 @@ class CompletionHandler(OpenAIHandler):
         check_session(body, len(prompts) * n)
         is_default = body.max_tokens == _DEFAULT_MAX_TOKENS
         max_tokens = None if is_default and "max_new_tokens" in self.sampling_defaults else body.max_tokens
-        constraint = find_constraint(body)
+        with unknown_members(allowed=manager.server_args.allow_unknown_fields) as unknown:
+            constraint = find_constraint(body, unknown)
         params = to_sampling_params(
             body, max_tokens, "max_tokens", self.sampling_defaults, manager.limits.vocab_size, constraint
         )

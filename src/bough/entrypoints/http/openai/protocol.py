@@ -219,14 +219,15 @@ class ChatCompletionRequest(SharedFields, kw_only=True):
         Annotated[list[Any], Meta(max_length=MAX_TOOLS)] | None,
         Meta(
             description="Functions that the model may call: objects with `type` and `function` (`name`, `description`, "
-            "`parameters`, `strict`). Calls of those that are `strict` always fit their schema."
+            "`parameters`, `strict`). Calls of those that are `strict` always fit their schema, "
+            "which is refused if part of it cannot be enforced."
         ),
     ] = None
     tool_choice: Annotated[
         str | dict[str, Any] | None,
         Meta(
             description="`none`, `auto` (default), `required`, or an object that names the function to call, or those "
-            "that may be called (`allowed_tools`). Required calls always fit the schema of their tool."
+            "that may be called (`allowed_tools`). Required calls always parse."
         ),
     ] = None
     parallel_tool_calls: Annotated[

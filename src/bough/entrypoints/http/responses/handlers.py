@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from bough.entrypoints.chat.constraints import constraint_param
+from bough.entrypoints.chat.constraints import Constraint, constraint_param
 from bough.entrypoints.chat.core import ChatCore, ChatRun
 from bough.entrypoints.chat.job import ChatJob, ToolUse
 from bough.entrypoints.chat.sampling import make_sampling_params, sampling_defaults
@@ -84,8 +84,9 @@ class ResponsesHandlers:
         with unknown_members(allowed=self._manager.server_args.allow_unknown_fields) as unknown:
             items = convert.input_items(body, self.store.find_item, unknown)
             tools = convert.tool_use(body, unknown)
+            constraint = convert.constraint(body, unknown)
         everything = [*(previous.conversation() if previous is not None else ()), *items]
-        job, run = await self._prepare(body, everything, tools)
+        job, run = await self._prepare(body, everything, tools, constraint)
         response_id = body.request_id or f"resp_{job.rids[0]}"
         blank = _response(response_id, body, job, self._manager.served_model_name)
         builder = ResponseBuilder(blank, self._describe(job, run), tells=body.stream)
@@ -232,7 +233,7 @@ class ResponsesHandlers:
     # --- from requests to jobs --------------------------------------------------------------------------------------
 
     async def _prepare(
-        self, body: ResponsesRequest, items: list[convert.Item], tools: ToolUse
+        self, body: ResponsesRequest, items: list[convert.Item], tools: ToolUse, constraint: Constraint | None
     ) -> tuple[ChatJob, ChatRun]:
         """The job, and what it takes to run it; with ``truncation``, of as many turns as there is room for.
 
@@ -244,7 +245,7 @@ class ResponsesHandlers:
             self._manager.limits.max_prompt_tokens, self._manager.limits.context_len - (body.max_output_tokens or 1)
         )
         while True:
-            job = self._job(body, convert.without_beginning(items, dropped) if dropped else items, tools)
+            job = self._job(body, convert.without_beginning(items, dropped) if dropped else items, tools, constraint)
             left = turns - dropped
             try:
                 run = await self._core.prepare(job)
@@ -268,7 +269,9 @@ class ResponsesHandlers:
                 code="model_not_found",
             )
 
-    def _job(self, body: ResponsesRequest, items: list[convert.Item], tools: ToolUse) -> ChatJob:
+    def _job(
+        self, body: ResponsesRequest, items: list[convert.Item], tools: ToolUse, constraint: Constraint | None
+    ) -> ChatJob:
         messages = convert.conversation(items)
         if body.instructions:
             messages.insert(0, {"role": "system", "content": body.instructions})
@@ -277,8 +280,8 @@ class ResponsesHandlers:
             raise BadRequest("logprobs cannot be combined with tools here; use /v1/chat/completions", param="include")
         return ChatJob(
             messages=messages,
-            params=self._params(body),
-            constraint_param=constraint_param(convert.constraint(body)),
+            params=self._params(body, constraint),
+            constraint_param=constraint_param(constraint),
             rids=[new_request_id()],
             tools=tools,
             prompt_param="input",
@@ -293,7 +296,7 @@ class ResponsesHandlers:
             extra_key=cache_namespace(body.extra_key, body.cache_salt),
         )
 
-    def _params(self, body: ResponsesRequest) -> SamplingParams:
+    def _params(self, body: ResponsesRequest, constraint: Constraint | None) -> SamplingParams:
         given = {name: getattr(body, name) for name in _SAMPLING_FIELDS}
         given["sampling_seed"] = body.seed
         return make_sampling_params(
@@ -302,7 +305,7 @@ class ResponsesHandlers:
             "max_output_tokens",
             self._defaults,
             self._manager.limits.vocab_size,
-            convert.constraint(body),
+            constraint,
             _NAMES,
         )
 
