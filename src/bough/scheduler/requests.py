@@ -57,7 +57,7 @@ class Requests:
     def __len__(self) -> int:
         return len(self._by_rid)
 
-    def __contains__(self, rid: str) -> bool:
+    def __contains__(self, rid: object) -> bool:
         return rid in self._by_rid
 
     def __iter__(self) -> Iterator[Req]:
