@@ -489,7 +489,8 @@ class ServerArgs(OptionTable):
         help="Threads for computing on the CPU.",
         group=DEVICE,
         unit="threads",
-        default_text="one per core that this process may use",
+        default_text="one per core that this process may use; one for models of less than 16 million parameters, "
+        "embeddings aside",
         minimum=1,
         maximum=1024,
     )

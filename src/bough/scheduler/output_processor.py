@@ -219,9 +219,8 @@ class OutputProcessor:
             token, length = token_list[i], out_list[i]
             try:
                 if careful_list[i]:
-                    delta = self._look_closely(
-                        req, token, length, ended_list[i], due_list[i], logprobs.get(int(rows[i]))
-                    )
+                    found = logprobs.get(int(rows[i])) if logprobs else None
+                    delta = self._look_closely(req, token, length, ended_list[i], due_list[i], found)
                     if delta is not None:
                         append(delta)
                 elif ended_list[i]:

@@ -22,7 +22,7 @@ from itertools import chain
 
 import numpy as np
 
-from bough.constrained.masks import TokenMasks
+from bough.constrained.masks import PendingMasks
 from bough.scheduler.admission import OUTPUT_CLIP_TOKENS, NewTokenRatio
 from bough.scheduler.cost_model import MIN_CHUNK_TOKENS, CostModel
 from bough.scheduler.req import Req
@@ -168,11 +168,10 @@ class StepPlanner:
         if in_flight and self.table.waits_for_token():
             outcome.needs_drain = True
             return outcome
-        decode_slots, decode_kv = self._plan_decode(outcome, in_flight)
+        decode_slots, decode_kv, jumping = self._plan_decode(outcome, in_flight)
         if outcome.needs_drain:
             return outcome
         decode_context = float(self.table.planned_len[decode_slots].sum()) if len(decode_slots) else 0.0
-        jumping = self.table.jumping_slots()
         rows: list[tuple[Req, int, IntArray]] = []
         if len(jumping) or self.requests.unfinished or len(self.queue):
             budget = self._budget(len(decode_slots), decode_context)
@@ -187,19 +186,19 @@ class StepPlanner:
 
     # --- decode ---------------------------------------------------------------------------------------------------
 
-    def _plan_decode(self, outcome: PlanOutcome, in_flight: bool) -> tuple[IntArray, IntArray]:
-        """Who takes one more sampled token, and its place. Leaves memory for the next token of everyone who jumps."""
+    def _plan_decode(self, outcome: PlanOutcome, in_flight: bool) -> tuple[IntArray, IntArray, IntArray]:
+        """Who takes one more sampled token, and its place; and who jumps, for whose next token there is memory."""
         while True:
             slots, jumping = self.table.decodable_slots(), self.table.jumping_slots()
             if len(slots) == 0 and len(jumping) == 0:
-                return slots, slots
+                return slots, slots, jumping
             kv_slots = self.kv.extend_decode(slots) if self._suffices(slots, jumping) else None
             if kv_slots is not None:
                 self.ratio.on_decode_step()
-                return slots, kv_slots
+                return slots, kv_slots, jumping
             if in_flight:
                 outcome.needs_drain = True
-                return slots[:0], slots[:0]
+                return slots[:0], slots[:0], jumping[:0]
             self._make_room(outcome)
 
     def _suffices(self, slots: IntArray, jumping: IntArray) -> bool:
@@ -531,7 +530,7 @@ class StepPlanner:
         prompts = [req for req, _, _ in rows[:num_prompts]]
         return Planned(plan, prompts, [req for req, _, _ in rows[num_prompts:]], token_context)
 
-    def _masks(self, req_slots: IntArray, sample: np.ndarray | None) -> TokenMasks | None:
+    def _masks(self, req_slots: IntArray, sample: np.ndarray | None) -> PendingMasks | None:
         """Masks for the sampling rows that have a grammar; ``sample`` is ``None`` if all rows sample."""
         constrained = self.table.constrained[req_slots]
         if sample is not None:
@@ -540,7 +539,7 @@ class StepPlanner:
         if len(rows) == 0:
             return None
         reqs = [self.table.reqs[slot] for slot in req_slots[rows]]
-        return TokenMasks(
+        return PendingMasks(
             rows,
             [req.matcher for req in reqs if req is not None and req.matcher is not None],
             [req.extra_ends for req in reqs if req is not None],
