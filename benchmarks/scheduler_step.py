@@ -24,7 +24,7 @@ from bough.ipc.messages import BatchTokenIDOutput, OutputDelta, TokenizedGenerat
 from bough.model_executor.fake_model_runner import FakeWorker
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler.scheduler import Scheduler
-from bough.scheduler.step_plan import StepPlan, StepResult
+from bough.step_plan import StepPlan, StepResult
 
 STEPS = 200
 PROMPT_TOKENS = 32

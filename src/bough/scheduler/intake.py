@@ -13,8 +13,8 @@ from bough.ipc.messages import TokenizedGenerateReqInput
 from bough.model_executor.worker_info import WorkerInfo
 from bough.scheduler.output_processor import PROMPT_TAIL_TOKENS
 from bough.scheduler.req import UNLIMITED, Pooling, Req
-from bough.scheduler.step_plan import IntArray
 from bough.scheduler.text_stops import TextStops
+from bough.step_plan import IntArray
 from bough.tokenization.tokenizer import Tokenizer
 
 

@@ -35,11 +35,11 @@ from bough.mem_cache.chunk_cache import ChunkCache
 from bough.mem_cache.kv_cache_manager import KVCacheManager
 from bough.mem_cache.radix_cache import RadixCache
 from bough.mem_cache.req_to_token_pool import ReqToTokenPool
-from bough.model_executor.worker_info import WorkerInfo
+from bough.model_executor.worker_info import Worker, WorkerInfo
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler.admission import NewTokenRatio
 from bough.scheduler.control import CONTROL_HANDLERS, ControlCalls
-from bough.scheduler.executor import StepExecutor, TimedWorker, Worker, executor_for
+from bough.scheduler.executor import StepExecutor, TimedWorker, executor_for
 from bough.scheduler.grammars import Grammars
 from bough.scheduler.intake import RequestIntake
 from bough.scheduler.output_processor import OutputProcessor

@@ -186,7 +186,7 @@ class TestLongConversations:
     ) -> None:
         threads = self.threads(server, monkeypatch)
         client.post(path, json=body)
-        assert threads == ["encode-long_0"]
+        assert threads == ["bough-encode-1"]
 
     def test_arguments_and_tools_count_too(
         self, client: httpx.Client, server: RunningServer, monkeypatch: pytest.MonkeyPatch
@@ -195,9 +195,9 @@ class TestLongConversations:
         post(client, *self.conversation(self.ARGUMENTS))
         tool = {"type": "function", "function": {"name": "f", "description": self.ARGUMENTS}}
         post(client, USER, tools=[tool])
-        assert threads == ["encode-long_0"] * 2
+        assert threads == ["bough-encode-1"] * 2
         post(client, USER)
-        assert threads[2:] == ["MainThread"] or not threads[2].startswith("encode")
+        assert threads[2:] == ["MainThread"] or not threads[2].startswith("bough-encode")
 
     def threads(self, server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         seen: list[str] = []
