@@ -156,9 +156,7 @@ def test_stages_and_poolings_that_are_not_supported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("architecture", "first_position"), [("BertModel", 0), ("RobertaModel", 2)])
-def test_null_in_what_only_encoders_have_is_the_default(
-    architecture: str, first_position: int, tmp_path: Path
-) -> None:
+def test_null_in_what_only_encoders_have_is_the_default(architecture: str, first_position: int, tmp_path: Path) -> None:
     nulls = {"pad_token_id": None, "layer_norm_eps": None, "type_vocab_size": None}
     encoder = read(tmp_path, {**BERT, "architectures": [architecture], **nulls}).encoder
     assert encoder == EncoderParameters(layer_norm_eps=1e-12, type_vocab_size=2, first_position=first_position)

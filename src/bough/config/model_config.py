@@ -336,7 +336,7 @@ class _Parser:
         )
 
     def _encoder_positions(self, rows: int, first: int) -> int:
-        """Longest sequence that the table of positions, of so many rows, serves; its first token has the row ``first``."""
+        """Longest sequence that a table of so many rows serves, if the first token has the row ``first``."""
         kind = self.values.get("position_embedding_type", "absolute")
         if kind != "absolute":
             raise self.error("position_embedding_type", "must be absolute", kind)

@@ -52,12 +52,15 @@ class PromptEncoder:
         self._ordinary = ThreadPoolExecutor(1, "encode", initializer=_stand_back)
         self._long = ThreadPoolExecutor(1, "encode-long", initializer=_stand_back)
 
-    async def encode(self, texts: Sequence[str], params: Sequence[str]) -> list[TokenIds]:
-        """Token ids of plain texts, with what the tokenizer adds by default, such as a BOS token.
+    async def encode(
+        self, texts: Sequence[str], params: Sequence[str], *, add_special_tokens: bool = True
+    ) -> list[TokenIds]:
+        """Token ids of plain texts.
 
         Args:
             texts: prompts.
             params: what the client called each of them, for errors.
+            add_special_tokens: with what the tokenizer puts around a text, such as a BOS token.
 
         Raises:
             BadRequest: if a text is certainly longer than a prompt may be, or cannot be encoded.
@@ -65,7 +68,8 @@ class PromptEncoder:
         for text, param in zip(texts, params, strict=True):
             self.check_length(len(text), param)
             check_text(text, param)
-        return await self.run(sum(map(len, texts)), lambda: self._tokenizer.encode_batch(texts))
+        encode_batch = self._tokenizer.encode_batch
+        return await self.run(sum(map(len, texts)), lambda: encode_batch(texts, add_special_tokens))
 
     async def encode_segments(
         self, segments: Sequence[tuple[str, str | None]], params: Sequence[str], limits: Sequence[int | None]
@@ -95,6 +99,11 @@ class PromptEncoder:
                 num_chars += len(text)
             bounded.append((texts[0], None if second is None else texts[1]))
         return await self.run(num_chars, lambda: self._tokenizer.encode_segments(bounded, limits, params))
+
+    def ending(self, text: str, num_tokens: int) -> str:
+        """As much of a text as its last ``num_tokens`` tokens can possibly stand for, and a little more."""
+        token_bytes = self._max_token_bytes
+        return text if token_bytes is None else text[-(num_tokens + SPARE_TOKENS) * token_bytes :]
 
     def _beginning(self, text: str, num_tokens: int) -> str:
         """As much of a text as its first ``num_tokens`` tokens can possibly stand for, and a little more."""
@@ -171,7 +180,7 @@ async def encode_segments(
             continue
         limit = None
         if request.truncate_to is not None:
-            limit = max_prompt_tokens if request.truncate_to < 1 else min(request.truncate_to, max_prompt_tokens)
+            limit = max_prompt_tokens if request.truncate_to == -1 else min(request.truncate_to, max_prompt_tokens)
         if request.input_ids is not None:
             request.input_ids = request.input_ids[:limit]
         elif limit is not None or request.text_pair is not None:

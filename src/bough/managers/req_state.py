@@ -88,6 +88,7 @@ class ReqState:
         sent: whether the scheduler has been told of it.
         abandoned: whether its waiter has gone, so that nothing is kept any more.
         abort_reason: why the client asked to end it before it was sent.
+        queue_time: seconds that the scheduler had it wait; ``None`` until it is known.
         created_time, sent_time, first_token_time, finished_time, last_time: seconds on the monotonic clock; 0.0 until
             then.
     """
@@ -105,6 +106,7 @@ class ReqState:
         "last_time",
         "obj",
         "out_list",
+        "queue_time",
         "ready",
         "rid",
         "sent",
@@ -121,6 +123,7 @@ class ReqState:
         self.finished = False
         self.sent = False
         self.sent_time = 0.0
+        self.queue_time: float | None = None
         self.abandoned = False
         self.abort_reason: str | None = None
         self.created_time = created_time

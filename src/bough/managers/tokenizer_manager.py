@@ -37,12 +37,14 @@ from bough.managers.health import HealthMonitor, ServerState
 from bough.managers.io_struct import GenerateReqInput, GenerateRequest
 from bough.managers.native_output import DEFAULT_WEIGHT_VERSION, NativeOutput, failure_of
 from bough.managers.prompt_encoder import PromptEncoder, encode_segments
+from bough.managers.reasoning_span import ReasoningMarkers
 from bough.managers.req_state import ReadySignal, ReqState, aborted_delta
 from bough.managers.request_limits import RequestLimits
 from bough.managers.rw_lock import ReaderWriterLock
 from bough.managers.sessions import SessionStore
 from bough.managers.turns import Turns
 from bough.observability.metrics import Metrics
+from bough.parsers.dialect import make_dialect
 from bough.tokenization.chat_template import ChatTemplate, load_chat_template
 from bough.tokenization.tokenizer import TokenIds, Tokenizer
 
@@ -141,6 +143,7 @@ class TokenizerManager:
         if chat_template is None and tokenizer is not None:
             chat_template = load_chat_template(tokenizer, server_args.chat_template)
         self.chat_template = chat_template
+        self._reasoning = self._reasoning_markers()
         self._channels = channels
         self._control_calls = ControlCalls(channels.send)
         self._dead: BoughError | None = None
@@ -266,7 +269,7 @@ class TokenizerManager:
 
     async def _wait_one_response(self, generation: Generation) -> AsyncIterator[dict[str, Any]]:
         """Results of the only output of a call."""
-        output = self._native_output(generation.states[0])
+        output = self.native_output(generation.states[0], with_index=False)
         started = False
         while generation.unfinished:
             for _, delta in await generation.deltas():
@@ -274,12 +277,13 @@ class TokenizerManager:
                 if failure is not None and not started:
                     raise failure
                 started = True
-                yield output.add(delta)
+                output.add(delta)
+                yield output.answer(delta)
 
     async def _handle_batch_request(self, generation: Generation) -> AsyncIterator[Any]:
         """Results of several outputs, interleaved while streaming, all at once otherwise."""
-        outputs = [self._native_output(state) for state in generation.states]
         stream = generation.states[0].obj.stream
+        outputs = [self.native_output(state, with_index=stream) for state in generation.states]
         whole: list[Any] = [None] * len(outputs)
         started = False
         while generation.unfinished:
@@ -287,22 +291,27 @@ class TokenizerManager:
                 failure = failure_of(delta.finish_reason)
                 if failure is not None and not started:
                     raise failure
-                result = outputs[state.index].add(delta)
+                outputs[state.index].add(delta)
+                result = outputs[state.index].answer(delta)
                 if stream:
                     started = True
-                    yield {**result, "index": state.index}
+                    yield result
                 else:
                     whole[state.index] = result
         if not stream:
             yield whole
 
-    def _native_output(self, state: ReqState) -> NativeOutput:
-        tokenizer = self.tokenizer
+    def native_output(self, state: ReqState, *, with_index: bool, as_json: bool = False) -> NativeOutput:
+        """What puts the answer for ``state`` together, in the native shape; arguments as there."""
+        has_tokenizer = self.tokenizer is not None
         return NativeOutput(
             state,
-            token_text=self.token_text if tokenizer is not None else None,
+            token_text=self.token_text if has_tokenizer else None,
+            reasoning=self._reasoning,
             incremental=self.server_args.incremental_streaming_output and state.obj.stream,
-            has_text=tokenizer is not None,
+            has_text=has_tokenizer,
+            with_index=with_index,
+            as_json=as_json,
         )
 
     async def apply_chat_template(
@@ -346,6 +355,15 @@ class TokenizerManager:
             continue_final_message=continue_final_message,
             kwargs=template_kwargs,
         )
+
+    def _reasoning_markers(self) -> ReasoningMarkers | None:
+        """How the thoughts of this model are told apart; ``None`` if it is not known to have any."""
+        if self.tokenizer is None or not self.model_config.is_generation:
+            return None
+        sources = self.chat_template.sources.values() if self.chat_template is not None else ()
+        dialect = make_dialect("\n".join(sources), reasoning_parser=self.server_args.reasoning_parser)
+        format_ = dialect.reasoning_format
+        return None if format_ is None else ReasoningMarkers(format_, self.tokenizer)
 
     def token_text(self, token_id: int) -> str:
         """The text of one token on its own; bytes that are no complete character become U+FFFD."""
@@ -400,9 +418,14 @@ class TokenizerManager:
         with_text = [request for request in requests if request.input_ids is None]
         if not with_text:
             return
-        assert self.prompt_encoder is not None, "checked before"
-        texts = [request.text or "" for request in with_text]
-        encoded = await self.prompt_encoder.encode(texts, [request.prompt_param for request in with_text])
+        encoder = self.prompt_encoder
+        assert encoder is not None, "checked before"
+        texts = []
+        for request in with_text:
+            text, keep = request.text or "", request.truncate_prompt_tokens
+            texts.append(text if keep is None else encoder.ending(text, keep))
+        params = [request.prompt_param for request in with_text]
+        encoded = await encoder.encode(texts, params, add_special_tokens=with_text[0].add_special_tokens)
         for request, ids in zip(with_text, encoded, strict=True):
             keep = request.truncate_prompt_tokens
             request.input_ids = ids if keep is None or len(ids) <= keep else ids[len(ids) - keep :]
@@ -562,8 +585,10 @@ class TokenizerManager:
             state.first_token_time = state.sent_time + delta.first_token_delay
             if is_counted:
                 metrics.time_to_first_token.observe(state.first_token_time - state.created_time)
-        if delta.queue_time is not None and is_counted:
-            metrics.queue_time.observe(delta.queue_time)
+        if delta.queue_time is not None:
+            state.queue_time = delta.queue_time
+            if is_counted:
+                metrics.queue_time.observe(delta.queue_time)
 
     def _on_finished(self, state: ReqState, delta: OutputDelta) -> None:
         turn = state.obj.turn
@@ -587,8 +612,6 @@ class TokenizerManager:
         metrics.num_requests += 1
         metrics.prompt_tokens += delta.prompt_tokens
         metrics.cached_tokens += delta.cached_tokens
-        if delta.embedding is not None and delta.queue_time is not None:
-            metrics.queue_time.observe(delta.queue_time)  # where tokens come, the first of them tells
         metrics.e2e_request_latency.observe(state.finished_time - state.created_time)
         metrics.prompt_tokens_per_request.observe(delta.prompt_tokens)
         metrics.generation_tokens_per_request.observe(delta.completion_tokens)

@@ -188,6 +188,7 @@ class ChatCore:
                 ChoiceReader(
                     parser,
                     ReasoningCounter(num_bytes) if counts and parser is not None else None,
+                    include_reasoning=job.include_reasoning,
                     stream_reasoning=job.stream_reasoning,
                     max_calls=None if job.tools.parallel else 1,
                 )

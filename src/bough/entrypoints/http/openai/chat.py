@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Set
+from dataclasses import replace
 from typing import Any
 
 from bough.entrypoints.chat.core import ChatCore
@@ -43,14 +45,14 @@ class ChatHandler(OpenAIHandler):
         """Answer one request."""
         call.require_json()
         manager = self.manager
-        body = await CHAT.parse(
+        body, given = await CHAT.parse_given(
             call.take_body(),
             allow_unknown=manager.server_args.allow_unknown_fields,
             max_tokens=manager.limits.max_prompt_tokens,
         )
         check_stream_options(body)
-        names = self.require_names("messages")
-        job = self._job(body)
+        names = self.require_names("messages", as_ids=body.return_tokens_as_token_ids)
+        job = self._job(body, given)
         await compile_patterns(manager.prompt_encoder, {job.params.stop_regex}, "stop_regex")
         run = await self._core.prepare(job)
         answer = Answer("chat.completion", "chat.completion.chunk", job.rids[0], self.model_name(body), body)
@@ -67,7 +69,7 @@ class ChatHandler(OpenAIHandler):
         writers = [ChatChoiceWriter(answer.chunk_start, index, run.readers[index], options) for index in range(body.n)]
         return await self.answer(answer, body, [run.request], writers)
 
-    def _job(self, body: ChatCompletionRequest) -> ChatJob:
+    def _job(self, body: ChatCompletionRequest, given: Set[str]) -> ChatJob:
         if body.top_logprobs and not body.logprobs:
             raise BadRequest("top_logprobs needs logprobs to be true", param="top_logprobs")
         if body.echo and not body.continue_final_message:
@@ -75,24 +77,16 @@ class ChatHandler(OpenAIHandler):
         max_tokens, max_tokens_field = _max_tokens(body)
         limits = self.manager.limits
         params = to_sampling_params(
-            body, max_tokens, max_tokens_field, self.sampling_defaults, limits.vocab_size, find_constraint(body)
+            body, given, max_tokens, max_tokens_field, self.sampling_defaults, limits.vocab_size, find_constraint(body)
         )
-        if body.input_ids is None:
-            require_content(body.messages)
-        return ChatJob(
-            messages=[to_template(message) for message in body.messages] if body.input_ids is None else (),
+        job = prompt_job(body, body.input_ids)
+        return replace(
+            job,
             params=params,
             rids=request_ids(body.rid, body.n),
-            tools=tool_use(body.tools, body.tool_choice, parallel=body.parallel_tool_calls),
-            input_ids=None if body.input_ids is None else pack_token_ids(body.input_ids, "input_ids"),
-            prompt_param="messages" if body.input_ids is None else "input_ids",
-            documents=body.documents,
-            template_kwargs=template_variables(
-                body.chat_template_kwargs, body.reasoning_effort, body.reasoning, body.thinking
-            ),
-            continue_final_message=body.continue_final_message,
-            add_generation_prompt=body.add_generation_prompt,
+            tools=replace(job.tools, parallel=body.parallel_tool_calls),
             separate_reasoning=body.separate_reasoning,
+            include_reasoning=body.include_reasoning,
             stream_reasoning=body.stream_reasoning,
             stream=body.stream,
             logprobs=body.logprobs,
@@ -103,6 +97,32 @@ class ChatHandler(OpenAIHandler):
             priority=body.priority,
             extra_key=prefix_namespace(body),
         )
+
+
+def prompt_job(body: Any, input_ids: Sequence[int] | None = None) -> ChatJob:
+    """As much of a job as its prompt depends on.
+
+    Args:
+        body: has those fields of :class:`ChatCompletionRequest` that are about the conversation.
+        input_ids: the whole prompt, if it does not come from messages.
+
+    Raises:
+        BadRequest: naming a field that does not have the right form.
+    """
+    if input_ids is None:
+        require_content(body.messages)
+    return ChatJob(
+        messages=[to_template(message) for message in body.messages] if input_ids is None else (),
+        tools=tool_use(body.tools, body.tool_choice),
+        input_ids=None if input_ids is None else pack_token_ids(input_ids, "input_ids"),
+        prompt_param="messages" if input_ids is None else "input_ids",
+        documents=body.documents,
+        template_kwargs=template_variables(
+            body.chat_template_kwargs, body.reasoning_effort, body.reasoning, body.thinking
+        ),
+        continue_final_message=body.continue_final_message,
+        add_generation_prompt=body.add_generation_prompt,
+    )
 
 
 def _max_tokens(body: Any) -> tuple[int | None, str]:

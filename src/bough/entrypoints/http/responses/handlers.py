@@ -182,10 +182,13 @@ class ResponsesHandlers:
                     if parts:
                         yield b"".join(parts)
                         parts.clear()
-        except BoughError as error:
+        except Exception as error:
             if not started:
                 raise
-            builder.fail(error, parts)
+            if not isinstance(error, BoughError):
+                logger.exception("A stream of a response failed")
+            failure = error if isinstance(error, BoughError) else RequestFailed(INTERNAL_ERROR, code="internal_error")
+            builder.fail(failure, parts)
             if keep:
                 self.store.put(entry)
             yield b"".join(parts)
