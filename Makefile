@@ -27,7 +27,7 @@ INSTALL_TORCH := $(UV) pip install --quiet --python $(BIN)/python --torch-backen
 endif
 
 .DELETE_ON_ERROR:
-.PHONY: help serve test lint format typecheck unit fuzz conformance sanitize arm64 bench docs clean
+.PHONY: help serve test lint format typecheck unit fuzz conformance package sanitize tsan arm64 bench docs clean
 
 help: ## Show this list
 	@echo "make TARGET, where TARGET is one of"
@@ -60,8 +60,15 @@ fuzz: $(DEV_STAMP) ## Try many random requests made from the OpenAPI document
 conformance: $(DEV_STAMP) $(CLIENTS_STAMP) ## Drive a server with other people's clients, in an environment of their own
 	$(VENV)-clients/bin/python -m pytest tests/conformance --server-python $(BIN)/python $(ARGS)
 
+package: $(DEV_STAMP) ## Build an sdist and a wheel, and look at what is in them
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt setuptools
+	$(BIN)/python -m pytest -m slow tests/kernels/test_build.py $(ARGS)
+
 sanitize: ## Check the native kernels under AddressSanitizer and UBSan
 	@$(MAKE) --no-print-directory -C tests/native_check sanitize
+
+tsan: ## Check the native kernels under ThreadSanitizer
+	@$(MAKE) --no-print-directory -C tests/native_check tsan
 
 arm64: ## Check the native kernels for arm64 under qemu (needs g++-aarch64-linux-gnu and qemu-user)
 	@$(MAKE) --no-print-directory -C tests/native_check arm64

@@ -1,53 +1,56 @@
 """Builds the native CPU kernels beside the package that pyproject.toml describes.
 
-The result is a plain shared library without Python in it, `bough/kernels/libbough.so`, loaded by ctypes. It is
-optional: without a C++ compiler the package installs all the same, and torch computes.
+The result is a plain shared library without Python in it, `bough/kernels/libbough.so`, loaded by ctypes. Without a
+C++17 compiler the package installs all the same, and torch computes. A compiler that works and then fails on the
+sources is an error: `CXX=false pip install ...` does without the kernels.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.errors import CCompilerError, ExecError
 
 SOURCES = Path("csrc")
 
-FLAGS = [
-    *("-std=c++17", "-O3", "-g0", "-fPIC", "-fvisibility=hidden", "-fvisibility-inlines-hidden", "-pthread"),
-    # Nobody looks at errno or floating-point exceptions; sums may be contracted into fused multiply-adds, which makes
-    # them more exact, but never reordered.
-    *("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"),
-    # False alarms of g++ 12 in its own intrinsics.
-    *("-Wno-uninitialized", "-Wno-maybe-uninitialized"),
-]
 
-PER_ISA = ("attention.cpp", "elementwise.cpp", "gemm.cpp", "sampling.cpp")
-"""Compiled once per instruction set; all other files once."""
+def read_flags() -> dict[str, list[str]]:
+    """What csrc/flags.mk says."""
+    lines = (line.partition("=") for line in (SOURCES / "flags.mk").read_text("utf-8").splitlines())
+    return {name.strip(): words.split() for name, equals, words in lines if equals and not name.startswith("#")}
 
-_AVX2 = ["-mavx2", "-mfma", "-mf16c"]
-_AVX512 = [*_AVX2, "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mprefer-vector-width=512"]
-X86_ISAS = {
-    "avx2": _AVX2,
-    "avx512": _AVX512,
-    "avx512bf16": [*_AVX512, "-mavx512bf16", "-mavx512vnni"],
+
+SHARED = read_flags()
+FLAGS = [*SHARED["FLAGS"], "-O3", "-g0", "-fPIC", "-fvisibility=hidden", "-fvisibility-inlines-hidden"]
+
+# The C++ runtime goes into the library, and none of it is shown: machines with an older one can load it.
+LINK_CHOICES = [["-pthread", "-static-libstdc++", "-static-libgcc", "-Wl,--exclude-libs,ALL"], ["-pthread"]]
+
+# Needs C++17 and its library.
+PROBE = """
+#include <string_view>
+#include <thread>
+int probe(std::string_view name) {
+    std::thread([] {}).join();
+    if (const auto size = name.size(); size > 0) return static_cast<int>(size);
+    return 0;
 }
-"""Flags of each instruction set; which of them runs is decided when the library is loaded."""
+"""
 
 
-def compilations() -> list[tuple[Path, str, list[str]]]:
-    """Every file to compile: its path, a name for its object file's directory, and flags of its own."""
-    isas = {"portable": [], **(X86_ISAS if platform.machine() in ("x86_64", "AMD64") else {})}
-    found = []
-    for source in sorted(SOURCES.glob("*.cpp")):
-        if source.name in PER_ISA:
-            found += [(source, isa, [*flags, f"-DBOUGH_ISA={isa}"]) for isa, flags in isas.items()]
-        else:
-            found.append((source, "common", []))
-    return found
+def sources_hash() -> str:
+    """SHA-256 of everything in csrc, as bough/kernels/library.py computes it, too."""
+    digest = hashlib.sha256()
+    for path in sorted(SOURCES.iterdir()):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
 
 
 class BuildKernels(build_ext):
@@ -57,24 +60,72 @@ class BuildKernels(build_ext):
         """Where the library goes: nothing of the interpreter is in its name, since nothing of it is inside."""
         return os.path.join(*ext_name.split(".")) + ".so"
 
-    def build_extension(self, ext: Extension) -> None:
-        """Compile and link; an error is a warning, because the extension is optional."""
+    def run(self) -> None:
+        """Build; whatever fails, no library of other sources stays behind."""
+        if self.inplace:
+            package = self.get_finalized_command("build_py").get_package_dir("bough.kernels")
+            Path(package, "libbough.so").unlink(missing_ok=True)
+        super().run()
 
-        def compile_one(job: tuple[Path, str, list[str]]) -> list[str]:
+    def build_extension(self, ext: Extension) -> None:
+        """Compile and link.
+
+        Raises:
+            CompileError: if there is a compiler, and the sources do not compile.
+        """
+        target = Path(self.get_ext_fullpath(ext.name))
+        target.unlink(missing_ok=True)
+        link_flags = next((flags for flags in LINK_CHOICES if self.works(FLAGS, flags)), None)
+        if link_flags is None:
+            # Nothing is made, and whoever copies what was made must not miss it.
+            ext.optional = True
+            self.warn("no working C++17 compiler: the native CPU kernels are left out, and torch computes")
+            return
+        isas = {"portable": []}
+        if platform.machine() in ("x86_64", "AMD64"):
+            for isa in SHARED["X86_ISAS"]:
+                if self.works([*FLAGS, *SHARED[f"ISA_{isa}"]], link_flags):
+                    isas[isa] = SHARED[f"ISA_{isa}"]
+                else:
+                    self.warn(f"the compiler does not know {isa}: kernels for it are left out")
+        self.compile_and_link(ext, target, isas, link_flags)
+
+    def compile_and_link(self, ext: Extension, target: Path, isas: dict[str, list[str]], link_flags: list[str]) -> None:
+        """The library ``target`` with kernels for some instruction sets."""
+        common = [f'-DBOUGH_SOURCES="{sources_hash()}"', *(f"-DBOUGH_HAS_{isa}" for isa in isas)]
+
+        def compile_one(job: tuple[str, str, list[str]]) -> list[str]:
             source, directory, flags = job
             objects: list[str] = self.compiler.compile(
-                [str(source)],
+                [source],
                 output_dir=os.path.join(self.build_temp, directory),
                 extra_postargs=[*FLAGS, *flags],
                 depends=ext.depends,
             )
             return objects
 
+        jobs = []
+        for source in ext.sources:
+            if Path(source).stem in SHARED["PER_ISA"]:
+                jobs += [(source, isa, [*flags, f"-DBOUGH_ISA={isa}"]) for isa, flags in isas.items()]
+            else:
+                jobs.append((source, "common", common))
         with ThreadPoolExecutor(os.cpu_count()) as threads:
-            objects = [name for names in threads.map(compile_one, compilations()) for name in names]
-        self.compiler.link_shared_object(
-            objects, self.get_ext_fullpath(ext.name), extra_postargs=["-pthread"], target_lang="c++"
-        )
+            objects = [name for names in threads.map(compile_one, jobs) for name in names]
+        self.compiler.link_shared_object(objects, str(target), extra_postargs=link_flags, target_lang="c++")
+
+    def works(self, flags: list[str], link_flags: list[str]) -> bool:
+        """Whether the compiler makes a shared library of a small program with these flags."""
+        with tempfile.TemporaryDirectory() as directory:
+            source = Path(directory, "probe.cpp")
+            source.write_text(PROBE)
+            try:
+                objects = self.compiler.compile([str(source)], output_dir=directory, extra_postargs=flags)
+                library = str(Path(directory, "probe.so"))
+                self.compiler.link_shared_object(objects, library, extra_postargs=link_flags, target_lang="c++")
+            except (CCompilerError, ExecError, OSError):
+                return False
+            return True
 
 
 setup(
@@ -82,9 +133,8 @@ setup(
         Extension(
             "bough.kernels.libbough",
             sources=[str(path) for path in sorted(SOURCES.glob("*.cpp"))],
-            depends=[str(path) for path in sorted(SOURCES.glob("*.h"))],
+            depends=[str(path) for path in sorted(SOURCES.iterdir())],
             language="c++",
-            optional=True,
         )
     ],
     cmdclass={"build_ext": BuildKernels},

@@ -106,10 +106,8 @@ class LLGuidance:
                 return [byte_ids[byte] for byte in text]
 
         table = TokenizerWrapper(Table())
-        self._backend = LLGuidanceBackend(
-            lambda: LLTokenizer(table, n_vocab=len(tokens), eos_token=len(tokens) - 1), Translator()
-        )
-        _ = self._backend.tokenizer
+        vocabulary = LLTokenizer(table, n_vocab=len(tokens), eos_token=len(tokens) - 1)
+        self._backend = LLGuidanceBackend(vocabulary, Translator())
         self._eos = len(tokens) - 1
 
     def compile(self, schema: str) -> Any:

@@ -11,6 +11,7 @@ turn; figures are medians.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import statistics
 import time
@@ -72,11 +73,14 @@ def measure(
     plain = [weight.clone() for _ in range(copies)]
     packed = [pack(threads, weight) for weight in plain]
     x = torch.randn(rows, inputs).to(dtype)
-    library = load_library()
+    library, all_read = load_library(), ctypes.c_int64()
     median = seconds_in_turn(
         {
             "read": lambda call: library.bough_read(
-                threads.handle, packed[(call + copies // 2) % copies].panels.data_ptr(), weight_bytes
+                threads.handle,
+                packed[(call + copies // 2) % copies].panels.data_ptr(),
+                weight_bytes,
+                ctypes.byref(all_read),
             ),
             "bough": lambda call: packed[call % copies].multiply(x, dtype),
             "torch": lambda call: functional.linear(x, plain[call % copies]),

@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,10 +31,11 @@ from typing import Any
 
 import uvloop
 
-from bough import __version__
+from bough import Engine, __version__
 from bough.bench.client import connect
-from bough.bench.datasets import DatasetArgs
+from bough.bench.datasets import DatasetArgs, make_requests
 from bough.bench.metrics import table
+from bough.bench.offline import run_offline
 from bough.bench.report import write_json
 from bough.bench.serve import BenchServeArgs, run_benchmark
 from bough.config.command_line import CommandParser, add_config_option, add_options, given_options
@@ -46,12 +48,14 @@ STOP_SECONDS = 60.0
 CACHE_STATES = {"cache on": False, "cache off": True}
 """Name of a run to ``disable_radix_cache``."""
 
-UNIQUE = DatasetArgs(num_prompts=64, random_input_len=256, random_output_len=32, random_range_ratio=1.0)
-"""Unrelated prompts: no two start alike."""
 TRAFFIC = DatasetArgs(num_prompts=96, random_input_len=256, random_output_len=64, random_range_ratio=0.5)
 SHARED_TOKENS, OWN_TOKENS, SHARERS = 512, 32, 32
 SHARED_CONCURRENCY = 8
 CLOSED_CONCURRENCY = 16
+VOCAB_SIZE = 2048
+"""Ids below it exist in every vocabulary."""
+OFFLINE_PAIRS = 5
+"""Pairs of offline runs for each repeat of the others: what they differ in is small."""
 RATES = (0.5, 0.8)
 """Share of the capacity found by the closed load."""
 
@@ -96,30 +100,25 @@ async def _wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
                 return
 
 
-def offline(options: dict[str, Any], dataset: DatasetArgs) -> Result:
-    """One run of ``bough bench offline`` in a process of its own."""
-    with tempfile.TemporaryDirectory() as directory:
-        config, output = Path(directory, "config.yaml"), Path(directory, "result.json")
-        config.write_text(json.dumps(options), encoding="utf-8")
-        lengths = ["--num-prompts", dataset.num_prompts, "--random-input-len", dataset.random_input_len]
-        lengths += [
-            "--random-output-len",
-            dataset.random_output_len,
-            "--random-range-ratio",
-            dataset.random_range_ratio,
-        ]
-        command = [sys.executable, "-m", "bough", "bench", "offline", "--config", config, "--output", output, *lengths]
-        subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL)
-        result: Result = json.loads(output.read_text(encoding="utf-8"))
-        return result
+def unique(seed: int) -> DatasetArgs:
+    """Unrelated prompts: no two start alike, and none as with another seed."""
+    return DatasetArgs(num_prompts=64, random_input_len=256, random_output_len=32, random_range_ratio=1.0, seed=seed)
 
 
 def serve(url: str, dataset: DatasetArgs, **load: Any) -> Result:
-    """One run of ``bough bench serve`` on an empty cache."""
+    """One run of ``bough bench serve`` on an empty cache; with the time that steps with prompt tokens took."""
+    before = prefill_seconds(url)
     result = uvloop.run(run_benchmark(BenchServeArgs(base_url=url, flush_cache=True, **load), dataset))
     if result["failed"]:
         raise StartupError(f"{result['failed']} requests failed: {result['errors']}")
-    return result
+    return {**result, "prefill_seconds": prefill_seconds(url) - before}
+
+
+def prefill_seconds(url: str) -> float:
+    """Duration so far of the server's steps that computed prompt tokens."""
+    with urllib.request.urlopen(url + "/server_info") as answer:
+        seconds: float = json.load(answer)["internal_states"][0]["prefill_seconds_total"]
+        return seconds
 
 
 def shared_prefix(output_len: int) -> DatasetArgs:
@@ -140,11 +139,20 @@ def median_run(runs: list[Result]) -> Result:
 
 
 def measure_offline(options: dict[str, Any], repeats: int) -> Result:
-    """Unrelated prompts, in turns, so that a noisy machine treats both sides alike."""
+    """Unrelated prompts through two engines in turns, so that a noisy machine treats both alike."""
     runs: dict[str, list[Result]] = {name: [] for name in CACHE_STATES}
-    for _ in range(repeats):
-        for name, disabled in CACHE_STATES.items():
-            runs[name].append(offline({**options, "disable_radix_cache": disabled}, UNIQUE))
+    with contextlib.ExitStack() as stack:
+        settings = {"log_level": "warning", **options, "skip_tokenizer_init": True}
+        engines = {
+            name: stack.enter_context(Engine(**{**settings, "disable_radix_cache": disabled}))
+            for name, disabled in CACHE_STATES.items()
+        }
+        for turn in range(-1, repeats * OFFLINE_PAIRS):
+            requests = make_requests(unique(42 + turn), vocab_size=VOCAB_SIZE)
+            for name in sorted(engines, reverse=turn % 2 == 0):
+                result = run_offline(engines[name], requests, warm_up=False)
+                if turn >= 0:
+                    runs[name].append(result)
     medians = {name: median_run(each) for name, each in runs.items()}
     ratios = [on["duration"] / off["duration"] for on, off in zip(runs["cache on"], runs["cache off"], strict=True)]
     for name, result in medians.items():
@@ -219,16 +227,20 @@ def main(argv: list[str]) -> int:
                 "shared prefix": measure_shared_prefix(url, name, args.repeats),
             }
     on, off = (results[name]["shared prefix"] for name in CACHE_STATES)
+    one_token, many_tokens = "1 output tokens", "32 output tokens"
     results["shared prefix"] = {
-        "computed_prompt_tokens": on["32 output tokens"]["total_computed_input_tokens"],
+        "computed_prompt_tokens": on[many_tokens]["total_computed_input_tokens"],
         "perfect": SHARED_TOKENS + SHARERS * OWN_TOKENS,
-        "prompt_time_off_over_on": off["1 output tokens"]["duration"] / on["1 output tokens"]["duration"],
-        "whole_time_off_over_on": off["32 output tokens"]["duration"] / on["32 output tokens"]["duration"],
+        "prefill_off_over_on": off[one_token]["prefill_seconds"] / on[one_token]["prefill_seconds"],
+        "one_token_time_off_over_on": off[one_token]["duration"] / on[one_token]["duration"],
+        "whole_time_off_over_on": off[many_tokens]["duration"] / on[many_tokens]["duration"],
     }
     print(
-        "\nShared prefix, cold: {computed_prompt_tokens} prompt tokens computed (perfect: {perfect}); prompts take "
-        "{prompt_time_off_over_on:.1f} times less time than without the cache, the whole job "
-        "{whole_time_off_over_on:.1f} times.".format(**results["shared prefix"])
+        "\nShared prefix, cold: {computed_prompt_tokens} prompt tokens computed (perfect: {perfect}); the steps that "
+        "compute prompts take {prefill_off_over_on:.1f} times less time than without the cache, the whole job with one "
+        "output token {one_token_time_off_over_on:.1f} times, with 32 {whole_time_off_over_on:.1f} times.".format(
+            **results["shared prefix"]
+        )
     )
     write_json(Path(args.output), results)
     print(f"Written: {args.output}")

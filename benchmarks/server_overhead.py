@@ -59,9 +59,8 @@ class OverheadArgs(OptionTable):
     output: str = option("results/server_overhead.json", help="Where the figures go.", group="Run", metavar="FILE")
 
 
-def make_checkpoint(directory: Path, *, fake: bool = False) -> None:
+def make_checkpoint(directory: Path, config: dict[str, Any]) -> None:
     """``config.json`` for dummy weights, and a byte-level BPE tokenizer of made-up words."""
-    config = {**CONFIG, "architectures": [FAKE_ARCHITECTURE]} if fake else CONFIG
     directory.joinpath("config.json").write_text(json.dumps(config), encoding="utf-8")
     rng = random.Random(0)
     words = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(3, 9))) for _ in range(20_000)]
@@ -120,7 +119,7 @@ def main(argv: list[str]) -> None:
     args = OverheadArgs(**given_options(namespace, OverheadArgs))
     results = []
     with tempfile.TemporaryDirectory() as directory:
-        make_checkpoint(Path(directory), fake=args.fake)
+        make_checkpoint(Path(directory), {**CONFIG, "architectures": [FAKE_ARCHITECTURE]} if args.fake else CONFIG)
         options = {
             "max_running_requests": 256,
             "max_total_tokens": 256 * 192,

@@ -528,9 +528,9 @@ static void attend(const AttentionCall& call, int thread, int num_threads) {
     std::memset(scratch.zeros, 0, static_cast<size_t>(padded_head_dim(call.shape.head_dim)) * 4);
     Worker<Unit> worker(call, scratch);
     for (int share = thread; share < plan.num_threads; share += num_threads) {
-        const int32_t end = plan.first_items()[share + 1];
-        for (int32_t i = plan.first_items()[share]; i < end; ++i) {
-            worker.run(plan.items()[i], i + 1 < end ? &plan.items()[i + 1] : nullptr, partials_of(call));
+        const int32_t end = plan.first_items[share + 1];
+        for (int32_t i = plan.first_items[share]; i < end; ++i) {
+            worker.run(plan.items[i], i + 1 < end ? &plan.items[i + 1] : nullptr, partials_of(call));
         }
     }
 }
@@ -539,7 +539,7 @@ template <class Unit>
 static void merge_items(const AttentionCall& call, int thread, int num_threads) {
     const AttentionPlan& plan = *call.plan;
     Worker<Unit> worker(call, scratch_of(call, thread));
-    for (int32_t i = thread; i < plan.num_merges; i += num_threads) worker.merge(plan.merges()[i], partials_of(call));
+    for (int32_t i = thread; i < plan.num_merges; i += num_threads) worker.merge(plan.merges[i], partials_of(call));
 }
 
 static void attention(const AttentionCall& call, int thread, int num_threads) {

@@ -2,6 +2,7 @@
 #include "attention_plan.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 namespace bough {
 
@@ -25,9 +26,8 @@ int64_t item_bound(const AttentionShape& shape, int64_t max_rows, int64_t max_to
 }
 
 size_t plan_bytes_for(int64_t items, int num_threads) {
-    const int64_t starts = (num_threads + 2) / 2 * 2 * static_cast<int64_t>(sizeof(int32_t));
-    return sizeof(AttentionPlan) + static_cast<size_t>(starts) +
-           static_cast<size_t>(items) * (sizeof(AttentionItem) + sizeof(AttentionMerge));
+    return sizeof(AttentionPlan) + static_cast<size_t>(items) * (sizeof(AttentionItem) + sizeof(AttentionMerge)) +
+           static_cast<size_t>(num_threads + 1) * sizeof(int32_t);
 }
 
 // Makes the items of one step, in order.
@@ -35,8 +35,8 @@ class Planner {
   public:
     Planner(AttentionPlan* plan, const AttentionShape& shape, const StepRows& rows, int64_t max_context)
         : plan_(plan),
-          items_(const_cast<AttentionItem*>(plan->items())),
-          merges_(const_cast<AttentionMerge*>(plan->merges())),
+          items_(plan->items),
+          merges_(plan->merges),
           shape_(shape),
           rows_(rows),
           group_(shape.num_heads / shape.num_kv_heads),
@@ -52,7 +52,7 @@ class Planner {
         for (int32_t row = 0; row < rows_.num_rows; ++row) {
             if (!plan_row(row)) return false;
         }
-        assign(total);
+        assign();
         return true;
     }
 
@@ -129,8 +129,8 @@ class Planner {
     }
 
     // Neighbouring items go to the same thread: they share keys.
-    void assign(int64_t total) {
-        int32_t* first_item = const_cast<int32_t*>(plan_->first_items());
+    void assign() {
+        int32_t* first_item = plan_->first_items;
         const int64_t threads = plan_->num_threads;
         int64_t all = 0;
         for (int32_t i = 0; i < plan_->num_items; ++i) all += item_cost(items_[i]);
@@ -144,7 +144,6 @@ class Planner {
             done += cost;
         }
         while (thread < threads) first_item[++thread] = plan_->num_items;
-        (void)total;
     }
 
     int64_t item_cost(const AttentionItem& item) const {
@@ -189,9 +188,7 @@ int64_t partial_capacity(const AttentionShape& shape, int64_t max_context, int n
     return std::min(wanted, kMaxPartialBytes / 4);
 }
 
-size_t attention_plan_bytes(const AttentionShape& shape, int64_t max_rows, int64_t max_tokens, int64_t max_context,
-                            int num_threads) {
-    (void)max_context;
+size_t attention_plan_bytes(const AttentionShape& shape, int64_t max_rows, int64_t max_tokens, int num_threads) {
     return plan_bytes_for(item_bound(shape, max_rows, max_tokens, num_threads), num_threads);
 }
 
@@ -200,13 +197,16 @@ size_t attention_scratch_bytes(const AttentionShape& shape, int64_t max_context,
                                partial_capacity(shape, max_context, num_threads) * 4);
 }
 
-bool attention_plan(AttentionPlan* plan, size_t plan_bytes, const AttentionShape& shape, const StepRows& rows,
+void attention_plan(AttentionPlan* plan, size_t plan_bytes, const AttentionShape& shape, const StepRows& rows,
                     int64_t max_context, int num_threads) {
     const size_t fixed = plan_bytes_for(0, num_threads);
-    if (plan_bytes < fixed) return false;
-    *plan = {num_threads, 0, 0,
-             static_cast<int32_t>((plan_bytes - fixed) / (sizeof(AttentionItem) + sizeof(AttentionMerge)))};
-    return Planner(plan, shape, rows, max_context).run();
+    if (plan_bytes < fixed) throw std::length_error("no room for a plan of attention");
+    const size_t max_items = (plan_bytes - fixed) / (sizeof(AttentionItem) + sizeof(AttentionMerge));
+    AttentionItem* const items = reinterpret_cast<AttentionItem*>(plan + 1);
+    AttentionMerge* const merges = reinterpret_cast<AttentionMerge*>(items + max_items);
+    *plan = {num_threads, 0, 0, static_cast<int32_t>(max_items), items, merges,
+             reinterpret_cast<int32_t*>(merges + max_items)};
+    if (!Planner(plan, shape, rows, max_context).run()) throw std::length_error("a plan of attention is too long");
 }
 
 bool attention_needs_merge(const AttentionPlan* plan) { return plan->num_merges > 0; }

@@ -41,21 +41,22 @@ struct AttentionPlan {
     int32_t num_items;
     int32_t num_merges;
     int32_t max_items;
-    // Followed by first_item[num_threads + 1] (padded to 8 bytes), items[max_items], merges[max_items].
-
-    const int32_t* first_items() const { return reinterpret_cast<const int32_t*>(this + 1); }
-    const AttentionItem* items() const {
-        const int64_t padded = (num_threads + 2) / 2 * 2;
-        return reinterpret_cast<const AttentionItem*>(first_items() + padded);
-    }
-    const AttentionMerge* merges() const { return reinterpret_cast<const AttentionMerge*>(items() + max_items); }
+    // Behind this in the plan's memory.
+    AttentionItem* items;    // [max_items]
+    AttentionMerge* merges;  // [max_items]
+    int32_t* first_items;    // [num_threads + 1], of each thread
 };
+
+// In an unnamed namespace, like everything inline here: see isa.h.
+namespace {
 
 // Output columns of a head in partial results and running sums, a whole number of the widest vectors' pairs.
 inline int64_t padded_head_dim(int64_t head_dim) { return (head_dim + 31) / 32 * 32; }
 
 // A partial result of `rows` query rows: largest score, sum of weights, then the weighted values of each.
 inline int64_t partial_floats(int64_t rows, int64_t head_dim) { return rows * (padded_head_dim(head_dim) + 2); }
+
+}  // namespace
 
 // Scratch memory, in this order: each thread's part, then the partial results.
 int64_t thread_scratch_bytes(const AttentionShape& shape);

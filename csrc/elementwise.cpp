@@ -57,15 +57,14 @@ BOUGH_INLINE float sum_of_squares(const float* x, int64_t size) {
 }
 
 // output = x * factor * (weight + offset)
-BOUGH_INLINE void scale_row(const float* x, float factor, const void* weight, DType weight_dtype, float offset,
-                            void* output, DType output_dtype, int64_t size) {
+BOUGH_INLINE void scale_row(const float* x, float factor, const void* weight, DType weight_dtype, void* output, DType output_dtype, int64_t size) {
     int64_t i = 0;
     for (; i + kLanes <= size; i += kLanes) {
-        const Vec w = add(load_typed(weight, weight_dtype, i), splat(offset));
+        const Vec w = load_typed(weight, weight_dtype, i);
         store_typed(output, output_dtype, i, mul(mul(load(x + i), splat(factor)), w));
     }
     for (; i < size; ++i) {
-        put_typed(output, output_dtype, i, x[i] * factor * (get_typed(weight, weight_dtype, i) + offset));
+        put_typed(output, output_dtype, i, x[i] * factor * get_typed(weight, weight_dtype, i));
     }
 }
 
@@ -75,7 +74,7 @@ static void rms_norm(const NormCall& call, int thread, int num_threads) {
         const int64_t from = call.row_ids != nullptr ? call.row_ids[row] : row;
         const float* x = call.input + from * call.input_stride;
         const float factor = inverse_root_mean_square(sum_of_squares(x, call.size), call.size, call.eps);
-        scale_row(x, factor, call.weight, call.weight_dtype, call.weight_offset,
+        scale_row(x, factor, call.weight, call.weight_dtype,
                   typed_row(call.output, call.output_dtype, row * call.output_stride), call.output_dtype, call.size);
     }
 }
@@ -89,9 +88,9 @@ static void embedding(const EmbeddingCall& call, int thread, int num_threads) {
         float* to = call.output + token * call.output_stride;
         int64_t i = 0;
         for (; i + kLanes <= call.size; i += kLanes) {
-            store(to + i, mul(load_typed(from, call.table_dtype, i), splat(call.scale)));
+            store(to + i, load_typed(from, call.table_dtype, i));
         }
-        for (; i < call.size; ++i) to[i] = get_typed(from, call.table_dtype, i) * call.scale;
+        for (; i < call.size; ++i) to[i] = get_typed(from, call.table_dtype, i);
     }
 }
 
@@ -221,7 +220,7 @@ static void rotary_store(const RotaryStoreCall& call, int thread, int num_thread
             const void* norm = which < num_heads ? call.q_norm : call.k_norm;
             if (norm != nullptr) {
                 const float factor = inverse_root_mean_square(sum_of_squares(head, dim), dim, call.eps);
-                scale_row(head, factor, norm, call.norm_dtype, call.norm_offset, head, DType::f32, dim);
+                scale_row(head, factor, norm, call.norm_dtype, head, DType::f32, dim);
             }
             const float* cosines = call.cos_sin + token * 2 * half;
             rotate(head, cosines, cosines + half, half);

@@ -31,6 +31,9 @@ struct PackedMatrix {
     PanelLayout layout;
 };
 
+// In an unnamed namespace, like everything inline here: see isa.h.
+namespace {
+
 inline int64_t num_panels(const PackedMatrix& matrix) {
     if (matrix.layout == kGated) return (matrix.num_outputs / 2 + 15) / 16;
     return (matrix.num_outputs + kPanelColumns - 1) / kPanelColumns;
@@ -40,6 +43,8 @@ inline int64_t num_panels(const PackedMatrix& matrix) {
 inline int64_t num_units(const PackedMatrix& matrix) {
     return matrix.dtype == DType::bf16 ? (matrix.num_inputs + 1) / 2 : matrix.num_inputs;
 }
+
+}  // namespace
 
 enum Epilogue : int32_t {
     kStore = 0,    // output = product + bias
@@ -72,10 +77,14 @@ struct GemmCall {
 // Panels whose sums are kept while long rows of inputs are worked off block by block.
 constexpr int64_t kMaxGroupPanels = 8;
 
+namespace {
+
 // Scratch memory of one thread for up to `max_rows` rows, of any matrix.
 inline int64_t gemm_scratch_floats(int64_t max_rows) {
     return (max_rows < 16 ? 16 : max_rows) * kMaxGroupPanels * kPanelColumns;
 }
+
+}  // namespace
 
 struct GemmKernels {
     void (*gemm)(const GemmCall&, int thread, int num_threads);

@@ -17,29 +17,39 @@ namespace bough {
     const KernelTable table{attention_kernels, elementwise_kernels, sampling_kernels, gemm_kernels}; \
     }
 
+// The build says which it has: a compiler may lack some.
 BOUGH_TABLE(portable)
-#if defined(__x86_64__)
+#if defined(BOUGH_HAS_avx2)
 BOUGH_TABLE(avx2)
+#endif
+#if defined(BOUGH_HAS_avx512)
 BOUGH_TABLE(avx512)
+#endif
+#if defined(BOUGH_HAS_avx512bf16)
 BOUGH_TABLE(avx512bf16)
 #endif
 
 namespace {
 
-const KernelTable& table_of(Isa isa) {
-    switch (isa) {
-#if defined(__x86_64__)
-        case Isa::avx2:
-            return avx2::table;
-        case Isa::avx512:
-            return avx512::table;
-        case Isa::avx512bf16:
-            return avx512bf16::table;
+// Null: not in this build.
+constexpr const KernelTable* tables[kNumIsas] = {
+    &portable::table,
+#if defined(BOUGH_HAS_avx2)
+    &avx2::table,
+#else
+    nullptr,
 #endif
-        default:
-            return portable::table;
-    }
-}
+#if defined(BOUGH_HAS_avx512)
+    &avx512::table,
+#else
+    nullptr,
+#endif
+#if defined(BOUGH_HAS_avx512bf16)
+    &avx512bf16::table,
+#else
+    nullptr,
+#endif
+};
 
 #if defined(__x86_64__)
 uint64_t saved_register_state() {
@@ -75,19 +85,25 @@ std::atomic<Isa>& current() {
 
 }  // namespace
 
-Isa best_isa() {
+Isa machine_isa() {
     static const Isa best = detect();
     return best;
+}
+
+Isa best_isa() {
+    int isa = static_cast<int>(machine_isa());
+    while (tables[isa] == nullptr) --isa;
+    return static_cast<Isa>(isa);
 }
 
 Isa current_isa() { return current().load(std::memory_order_relaxed); }
 
 bool set_isa(Isa isa) {
-    if (isa < Isa::portable || isa > best_isa()) return false;
+    if (isa < Isa::portable || isa > machine_isa() || tables[static_cast<int>(isa)] == nullptr) return false;
     current().store(isa, std::memory_order_relaxed);
     return true;
 }
 
-const KernelTable& kernels() { return table_of(current_isa()); }
+const KernelTable& kernels() { return *tables[static_cast<int>(current_isa())]; }
 
 }  // namespace bough

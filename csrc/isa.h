@@ -27,7 +27,10 @@ struct KernelTable {
     const GemmKernels& gemm;
 };
 
-// The best set that this machine, its operating system and this build have.
+// The best set that this machine and its operating system have.
+Isa machine_isa();
+
+// The best one of these that this build has: compilers may lack some.
 Isa best_isa();
 
 // The set in use: the best one unless a test has chosen another.

@@ -47,7 +47,6 @@ struct AttentionShape {
     int32_t num_heads;
     int32_t num_kv_heads;  // divides num_heads
     int32_t head_dim;      // any
-    int32_t page_size;     // slots of one page follow one another; a page starts at a multiple of it
     int32_t window;        // positions that a token sees, itself included; 0: all
     float scale;           // factor on the scores
 };
@@ -69,17 +68,16 @@ struct AttentionCall {
     void* scratch;         // attention_scratch_bytes, 64-byte aligned
 };
 
-// Bytes of a plan for steps of up to `max_rows` rows and `max_tokens` new tokens with up to `max_context` tokens each.
-size_t attention_plan_bytes(const AttentionShape& shape, int64_t max_rows, int64_t max_tokens, int64_t max_context,
-                            int num_threads);
+// Bytes of a plan for steps of up to `max_rows` rows and `max_tokens` new tokens.
+size_t attention_plan_bytes(const AttentionShape& shape, int64_t max_rows, int64_t max_tokens, int num_threads);
 
 // Bytes of scratch memory for all threads together, for any step within these bounds.
 size_t attention_scratch_bytes(const AttentionShape& shape, int64_t max_context, int num_threads);
 
 // Split a step's attention into items and these over `num_threads`. One thread calls it. A few microseconds.
 // `plan` has attention_plan_bytes for bounds that hold for this step, `max_context` as given to
-// attention_scratch_bytes. Returns false, and makes no plan, if the step exceeds `plan_bytes`.
-bool attention_plan(AttentionPlan* plan, size_t plan_bytes, const AttentionShape& shape, const StepRows& rows,
+// attention_scratch_bytes. Throws std::length_error, and makes no plan, if the step exceeds `plan_bytes`.
+void attention_plan(AttentionPlan* plan, size_t plan_bytes, const AttentionShape& shape, const StepRows& rows,
                     int64_t max_context, int num_threads);
 
 // Whether attention_merge has anything to do; if not, neither it nor the barrier before it is needed.
@@ -94,7 +92,6 @@ struct NormCall {
     const int32_t* row_ids;   // [num_rows], rows of the input; null: 0, 1, …
     const void* weight;       // [size]
     DType weight_dtype;
-    float weight_offset;      // added to the weight (1 for Gemma)
     float eps;
     void* output;             // [num_rows, output_stride]
     int64_t output_stride;
@@ -109,7 +106,6 @@ struct EmbeddingCall {
     int64_t size;
     const int32_t* ids;  // [num_tokens], in range
     int64_t num_tokens;
-    float scale;    // factor on the embedding, usually 1
     float* output;  // [num_tokens, output_stride]
     int64_t output_stride;
 };
@@ -138,7 +134,6 @@ struct RotaryStoreCall {
     const void* q_norm;      // [head_dim] or null
     const void* k_norm;      // [head_dim] or null
     DType norm_dtype;
-    float norm_offset;
     float eps;
     const int32_t* out_slots;  // [num_tokens], KV slots
     KVLayer kv;

@@ -18,16 +18,30 @@ T* aligned(std::vector<T>& memory) {
 
 bool same_shape(const AttentionShape& a, const AttentionShape& b) {
     return a.num_heads == b.num_heads && a.num_kv_heads == b.num_kv_heads && a.head_dim == b.head_dim &&
-           a.page_size == b.page_size && a.window == b.window;
+           a.window == b.window;
+}
+
+int64_t gemm_floats(const ProgramLimits& limits, int num_threads) {
+    return num_threads * gemm_scratch_floats(std::max(limits.max_tokens, limits.max_rows));
 }
 
 }  // namespace
 
+int64_t Program::bytes(const ProgramLimits& limits, int num_threads) {
+    const int64_t per_row = 6 * sizeof(int32_t) + 1 + num_threads * sizeof(Choice);
+    return gemm_floats(limits, num_threads) * sizeof(float) + limits.max_tokens * 3 * sizeof(int32_t) +
+           limits.max_rows * per_row;
+}
+
+int64_t Program::attention_bytes(const ProgramLimits& limits, const AttentionShape& shape, int num_threads) {
+    return static_cast<int64_t>(attention_plan_bytes(shape, limits.max_rows, limits.max_tokens, num_threads) +
+                                attention_scratch_bytes(shape, limits.max_context, num_threads));
+}
+
 Program::Program(ThreadPool& pool, const ProgramLimits& limits)
     : pool_(pool),
       limits_(limits),
-      gemm_scratch_(pool.num_threads() * gemm_scratch_floats(std::max(limits.max_tokens, limits.max_rows)) +
-                    kAlignment / sizeof(float)),
+      gemm_scratch_(gemm_floats(limits, pool.num_threads()) + kAlignment / sizeof(float)),
       ids_(limits.max_tokens),
       positions_(limits.max_tokens),
       slots_(limits.max_tokens),
@@ -51,8 +65,7 @@ void Program::add(const AttentionCall& call) {
     size_t index = 0;
     while (index < plans_.size() && !same_shape(plans_[index].shape, call.shape)) ++index;
     if (index == plans_.size()) {
-        const size_t bytes =
-            attention_plan_bytes(call.shape, limits_.max_rows, limits_.max_tokens, limits_.max_context, threads);
+        const size_t bytes = attention_plan_bytes(call.shape, limits_.max_rows, limits_.max_tokens, threads);
         plans_.push_back({call.shape, bytes, std::vector<uint64_t>((bytes + 7) / 8)});
         const size_t scratch = attention_scratch_bytes(call.shape, limits_.max_context, threads) + kAlignment;
         if (scratch > attention_scratch_.size()) attention_scratch_.resize(scratch);
@@ -82,7 +95,7 @@ StepError Program::run(const Step& step) {
         const int64_t first = num_tokens * index / num_pieces;
         piece_.first_token = first;
         fill_piece(step, num_tokens * (index + 1) / num_pieces - first);
-        if (!plan_attention()) return StepError::bad_length;
+        plan_attention();
         pool_.run([&](int thread, int num_threads) { replay(step, thread, num_threads); });
         report(step);
         piece_.logits += piece_.num_logits * limits_.vocab_size;
@@ -97,6 +110,7 @@ StepError Program::check(const Step& step) const {
         const int64_t prefix = step.prefix_lens[row], extend = step.extend_lens[row];
         if (prefix < 0 || extend < 1 || prefix + extend > limits_.max_context) return StepError::bad_length;
         if (step.req_slots[row] < 0 || step.req_slots[row] >= limits_.max_rows) return StepError::bad_slot;
+        if (head_.num_outputs == 0 && step.wanted[row] != Wanted::nothing) return StepError::no_head;
         for (int64_t end = token + extend; token < end; ++token) {
             if (step.input_ids[token] < -1 || step.input_ids[token] >= limits_.vocab_size) return StepError::bad_token;
             if (step.out_slots[token] < 0 || step.out_slots[token] >= limits_.num_slots) return StepError::bad_slot;
@@ -155,13 +169,10 @@ void Program::sort_ends(const Step& step) {
     piece_.num_logits = move_up(Wanted::logits);
 }
 
-bool Program::plan_attention() {
+void Program::plan_attention() {
     for (Plan& plan : plans_) {
-        if (!attention_plan(plan.get(), plan.bytes, plan.shape, rows_, limits_.max_context, pool_.num_threads())) {
-            return false;
-        }
+        attention_plan(plan.get(), plan.bytes, plan.shape, rows_, limits_.max_context, pool_.num_threads());
     }
-    return true;
 }
 
 void Program::replay(const Step& step, int thread, int num_threads) {

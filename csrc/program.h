@@ -51,11 +51,15 @@ struct Step {
     void* hidden_states;         // [num_tokens, hidden_size] after the final norm, in the head's dtype; null: not wanted
 };
 
-enum class StepError : int32_t { none = 0, bad_length = 1, bad_token = 2, bad_slot = 3 };
+enum class StepError : int32_t { none = 0, bad_length = 1, bad_token = 2, bad_slot = 3, no_head = 4 };
 
 class Program {
 public:
     Program(ThreadPool& pool, const ProgramLimits& limits);
+
+    // Memory of a program, about: what it takes whatever is recorded, and for each shape of attention.
+    static int64_t bytes(const ProgramLimits& limits, int num_threads);
+    static int64_t attention_bytes(const ProgramLimits& limits, const AttentionShape& shape, int num_threads);
 
     // Recording. Calls are templates: what depends on the step (counts, token ids, positions, slots) is filled in.
     void add_embedding(const PackedMatrix& table, float* output, int64_t output_stride);
@@ -65,9 +69,11 @@ public:
     void add(const GemmCall& call) { operations_.emplace_back(call); }
     void add(const RotaryStoreCall& call) { operations_.emplace_back(call); }
     void add(const AttentionCall& call);
-    // The end: the final norm of rows' last tokens into a buffer of max_rows rows, and the head.
+    // The end: the final norm of rows' last tokens into a buffer of max_rows rows, and the head. Without outputs of the
+    // head, hidden states are all that steps can want.
     void finish(const NormCall& norm, const PackedMatrix& head);
 
+    // Unless this returns `none`, nothing has been computed.
     StepError run(const Step& step);
 
 private:
@@ -106,7 +112,7 @@ private:
     StepError check(const Step& step) const;
     void fill_piece(const Step& step, int64_t num_tokens);
     void sort_ends(const Step& step);
-    bool plan_attention();
+    void plan_attention();
     void replay(const Step& step, int thread, int num_threads);
     void run_operation(const PackedEmbedding&, int thread, int num_threads);
     void run_operation(EmbeddingCall, int thread, int num_threads);

@@ -1,5 +1,9 @@
 #include "thread_pool.h"
 
+#include <unistd.h>
+
+#include <stdexcept>
+
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>
 #endif
@@ -39,15 +43,23 @@ void SpinBarrier::wait() {
     }
 }
 
-ThreadPool::ThreadPool(int num_threads) : num_threads_(num_threads), barrier_(num_threads) {
+ThreadPool::ThreadPool(int num_threads) : num_threads_(num_threads), process_(getpid()), barrier_(num_threads) {
     workers_.reserve(num_threads - 1);
-    for (int thread = 1; thread < num_threads; ++thread) workers_.emplace_back([this, thread] { worker(thread); });
+    try {
+        for (int thread = 1; thread < num_threads; ++thread) workers_.emplace_back([this, thread] { worker(thread); });
+    } catch (...) {
+        stop();
+        throw;
+    }
 }
 
 ThreadPool::~ThreadPool() {
-    stopping_ = true;
-    run([](void*, int, int) {}, nullptr);
-    for (std::thread& worker : workers_) worker.join();
+    const std::lock_guard<std::mutex> turn(turn_);
+    stop();
+}
+
+void ThreadPool::destroy(ThreadPool* pool) {
+    if (pool->process_ == getpid()) delete pool;
 }
 
 void ThreadPool::run(Work work, void* context) {
@@ -55,16 +67,28 @@ void ThreadPool::run(Work work, void* context) {
         work(context, 0, 1);
         return;
     }
+    if (process_ != getpid()) throw std::runtime_error("the threads of the kernels stayed in the process that forked");
+    const std::lock_guard<std::mutex> turn(turn_);
     work_ = work;
     context_ = context;
+    start_run();
+    work(context, 0, num_threads_);
+    barrier_.wait();
+}
+
+void ThreadPool::stop() {
+    stopping_ = true;
+    start_run();
+    for (std::thread& worker : workers_) worker.join();
+}
+
+void ThreadPool::start_run() {
     // Sequentially consistent with the sleeper's own pair of operations: either it sees the new run, or we see it.
     run_.fetch_add(1, std::memory_order_seq_cst);
     if (sleepers_.load(std::memory_order_seq_cst) > 0) {
         { std::lock_guard<std::mutex> lock(mutex_); }
         wake_.notify_all();
     }
-    work(context, 0, num_threads_);
-    barrier_.wait();
 }
 
 void ThreadPool::await_run(uint32_t previous) {
@@ -81,10 +105,9 @@ void ThreadPool::await_run(uint32_t previous) {
 void ThreadPool::worker(int thread) {
     for (uint32_t run = 0;; ++run) {
         await_run(run);
-        const bool stop = stopping_;
+        if (stopping_) return;
         work_(context_, thread, num_threads_);
         barrier_.wait();
-        if (stop) return;
     }
 }
 

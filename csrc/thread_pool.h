@@ -1,6 +1,8 @@
 // Threads that live as long as the program and meet at barriers.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -25,16 +27,23 @@ private:
 
 // The calling thread takes part: `num_threads - 1` others are kept. Between two runs these spin for a moment and then
 // sleep; within a run nothing sleeps.
+//
+// A child of fork() has none of the other threads: a pool of more than one thread cannot be used there.
 class ThreadPool {
 public:
+  // Throws std::system_error if the system has no more threads.
   explicit ThreadPool(int num_threads);
+  // Waits for a run that goes on.
   ~ThreadPool();
+  // Deletes a pool, but leaks that of another process.
+  static void destroy(ThreadPool* pool);
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int num_threads() const { return num_threads_; }
 
-    // Calls `work(context, thread, num_threads)` on every thread and returns when all have. One run at a time.
+  // Calls `work(context, thread, num_threads)` on every thread and returns when all have. Runs of several threads take
+  // turns. Throws std::runtime_error if the pool is another process's.
   using Work = void (*)(void* context, int thread, int num_threads);
   void run(Work work, void* context);
 
@@ -45,16 +54,20 @@ public:
           const_cast<void*>(static_cast<const void*>(&function)));
     }
 
-    // For use within a run: waits until every thread is there.
+  // For use within a run: waits until every thread is there.
   void barrier() {
       if (num_threads_ > 1) barrier_.wait();
     }
 
 private:
+  void start_run();
+  void stop();
   void worker(int thread);
   void await_run(uint32_t previous);
 
   const int num_threads_;
+  const pid_t process_;
+  std::mutex turn_;
   SpinBarrier barrier_;
   Work work_ = nullptr;
   void* context_ = nullptr;

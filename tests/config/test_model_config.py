@@ -12,6 +12,7 @@ from bough.config import model_config
 from bough.config.checkpoint import resolve_model_path
 from bough.config.model_config import ModelConfig
 from bough.errors import ConfigError
+from bough.kernels.library import Isa, LibraryMissing
 
 LLAMA = {
     "architectures": ["LlamaForCausalLM"],
@@ -185,7 +186,30 @@ def test_auto_dtype(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(model_config, "_cpu_has_bfloat16", lambda: fast_bfloat16)
+    monkeypatch.setattr(model_config, "_kernels_widen_bfloat16", lambda: False)
     assert config_of(tmp_path, {"torch_dtype": checkpoint}, device=device).dtype == expected
+
+
+@pytest.mark.parametrize(
+    ("isa", "expected"),
+    [(Isa.PORTABLE, "float32"), (Isa.AVX2, "bfloat16"), (Isa.AVX512, "bfloat16"), (None, "float32")],
+)
+def test_native_kernels_keep_half_precision_where_they_are_vectorised(
+    tmp_path: Path, isa: Isa | None, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def best_isa() -> Isa:
+        if isa is None:
+            raise LibraryMissing("not built")
+        return isa
+
+    monkeypatch.setattr(model_config, "_cpu_has_bfloat16", lambda: False)
+    monkeypatch.setattr(model_config, "best_isa", best_isa)
+    assert config_of(tmp_path, {"torch_dtype": "float16"}, device="cpu").dtype == expected
+
+
+def test_encoders_are_float32_on_a_cpu() -> None:
+    assert model_config._auto_dtype("float16", "cpu", is_encoder=True) == "float32"
+    assert model_config._auto_dtype("float16", "cuda", is_encoder=True) == "float16"
 
 
 def test_explicit_dtype_is_obeyed_on_every_device(tmp_path: Path) -> None:
@@ -197,6 +221,7 @@ def test_auto_dtype_is_decided_again_for_the_device_that_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(model_config, "_cpu_has_bfloat16", lambda: False)
+    monkeypatch.setattr(model_config, "_kernels_widen_bfloat16", lambda: False)
     config = config_of(tmp_path, device="cuda")
     assert (config.dtype, config.for_device("cpu").dtype) == ("bfloat16", "float32")
 

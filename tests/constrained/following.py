@@ -7,10 +7,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import tokenizers
 
 from bough.config.server_args import bundled_model_path
 from bough.constrained.base import Grammar, mask_words
-from bough.constrained.llguidance_backend import LLGuidanceBackend
+from bough.constrained.llguidance_backend import LLGuidanceBackend, make_tokenizer
 from bough.constrained.translate import Translator
 from bough.sampling.sampling_params import GrammarKind, GrammarSpec
 from bough.tokenization.tokenizer import Tokenizer
@@ -28,7 +29,20 @@ def bundled_tokenizer() -> Tokenizer:
 def bundled_backend() -> LLGuidanceBackend:
     tokenizer = bundled_tokenizer()
     translator = Translator(special_tokens=tokenizer.special_token_ids)
-    return LLGuidanceBackend.for_model(tokenizer, VOCAB_SIZE, EOS_IDS, translator)
+    return LLGuidanceBackend(make_tokenizer(tokenizer, VOCAB_SIZE, EOS_IDS), translator)
+
+
+def with_special_tokens(special: dict[str, int]) -> Tokenizer:
+    """The bundled tokenizer with further special tokens, whatever their ids, and words without use between them."""
+    described = json.loads(bundled_tokenizer().to_json())
+    vocab, added = described["model"]["vocab"], described["added_tokens"]
+    taken = {*vocab.values(), *(token["id"] for token in added)}
+    vocab.update(special)
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    added += [{"id": token, "content": text, **flags} for text, token in special.items()]
+    unused = set(range(max(special.values()))) - taken - set(special.values())
+    vocab.update((f"\u0120unused{token}", token) for token in unused)
+    return Tokenizer(tokenizers.Tokenizer.from_str(json.dumps(described)))
 
 
 def spec_of(kind: GrammarKind, text: Any) -> GrammarSpec:

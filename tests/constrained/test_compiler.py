@@ -23,6 +23,10 @@ def grammar_of(size: int = 1) -> Any:
     return SimpleNamespace(num_bytes=size)
 
 
+class Panic(BaseException):
+    """What a failure of native code looks like."""
+
+
 class Backend:
     """Compiles what it is told to, when it is told to."""
 
@@ -33,14 +37,21 @@ class Backend:
     def hold(self, text: str) -> threading.Event:
         return self.gates.setdefault(text, threading.Event())
 
-    def __call__(self, spec: GrammarSpec) -> Any:
+    def __call__(self, spec: GrammarSpec, timeout_s: float) -> Any:
         self.begun.append(spec.text)
+        if spec.text.startswith("takes"):
+            seconds = float(spec.text.split()[1])
+            time.sleep(min(seconds, timeout_s))
+            if seconds > timeout_s:
+                raise TimeoutError
         if spec.text in self.gates:
             assert self.gates[spec.text].wait(10)
         if spec.text == "bad":
             raise GrammarError("it is bad", kind=spec.kind)
         if spec.text == "bug":
             raise ZeroDivisionError
+        if spec.text == "panic":
+            raise Panic
         return grammar_of()
 
 
@@ -93,21 +104,53 @@ def test_equal_grammars_are_compiled_once_and_remembered(make: Any, backend: Bac
     until(lambda: backend.begun == ["a", "a"])
 
 
-def test_errors_are_told_and_not_remembered(make: Any, backend: Backend) -> None:
+@pytest.mark.parametrize("text", ["bad", "bug", "panic"])
+def test_errors_are_told_and_remembered_for_a_while(
+    make: Any, backend: Backend, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
     compiler = make()
-    bad, bug = compiler.submit(spec("bad")), compiler.submit(spec("bug"))
-    finish(compiler, bad, bug)
-    assert "it is bad" in str(bad.error)
-    assert isinstance(bug.error, GrammarError)
-    assert not compiler.submit(spec("bad")).done
+    job = compiler.submit(spec(text))
+    finish(compiler, job)
+    assert isinstance(job.error, GrammarError)
+    assert compiler.submit(spec(text)).error is job.error
+    assert backend.begun == [text]
+    later = time.monotonic() + module.FAILED_SECONDS
+    monkeypatch.setattr(module.time, "monotonic", lambda: later)
+    assert not compiler.submit(spec(text)).done
 
 
-def test_a_slow_grammar_does_not_hold_up_others(make: Any, backend: Backend) -> None:
+def test_a_job_that_has_ended_before_anyone_looked_is_known(make: Any, backend: Backend) -> None:
     compiler = make()
+    job = compiler.submit(spec("a"))
+    compiler.wait(5)
+    assert job.done
+    assert compiler.submit(spec("a")) is job
+    assert compiler.poll() == [job]
+    assert backend.begun == ["a"]
+
+
+def test_a_grammar_that_needs_no_trial_does_not_wait_for_others(make: Any, backend: Backend) -> None:
+    compiler = make(needs_trial=lambda spec: spec.text != "plain")
     backend.hold("slow")
-    slow, quick = compiler.submit(spec("slow")), compiler.submit(spec("quick"))
-    finish(compiler, quick)
+    slow, plain = compiler.submit(spec("slow")), compiler.submit(spec("plain"))
+    finish(compiler, plain)
     assert not slow.done
+
+
+def test_slow_grammars_hold_up_quick_ones_for_a_moment_only(
+    make: Any, backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "QUICK_SECONDS", 0.02)
+    compiler = make(timeout_s=0.5)
+    slow = [compiler.submit(spec(f"takes 60 s{i}")) for i in range(3)]
+    medium = compiler.submit(spec("takes 0.1 s"))
+    quick = compiler.submit(spec("quick"))
+    begin = time.monotonic()
+    finish(compiler, quick)
+    assert time.monotonic() - begin < 0.4
+    finish(compiler, *slow, medium)
+    assert all("0.5 s" in str(job.error) for job in slow)
+    assert medium.grammar is not None
 
 
 def test_what_takes_too_long_is_given_up_and_others_take_its_place(make: Any, backend: Backend) -> None:
@@ -122,7 +165,7 @@ def test_what_takes_too_long_is_given_up_and_others_take_its_place(make: Any, ba
     assert quick.grammar is not None
     for gate in backend.gates.values():
         gate.set()
-    until(lambda: compiler._stuck == 0)
+    until(lambda: compiler.num_stuck == 0)
     assert not any(job.grammar for job in slow)
 
 
@@ -131,7 +174,7 @@ def test_with_too_many_stuck_workers_new_grammars_wait_and_are_refused_in_the_en
 ) -> None:
     monkeypatch.setattr(module, "QUEUE_SECONDS", 0.2)
     compiler = make(timeout_s=0.02)
-    count = module.NUM_WORKERS + module.MAX_STUCK_WORKERS
+    count = 1 + module.MAX_STUCK_WORKERS
     jobs = []
     for i in range(count):
         backend.hold(f"slow{i}")
@@ -142,7 +185,7 @@ def test_with_too_many_stuck_workers_new_grammars_wait_and_are_refused_in_the_en
     assert isinstance(late.error, Overloaded)
     assert "late" not in backend.begun
     backend.gates["slow0"].set()
-    until(lambda: compiler._stuck < count)
+    until(lambda: compiler.num_stuck < count)
     late = compiler.submit(spec("late"))
     finish(compiler, late)
     assert late.grammar is not None
@@ -150,13 +193,13 @@ def test_with_too_many_stuck_workers_new_grammars_wait_and_are_refused_in_the_en
 
 def test_jobs_that_nobody_waits_for_are_not_begun(make: Any, backend: Backend) -> None:
     compiler = make()
-    busy = [compiler.submit(spec(f"busy{i}")) for i in range(2) if backend.hold(f"busy{i}")]
-    until(lambda: len(backend.begun) == 2)
+    gate = backend.hold("busy")
+    busy = compiler.submit(spec("busy"))
+    until(lambda: backend.begun == ["busy"])
     unwanted = compiler.submit(spec("unwanted"))
-    compiler.forget_all_but({id(job) for job in busy})
-    for gate in backend.gates.values():
-        gate.set()
-    finish(compiler, *busy)
+    compiler.forget_all_but({id(busy)})
+    gate.set()
+    finish(compiler, busy)
     again = compiler.submit(spec("again"))
     finish(compiler, again)
     assert "unwanted" not in backend.begun

@@ -4,14 +4,27 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+import numpy as np
 import psutil
 import pytest
 
-from bough.constrained.base import GrammarError
+from bough.constrained import trial as module
+from bough.constrained.base import GrammarError, mask_words
+from bough.constrained.llguidance_backend import LLGuidanceBackend, make_tokenizer
+from bough.constrained.masks import unpack
 from bough.constrained.translate import Translator
-from bough.constrained.trial import TrialBackend, needs_trial
+from bough.constrained.trial import TrialBackend, TrialProcess, TrialUnavailable, needs_trial
 from bough.sampling.sampling_params import GrammarSpec
-from tests.constrained.following import allows, bundled_backend, bundled_tokenizer, spec_of
+from tests.constrained.following import (
+    EOS_IDS,
+    allows,
+    bundled_backend,
+    bundled_tokenizer,
+    encode,
+    spec_of,
+    with_special_tokens,
+)
 
 EXPONENTIAL = {"type": "string", "allOf": [{"pattern": f"a{i}"} for i in range(50)]}
 """The intersection of fifty languages: compiling it takes for ever."""
@@ -20,9 +33,13 @@ EXPONENTIAL = {"type": "string", "allOf": [{"pattern": f"a{i}"} for i in range(5
 @pytest.fixture
 def tried() -> Iterator[TrialBackend]:
     translator = Translator(special_tokens=bundled_tokenizer().special_token_ids)
-    backend = TrialBackend(bundled_backend(), translator, timeout_s=1.0)
+    backend = TrialBackend(bundled_backend(), translator)
     yield backend
     backend.close()
+
+
+def compile_with(tried: TrialBackend, spec: GrammarSpec) -> Any:
+    return tried.compile(spec, 5.0)
 
 
 def children() -> list[psutil.Process]:
@@ -47,43 +64,88 @@ def test_only_plain_grammars_need_no_trial(spec: GrammarSpec, expected: bool) ->
 
 
 def test_what_survives_is_compiled(tried: TrialBackend) -> None:
-    assert allows(tried.compile(spec_of("regex", "[a-c]+")), "abc")
+    assert allows(compile_with(tried, spec_of("regex", "[a-c]+")), "abc")
     tag = {"type": "structural_tag", "format": {"type": "const_string", "value": "x<|im_end|>"}}
-    tried.compile(spec_of("structural_tag", tag))
+    compile_with(tried, spec_of("structural_tag", tag))
     assert len(children()) == 1
+
+
+def test_special_tokens_have_the_ids_of_the_model_whatever_these_are() -> None:
+    special = {"<|call|>": 128_806, "<|end_of_call|>": 99_999}
+    tokenizer = with_special_tokens(special)
+    translator = Translator(special_tokens=tokenizer.special_token_ids)
+    tried = TrialBackend(LLGuidanceBackend(make_tokenizer(tokenizer, 129_000, EOS_IDS), translator), translator)
+    parts = [
+        {"type": "const_string", "value": "<|call|>"},
+        {"type": "json_schema", "json_schema": {"type": "integer"}},
+        {"type": "const_string", "value": "<|end_of_call|>"},
+    ]
+    tag = {"type": "structural_tag", "format": {"type": "sequence", "elements": parts}}
+    try:
+        matcher = compile_with(tried, spec_of("structural_tag", tag)).matcher()
+    finally:
+        tried.close()
+    words = np.zeros(mask_words(129_000), dtype=np.int32)
+    matcher.fill_mask(words)
+    assert np.flatnonzero(unpack(words[None], 129_000)[0]).tolist() == [special["<|call|>"]]
+    for token in (special["<|call|>"], *encode("12"), special["<|end_of_call|>"]):
+        assert matcher.accept(token)
+    assert matcher.is_terminated
+
+
+def test_a_child_that_answers_nonsense_is_ended(tried: TrialBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    compile_with(tried, spec_of("regex", "a"))
+    monkeypatch.setattr(TrialProcess, "_read", lambda self, timeout_s: b"\xc1")
+    with pytest.raises(msgspec.DecodeError):
+        compile_with(tried, spec_of("regex", "b"))
+    assert children() == []
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [(["/no/such/program"], "cannot be started"), (["/bin/false"], "has ended"), (["/bin/sleep", "9"], "in 0.2 s")],
+)
+def test_a_child_that_does_not_start_is_not_the_fault_of_the_grammar(
+    tried: TrialBackend, monkeypatch: pytest.MonkeyPatch, command: list[str], problem: str
+) -> None:
+    monkeypatch.setattr(module, "COMMAND", command)
+    monkeypatch.setattr(module, "START_SECONDS", 0.2)
+    with pytest.raises(TrialUnavailable, match=problem):
+        compile_with(tried, spec_of("regex", "a"))
+    assert not [each for each in psutil.Process().children() if each.name() in ("sleep", "false")]
 
 
 def test_what_is_wrong_is_told_and_the_child_goes_on(tried: TrialBackend) -> None:
     for _ in range(2):
         with pytest.raises(GrammarError, match=r"^regex: .*look-ahead"):
-            tried.compile(spec_of("regex", "(?=a)"))
+            compile_with(tried, spec_of("regex", "(?=a)"))
     assert len(children()) == 1
 
 
 def test_what_takes_for_ever_is_ended_and_the_next_one_works(tried: TrialBackend) -> None:
     begin = time.monotonic()
-    with pytest.raises(GrammarError, match="more than 1 s"):
-        tried.compile(spec_of("json_schema", EXPONENTIAL))
+    with pytest.raises(TimeoutError):
+        tried.compile(spec_of("json_schema", EXPONENTIAL), 1.0)
     assert time.monotonic() - begin < 10
     assert children() == []
-    assert allows(tried.compile(spec_of("regex", "[a-c]+")), "abc")
+    assert allows(compile_with(tried, spec_of("regex", "[a-c]+")), "abc")
 
 
 def test_a_child_that_dies_is_an_error_of_its_grammar_alone(tried: TrialBackend) -> None:
-    tried.compile(spec_of("regex", "a"))
+    compile_with(tried, spec_of("regex", "a"))
     (child,) = children()
     child.kill()
     child.wait(5)
     with pytest.raises(GrammarError, match="too deep or too large"):
-        tried.compile(spec_of("regex", "b"))
-    assert allows(tried.compile(spec_of("regex", "b")), "b")
+        compile_with(tried, spec_of("regex", "b"))
+    assert allows(compile_with(tried, spec_of("regex", "b")), "b")
 
 
 def test_deep_chains_of_references_hurt_nobody(tried: TrialBackend) -> None:
     chain: dict[str, Any] = {f"d{i}": {"$ref": f"#/$defs/d{i + 1}"} for i in range(6000)}
     schema = {"$defs": {**chain, "d6000": {"type": "string"}}, "$ref": "#/$defs/d0"}
     try:
-        source = tried._try(spec_of("json_schema", schema))
+        source = tried._try(spec_of("json_schema", schema), 5.0)
     except GrammarError as error:
         assert "too deep" in error.message  # noqa: PT017
     else:
@@ -91,7 +153,7 @@ def test_deep_chains_of_references_hurt_nobody(tried: TrialBackend) -> None:
 
 
 def test_children_end_with_the_backend(tried: TrialBackend) -> None:
-    tried.compile(spec_of("regex", "a"))
+    compile_with(tried, spec_of("regex", "a"))
     assert children()
     tried.close()
     assert children() == []

@@ -181,7 +181,8 @@ def test_anthropic_messages(server: Server) -> None:
 
 
 def test_responses(openai_client: openai.OpenAI) -> None:
-    fields: Any = {"model": "m", "input": "Tell me about the oak.", "temperature": 0, "max_output_tokens": 60}
+    model = openai_client.models.list().data[0].id
+    fields: Any = {"model": model, "input": "Tell me about the oak.", "temperature": 0, "max_output_tokens": 60}
     whole = openai_client.responses.create(**fields)
     with openai_client.responses.stream(**fields) as stream:
         final = stream.until_done().get_final_response()
@@ -194,7 +195,7 @@ def test_responses(openai_client: openai.OpenAI) -> None:
     follows = openai_client.responses.create(**{**fields, "max_output_tokens": 200}, text=text)
     check_tree(json.loads(follows.output_text))
     more = openai_client.responses.create(
-        model="m", input="And the elm?", previous_response_id=whole.id, max_output_tokens=20, temperature=0
+        model=model, input="And the elm?", previous_response_id=whole.id, max_output_tokens=20, temperature=0
     )
     assert more.usage is not None
     assert more.usage.input_tokens > whole.usage.input_tokens

@@ -45,7 +45,6 @@ def random_case(seed: int, dtype: DType, *, window: int = 0) -> Case:
         heads=(num_kv_heads * int(rng.choice([1, 2, 4, 7, 13])), num_kv_heads),
         head_dim=int(rng.choice([64, 80, 96, 128, 37, 8, 1, 33])),
         dtype=dtype,
-        page_size=page_size,
         window=window,
     )
 
@@ -74,7 +73,7 @@ def test_bits_depend_on_neither_threads_nor_chunks(isa: Isa, pools: list[ThreadP
 def test_blocks_of_one_long_row_are_spread_over_threads(isa: Isa, pools: list[ThreadPool], head_dim: int) -> None:
     rng = np.random.default_rng(7)
     rows = Rows.random(rng, [5000], [1], PAGE_SIZE)
-    case = Case.random(rng, rows, heads=(3, 3), head_dim=head_dim, dtype=DType.BF16, page_size=PAGE_SIZE)
+    case = Case.random(rng, rows, heads=(3, 3), head_dim=head_dim, dtype=DType.BF16)
     alone, spread = case.run(pools[0]), case.run(pools[1])
     np.testing.assert_array_equal(spread, alone)
     np.testing.assert_allclose(alone, case.expected(), rtol=0, atol=bound(DType.BF16))
@@ -97,7 +96,7 @@ def test_large_scores_neither_overflow_nor_vanish(isa: Isa, pools: list[ThreadPo
 def test_not_a_number_stays_with_its_row(isa: Isa, pools: list[ThreadPool]) -> None:
     rng = np.random.default_rng(0)
     rows = Rows.random(rng, [20, 30, 300], [1, 5, 1], PAGE_SIZE)
-    case = Case.random(rng, rows, heads=(4, 2), head_dim=64, dtype=DType.F32, page_size=PAGE_SIZE)
+    case = Case.random(rng, rows, heads=(4, 2), head_dim=64, dtype=DType.F32)
     clean = case.run(pools[1])
     case.keys[rows.slots(1)[3]] = np.nan
     broken = case.run(pools[1])
@@ -108,7 +107,7 @@ def test_not_a_number_stays_with_its_row(isa: Isa, pools: list[ThreadPool]) -> N
 def test_more_heads_than_an_item_has_rows(isa: Isa, pools: list[ThreadPool]) -> None:
     rng = np.random.default_rng(1)
     rows = Rows.random(rng, [10, 300], [1, 3], PAGE_SIZE)
-    case = Case.random(rng, rows, heads=(300, 1), head_dim=16, dtype=DType.F32, page_size=PAGE_SIZE)
+    case = Case.random(rng, rows, heads=(300, 1), head_dim=16, dtype=DType.F32)
     np.testing.assert_allclose(case.run(pools[1]), case.expected(), rtol=0, atol=1e-5)
 
 
@@ -136,9 +135,7 @@ def test_any_step_is_planned_and_computed(
     try:
         rng = np.random.default_rng(seed)
         rows = Rows.random(rng, [prefix for prefix, _ in lengths], [extend for _, extend in lengths], PAGE_SIZE)
-        case = Case.random(
-            rng, rows, heads=heads, head_dim=head_dim, dtype=DType.F32, page_size=PAGE_SIZE, window=window
-        )
+        case = Case.random(rng, rows, heads=heads, head_dim=head_dim, dtype=DType.F32, window=window)
         np.testing.assert_allclose(case.run(ThreadPool(threads)), case.expected(), rtol=0, atol=2e-5)
     finally:
         set_isa(best_isa())

@@ -1,16 +1,20 @@
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
-from importlib.util import find_spec
+import threading
 from pathlib import Path
 
 import pytest
+import torch
 
 from bough.kernels import library, structures
 from bough.kernels.library import LibraryMissing, load_library
+from bough.kernels.packed_weights import PackedWeights
 from bough.kernels.thread_pool import ThreadPool
+from tests.native import needs_native
 
 
 @pytest.fixture(autouse=True)
@@ -20,9 +24,28 @@ def fresh() -> object:
     load_library.cache_clear()
 
 
+def run_python(program: str) -> str:
+    """What a program of its own prints; it must end by itself, and well."""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False, cwd=os.getcwd()
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+# --- finding it ---
+
+
+@pytest.mark.skipif(
+    not any(map(shutil.which, (os.environ.get("CXX", "c++").split()[0], "g++", "clang++"))), reason="needs a compiler"
+)
+def test_where_there_is_a_compiler_there_is_a_library_of_these_sources() -> None:
+    load_library()
+
+
 def test_library_that_was_not_built_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library, "LIBRARY_FILE", tmp_path / "libbough.so")
-    with pytest.raises(LibraryMissing, match="install a C\\+\\+ compiler"):
+    with pytest.raises(LibraryMissing, match="install a C\\+\\+17 compiler"):
         load_library()
 
 
@@ -30,14 +53,34 @@ def test_file_that_is_no_library_is_reported(tmp_path: Path, monkeypatch: pytest
     file = tmp_path / "libbough.so"
     file.write_bytes(b"not a library")
     monkeypatch.setattr(library, "LIBRARY_FILE", file)
-    with pytest.raises(LibraryMissing, match="cannot be loaded"):
+    with pytest.raises(LibraryMissing, match=r"cannot be loaded .*libbough\.so"):
         load_library()
 
 
-def test_library_of_other_sources_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(structures, "SHARED", (structures.Choice, *structures.SHARED[1:]))
+@needs_native
+def test_library_of_other_sources_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(library.SOURCES, tmp_path / "csrc")
+    monkeypatch.setattr(library, "SOURCES", tmp_path / "csrc")
+    load_library()
+    load_library.cache_clear()
+    with (tmp_path / "csrc/isa.cpp").open("a") as file:
+        file.write("\n")
+    with pytest.raises(LibraryMissing, match="other sources"):
+        load_library()
+
+
+@needs_native
+def test_library_with_other_structures_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(structures, "SHARED_SIZES", (*structures.SHARED_SIZES[:-1], structures.SHARED_SIZES[-1] + 8))
     with pytest.raises(LibraryMissing, match="another version"):
         load_library()
+
+
+# --- threads ---
+
+
+def threads_of_this_process() -> int:
+    return len(os.listdir("/proc/self/task"))
 
 
 def test_pool_needs_a_thread() -> None:
@@ -45,22 +88,92 @@ def test_pool_needs_a_thread() -> None:
         ThreadPool(0)
 
 
+@needs_native
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="counts threads in /proc")
 def test_pools_come_and_go() -> None:
+    before = threads_of_this_process()
     for count in (1, 2, 5):
-        ThreadPool(count)
+        pool = ThreadPool(count)
+        assert threads_of_this_process() == before + count - 1
+        del pool
+        assert threads_of_this_process() == before
 
 
-@pytest.mark.skipif(find_spec("setuptools") is None, reason="needs setuptools in this environment")
-def test_without_a_compiler_the_build_leaves_the_kernels_out(tmp_path: Path) -> None:
-    root = Path(__file__).parents[2]
-    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE", "csrc"):
-        source = root / name
-        (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / name)
-    (tmp_path / "src/bough/kernels").mkdir(parents=True)
-    done = subprocess.run(
-        [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"],
-        cwd=tmp_path, env={"PATH": "", "CC": "no-such-cc", "CXX": "no-such-cxx"}, capture_output=True, text=True,
-        timeout=60, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert not list(tmp_path.glob("src/bough/kernels/*.so"))
+@needs_native
+def test_threads_that_the_system_does_not_give_are_reported() -> None:
+    program = """
+import resource
+from bough.kernels.library import KernelError
+from bough.kernels.thread_pool import ThreadPool
+ThreadPool(2)
+taken = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (taken + (100 << 20), -1))
+try:
+    ThreadPool(1000)
+except KernelError as error:
+    print(error)
+"""
+    assert "does not give 1000 threads" in run_python(program)
+
+
+@needs_native
+def test_two_threads_that_use_one_pool_take_turns() -> None:
+    pool = ThreadPool(3)
+    weights = PackedWeights(pool, 64, 48, torch.float32, bias=False, gated=False)
+    weights.write(0, torch.eye(64, 48))
+    inputs = [torch.randn(20, 48) for _ in range(3)]
+    wrong: list[int] = []
+
+    def multiply(index: int) -> None:
+        for _ in range(100):
+            if not torch.equal(weights.multiply(inputs[index], torch.float32)[:, :48], inputs[index]):
+                wrong.append(index)
+
+    callers = [threading.Thread(target=multiply, args=(index,)) for index in range(3)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert not wrong
+
+
+@needs_native
+def test_forked_child_ends_and_cannot_use_its_parents_threads() -> None:
+    program = """
+import os, sys, torch
+from bough.kernels.library import KernelError
+from bough.kernels.packed_weights import PackedWeights
+from bough.kernels.thread_pool import ThreadPool
+pool = ThreadPool(2)
+weights = PackedWeights(pool, 8, 8, torch.float32, bias=False, gated=False)
+child = os.fork()
+if child == 0:
+    try:
+        weights.multiply(torch.zeros(1, 8), torch.float32)
+    except KernelError as error:
+        assert "forked" in str(error), error
+        del weights, pool
+        sys.exit(7)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+weights.multiply(torch.zeros(1, 8), torch.float32)
+"""
+    assert run_python(program) == "7\n"
+
+
+@needs_native
+def test_process_ends_in_the_middle_of_a_run() -> None:
+    program = """
+import threading, torch
+from bough.kernels.packed_weights import PackedWeights
+from bough.kernels.thread_pool import ThreadPool
+weights = PackedWeights(ThreadPool(3), 512, 512, torch.float32, bias=False, gated=False)
+started = threading.Event()
+def work():
+    while True:
+        weights.multiply(torch.zeros(64, 512), torch.float32)
+        started.set()
+threading.Thread(target=work, daemon=True).start()
+started.wait()
+"""
+    for _ in range(3):
+        run_python(program)

@@ -66,6 +66,7 @@ def merged(events: Iterable[ParsedEvent]) -> list[ParsedEvent]:
                 continue
         else:
             assert event.id
+            event.id.encode()
             event = ToolCallStart(event.index, "", event.name)
         result.append(event)
     return result

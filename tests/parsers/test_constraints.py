@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from typing import Any
 
 import jsonschema
 import numpy as np
@@ -12,6 +14,7 @@ from bough.errors import BadRequest
 from bough.parsers.base import ToolSpec
 from bough.parsers.tool_formats import TOOL_FORMATS
 from tests.constrained.following import allows, bundled_backend, random_walk, spec_of
+from tests.constrained.special_tokens import FIRST_SPECIAL, vocabulary
 from tests.parsers.parsing import TOOLS, calls, content, dialect, parser, reasoning, run
 from tests.parsers.samples import TWO_CALLS
 
@@ -65,6 +68,140 @@ def test_a_constraint_lets_through_what_models_write(name: str) -> None:
     assert len(calls(events)) == 2
 
 
+# The marks that are special tokens, with ids far beyond the vocabulary of the bundled model.
+SPECIAL = {
+    "deepseekv3": ("<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>"),
+    "deepseekv31": ("<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁calls▁end｜>"),
+    "glm45": ("<think>", "</think>", "<tool_call>", "</tool_call>", "<arg_key>", "</arg_key>", "</arg_value>"),
+    "glm47": ("<think>", "</think>", "<tool_call>", "</tool_call>", "<arg_key>", "</arg_key>", "<arg_value>"),
+    "gpt-oss": ("<|start|>", "<|channel|>", "<|message|>", "<|constrain|>", "<|end|>", "<|call|>"),
+    "hermes": ("<tool_call>", "</tool_call>"),
+    "kimi_k2": ("<|tool_calls_section_begin|>", "<|tool_call_begin|>", "<|tool_call_argument_begin|>"),
+    "llama3": ("<|python_tag|>",),
+    "llama4": ("<|python_start|>", "<|python_end|>"),
+    "mistral": ("[TOOL_CALLS]", "[ARGS]", "[THINK]", "[/THINK]"),
+    "qwen25": ("<tool_call>", "</tool_call>", "<think>", "</think>"),
+    "qwen3_coder": ("<tool_call>", "</tool_call>", "<think>", "</think>"),
+}
+THOUGHTS = {"gpt-oss": "gpt-oss", "mistral": "mistral"}
+CALL_OF_NOW = {
+    "deepseekv3": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>now\n```json\n{}\n```"
+    "<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+    "deepseekv31": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>now<｜tool▁sep｜>{}"
+    "<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+    "glm45": "<tool_call>now\n</tool_call>",
+    "glm47": "<tool_call>now</tool_call>",
+    "gpt-oss": "<|channel|>commentary to=functions.now <|constrain|>json<|message|>{}",
+    "hermes": '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>',
+    "kimi_k2": "<|tool_calls_section_begin|><|tool_call_begin|>functions.now:0<|tool_call_argument_begin|>{}"
+    "<|tool_call_end|><|tool_calls_section_end|>",
+    "llama3": '{"name": "now", "parameters": {}}',
+    "llama4": "[now()]",
+    "mistral": "[TOOL_CALLS]now[ARGS]{}",
+    "qwen25": '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>',
+    "qwen3_coder": "<tool_call>\n<function=now>\n</function>\n</tool_call>",
+}
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_marks_that_are_special_tokens_come_as_such(name: str) -> None:
+    words = vocabulary(SPECIAL[name])
+    made = dialect(name, THOUGHTS.get(name, "qwen3"))
+    assert made.reasoning_format is not None
+    start, end = made.reasoning_format.start, made.reasoning_format.end
+    gap = "<|start|>assistant" if name == "gpt-oss" else "\n\n"
+    for thinking, before in ((None, ""), (None, f"{start}Hm.{end}{gap}"), (True, f"Hm.{end}{gap}")):
+        tag = made.constraint(TOOLS, name=None, parallel=True, thinking=thinking)
+        grammar = words.backend.compile(spec_of("structural_tag", tag))
+        text = before + CALL_OF_NOW[name]
+        ids = words.encode(text)
+        assert words.follows(grammar, ids)
+        assert not words.follows(grammar, ids[:-1])
+        for at, token in enumerate(ids):
+            if token >= FIRST_SPECIAL:
+                spelled = next(each for each, its in words.ids.items() if its == token)
+                assert not words.follows(grammar, [*ids[:at], *spelled.encode(), *ids[at + 1 :]])
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("glm45", "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>{}</arg_value>\n</tool_call>"),
+        ("glm47", "<tool_call>f<arg_key>a</arg_key><arg_value>{}</arg_value></tool_call>"),
+        ("qwen3_coder", "<tool_call>\n<function=f>\n<parameter=a>\n{}\n</parameter>\n</function>\n</tool_call>"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("schema", "good", "bad"),
+    [
+        ({"pattern": r"^\S+$"}, ["x", "<b>"], ["a b"]),
+        ({"pattern": "[0-9]"}, ["1", "a1<"], ["a"]),
+        ({"minLength": 2, "maxLength": 3}, ["ab", "abc"], ["a", "abcd"]),
+        ({"enum": ["a", "ab", ""]}, ["a", "ab", ""], ["b"]),
+        ({"format": "date"}, ["2024-01-31"], ["2024-01-32"]),
+        ({}, ["", "a\nb"], []),
+    ],
+)
+@pytest.mark.parametrize("with_special", [True, False])
+def test_bare_strings_fit_their_schema_and_end(
+    name: str, text: str, schema: Any, good: list[str], bad: list[str], with_special: bool
+) -> None:
+    words = vocabulary(SPECIAL[name] if with_special else ())
+    parameters = {"type": "object", "properties": {"a": {"type": "string", **schema}}, "required": ["a"]}
+    tool = ToolSpec("f", None, parameters, False)
+    tag = dialect(name).constraint([tool], name=None, parallel=True)
+    grammar = words.backend.compile(spec_of("structural_tag", tag))
+    for value in good:
+        answer = text.format(value)
+        assert words.allows(grammar, answer)
+        made = dialect(name).parser([tool], parse_tools=True, separate_reasoning=True, thinking=False)
+        assert made is not None
+        assert calls(run(made, [answer])) == [("f", {"a": value})]
+    for value in bad:
+        assert not words.allows(grammar, text.format(value))
+
+
+@pytest.mark.parametrize("name", TOOL_FORMATS)
+@pytest.mark.parametrize(("num_tools", "num_arguments"), [(20, 7), (4, 10), (40, 20)])
+def test_ordinary_sets_of_tools_can_be_required(name: str, num_tools: int, num_arguments: int) -> None:
+    kinds = itertools.cycle(["string", "integer", "boolean", "array"])
+    tools = [
+        ToolSpec(
+            f"f{index}",
+            "x",
+            {"type": "object", "properties": {f"p{each}": {"type": next(kinds)} for each in range(num_arguments)}},
+            False,
+        )
+        for index in range(num_tools)
+    ]
+    made = dialect(name, THOUGHTS.get(name, "qwen3"))
+    tag = made.constraint(tools, name=None, parallel=True)
+    assert len(tag) < 150 * num_tools * (num_arguments + 2)
+    vocabulary(()).backend.compile(spec_of("structural_tag", tag))
+
+
+@pytest.mark.parametrize("name", ["pythonic", "qwen3_coder", "glm45"])
+def test_arguments_come_in_order_and_may_be_left_out(name: str) -> None:
+    properties = {key: {"type": "integer"} for key in "abcd"}
+    tool = ToolSpec("f", None, {"type": "object", "properties": properties, "required": ["c"]}, False)
+    tag = dialect(name).constraint([tool], name=None, parallel=False)
+    grammar = vocabulary(()).backend.compile(spec_of("structural_tag", tag))
+
+    def written(keys: str) -> str:
+        if name == "pythonic":
+            return f"[f({', '.join(f'{key}=1' for key in keys)})]"
+        if name == "qwen3_coder":
+            values = "".join(f"<parameter={key}>\n1\n</parameter>\n" for key in keys)
+            return f"<tool_call>\n<function=f>\n{values}</function>\n</tool_call>"
+        values = "".join(f"<arg_key>{key}</arg_key>\n<arg_value>1</arg_value>\n" for key in keys)
+        return f"<tool_call>f\n{values}</tool_call>"
+
+    for keys in ("c", "ac", "bcd", "abcd", "cd"):
+        assert vocabulary(()).allows(grammar, written(keys))
+    for keys in ("", "ab", "ca", "cc", "abd"):
+        assert not vocabulary(()).allows(grammar, written(keys))
+
+
 @pytest.mark.parametrize("name", TOOL_FORMATS)
 def test_a_constraint_grows_with_the_schema_and_no_faster(name: str) -> None:
     def size(num_properties: int) -> int:
@@ -86,7 +223,7 @@ def test_arguments_bring_the_definitions_that_they_refer_to(name: str) -> None:
         return dialect(name).constraint([ToolSpec("f", None, parameters, False)], name=None, parallel=False)
 
     text = constraint(2)
-    assert text.count(json.dumps(definitions)) >= 2
+    assert text.count(json.dumps(definitions, separators=(",", ":"))) >= 2
     bundled_backend().compile(spec_of("structural_tag", text))
     with pytest.raises(BadRequest) as error:
         constraint(2000)

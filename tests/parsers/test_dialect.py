@@ -165,9 +165,10 @@ def test_a_constraint_leaves_room_for_thoughts() -> None:
     made = dialect("hermes", "qwen3")
     inside = constraint(made, thinking=True)
     assert inside["elements"][0] == {"type": "tag", "begin": "", "content": {"type": "any_text"}, "end": "</think>"}
-    thoughts, without = constraint(made)["elements"]
-    assert thoughts["elements"][0]["begin"] == "<think>"
-    assert without == thoughts["elements"][-1]
+    thoughts, calls = constraint(made)["elements"]
+    assert thoughts["elements"][0]["elements"][0]["begin"] == "<think>"
+    assert thoughts["elements"][1] == {"type": "const_string", "value": ""}
+    assert calls == inside["elements"][-1]
 
 
 def test_mistral_models_are_constrained_to_the_form_that_they_know() -> None:
@@ -233,3 +234,34 @@ def test_two_tools_cannot_have_one_name() -> None:
     with pytest.raises(BadRequest) as error:
         parse_tools([tool, tool])
     assert error.value.param == "tools[1].function.name"
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+
+
+SGLANG_TOOL_PARSERS = (
+    "deepseekv3 deepseekv31 glm glm45 glm47 gpt-oss hermes kimi_k2 llama3 mistral pythonic qwen qwen25 qwen3_coder"
+)
+SGLANG_REASONING_PARSERS = "deepseek-r1 deepseek-v3 glm45 gpt-oss kimi kimi_k2 mistral qwen3 qwen3-thinking"
+
+
+@pytest.mark.parametrize("name", SGLANG_TOOL_PARSERS.split())
+def test_tool_formats_have_the_names_that_sglang_gives_them(name: str) -> None:
+    found = make_dialect(None, tool_call_parser=name).tool_format
+    assert found is not None
+    assert found.name == name
+
+
+@pytest.mark.parametrize("name", SGLANG_REASONING_PARSERS.split())
+def test_reasoning_formats_have_the_names_that_sglang_gives_them(name: str) -> None:
+    found = make_dialect(None, reasoning_parser=name).reasoning_format
+    assert found is not None
+    assert found.name == name
+
+
+@pytest.mark.parametrize("name", ["minimax-m2", "step3", "gemma4", "deepseekv32", "Hermes", "hermes "])
+def test_formats_that_are_not_known_are_refused_with_those_that_are(name: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        make_dialect(None, tool_call_parser=name)
+    assert name in error.value.message
+    assert ", ".join(TOOL_FORMATS) in error.value.message

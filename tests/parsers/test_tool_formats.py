@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bough.parsers.base import Content, ParsedEvent, Reasoning, ToolCallArguments, ToolCallStart
+from bough.parsers.base import Content, ParsedEvent, Reasoning, ToolCallArguments, ToolCallStart, ToolSpec
 from bough.parsers.json_scanner import JsonScanner
 from tests.parsers.parsing import calls, content, dialect, merged, parser, payload, reasoning, run
 
@@ -172,6 +172,37 @@ def test_text_between_arguments_is_content_and_the_call_goes_on() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "begin", "argument"),
+    [
+        ("qwen3_coder", "<function=get_weather>", "<parameter={}>\n{}\n</parameter>"),
+        ("glm45", "<tool_call>get_weather\n", "<arg_key>{}</arg_key>\n<arg_value>{}</arg_value>"),
+    ],
+)
+def test_a_call_of_which_an_argument_is_lost_has_the_others(name: str, begin: str, argument: str) -> None:
+    tag = argument.partition("{")[0]
+    lost = tag + "a" * 600
+    for before, expected in (("", {}), (argument.format("days", 1), {"days": 1})):
+        events = parsed(name, begin + before + lost + "!")
+        assert calls(events) == [("get_weather", expected)]
+        assert content(events) == lost + "!"
+    cut_off = parsed(name, begin + argument.format("days", 1) + tag + "ci")
+    assert arguments(cut_off) == '{"days": 1', "the end of the answer does not complete a call"
+
+
+def test_glm_arguments_without_a_value_are_lost() -> None:
+    events = parsed("glm45", "<tool_call>now<arg_key>a</arg_key>b</tool_call>")
+    assert calls(events) == [("now", {})]
+    assert content(events) == "<arg_key>a</arg_key>b</tool_call>"
+
+
+def test_of_an_argument_that_is_repeated_the_first_counts() -> None:
+    text = "<parameter=days>1</parameter><parameter=days>2</parameter><parameter=city>x</parameter>"
+    events = parsed("qwen3_coder", f"<function=get_weather>{text}</function>")
+    assert arguments(events) == '{"days": 1, "city": "x"}'
+    assert content(events) == "<parameter=days>2</parameter>"
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "[now(x=__import__('os').system('true'))]",
@@ -201,6 +232,42 @@ def test_python_literals_become_json() -> None:
     [(_, found)] = calls(parsed("pythonic", text))
     expected = {"a": "it's", "b": 'q"', "c": "x'y", "d": -1.5, "e": True, "f": None, "g": [], "h": {"k": [None]}}
     assert found == {**expected, "i": r"\d"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("pythonic", r"""[now(a="\ud83d\ude00 \ud83d", b={"\ude00": 1})]""", {"a": "😀 \ufffd", "b": {"\ufffd": 1}}),
+        ("hermes", r"""<tool_call>{"arguments": "{\"a\": \"\ud83d\"}", "name": "now"}</tool_call>""", {"a": "\ufffd"}),
+        ("hermes", r"""<tool_call>{"id": "\ude00", "name": "now", "arguments": {"a": 1}}</tool_call>""", {"a": 1}),
+        (
+            "qwen3_coder",
+            r"<tool_call><function=now><parameter=a>['\ud83d\ude00', '\ud83d']</parameter></function></tool_call>",
+            r"['\ud83d\ude00', '\ud83d']",
+        ),
+        (
+            "qwen3_coder",
+            r"<function=get_weather><parameter=tags>['\ud83d\ude00', '\ud83d']</parameter></function>",
+            {"tags": ["😀", "\ufffd"]},
+        ),
+    ],
+)
+def test_escapes_never_make_half_a_character(name: str, text: str, expected: Any) -> None:
+    made = parser(dialect(name))
+    events = [*made.feed(text), *made.finish()]
+    [start] = [event for event in events if isinstance(event, ToolCallStart)]
+    (start.id + payload(events)).encode()
+    [(_, found)] = calls(events)
+    assert found == (expected if isinstance(expected, dict) else {"a": expected})
+
+
+def test_python_names_and_keywords_that_are_none_of_pythons() -> None:
+    tool = ToolSpec("get-weather/now", None, {"type": "object"}, False)
+    made = dialect("pythonic").parser([tool], parse_tools=True, separate_reasoning=True, thinking=False)
+    assert made is not None
+    events = run(made, [r"[get-weather/now(from='a', for-2=r'\d', x=(1,), y=[], z={},)]"])
+    expected = {"from": "a", "for-2": r"\d", "x": [1], "y": [], "z": {}}
+    assert calls(events) == [("get-weather/now", expected)]
 
 
 HARMONY = (
@@ -264,6 +331,7 @@ def test_harmony_without_marks_is_content() -> None:
         ('"\\x"', 2, False),
         ('"\\u12g"', 5, False),
         ("[" * 100_000 + "]" * 100_000, 200_000, True),
+        ("1" * 5000, 1025, False),
     ],
 )
 def test_json_ends_where_it_is_complete_or_wrong(text: str, end: int, done: bool) -> None:

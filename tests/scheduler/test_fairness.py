@@ -246,9 +246,12 @@ def test_a_machine_slower_than_the_target_still_serves(base: float) -> None:
     assert harness.outputs[rid].token_ids == harness.expected(prompt_of(20), 8)
 
 
-@pytest.mark.parametrize("base", [1e-4, 0.1, 0.2])
+# Where a step takes as long as one token, doubling it leaves room for one token, every second one the short prompt's.
+@pytest.mark.parametrize(("base", "most_steps"), [(1e-4, 202), (0.1, 16), (0.2, 16)])
 @pytest.mark.parametrize("policy", POLICIES)
-def test_short_prompt_behind_two_long_ones_starts_soon_while_others_decode(base: float, policy: str) -> None:
+def test_short_prompt_behind_two_long_ones_starts_soon_while_others_decode(
+    base: float, most_steps: int, policy: str
+) -> None:
     harness = Harness(max_total_num_tokens=150_000, context_len=60_000, schedule_policy=policy, verify=False)
     slow_base(harness, base)
     harness.submit(prompt_of(10), max_new_tokens=5000)
@@ -262,7 +265,30 @@ def test_short_prompt_behind_two_long_ones_starts_soon_while_others_decode(base:
     while short not in harness.outputs:
         harness.step()
         steps += 1
-        assert steps <= 16, "no token after 16 steps"
+        assert steps <= most_steps, f"no token after {most_steps} steps"
+
+
+@pytest.mark.parametrize(
+    ("base", "per_token"), [(5e-4, 4e-5), (3e-3, 1.2e-4), (0.022, 1e-3), (0.05, 2.8e-3), (0.35, 0.017)]
+)
+def test_a_long_prompt_does_not_double_the_gaps_of_others(base: float, per_token: float) -> None:
+    harness = Harness(max_total_num_tokens=20_000, context_len=10_000, verify=False)
+    model = CostModel(base, per_token, per_token * 1e-3)
+    harness.scheduler.cost_model = harness.scheduler.planner.cost_model = model
+    ratios: list[float] = []
+
+    def observe(tokens: int, context: float, _: float) -> None:
+        ratios.append(model.seconds(tokens, context) / model.seconds(1, 10 + len(ratios)))
+
+    model.observe = observe  # type: ignore[method-assign]
+    harness.submit(prompt_of(10), max_new_tokens=5000)
+    for _ in range(20):
+        harness.step()
+    (long,) = harness.submit(prompt_of(4_000, 1), max_new_tokens=1)
+    while long not in harness.outputs:
+        harness.step()
+        assert len(ratios) < 4000, "the prompt gets on"
+    assert max(ratios[20:]) < 2
 
 
 @pytest.mark.parametrize("chunk", [1, 8])

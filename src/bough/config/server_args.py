@@ -481,6 +481,7 @@ class ServerArgs(OptionTable):
         unit="threads",
         default_text="one per core that this process may use",
         minimum=1,
+        maximum=1024,
     )
     random_seed: int | None = option(
         None,

@@ -2,6 +2,9 @@
 
 The workers are threads: the engine releases the GIL while it compiles. A thread cannot be stopped, so one that takes
 too long is left to itself, its result ignored, and another takes its place, up to a bound.
+
+There are three queues, each with a worker, so that slow grammars hold up nothing but each other: for those that need
+no trial, for all others, and for those of the latter that have taken longer than a moment, which start again there.
 """
 
 from __future__ import annotations
@@ -20,17 +23,21 @@ from bough.sampling.sampling_params import GrammarSpec
 
 logger = logging.getLogger(__name__)
 
-NUM_WORKERS = 2
-"""So that one slow grammar does not hold up all others."""
+QUICK_SECONDS = 0.25
+"""A trial that takes longer than this is ended and starts again behind all others that did."""
 
 MAX_STUCK_WORKERS = 4
-"""Workers that may be left to themselves before new grammars have to wait for one of them."""
+"""Workers of a queue that may be left to themselves before new grammars have to wait for one of them."""
 
 QUEUE_SECONDS = 60.0
 """A grammar that no worker has begun with after this time is refused: try again later."""
 
 CACHE_ENTRIES = 256
 CACHE_BYTES = 256 * 2**20
+
+FAILED_ENTRIES = 64
+FAILED_SECONDS = 60.0
+"""How long a grammar that could not be compiled is refused without another try."""
 
 STACK_BYTES = 64 * 2**20
 """Stack of a worker, of which only what is used takes memory: engines recurse into nested grammars."""
@@ -45,13 +52,14 @@ class CompileJob:
 
     Attributes:
         spec: what is compiled.
+        queued_at: ``time.monotonic()`` when it began to wait for a worker.
+        started_at: ``time.monotonic()`` when a worker began.
         grammar: the result.
         error: why there is none.
-        started_at: ``time.monotonic()`` when a worker began.
     """
 
     spec: GrammarSpec
-    created_at: float = field(default_factory=time.monotonic)
+    queued_at: float = field(default_factory=time.monotonic)
     started_at: float | None = None
     grammar: Grammar | None = None
     error: BoughError | None = None
@@ -92,56 +100,106 @@ class GrammarCache:
             self.num_bytes -= dropped.num_bytes
 
 
+class FailedGrammars:
+    """Grammars that could not be compiled, for a while."""
+
+    def __init__(self) -> None:
+        self._errors: OrderedDict[GrammarSpec, tuple[float, GrammarError]] = OrderedDict()
+
+    def get(self, spec: GrammarSpec) -> GrammarError | None:
+        """Why a grammar has failed, if it has lately."""
+        until, error = self._errors.get(spec, (0.0, None))
+        return error if time.monotonic() < until else None
+
+    def put(self, spec: GrammarSpec, error: GrammarError) -> None:
+        """Remember an error."""
+        self._errors.pop(spec, None)
+        self._errors[spec] = (time.monotonic() + FAILED_SECONDS, error)
+        while len(self._errors) > FAILED_ENTRIES:
+            self._errors.popitem(last=False)
+
+
+@dataclass(eq=False)
+class _Lane:
+    """A queue, and the thread that works on it.
+
+    Attributes:
+        limit_s: what compiling is told to take at most.
+        patience_s: after how long a thread is left to itself.
+        slower: where those go that take longer than the limit; ``None``: they have failed.
+        workers: threads, including those that are left to themselves.
+        num_stuck: how many of them are.
+        running: what the thread is busy with.
+    """
+
+    limit_s: float
+    patience_s: float
+    slower: _Lane | None = None
+    queue: deque[CompileJob] = field(default_factory=deque)
+    workers: set[threading.Thread] = field(default_factory=set)
+    num_stuck: int = 0
+    running: CompileJob | None = None
+
+
 class GrammarCompiler:
     """Compiles on threads of its own. Its methods are for one thread, the scheduler's.
 
     Args:
-        compile_grammar: compiles one; raises :class:`GrammarError`. Called on several threads.
+        compile_grammar: compiles one within about so many seconds; raises :class:`GrammarError`, or ``TimeoutError``.
+            Called on several threads.
+        needs_trial: whether a grammar may turn out to be slow.
         timeout_s: how long compiling may take.
+        start_s: how long it may take besides until it begins with the first one.
         cache: where results are kept.
         on_close: called by :meth:`close`.
     """
 
     def __init__(
         self,
-        compile_grammar: Callable[[GrammarSpec], Grammar],
+        compile_grammar: Callable[[GrammarSpec, float], Grammar],
         *,
+        needs_trial: Callable[[GrammarSpec], bool] = lambda spec: True,
         timeout_s: float,
+        start_s: float = 0.0,
         cache: GrammarCache | None = None,
         on_close: Callable[[], None] | None = None,
     ) -> None:
         self._compile = compile_grammar
+        self._needs_trial = needs_trial
         self._timeout_s = timeout_s
         self._on_close = on_close
         self.cache = GrammarCache() if cache is None else cache
+        self._failed = FailedGrammars()
         self._jobs: dict[GrammarSpec, CompileJob] = {}
         self._changed = threading.Condition()
         # Shared with the workers, under the lock of the condition:
-        self._queue: deque[CompileJob] = deque()
+        # What a trial has let through is compiled once more, outside of it.
+        patience_s = timeout_s if start_s == 0.0 else start_s + 2 * timeout_s
+        self._plain = _Lane(timeout_s, timeout_s)
+        self._slow = _Lane(timeout_s, patience_s)
+        self._quick = _Lane(min(QUICK_SECONDS, timeout_s), patience_s, slower=self._slow)
+        self._lanes = (self._plain, self._quick, self._slow)
         self._finished = False
         """Whether a job has ended since :meth:`wait` returned last."""
-        self._workers: set[threading.Thread] = set()
-        self._stuck = 0
-        self._running = 0
-        """Jobs that a worker is busy with and that are not given up."""
         self._closed = False
         self.num_compiled = 0
         self.compile_seconds = 0.0
 
     def submit(self, spec: GrammarSpec) -> CompileJob:
-        """Begin to compile, unless that was done or is being done; returns at once."""
+        """Begin to compile, unless that was done or is being done; returns at once.
+
+        Returns:
+            The job, which may have ended already, one way or the other.
+        """
         known = self._jobs.get(spec)
-        if known is not None and not known.done:
+        if known is not None:
             return known
-        grammar = self.cache.get(spec)
-        if grammar is not None:
-            return CompileJob(spec, grammar=grammar)
-        job = CompileJob(spec)
+        job = CompileJob(spec, grammar=self.cache.get(spec), error=self._failed.get(spec))
+        if job.done:
+            return job
         self._jobs[spec] = job
         with self._changed:
-            self._queue.append(job)
-            self._start_workers()
-            self._changed.notify()
+            self._queue(job, self._quick if self._needs_trial(spec) else self._plain)
         return job
 
     def forget_all_but(self, wanted: set[int]) -> None:
@@ -153,9 +211,10 @@ class GrammarCompiler:
         if len(self._jobs) == len(wanted):
             return
         with self._changed:
-            for job in [job for job in self._queue if id(job) not in wanted]:
-                self._queue.remove(job)
-                del self._jobs[job.spec]
+            for lane in self._lanes:
+                for job in [job for job in lane.queue if id(job) not in wanted]:
+                    lane.queue.remove(job)
+                    del self._jobs[job.spec]
 
     def poll(self) -> list[CompileJob]:
         """Jobs that have ended since the last call, one way or the other."""
@@ -164,14 +223,15 @@ class GrammarCompiler:
         now = time.monotonic()
         with self._changed:
             self._finished = False
-            for job in self._jobs.values():
-                if not job.done:
-                    self._check_time(job, now)
+            for lane in self._lanes:
+                self._check_times(lane, now)
         ended = [job for job in self._jobs.values() if job.done]
         for job in ended:
             del self._jobs[job.spec]
             if job.grammar is not None:
                 self.cache.put(job.spec, job.grammar)
+            elif isinstance(job.error, GrammarError):
+                self._failed.put(job.spec, job.error)
         return ended
 
     def wait(self, timeout_s: float) -> None:
@@ -183,72 +243,89 @@ class GrammarCompiler:
         """End the workers; what they are busy with is not waited for."""
         with self._changed:
             self._closed = True
-            self._queue.clear()
+            for lane in self._lanes:
+                lane.queue.clear()
             self._changed.notify_all()
         if self._on_close is not None:
             self._on_close()
 
-    def _check_time(self, job: CompileJob, now: float) -> None:
-        if job.started_at is not None and now - job.started_at > self._timeout_s:
-            job.error = GrammarError(
-                f"it takes more than {self._timeout_s:g} s to compile; make it smaller", kind=job.spec.kind
-            )
-            self._stuck += 1
-            self._running -= 1
-            self._start_workers()
-        elif job.started_at is None and now - job.created_at > QUEUE_SECONDS:
-            self._queue.remove(job)
-            job.error = Overloaded("too many grammars are being compiled; try again later")
+    @property
+    def num_stuck(self) -> int:
+        """Threads that are left to themselves."""
+        return sum(lane.num_stuck for lane in self._lanes)
 
-    def _start_workers(self) -> None:
-        """Have as many workers as there is work for."""
-        allowed = NUM_WORKERS - max(0, self._stuck - MAX_STUCK_WORKERS)
-        wanted = min(allowed, len(self._queue) + self._running)
-        while len(self._workers) - self._stuck < wanted and not self._closed:
-            # The size is a setting of the process, read when a thread starts.
-            before = threading.stack_size(STACK_BYTES)
-            try:
-                worker = threading.Thread(target=self._work, name="bough-grammar", daemon=True)
-                self._workers.add(worker)
-                worker.start()
-            finally:
-                threading.stack_size(before)
+    def _queue(self, job: CompileJob, lane: _Lane) -> None:
+        job.queued_at, job.started_at = time.monotonic(), None
+        lane.queue.append(job)
+        self._start_worker(lane)
+        self._changed.notify_all()
 
-    def _work(self) -> None:
+    def _check_times(self, lane: _Lane, now: float) -> None:
+        job = lane.running
+        if job is not None and job.started_at is not None and now - job.started_at > lane.patience_s:
+            job.error = self._too_slow(job)
+            lane.running = None
+            lane.num_stuck += 1
+            self._start_worker(lane)
+        while lane.queue and now - lane.queue[0].queued_at > QUEUE_SECONDS:
+            lane.queue.popleft().error = Overloaded("too many grammars are being compiled; try again later")
+
+    def _too_slow(self, job: CompileJob) -> GrammarError:
+        return GrammarError(f"it takes more than {self._timeout_s:g} s to compile; make it smaller", kind=job.spec.kind)
+
+    def _start_worker(self, lane: _Lane) -> None:
+        """Have a worker if there is work."""
+        if len(lane.workers) > lane.num_stuck or lane.num_stuck > MAX_STUCK_WORKERS or not lane.queue or self._closed:
+            return
+        # The size is a setting of the process, read when a thread starts.
+        before = threading.stack_size(STACK_BYTES)
+        try:
+            worker = threading.Thread(target=self._work, args=(lane,), name="bough-grammar", daemon=True)
+            lane.workers.add(worker)
+            worker.start()
+        finally:
+            threading.stack_size(before)
+
+    def _work(self, lane: _Lane) -> None:
         _stand_back()
         me = threading.current_thread()
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._queue or self._closed)
+                self._changed.wait_for(lambda: lane.queue or self._closed)
                 if self._closed:
-                    self._workers.discard(me)
+                    lane.workers.discard(me)
                     return
-                job = self._queue.popleft()
-                job.started_at = time.monotonic()
-                self._running += 1
-            grammar, error = self._run(job.spec)
+                job = lane.running = lane.queue.popleft()
+                job.started_at = begin = time.monotonic()
+            grammar, error = self._run(job, lane)
             with self._changed:
+                self.compile_seconds += time.monotonic() - begin
                 if job.done:
                     # It was given up, and somebody else has taken this thread's place.
-                    self._stuck -= 1
-                    self._workers.discard(me)
-                    self._start_workers()
+                    lane.num_stuck -= 1
+                    lane.workers.discard(me)
+                    self._start_worker(lane)
                     return
-                self._running -= 1
-                job.grammar, job.error = grammar, error
+                lane.running = None
+                if grammar is None and error is None and lane.slower is not None:
+                    self._queue(job, lane.slower)
+                    continue
+                job.grammar, job.error = grammar, self._too_slow(job) if grammar is None and error is None else error
                 self.num_compiled += 1
-                self.compile_seconds += time.monotonic() - job.started_at
                 self._finished = True
                 self._changed.notify_all()
 
-    def _run(self, spec: GrammarSpec) -> tuple[Grammar | None, BoughError | None]:
+    def _run(self, job: CompileJob, lane: _Lane) -> tuple[Grammar | None, BoughError | None]:
+        """The grammar, or what is wrong with it, or neither if it takes too long."""
         try:
-            return self._compile(spec), None
+            return self._compile(job.spec, lane.limit_s), None
+        except TimeoutError:
+            return None, None
         except BoughError as error:
             return None, error
-        except Exception:
-            logger.exception("Could not compile a grammar of kind %s", spec.kind)
-            return None, GrammarError("the grammar engine has failed on it", kind=spec.kind)
+        except BaseException:  # a panic of the engine is not an Exception
+            logger.exception("Could not compile a grammar of kind %s", job.spec.kind)
+            return None, GrammarError("the grammar engine has failed on it", kind=job.spec.kind)
 
 
 def _stand_back() -> None:

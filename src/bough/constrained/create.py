@@ -12,7 +12,7 @@ from bough.tokenization.tokenizer import Tokenizer
 def create_compiler(
     server_args: ServerArgs, tokenizer: Tokenizer, vocab_size: int, eos_token_ids: Iterable[int]
 ) -> GrammarCompiler:
-    """A compiler for a model.
+    """A compiler for a model. Takes a second for a vocabulary of 150,000 tokens, and holds the GIL all the while.
 
     Args:
         server_args: resolved options.
@@ -20,19 +20,21 @@ def create_compiler(
         vocab_size: of the model.
         eos_token_ids: of the model.
     """
-    # The engine's library is loaded when the first grammar comes: most servers never need it.
-    from bough.constrained.llguidance_backend import LLGuidanceBackend
+    from bough.constrained.llguidance_backend import LLGuidanceBackend, make_tokenizer
     from bough.constrained.translate import Translator
-    from bough.constrained.trial import START_SECONDS, TrialBackend
+    from bough.constrained.trial import START_SECONDS, TrialBackend, needs_trial
 
     compact = server_args.constrained_json_disable_any_whitespace
     translator = Translator(
         whitespace_pattern="" if compact else server_args.constrained_json_whitespace_pattern,
-        special_tokens=tokenizer.special_token_ids,
+        special_tokens={text: token for text, token in tokenizer.special_token_ids.items() if token < vocab_size},
     )
-    backend = LLGuidanceBackend.for_model(tokenizer, vocab_size, tuple(eos_token_ids), translator)
-    tried = TrialBackend(backend, translator, timeout_s=server_args.grammar_compile_timeout)
-    # The trial ends what takes too long; the compiler's own limit is for what comes after it.
+    backend = LLGuidanceBackend(make_tokenizer(tokenizer, vocab_size, tuple(eos_token_ids)), translator)
+    tried = TrialBackend(backend, translator)
     return GrammarCompiler(
-        tried.compile, timeout_s=2 * server_args.grammar_compile_timeout + START_SECONDS, on_close=tried.close
+        tried.compile,
+        needs_trial=needs_trial,
+        timeout_s=server_args.grammar_compile_timeout,
+        start_s=START_SECONDS,
+        on_close=tried.close,
     )

@@ -80,13 +80,14 @@ _LITERAL_ESCAPES = frozenset("\\\"'[]-^/{}()|.*+?$ ")
 _HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
 
 
-def to_lark(grammar: str, *, start: str = "start", prefix: str = "g") -> str:
+def to_lark(grammar: str, *, start: str = "start", prefix: str = "g", end: str = "") -> str:
     """Translate a grammar whose first rule is called ``root``.
 
     Args:
         grammar: EBNF; at most 256 KiB, or it takes more than some tens of milliseconds.
         start: what the Lark rule for ``root`` is called.
         prefix: begins the names of all others.
+        end: a text that comes after ``root``. If ``root`` could go on with it, it ends all the same.
 
     Raises:
         EbnfError: with line and column.
@@ -94,7 +95,7 @@ def to_lark(grammar: str, *, start: str = "start", prefix: str = "g") -> str:
     rules = _Parser(grammar).parse()
     if "root" not in rules:
         raise EbnfError("there is no rule called root")
-    return _Writer(rules, prefix).write(start)
+    return _Writer(rules, prefix).write(start, _Text(end) if end else None)
 
 
 class _Parser:
@@ -278,8 +279,13 @@ class _Writer:
         self._lines: list[str] = []
         self._num_groups = 0
 
-    def write(self, start: str) -> str:
-        self._lines.append(f"{start}: {self._name('root')}")
+    def write(self, start: str, end: _Text | None) -> str:
+        if end is None:
+            self._lines.append(f"{start}: {self._name('root')}")
+        elif "root" in self._depth:
+            self._lines.append(f"{start}[lazy]: {self._name('root')} {self._terminal(end)}")
+        else:
+            self._lines.append(f"{start}: {self._rule(self._followed(self._rules['root'], end))}")
         for name in self._order:
             plain = name in self._depth
             body = self._terminal(self._rules[name]) if plain else self._rule(self._rules[name])
@@ -345,6 +351,14 @@ class _Writer:
 
     def _is_plain(self, node: _Node) -> bool:
         return all(ref.name in self._depth for ref in _refs(node))
+
+    def _followed(self, node: _Node, end: _Text) -> _Node:
+        """A text after a node, in one terminal with its last part where that is plain."""
+        if isinstance(node, _Choice):
+            return _Choice(tuple(self._followed(option, end) for option in node.options))
+        if isinstance(node, _Sequence) and node.parts and not self._is_plain(node):
+            return _Sequence((*node.parts[:-1], self._followed(node.parts[-1], end)))
+        return _Sequence((node, end))
 
     # --- Lark ---
 

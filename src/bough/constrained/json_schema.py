@@ -25,7 +25,7 @@ _LEAP_YEAR = r"(?:\d{2}(?:0[48]|[2468][048]|[13579][26])|(?:0[48]|[2468][048]|[1
 _DAY = r"(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|02-(?:0[1-9]|1\d|2[0-8]))"
 _DATE = rf"(?:{_YEAR}-{_DAY}|{_LEAP_YEAR}-02-29)"
 _TIME = r"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)"
-_STRICTER_FORMATS = {"date": f"^{_DATE}$", "date-time": f"^{_DATE}T{_TIME}$"}
+STRICTER_FORMATS = {"date": f"^{_DATE}$", "date-time": f"^{_DATE}T{_TIME}$"}
 """RFC 3339, and besides a day that the calendar has, in a year that programs can represent."""
 
 _SCHEMAS = ("additionalProperties", "items", "contains", "not", "if", "then", "else", "propertyNames")
@@ -81,7 +81,7 @@ class _Rewriter:
                 result[key] = self.rewrite(value)
             else:
                 result[key] = value
-        stricter = _STRICTER_FORMATS.get(result["format"]) if isinstance(result.get("format"), str) else None
+        stricter = STRICTER_FORMATS.get(result["format"]) if isinstance(result.get("format"), str) else None
         if stricter is not None and "pattern" not in result:
             del result["format"]
             # Without a type a format only concerns strings; the engine reads a pattern the same way.

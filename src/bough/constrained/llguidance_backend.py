@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 
 from llguidance import LLMatcher, LLParserLimits, LLTokenizer, TokenizerWrapper
 
@@ -31,18 +31,16 @@ BYTES_PER_SOURCE_BYTE = 64
 
 
 class LLGuidanceBackend:
-    """Compiles with llguidance for one tokenizer.
+    """Compiles with llguidance for one vocabulary.
 
     Args:
-        make_tokenizer: called once, when the first grammar comes; takes a second for 150,000 tokens.
-        translator: writes specifications as llguidance wants them.
+        tokenizer: the vocabulary.
+        translator: writes specifications as llguidance wants them, with the ids of that vocabulary.
     """
 
-    def __init__(self, make_tokenizer: Callable[[], LLTokenizer], translator: Translator) -> None:
-        self._make_tokenizer = make_tokenizer
+    def __init__(self, tokenizer: LLTokenizer, translator: Translator) -> None:
+        self._tokenizer = tokenizer
         self._translator = translator
-        self._tokenizer: LLTokenizer | None = None
-        self._lock = threading.Lock()
         self._limits = LLParserLimits(
             max_lexer_states=MAX_LEXER_STATES,
             max_grammar_size=MAX_GRAMMAR_SYMBOLS,
@@ -51,24 +49,6 @@ class LLGuidanceBackend:
             precompute_large_lexemes=False,
             verbose_errors=False,
         )
-
-    @classmethod
-    def for_model(
-        cls,
-        tokenizer: Tokenizer,
-        vocab_size: int,
-        eos_token_ids: Sequence[int],
-        translator: Translator,
-    ) -> LLGuidanceBackend:
-        """For the tokenizer of a model.
-
-        Args:
-            tokenizer: of the model.
-            vocab_size: of the model; ids that the tokenizer does not know are never allowed.
-            eos_token_ids: of the model.
-            translator: see the class.
-        """
-        return cls(lambda: make_tokenizer(tokenizer, vocab_size, eos_token_ids), translator)
 
     def compile(self, spec: GrammarSpec) -> LLGuidanceGrammar:
         """See :class:`~bough.constrained.base.GrammarBackend`."""
@@ -80,19 +60,11 @@ class LLGuidanceBackend:
         Raises:
             GrammarError: it is wrong, not supported or too large.
         """
-        matcher = LLMatcher(self.tokenizer, source, log_level=0, limits=self._limits)
+        matcher = LLMatcher(self._tokenizer, source, log_level=0, limits=self._limits)
         problem = matcher.get_error()
         if problem:
             raise GrammarError(_readable(problem), kind=kind)
         return LLGuidanceGrammar(matcher, len(source))
-
-    @property
-    def tokenizer(self) -> LLTokenizer:
-        """The vocabulary, as llguidance wants it; made when it is first needed."""
-        with self._lock:
-            if self._tokenizer is None:
-                self._tokenizer = self._make_tokenizer()
-            return self._tokenizer
 
 
 class LLGuidanceGrammar:
@@ -152,7 +124,13 @@ class LLGuidanceMatcher:
 
 
 def make_tokenizer(tokenizer: Tokenizer, vocab_size: int, eos_token_ids: Sequence[int]) -> LLTokenizer:
-    """A tokenizer as llguidance wants it."""
+    """The vocabulary of a model. Holds the GIL all the while: a second for 150,000 tokens.
+
+    Args:
+        tokenizer: of the model.
+        vocab_size: of the model; ids that the tokenizer does not know are never allowed.
+        eos_token_ids: of the model.
+    """
     ends = [token for token in eos_token_ids if 0 <= token < vocab_size]
     if isinstance(tokenizer, TransformersTokenizer):
         table = _TokenTable(tokenizer, vocab_size, ends)
@@ -160,16 +138,24 @@ def make_tokenizer(tokenizer: Tokenizer, vocab_size: int, eos_token_ids: Sequenc
     return LLTokenizer(tokenizer.to_json(), n_vocab=vocab_size, eos_token=ends or None)
 
 
-def make_byte_tokenizer() -> LLTokenizer:
-    """A tokenizer whose tokens are the 256 bytes, and an end of sequence."""
-    return LLTokenizer(TokenizerWrapper(_ByteTable()), n_vocab=257, eos_token=256)
+def make_byte_tokenizer(special_tokens: Iterable[str]) -> tuple[LLTokenizer, dict[str, int]]:
+    """The smallest vocabulary in which everything can be written: the 256 bytes, special tokens, an end of sequence.
+
+    Returns:
+        the vocabulary, and the ids that the special tokens have in it.
+    """
+    table = _ByteTable(special_tokens)
+    return LLTokenizer(TokenizerWrapper(table), n_vocab=len(table.tokens), eos_token=table.eos_token_id), table.ids
 
 
 class _ByteTable:
-    eos_token_id = 256
     bos_token_id = None
-    special_token_ids = (256,)
-    tokens = (*(bytes([byte]) for byte in range(256)), b"<end>")
+
+    def __init__(self, special_tokens: Iterable[str]) -> None:
+        self.ids = {text: 256 + n for n, text in enumerate(special_tokens)}
+        self.eos_token_id = 256 + len(self.ids)
+        self.special_token_ids = [*self.ids.values(), self.eos_token_id]
+        self.tokens = [bytes([byte]) for byte in range(256)] + [text.encode() for text in self.ids] + [b"<end>"]
 
     def __call__(self, text: bytes | str) -> list[int]:
         return list(text if isinstance(text, bytes) else text.encode())

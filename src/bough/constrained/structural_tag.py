@@ -9,17 +9,19 @@ The newer one is ``{"type": "structural_tag", "format": F}``, where ``F`` has a 
 ============================ =========================================================================================
 ``const_string``             ``value``
 ``json_schema``              ``json_schema``
+``bare_string``              ``json_schema`` of a string, which stands there without quotes (``bare_strings.py``)
 ``regex``                    ``pattern``
 ``grammar``                  ``grammar`` (EBNF)
 ``any_text``                 nothing: any text, up to what must follow
 ``sequence``, ``or``         ``elements``
+``subsequence``              ``elements``; ``required``: a boolean for each; ``separator`` between those that come
 ``tag``                      ``begin``, ``content``, ``end``
 ``triggered_tags``           ``triggers``, ``tags``; ``at_least_one``: it begins with a tag; ``stop_after_first``
 ``tags_with_separator``      ``tags``, ``separator``; ``at_least_one``, ``stop_after_first``
 ============================ =========================================================================================
 
-Free text ends at the first occurrence of what may end it. The strings of special tokens in constants stand for these
-tokens; free text has no special tokens.
+Free text, and text that follows a pattern or a grammar, ends at the first occurrence of what may end it, as far as that
+is a constant. The strings of special tokens in constants stand for these tokens; free text has no special tokens.
 """
 
 from __future__ import annotations
@@ -30,19 +32,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from bough.constrained.bare_strings import patterns_of
 from bough.constrained.ebnf import EbnfError, to_lark
 
-MAX_TAGS = 1024
+MAX_PARTS = 8192
 """Most tags and other parts in all."""
 
 _KEYS: dict[str, tuple[str, ...]] = {
     "const_string": ("value",),
     "json_schema": ("json_schema",),
+    "bare_string": ("json_schema",),
     "regex": ("pattern",),
     "grammar": ("grammar",),
     "any_text": (),
     "sequence": ("elements",),
     "or": ("elements",),
+    "subsequence": ("elements", "required", "separator"),
     "tag": ("begin", "content", "end"),
     "triggered_tags": ("triggers", "tags"),
     "tags_with_separator": ("tags", "separator"),
@@ -69,9 +74,15 @@ class _Exact:
 
 @dataclass(frozen=True)
 class _Open:
-    """Something that goes on until what follows: a function from that, ``None`` for the end, to Lark for both."""
+    """Something that goes on until what follows.
+
+    Attributes:
+        write: makes Lark of it and the constant that follows, ``None`` if none does.
+        is_free: whether nothing else could tell where it ends, so that a constant has to follow, or the end.
+    """
 
     write: Callable[[str | None], str]
+    is_free: bool = False
 
 
 _Item = _Constant | _Exact | _Open
@@ -98,6 +109,9 @@ class StructuralTagWriter:
         longest_first = sorted(self._special, key=len, reverse=True)
         self._splitter = re.compile(f"({'|'.join(map(re.escape, longest_first))})") if longest_first else None
         self._lines = [f"{_LAZY_TEXT}: /(?s:.*)/"]
+        self._schemas: dict[str, str] = {}
+        """Rules for schemas, each of which is written once."""
+        self._free = _Open(self._text_until, is_free=True)
         self._count = 0
 
     def write(self, tag: dict[str, Any]) -> str:
@@ -119,8 +133,8 @@ class StructuralTagWriter:
     def _items(self, form: Any, where: str) -> list[_Item]:
         """What a format consists of, in order."""
         self._count += 1
-        if self._count > MAX_TAGS:
-            raise TagError(f"there are more than {MAX_TAGS} parts")
+        if self._count > MAX_PARTS:
+            raise TagError(f"there are more than {MAX_PARTS} parts")
         if not isinstance(form, dict):
             raise TagError(f"{where} must be an object")
         kind = form.get("type")
@@ -135,27 +149,48 @@ class StructuralTagWriter:
         return make(form, where)
 
     def _const_string_items(self, form: dict[str, Any], where: str) -> list[_Item]:
-        return [_Constant(_string(form, "value", where))]
+        return _constant(_string(form, "value", where))
 
     def _json_schema_items(self, form: dict[str, Any], where: str) -> list[_Item]:
         schema = form["json_schema"]
         if not isinstance(schema, (dict, bool)):
             raise TagError(f"{where}.json_schema must be a schema")
-        return [self._named(self._json_rule(schema))]
+        text = json.dumps(schema)
+        if text not in self._schemas:
+            self._schemas[text] = self._rule_of(self._json_rule(schema))
+        return [_Exact(self._schemas[text])]
+
+    def _bare_string_items(self, form: dict[str, Any], where: str) -> list[_Item]:
+        schema = form["json_schema"]
+        if not isinstance(schema, dict):
+            raise TagError(f"{where}.json_schema must be the schema of a string")
+        patterns = patterns_of(schema)
+        if not patterns:
+            return [self._free]
+        return [self._pattern(f"({' & '.join(map(self._regex_rule, patterns))})")]
 
     def _regex_items(self, form: dict[str, Any], where: str) -> list[_Item]:
-        return [self._named(self._regex_rule(_string(form, "pattern", where)))]
+        return [self._pattern(self._regex_rule(_string(form, "pattern", where)))]
+
+    def _pattern(self, terminal: str) -> _Open:
+        return _Open(lambda end: self._text_until(end, terminal))
 
     def _grammar_items(self, form: dict[str, Any], where: str) -> list[_Item]:
-        name = self._new_name("grammar")
-        try:
-            self._lines.append(to_lark(_string(form, "grammar", where), start=name, prefix=f"{name}_"))
-        except EbnfError as error:
-            raise TagError(f"{where}.grammar: {error}") from None
-        return [_Exact(name)]
+        grammar = _string(form, "grammar", where)
+
+        def write(end: str | None) -> str:
+            name = self._new_name("grammar")
+            text, pieces = self._split_end(end)
+            try:
+                self._lines.append(to_lark(grammar, start=name, prefix=f"{name}_", end=text))
+            except EbnfError as error:
+                raise TagError(f"{where}.grammar: {error}") from None
+            return " ".join([name, *pieces])
+
+        return [_Open(write)]
 
     def _any_text_items(self, form: dict[str, Any], where: str) -> list[_Item]:
-        return [_Open(self._text_until)]
+        return [self._free]
 
     def _sequence_items(self, form: dict[str, Any], where: str) -> list[_Item]:
         return [
@@ -168,57 +203,95 @@ class StructuralTagWriter:
         options = [
             self._items(element, f"{where}.elements[{i}]") for i, element in enumerate(_list(form, "elements", where))
         ]
-        if any(isinstance(items[-1], _Open) for items in options if items):
-            return [_Open(lambda end: self._either([self._sequence(items, end) for items in options]))]
-        return [_Exact(self._either([self._sequence(items) for items in options]))]
+        last = [items[-1] for items in options if items]
+        open_ = [item for item in last if isinstance(item, _Open)]
+        if not open_:
+            return [_Exact(self._either([self._sequence(items) for items in options]))]
+        return [
+            _Open(
+                lambda end: self._either([self._sequence(items, end) for items in options]),
+                is_free=any(item.is_free for item in open_),
+            )
+        ]
+
+    def _subsequence_items(self, form: dict[str, Any], where: str) -> list[_Item]:
+        elements = _list(form, "elements", where)
+        required = form["required"]
+        if (
+            not isinstance(required, list)
+            or len(required) != len(elements)
+            or not all(isinstance(each, bool) for each in required)
+        ):
+            raise TagError(f"{where}.required must be a list of booleans, one for each element")
+        separator = self._literal(_string(form, "separator", where))
+        rules = [
+            self._rule_of(self._closed(self._items(element, f"{where}.elements[{i}]"), f"{where}.elements[{i}]"))
+            for i, element in enumerate(elements)
+        ]
+        firsts: list[str] = [] if any(required) else ['""']
+        rest = ""  # what may come behind an element
+        for i in range(len(rules) - 1, -1, -1):
+            if not any(required[:i]):
+                firsts.append(f"{rules[i]} {rest}")
+            if i > 0 or not separator:
+                rest = self._rule_of(f"({separator} {rules[i]}){'' if required[i] else '?'} {rest}")
+        return [_Exact(self._either(firsts) if separator else rest)]
 
     def _tag_items(self, form: dict[str, Any], where: str) -> list[_Item]:
         begin, end = _string(form, "begin", where), _string(form, "end", where)
-        return [_Constant(begin), *self._items(form["content"], f"{where}.content"), _Constant(end)]
+        return [*_constant(begin), *self._items(form["content"], f"{where}.content"), *_constant(end)]
 
     def _triggered_tags_items(self, form: dict[str, Any], where: str) -> list[_Item]:
-        triggers = _list(form, "triggers", where)
-        if not all(isinstance(trigger, str) and trigger for trigger in triggers):
+        given = _list(form, "triggers", where)
+        if not all(isinstance(trigger, str) and trigger for trigger in given):
             raise TagError(f"{where}.triggers must be strings that are not empty")
+        # The first that comes ends the free text, so a longer one that begins with it never would.
+        triggers = [each for each in given if not any(each != other and each.startswith(other) for other in given)]
         after: dict[str, list[str]] = {trigger: [] for trigger in triggers}
-        whole: list[str] = []
-        for items in self._tags(form, where):
-            first = items[0]
-            assert isinstance(first, _Constant)
-            trigger = max((each for each in triggers if first.text.startswith(each)), key=len, default=None)
+        for name, tag, items in self._tags(form, where):
+            begin = tag["begin"]
+            trigger = next((each for each in triggers if begin.startswith(each)), None)
             if trigger is None:
-                raise TagError(f"{where}.tags: no trigger is the beginning of {first.text!r}")
-            after[trigger].append(self._sequence([_Constant(first.text[len(trigger) :]), *items[1:]]))
-            whole.append(self._sequence(items))
-        tags = self._rule_of(
-            self._either(
-                [f"{self._text_until(trigger)} {self._either(rests)}" for trigger, rests in after.items() if rests]
-            )
-        )
-        first_tag = self._either(whole)
+                raise TagError(f"{name}: no trigger is the beginning of {begin!r}")
+            rest = begin[len(trigger) :]
+            if self._special_in(trigger) + self._special_in(rest) != self._special_in(begin):
+                raise TagError(f"{name}: the trigger {trigger!r} ends inside of a special token")
+            after[trigger].append(self._rule_of(self._closed([*_constant(rest), *items[1:]], name)))
+        choices = {trigger: self._rule_of(self._either(rests)) for trigger, rests in after.items() if rests}
         must, once = form.get("at_least_one", False), form.get("stop_after_first", False)
+        first_tag = self._either([f"{self._literal(trigger)} {rests}" for trigger, rests in choices.items()])
         if must and once:
             return [_Exact(first_tag)]
+        tags = self._rule_of(
+            self._either([f"{self._text_until(trigger)} {rests}" for trigger, rests in choices.items()])
+        )
         if once:
-            return [_Open(lambda end: f"({tags} {self._literal(end or '')} | {self._text_until(end)})")]
-        return [_Open(lambda end: f"{first_tag if must else ''} {tags}* {self._text_until(end)}")]
+            return [_Open(lambda end: f"({tags} {self._literal(end or '')} | {self._text_until(end)})", is_free=True)]
+        return [_Open(lambda end: f"{first_tag if must else ''} {tags}* {self._text_until(end)}", is_free=True)]
 
     def _tags_with_separator_items(self, form: dict[str, Any], where: str) -> list[_Item]:
         separator = self._literal(_string(form, "separator", where))
-        tag = self._rule_of(self._either([self._sequence(items) for items in self._tags(form, where)]))
+        tag = self._rule_of(self._either([self._closed(items, name) for name, _, items in self._tags(form, where)]))
         tags = tag if form.get("stop_after_first", False) else f"{tag} ({separator} {tag})*"
         return [_Exact(f"({tags})" if form.get("at_least_one", False) else f"({tags})?")]
 
-    def _tags(self, form: dict[str, Any], where: str) -> list[list[_Item]]:
+    def _tags(self, form: dict[str, Any], where: str) -> list[tuple[str, dict[str, Any], list[_Item]]]:
+        """Where each tag is, the tag, and what it consists of."""
         result = []
         for i, tag in enumerate(_list(form, "tags", where)):
             name = f"{where}.tags[{i}]"
             if not isinstance(tag, dict) or tag.get("type", "tag") != "tag":
                 raise TagError(f"{name} must be a tag")
-            result.append(self._items({**tag, "type": "tag"}, name))
+            result.append((name, tag, self._items({**tag, "type": "tag"}, name)))
         return result
 
     # --- Lark ---
+
+    def _closed(self, items: list[_Item], where: str) -> str:
+        """Lark for items that something else than a constant may follow."""
+        if items and isinstance(items[-1], _Open) and items[-1].is_free:
+            raise TagError(f"{where} ends in free text, and needs an end that is not empty")
+        return self._sequence(items)
 
     def _sequence(self, items: list[_Item], end: str | None = None) -> str:
         """Lark for items one after the other; ``end`` is what comes after them if the last one is open."""
@@ -241,39 +314,41 @@ class StructuralTagWriter:
                     else:
                         is_last = False
                         break
-                if not stop and not is_last:
+                if item.is_free and not stop and not is_last:
                     raise TagError("free text must be followed by a constant string, a tag, or the end")
                 parts.append(item.write(stop + (end or "") if is_last and end else stop or None))
                 if is_last:
                     return " ".join(parts)
         return " ".join(filter(None, [*parts, self._literal(end or "")])) or '""'
 
-    def _text_until(self, end: str | None) -> str:
-        """Lark for free text and the constant that ends it."""
-        pieces = self._pieces(end or "")
-        if not pieces:
-            return _LAZY_TEXT
-        first, *rest = pieces
-        if first.startswith("<["):
-            # A special token is no text, so the text before it ends by itself.
-            return " ".join([_LAZY_TEXT, *pieces])
+    def _text_until(self, end: str | None, terminal: str = _LAZY_TEXT) -> str:
+        """Lark for text that matches a terminal, free text if not given, and the constant that ends it."""
+        text, pieces = self._split_end(end)
         name = self._new_name("until")
-        self._lines.append(f"{name}[lazy]: {_LAZY_TEXT} {first}")
-        return " ".join([name, *rest])
+        self._lines.append(f"{name}[lazy]: {terminal} {self._piece(text)}" if text else f"{name}: {terminal}")
+        return " ".join([name, *pieces])
+
+    def _split_end(self, end: str | None) -> tuple[str, list[str]]:
+        """What of a constant can be part of a terminal in front of it, and Lark for the rest.
+
+        Special tokens cannot. They are no text either, so that text before one ends by itself.
+        """
+        parts = self._parts(end or "")
+        num_text = 1 if parts and parts[0] not in self._special else 0
+        return "".join(parts[:num_text]), [self._piece(part) for part in parts[num_text:]]
 
     def _literal(self, text: str) -> str:
-        return " ".join(self._pieces(text))
+        return " ".join(map(self._piece, self._parts(text)))
 
-    def _pieces(self, text: str) -> list[str]:
-        parts = self._splitter.split(text) if self._splitter is not None else [text]
-        return [
-            f"<[{self._special[part]}]>" if part in self._special else json.dumps(part, ensure_ascii=False)
-            for part in parts
-            if part
-        ]
+    def _parts(self, text: str) -> list[str]:
+        """Special tokens, and text between them."""
+        return [part for part in (self._splitter.split(text) if self._splitter is not None else [text]) if part]
 
-    def _named(self, lark: str) -> _Exact:
-        return _Exact(self._rule_of(lark))
+    def _special_in(self, text: str) -> list[str]:
+        return [part for part in self._parts(text) if part in self._special]
+
+    def _piece(self, part: str) -> str:
+        return f"<[{self._special[part]}]>" if part in self._special else json.dumps(part, ensure_ascii=False)
 
     def _rule_of(self, lark: str) -> str:
         name = self._new_name("part")
@@ -286,6 +361,10 @@ class StructuralTagWriter:
 
     def _new_name(self, kind: str) -> str:
         return f"{kind}_{len(self._lines)}"
+
+
+def _constant(text: str) -> list[_Item]:
+    return [_Constant(text)] if text else []
 
 
 def _from_older_form(tag: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,8 @@ A grammar engine is native code that recurses into what clients send and takes t
 process can be killed, and can die. What it has compiled and walked through within its limits can be compiled again
 here: the engine is deterministic. Schemas that are small and use nothing but the plain keywords need no trial.
 
-The child knows 256 tokens, the single bytes: what is dangerous about a grammar does not depend on the vocabulary.
+The child knows no tokens but the single bytes and the special tokens, numbered from 256 on: what is dangerous about a
+grammar does not depend on the vocabulary.
 """
 
 from __future__ import annotations
@@ -20,18 +21,21 @@ import subprocess
 import sys
 import threading
 import time
-from typing import IO, Any
+from typing import IO
 
 import msgspec
 import numpy as np
 
-from bough.constrained.base import GrammarError, mask_words
-from bough.constrained.llguidance_backend import LLGuidanceBackend, make_byte_tokenizer
+from bough.constrained.base import Grammar, GrammarError, mask_words
+from bough.constrained.llguidance_backend import LLGuidanceBackend, LLGuidanceGrammar, make_byte_tokenizer
 from bough.constrained.translate import Translator
+from bough.errors import BoughError
 from bough.sampling.sampling_params import GrammarSpec
 
 MAX_MEMORY_BYTES = 2 * 2**30
 """Address space of the child."""
+
+COMMAND = [sys.executable, "-m", "bough.constrained.trial"]
 
 PLAIN_BYTES = 16 * 1024
 """Longest specification that may do without a trial."""
@@ -78,22 +82,26 @@ class TrialBackend:
     Args:
         backend: compiles.
         translator: of the backend.
-        timeout_s: how long a trial may take.
     """
 
-    def __init__(self, backend: LLGuidanceBackend, translator: Translator, *, timeout_s: float) -> None:
+    def __init__(self, backend: LLGuidanceBackend, translator: Translator) -> None:
         self._backend = backend
         self._setup = TrialSetup(translator.whitespace_pattern, dict(translator.special_tokens))
-        self._timeout_s = timeout_s
         self._idle: list[TrialProcess] = []
         self._lock = threading.Lock()
         self._closed = False
 
-    def compile(self, spec: GrammarSpec) -> Any:
-        """See :class:`~bough.constrained.base.GrammarBackend`."""
+    def compile(self, spec: GrammarSpec, timeout_s: float) -> LLGuidanceGrammar:
+        """Compile what needs no trial, or has passed it.
+
+        Raises:
+            GrammarError: the grammar is wrong, not supported or too large.
+            TimeoutError: its trial takes longer than ``timeout_s`` seconds.
+            TrialUnavailable: it cannot be tried out.
+        """
         if not needs_trial(spec):
             return self._backend.compile(spec)
-        return self._backend.build(spec.kind, self._try(spec))
+        return self._backend.build(spec.kind, self._try(spec, timeout_s))
 
     def close(self) -> None:
         """End the children."""
@@ -103,48 +111,80 @@ class TrialBackend:
         for process in idle:
             process.kill()
 
-    def _try(self, spec: GrammarSpec) -> str:
+    def _try(self, spec: GrammarSpec, timeout_s: float) -> str:
+        """The translated grammar.
+
+        Raises:
+            GrammarError: the grammar is wrong, not supported or too large.
+            TimeoutError: it takes longer than ``timeout_s`` seconds.
+            TrialUnavailable: there is no child to try it out.
+        """
         with self._lock:
             process = self._idle.pop() if self._idle else None
         if process is None:
             process = TrialProcess(self._setup)
+        survives = False
         try:
-            verdict = process.ask(spec, self._timeout_s)
+            verdict = process.ask(spec, timeout_s)
+            survives = True
         except TimeoutError:
-            process.kill()
-            raise GrammarError(
-                f"it takes more than {self._timeout_s:g} s to compile; make it smaller", kind=spec.kind
-            ) from None
+            raise
         except (EOFError, OSError):
-            process.kill()
             raise GrammarError("it is too deep or too large for the grammar engine", kind=spec.kind) from None
-        with self._lock:
-            keep = not self._closed
-            if keep:
-                self._idle.append(process)
-        if not keep:
-            process.kill()
+        finally:
+            if not survives:
+                process.kill()
+        self._put_back(process)
         if verdict.source is None:
             raise GrammarError(verdict.problem or "it cannot be compiled", kind=spec.kind)
         return verdict.source
 
+    def _put_back(self, process: TrialProcess) -> None:
+        with self._lock:
+            if not self._closed:
+                self._idle.append(process)
+                return
+        process.kill()
+
+
+class TrialUnavailable(BoughError):
+    """The process that tries grammars out does not start; that is not the grammar's fault."""
+
+    status_code = 503
+
 
 class TrialProcess:
-    """The child, seen from its parent. Ends with it: its input reaches its end."""
+    """The child, seen from its parent. Ends with it: its input reaches its end.
+
+    Raises:
+        TrialUnavailable: it does not start.
+    """
 
     def __init__(self, setup: TrialSetup) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "bough.constrained.trial"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            bufsize=0,
-        )
-        self._starting = True
+        try:
+            self._process = subprocess.Popen(
+                COMMAND,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                bufsize=0,
+            )
+        except OSError as error:
+            raise TrialUnavailable(f"the process that tries grammars out cannot be started: {error}") from None
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._input, self._output = self._process.stdin, self._process.stdout
-        _write(self._input, msgspec.msgpack.encode(setup))
+        started = False
+        try:
+            _write(self._input, msgspec.msgpack.encode(setup))
+            self._read(START_SECONDS)
+            started = True
+        except (EOFError, OSError) as error:
+            why = f"in {START_SECONDS:g} s" if isinstance(error, TimeoutError) else "and has ended"
+            raise TrialUnavailable(f"the process that tries grammars out has not started {why}") from None
+        finally:
+            if not started:
+                self.kill()
 
     def ask(self, spec: GrammarSpec, timeout_s: float) -> Verdict:
         """Have a specification tried out.
@@ -153,10 +193,6 @@ class TrialProcess:
             TimeoutError: it takes longer than ``timeout_s`` seconds.
             EOFError, OSError: the child has died of it.
         """
-        if self._starting:
-            # Starting is not the grammar's fault.
-            self._read(START_SECONDS)
-            self._starting = False
         _write(self._input, msgspec.msgpack.encode(spec))
         return msgspec.msgpack.decode(self._read(timeout_s), type=Verdict)
 
@@ -207,14 +243,11 @@ def main() -> int:
     # Whatever libraries print must not get between the messages.
     os.dup2(2, 1)
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
-    setup = msgspec.msgpack.decode(_receive(source) or b"", type=TrialSetup)
-    translator = Translator(setup.whitespace_pattern, setup.special_tokens)
-    backend = LLGuidanceBackend(make_byte_tokenizer, translator)
+    judge = Judge(msgspec.msgpack.decode(_receive(source) or b"", type=TrialSetup))
     threading.stack_size(STACK_BYTES)
     _write(target, b"")
     while (frame := _receive(source)) is not None:
-        verdict = judge(msgspec.msgpack.decode(frame, type=GrammarSpec), translator, backend)
-        _write(target, msgspec.msgpack.encode(verdict))
+        _write(target, msgspec.msgpack.encode(judge(msgspec.msgpack.decode(frame, type=GrammarSpec))))
     return 0
 
 
@@ -225,45 +258,46 @@ def _end_with_parent(parent: int) -> None:
     os._exit(1)
 
 
-def judge(spec: GrammarSpec, translator: Translator, backend: LLGuidanceBackend) -> Verdict:
-    """Translate, compile, and follow a grammar for a few steps on the stack of the calling thread."""
-    result: list[Any] = []
+class Judge:
+    """Translates, compiles, and follows grammars for a few steps."""
 
-    def compile_grammar() -> None:
+    def __init__(self, setup: TrialSetup) -> None:
+        self._translator = Translator(setup.whitespace_pattern, setup.special_tokens)
+        tokenizer, ids = make_byte_tokenizer(setup.special_tokens)
+        self._num_words = mask_words(tokenizer.vocab_size)
+        self._byte_translator = Translator(setup.whitespace_pattern, ids)
+        self._backend = LLGuidanceBackend(tokenizer, self._byte_translator)
+
+    def __call__(self, spec: GrammarSpec) -> Verdict:
+        """What becomes of a specification, on a stack of its own."""
+        verdicts: list[Verdict] = []
+        thread = threading.Thread(target=lambda: verdicts.append(self._judge(spec)))
+        thread.start()
+        thread.join()
+        return verdicts[0] if verdicts else Verdict(None, "the grammar engine has failed on it")
+
+    def _judge(self, spec: GrammarSpec) -> Verdict:
         try:
-            source = translator.translate(spec)
-            result.extend((source, backend.build(spec.kind, source)))
+            source = self._translator.translate(spec)
+            # What is sent back has the model's ids of special tokens; what is tried out has those of the child.
+            tried = source if spec.kind != "structural_tag" else self._byte_translator.translate(spec)
+            problem = self._walk(self._backend.build(spec.kind, tried))
         except GrammarError as error:
-            result.append(error)
+            problem = error.message.removeprefix(f"{spec.kind}: ")
+        return Verdict(source) if problem is None else Verdict(None, problem)
 
-    thread = threading.Thread(target=compile_grammar)
-    thread.start()
-    thread.join()
-    if not result:
-        return Verdict(None, "the grammar engine has failed on it")
-    if isinstance(result[0], GrammarError):
-        return Verdict(None, result[0].message.removeprefix(f"{spec.kind}: "))
-    source, grammar = result
-    problem = _walk(grammar)
-    return Verdict(None, problem) if problem is not None else Verdict(source)
-
-
-def _walk(grammar: Any) -> str | None:
-    matcher, words = grammar.matcher(), np.zeros(mask_words(len(BYTE_IDS)), dtype=np.int32)
-    rng = random.Random(0)
-    for _ in range(WALK_STEPS):
-        matcher.fill_mask(words)
-        if matcher.error is not None:
-            return str(matcher.error)
-        allowed = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))
-        if not allowed.size or matcher.is_terminated:
-            break
-        matcher.accept(int(rng.choice(allowed.tolist())))
-    return None
-
-
-BYTE_IDS = range(257)
-"""The bytes and an end of sequence."""
+    def _walk(self, grammar: Grammar) -> str | None:
+        matcher, words = grammar.matcher(), np.zeros(self._num_words, dtype=np.int32)
+        rng = random.Random(0)
+        for _ in range(WALK_STEPS):
+            matcher.fill_mask(words)
+            if matcher.error is not None:
+                return matcher.error
+            allowed = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))
+            if not allowed.size or matcher.is_terminated:
+                break
+            matcher.accept(int(rng.choice(allowed.tolist())))
+        return None
 
 
 def _receive(pipe: IO[bytes]) -> bytes | None:

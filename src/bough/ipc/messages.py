@@ -198,6 +198,8 @@ class SchedulerStats(Record):
     evictable_tokens: int = 0
     prefill_tokens_total: int = 0
     """Prompt tokens computed (not reused)."""
+    prefill_seconds_total: float = 0.0
+    """Duration of the steps that computed prompt tokens, whatever else they computed."""
     cached_tokens_total: int = 0
     decode_tokens_total: int = 0
     num_retracted_total: int = 0

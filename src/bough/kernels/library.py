@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 from enum import IntEnum
 from functools import cache
 from pathlib import Path
@@ -11,43 +12,62 @@ from bough.kernels import structures
 
 LIBRARY_FILE = Path(__file__).with_name("libbough.so")
 
+SOURCES = Path(__file__).parents[3] / "csrc"
+"""The library's sources, if the package is used where they are."""
+
+
+class KernelError(RuntimeError):
+    """A native function has failed, or cannot be called like this."""
+
+
+class _Status(ctypes.c_int32):
+    """What functions return that can fail."""
+
+
+_OK, _NO_MEMORY = 0, 1
+
 _INT32 = ctypes.c_int32
 _INT64 = ctypes.c_int64
 _POINTER = ctypes.c_void_p
 
 _FUNCTIONS: dict[str, tuple[type | None, tuple[type, ...]]] = {
+    "bough_error": (ctypes.c_char_p, ()),
+    "bough_sources": (ctypes.c_char_p, ()),
+    "bough_machine_isa": (_INT32, ()),
     "bough_best_isa": (_INT32, ()),
     "bough_current_isa": (_INT32, ()),
     "bough_set_isa": (_INT32, (_INT32,)),
     "bough_structure_size": (_INT64, (_INT32,)),
-    "bough_pool_create": (_POINTER, (_INT32,)),
+    "bough_pool_create": (_Status, (_INT32, _POINTER)),
     "bough_pool_destroy": (None, (_POINTER,)),
     "bough_packed_words": (_INT64, (_POINTER,)),
-    "bough_packed_column": (_INT64, (_POINTER, _INT64)),
-    "bough_pack_rows": (None, (_POINTER, _POINTER, _INT64, _INT64, _POINTER)),
-    "bough_unpack_rows": (None, (_POINTER, _POINTER, _INT64, _INT64, _POINTER)),
-    "bough_embed": (None, (_POINTER, _POINTER, _POINTER, _INT64, _POINTER, _INT64)),
-    "bough_read": (_INT64, (_POINTER, _POINTER, _INT64)),
-    "bough_gemm": (_INT32, (_POINTER, _POINTER)),
-    "bough_rms_norm": (None, (_POINTER, _POINTER)),
-    "bough_embedding": (None, (_POINTER, _POINTER)),
-    "bough_rotary_table": (None, (_POINTER, _POINTER)),
-    "bough_rotary_store": (None, (_POINTER, _POINTER)),
-    "bough_rows_finite": (None, (_POINTER, _POINTER)),
-    "bough_attention": (_INT32, (_POINTER, _POINTER, _INT64, _INT64)),
+    "bough_packed_columns": (None, (_POINTER, _POINTER)),
+    "bough_pack_rows": (_Status, (_POINTER, _POINTER, _INT64, _INT64, _POINTER)),
+    "bough_unpack_rows": (_Status, (_POINTER, _POINTER, _INT64, _INT64, _POINTER)),
+    "bough_embed": (_Status, (_POINTER, _POINTER, _POINTER, _INT64, _POINTER, _INT64)),
+    "bough_read": (_Status, (_POINTER, _POINTER, _INT64, _POINTER)),
+    "bough_gemm": (_Status, (_POINTER, _POINTER)),
+    "bough_rms_norm": (_Status, (_POINTER, _POINTER)),
+    "bough_embedding": (_Status, (_POINTER, _POINTER)),
+    "bough_rotary_table": (_Status, (_POINTER, _POINTER)),
+    "bough_rotary_store": (_Status, (_POINTER, _POINTER)),
+    "bough_rows_finite": (_Status, (_POINTER, _POINTER)),
+    "bough_attention": (_Status, (_POINTER, _POINTER, _INT64, _INT64)),
     "bough_sample_scratch_bytes": (_INT64, (_INT64, _INT32)),
-    "bough_sample": (None, (_POINTER, _POINTER)),
-    "bough_program_create": (_POINTER, (_POINTER, _POINTER)),
+    "bough_sample": (_Status, (_POINTER, _POINTER)),
+    "bough_program_bytes": (_INT64, (_POINTER, _INT32)),
+    "bough_attention_bytes": (_INT64, (_POINTER, _POINTER, _INT32)),
+    "bough_program_create": (_Status, (_POINTER, _POINTER, _POINTER)),
     "bough_program_destroy": (None, (_POINTER,)),
-    "bough_program_packed_embedding": (_INT32, (_POINTER, _POINTER, _POINTER, _INT64)),
-    "bough_program_embedding": (_INT32, (_POINTER, _POINTER)),
-    "bough_program_rotary_table": (_INT32, (_POINTER, _POINTER)),
-    "bough_program_norm": (_INT32, (_POINTER, _POINTER)),
-    "bough_program_gemm": (_INT32, (_POINTER, _POINTER)),
-    "bough_program_rotary_store": (_INT32, (_POINTER, _POINTER)),
-    "bough_program_attention": (_INT32, (_POINTER, _POINTER)),
+    "bough_program_packed_embedding": (_Status, (_POINTER, _POINTER, _POINTER, _INT64)),
+    "bough_program_embedding": (_Status, (_POINTER, _POINTER)),
+    "bough_program_rotary_table": (_Status, (_POINTER, _POINTER)),
+    "bough_program_norm": (_Status, (_POINTER, _POINTER)),
+    "bough_program_gemm": (_Status, (_POINTER, _POINTER)),
+    "bough_program_rotary_store": (_Status, (_POINTER, _POINTER)),
+    "bough_program_attention": (_Status, (_POINTER, _POINTER)),
     "bough_program_finish": (None, (_POINTER, _POINTER, _POINTER)),
-    "bough_program_run": (_INT32, (_POINTER, _POINTER)),
+    "bough_program_run": (_Status, (_POINTER, _POINTER, _POINTER)),
 }
 
 
@@ -68,28 +88,55 @@ class LibraryMissing(Exception):
 def load_library() -> ctypes.CDLL:
     """The library, its functions declared.
 
+    Functions that can fail raise ``MemoryError`` or :class:`KernelError`.
+
     Raises:
         LibraryMissing: if it was not built, or not from the sources that this package belongs to.
     """
     if not LIBRARY_FILE.is_file():
         raise LibraryMissing(
-            "the native CPU kernels were not built; install a C++ compiler (g++ or clang++) and Bough again"
+            "the native CPU kernels were not built; install a C++17 compiler (g++ or clang++) and Bough again"
         )
     try:
         library = ctypes.CDLL(str(LIBRARY_FILE))
         for name, (result, arguments) in _FUNCTIONS.items():
             function = getattr(library, name)
             function.restype, function.argtypes = result, arguments
+            if result is _Status:
+                function.restype, function.errcheck = _INT32, _raise_error
     except (OSError, AttributeError) as error:
         raise LibraryMissing(f"they cannot be loaded ({error}); install Bough again") from None
-    for index, structure in enumerate(structures.SHARED):
-        if library.bough_structure_size(index) != ctypes.sizeof(structure):
+    if SOURCES.is_dir() and library.bough_sources().decode() != sources_hash():
+        raise LibraryMissing("they were built from other sources; install Bough again")
+    for index, size in enumerate(structures.SHARED_SIZES):
+        if library.bough_structure_size(index) != size:
             raise LibraryMissing("they are those of another version; install Bough again")
     return library
 
 
+def sources_hash() -> str:
+    """SHA-256 of the sources, as setup.py computes it for the library."""
+    digest = hashlib.sha256()
+    for path in sorted(SOURCES.iterdir()):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def _raise_error(status: int, *_: object) -> int:
+    if status == _NO_MEMORY:
+        raise MemoryError("not enough memory for native kernels")
+    if status != _OK:
+        raise KernelError(load_library().bough_error().decode(errors="replace"))
+    return status
+
+
+def machine_isa() -> Isa:
+    """The best instruction set of this machine that Bough has kernels for."""
+    return Isa(load_library().bough_machine_isa())
+
+
 def best_isa() -> Isa:
-    """The best instruction set of this machine that the kernels know."""
+    """The best one that this build has kernels for: the compiler may have lacked some."""
     return Isa(load_library().bough_best_isa())
 
 

@@ -44,9 +44,8 @@ class PackedWeights:
             units = num_inputs if dtype is torch.float32 else -(-num_inputs // 2)
             self.bias = torch.zeros(words // units, device="cpu")
             self.matrix.bias = self.bias.data_ptr()
-            rows = range(num_outputs)
-            columns = [self._library.bough_packed_column(ctypes.byref(self.matrix), row) for row in rows]
-            self._bias_columns = torch.tensor(columns, dtype=torch.int64, device="cpu")
+            self._bias_columns = torch.empty(num_outputs, dtype=torch.int64, device="cpu")
+            self._library.bough_packed_columns(ctypes.byref(self.matrix), self._bias_columns.data_ptr())
 
     def write(self, first_row: int, rows: torch.Tensor) -> None:
         """Pack rows ``[n, num_inputs]`` of any floating-point dtype."""
@@ -100,8 +99,7 @@ class PackedWeights:
             output_stride=stride,
             output_dtype=KERNEL_DTYPES[output_dtype],
         )
-        if not self._library.bough_gemm(self._threads.handle, ctypes.byref(call)):
-            raise MemoryError("not enough memory for a matrix product")
+        self._library.bough_gemm(self._threads.handle, ctypes.byref(call))
         return output[:, :columns]
 
     def embed(self, ids: torch.Tensor) -> torch.Tensor:

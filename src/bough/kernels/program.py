@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import torch
@@ -41,6 +42,7 @@ _STEP_ERRORS = {
     1: "has more rows, or longer ones, than there is room for",
     2: "has a token id that is not in the vocabulary",
     3: "has a slot that does not exist",
+    4: "wants tokens or logits of a model without a head",
 }
 
 
@@ -67,6 +69,21 @@ class Buffer:
         return KERNEL_DTYPES[self.memory.dtype]
 
 
+def scratch_bytes(limits: ProgramLimits, shapes: Collection[AttentionShape], num_threads: int) -> int:
+    """Memory that a program takes beside its buffers, in bytes.
+
+    Args:
+        limits: of the program.
+        shapes: of the attention of its layers, each once.
+        num_threads: that run it.
+    """
+    library = load_library()
+    total: int = library.bough_program_bytes(ctypes.byref(limits), num_threads)
+    for shape in shapes:
+        total += library.bough_attention_bytes(ctypes.byref(limits), ctypes.byref(shape), num_threads)
+    return total
+
+
 def padded_columns(columns: int, dtype: torch.dtype) -> int:
     """Columns with which rows start at different places of a cache: an odd number of cache lines."""
     line = _LINE_BYTES // dtype.itemsize
@@ -88,10 +105,11 @@ class Program:
         self.limits = limits
         self.dtype = dtype
         self._buffers: dict[str, Buffer] = {}
-        self._handle = ctypes.c_void_p(self._library.bough_program_create(threads.handle, ctypes.byref(limits)))
-        if not self._handle:
-            raise MemoryError("not enough memory for the native program")
-        weakref.finalize(self, self._library.bough_program_destroy, self._handle)
+        self._handle = ctypes.c_void_p()
+        self._library.bough_program_create(threads.handle, ctypes.byref(limits), ctypes.byref(self._handle))
+        self._error = ctypes.c_int32()
+        # Not at exit: a daemon thread may be in the middle of a step.
+        weakref.finalize(self, self._library.bough_program_destroy, self._handle).atexit = False
 
     @property
     def buffer_bytes(self) -> int:
@@ -130,7 +148,6 @@ class Program:
             table=table.data_ptr(),
             table_dtype=KERNEL_DTYPES[table.dtype],
             size=table.shape[1],
-            scale=1.0,
             output=output.pointer,
             output_stride=output.stride,
         )
@@ -231,11 +248,20 @@ class Program:
         self._record("attention", ctypes.byref(call))
         return output
 
-    def finish(self, x: Buffer, norm_weight: torch.Tensor, eps: float, head: PackedMatrix) -> None:
-        """Final norm and language-model head of the rows that end in a step. Nothing is recorded after it."""
+    def finish(self, x: Buffer, norm_weight: torch.Tensor, eps: float, head: PackedMatrix | None) -> None:
+        """Final norm and language-model head of the rows that end in a step. Nothing is recorded after it.
+
+        Args:
+            x: the residual stream.
+            norm_weight: ``[hidden_size]``
+            eps: of the norm.
+            head: ``None`` if hidden states are all that is ever wanted.
+        """
         output = self.buffer("head_input", x.columns, self.dtype, self.limits.max_rows)
         norm = _norm_call(x, norm_weight, eps, output)
-        self._library.bough_program_finish(self._handle, ctypes.byref(norm), ctypes.byref(head))
+        self._library.bough_program_finish(
+            self._handle, ctypes.byref(norm), None if head is None else ctypes.byref(head)
+        )
 
     def _record_gemm(self, x: Buffer, weights: PackedMatrix, epilogue: Epilogue, output: Buffer) -> None:
         if (x.dtype, x.columns) != (weights.dtype, weights.num_inputs):
@@ -252,8 +278,7 @@ class Program:
         self._record("gemm", ctypes.byref(call))
 
     def _record(self, kind: str, *arguments: object) -> None:
-        if not getattr(self._library, f"bough_program_{kind}")(self._handle, *arguments):
-            raise MemoryError("not enough memory for the native program")
+        getattr(self._library, f"bough_program_{kind}")(self._handle, *arguments)
 
     # --- running ---
 
@@ -263,9 +288,9 @@ class Program:
         Raises:
             ValueError: if the step does not fit the program; nothing has been computed.
         """
-        error = self._library.bough_program_run(self._handle, ctypes.byref(step))
-        if error:
-            raise ValueError(f"the step {_STEP_ERRORS[error]}")
+        self._library.bough_program_run(self._handle, ctypes.byref(step), ctypes.byref(self._error))
+        if self._error.value:
+            raise ValueError(f"the step {_STEP_ERRORS[self._error.value]}")
 
 
 def _norm_call(x: Buffer, weight: torch.Tensor, eps: float, output: Buffer) -> NormCall:

@@ -12,29 +12,6 @@ from bough.kernels.library import load_library
 from bough.kernels.structures import SampleCall
 from bough.kernels.thread_pool import ThreadPool
 
-SAMPLE_ROW = np.dtype(
-    [
-        ("logits_row", np.int64),
-        ("random", np.int32),
-        ("inverse_temperature", np.float32),
-        ("uniform", np.float64),
-        ("top_p", np.float64),
-        ("top_k", np.float64),
-        ("log_min_p", np.float32),
-        ("frequency_penalty", np.float32),
-        ("presence_penalty", np.float32),
-        ("repetition_penalty", np.float32),
-        ("num_history", np.int32),
-        ("history", np.uint64),
-        ("counts", np.uint64),
-        ("num_edits", np.int32),
-        ("edit_ids", np.uint64),
-        ("edit_addends", np.uint64),
-    ],
-    align=True,
-)
-"""``SampleRow`` of ``kernels.h``, which explains each field. Addresses are those of memory that the caller keeps."""
-
 
 class NativeSampler:
     """Memory and threads to sample with."""
@@ -43,9 +20,15 @@ class NativeSampler:
         self._library = load_library()
         self._threads = threads
         self._vocab_size = vocab_size
-        size = self._library.bough_sample_scratch_bytes(vocab_size, threads.num_threads)
+        size = self.scratch_bytes(vocab_size, threads.num_threads)
         # Never written, never taken: most rows look at few of their tokens.
         self._scratch = np.empty(size, dtype=np.uint8)
+
+    @staticmethod
+    def scratch_bytes(vocab_size: int, num_threads: int) -> int:
+        """Memory that sampling with so many threads takes, in bytes."""
+        size: int = load_library().bough_sample_scratch_bytes(vocab_size, num_threads)
+        return size
 
     def sample(
         self, logits: npt.NDArray[np.float32], rows: npt.NDArray[Any]
@@ -54,7 +37,7 @@ class NativeSampler:
 
         Args:
             logits: ``[S, V]``, contiguous; penalties and edits are applied to it in place.
-            rows: :data:`SAMPLE_ROW` ``[n]``.
+            rows: :data:`~bough.kernels.structures.SAMPLE_ROW` ``[n]``.
 
         Returns:
             tokens ``[n]``, and which rows were finite ``[n]``.

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 from enum import IntEnum
 
+import numpy as np
+
 _INT32 = ctypes.c_int32
 _INT64 = ctypes.c_int64
 _FLOAT = ctypes.c_float
@@ -105,7 +107,6 @@ class AttentionShape(ctypes.Structure):
         ("num_heads", _INT32),
         ("num_kv_heads", _INT32),
         ("head_dim", _INT32),
-        ("page_size", _INT32),
         ("window", _INT32),
         ("scale", _FLOAT),
     )
@@ -137,7 +138,6 @@ class NormCall(ctypes.Structure):
         ("row_ids", _POINTER),
         ("weight", _POINTER),
         ("weight_dtype", _INT32),
-        ("weight_offset", _FLOAT),
         ("eps", _FLOAT),
         ("output", _POINTER),
         ("output_stride", _INT64),
@@ -156,7 +156,6 @@ class EmbeddingCall(ctypes.Structure):
         ("size", _INT64),
         ("ids", _POINTER),
         ("num_tokens", _INT64),
-        ("scale", _FLOAT),
         ("output", _POINTER),
         ("output_stride", _INT64),
     )
@@ -190,7 +189,6 @@ class RotaryStoreCall(ctypes.Structure):
         ("q_norm", _POINTER),
         ("k_norm", _POINTER),
         ("norm_dtype", _INT32),
-        ("norm_offset", _FLOAT),
         ("eps", _FLOAT),
         ("out_slots", _POINTER),
         ("kv", KVLayer),
@@ -208,6 +206,30 @@ class FiniteCall(ctypes.Structure):
         ("num_rows", _INT64),
         ("size", _INT64),
     )
+
+
+SAMPLE_ROW = np.dtype(
+    [
+        ("logits_row", np.int64),
+        ("random", np.int32),
+        ("inverse_temperature", np.float32),
+        ("uniform", np.float64),
+        ("top_p", np.float64),
+        ("top_k", np.float64),
+        ("log_min_p", np.float32),
+        ("frequency_penalty", np.float32),
+        ("presence_penalty", np.float32),
+        ("repetition_penalty", np.float32),
+        ("num_history", np.int32),
+        ("history", np.uint64),
+        ("counts", np.uint64),
+        ("num_edits", np.int32),
+        ("edit_ids", np.uint64),
+        ("edit_addends", np.uint64),
+    ],
+    align=True,
+)
+"""``SampleRow`` of ``kernels.h``. Addresses are those of memory that the caller keeps."""
 
 
 class SampleCall(ctypes.Structure):
@@ -258,7 +280,7 @@ class Step(ctypes.Structure):
     )
 
 
-SHARED = (
+_SHARED = (
     PackedMatrix,
     GemmCall,
     Choice,
@@ -272,4 +294,6 @@ SHARED = (
     FiniteCall,
     SampleCall,
 )
-"""Those whose size the library reports, in its order: a library of other sources is not used."""
+
+SHARED_SIZES = (*map(ctypes.sizeof, _SHARED), SAMPLE_ROW.itemsize)
+"""Bytes of each structure, in the order in which the library reports them: one of another version is not used."""

@@ -5,16 +5,19 @@ from __future__ import annotations
 import ctypes
 import weakref
 
-from bough.kernels.library import load_library
+from bough.kernels.library import KernelError, load_library
 
 
 class ThreadPool:
     """``num_threads`` threads, the calling one included, that live as long as this object.
 
-    Kernels of one pool must not be run by two threads at a time.
+    Kernels that two threads run on one pool take turns. A child of ``os.fork`` cannot run any on its parent's pool.
 
     Attributes:
         handle: what the library's functions take.
+
+    Raises:
+        KernelError: if the system does not give so many threads.
     """
 
     def __init__(self, num_threads: int) -> None:
@@ -22,7 +25,10 @@ class ThreadPool:
             raise ValueError(f"a pool needs at least one thread, got {num_threads}")
         library = load_library()
         self.num_threads = num_threads
-        self.handle = ctypes.c_void_p(library.bough_pool_create(num_threads))
-        if not self.handle:
-            raise MemoryError(f"the system does not give {num_threads} threads; lower --cpu-threads")
-        weakref.finalize(self, library.bough_pool_destroy, self.handle)
+        self.handle = ctypes.c_void_p()
+        try:
+            library.bough_pool_create(num_threads, ctypes.byref(self.handle))
+        except (KernelError, MemoryError) as error:
+            raise KernelError(f"the system does not give {num_threads} threads ({error})") from None
+        # Not at exit: a daemon thread may be in the middle of a step.
+        weakref.finalize(self, library.bough_pool_destroy, self.handle).atexit = False

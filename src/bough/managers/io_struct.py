@@ -305,6 +305,9 @@ class GenerateRequest(msgspec.Struct, kw_only=True):
     prompt_param: str = "text"
     """What the client called the prompt, for error messages."""
     sampling_params: SamplingParams
+    grammar_param: str | None = None
+    """What the client called that from which the grammar in ``sampling_params`` was made, for error messages; ``None``
+    if it is as the client sent it."""
     stream: bool = False
     return_logprob: bool = False
     logprob_start_len: int = -1

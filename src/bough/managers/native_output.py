@@ -17,6 +17,7 @@ from bough.errors import BadRequest, BoughError, Overloaded, RequestFailed
 from bough.ipc.messages import FinishReason, OutputDelta, PositionLogprobs
 from bough.managers.reasoning_span import ReasoningMarkers
 from bough.managers.req_state import ReqState
+from bough.sampling.sampling_params import GRAMMAR_KINDS
 
 DEFAULT_WEIGHT_VERSION = "default"
 
@@ -297,6 +298,14 @@ def finish_reason_dict(reason: FinishReason | None) -> dict[str, Any] | None:
     if reason.status_code is not None:
         answer["status_code"] = reason.status_code
     return answer
+
+
+def in_client_terms(reason: FinishReason, grammar_param: str | None) -> FinishReason:
+    """The same reason, where it is about a grammar, under the name by which the client knows that."""
+    if grammar_param is None or reason.param not in GRAMMAR_KINDS:
+        return reason
+    problem = (reason.message or "").removeprefix(f"{reason.param}: ")
+    return msgspec.structs.replace(reason, param=grammar_param, message=f"{grammar_param}: {problem}")
 
 
 def failure_of(reason: FinishReason | None) -> BoughError | None:

@@ -10,14 +10,13 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from bough.errors import BadRequest
 from bough.managers.embedding_struct import EmbeddingRequest
 from bough.managers.io_struct import GenerateRequest
-from bough.tokenization.chat_template import ChatTemplate
 from bough.tokenization.tokenizer import TokenIds, Tokenizer, check_text
 
 T = TypeVar("T")
@@ -110,28 +109,25 @@ class PromptEncoder:
         token_bytes = self._max_token_bytes
         return text if token_bytes is None else text[: (num_tokens + SPARE_TOKENS) * token_bytes]
 
-    async def encode_conversation(
-        self, template: ChatTemplate, messages: Sequence[Mapping[str, Any]], num_chars: int, **options: Any
-    ) -> TokenIds:
+    async def encode_rendered(self, render: Callable[[], str], num_chars: int, *, bounded: bool = True) -> TokenIds:
         """Token ids of a conversation, as the model was trained to see it.
 
         Args:
-            template: the model's.
-            messages: objects with ``role`` and ``content``.
-            num_chars: about how long they are together.
-            options: what :meth:`ChatTemplate.render` takes besides.
+            render: makes the text of it.
+            num_chars: about how much text it goes through.
+            bounded: whether what is certainly longer than a prompt may be is refused.
 
         Raises:
             BadRequest: if the template refuses the conversation, or it is certainly too long.
         """
 
         def work() -> TokenIds:
-            text = template.render(messages, **options)
-            self.check_length(len(text), "messages")
+            text = render()
+            if bounded:
+                self.check_length(len(text), "messages")
             return self._tokenizer.encode_rendered([text], param="messages")[0]
 
-        # Variables that a client sets can make a template slow whatever its messages.
-        return await self.run(num_chars if not options.get("kwargs") else max(num_chars, INLINE_CHARS + 1), work)
+        return await self.run(num_chars, work)
 
     def check_length(self, num_chars: int, param: str) -> None:
         """Raise :class:`BadRequest` if a text of so many characters has more tokens than a prompt may have."""

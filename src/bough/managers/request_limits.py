@@ -46,13 +46,17 @@ class RequestLimits:
     max_stop_strings: int = ceilings.STOP_STRINGS
     pooling: PoolingConfig | None = None
 
-    def check_params(self, params: SamplingParams) -> None:
+    def check_params(self, params: SamplingParams, *, tag_is_ours: bool = False) -> None:
         """What can be said about sampling parameters alone.
+
+        Args:
+            params: of a request.
+            tag_is_ours: see :meth:`SamplingParams.validate`.
 
         Raises:
             BadRequest: naming the field at fault.
         """
-        params.validate(self.vocab_size)
+        params.validate(self.vocab_size, tag_is_ours=tag_is_ours)
         _check_bound("n", params.n, self.max_parallel_samples, "max-parallel-samples")
         for name, given in (("stop", params.stop), ("stop_regex", params.stop_regex)):
             _check_bound(

@@ -147,7 +147,7 @@ async def _ask_language_model(
     requests = []
     for index, ((query, document), rid) in enumerate(zip(pairs, rids, strict=True)):
         messages = [{"role": "query", "content": query}, {"role": "document", "content": document}]
-        prompt = await manager.apply_chat_template(messages, template_kwargs={"instruct": instruct})
+        prompt = await manager.conversations.encode(messages, template_kwargs={"instruct": instruct})
         requests.append(_label_request(rid, f"{param}[{index}]", labels, input_ids=prompt, ids_are_ours=True, **fields))
     results = await _label_logprobs(manager, requests)
     return [Judged(softmax(row)[1], delta.prompt_tokens, meta_info(state, delta)) for state, delta, row in results]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
@@ -31,11 +31,12 @@ from bough.ipc.messages import (
     ToTokenizer,
 )
 from bough.managers.control_calls import ControlCalls
+from bough.managers.conversations import ConversationEncoder
 from bough.managers.embedding_struct import EmbeddingRequest
 from bough.managers.generation import Generation
 from bough.managers.health import HealthMonitor, ServerState
 from bough.managers.io_struct import GenerateReqInput, GenerateRequest
-from bough.managers.native_output import DEFAULT_WEIGHT_VERSION, NativeOutput, failure_of
+from bough.managers.native_output import DEFAULT_WEIGHT_VERSION, NativeOutput, failure_of, in_client_terms
 from bough.managers.prompt_encoder import PromptEncoder, encode_segments
 from bough.managers.reasoning_span import ReasoningMarkers
 from bough.managers.req_state import ReadySignal, ReqState, aborted_delta
@@ -46,7 +47,7 @@ from bough.managers.turns import Turns
 from bough.observability.metrics import Metrics
 from bough.parsers.dialect import make_dialect
 from bough.tokenization.chat_template import ChatTemplate, load_chat_template
-from bough.tokenization.tokenizer import TokenIds, Tokenizer
+from bough.tokenization.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -91,6 +92,7 @@ class TokenizerManager:
     Attributes:
         rid_to_state: every output that is alive, by id.
         sessions: the conversations that are remembered.
+        conversations: makes prompts of messages.
         model_update_lock: requests hold the reader side, updates of the weights the writer side.
         health: state of the server, and heartbeats.
     """
@@ -143,6 +145,7 @@ class TokenizerManager:
         if chat_template is None and tokenizer is not None:
             chat_template = load_chat_template(tokenizer, server_args.chat_template)
         self.chat_template = chat_template
+        self.conversations = ConversationEncoder(chat_template, self.prompt_encoder)
         self._reasoning = self._reasoning_markers()
         self._channels = channels
         self._control_calls = ControlCalls(channels.send)
@@ -238,8 +241,8 @@ class TokenizerManager:
             BadRequest, Overloaded, EngineDead: before anything was sent.
         """
         self._check_open()
-        for params in {id(request.sampling_params): request.sampling_params for request in requests}.values():
-            self.limits.check_params(params)
+        for request in {id(request.sampling_params): request for request in requests}.values():
+            self.limits.check_params(request.sampling_params, tag_is_ours=request.grammar_param is not None)
         for request in requests:
             self.limits.check(request)
         signal = ReadySignal()
@@ -312,48 +315,6 @@ class TokenizerManager:
             has_text=has_tokenizer,
             with_index=with_index,
             as_json=as_json,
-        )
-
-    async def apply_chat_template(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        *,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-        documents: Sequence[Mapping[str, Any]] | None = None,
-        add_generation_prompt: bool = True,
-        continue_final_message: bool = False,
-        template_kwargs: Mapping[str, Any] | None = None,
-    ) -> TokenIds:
-        """The prompt for a conversation.
-
-        Args:
-            messages: objects with ``role`` and ``content``.
-            tools: descriptions of functions, as in the OpenAI API.
-            documents: objects with ``title`` and ``text``.
-            add_generation_prompt: whether the prompt ends with the beginning of an assistant's message.
-            continue_final_message: let the model go on with the last message instead of answering it.
-            template_kwargs: further variables of the template.
-
-        Raises:
-            BadRequest: if the model has no template, or the template cannot render this.
-        """
-        if self.chat_template is None or self.prompt_encoder is None:
-            raise BadRequest(
-                "this model has no chat template; use completions, or start the server with --chat-template",
-                param="messages",
-                code="no_chat_template",
-            )
-        num_chars = sum(_num_chars(message.get("content")) for message in messages)
-        num_chars += 50 * len(messages) + 400 * (len(tools or ()) + len(documents or ()))
-        return await self.prompt_encoder.encode_conversation(
-            self.chat_template,
-            messages,
-            num_chars,
-            tools=tools,
-            documents=documents,
-            add_generation_prompt=add_generation_prompt,
-            continue_final_message=continue_final_message,
-            kwargs=template_kwargs,
         )
 
     def _reasoning_markers(self) -> ReasoningMarkers | None:
@@ -559,6 +520,7 @@ class TokenizerManager:
         if delta.token_ids:
             self._on_tokens(state, delta, now)
         if delta.finish_reason is not None:
+            delta.finish_reason = in_client_terms(delta.finish_reason, state.obj.grammar_param)
             state.finished_time = now
             self._on_finished(state, delta)
         state.push(delta)
@@ -701,13 +663,6 @@ class TokenizerManager:
             "model_type": config.hf_config.get("model_type"),
             "architectures": [config.architecture],
         }
-
-
-def _num_chars(content: Any) -> int:
-    """About how long the content of a message is."""
-    if isinstance(content, str):
-        return len(content)
-    return sum(len(part.get("text", "")) for part in content) if isinstance(content, list) else 0
 
 
 def _let_go(state: ReqState) -> None:

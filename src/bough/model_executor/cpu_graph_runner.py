@@ -10,16 +10,42 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from bough.kernels.program import Program
-from bough.kernels.structures import ProgramLimits, Step
+from bough.config.model_config import ModelConfig
+from bough.kernels.program import Program, scratch_bytes
+from bough.kernels.sampling import NativeSampler
+from bough.kernels.structures import AttentionShape, ProgramLimits, Step
 from bough.kernels.thread_pool import ThreadPool
 from bough.mem_cache.kv_pool import KVPool
-from bough.models.base import CausalLM
+from bough.models.base import CausalLM, torch_dtype
 from bough.scheduler.step_plan import FUTURE_TOKEN, IntArray, StepPlan
 
 MAX_PIECE_TOKENS = 1024
 """Tokens that go through the model together; larger steps run in pieces. From a few hundred on, more tokens at a time
 make matrix products no faster, only their buffers larger."""
+
+
+def kernel_bytes(config: ModelConfig, num_threads: int, max_rows: int, max_step_tokens: int) -> int:
+    """Memory that native kernels keep for their own use, beside activations and logits, in bytes.
+
+    Args:
+        config: of the model.
+        num_threads: that run the kernels.
+        max_rows: most requests of a step.
+        max_step_tokens: most new tokens that steps usually have.
+    """
+    limits = ProgramLimits(
+        max_tokens=min(max_step_tokens, MAX_PIECE_TOKENS),
+        max_rows=max_rows,
+        max_context=config.context_len,
+        vocab_size=config.vocab_size,
+    )
+    shapes = [
+        AttentionShape(
+            num_heads=config.num_heads, num_kv_heads=config.num_kv_heads, head_dim=config.head_dim, window=window or 0
+        )
+        for window in set(config.layer_windows)
+    ]
+    return scratch_bytes(limits, shapes, num_threads) + NativeSampler.scratch_bytes(config.vocab_size, num_threads)
 
 
 class Wanted(IntEnum):
@@ -59,11 +85,9 @@ class CpuGraphRunner:
         kv_pool: KVPool,
         threads: ThreadPool,
         *,
+        config: ModelConfig,
         req_to_token: torch.Tensor,
         last_token: torch.Tensor,
-        dtype: torch.dtype,
-        hidden_size: int,
-        vocab_size: int,
         max_step_tokens: int,
     ) -> None:
         """Record the model.
@@ -72,11 +96,9 @@ class CpuGraphRunner:
             model: with packed weights, whose addresses stay as they are.
             kv_pool: where keys and values are.
             threads: run the kernels.
+            config: of the model.
             req_to_token: int32 ``[max_running_requests, max_len]``; steps enter their new tokens.
             last_token: int64 ``[max_running_requests]``, resolves ``FUTURE_TOKEN``.
-            dtype: of the model.
-            hidden_size: columns of the hidden states.
-            vocab_size: columns of the logits.
             max_step_tokens: most new tokens that steps usually have.
         """
         max_rows, max_len = req_to_token.shape
@@ -85,16 +107,17 @@ class CpuGraphRunner:
             max_tokens=max_tokens,
             max_rows=max_rows,
             max_context=max_len,
-            vocab_size=vocab_size,
+            vocab_size=config.vocab_size,
             num_slots=kv_pool.num_slots,
         )
-        self._program = Program(threads, limits, dtype)
+        self._dtype = torch_dtype(config)
+        self._program = Program(threads, limits, self._dtype)
         model.record(self._program, kv_pool)
-        self._dtype = dtype
-        # Memory that is never written is never taken: only as many rows as steps really want.
-        self._logits = torch.empty(max_rows, vocab_size, dtype=torch.float32)
+        # Of zeros, so that the memory is taken now. A model that pools has no logits.
+        logit_rows = max_rows if config.is_generation else 0
+        self._logits = torch.zeros(logit_rows, config.vocab_size, dtype=torch.float32)
         self._kept_alive = (model, kv_pool, req_to_token, last_token)
-        self._hidden_size = hidden_size
+        self._hidden_size = config.hidden_size
         self._step = Step(
             req_to_token=req_to_token.data_ptr(),
             table_stride=req_to_token.stride(0),

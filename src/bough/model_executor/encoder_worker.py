@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 
 import numpy as np
@@ -22,6 +23,8 @@ from bough.models.base import torch_dtype
 from bough.models.encoder import Encoder, EncoderBatch
 from bough.scheduler.step_plan import FUTURE_TOKEN, StepPlan, StepResult
 
+logger = logging.getLogger(__name__)
+
 
 class EncoderWorker:
     """Executes step plans whose rows are whole sequences.
@@ -41,6 +44,7 @@ class EncoderWorker:
         begin = time.perf_counter()
         self.device = resolve_device(server_args.device)
         if self.device.type == "cpu":
+            logger.info("torch computes: the native CPU kernels run language models only, not encoders")
             keep_freed_memory()
             torch.set_num_threads(server_args.cpu_threads or Machine().usable_threads())
         torch.manual_seed(server_args.random_seed or 0)

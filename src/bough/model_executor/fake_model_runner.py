@@ -262,6 +262,7 @@ class FakeModelRunner:
             self._admit(new)
         for forced in plan.forced:
             self._num_outputs[forced.req_slot] += len(forced.token_ids)
+            self._last_token[forced.req_slot] = forced.token_ids[-1]
         for write in plan.table_writes:
             self._write_table(int(write.req_slot), write.start, write.slots)
         if self._verify:

@@ -25,7 +25,7 @@ from bough.model_executor.capacity import (
     fit_requests,
     forward_bytes,
 )
-from bough.model_executor.cpu_graph_runner import MAX_PIECE_TOKENS, CpuGraphRunner, Wanted
+from bough.model_executor.cpu_graph_runner import MAX_PIECE_TOKENS, CpuGraphRunner, Wanted, kernel_bytes
 from bough.model_executor.forward_batch import ForwardBatch, token_positions
 from bough.model_executor.logprob_results import sampled_fields, target_fields
 from bough.model_executor.machine import Machine, peak_resident_bytes, reset_peak_resident_bytes
@@ -53,9 +53,6 @@ DEFAULT_PAGE_SIZE = 16
 
 _LOGIT_CHUNK_ELEMENTS = 2**24
 """Logits of prompt tokens are computed this many at a time: 64 MiB in float32."""
-
-_NATIVE_SCRATCH_BYTES = 64 << 20
-"""What matrix products and attention keep for their own use, about."""
 
 _MEASURED_TOKENS_ON_CPU = 128
 """Size of the forward pass that start-up measures; more would delay large models."""
@@ -178,11 +175,9 @@ class ModelRunner:
             self.model,
             self.kv_pool,
             self.threads,
+            config=self.config,
             req_to_token=self.req_to_token,
             last_token=self.sampling_state.last_token,
-            dtype=self.dtype,
-            hidden_size=self.config.hidden_size,
-            vocab_size=self.config.vocab_size,
             max_step_tokens=self.options.max_step_tokens,
         )
 
@@ -200,7 +195,8 @@ class ModelRunner:
         if self.threads is not None:
             piece_tokens = min(step_tokens, MAX_PIECE_TOKENS)
             hidden_bytes = step_tokens * config.hidden_size * self.dtype.itemsize
-            forward = forward_bytes(config, 4, piece_tokens, logit_rows) + hidden_bytes + _NATIVE_SCRATCH_BYTES
+            forward = forward_bytes(config, 4, piece_tokens, logit_rows) + hidden_bytes
+            forward += kernel_bytes(config, self.threads.num_threads, max_running_requests, step_tokens)
         else:
             measured_tokens = min(step_tokens, config.context_len)
             if self.device.type == "cpu":

@@ -7,7 +7,8 @@ import logging
 import torch
 
 from bough.config.model_config import ModelConfig
-from bough.kernels.library import LibraryMissing, current_isa, load_library
+from bough.errors import StartupError
+from bough.kernels.library import KernelError, LibraryMissing, best_isa, current_isa, load_library, machine_isa
 from bough.kernels.program import KERNEL_DTYPES
 from bough.kernels.thread_pool import ThreadPool
 from bough.models.base import torch_dtype
@@ -22,8 +23,11 @@ def native_threads(config: ModelConfig, device: torch.device, num_threads: int) 
         config: of the model.
         device: that is to run it.
         num_threads: of the pool.
+
+    Raises:
+        StartupError: if the system does not give so many threads.
     """
-    if device.type != "cpu" or config.pooling is not None:
+    if device.type != "cpu":
         return None
     if torch_dtype(config) not in KERNEL_DTYPES:
         logger.warning(
@@ -37,4 +41,13 @@ def native_threads(config: ModelConfig, device: torch.device, num_threads: int) 
         logger.warning("torch computes, several times slower than native kernels: %s.", missing)
         return None
     logger.info("native CPU kernels: %s, %d threads", current_isa().name, num_threads)
-    return ThreadPool(num_threads)
+    if best_isa() < machine_isa():
+        logger.warning(
+            "This machine has %s, but the compiler that built the native kernels did not know it: a newer one makes "
+            "them faster.",
+            machine_isa().name,
+        )
+    try:
+        return ThreadPool(num_threads)
+    except KernelError as error:
+        raise StartupError(f"{error}; lower --cpu-threads", param="cpu_threads") from None

@@ -15,9 +15,11 @@ from bough.errors import ModelError
 from bough.layers.checkpoint_weight import CheckpointWeight, TensorWeight
 from bough.layers.embedding import LMHead, VocabEmbedding
 from bough.layers.linear import MergedLinear
+from bough.layers.linear_method import LinearMethod
 
 if TYPE_CHECKING:
     from bough.kernels.program import Program
+    from bough.kernels.structures import PackedMatrix
     from bough.mem_cache.kv_pool import KVPool
     from bough.model_executor.forward_batch import ForwardBatch
 
@@ -105,6 +107,18 @@ class Model(nn.Module, ABC):
         return loaded
 
 
+class Body(nn.Module, ABC):
+    """A language model without its head."""
+
+    @abstractmethod
+    def forward(self, batch: ForwardBatch) -> torch.Tensor:
+        """Hidden states after the final norm, ``[num_tokens, hidden_size]``. Mutates the batch's KV pool."""
+
+    @abstractmethod
+    def record(self, program: Program, kv_pool: KVPool, head: PackedMatrix | None) -> None:
+        """Record the whole way from tokens to hidden states, and to logits if there is a head."""
+
+
 class CausalLM(Model):
     """A language model: tokens of a batch in, hidden states out, logits of chosen rows on request."""
 
@@ -125,8 +139,12 @@ class CausalLM(Model):
         raise ModelError(f"native kernels cannot run {type(self).__name__}")
 
     @classmethod
-    def make_body(cls, config: ModelConfig) -> nn.Module:
+    def make_body(cls, config: ModelConfig, method: LinearMethod) -> Body:
         """The model without its head: like :meth:`forward`, with the checkpoint's names below ``model.``.
+
+        Args:
+            config: of the model.
+            method: how linear layers hold their weights.
 
         Raises:
             ModelError: if this family cannot do without its head.

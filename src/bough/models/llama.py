@@ -14,10 +14,11 @@ from bough.layers.linear import GatedLinear, Linear, MergedLinear
 from bough.layers.linear_method import TORCH, LinearMethod, packed_matrix
 from bough.layers.norm import RMSNorm
 from bough.layers.rotary import RotaryEmbedding, Rotation, apply_rotary
-from bough.models.base import CausalLM, torch_dtype
+from bough.models.base import Body, CausalLM, torch_dtype
 
 if TYPE_CHECKING:
     from bough.kernels.program import Buffer, Program
+    from bough.kernels.structures import PackedMatrix
     from bough.mem_cache.kv_pool import KVPool
     from bough.model_executor.forward_batch import ForwardBatch
 
@@ -129,7 +130,7 @@ class LlamaDecoderLayer(nn.Module):
         self.mlp.record(program, self.post_attention_layernorm.record(program, x), x)
 
 
-class LlamaModel(nn.Module):
+class LlamaModel(Body):
     """Embedding, blocks and final norm."""
 
     def __init__(self, config: ModelConfig, layers: list[LlamaDecoderLayer], embedding_method: LinearMethod) -> None:
@@ -141,7 +142,7 @@ class LlamaModel(nn.Module):
         self.norm = RMSNorm(config.hidden_size, config.rms_norm_eps, dtype)
 
     def forward(self, batch: ForwardBatch) -> torch.Tensor:
-        """Hidden states after the final norm, ``[num_tokens, hidden_size]``."""
+        """See :class:`Body`."""
         x = self.embed_tokens(batch.input_ids)
         rotation = self.rotary_emb(batch.positions)
         for layer in self.layers:
@@ -149,13 +150,13 @@ class LlamaModel(nn.Module):
         output: torch.Tensor = self.norm(x)
         return output
 
-    def record(self, program: Program, kv_pool: KVPool) -> Buffer:
-        """The residual stream before the final norm."""
+    def record(self, program: Program, kv_pool: KVPool, head: PackedMatrix | None) -> None:
+        """See :class:`Body`."""
         x = self.embed_tokens.record(program)
         rotation = self.rotary_emb.record(program)
         for layer in self.layers:
             layer.record(program, x, rotation, kv_pool)  # type: ignore[operator]
-        return x
+        program.finish(x, self.norm.weight, self.norm.eps, head)
 
 
 class LlamaForCausalLM(CausalLM):
@@ -173,11 +174,12 @@ class LlamaForCausalLM(CausalLM):
         )
 
     @classmethod
-    def make_body(cls, config: ModelConfig, method: LinearMethod = TORCH) -> LlamaModel:
+    def make_body(cls, config: ModelConfig, method: LinearMethod) -> LlamaModel:
         """See :class:`CausalLM`."""
         layers = [cls.make_layer(config, layer_id, method) for layer_id in range(config.num_layers)]
         # A table of its own is only looked up in, and rows are looked up fastest as they are.
-        return LlamaModel(config, layers, embedding_method=method if config.tie_word_embeddings else TORCH)
+        is_shared = config.tie_word_embeddings and config.is_generation
+        return LlamaModel(config, layers, embedding_method=method if is_shared else TORCH)
 
     @classmethod
     def make_layer(cls, config: ModelConfig, layer_id: int, method: LinearMethod) -> LlamaDecoderLayer:
@@ -201,5 +203,4 @@ class LlamaForCausalLM(CausalLM):
 
     def record(self, program: Program, kv_pool: KVPool) -> None:
         """See :class:`CausalLM`."""
-        x = self.model.record(program, kv_pool)
-        program.finish(x, self.model.norm.weight, self.model.norm.eps, packed_matrix(self.lm_head.holder))
+        self.model.record(program, kv_pool, packed_matrix(self.lm_head.holder))

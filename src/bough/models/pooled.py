@@ -9,9 +9,12 @@ from torch import nn
 
 from bough.config.model_config import ModelConfig
 from bough.layers.linear import Linear
+from bough.layers.linear_method import TORCH, LinearMethod
 from bough.models.base import CausalLM, torch_dtype
 
 if TYPE_CHECKING:
+    from bough.kernels.program import Program
+    from bough.mem_cache.kv_pool import KVPool
     from bough.model_executor.forward_batch import ForwardBatch
 
 _BACKBONE_PARTS = ("embed_tokens.", "layers.", "norm.")
@@ -38,12 +41,13 @@ class PooledCausalLM(CausalLM):
     Args:
         config: of the model; it pools.
         language_model: the family's class.
+        method: how the body's linear layers hold their weights.
     """
 
-    def __init__(self, config: ModelConfig, language_model: type[CausalLM]) -> None:
+    def __init__(self, config: ModelConfig, language_model: type[CausalLM], method: LinearMethod = TORCH) -> None:
         super().__init__()
         assert config.pooling is not None, "models that generate text have a class of their own"
-        self.model = language_model.make_body(config)
+        self.model = language_model.make_body(config, method)
         self.score: nn.Module | None = None
         if config.architecture.endswith("ForRewardModel"):
             self.score = RewardHead(config, config.pooling.dim)
@@ -58,6 +62,10 @@ class PooledCausalLM(CausalLM):
     def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
         """Class scores, or the states themselves: float32 ``[num_rows, dim]``."""
         return self.project(hidden_states)
+
+    def record(self, program: Program, kv_pool: KVPool) -> None:
+        """See :class:`CausalLM`; what follows the hidden states is not part of the program."""
+        self.model.record(program, kv_pool, None)
 
     def project(self, pooled: torch.Tensor) -> torch.Tensor:
         """What follows the pooling: float32 ``[R, hidden_size]`` to float32 ``[R, dim]``."""

@@ -71,18 +71,18 @@ def make_model(config: ModelConfig, method: LinearMethod | None = None) -> Model
 
     Args:
         config: of the model.
-        method: how the linear layers of a language model that generates hold their weights; ``None``: torch's way.
+        method: how the linear layers of a language model hold their weights; ``None``: torch's way.
     """
     architecture = config.architecture
     if architecture in ENCODER_MODULES:
         encoder_class: type[Encoder] = _import(ENCODER_MODULES, architecture)
         return encoder_class(config)
+    options = () if method is None else (method,)
     if config.pooling is not None:
         from bough.models.pooled import PooledCausalLM
 
-        return PooledCausalLM(config, load_model_class(BACKBONES.get(architecture, architecture)))
-    language_model = load_model_class(architecture)
-    return language_model(config) if method is None else language_model(config, method)
+        return PooledCausalLM(config, load_model_class(BACKBONES.get(architecture, architecture)), *options)
+    return load_model_class(architecture)(config, *options)
 
 
 def _import(modules: dict[str, str], architecture: str) -> type:

@@ -179,6 +179,11 @@ class Metrics(Collector):
                 "prefill_tokens_total",
                 "Prompt tokens computed, not reused; after an interruption, output computed again too.",
             ),
+            (
+                "prefill_seconds",
+                "prefill_seconds_total",
+                "Duration of the steps that computed prompt tokens, whatever else they computed.",
+            ),
             ("decode_tokens", "decode_tokens_total", "Tokens sampled, those of aborted requests included."),
             (
                 "num_retracted_requests",

@@ -10,7 +10,7 @@ from bough.parsers.stream import NotACall, Steps, Stream
 from bough.parsers.tool_format import Calls, ToolFormat
 
 SLICE_CHARS = 4096
-"""Most characters that are read at a time: what has been dealt with is cut off the text, which copies the rest."""
+"""Most characters that are read at a time."""
 
 
 class StreamParser:
@@ -39,13 +39,19 @@ class StreamParser:
             else:
                 if text and not text[-1].isspace():
                     return [kind(text)]
-        if len(text) <= SLICE_CHARS:
+        if not text:
+            return []
+        if len(text) <= SLICE_CHARS and len(text) <= stream.room:
             stream.text += text
-            return self._read_on() if text else []
+            return self._read_on()
         events = []
-        for start in range(0, len(text), SLICE_CHARS):
-            stream.text += text[start : start + SLICE_CHARS]
+        start = 0
+        while start < len(text):
+            # Never more than may be held: where a reader gives up must not depend on how the text was cut.
+            end = start + min(SLICE_CHARS, stream.room)
+            stream.text += text[start:end]
             events += self._read_on()
+            start = end
         return events
 
     def finish(self) -> list[ParsedEvent]:

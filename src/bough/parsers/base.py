@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -12,8 +12,10 @@ from bough.errors import BadRequest
 MAX_NAME_CHARS = 256
 """Longest name of a function."""
 
-# Names stand bare in several formats, so they may hold nothing that ends one there.
-_NAME = re.compile(r"[^\s<>\"'`{}\[\]()=,;|\\\x00-\x1f\x7f]+")
+NAME_CHARACTERS = r"^\s<>\"'`{}\[\]()=,;|\\\x00-\x1f\x7f"
+"""Inside of a character class: what names are made of. They stand bare in several formats, so nothing that ends one."""
+
+_NAME = re.compile(f"[{NAME_CHARACTERS}]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,20 @@ class ToolSpec:
         function = tool.get("function")
         if not isinstance(function, dict):
             raise _bad(where, "must be an object with a name")
+        return cls.from_function(function, where)
+
+    @classmethod
+    def from_function(cls, function: Mapping[str, Any], where: str, *, schema: str = "parameters") -> ToolSpec:
+        """A tool out of an object with ``name``, ``description``, ``strict`` and the schema of the arguments.
+
+        Args:
+            function: decoded JSON.
+            where: its place in the request, for errors.
+            schema: what the member with the schema is called.
+
+        Raises:
+            BadRequest: naming the member at fault.
+        """
         name = function.get("name")
         if not isinstance(name, str) or len(name) > MAX_NAME_CHARS or not _NAME.fullmatch(name):
             allowed = (
@@ -112,7 +128,7 @@ class ToolSpec:
         strict = function.get("strict")
         if strict is not None and not isinstance(strict, bool):
             raise _bad(f"{where}.strict", "must be true or false")
-        parameters = _parameters(function.get("parameters"), f"{where}.parameters")
+        parameters = _parameters(function.get(schema), f"{where}.{schema}")
         return cls(name, description, parameters, bool(strict))
 
 

@@ -15,11 +15,11 @@ from bough.errors import ConfigError
 from bough.parsers.answer import StreamParser, read_answer
 from bough.parsers.base import OutputParser, ToolSpec
 from bough.parsers.detection import detect_reasoning_format, detect_tool_format
-from bough.parsers.harmony import HarmonyFormat
+from bough.parsers.harmony import HarmonyFormat, final_message
 from bough.parsers.json_calls import JsonArrayFormat
-from bough.parsers.reasoning import HARMONY, REASONING_FORMATS, ReasoningFormat
-from bough.parsers.structural import any_text, either, regex, sequence, tag
-from bough.parsers.tool_format import Format, ToolFormat
+from bough.parsers.reasoning import REASONING_FORMATS, ReasoningFormat
+from bough.parsers.structural import Format, any_text, const, either, sequence, tag
+from bough.parsers.tool_format import ToolFormat
 from bough.parsers.tool_formats import TOOL_FORMATS
 
 AUTO = "auto"
@@ -46,8 +46,15 @@ class Dialect:
     @property
     def needs_special_tokens(self) -> bool:
         """Whether markers are seen only in text that is decoded with ``skip_special_tokens=False``."""
-        formats = (self.tool_format, self.reasoning_format)
-        return any(each is not None and each.needs_special_tokens for each in formats)
+        return any(each.needs_special_tokens for each in self._formats)
+
+    @property
+    def _formats(self) -> list[ToolFormat | ReasoningFormat]:
+        return [each for each in (self.tool_format, self.reasoning_format) if each is not None]
+
+    @property
+    def _on_channels(self) -> bool:
+        return any(each.on_channels for each in self._formats)
 
     def begins_in_reasoning(self, prompt: str) -> bool:
         """Whether an answer to this prompt begins with thoughts that the prompt has opened already.
@@ -79,7 +86,7 @@ class Dialect:
         Returns:
             ``None`` if all of the answer is content.
         """
-        if isinstance(self.tool_format, HarmonyFormat) or self.reasoning_format is HARMONY:
+        if self._on_channels:
             harmony = HarmonyFormat(separate_reasoning=separate_reasoning)
             return StreamParser(
                 partial(
@@ -127,7 +134,7 @@ class Dialect:
         callable_ = [tool for tool in tools if name is None or tool.name == name]
         format_ = self.tool_format or _JSON_ARRAY
         calls = format_.constraint(callable_, parallel=parallel and name is None)
-        return json.dumps({"type": "structural_tag", "format": self._after_reasoning(calls, thinking)})
+        return _as_json(self._after_reasoning(calls, thinking))
 
     def structured(self, answer: Format, *, with_calls: Sequence[ToolSpec], parallel: bool, thinking: bool) -> str:
         """A structural tag that makes the answer, behind the thoughts, follow a format, or consist of tool calls.
@@ -141,21 +148,26 @@ class Dialect:
         Returns:
             JSON.
         """
-        if isinstance(self.tool_format, HarmonyFormat) or self.reasoning_format is HARMONY:
-            answer = tag("<|channel|>final<|message|>", answer, "")
+        if self._on_channels:
+            answer = final_message(answer)
         if with_calls:
             format_ = self.tool_format or _JSON_ARRAY
             answer = either(answer, format_.constraint(with_calls, parallel=parallel))
-        return json.dumps({"type": "structural_tag", "format": self._after_reasoning(answer, thinking or None)})
+        return _as_json(self._after_reasoning(answer, thinking or None))
 
     def _after_reasoning(self, calls: Format, thinking: bool | None) -> Format:
         reasoning = self.reasoning_format
         if reasoning is None:
             return calls
-        gap = regex(reasoning.gap)
         if thinking:
-            return sequence(tag("", any_text(), reasoning.end), gap, calls)
-        return either(sequence(tag(reasoning.start, any_text(), reasoning.end), gap, calls), calls)
+            return sequence(tag("", any_text(), reasoning.end), reasoning.gap, calls)
+        thoughts = sequence(tag(reasoning.start, any_text(), reasoning.end), reasoning.gap)
+        return sequence(either(thoughts, const("")), calls)
+
+
+def _as_json(form: Format) -> str:
+    # Compact: the length of what is compiled is bounded.
+    return json.dumps({"type": "structural_tag", "format": form}, ensure_ascii=False, separators=(",", ":"))
 
 
 def make_dialect(
@@ -181,7 +193,12 @@ def make_dialect(
         reasoning_format = detect_reasoning_format(template)
     else:
         reasoning_format = None if reasoning_parser == NONE else find_reasoning_format(reasoning_parser)
-    if reasoning_format is HARMONY and tool_format is None and tool_call_parser != NONE:
+    if (
+        reasoning_format is not None
+        and reasoning_format.on_channels
+        and tool_format is None
+        and tool_call_parser != NONE
+    ):
         tool_format = HarmonyFormat()  # whoever writes channels writes calls on them
     return Dialect(tool_format, reasoning_format)
 

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 
 from bough.parsers.base import Content, Reasoning, ToolSpec
 from bough.parsers.stream import NotACall, Steps
-from bough.parsers.structural import json_schema, separated, tag
-from bough.parsers.tool_format import MAX_HEAD_CHARS, Calls, Format, ToolFormat
+from bough.parsers.structural import Format, json_schema, separated, tag
+from bough.parsers.tool_format import MAX_HEAD_CHARS, Calls, ToolFormat
 
 _START, _CHANNEL, _MESSAGE, _CALL = "<|start|>", "<|channel|>", "<|message|>", "<|call|>"
 _ENDS = ("<|end|>", "<|return|>", _CALL)
+_SPACES = re.compile(r"\s+")
 _HEADER = re.compile(
     r"(<\|start\|>assistant)?\s*(to=(?P<to>[^\s<]+)\s*)?"
     r"(<\|channel\|>(?P<channel>analysis|commentary|final))?\s*(to=(?P<recipient>[^\s<]+)\s*)?"
@@ -35,6 +36,7 @@ class HarmonyFormat(ToolFormat):
     triggers = (_START, _CHANNEL)
     openers = ("to=",)
     needs_special_tokens = True
+    on_channels = True
 
     def __init__(self, *, separate_reasoning: bool = True) -> None:
         self._separate = separate_reasoning
@@ -43,7 +45,8 @@ class HarmonyFormat(ToolFormat):
         """Read one message."""
         stream = calls.stream
         head = trigger + (yield from stream.until(_MESSAGE, MAX_HEAD_CHARS))
-        header = _HEADER.fullmatch(head)
+        # With at most one space at a time, or white space could be shared out among the parts in very many ways.
+        header = _HEADER.fullmatch(_SPACES.sub(" ", head))
         if header is None:
             raise NotACall
         recipient = header["recipient"] or header["to"]
@@ -68,7 +71,7 @@ class HarmonyFormat(ToolFormat):
         else:
             stream.turn_back()
             if marker in _ENDS:
-                stream.resume = len(marker or "")
+                stream.resume = stream.pos + len(marker or "")
                 stream.reject()
 
     @staticmethod
@@ -92,3 +95,8 @@ class HarmonyFormat(ToolFormat):
             begin = f"{_CHANNEL}commentary to=functions.{tool.name} <|constrain|>json{_MESSAGE}"
             each.append(tag(begin, json_schema(tool.arguments_schema), ""))
         return separated(each, "", parallel=False)
+
+
+def final_message(answer: Format) -> Format:
+    """An answer on the channel that is for the reader."""
+    return tag(f"{_CHANNEL}final{_MESSAGE}", answer, "")

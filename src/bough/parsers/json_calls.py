@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from bough.parsers.base import ToolSpec
 from bough.parsers.stream import NotACall, Steps
-from bough.parsers.structural import const, json_schema, separated, sequence, tag
-from bough.parsers.tool_format import MAX_HEAD_CHARS, Calls, Format, ToolFormat, held_json, held_string, is_object
+from bough.parsers.structural import Format, const, json_schema, separated, sequence, tag
+from bough.parsers.tool_format import MAX_HEAD_CHARS, Calls, ToolFormat, held_json, held_string, is_object, string_value
 
 _ARGUMENT_KEYS = ("arguments", "parameters")
 
@@ -109,7 +109,7 @@ def _as_object(text: str) -> str:
     if text == "null":
         return "{}"
     if text.startswith('"'):
-        inner: str = json.loads(text).strip()
+        inner = string_value(text).strip()
         if is_object(inner):
             return inner
     raise NotACall

@@ -9,6 +9,9 @@ from __future__ import annotations
 import re
 from enum import Enum, auto
 
+MAX_NUMBER_CHARS = 1024
+"""Longest number. Programs that read JSON refuse such as well."""
+
 _STRING_BODY = re.compile(r'[^"\\\x00-\x1f]*')
 _SPACE = re.compile(r"[ \t\n\r]*")
 _NUMBER_BODY = re.compile(r"[-+.0-9eE]*")
@@ -91,11 +94,13 @@ class JsonScanner:
                     break
                 pos += 1
             elif state is _State.NUMBER:
-                match = _NUMBER_BODY.match(text, pos)
+                match = _NUMBER_BODY.match(text, pos, pos + MAX_NUMBER_CHARS + 1 - len(self._rest))
                 assert match is not None
                 self._rest += match.group()
                 pos = match.end()
-                if pos < end:
+                if len(self._rest) > MAX_NUMBER_CHARS:
+                    self._state = _State.FAULT
+                elif pos < end:
                     self._state = self._after_value() if _NUMBER.fullmatch(self._rest) else _State.FAULT
             elif state is _State.LITERAL:
                 if text[pos] != self._rest[0]:

@@ -15,8 +15,10 @@ MAX_CHARS = 64 * 1024
 
 _NAMES = {"true": True, "false": False, "null": None, "none": None}
 _ERRORS = (SyntaxError, ValueError, TypeError, MemoryError, RecursionError, OverflowError, Warning)
+_STRING = re.compile(r"""(?s)([rR]?)('''|\"\"\"|'|")(?:\\.|[^\\])*?(?:\2|\\?\Z)""")
 _ESCAPE = re.compile(r"(?s)\\(.)")
 _KNOWN_ESCAPES = frozenset("\n\\'\"abfnrtvxuUN01234567")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _BRACKETS = re.compile(r"[(\[{]")
 
 
@@ -30,32 +32,11 @@ def parse_literal(text: str) -> Any:
     Raises:
         NotALiteral: if it is something else, or too long or too deep.
     """
-    return _value(_parse(text))
-
-
-def parse_arguments(text: str) -> dict[str, Any]:
-    """The arguments of a call, ``(key=literal, …)``.
-
-    Raises:
-        NotALiteral: if it is something else, or too long or too deep.
-    """
-    node = _parse(f"f{text}")
-    if not isinstance(node, ast.Call) or node.args:
-        raise NotALiteral
-    return {_key(each.arg): _value(each.value) for each in node.keywords}
-
-
-def _value(node: ast.expr) -> Any:
+    node = _parse(text)
     try:
         return _literal_value(node)
     except RecursionError:
         raise NotALiteral from None
-
-
-def _key(name: str | None) -> str:
-    if name is None:  # ``**value``
-        raise NotALiteral
-    return name
 
 
 def _parse(text: str) -> ast.expr:
@@ -64,13 +45,17 @@ def _parse(text: str) -> ast.expr:
     if len(_BRACKETS.findall(text)) > MAX_DEPTH and _depth(text) > MAX_DEPTH:
         raise NotALiteral
     try:
-        return ast.parse(_ESCAPE.sub(_known_escape, text.strip()), mode="eval").body
+        return ast.parse(_STRING.sub(_known_escapes, text.strip()), mode="eval").body
     except _ERRORS:
         raise NotALiteral from None
 
 
-def _known_escape(match: re.Match[str]) -> str:
+def _known_escapes(string: re.Match[str]) -> str:
     """Python takes the backslash of an unknown escape for itself; written twice, it does so without a warning."""
+    return string.group() if string[1] else _ESCAPE.sub(_known_escape, string.group())
+
+
+def _known_escape(match: re.Match[str]) -> str:
     return match.group() if match[1] in _KNOWN_ESCAPES else f"\\\\{match[1]}"
 
 
@@ -106,12 +91,22 @@ def _literal_value(node: ast.expr) -> Any:
 
 
 def to_json(value: Any) -> str:
-    """The JSON text of a value.
+    """The JSON text of a value, which can be encoded.
 
     Raises:
         NotALiteral: if it holds a number that JSON has not.
     """
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+        return without_surrogates(json.dumps(value, ensure_ascii=False, allow_nan=False))
     except (ValueError, RecursionError):
         raise NotALiteral from None
+
+
+def without_surrogates(text: str) -> str:
+    r"""The text with pairs of surrogates joined, and halves of such pairs replaced by U+FFFD.
+
+    Escapes leave them behind, Python's ``"\ud83d\ude00"`` even where they are a pair; no encoding can carry them.
+    """
+    if _SURROGATE.search(text) is None:
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from bough.parsers.base import ToolSpec
 from bough.parsers.stream import NotACall, Steps
-from bough.parsers.structural import const, json_schema, regex, separated, sequence, tag
-from bough.parsers.tool_format import MAX_HEAD_CHARS, Calls, Format, ToolFormat
+from bough.parsers.structural import Format, const, json_schema, regex, separated, sequence, tag
+from bough.parsers.tool_format import MAX_HEAD_CHARS, Calls, ToolFormat
 
 
 class SectionFormat(ToolFormat):

@@ -6,19 +6,19 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from bough.parsers.base import ToolSpec
-from bough.parsers.literals import NotALiteral, parse_arguments, to_json
+from bough.parsers.argument_schemas import property_schemas
+from bough.parsers.base import MAX_NAME_CHARS, NAME_CHARACTERS, ToolSpec
+from bough.parsers.literals import MAX_DEPTH, NotALiteral, parse_literal, to_json
 from bough.parsers.stream import NotACall, Steps, Stream
-from bough.parsers.structural import const, either, json_schema, optional, separated, sequence, tag
-from bough.parsers.tool_format import Calls, Format, ToolFormat
-from bough.parsers.xml_calls import property_schemas
+from bough.parsers.structural import Format, const, json_schema, separated, sequence, subsequence, tag
+from bough.parsers.tool_format import MAX_HEAD_CHARS, Calls, ToolFormat
 
-_NAME = re.compile(r"[\w.]*")
-_NEXT = re.compile(r"""[()\[\]{}'"]""")
-_QUOTES = ("'''", '"""', "'", '"')
-
-MAX_FIRST_ARGUMENTS = 16
-"""So many arguments may come first if all are optional: what may follow is described for each of them."""
+_NAME = re.compile(rf"[{NAME_CHARACTERS}]*")
+_KEY = re.compile(r"[^\s<>\"'`{}\[\]()=,:;|\\]*")
+_WORD = re.compile(r"[-+.\w]*")
+_BRACKETS = {"(": ")", "[": "]", "{": "}"}
+_STRING_ENDS = {quote: re.compile(rf"(?s)\\.|{quote}") for quote in ("'''", '"""', "'", '"')}
+_STRING_PREFIXES = ("r", "R", "u", "U")
 
 
 class PythonicFormat(ToolFormat):
@@ -64,60 +64,96 @@ class PythonicFormat(ToolFormat):
 
 def _read_call(calls: Calls) -> Steps[None]:
     stream = calls.stream
-    begin = stream.pos
-    name = yield from _name(stream)
+    name = yield from stream.run(_NAME, MAX_NAME_CHARS)
     if name not in calls.tools:
         raise NotACall
-    yield from _skip_brackets(stream)
+    spans = yield from _read_arguments(stream)
     try:
-        fragment = to_json(parse_arguments(stream.text[begin + len(name) : stream.pos]))
+        values = {key: parse_literal(stream.text[begin:end]) for key, begin, end in spans}
+        fragment = to_json(values)
     except NotALiteral:
         raise NotACall from None
     calls.start(name)
     calls.arguments(fragment)
 
 
-def _name(stream: Stream) -> Steps[str]:
-    begin = stream.pos
-    while True:
-        match = _NAME.match(stream.text, begin)
-        assert match is not None
-        stream.pos = match.end()
-        if stream.pos < len(stream.text) or not (yield from stream.more()):
-            return match.group()
+def _read_arguments(stream: Stream) -> Steps[list[tuple[str, int, int]]]:
+    """Read ``(key=literal, …)``, and give up at the first character that cannot stand there.
 
+    That keeps the work in proportion to the text where it seems to begin a call over and over: readings of one text
+    from different places on do not live side by side for long, as a quote ends a string for one and begins one for
+    another.
 
-def _skip_brackets(stream: Stream) -> Steps[None]:
-    """Read past an opening bracket, and all up to the one that closes it.
+    Returns:
+        For each argument its key, and where the text of its value begins and ends.
 
     Raises:
-        NotACall: if there is none, or none that closes it.
+        NotACall: if it is something else.
     """
-    if (yield from stream.peek()) != "(":
-        raise NotACall
-    depth = 0
+    yield from stream.expect("(")
+    spans: list[tuple[str, int, int]] = []
+    key, begin = "", 0
+    closers = [")"]
+    complete = False  # whether an element ends here, so that a comma has to come before the next one
     while True:
-        match = _NEXT.search(stream.text, stream.pos)
-        if match is None:
-            stream.pos = len(stream.text)
-            if not (yield from stream.more()):
+        if complete and len(closers) == 1:
+            spans.append((key, begin, stream.pos))
+        yield from stream.skip_space()
+        following = yield from stream.peek()
+        if following == closers[-1]:
+            stream.pos += 1
+            closers.pop()
+            if not closers:
+                return spans
+            complete = True
+            continue
+        if complete:
+            yield from stream.expect(",")
+            complete = False
+            continue
+        if len(closers) == 1:
+            key = yield from stream.run(_KEY, MAX_NAME_CHARS)
+            if not key:
                 raise NotACall
-            continue
-        stream.pos = match.start()
-        if match.group() in "'\"":
+            yield from stream.skip_space()
+            yield from stream.expect("=")
+        elif closers[-1] == "}":
             yield from _skip_string(stream)
-            continue
-        stream.pos += 1
-        depth += 1 if match.group() in "([{" else -1
-        if depth == 0:
-            return
+            yield from stream.skip_space()
+            yield from stream.expect(":")
+        yield from stream.skip_space()
+        if len(closers) == 1:
+            begin = stream.pos
+        following = yield from stream.peek()
+        if following in _BRACKETS:
+            if len(closers) > MAX_DEPTH:
+                raise NotACall
+            stream.pos += 1
+            closers.append(_BRACKETS[following])
+        else:
+            yield from _skip_scalar(stream)
+            complete = True
+
+
+def _skip_scalar(stream: Stream) -> Steps[None]:
+    """Read past a string, a number or a name."""
+    if (yield from stream.peek()) in ("'", '"'):
+        yield from _skip_string(stream)
+        return
+    word = yield from stream.run(_WORD, MAX_HEAD_CHARS)
+    if not word:
+        raise NotACall
+    if word in _STRING_PREFIXES and (yield from stream.peek()) in ("'", '"'):
+        yield from _skip_string(stream)
 
 
 def _skip_string(stream: Stream) -> Steps[None]:
-    for quote in _QUOTES:
+    for quote in _STRING_ENDS:
         if (yield from stream.take(quote)):
             break
-    end = re.compile(rf"(?s)\\.|{quote}")
+    else:
+        raise NotACall
+    end = _STRING_ENDS[quote]
     while True:
         match = end.search(stream.text, stream.pos)
         if match is None:
@@ -132,23 +168,11 @@ def _skip_string(stream: Stream) -> Steps[None]:
 
 
 def _arguments(schema: dict[str, Any]) -> Format:
-    """Arguments by keyword, in the order of the schema: required ones, then optional ones.
+    """Arguments by keyword, in the order of the schema.
 
-    If none is required, one of the first :data:`MAX_FIRST_ARGUMENTS` begins. Values are JSON, which differs from Python
-    in ``true``, ``false`` and ``null``; these are read as well.
+    Values are JSON, which differs from Python in ``true``, ``false`` and ``null``; these are read as well.
     """
-    properties = property_schemas(schema)
     must = frozenset(schema.get("required") or ())
-    required = [name for name in properties if name in must]
-    others = [name for name in properties if name not in must]
-
-    def argument(name: str, before: str) -> Format:
-        return sequence(const(f"{before}{name}="), json_schema(properties[name]))
-
-    parts = [argument(name, ", " if index else "") for index, name in enumerate(required)]
-    if required or not others:
-        return sequence(*parts, *(optional(argument(name, ", ")) for name in others)) if properties else const("")
-    starts = []
-    for index, name in enumerate(others[:MAX_FIRST_ARGUMENTS]):
-        starts.append(sequence(argument(name, ""), *(optional(argument(each, ", ")) for each in others[index + 1 :])))
-    return either(*starts, const(""))
+    own = property_schemas(schema)
+    each = [sequence(const(f"{name}="), json_schema(value)) for name, value in own.items()]
+    return subsequence(each, [name in must for name in own], ", ")

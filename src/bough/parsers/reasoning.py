@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bough.parsers.base import Content, Reasoning
 from bough.parsers.stream import Steps, Stream
+from bough.parsers.structural import Format, const, regex
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,8 @@ class ReasoningFormat:
         always: whether an answer begins with thoughts even if neither the prompt nor the answer has ``start``.
         ended_by: markers of tool calls that end the thoughts where the model forgets to.
         needs_special_tokens: whether the markers are special tokens, which are left out of text unless asked for.
+        on_channels: whether all of an answer is on channels, as harmony has them, of which thoughts are one.
+        gap: what comes between the thoughts and a call.
     """
 
     name: str
@@ -27,8 +30,8 @@ class ReasoningFormat:
     always: bool = False
     ended_by: tuple[str, ...] = ()
     needs_special_tokens: bool = False
-    gap: str = "\\n{0,2}"
-    """What comes between the thoughts and a call, as a regular expression."""
+    on_channels: bool = False
+    gap: Format = field(default_factory=lambda: regex("\\n{0,2}"))
 
     def begins_inside(self, prompt: str) -> bool:
         """Whether an answer to this prompt begins inside the thoughts.
@@ -71,20 +74,20 @@ class ReasoningFormat:
             stream.reject()
 
 
-HARMONY = ReasoningFormat(
+_HARMONY = ReasoningFormat(
     "gpt-oss",
     "<|channel|>analysis<|message|>",
     "<|end|>",
     needs_special_tokens=True,
-    gap="<\\|start\\|>assistant",
+    on_channels=True,
+    gap=const("<|start|>assistant"),
 )
-"""One of the channels of harmony, which are read all at once."""
 
 _THINK = {
     "deepseek-r1": ReasoningFormat("deepseek-r1", always=True),
     "deepseek-v3": ReasoningFormat("deepseek-v3"),
     "glm45": ReasoningFormat("glm45", ended_by=("<tool_call>",)),
-    "gpt-oss": HARMONY,
+    "gpt-oss": _HARMONY,
     "interns1": ReasoningFormat("interns1"),
     "kimi": ReasoningFormat("kimi", "◁think▷", "◁/think▷", needs_special_tokens=True),
     "kimi_k2": ReasoningFormat("kimi_k2", ended_by=("<|tool_calls_section_begin|>",)),

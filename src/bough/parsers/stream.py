@@ -7,6 +7,7 @@ comes out like one that is parsed as a whole.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Iterable
 from typing import TypeVar
 
@@ -15,6 +16,12 @@ from bough.parsers.base import Content, ParsedEvent, Reasoning
 MAX_TRIMMED_CHARS = 64
 """Most white space that is left out in front of a marker. More is no layout, but a model that has lost itself: it is
 passed on instead of being held back for ever."""
+
+MAX_HELD_CHARS = 64 * 1024
+"""Most text that is kept because it may yet become a call. A reader that needs more is told that there is none."""
+
+_FIRST_WINDOW_CHARS = 256
+_SPACE = re.compile(r"\s*")
 
 T = TypeVar("T")
 
@@ -29,13 +36,16 @@ class NotACall(Exception):
 class Stream:
     """What is known of a text, how far it has been read, and what was made of it.
 
-    ``text`` begins where the last :meth:`commit` ended: a reader that has gone astray can turn back that far.
+    A reader that has gone astray can turn back to ``begin``, where the last :meth:`commit` ended. Positions in ``text``
+    hold until the next commit.
     """
 
-    __slots__ = ("ended", "events", "idle", "pos", "resume", "text", "watched")
+    __slots__ = ("begin", "ended", "events", "idle", "pos", "resume", "text", "watched")
 
     def __init__(self) -> None:
         self.text = ""
+        self.begin = 0
+        """All before it is dealt with."""
         self.pos = 0
         """Where to read on."""
         self.resume = 0
@@ -46,27 +56,36 @@ class Stream:
         """What text is that has none of the characters ``watched``, if that is all that matters now."""
         self.watched: tuple[str, ...] = ()
 
+    @property
+    def room(self) -> int:
+        """Characters that may be added to ``text`` now; at least one, while the reader waits."""
+        return self.begin + MAX_HELD_CHARS - len(self.text)
+
     def commit(self) -> None:
         """All that has been read is dealt with."""
-        self.text = self.text[self.pos :]
-        self.pos = self.resume = 0
+        begin = self.pos
+        # Cut off only when that copies no more than it removes, or many small steps would copy all the rest each time.
+        if 2 * begin >= len(self.text):
+            self.text = self.text[begin:]
+            begin = 0
+        self.begin = self.pos = self.resume = begin
 
     def turn_back(self) -> None:
         """Nothing has been read since the last commit."""
-        self.pos = 0
+        self.pos = self.begin
 
     def reject(self) -> None:
         """What looked like a call is content, up to where another might begin."""
         self.pos = self.resume
-        if self.pos:
-            self.events.append(Content(self.text[: self.pos]))
+        if self.pos > self.begin:
+            self.events.append(Content(self.text[self.begin : self.pos]))
         self.commit()
 
     # --- reading --------------------------------------------------------------------------------------------------
 
     def more(self) -> Steps[bool]:
-        """Wait for text; false if there is none any more."""
-        if self.ended:
+        """Wait for text; false if there is none any more, or more than enough is held back (:data:`MAX_HELD_CHARS`)."""
+        if self.ended or self.room <= 0:
             return False
         yield
         return True
@@ -80,8 +99,12 @@ class Stream:
 
     def skip_space(self) -> Steps[None]:
         """Read past white space."""
-        while (yield from self.peek()).isspace():
-            self.pos += 1
+        while True:
+            match = _SPACE.match(self.text, self.pos)
+            assert match is not None
+            self.pos = match.end()
+            if self.pos < len(self.text) or not (yield from self.more()):
+                return
 
     def take(self, literal: str) -> Steps[bool]:
         """Read past ``literal``, if that comes next."""
@@ -108,21 +131,29 @@ class Stream:
             NotACall: if there is no marker, or not within ``max_chars`` characters.
         """
         begin = searched = self.pos
-        while (found := self.text.find(marker, searched)) < 0:
+        stop = None if max_chars is None else begin + max_chars + len(marker)
+        while (found := self.text.find(marker, searched, stop)) < 0:
             searched = max(begin, len(self.text) - len(marker) + 1)
-            if (max_chars is not None and searched - begin > max_chars) or not (yield from self.more()):
+            if (stop is not None and len(self.text) >= stop) or not (yield from self.more()):
                 raise NotACall
-        if max_chars is not None and found - begin > max_chars:
-            raise NotACall
         self.pos = found + len(marker)
         return self.text[begin:found]
 
-    def rest(self) -> Steps[str]:
-        """All text that is still to come."""
-        while (yield from self.more()):
-            pass
-        begin, self.pos = self.pos, len(self.text)
-        return self.text[begin:]
+    def run(self, pattern: re.Pattern[str], max_chars: int) -> Steps[str]:
+        """Read as many of the characters that a pattern repeats as there are.
+
+        Raises:
+            NotACall: if there are more than ``max_chars``.
+        """
+        begin = self.pos
+        while True:
+            match = pattern.match(self.text, begin, begin + max_chars + 1)
+            assert match is not None
+            self.pos = match.end()
+            if self.pos - begin > max_chars:
+                raise NotACall
+            if self.pos < len(self.text) or not (yield from self.more()):
+                return match.group()
 
     # --- passing on -----------------------------------------------------------------------------------------------
 
@@ -144,12 +175,13 @@ class Stream:
             if marker is not None:
                 end = _before_space(text, self.pos, at) if trim else at
                 self.pass_on(kind, end)
-                self.resume = self.pos = at - end + len(marker)
+                self.pos += at - end + len(marker)
+                self.resume = self.pos
                 return marker
             held = beginning_of_marker(text, markers, searched)
             end = _before_space(text, self.pos, held) if trim else held
-            searched = held - end
             self.pass_on(kind, end)
+            searched = self.pos + held - end
             if self.ended:
                 self.pass_on(kind, len(self.text))
                 return None
@@ -164,16 +196,18 @@ class Stream:
         self.pos = max(self.pos, end)
         self.commit()
 
-    def flow_until(self, emit: Callable[[str], None], marker: str, *, drop_newline: bool) -> Steps[bool]:
+    def flow_until(self, emit: Callable[[str], None], marker: str | None, *, drop_newline: bool = False) -> Steps[bool]:
         """Commit text until ``marker``, and hand it to ``emit``.
 
         Args:
+            emit: gets it piece by piece.
+            marker: ``None`` for the end of the text.
             drop_newline: leave out one line break in front of the marker.
 
         Returns:
             Whether the marker came, past which is read then.
         """
-        markers = (f"\n{marker}", marker) if drop_newline else (marker,)
+        markers = () if marker is None else (f"\n{marker}", marker) if drop_newline else (marker,)
         while True:
             at, found = find_first(self.text, markers, self.pos)
             end = at if found is not None else beginning_of_marker(self.text, markers, self.pos)
@@ -194,12 +228,23 @@ def first_characters(markers: Iterable[str]) -> tuple[str, ...]:
 
 
 def find_first(text: str, markers: Iterable[str], start: int) -> tuple[int, str | None]:
-    """Where the first marker is, and which; of several at one place, the one that is named first."""
+    """Where the first marker is, and which; of several at one place, the one that is named first.
+
+    What lies far behind the first marker is not looked at: there may be as many markers as text.
+    """
+    window = _FIRST_WINDOW_CHARS
     best, which = len(text), None
-    for marker in markers:
-        at = text.find(marker, start, best + len(marker))
-        if 0 <= at < best:
-            best, which = at, marker
+    while start < len(text):
+        stop = min(start + window, len(text))
+        best = stop
+        for marker in markers:
+            at = text.find(marker, start, best + len(marker) - 1)
+            if at >= 0:
+                best, which = at, marker
+        if which is not None:
+            break
+        start = stop
+        window *= 2
     return best, which
 
 

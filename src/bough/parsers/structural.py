@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 Format = dict[str, Any]
+"""``{"type": "tag", …}`` and the like: see :mod:`bough.constrained.structural_tag`."""
 
 
 def const(text: str) -> Format:
@@ -16,6 +17,11 @@ def const(text: str) -> Format:
 def json_schema(schema: Any) -> Format:
     """JSON that fits a schema."""
     return {"type": "json_schema", "json_schema": schema}
+
+
+def bare_string(schema: Any) -> Format:
+    """A string without quotes that fits a schema, up to the end of the tag that it stands in."""
+    return {"type": "bare_string", "json_schema": schema}
 
 
 def regex(pattern: str) -> Format:
@@ -43,9 +49,16 @@ def either(*elements: Format) -> Format:
     return elements[0] if len(elements) == 1 else {"type": "or", "elements": list(elements)}
 
 
-def optional(element: Format) -> Format:
-    """This or nothing."""
-    return either(element, const(""))
+def subsequence(elements: Sequence[Format], required: Sequence[bool], separator: str) -> Format:
+    """One after the other, with ``separator`` between them; those that are not required may be left out."""
+    if not elements:
+        return const("")
+    return {
+        "type": "subsequence",
+        "elements": list(elements),
+        "required": list(required),
+        "separator": separator,
+    }
 
 
 def separated(tags: Sequence[Format], separator: str, *, parallel: bool) -> Format:

@@ -6,14 +6,12 @@ import json
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from bough.parsers.base import ToolCallArguments, ToolCallStart, ToolSpec
 from bough.parsers.json_scanner import JsonScanner
+from bough.parsers.literals import without_surrogates
 from bough.parsers.stream import NotACall, Steps, Stream
-
-Format = dict[str, Any]
-"""A part of a structural tag: ``{"type": "tag", …}`` and the like."""
+from bough.parsers.structural import Format
 
 
 def new_call_id() -> str:
@@ -29,12 +27,14 @@ class ToolFormat(ABC):
         triggers: markers with which calls begin, wherever they stand.
         openers: markers with which calls begin where the answer proper begins, after white space.
         needs_special_tokens: whether the markers are special tokens, which are left out of text unless asked for.
+        on_channels: whether it reads all of an answer, thoughts included, and whether or not there may be calls.
     """
 
     name: str
     triggers: tuple[str, ...] = ()
     openers: tuple[str, ...] = ()
     needs_special_tokens: bool = False
+    on_channels: bool = False
 
     @abstractmethod
     def read(self, calls: Calls, trigger: str) -> Steps[None]:
@@ -122,15 +122,15 @@ class Calls:
             marker: ends the call, and is read past; ``None`` if only the end of the answer does.
             closing: stands before the marker, and is not part of the arguments.
         """
-        if marker is None:
-            self.arguments((yield from self.stream.rest()))
-            return
-        try:
-            raw = (yield from self.stream.until(marker)).rstrip()
-        except NotACall:
-            self.arguments((yield from self.stream.rest()))
-            return
-        self.arguments(raw.removesuffix(closing).rstrip())
+        if marker is not None:
+            try:
+                raw = (yield from self.stream.until(marker)).rstrip()
+            except NotACall:
+                pass  # cut off, or too long to be held back
+            else:
+                self.arguments(raw.removesuffix(closing).rstrip())
+                return
+        yield from self.stream.flow_until(self.arguments, marker)
 
 
 def held_json(stream: Stream) -> Steps[str]:
@@ -158,8 +158,13 @@ def held_string(stream: Stream) -> Steps[str]:
     """
     if (yield from stream.peek()) != '"':
         raise NotACall
-    value: str = json.loads((yield from held_json(stream)))
-    return value
+    return string_value((yield from held_json(stream)))
+
+
+def string_value(text: str) -> str:
+    """The value of the JSON text of a string, without halves of surrogate pairs, which no encoding has."""
+    value: str = json.loads(text)
+    return without_surrogates(value)
 
 
 def is_object(text: str) -> bool:

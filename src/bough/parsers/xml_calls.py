@@ -11,31 +11,21 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from bough.errors import BadRequest
+from bough.parsers.argument_schemas import kinds_of, property_schema, property_schemas, typed_json
 from bough.parsers.base import Content, ToolSpec
-from bough.parsers.literals import NotALiteral, parse_literal, to_json
 from bough.parsers.stream import NotACall, Steps
-from bough.parsers.structural import any_text, const, either, json_schema, optional, regex, separated, sequence, tag
-from bough.parsers.tool_format import MAX_HEAD_CHARS, Calls, Format, ToolFormat
+from bough.parsers.structural import Format, bare_string, const, either, json_schema, separated, subsequence, tag
+from bough.parsers.tool_format import MAX_HEAD_CHARS, Calls, ToolFormat
 
-MAX_REPEATED_CHARS = 1 << 20
-"""Characters that the definitions of a schema may come to when each argument that refers to them has its own."""
-
-_NESTED = ("anyOf", "oneOf", "allOf")
-_SWITCHES = {"true": True, "false": False, "null": None, "none": None}
-_KINDS: dict[type, tuple[str, ...]] = {
-    bool: ("boolean",),
-    int: ("integer", "number"),
-    float: ("number",),
-    str: ("string",),
-    list: ("array",),
-    dict: ("object",),
-    type(None): ("null",),
-}
+_ENFORCED = ("pattern", "format", "minLength", "maxLength")
+"""What of a string's schema is passed on to constraints."""
 
 
 class TaggedFormat(ToolFormat):
     """Calls with a tag for each argument.
+
+    What stands between the tags of a call is content, and the call goes on; so does the tag of an argument that was
+    there before. Where the name of an argument cannot be made out, the call ends.
 
     Attributes:
         value_end: closes the tag of a value.
@@ -49,24 +39,31 @@ class TaggedFormat(ToolFormat):
         """See :meth:`ToolFormat.read`."""
         name = yield from self.read_name(calls, trigger)
         calls.start(name)
-        schema = calls.tools[name].parameters
-        prefix = "{"
+        stream, schema = calls.stream, calls.tools[name].parameters
+        keys: set[str] = set()
         while True:
-            yield from calls.stream.skip_space()
-            calls.stream.commit()
-            # What does not belong there is content, and the call goes on.
-            marker = yield from calls.stream.flow(Content, self.inner_markers, trim=True)
-            if marker is None:
-                calls.arguments("{" if prefix == "{" else "")
-                return
+            yield from stream.skip_space()
+            stream.commit()
+            marker = yield from stream.flow(Content, self.inner_markers, trim=True)
             if marker != self.inner_markers[0]:
                 break
-            key = yield from self.read_key(calls)
+            try:
+                key = yield from self.read_key(calls)
+            except NotACall:
+                stream.turn_back()
+                break
+            if key in keys:
+                stream.resume = stream.pos
+                stream.reject()
+                continue
+            prefix = ", " if keys else "{"
+            keys.add(key)
             key_text = f"{prefix}{json.dumps(key, ensure_ascii=False)}: "
             yield from self._read_value(calls, key_text, property_schema(schema, key))
-            prefix = ", "
-        calls.arguments("{}" if prefix == "{" else "}")
-        yield from self.read_end(calls, marker)
+        closing = "" if stream.ended and marker not in self.inner_markers[1:] else "}"
+        calls.arguments(closing if keys else "{" + closing)
+        if marker in self.inner_markers[1:]:
+            yield from self.read_end(calls, marker)
 
     @property
     @abstractmethod
@@ -99,14 +96,10 @@ class TaggedFormat(ToolFormat):
             if complete:
                 calls.arguments('"')
             return
-        try:
-            text = yield from stream.until(self.value_end)
-        except NotACall:
-            calls.arguments(key + (yield from stream.rest()))
-            return
-        if self.own_lines:
-            text = text.removesuffix("\n")
-        calls.arguments(key + typed_json(text, schema))
+        pieces: list[str] = []
+        complete = yield from stream.flow_until(pieces.append, self.value_end, drop_newline=self.own_lines)
+        text = "".join(pieces)
+        calls.arguments(key + (typed_json(text, schema) if complete else text))
 
 
 class QwenCoderFormat(TaggedFormat):
@@ -196,94 +189,12 @@ class GlmFormat(TaggedFormat):
         return separated(each, line, parallel=parallel)
 
 
-# --- values and their types -------------------------------------------------------------------------------------------
-
-
-def property_schema(schema: dict[str, Any], name: str) -> Any:
-    """The schema of one argument. It may refer to definitions that are not part of it."""
-    return (schema.get("properties") or {}).get(name, schema.get("additionalProperties", True))
-
-
-def property_schemas(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schemas of all arguments, which can stand alone: with the definitions that they refer to.
-
-    Raises:
-        BadRequest: if that makes far more of the schema than it is.
-    """
-    properties: dict[str, Any] = schema.get("properties") or {}
-    shared = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
-    referring = [name for name, own in properties.items() if "$ref" in json.dumps(own)] if shared else []
-    if referring and len(referring) * len(json.dumps(shared)) > MAX_REPEATED_CHARS:
-        raise BadRequest("tools: too many properties refer to too large definitions in $defs", param="tools")
-    return {**properties, **{name: {**properties[name], **shared} for name in referring}}
-
-
-def kinds_of(schema: Any) -> set[str]:
-    """The JSON types that a schema speaks of; an empty set if it does not say."""
-    if not isinstance(schema, dict):
-        return set()
-    kind = schema.get("type")
-    if isinstance(kind, str):
-        return {kind}
-    if isinstance(kind, list):
-        return {each for each in kind if isinstance(each, str)}
-    values = schema.get("enum")
-    if values is None and "const" in schema:
-        values = [schema["const"]]
-    if isinstance(values, list) and values:
-        return {_KINDS[type(value)][0] for value in values if type(value) in _KINDS}
-    kinds: set[str] = set()
-    for key in _NESTED:
-        alternatives = schema.get(key)
-        for each in alternatives if isinstance(alternatives, list) else ():
-            # only flat alternatives: a hostile schema may nest them without end
-            kind = each.get("type") if isinstance(each, dict) else None
-            if not isinstance(kind, str):
-                return set()
-            kinds.add(kind)
-    return kinds
-
-
-def typed_json(text: str, schema: Any) -> str:
-    """The JSON text of a value that is written without quotes if it is a string.
-
-    It is read as JSON, failing that as a Python literal, as far as the result is of a type that the schema speaks of;
-    and as a string otherwise.
-    """
-    kinds = kinds_of(schema)
-    stripped = text.strip()
-    candidates = []
-    try:
-        candidates.append((stripped, json.loads(stripped, parse_constant=_refuse)))
-    except (ValueError, RecursionError):
-        if stripped.lower() in _SWITCHES:
-            value = _SWITCHES[stripped.lower()]
-            candidates.append((json.dumps(value), value))
-        elif kinds and kinds != {"string"}:
-            try:
-                value = parse_literal(stripped)
-                candidates.append((to_json(value), value))
-            except NotALiteral:
-                pass
-    for shown, value in candidates:
-        whole_number = isinstance(value, float) and value.is_integer() and "integer" in kinds
-        if not kinds or whole_number or kinds.intersection(_KINDS[type(value)]):
-            return shown
-    return json.dumps(text, ensure_ascii=False)
-
-
-def _refuse(name: str) -> None:
-    raise ValueError(name)
-
-
 def _tags(schema: dict[str, Any], begin: str, end: str) -> Format:
     """Every argument in the order of the schema, between ``begin``, which holds its name, and ``end``."""
-    required = frozenset(schema.get("required") or ())
-    parts = []
-    for name, own in property_schemas(schema).items():
-        part = tag(begin.format(name), _value(own), end)
-        parts.append(part if name in required else optional(part))
-    return sequence(*parts) if parts else const("")
+    must = frozenset(schema.get("required") or ())
+    own = property_schemas(schema)
+    each = [tag(begin.format(name), _value(value), end) for name, value in own.items()]
+    return subsequence(each, [name in must for name in own], "")
 
 
 def _value(schema: Any) -> Format:
@@ -292,5 +203,4 @@ def _value(schema: Any) -> Format:
     values = schema.get("enum", [schema["const"]] if "const" in schema else None)
     if isinstance(values, list) and values and all(isinstance(value, str) for value in values):
         return either(*(const(value) for value in values))
-    pattern = schema.get("pattern")
-    return regex(pattern) if isinstance(pattern, str) and pattern[:1] == "^" and pattern[-1:] == "$" else any_text()
+    return bare_string({key: schema[key] for key in _ENFORCED if key in schema})

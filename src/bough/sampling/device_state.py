@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from bough.kernels.sampling import SAMPLE_ROW
+from bough.kernels.structures import SAMPLE_ROW
 from bough.sampling.logit_edits import LogitEdits
 from bough.sampling.penalties import PenaltyTable
 from bough.sampling.random_stream import stream_key, uniforms
@@ -196,13 +196,14 @@ class SamplingState:
             self.last_token[slot] = int(new.output_ids[-1])
 
     def append(self, slot: int, token_ids: Sequence[int]) -> None:
-        """Note that a request has got tokens that were not sampled; its next one is sampled in the same step."""
+        """Note that a request has got tokens that were not sampled, the last of which is now its last token."""
         if self._needs[slot] & Needs.PENALTIES:
             slots, first = np.array([slot], dtype=np.int64), np.zeros(1, dtype=np.int64)
             for i, token in enumerate(token_ids):
                 produced = self._num_outputs[slots] + i
                 self._penalties.record(first, slots, produced, torch.tensor([token], device=self.device))
         self._num_outputs[slot] += len(token_ids)
+        self.last_token[slot] = int(token_ids[-1])
 
     def rows(self, req_slots: IntArray) -> SamplingRows:
         """Look up the rows of a step, ``[S]``, each slot at most once. Ends bans that have run out."""
@@ -234,7 +235,7 @@ class SamplingState:
         """All that the native sampler needs to know of a step's rows; for a state in host memory.
 
         Returns:
-            :data:`~bough.kernels.sampling.SAMPLE_ROW` ``[S]``, whose addresses are valid until the state changes, and
+            :data:`~bough.kernels.structures.SAMPLE_ROW` ``[S]``, whose addresses are valid until the state changes, and
             arrays that must live as long.
         """
         described = np.zeros(len(rows.slots), dtype=SAMPLE_ROW)

@@ -35,6 +35,10 @@ MAX_GRAMMAR_BYTES = 256 * 1024
 MAX_GRAMMAR_DEPTH = 64
 """Deepest nesting of brackets in a JSON schema or structural tag; an object within an object takes two levels."""
 
+MAX_TAG_BYTES = 8 * MAX_GRAMMAR_BYTES
+MAX_TAG_DEPTH = MAX_GRAMMAR_DEPTH + 32
+"""The same of structural tags that are made around what a client has sent, which may be as large as it is allowed."""
+
 MAX_CHOICES = 1024
 
 GrammarKind = Literal["json_schema", "regex", "ebnf", "structural_tag", "choice"]
@@ -121,12 +125,13 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
         """Whether logits depend on the tokens generated so far."""
         return self.frequency_penalty != 0.0 or self.presence_penalty != 0.0 or self.repetition_penalty != 1.0
 
-    def validate(self, vocab_size: int | None, *, prefix: str = "sampling_params.") -> None:
+    def validate(self, vocab_size: int | None, *, prefix: str = "sampling_params.", tag_is_ours: bool = False) -> None:
         """Check every range.
 
         Args:
             vocab_size: number of token ids of the model, or ``None`` to skip the checks that need it.
             prefix: put before field names in error messages, so that they name the field as the client wrote it.
+            tag_is_ours: whether a structural tag may have been made around what a client has sent.
 
         Raises:
             BadRequest: naming the first field that is out of range.
@@ -190,13 +195,13 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
                 "logit_bias",
                 "numbers in [-100, 100]",
             )
-        self._validate_grammar(prefix)
+        self._validate_grammar(prefix, tag_is_ours=tag_is_ours)
         if vocab_size is not None:
             rule = f"token ids in [0, {vocab_size})"
             check(all(0 <= t < vocab_size for t in self.stop_token_ids), "stop_token_ids", rule)
             check(all(0 <= t < vocab_size for t in self.logit_bias or ()), "logit_bias", rule)
 
-    def _validate_grammar(self, prefix: str) -> None:
+    def _validate_grammar(self, prefix: str, *, tag_is_ours: bool) -> None:
         """Check what can be said of a grammar without compiling it."""
         given = [kind for kind in GRAMMAR_KINDS if getattr(self, kind) is not None]
         if not given:
@@ -220,10 +225,13 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
             raise refuse(kind, "holds half a surrogate pair, which no text can match") from None
         if size == 0:
             raise refuse(kind, "must not be empty")
-        if size > MAX_GRAMMAR_BYTES:
-            raise refuse(kind, f"has {size} bytes, and at most {MAX_GRAMMAR_BYTES} are allowed")
+        is_ours = tag_is_ours and kind == "structural_tag"
+        most = MAX_TAG_BYTES if is_ours else MAX_GRAMMAR_BYTES
+        if size > most:
+            raise refuse(kind, f"has {size} bytes, and at most {most} are allowed")
         if kind in ("json_schema", "structural_tag"):
-            problem = json_problem(spec.text, may_be_boolean=kind == "json_schema")
+            max_depth = MAX_TAG_DEPTH if is_ours else MAX_GRAMMAR_DEPTH
+            problem = json_problem(spec.text, may_be_boolean=kind == "json_schema", max_depth=max_depth)
             if problem is not None:
                 raise refuse(kind, problem)
 
@@ -266,7 +274,7 @@ _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 
 
 @lru_cache(maxsize=64)
-def json_problem(text: str, *, may_be_boolean: bool) -> str | None:
+def json_problem(text: str, *, may_be_boolean: bool, max_depth: int = MAX_GRAMMAR_DEPTH) -> str | None:
     """What keeps a text from being a JSON object (or a boolean) of bounded depth; ``None`` if nothing does."""
     depth = deepest = 0
     for match in _STRING_OR_BRACKET.finditer(text):
@@ -276,8 +284,8 @@ def json_problem(text: str, *, may_be_boolean: bool) -> str | None:
             deepest = max(deepest, depth)
         elif token in "]}":
             depth -= 1
-    if deepest > MAX_GRAMMAR_DEPTH:
-        return f"is nested {deepest} levels deep, and at most {MAX_GRAMMAR_DEPTH} are allowed"
+    if deepest > max_depth:
+        return f"is nested {deepest} levels deep, and at most {max_depth} are allowed"
     try:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, ValueError) as error:

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 MIN_CHUNK_TOKENS = 16
-"""The prompt that chooses first in a step advances by at least this much, whatever the budget says."""
+"""The prompt that chooses first in a step advances by at least this much, even beyond the target in time, as long as
+the gaps of running requests do not double."""
 
 REFIT_INTERVAL_STEPS = 32
 _FORGETTING = 0.995

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from bough.constrained.base import GrammarError
 from bough.constrained.compiler import GrammarCompiler
 from bough.errors import BoughError
@@ -17,37 +15,26 @@ class Grammars:
 
     Args:
         requests: all requests.
-        make_compiler: called when the first grammar comes; ``None`` if this server cannot follow grammars.
+        compiler: compiles their grammars; ``None`` if this server cannot follow grammars.
         why_not: what to tell clients in that case.
     """
 
-    def __init__(
-        self, requests: Requests, make_compiler: Callable[[], GrammarCompiler] | None, why_not: str = ""
-    ) -> None:
+    def __init__(self, requests: Requests, compiler: GrammarCompiler | None, why_not: str = "") -> None:
         self._requests = requests
-        self._make_compiler = make_compiler
+        self._compiler = compiler
         self._why_not = why_not
-        self._compiler: GrammarCompiler | None = None
-
-    def compiler(self, spec: GrammarSpec) -> GrammarCompiler:
-        """What compiles.
-
-        Raises:
-            GrammarError: this server cannot follow grammars.
-        """
-        if self._compiler is None:
-            if self._make_compiler is None:
-                raise GrammarError(self._why_not, kind=spec.kind)
-            self._compiler = self._make_compiler()
-        return self._compiler
 
     def add(self, reqs: list[Req], spec: GrammarSpec) -> None:
         """Take the samples of a new request.
 
         Raises:
-            GrammarError: this server cannot follow grammars.
+            BoughError: the grammar cannot be used, or this server cannot follow any.
         """
-        job = self.compiler(spec).submit(spec)
+        if self._compiler is None:
+            raise GrammarError(self._why_not, kind=spec.kind)
+        job = self._compiler.submit(spec)
+        if job.error is not None:
+            raise job.error.with_traceback(None)
         for req in reqs:
             if job.grammar is not None:
                 req.matcher = job.grammar.matcher()

@@ -1,7 +1,8 @@
 """Plans steps: which requests compute which tokens next, and where their KV goes.
 
 One step has a budget in time. Running requests come first, one token each; prompts get as much time again, within the
-step's target, or all of it if nothing runs:
+step's target, or all of it if nothing runs. Output that was not sampled comes out of the same budget, up to half of it
+while prompts wait. Of the prompts,
 
 - unfinished prompts go on: the oldest with at most half of the budget while others wait, the others, shortest first,
   with a quarter each;
@@ -14,6 +15,7 @@ step's target, or all of it if nothing runs:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -35,11 +37,11 @@ from bough.scheduler.step_plan import (
     StepPlan,
 )
 
+PREFILL_SHARE = 0.9
+"""Time that prompts get beside running requests, as a share of what those take by themselves."""
+
 MIN_PREFILL_SHARE = 0.25
 """Share of the time target that prompts get even if the running requests alone use it up: nobody starves."""
-
-MIN_PREFILL_TOKENS = 64
-"""Prompt tokens that a step has time for whatever running requests are used to, so that prompts do get on."""
 
 SHORT_PROMPT_TOKENS = 512
 """A prompt of at most this length starts however many longer ones are unfinished, and goes before them."""
@@ -152,18 +154,22 @@ class StepPlanner:
             in_flight: whether a step is running whose result is not processed; then nothing is retracted.
         """
         outcome = PlanOutcome()
+        if in_flight and self.table.waits_for_token():
+            outcome.needs_drain = True
+            return outcome
         decode_slots, decode_kv = self._plan_decode(outcome, in_flight)
         if outcome.needs_drain:
             return outcome
         decode_context = float(self.table.planned_len[decode_slots].sum()) if len(decode_slots) else 0.0
-        chunks = self._plan_prefill(now, len(decode_slots), decode_context, may_admit=not outcome.retracted)
-        rows = self._allocate_chunks(chunks)
-        rows += self._plan_jumps()
+        jumping = self.table.jumping_slots()
+        rows: list[tuple[Req, int, IntArray]] = []
+        if len(jumping) or self.requests.unfinished or len(self.queue):
+            budget = self._budget(len(decode_slots), decode_context)
+            jumps = self._plan_jumps(jumping, budget)
+            idle = len(decode_slots) == 0 and not jumps
+            rows = self._allocate_chunks(self._plan_prefill(now, budget, idle, may_admit=not outcome.retracted)) + jumps
         if len(decode_slots) == 0 and not rows:
-            if len(self.table.jumping_slots()):
-                self._resolve_jump_standstill(outcome, in_flight)
-            else:
-                self._resolve_standstill(outcome, in_flight)
+            self._resolve_standstill(outcome, in_flight)
             return outcome
         outcome.planned = self._build(decode_slots, decode_kv, rows, decode_context)
         return outcome
@@ -178,11 +184,12 @@ class StepPlanner:
     # --- decode ---------------------------------------------------------------------------------------------------
 
     def _plan_decode(self, outcome: PlanOutcome, in_flight: bool) -> tuple[IntArray, IntArray]:
+        """Who takes one more sampled token, and its place. Leaves memory for the next token of everyone who jumps."""
         while True:
-            slots = self.table.decodable_slots()
-            if len(slots) == 0:
+            slots, jumping = self.table.decodable_slots(), self.table.jumping_slots()
+            if len(slots) == 0 and len(jumping) == 0:
                 return slots, slots
-            kv_slots = self.kv.extend_decode(slots)
+            kv_slots = self.kv.extend_decode(slots) if self._suffices(slots, jumping) else None
             if kv_slots is not None:
                 self.ratio.on_decode_step()
                 return slots, kv_slots
@@ -191,20 +198,33 @@ class StepPlanner:
                 return slots[:0], slots[:0]
             self._make_room(outcome)
 
-    def _plan_jumps(self) -> list[tuple[Req, int, IntArray]]:
-        """Compute output that was not sampled, and sample what comes after it; in pieces if memory is short."""
-        wanted: dict[Req, int] = {}
-        for slot in self.table.jumping_slots().tolist():
-            req = self.table.reqs[slot]
-            assert req is not None
-            wanted[req] = int(self.table.known_len[slot] - self.table.planned_len[slot])
-        return self._allocate_chunks(wanted) if wanted else []
+    def _suffices(self, slots: IntArray, jumping: IntArray) -> bool:
+        """Whether there is memory for one token of each, for all that is known without trying."""
+        if len(jumping) == 0:
+            return True
+        lengths = self.kv.lengths[np.concatenate((slots, jumping))]
+        return self.kv.allocator.num_new_pages_decode(lengths) * self.kv.page_size <= self.kv.available_tokens
 
-    def _resolve_jump_standstill(self, outcome: PlanOutcome, in_flight: bool) -> None:
-        """Nothing can be computed for want of memory but requests that have slots could go on: make room."""
-        outcome.needs_drain = True
-        if not in_flight:
-            self._make_room(outcome)
+    def _plan_jumps(self, jumping: IntArray, budget: _Budget) -> list[tuple[Req, int, IntArray]]:
+        """Compute output that was not sampled, and sample what comes after it; in pieces if there is much of it.
+
+        Like everyone who runs, each of them gets one token whatever the budget; of that they take half if prompts wait.
+        """
+        if len(jumping) == 0:
+            return []
+        reqs = [req for req in map(self.table.reqs.__getitem__, jumping.tolist()) if req is not None]
+        prompts_wait = bool(self.requests.unfinished) or len(self.queue) > 0
+        chunks: dict[Req, int] = {}
+        for req in sorted(reqs, key=self._precedence):
+            context = int(self.table.planned_len[req.slot])
+            tokens = int(self.table.known_len[req.slot]) - context
+            if prompts_wait:
+                most = budget.tokens_for(context, 1.0, leaving=OLDEST_PROMPT_SHARE, leaving_tokens=self._min_chunk)
+            else:
+                most = budget.tokens_for(context, 1.0)
+            chunks[req] = tokens = max(min(tokens, most), 1)
+            budget.spend(tokens - 1, context)
+        return self._allocate_chunks(chunks)
 
     def _make_room(self, outcome: PlanOutcome) -> None:
         """Retract one request, or give up on the last one."""
@@ -243,20 +263,21 @@ class StepPlanner:
 
     # --- prefill --------------------------------------------------------------------------------------------------
 
-    def _plan_prefill(self, now: float, num_decode: int, decode_context: float, *, may_admit: bool) -> dict[Req, int]:
+    def _plan_prefill(self, now: float, budget: _Budget, idle: bool, *, may_admit: bool) -> dict[Req, int]:
         """Decide how many prompt tokens each request computes; admits new requests."""
         chunks: dict[Req, int] = {}
         if not self.requests.unfinished and not len(self.queue):
             return chunks
-        budget = self._budget(num_decode, decode_context)
         # What a retraction has just freed is for those who run.
         new_first = self._step_id % 2 == 1
         if may_admit and new_first:
-            self._admit(now, chunks, budget, idle=num_decode == 0)
+            self._admit(now, chunks, budget, idle=idle)
         self._advance(chunks, budget)
         if may_admit and not new_first:
-            self._admit(now, chunks, budget, idle=num_decode == 0)
+            self._admit(now, chunks, budget, idle=idle)
         for req in self.requests.unfinished:
+            if budget.is_spent and chunks:
+                break
             self._give(chunks, req, budget, 1.0)
         return {req: tokens for req, tokens in chunks.items() if tokens > 0}
 
@@ -267,15 +288,12 @@ class StepPlanner:
         if limits.chunk_tokens is not None:
             return _Budget(model, float("inf"), min(tokens, limits.chunk_tokens), logprobs)
         target = limits.target_seconds
-        oldest = self.requests.unfinished[0] if self.requests.unfinished else None
-        context = 0 if oldest is None else int(self.table.planned_len[oldest.slot])
-        minimum = model.added_seconds(MIN_PREFILL_TOKENS, MIN_PREFILL_TOKENS * context)
         if num_decode == 0:
-            return _Budget(model, max(target - model.base, MIN_PREFILL_SHARE * target, minimum), tokens, logprobs)
-        # Prompts get as much time as running requests take by themselves: their gaps at most double.
+            return _Budget(model, max(target - model.base, MIN_PREFILL_SHARE * target), tokens, logprobs)
+        # Prompts get nearly as much time as running requests take by themselves: their gaps less than double.
         spent = model.seconds(num_decode, decode_context)
-        seconds = max(min(spent, target - spent), min(spent, target) * MIN_PREFILL_SHARE, minimum)
-        return _Budget(model, seconds, tokens, logprobs)
+        seconds = max(min(PREFILL_SHARE * spent, target - spent), min(spent, target) * MIN_PREFILL_SHARE)
+        return _Budget(model, seconds, tokens, logprobs, most_seconds=PREFILL_SHARE * spent)
 
     def _advance(self, chunks: dict[Req, int], budget: _Budget) -> None:
         """Let unfinished prompts go on."""
@@ -284,10 +302,18 @@ class StepPlanner:
             return
         others_wait = len(self.queue) > 0 or len(started) > 1
         oldest, *others = started
-        self._give(chunks, oldest, budget, OLDEST_PROMPT_SHARE if others_wait else 1.0)
         others.sort(key=lambda req: req.fill_len - int(self.table.planned_len[req.slot]))
-        for req in others:
-            self._give(chunks, req, budget, OTHER_PROMPTS_SHARE)
+        shares = [
+            (oldest, OLDEST_PROMPT_SHARE if others_wait else 1.0),
+            *((req, OTHER_PROMPTS_SHARE) for req in others),
+        ]
+        if others and self._step_id % 2 == 1:
+            # Where the budget is enough for one prompt only, the shortest has its turns too.
+            shares[0], shares[1] = shares[1], shares[0]
+        for req, share in shares:
+            if budget.is_spent and chunks:
+                break
+            self._give(chunks, req, budget, share)
 
     def _give(self, chunks: dict[Req, int], req: Req, budget: _Budget, share: float) -> None:
         """Let a prompt compute as much more as its share allows; at least a minimum if it is the first to choose."""
@@ -298,7 +324,7 @@ class StepPlanner:
             return
         given = chunks.get(req, 0)
         context = int(self.table.planned_len[req.slot]) + given
-        floor = 0 if any(chunks.values()) else self._min_chunk
+        floor = 0 if any(chunks.values()) else min(self._min_chunk, budget.most_tokens(context))
         tokens = min(req.fill_len - context, max(budget.tokens_for(context, share), floor))
         if req.logprob_next < req.prompt_len:
             tokens = min(tokens, budget.logprob_tokens - given)
@@ -377,13 +403,15 @@ class StepPlanner:
         return min(remaining, OUTPUT_CLIP_TOKENS) * self.ratio.value
 
     def _reserved_tokens(self) -> float:
-        """Tokens that those who hold slots are expected to ask for: the rest of prompts, and output."""
+        """Tokens that those who hold slots are expected to ask for: the rest of prompts, of jumps, and output."""
         holders = np.array([req.slot for req in self.table.reqs if req is not None], dtype=np.int64)
         if len(holders) == 0:
             return 0.0
         output = np.clip(self.table.max_new[holders] - self.table.planned_out[holders], 0, OUTPUT_CLIP_TOKENS)
         prompts = sum(req.fill_len - int(self.table.planned_len[req.slot]) for req in self.requests.unfinished)
-        return float(output.sum()) * self.ratio.value + prompts
+        jumping = self.table.jumping_slots()
+        jumps = int((self.table.known_len[jumping] - self.kv.lengths[jumping]).sum())
+        return float(output.sum()) * self.ratio.value + prompts + jumps
 
     def _allocate_chunks(self, chunks: dict[Req, int]) -> list[tuple[Req, int, IntArray]]:
         """KV slots for the chunks; a chunk shrinks or waits if memory is short."""
@@ -518,22 +546,47 @@ class StepPlanner:
 class _Budget:
     """What is left of a step, in seconds and tokens."""
 
-    def __init__(self, cost_model: CostModel, seconds: float, tokens: int, logprob_tokens: int) -> None:
+    def __init__(
+        self,
+        cost_model: CostModel,
+        seconds: float,
+        tokens: int,
+        logprob_tokens: int,
+        *,
+        most_seconds: float = float("inf"),
+    ) -> None:
+        """``most_seconds`` is what a prompt's minimum may take."""
         self._cost_model = cost_model
+        self._most_seconds = most_seconds
         self._total_seconds = self._seconds = seconds
         self._total_tokens = self._tokens = tokens
         self.logprob_tokens = logprob_tokens
 
     @property
     def is_spent(self) -> bool:
-        return self._tokens <= 0 or self._seconds <= 0.0
+        """Whether not even one token fits any more."""
+        return self._tokens <= 0 or self._seconds < self._cost_model.per_token
 
-    def tokens_for(self, context: int, share: float) -> int:
-        """Most tokens that a prompt with ``context`` earlier ones may take, being given a share of the whole."""
-        tokens = max(min(self._tokens, int(self._total_tokens * share)), 0)
+    def most_tokens(self, context: int) -> int:
+        """Bound of the minimum by which a prompt with ``context`` earlier tokens advances; at least one token."""
+        if self._most_seconds == float("inf"):
+            return self._total_tokens
+        return max(self._cost_model.tokens_within(self._most_seconds, context), 1)
+
+    def tokens_for(self, context: int, share: float, *, leaving: float = 0.0, leaving_tokens: int = 0) -> int:
+        """Most tokens that a request with ``context`` earlier ones may take.
+
+        Args:
+            context: see above.
+            share: of the whole budget, at most.
+            leaving: a share of the whole that has to be left.
+            leaving_tokens: tokens that have to be left at least.
+        """
+        kept = max(math.ceil(self._total_tokens * leaving), leaving_tokens)
+        tokens = max(min(self._tokens - kept, int(self._total_tokens * share)), 0)
         if self._seconds == float("inf"):
             return tokens
-        seconds = min(self._seconds, self._total_seconds * share)
+        seconds = min(self._seconds - self._total_seconds * leaving, self._total_seconds * share)
         return min(tokens, self._cost_model.tokens_within(seconds, context))
 
     def spend(self, tokens: int, context: int) -> None:

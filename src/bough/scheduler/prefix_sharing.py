@@ -6,7 +6,7 @@ outside the queue, instead of computing it once each. Parallel samples of one pr
 
 from __future__ import annotations
 
-import numpy as np
+from typing import TypeAlias
 
 from bough.mem_cache.kv_cache_manager import KVCacheManager
 from bough.scheduler.req import Req, ReqState
@@ -14,6 +14,9 @@ from bough.scheduler.step_plan import IntArray
 
 MIN_SHARED_TOKENS = 32
 """Waiting for less than this costs more than computing it again."""
+
+_Beginning: TypeAlias = tuple[str | None, bytes]
+"""The namespace and the first :data:`MIN_SHARED_TOKENS` tokens of a prompt: what two must have in common to share."""
 
 
 class PrefixSharing:
@@ -23,6 +26,9 @@ class PrefixSharing:
         self._enabled = enabled
         self._followers: dict[Req, list[Req]] = {}
         """By leader: every request whose prompt is not wholly in the prefix cache yet."""
+        self._by_beginning: dict[_Beginning, list[Req]] = {}
+        """The leaders, by how their prompts begin."""
+        self._beginnings: dict[Req, _Beginning] = {}
         self._num_parked = 0
 
     def __len__(self) -> int:
@@ -36,13 +42,11 @@ class PrefixSharing:
 
     def park_if_sharing(self, req: Req, kv: KVCacheManager) -> bool:
         """Park ``req`` if a leader is about to compute a good part of its prompt."""
-        if not self._enabled or not self._followers or req.max_prefix_len < MIN_SHARED_TOKENS:
+        if not self._by_beginning or req.max_prefix_len < MIN_SHARED_TOKENS:
             return False
         fill, page = req.fill_ids, kv.page_size
         best, best_len = None, 0
-        for leader in self._followers:
-            if leader.extra_key != req.extra_key:
-                continue
+        for leader in self._by_beginning.get(_beginning(req), ()):
             shared = min(_common_prefix_len(fill, leader.fill_ids), req.max_prefix_len) // page * page
             if shared > best_len:
                 best, best_len = leader, shared
@@ -60,6 +64,8 @@ class PrefixSharing:
         """``req`` has begun to compute its prompt."""
         if self._enabled:
             self._followers[req] = []
+            beginning = self._beginnings[req] = _beginning(req)
+            self._by_beginning.setdefault(beginning, []).append(req)
 
     def has_followers(self, req: Req) -> bool:
         """Whether anyone waits for the prompt of ``req``."""
@@ -82,7 +88,14 @@ class PrefixSharing:
 
     def left(self, req: Req) -> list[Req]:
         """``req`` leads no more: its prompt is computed, or it has lost its slot. Returns who waited for it."""
-        followers = self._followers.pop(req, [])
+        followers = self._followers.pop(req, None)
+        if followers is None:
+            return []
+        beginning = self._beginnings.pop(req)
+        leaders = self._by_beginning[beginning]
+        leaders.remove(req)
+        if not leaders:
+            del self._by_beginning[beginning]
         self._release(followers)
         return followers
 
@@ -98,12 +111,12 @@ class PrefixSharing:
             req.waits_for = None
 
 
+def _beginning(req: Req) -> _Beginning:
+    return req.extra_key, req.fill_ids[:MIN_SHARED_TOKENS].tobytes()
+
+
 def _common_prefix_len(a: IntArray, b: IntArray) -> int:
     length = min(len(a), len(b))
-    # Most prompts differ early or share much: a look at the first tokens spares the long comparison.
-    head = min(length, MIN_SHARED_TOKENS)
-    if not np.array_equal(a[:head], b[:head]):
-        return 0
     differs = a[:length] != b[:length]
     first = int(differs.argmax())
     return first if differs[first] else length

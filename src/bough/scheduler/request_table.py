@@ -29,6 +29,7 @@ class RequestTable:
         checks_eos: whether the model's end-of-sequence ids end the request.
         careful: whether each token needs a look by Python (own stop tokens, text stops, logprobs, a grammar).
         constrained: whether the request has a grammar: its next token cannot be planned before its last one is known.
+        num_constrained: requests that have one.
     """
 
     def __init__(self, max_running_requests: int, max_len: int) -> None:
@@ -46,6 +47,7 @@ class RequestTable:
         self.careful = np.zeros(shape, dtype=np.bool_)
         self.constrained = np.zeros(shape, dtype=np.bool_)
         self.reqs: list[Req | None] = [None] * max_running_requests
+        self.num_constrained = 0
 
     def occupy(self, req: Req, *, prefix_len: int, checks_eos: bool, send_interval: int) -> None:
         """Enter a request that has just got ``req.slot``, with ``prefix_len`` tokens found in the prefix cache."""
@@ -65,13 +67,15 @@ class RequestTable:
         self.checks_eos[slot] = checks_eos
         own_stops = bool(req.sampling_params.stop_token_ids)
         self.constrained[slot] = constrained = req.matcher is not None
+        self.num_constrained += constrained
         self.careful[slot] = own_stops or req.text_stops is not None or req.return_logprob or constrained
         self.reqs[slot] = req
 
     def vacate(self, slot: int) -> None:
         """Forget the request in ``slot``."""
+        self.num_constrained -= int(self.constrained[slot])
         self.reqs[slot] = None
-        self.decoding[slot] = False
+        self.decoding[slot] = self.constrained[slot] = False
 
     def decodable_slots(self) -> IntArray:
         """Slots of requests that may take one more decode step, ascending.
@@ -80,14 +84,24 @@ class RequestTable:
         So are those with a grammar while their last token is unknown: it decides what may come next.
         """
         able = self.decoding & (self.planned_out < self.max_new)
-        able &= ~self.constrained | (self.planned_out == self.out_len) & (self.known_len - self.planned_len == 1)
+        if self.num_constrained:
+            able &= ~self.constrained | (self.planned_out == self.out_len) & (self.known_len - self.planned_len == 1)
         return np.flatnonzero(able).astype(np.int32)
 
     def jumping_slots(self) -> IntArray:
         """Slots of requests that have got output without sampling, whose KV is to be computed, ascending."""
+        if not self.num_constrained:
+            return np.zeros(0, dtype=np.int32)
         able = self.decoding & self.constrained & (self.planned_out < self.max_new)
         able &= (self.planned_out == self.out_len) & (self.known_len - self.planned_len > 1)
         return np.flatnonzero(able).astype(np.int32)
+
+    def waits_for_token(self) -> bool:
+        """Whether a request could go on, were its last token known: it has a grammar, and a step in flight."""
+        if not self.num_constrained:
+            return False
+        waiting = self.decoding & self.constrained & (self.planned_out < self.max_new)
+        return bool((waiting & (self.planned_out > self.out_len)).any())
 
     def append(self, slot: int, token_ids: Sequence[int]) -> None:
         """Add output that was not sampled."""

@@ -163,7 +163,9 @@ class Requests:
         del self._by_rid[req.rid]
 
     def force(self, req: Req, token_ids: Sequence[int]) -> None:
-        """Output of a running request that was not sampled."""
+        """Output of a running request that was not sampled; may be none."""
+        if not token_ids:
+            return
         self.table.append(req.slot, token_ids)
         self._forced.append(ForcedTokens(ReqSlot(req.slot), tuple(token_ids)))
 

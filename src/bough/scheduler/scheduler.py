@@ -15,7 +15,7 @@ from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
 from bough.constrained.compiler import GrammarCompiler
 from bough.constrained.create import create_compiler
-from bough.errors import BadRequest
+from bough.errors import BadRequest, BoughError
 from bough.ipc.messages import (
     AbortReq,
     ControlReply,
@@ -159,7 +159,9 @@ class Scheduler:
             disabled = server_args.disable_overlap_schedule
             make_executor = executor_for(worker, overlap=None if disabled is None else not disabled)
         self.executor = make_executor(timed)
+        start = time.perf_counter()
         self.grammars = self._make_grammars(make_compiler)
+        self.grammar_seconds = time.perf_counter() - start
         self.control = ControlCalls(self, CONTROL_HANDLERS)
         self.log = StepLog(self.requests, server_args.decode_log_interval)
         self.shutting_down = False
@@ -318,7 +320,7 @@ class Scheduler:
             else:
                 for req in reqs:
                     self.requests.add(req)
-        except BadRequest as error:
+        except BoughError as error:
             self._refuse(message, error.message, error.status_code, error.code, error.param)
         except Exception:
             logger.exception("Could not take request %r", message.rids[0] if message.rids else "without id")
@@ -360,7 +362,7 @@ class Scheduler:
             raise BadRequest(f"token_ids_logprob must be in [0, {self.info.vocab_size})", param="token_ids_logprob")
         if not 0 <= message.top_logprobs_num <= self.info.vocab_size:
             raise BadRequest(f"top_logprobs must be in [0, {self.info.vocab_size}]", param="top_logprobs_num")
-        message.sampling_params.validate(self.info.vocab_size)
+        message.sampling_params.validate(self.info.vocab_size, tag_is_ours=True)
         return prompt
 
     def _check_pooling(self, pooling: Pooling | None, prompt_len: int) -> None:
@@ -406,17 +408,20 @@ class Scheduler:
         return req
 
     def _make_grammars(self, make_compiler: Callable[[], GrammarCompiler] | None) -> Grammars:
-        if make_compiler is not None:
-            return Grammars(self.requests, make_compiler)
         tokenizer = self.tokenizer
+        if make_compiler is not None:
+            return Grammars(self.requests, make_compiler())
         if self.server_args.grammar_backend == "none":
             return Grammars(self.requests, None, "this server was started with --grammar-backend none")
-        if tokenizer is None:
+        if tokenizer is None or self.info.embedding_dim is not None:
             return Grammars(self.requests, None, "it needs a tokenizer, and the server runs without one")
-        return Grammars(
-            self.requests,
-            lambda: create_compiler(self.server_args, tokenizer, self.info.vocab_size, self._eos_token_ids),
-        )
+        # Here, since nothing else can run meanwhile: no stream is to wait for it later.
+        try:
+            compiler = create_compiler(self.server_args, tokenizer, self.info.vocab_size, self._eos_token_ids)
+        except Exception:
+            logger.exception("No grammars: the grammar engine cannot use the model's tokenizer")
+            return Grammars(self.requests, None, "the grammar engine cannot use the model's tokenizer")
+        return Grammars(self.requests, compiler)
 
     def _refuse(
         self,
@@ -511,7 +516,7 @@ class Scheduler:
             "weight_bytes": info.weight_bytes,
             "kv_bytes": info.kv_bytes,
             "embedding_dim": info.embedding_dim,
-            "timings": {**info.timings, "warm-up": self.warmup_seconds},
+            "timings": {**info.timings, "warm-up": self.warmup_seconds, "grammar engine": self.grammar_seconds},
         }
 
     def stats(self) -> SchedulerStats:
@@ -524,6 +529,7 @@ class Scheduler:
             max_total_num_tokens=self.info.max_total_num_tokens,
             evictable_tokens=self.kv.prefix_cache.evictable_size,
             prefill_tokens_total=self.log.prefill_tokens,
+            prefill_seconds_total=self.log.prefill_seconds,
             cached_tokens_total=self.log.cached_tokens,
             decode_tokens_total=self.output.generated_tokens,
             num_retracted_total=self.requests.num_retracted,

@@ -21,6 +21,8 @@ class StepLog:
         self.steps = 0
         self.prefill_tokens = 0
         """Prompt tokens computed."""
+        self.prefill_seconds = 0.0
+        """Duration of the steps that computed them."""
         self.cached_tokens = 0
         """Prompt tokens taken from the prefix cache."""
         self.gen_throughput = 0.0
@@ -41,6 +43,7 @@ class StepLog:
                 (self._requests.num_cached_tokens),
             )
             self.prefill_tokens += new_tokens
+            self.prefill_seconds += result.seconds
             if logger.isEnabledFor(logging.INFO):
                 logger.info(
                     "Prefill batch. #new-seq: %d, #new-token: %d, #cached-token: %d, token usage: %.2f, "

@@ -59,10 +59,14 @@ class NewRequest:
 
 @dataclass(frozen=True, slots=True)
 class ForcedTokens:
-    """Output that a request has got without sampling, because its grammar left no other; the device counts it."""
+    """Output that a request has got without sampling, because its grammar left no other.
+
+    The device counts it, and its last token is what ``FUTURE_TOKEN`` stands for until another one is sampled.
+    """
 
     req_slot: ReqSlot
     token_ids: tuple[int, ...]
+    """at least one"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jinja2
+import msgspec
 
 from bough.config.checkpoint import read_json
 from bough.errors import BadRequest, ConfigError
@@ -22,6 +23,11 @@ from bough.tokenization.tokenizer_files import DEFAULT_TEMPLATE, read_template_f
 
 TOOL_TEMPLATE = "tool_use"
 """Name of the template that is taken for requests with tools, where a model has several."""
+
+MAX_CALL_ELEMENTS = 65_536
+"""Most commas and opening brackets in the arguments of one earlier call: what is decoded in a few milliseconds."""
+
+_SLICE_CHARS = 65_536
 
 Message = Mapping[str, Any]
 
@@ -164,13 +170,7 @@ class ChatTemplate:
     def _fit_arguments(self, arguments: Any) -> Any:
         if self._call_form.arguments_as_text:
             return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-        if not isinstance(arguments, str):
-            return arguments
-        try:
-            value = json.loads(arguments)
-        except (ValueError, RecursionError):
-            return arguments  # a call that was cut off, for instance
-        return value if isinstance(value, dict) else arguments
+        return call_arguments(arguments)
 
     def _find_call_form(self) -> _CallForm:
         forms = [_CallForm(as_text, without) for as_text in (False, True) for without in (True, False)]
@@ -232,6 +232,42 @@ class ChatTemplate:
             return None
 
 
+def reads_text_only(where: str, kind: object) -> BadRequest:
+    """The error for a part of a message that is no text."""
+    return BadRequest(
+        f"{where}: this model reads text only, not {str(kind)[:40]!r}", param=where, code="unsupported_parameter"
+    )
+
+
+def call_arguments(arguments: Any) -> Any:
+    """The arguments of a call as an object, if they are the JSON text of one; else as they are: a model may have
+    written them so. Takes milliseconds for long ones, in which no other thread runs.
+
+    Raises:
+        BadRequest: if there are more values in them than can be decoded in one go.
+    """
+    if not isinstance(arguments, str):
+        return arguments
+    if not arguments or arguments.isspace():
+        return {}
+    _check_elements(arguments)
+    try:
+        value = msgspec.json.decode(arguments)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return arguments  # a call that was cut off, for instance
+    return value if isinstance(value, dict) else arguments
+
+
+def _check_elements(text: str) -> None:
+    elements = 0
+    for start in range(0, len(text), _SLICE_CHARS):
+        elements += sum(text.count(each, start, start + _SLICE_CHARS) for each in ",[{")
+        if elements > MAX_CALL_ELEMENTS:
+            raise BadRequest(
+                f"messages: the arguments of a tool call hold more than {MAX_CALL_ELEMENTS} values", param="messages"
+            )
+
+
 def load_chat_template(tokenizer: Tokenizer, option: str | None = None) -> ChatTemplate | None:
     """The chat template to serve with.
 
@@ -287,7 +323,7 @@ def _text_of(part: Any, where: str) -> str:
         return text
     kind = part.get("type") if isinstance(part, dict) else None
     if isinstance(kind, str) and kind != "text":
-        raise BadRequest(f"{where}: this model reads text only, not parts of type {kind[:40]!r}", param=where)
+        raise reads_text_only(where, kind)
     raise BadRequest(f'{where} must be an object {{"type": "text", "text": …}}', param=where)
 
 

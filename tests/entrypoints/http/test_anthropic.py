@@ -53,6 +53,7 @@ def assembled(events: list[dict[str, Any]]) -> dict[str, Any]:
     assert (ended["type"], stop["type"]) == ("message_delta", "message_stop")
     message = first["message"]
     inputs: dict[int, str] = {}
+    signed: set[int] = set()
     is_open = False
     for event in middle:
         if event["type"] == "content_block_start":
@@ -72,10 +73,14 @@ def assembled(events: list[dict[str, Any]]) -> dict[str, Any]:
             block["text"] += delta["text"]
         elif delta["type"] == "thinking_delta":
             block["thinking"] += delta["thinking"]
+        elif delta["type"] == "signature_delta":
+            block["signature"] += delta["signature"]
+            signed.add(event["index"])
         else:
             assert delta["type"] == "input_json_delta"
             inputs[event["index"]] = inputs.get(event["index"], "") + delta["partial_json"]
     assert not is_open
+    assert signed == {index for index, block in enumerate(message["content"]) if block["type"] == "thinking"}
     for index, text in inputs.items():
         try:
             message["content"][index]["input"] = json.loads(text)
@@ -203,7 +208,10 @@ def test_a_format_constrains_the_answer(http: httpx.Client, thinker: RunningServ
             {"messages": [{"role": "user", "content": [{"type": "text", "text": "", "x": 1}]}]},
             "messages[0].content[0].x",
         ),
-        ({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}, "tools[0]"),
+        ({"tools": [{"type": "bash_20250124", "name": "bash"}]}, "tools[0]"),
+        ({"tools": [{**WEATHER, "input_examples": []}]}, "tools[0].input_examples"),
+        ({"tools": [WEATHER, WEATHER]}, "tools[1].name"),
+        ({"context_management": {"edits": [{"type": "clear_thinking_20251015"}]}}, "context_management"),
         ({"tools": [{"name": "a"}]}, "tools[0].input_schema"),
         ({"tools": [{"name": "a b", "input_schema": {}}]}, "tools[0].name"),
         ({"tool_choice": {"type": "any"}}, "tool_choice"),

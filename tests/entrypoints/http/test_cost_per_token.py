@@ -24,12 +24,31 @@ SOURCES = str(Path(bough.__file__).parent)
 STREAMS = 16
 TOKENS = 50
 
-ROUTES: dict[str, tuple[dict[str, Any], int]] = {
-    "/generate": ({"input_ids": [1, 2], "sampling_params": {"max_new_tokens": 500}}, 20),
-    "/v1/completions": ({"prompt": [1, 2], "max_tokens": 500}, 18),
-    "/v1/chat/completions": ({"messages": [{"role": "user", "content": "Hi"}]}, 18),
+USER = {"role": "user", "content": "Hi"}
+TOOL = {"type": "function", "function": {"name": "f"}}
+MESSAGES = {"messages": [USER]}
+ANTHROPIC = {"model": "m", "max_tokens": 500, **MESSAGES}
+
+ROUTES: dict[str, tuple[str, dict[str, Any], str, int]] = {
+    "native": ("/generate", {"input_ids": [1, 2], "sampling_params": {"max_new_tokens": 500}}, "", 20),
+    "completion": ("/v1/completions", {"prompt": [1, 2], "max_tokens": 500}, "", 18),
+    "chat": ("/v1/chat/completions", MESSAGES, "", 18),
+    "chat, thoughts": ("/v1/chat/completions", MESSAGES, "<think>", 36),
+    "chat, content": ("/v1/chat/completions", MESSAGES, "<think></think>x", 30),
+    "chat, tools": ("/v1/chat/completions", {**MESSAGES, "tools": [TOOL]}, "x", 30),
+    "chat, arguments": (
+        "/v1/chat/completions",
+        {**MESSAGES, "tools": [TOOL]},
+        '<tool_call>{"name": "f", "arguments": {"a": "',
+        48,
+    ),
+    "responses": ("/v1/responses", {"input": "Hi"}, "x", 30),
+    "responses, thoughts": ("/v1/responses", {"input": "Hi"}, "<think>", 38),
+    "messages": ("/v1/messages", ANTHROPIC, "x", 28),
+    "messages, thoughts": ("/v1/messages", ANTHROPIC, "<think>", 36),
+    "ollama": ("/api/chat", {"model": "m", **MESSAGES}, "x", 32),
 }
-"""Request, and how often functions of ours may be entered or resumed per token."""
+"""Path, request, how the answer begins, and how often functions of ours may be entered or resumed per token."""
 
 
 class Feed:
@@ -47,11 +66,16 @@ class Feed:
             self.requests.append(message)
 
 
-async def count_calls(path: str, body: dict[str, Any], directory: Path) -> tuple[float, int]:
+async def count_calls(path: str, body: dict[str, Any], begins: str, directory: Path) -> tuple[float, int]:
     """Python calls per token of a stream, and events sent, with a connection that costs nothing."""
     feed = Feed()
     manager = TokenizerManager(
-        ServerArgs(model_path=str(directory), incremental_streaming_output=True),
+        ServerArgs(
+            model_path=str(directory),
+            incremental_streaming_output=True,
+            tool_call_parser="hermes" if begins else "none",
+            reasoning_parser="qwen3" if begins else "none",
+        ),
         tiny_model_config(directory, 300),
         tiny_tokenizer(),
         feed,
@@ -85,13 +109,13 @@ async def count_calls(path: str, body: dict[str, Any], directory: Path) -> tuple
     while len(feed.requests) < STREAMS:
         await asyncio.sleep(0.001)
 
-    async def step(token: int) -> None:
-        deltas = [OutputDelta(r.rids[0], [token], "abcd", None, token, 2, 0) for r in feed.requests]
+    async def step(token: int, text: str = "abcd") -> None:
+        deltas = [OutputDelta(r.rids[0], [token], text, None, token, 2, 0) for r in feed.requests]
         feed.inbox.put_nowait(BatchStrOutput(deltas))
         for _ in range(4):
             await asyncio.sleep(0)
 
-    await step(1)
+    await step(1, begins or "abcd")
     calls, before = 0, events
 
     def count(frame: Any, event: str, argument: Any) -> None:
@@ -110,10 +134,10 @@ async def count_calls(path: str, body: dict[str, Any], directory: Path) -> tuple
     return calls / (STREAMS * TOKENS), sent
 
 
-@pytest.mark.parametrize("path", ROUTES)
-def test_calls_per_streamed_token_are_few(path: str, tmp_path: Path) -> None:
-    body, most = ROUTES[path]
-    calls, events = uvloop.run(count_calls(path, body, tmp_path))
+@pytest.mark.parametrize("name", ROUTES)
+def test_calls_per_streamed_token_are_few(name: str, tmp_path: Path) -> None:
+    path, body, begins, most = ROUTES[name]
+    calls, events = uvloop.run(count_calls(path, body, begins, tmp_path))
     assert events == STREAMS * TOKENS, "one event a token"
     assert calls <= most
 

@@ -126,6 +126,65 @@ def test_hostile_values_in_every_field(client: httpx.Client, path: str, spec: Bo
             assert_harmless(client, path, with_field(base, name, HOSTILE_VALUES[kind]))
 
 
+NESTED: dict[str, tuple[str, ...]] = {
+    "tool_choice": (
+        '{"type": "function", "function": %s}',
+        '{"type": "function", "function": {"name": %s}}',
+        '{"type": "function", "name": %s}',
+        '{"type": "tool", "name": %s}',
+        '{"type": %s}',
+        '{"type": "allowed_tools", "mode": %s, "tools": [{"name": "f"}]}',
+        '{"type": "allowed_tools", "tools": %s}',
+        '{"type": "allowed_tools", "tools": [%s]}',
+        '{"type": "allowed_tools", "tools": [{"name": %s}]}',
+        '{"type": "allowed_tools", "allowed_tools": %s}',
+        '{"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [{"function": %s}]}}',
+    ),
+    "tools": ('[%s]', '[{"type": "function", "function": %s}]', '[{"type": "function", "name": %s}]',
+              '[{"type": %s, "name": "f", "input_schema": {}}]',
+              '[{"type": "function", "function": {"name": "f", "parameters": %s}}]'),
+    "messages": ('[%s]', '[{"role": "user", "content": [%s]}]', '[{"role": %s, "content": "x"}]',
+                 '[{"role": "assistant", "content": [{"type": "thinking", "thinking": %s}]}]',
+                 '[{"role": "assistant", "content": [{"type": "refusal", "refusal": %s}]}]',
+                 '[{"role": "user", "content": [{"type": %s, "text": "x"}]}]',
+                 '[{"role": "assistant", "tool_calls": [{"id": "x", "function": {"name": "f", "arguments": %s}}]}]',
+                 '[{"role": "user", "content": [{"type": "document", "source": %s}]}]',
+                 '[{"role": "user", "content": [{"type": "search_result", "title": "x", "content": %s}]}]'),
+    "input": ('[%s]', '[{"role": "user", "content": [%s]}]', '[{"type": %s}]', '[{"id": %s}]',
+              '[{"type": "function_call", "name": "f", "call_id": "x", "arguments": %s}]',
+              '[{"type": "reasoning", "summary": %s}]', '[{"type": "function_call_output", "output": %s}]'),
+    "metadata": ('{"a": %s}',),
+    "text": ('{"format": %s}', '{"format": {"type": %s}}', '{"format": {"type": "json_schema", "schema": %s}}'),
+    "response_format": ('{"type": %s}', '{"type": "json_schema", "json_schema": %s}'),
+}  # fmt: skip
+"""What may stand in fields whose inside is not declared."""
+
+_CONVERSATIONS = ("/v1/chat/completions", "/v1/responses", "/v1/messages", "/api/chat", "/tokenize")
+_TOOLS = {
+    "/v1/responses": b'[{"type":"function","name":"f"}]',
+    "/v1/messages": b'[{"name":"f","input_schema":{}}]',
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "spec"), [pytest.param(*each, id=each[0]) for each in posts() if each[0] in _CONVERSATIONS]
+)
+def test_hostile_values_inside_fields(client: httpx.Client, path: str, spec: BodySpec[Any]) -> None:
+    values = [value for value in HOSTILE_VALUES.values() if value]
+    base = base_of(spec)
+    for name, templates in NESTED.items():
+        if name not in spec.model.__struct_fields__:
+            continue
+        for template in templates:
+            before, after = template.encode().split(b"%s")
+            for value in (*values, b"[]", b"{}", b"5", b"null", b'""'):
+                body = with_field(base, name, before + value + after)
+                if name == "tool_choice":
+                    tools = _TOOLS.get(path, b'[{"type":"function","function":{"name":"f"}}]')
+                    body = body[:-1] + b',"tools":' + tools + b"}"
+                assert_harmless(client, path, body)
+
+
 @pytest.mark.parametrize("path", [path for path, _ in posts()])
 def test_hostile_bodies(client: httpx.Client, path: str) -> None:
     for value in HOSTILE_VALUES.values():

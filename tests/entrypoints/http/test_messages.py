@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -11,7 +13,8 @@ import pytest
 from openai.types.chat import ChatCompletion
 
 from bough.entrypoints.http.openai.protocol import CHAT
-from tests.entrypoints.http.server import RunningServer
+from bough.ipc.messages import FinishReason
+from tests.entrypoints.http.server import RunningServer, running_server
 from tests.entrypoints.http.test_openai_client import prompt_of
 
 USER = {"role": "user", "content": "Hi"}
@@ -79,11 +82,181 @@ def test_content_is_required_but_from_the_assistant(client: httpx.Client, messag
 
 
 def test_unknown_nested_fields_are_dropped_and_logged_if_that_is_allowed(caplog: pytest.LogCaptureFixture) -> None:
-    part = {"type": "text", "text": "Hi", "cache_control": {}}
+    part = {"type": "text", "text": "Hi", "newer": {}}
     message = {"role": "user", "content": [part], "newer": 1}
     raw = json.dumps({"messages": [message, message], "stream_options": {"newest": 1}}).encode()
     body = asyncio.run(CHAT.parse(raw, allow_unknown=True, max_tokens=10))
     assert [each.content[0].text for each in body.messages if isinstance(each.content, list)] == ["Hi", "Hi"]
     (record,) = caplog.records
-    for name in ("messages.newer", "messages.content.cache_control", "stream_options.newest"):
+    for name in ("messages.newer", "messages.content.newer", "stream_options.newest"):
         assert record.getMessage().count(name) == 1
+
+
+@pytest.mark.parametrize("kind", ["image_url", "input_audio", "video_url", "file"])
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/tokenize"])
+def test_parts_that_are_no_text_are_refused_in_clear_words(client: httpx.Client, kind: str, path: str) -> None:
+    part = {"type": kind, kind: {"url": "https://example.org/x"}}
+    response = client.post(path, json={"messages": [USER, {"role": "user", "content": [part]}]})
+    error = response.json()["error"]
+    assert (response.status_code, error["param"]) == (400, "messages[1].content[0]")
+    assert f"reads text only, not {kind!r}" in error["message"]
+
+
+def test_parts_that_are_text_in_other_words(client: httpx.Client, server: RunningServer) -> None:
+    parts = [
+        {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]},
+        {"type": "refusal", "refusal": "No."},
+        {"type": "text", "text": "Never.", "cache_control": {"type": "ephemeral"}},
+    ]
+    assert post(client, USER, {"role": "assistant", "content": parts}, USER).status_code == 200
+    assert "No.\nNever." in prompt_of(server)
+    refused = post(client, {"role": "user", "content": [parts[0]]})
+    assert refused.json()["error"]["param"] == "messages[0].content"
+
+
+@pytest.mark.parametrize("role", ["developer", "root", "latest_reminder"])
+def test_roles_that_speak_for_the_application_become_system(
+    client: httpx.Client, server: RunningServer, role: str
+) -> None:
+    assert post(client, {"role": role, "content": "Be kind."}, USER).status_code == 200
+    assert prompt_of(server).startswith("<|im_start|>system\nBe kind.")
+
+
+def test_a_prefix_is_gone_on_with(client: httpx.Client, server: RunningServer) -> None:
+    beginning = {"role": "assistant", "content": "The time is", "prefix": True}
+    assert post(client, USER, beginning).status_code == 200
+    assert prompt_of(server).endswith("assistant\nThe time is")
+    assert post(client, USER, beginning, USER).json()["error"]["param"] == "messages[1].prefix"
+
+
+@pytest.mark.parametrize(
+    ("tool", "param"),
+    [
+        ({"type": "function", "function": {"name": "f"}, "newer": 1}, "tools[0].newer"),
+        ({"type": "function", "function": {"name": "f", "newer": 1}}, "tools[0].function.newer"),
+    ],
+)
+def test_unknown_members_of_tools_are_refused(client: httpx.Client, tool: dict[str, Any], param: str) -> None:
+    assert post(client, USER, tools=[tool]).json()["error"]["param"] == param
+    tool = {"type": "function", "function": {"name": "f", "newer": None}, "cache_control": {"type": "ephemeral"}}
+    assert post(client, USER, tools=[tool]).status_code == 200
+
+
+def test_unknown_members_are_dropped_everywhere_if_that_is_allowed(tmp_path: Path) -> None:
+    with (
+        running_server(tmp_path, allow_unknown_fields=True) as lenient,
+        httpx.Client(base_url=lenient.url, timeout=20) as client,
+    ):
+        tool = {"type": "function", "function": {"name": "f", "newer": 1}, "newer": 1}
+        assert post(client, {**USER, "newer": 1}, tools=[tool]).status_code == 200
+        item = {"role": "user", "content": [{"type": "input_text", "text": "Hi", "newer": 1}], "newer": 1}
+        body = {"input": [item], "tools": [{"type": "function", "name": "f", "newer": 1}], "max_output_tokens": 2}
+        answer = client.post("/v1/responses", json=body).json()
+        kept = client.get(f"/v1/responses/{answer['id']}/input_items").json()["data"]
+        assert "newer" not in json.dumps(kept)
+        block = {"type": "text", "text": "Hi", "newer": 1}
+        anthropic = {
+            "model": "m", "max_tokens": 2, "messages": [{"role": "user", "content": [block], "newer": 1}],
+            "tools": [{"name": "f", "input_schema": {}, "input_examples": [{}]}],
+        }  # fmt: skip
+        assert client.post("/v1/messages", json=anthropic).status_code == 200
+
+
+CALLED = {"type": "function_call", "name": "f", "call_id": "x"}
+
+
+class TestLongConversations:
+    ARGUMENTS = json.dumps({"text": "x" * 50_000})
+
+    def conversation(self, arguments: str) -> list[dict[str, Any]]:
+        call = {"id": "x", "type": "function", "function": {"name": "f", "arguments": arguments}}
+        return [USER, {"role": "assistant", "content": None, "tool_calls": [call]}]
+
+    @pytest.mark.parametrize(
+        ("path", "body"),
+        [
+            ("/v1/chat/completions", {"messages": [USER, {"role": "assistant", "reasoning_content": ARGUMENTS}]}),
+            ("/v1/chat/completions", {"messages": [{**USER, "name": ARGUMENTS}]}),
+            ("/v1/chat/completions", {"messages": [USER], "documents": [{"text": ARGUMENTS}]}),
+            ("/v1/responses", {"input": [{**CALLED, "arguments": ARGUMENTS}]}),
+        ],
+    )
+    def test_all_their_text_is_made_a_prompt_of_in_a_thread(
+        self, client: httpx.Client, server: RunningServer, monkeypatch: pytest.MonkeyPatch, path: str, body: Any
+    ) -> None:
+        threads = self.threads(server, monkeypatch)
+        client.post(path, json=body)
+        assert threads == ["encode-long_0"]
+
+    def test_arguments_and_tools_count_too(
+        self, client: httpx.Client, server: RunningServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        threads = self.threads(server, monkeypatch)
+        post(client, *self.conversation(self.ARGUMENTS))
+        tool = {"type": "function", "function": {"name": "f", "description": self.ARGUMENTS}}
+        post(client, USER, tools=[tool])
+        assert threads == ["encode-long_0"] * 2
+        post(client, USER)
+        assert threads[2:] == ["MainThread"] or not threads[2].startswith("encode")
+
+    def threads(self, server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+        seen: list[str] = []
+        template = server.manager.chat_template
+        assert template is not None
+        render = template.render
+
+        def watched(*args: Any, **kwargs: Any) -> str:
+            seen.append(threading.current_thread().name)
+            return render(*args, **kwargs)
+
+        monkeypatch.setattr(template, "render", watched)
+        return seen
+
+    def test_arguments_of_very_many_values_are_refused(self, client: httpx.Client) -> None:
+        response = post(client, *self.conversation(json.dumps({"a": [0] * 70_000})))
+        assert response.status_code == 400
+        assert "more than 65536 values" in response.json()["error"]["message"]
+
+    def test_arguments_that_are_no_object_stay_text(self, client: httpx.Client, server: RunningServer) -> None:
+        assert post(client, *self.conversation('{"a": 1')).status_code == 200
+        assert '{"a\\": 1' in prompt_of(server) or '{"a": 1' in prompt_of(server) or '\\"a\\": 1' in prompt_of(server)
+        assert post(client, *self.conversation("")).status_code == 200
+        assert '"arguments": {}' in prompt_of(server)
+
+
+@pytest.mark.parametrize("mode", ["auto", "required"])
+def test_allowed_tools(client: httpx.Client, server: RunningServer, mode: str) -> None:
+    tools = [{"type": "function", "function": {"name": name}} for name in ("first", "second")]
+    allowed = [{"type": "function", "function": {"name": "second"}}]
+    choice = {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": allowed}}
+    assert post(client, USER, tools=tools, tool_choice=choice).status_code == 200
+    tag = server.engine.received[-1].sampling_params.structural_tag
+    assert (tag is not None) == (mode == "required")
+    assert json.dumps("first") not in json.dumps(json.loads(tag or "{}")).replace("\\", "")
+    allowed[0]["function"]["name"] = "third"  # type: ignore[index]
+    assert post(client, USER, tools=tools, tool_choice=choice).json()["error"]["param"] == "tool_choice"
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"response_format": {"type": "json_object"}}, "response_format"),
+        ({"guided_regex": "a"}, "guided_regex"),
+        ({"tools": [{"type": "function", "function": {"name": "f", "strict": True}}]}, "tools"),
+        ({"tools": [{"type": "function", "function": {"name": "f"}}], "tool_choice": "required"}, "tools"),
+    ],
+)
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_is_wrong_with_a_grammar_is_told_in_the_words_of_the_client(
+    client: httpx.Client, server: RunningServer, fields: dict[str, Any], param: str, *, stream: bool
+) -> None:
+    for kind in ("structural_tag", "json_schema", "regex"):
+        message = f"{kind}: far too deep"
+        server.engine.refusal = FinishReason(
+            "abort", message=message, status_code=400, param=kind, code="invalid_grammar"
+        )
+        error = post(client, USER, stream=stream, **fields).json()["error"]
+        assert (error["param"], error["message"], error["code"]) == (param, f"{param}: far too deep", "invalid_grammar")
+    if "tools" not in fields:
+        body = {"prompt": "Hi", "stream": stream, **fields}
+        assert client.post("/v1/completions", json=body).json()["error"]["param"] == param

@@ -66,3 +66,21 @@ def test_thoughts_are_separated(client: httpx.Client) -> None:
     answer = client.post("/separate_reasoning", json={**body, "reasoning_parser": "nobody"})
     assert answer.status_code == 400
     assert answer.json()["error"]["param"] == "reasoning_parser"
+
+
+def test_escapes_in_what_a_model_wrote_never_break_the_answer(client: httpx.Client) -> None:
+    body = {"text": r"[get_weather(city='\ud83d\ude00 \ud83d')]", "tools": TOOLS, "tool_call_parser": "pythonic"}
+    answer = client.post("/parse_function_call", json=body)
+    assert answer.status_code == 200
+    [call] = answer.json()["calls"]
+    assert json.loads(call["parameters"]) == {"city": "😀 \ufffd"}
+
+
+@pytest.mark.parametrize("path", ["/parse_function_call", "/separate_reasoning"])
+@pytest.mark.parametrize("padding", [0, 100_000])
+def test_half_a_character_is_refused(client: httpx.Client, path: str, padding: int) -> None:
+    text = "a" * padding + r"\ud83d x"
+    body = f'{{"text": "{text}", "tools": [{json.dumps(TOOLS[0])}], "tool_call_parser": "hermes"}}'
+    if path == "/separate_reasoning":
+        body = f'{{"text": "{text}", "reasoning_parser": "qwen3"}}'
+    assert client.post(path, content=body, headers={"content-type": "application/json"}).status_code == 400

@@ -14,7 +14,7 @@ import pytest
 
 from bough.entrypoints.http.responses.store import ResponseStore, StoredResponse
 from bough.errors import NotFound, Overloaded
-from tests.entrypoints.http.server import RunningServer, running_server
+from tests.entrypoints.http.server import MODEL_NAME, RunningServer, running_server
 from tests.entrypoints.http.test_openai_client import prompt_of
 from tests.entrypoints.http.test_tools_and_reasoning import ANSWERS, CALLS, THOUGHTS
 
@@ -75,7 +75,7 @@ def assembled(events: list[dict[str, Any]]) -> dict[str, Any]:
             assert event["arguments"] == text
         elif kind in ("output_text.done", "reasoning_text.done"):
             assert event["text"] == text
-            assert event.get("logprobs", [])[: len(logprobs)] == logprobs
+            assert event.get("logprobs", []) == logprobs
         elif kind == "content_part.done":
             assert event["part"]["text"] == text
         elif kind == "output_item.done":
@@ -131,10 +131,12 @@ def test_stream_equals_whole(http: httpx.Client, thinker: RunningServer, says: s
 class TestClient:
     def test_create_and_retrieve(self, api: openai.OpenAI, thinker: RunningServer) -> None:
         thinker.engine.says = THOUGHTS + "It is nine."
-        response = api.responses.create(model="m", input="Hi", instructions="Be kind.", reasoning={"effort": "low"})
+        response = api.responses.create(
+            model=MODEL_NAME, input="Hi", instructions="Be kind.", reasoning={"effort": "low"}
+        )
         assert response.output_text == "It is nine."
         assert [item.type for item in response.output] == ["reasoning", "message"]
-        assert (response.status, response.model) == ("completed", "m")
+        assert (response.status, response.model) == ("completed", MODEL_NAME)
         assert response.usage is not None
         assert response.usage.output_tokens_details.reasoning_tokens > 10
         assert prompt_of(thinker).startswith("<|im_start|>system\nBe kind.")
@@ -145,7 +147,7 @@ class TestClient:
 
     def test_stream_helper(self, api: openai.OpenAI, thinker: RunningServer) -> None:
         thinker.engine.says = THOUGHTS + CALLS
-        with api.responses.stream(model="m", input="Hi", tools=TOOLS) as stream:
+        with api.responses.stream(model=MODEL_NAME, input="Hi", tools=TOOLS) as stream:
             for _ in stream:
                 pass
             final = stream.get_final_response()
@@ -155,16 +157,16 @@ class TestClient:
 
     def test_a_conversation_goes_on_by_id(self, api: openai.OpenAI, thinker: RunningServer) -> None:
         thinker.engine.says = THOUGHTS + CALLS
-        first = api.responses.create(model="m", input="Weather?", tools=TOOLS, instructions="Be kind.")
+        first = api.responses.create(model=MODEL_NAME, input="Weather?", tools=TOOLS, instructions="Be kind.")
         calls = [item for item in first.output if item.type == "function_call"]
         results: Any = [{"type": "function_call_output", "call_id": call.call_id, "output": "9"} for call in calls]
         thinker.engine.says = "Nine."
-        second = api.responses.create(model="m", input=results, tools=TOOLS, previous_response_id=first.id)
+        second = api.responses.create(model=MODEL_NAME, input=results, tools=TOOLS, previous_response_id=first.id)
         assert second.output_text == "Nine."
         prompt = prompt_of(thinker)
         assert "Be kind." not in prompt
         assert prompt.index("Weather?") < prompt.index('"city": "Zürich"') < prompt.index("<tool_response>\n9\n")
-        third = api.responses.create(model="m", input="And now?", previous_response_id=second.id)
+        third = api.responses.create(model=MODEL_NAME, input="And now?", previous_response_id=second.id)
         assert "Weather?" in prompt_of(thinker)
         listed = list(api.responses.input_items.list(third.id, order="asc"))
         assert listed[0].content[0].text == "Weather?"  # type: ignore[union-attr]
@@ -173,7 +175,7 @@ class TestClient:
 
     def test_output_items_can_be_sent_back(self, api: openai.OpenAI, thinker: RunningServer) -> None:
         thinker.engine.says = THOUGHTS + CALLS
-        first = api.responses.create(model="m", input="Hi", tools=TOOLS, store=False)
+        first = api.responses.create(model=MODEL_NAME, input="Hi", tools=TOOLS, store=False)
         items: list[Any] = [{"role": "user", "content": [{"type": "input_text", "text": "Hi"}]}]
         items += [item.model_dump() for item in first.output]
         items += [
@@ -182,13 +184,13 @@ class TestClient:
             if item.type == "function_call"
         ]
         thinker.engine.says = "Nine."
-        assert api.responses.create(model="m", input=items, tools=TOOLS).output_text == "Nine."
+        assert api.responses.create(model=MODEL_NAME, input=items, tools=TOOLS).output_text == "Nine."
 
     def test_a_format_constrains_the_answer(self, api: openai.OpenAI, thinker: RunningServer) -> None:
         schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
         thinker.engine.says = '{"a": 1}'
         text: Any = {"format": {"type": "json_schema", "name": "x", "schema": schema, "strict": True}}
-        assert api.responses.create(model="m", input="Hi", text=text).output_text == '{"a": 1}'
+        assert api.responses.create(model=MODEL_NAME, input="Hi", text=text).output_text == '{"a": 1}'
         tag = json.loads(thinker.engine.received[-1].sampling_params.structural_tag or "")
         assert {"type": "json_schema", "json_schema": schema} in tag["format"]["elements"]
 
@@ -196,7 +198,7 @@ class TestClient:
 class TestBackground:
     def test_it_is_worked_on_after_the_answer(self, api: openai.OpenAI, thinker: RunningServer) -> None:
         thinker.engine.says, thinker.engine.token_delay = "It is nine.", 0.01
-        response = api.responses.create(model="m", input="Hi", background=True)
+        response = api.responses.create(model=MODEL_NAME, input="Hi", background=True)
         assert response.status == "queued"
         seen = set()
         for _ in range(500):
@@ -210,22 +212,22 @@ class TestBackground:
 
     def test_it_can_be_cancelled(self, api: openai.OpenAI, thinker: RunningServer) -> None:
         thinker.engine.token_delay = 0.05
-        response = api.responses.create(model="m", input="Hi", background=True)
+        response = api.responses.create(model=MODEL_NAME, input="Hi", background=True)
         with pytest.raises(openai.BadRequestError, match="not complete"):
-            api.responses.create(model="m", input="So?", previous_response_id=response.id)
+            api.responses.create(model=MODEL_NAME, input="So?", previous_response_id=response.id)
         assert api.responses.cancel(response.id).status == "cancelled"
         thinker.assert_idle()
         assert api.responses.retrieve(response.id).status == "cancelled"
 
     def test_deleting_it_ends_the_work(self, api: openai.OpenAI, thinker: RunningServer) -> None:
         thinker.engine.token_delay = 0.05
-        response = api.responses.create(model="m", input="Hi", background=True)
+        response = api.responses.create(model=MODEL_NAME, input="Hi", background=True)
         api.responses.delete(response.id)
         thinker.assert_idle()
 
     def test_failure_is_told(self, api: openai.OpenAI, thinker: RunningServer) -> None:
         thinker.engine.fail_after = 3
-        response = api.responses.create(model="m", input="Hi", background=True)
+        response = api.responses.create(model=MODEL_NAME, input="Hi", background=True)
         thinker.assert_idle()
         response = api.responses.retrieve(response.id)
         assert response.status == "failed"
@@ -251,7 +253,22 @@ def test_leaving_early_ends_the_request(http: httpx.Client, thinker: RunningServ
     ("fields", "param"),
     [
         ({"input": []}, "input"),
-        ({"input": [{"type": "item_reference", "id": "x"}]}, "input[0].type"),
+        ({"input": [{"type": "computer_call", "id": "x"}]}, "input[0].type"),
+        ({"input": [{"type": []}]}, "input[0].type"),
+        ({"input": [{"role": "user", "content": "x", "junk": 1}]}, "input[0].junk"),
+        ({"input": [{"role": "user", "content": "x", "id": 7}]}, "input[0].id"),
+        (
+            {"input": [{"role": "user", "content": [{"type": "input_text", "text": "x", "y": 1}]}]},
+            "input[0].content[0].y",
+        ),
+        ({"metadata": {"a": 1}}, "metadata[...]"),
+        ({"metadata": {"a" * 65: "b"}}, "metadata"),
+        ({"metadata": {"a": "b" * 513}}, "metadata[...]"),
+        ({"tools": [CLOCK], "tool_choice": {"type": "allowed_tools", "tools": [{"name": []}]}}, "tool_choice"),
+        ({"tools": [CLOCK], "tool_choice": {"type": "allowed_tools", "tools": 5}}, "tool_choice"),
+        ({"tools": [CLOCK], "tool_choice": {"type": "allowed_tools", "mode": [], "tools": [CLOCK]}}, "tool_choice"),
+        ({"tools": [CLOCK], "tool_choice": {"type": "function", "name": {}}}, "tool_choice"),
+        ({"request_id": "x"}, "request_id"),
         ({"input": [{"role": "tool", "content": "x"}]}, "input[0].role"),
         ({"input": [{"role": "user", "content": [{"type": "input_image"}]}]}, "input[0].content[0]"),
         ({"input": [{"type": "function_call", "name": "f"}]}, "input[0].call_id"),
@@ -278,6 +295,46 @@ def test_bad_requests_are_refused_by_name(
     assert response.json()["error"]["param"] == param
 
 
+def test_a_server_tells_that_it_has_another_model(http: httpx.Client) -> None:
+    answer = http.post(PATH, json={"input": "Hi", "model": "other"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "model_not_found")
+
+
+def test_the_client_may_choose_the_id(http: httpx.Client, thinker: RunningServer) -> None:
+    thinker.engine.says = "It is nine."
+    body = {"input": "Hi", "request_id": "resp_mine"}
+    assert http.post(PATH, json=body).json()["id"] == "resp_mine"
+    assert http.post(PATH, json=body).json()["error"]["param"] == "request_id"
+    assert http.get(f"{PATH}/resp_mine").json()["status"] == "completed"
+    http.delete(f"{PATH}/resp_mine")
+
+
+def test_items_can_be_referred_to(http: httpx.Client, thinker: RunningServer) -> None:
+    thinker.engine.says = "It is nine."
+    (said,) = http.post(PATH, json={"input": "What time is it?"}).json()["output"]
+    items = [{"type": "item_reference", "id": said["id"]}, {"role": "user", "content": "Really?"}]
+    assert http.post(PATH, json={"input": items}).status_code == 200
+    assert "It is nine." in prompt_of(thinker)
+    items[0]["id"] = "msg_x"
+    answer = http.post(PATH, json={"input": items})
+    assert (answer.status_code, answer.json()["error"]["param"]) == (404, "input[0].id")
+
+
+def test_allowed_tools_are_those_that_may_be_called(http: httpx.Client, thinker: RunningServer) -> None:
+    thinker.engine.says = CALLS
+    allowed = {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "clock"}]}
+    output = http.post(PATH, json={"input": "Hi", "tools": TOOLS, "tool_choice": allowed}).json()["output"]
+    assert [item["name"] for item in output if item["type"] == "function_call"] == ["clock"]
+
+
+def test_logprobs_are_those_of_the_message(http: httpx.Client, thinker: RunningServer) -> None:
+    assert thinker.tokenizer is not None
+    thinker.engine.says = THOUGHTS + "It is nine."
+    answer = http.post(PATH, json={"input": "Hi", "include": ["message.output_text.logprobs"]}).json()
+    (part,) = answer["output"][-1]["content"]
+    assert b"".join(bytes(each["bytes"]) for each in part["logprobs"]).decode() == "It is nine."
+
+
 def test_unknown_ids_are_not_found(http: httpx.Client) -> None:
     assert http.get(f"{PATH}/resp_x").status_code == 404
     assert http.delete(f"{PATH}/resp_x").status_code == 404
@@ -301,10 +358,12 @@ class Working:
 
 
 class TestStore:
-    def entry(self, name: str, size: int = 0, *, working: bool = False) -> StoredResponse:
-        entry = StoredResponse(name, {"output": []}, [], [{"text": "x" * size}])
+    def entry(self, name: str, size: int = 0, *, working: bool = False, after: Any = None) -> StoredResponse:
+        entry = StoredResponse(name, {"output": []}, [{"id": f"item_{name}", "text": "x" * size}], after)
         if working:
             entry.task = Working()  # type: ignore[assignment]
+        else:
+            entry.complete(b'{"output":[]}')
         return entry
 
     def test_the_one_not_used_for_longest_makes_room(self) -> None:
@@ -316,16 +375,20 @@ class TestStore:
         assert [store.has(name) for name in "abc"] == [True, False, True]
 
     def test_bytes_are_bounded_too(self) -> None:
-        store = ResponseStore(100, 5000)
+        store = ResponseStore(100, 6000)
         for name in "abcdef":
             store.put(self.entry(name, 1000))
-            assert store.num_bytes <= 5000
+            assert store.num_bytes <= 6000
         assert len(store) == 3
+
+    def test_one_that_cannot_fit_takes_no_room_from_others(self) -> None:
+        store = ResponseStore(100, 6000)
+        store.put(self.entry("a", 1000))
         store.put(self.entry("large", 9000))
-        assert not store.has("large")
-        store.put(self.entry("g", 0))
-        store.delete("g")
-        assert store.num_bytes == 0
+        assert (store.has("a"), store.has("large")) == (True, False)
+        store.put(self.entry("b", 1000, working=True))
+        store.put(self.entry("c", 4000))
+        assert [store.has(name) for name in "abc"] == [True, True, False]
 
     def test_what_is_worked_on_stays(self) -> None:
         store = ResponseStore(2, 10_000)
@@ -338,3 +401,38 @@ class TestStore:
         assert store.has("a")
         with pytest.raises(NotFound):
             store.get("d")
+
+    def test_what_a_conversation_has_in_common_is_counted_once_and_as_long_as_it_is_needed(self) -> None:
+        store = ResponseStore(100, 100_000)
+        first = self.entry("a", 1000)
+        store.put(first)
+        second = self.entry("b", 10, after=first)
+        alone = store.num_bytes
+        store.put(second)
+        assert store.num_bytes < alone + 1500
+        store.delete("a")
+        assert store.num_bytes > 1000
+        assert [item["id"] for item in second.conversation()] == ["item_a", "item_b"]
+        store.put(second)
+        store.delete("b")
+        assert store.num_bytes == 0
+
+    def test_a_long_conversation_needs_no_recursion(self) -> None:
+        store = ResponseStore(3, 2**30)
+        entry = None
+        for number in range(3000):
+            entry = self.entry(str(number), after=entry)
+            store.put(entry)
+        assert entry is not None
+        assert len(entry.conversation()) == 3000
+        for name in ("2997", "2998", "2999"):
+            store.delete(name)
+        assert store.num_bytes == 0
+
+    def test_items_are_found_by_id_as_long_as_their_response_is_kept(self) -> None:
+        store = ResponseStore(1, 10_000)
+        store.put(self.entry("a"))
+        assert store.find_item("item_a", "input[0].id")["id"] == "item_a"
+        store.put(self.entry("b"))
+        with pytest.raises(NotFound, match="input"):
+            store.find_item("item_a", "input[0].id")

@@ -62,6 +62,8 @@ def test_everything_that_shapes_a_prompt_counts(
 
 def test_prompts_longer_than_the_context_are_measured(client: httpx.Client) -> None:
     assert client.post("/tokenize", json={"prompt": "a" * 100_000}).json()["count"] == 100_000
+    long = [{"role": "user", "content": "a" * 100_000}]
+    assert client.post("/tokenize", json={"messages": long}).json()["count"] > 100_000
 
 
 def test_special_tokens_are_left_out_unless_wanted(server: RunningServer, client: httpx.Client) -> None:

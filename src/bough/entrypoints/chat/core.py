@@ -11,19 +11,25 @@ from bough.entrypoints.chat.constraints import constrained
 from bough.entrypoints.chat.job import ChatJob, ToolChoice, ToolUse
 from bough.entrypoints.chat.reader import ChoiceReader
 from bough.entrypoints.chat.reasoning_tokens import ReasoningCounter
-from bough.entrypoints.chat.template_fit import TemplateFit
+from bough.entrypoints.chat.template_fit import TemplateFit, tool_description
 from bough.errors import BadRequest
 from bough.ipc.messages import OutputDelta
+from bough.managers.conversations import text_size
 from bough.managers.io_struct import GenerateRequest
 from bough.managers.native_output import failure_of
+from bough.managers.prompt_encoder import INLINE_CHARS
 from bough.managers.req_state import ReqState
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.parsers.base import ParsedEvent
 from bough.parsers.dialect import NONE, Dialect, make_dialect
+from bough.sampling.sampling_params import SamplingParams
 from bough.tokenization.tokenizer import TokenIds
 
 _PROMPT_END = 32
 """Tokens of a prompt's end that show whether it has opened the model's thoughts."""
+
+LARGE_SCHEMAS = 4000
+"""Characters of schemas from which on a constraint is made in a thread: about 0.3 ms."""
 
 FALLBACK_TOOL_FORMAT = "hermes"
 """How tools are described to a model whose template has no place for them, and how its calls are read."""
@@ -93,8 +99,12 @@ class ChatCore:
         """How the model writes, given these tools."""
         return self._tool_dialect if tools.tools else self._dialect
 
-    async def prompt(self, job: ChatJob) -> TokenIds:
+    async def prompt(self, job: ChatJob, *, bounded: bool = True) -> TokenIds:
         """Token ids of the prompt.
+
+        Args:
+            job: says what is in it.
+            bounded: whether one that is certainly too long is refused, unless it is to be cut.
 
         Raises:
             BadRequest: if the template refuses the conversation, or it is certainly too long.
@@ -102,15 +112,16 @@ class ChatCore:
         if job.input_ids is not None:
             return last_tokens(job.input_ids, job.truncate_prompt_tokens)
         shown = job.tools.tools if job.tools.choice is not ToolChoice.NONE else ()
-        messages, tools = self._fit.apply(job.messages, shown)
         try:
-            ids = await self.manager.apply_chat_template(
-                messages,
-                tools=tools,
+            ids = await self.manager.conversations.encode(
+                job.messages,
+                tools=[tool_description(tool) for tool in shown],
+                fit=self._fit.apply,
                 documents=job.documents,
                 add_generation_prompt=job.add_generation_prompt,
                 continue_final_message=job.continue_final_message,
                 template_kwargs=job.template_kwargs,
+                bounded=bounded and job.truncate_prompt_tokens is None,
             )
         except BadRequest as error:
             raise _renamed(error, job.prompt_param) from None
@@ -125,7 +136,7 @@ class ChatCore:
         dialect = self.dialect(job.tools)
         prompt = await self.prompt(job)
         thinking = self._begins_in_reasoning(job, dialect, prompt)
-        params = constrained(job.params, job.tools, dialect, thinking=thinking)
+        params, grammar_param = await self._constrained(job, dialect, thinking=thinking)
         readers = self._readers(job, dialect, thinking=thinking)
         if dialect.needs_special_tokens and not readers[0].is_plain:
             params = msgspec.structs.replace(params, skip_special_tokens=False)
@@ -135,6 +146,7 @@ class ChatCore:
             ids_are_ours=job.input_ids is None,
             prompt_param=job.prompt_param,
             sampling_params=params,
+            grammar_param=grammar_param,
             stream=job.stream,
             return_logprob=job.logprobs or job.prompt_logprobs,
             logprob_start_len=0 if job.prompt_logprobs else -1,
@@ -162,6 +174,21 @@ class ChatCore:
                     reader = run.readers[state.index]
                     yield ChoiceDelta(state, await reader.read(output), output, reader)
 
+    async def _constrained(
+        self, job: ChatJob, dialect: Dialect, *, thinking: bool
+    ) -> tuple[SamplingParams, str | None]:
+        """See :func:`constrained`; schemas can be large."""
+        size = text_size([tool.parameters for tool in job.tools.tools])
+        if job.params.grammar is not None:
+            size += len(job.params.grammar.text)
+
+        def work() -> tuple[SamplingParams, str | None]:
+            return constrained(job.params, job.constraint_param, job.tools, dialect, thinking=thinking)
+
+        encoder = self.manager.prompt_encoder
+        assert encoder is not None, "checked by the front end"
+        return await encoder.run(0 if size < LARGE_SCHEMAS else INLINE_CHARS + 1, work)
+
     def _begins_in_reasoning(self, job: ChatJob, dialect: Dialect, prompt: TokenIds) -> bool:
         reasoning, tokenizer = dialect.reasoning_format, self.manager.tokenizer
         if reasoning is None or tokenizer is None:
@@ -175,7 +202,7 @@ class ChatCore:
         readers = []
         skips_special = job.params.skip_special_tokens and not dialect.needs_special_tokens
         num_bytes = self._num_bytes(skip_special=skips_special)
-        counts = dialect.reasoning_format is not None and job.separate_reasoning
+        reasoning = dialect.reasoning_format if job.separate_reasoning else None
         for _ in job.rids:
             parser = dialect.parser(
                 job.tools.tools,
@@ -187,7 +214,7 @@ class ChatCore:
             readers.append(
                 ChoiceReader(
                     parser,
-                    ReasoningCounter(num_bytes) if counts and parser is not None else None,
+                    ReasoningCounter(num_bytes, reasoning) if reasoning is not None and parser is not None else None,
                     include_reasoning=job.include_reasoning,
                     stream_reasoning=job.stream_reasoning,
                     max_calls=None if job.tools.parallel else 1,

@@ -49,6 +49,9 @@ class ToolUse:
         return bool(self.tools) and self.choice is not ToolChoice.NONE
 
 
+NO_TOOLS = ToolUse()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatJob:
     """One conversation to be answered, once or several times.
@@ -56,6 +59,7 @@ class ChatJob:
     Attributes:
         messages: the conversation; ignored if ``input_ids`` are given.
         params: sampling parameters, with ``n`` answers and at most one constraint.
+        constraint_param: what the client called that constraint.
         rids: one id per answer.
         tools: what may be called.
         input_ids: the prompt, if it does not come from messages.
@@ -79,8 +83,9 @@ class ChatJob:
 
     messages: Sequence[Message]
     params: SamplingParams = field(default_factory=SamplingParams)
+    constraint_param: str | None = None
     rids: list[str] = field(default_factory=list)
-    tools: ToolUse = ToolUse()
+    tools: ToolUse = NO_TOOLS
     input_ids: TokenIds | None = None
     prompt_param: str = "messages"
     documents: Sequence[Mapping[str, Any]] | None = None
@@ -98,3 +103,14 @@ class ChatJob:
     exact_max_tokens: str | None = None
     priority: int | None = None
     extra_key: str | None = None
+
+
+def template_call(call_id: str | None, name: str, arguments: str | dict[str, Any] | None) -> dict[str, Any]:
+    """An earlier tool call as conversations have it. Arguments that are text are decoded with the rest of the work."""
+    call: dict[str, Any] = {
+        "type": "function",
+        "function": {"name": name, "arguments": {} if arguments is None else arguments},
+    }
+    if call_id is not None:
+        call["id"] = call_id
+    return call

@@ -23,7 +23,16 @@ class ChoiceReader:
         max_calls: tool calls beyond so many are left out; ``None`` for all.
     """
 
-    __slots__ = ("_counter", "_held", "_include_reasoning", "_max_calls", "_parser", "_stream_reasoning", "num_calls")
+    __slots__ = (
+        "_counter",
+        "_held",
+        "_include_reasoning",
+        "_max_calls",
+        "_parser",
+        "_stream_reasoning",
+        "begins",
+        "num_calls",
+    )
 
     def __init__(
         self,
@@ -40,6 +49,9 @@ class ChoiceReader:
         self._stream_reasoning = stream_reasoning
         self._max_calls = max_calls
         self._held: list[str] = []
+        self.begins: list[int] = []
+        """For each event that was read last how many tokens of the output come before it; empty if all is content, or
+        where reasoning is not told apart or not streamed."""
         self.num_calls = 0
         """Tool calls so far."""
 
@@ -50,7 +62,7 @@ class ChoiceReader:
 
     @property
     def reasoning_tokens(self) -> int | None:
-        """Tokens of the reasoning that is complete; ``None`` if reasoning is not told apart."""
+        """Tokens of reasoning so far; ``None`` if reasoning is not told apart."""
         return None if self._counter is None else self._counter.total
 
     async def read(self, delta: OutputDelta) -> list[ParsedEvent]:
@@ -71,11 +83,13 @@ class ChoiceReader:
         if is_last:
             events = [*events, *parser.finish()]
         if self._counter is not None:
-            self._counter.add(delta, events, is_last=is_last)
+            self.begins = self._counter.add(delta, events)
         if not self._include_reasoning:
             events = [event for event in events if not isinstance(event, Reasoning)]
+            self.begins = []
         elif not self._stream_reasoning:
             events = self._hold_reasoning(events, is_last=is_last)
+            self.begins = []
         return self._limit_calls(events)
 
     def finish_type(self, delta: OutputDelta) -> str | None:

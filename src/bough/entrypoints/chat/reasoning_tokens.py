@@ -1,15 +1,16 @@
-"""How many tokens of an output were reasoning.
+"""How many tokens of an output were reasoning, and where in the output its parts begin.
 
 Parsers see text, since markers may share tokens with what they mark. The tokens are counted by walking them along the
-text, so that the number does not depend on how the output was cut into deltas.
+text, so that the numbers do not depend on how the output was cut into deltas.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 from bough.ipc.messages import OutputDelta
-from bough.parsers.base import ParsedEvent, Reasoning
+from bough.parsers.base import Content, ParsedEvent, Reasoning
+from bough.parsers.reasoning import ReasoningFormat
 
 
 class ReasoningCounter:
@@ -17,80 +18,131 @@ class ReasoningCounter:
 
     Args:
         num_bytes: bytes that a token adds to the text of the output.
+        format_: how thoughts are marked.
     """
 
-    __slots__ = ("_ids", "_num_bytes", "_offset", "_position", "_run", "_text", "total")
+    __slots__ = ("_begin", "_end", "_ids", "_is_over", "_markers", "_num_bytes", "_offset", "_position", "_recurs",
+                 "_text", "_walked", "_was_reasoning", "total")  # fmt: skip
 
-    def __init__(self, num_bytes: Callable[[int], int]) -> None:
+    def __init__(self, num_bytes: Callable[[int], int], format_: ReasoningFormat) -> None:
         self._num_bytes = num_bytes
+        self._recurs = format_.on_channels
+        self._markers = (_CHANNEL_END, _CHANNEL_END) if self._recurs else (format_.start, format_.end)
+        """What stands before thoughts, and before the answer."""
+        self._was_reasoning: bool | None = None
+        """Whether the last piece was reasoning; ``None`` if there was none."""
+        self._is_over = False
+        """Whether there can be no more reasoning."""
         self._ids: list[int] = []
         """Tokens that were not walked yet."""
+        self._walked = 0
+        """How many were."""
         self._position = 0
-        """Bytes of text before the first of them."""
+        """Bytes of text before the first of the former."""
         self._text = ""
-        """Text that was not searched yet, and where in the output it begins, in bytes."""
+        """Text behind the last part that was found, and where in the output it begins, in bytes."""
         self._offset = 0
-        self._run: list[str] = []
+        self._begin = self._end = 0
+        """The last piece of reasoning, in bytes. The tokens of its end may come later than their text."""
         self.total = 0
 
-    def add(self, delta: OutputDelta, events: list[ParsedEvent], *, is_last: bool) -> None:
-        """Take in a delta and what the parser made of it."""
+    def add(self, delta: OutputDelta, events: Sequence[ParsedEvent]) -> list[int]:
+        """Take in a delta and what the parser made of it.
+
+        Returns:
+            For each event how many tokens of the output come before it, markers included.
+        """
+        if self._is_over:
+            return [self._walked] * len(events)
         self._ids += delta.token_ids
         self._text += delta.text or ""
-        others = False
+        if self._position < self._end:
+            self._walk_reasoning()
+        begins = []
         for event in events:
-            if isinstance(event, Reasoning):
-                self._run.append(event.text)
-            elif self._run:
-                self._end_run()
-                others = True
-            else:
-                others = True
-        if is_last and self._run:
-            self._end_run()
-        if others and not self._run:
-            self._drop()
+            is_reasoning = isinstance(event, Reasoning)
+            if isinstance(event, (Content, Reasoning)):
+                self._locate(event.text, is_reasoning=is_reasoning)
+            begins.append(self._walked)
+            if is_reasoning:
+                self._walk_reasoning()
+            elif not self._recurs:
+                self._is_over = True
+        if len(self._text) > _MAX_TEXT_CHARS:  # none of it was found, so it is no reasoning
+            self._skip(len(self._text) - _MAX_MARKER_CHARS)
+        return begins
 
-    def _end_run(self) -> None:
-        pieces = ["".join(self._run)]
-        if pieces[0] not in self._text:
-            pieces = self._run  # a marker that makes no event was in between
-        for piece in pieces:
-            self._count(piece)
-        self._run = []
+    def _locate(self, piece: str, *, is_reasoning: bool) -> None:
+        """Go to where the output has ``piece``, and remember it if it is reasoning."""
+        text = self._text
+        if self._was_reasoning is not is_reasoning or not text.startswith(piece):
+            places = self._places(is_reasoning=is_reasoning)
+            at = next((place for place in places if text.startswith(piece, place)), None)
+            if at is None:
+                at = text.find(piece)
+                if at < 0:
+                    return
+            self._was_reasoning = is_reasoning
+            self._skip(at)
+        begin = self._offset
+        self._offset += len(piece.encode())
+        self._text = self._text[len(piece) :]
+        if is_reasoning:
+            self._begin, self._end = begin, self._offset
 
-    def _count(self, run: str) -> None:
-        at = self._text.find(run)
-        if at < 0:
-            return
-        start = self._offset + len(self._text[:at].encode())
-        end = start + len(run.encode())
-        self.total += self._walk(start, end)
-        self._text = self._text[at + len(run) :]
-        self._offset = end
+    def _places(self, *, is_reasoning: bool) -> Iterator[int]:
+        """Where a piece may be that is not what goes on here, the likeliest place first: what is a marker must not be
+        taken for it."""
+        text = self._text
+        behind = _behind_space(text, 0)
+        marker = self._markers[0 if is_reasoning else 1]
+        if self._recurs:
+            at = text.find(marker)
+            while at >= 0:
+                yield _behind_space(text, at + len(marker))
+                at = text.find(marker, at + 1)
+        elif (is_reasoning or self._was_reasoning) and text.startswith(marker, behind):
+            yield _behind_space(text, behind + len(marker))
+        yield 0
+        yield behind
 
-    def _walk(self, start: int, end: int) -> int:
-        """Tokens of which at least one byte is in ``[start, end)``; walks no further than ``end``."""
-        found = walked = 0
+    def _skip(self, num_chars: int) -> None:
+        """Pass over text that is part of nothing, and the tokens that end in it."""
+        if num_chars:
+            self._offset += len(self._text[:num_chars].encode())
+            self._text = self._text[num_chars:]
+        walked = 0
         for token in self._ids:
-            if self._position >= end:
+            behind = self._position + self._num_bytes(token)
+            if behind > self._offset:
+                break
+            self._position = behind
+            walked += 1
+        del self._ids[:walked]
+        self._walked += walked
+
+    def _walk_reasoning(self) -> None:
+        """Count the tokens of which at least one byte is in the last piece."""
+        walked = 0
+        for token in self._ids:
+            if self._position >= self._end:
                 break
             before, self._position = self._position, self._position + self._num_bytes(token)
             walked += 1
-            found += self._position > start and self._position > before
+            self.total += self._position > self._begin and self._position > before
         del self._ids[:walked]
-        return found
-
-    def _drop(self) -> None:
-        """Forget what is certainly no reasoning: all but the tail, which a parser may still hold back."""
-        keep = _MAX_HELD_CHARS
-        if len(self._text) <= 2 * keep:
-            return
-        cut = self._text[:-keep]
-        self._text = self._text[-keep:]
-        self._offset += len(cut.encode())
-        self._walk(self._offset, self._offset)
+        self._walked += walked
 
 
-_MAX_HELD_CHARS = 4096
+_CHANNEL_END = "<|message|>"
+"""What all markers of harmony end with."""
+
+_MAX_MARKER_CHARS = 4096
 """More than any marker is long."""
+_MAX_TEXT_CHARS = 2 * _MAX_MARKER_CHARS
+
+
+def _behind_space(text: str, at: int) -> int:
+    while at < len(text) and text[at].isspace():
+        at += 1
+    return at

@@ -12,6 +12,7 @@ from typing import Any
 
 from bough.entrypoints.chat.job import Message
 from bough.parsers.base import ToolSpec
+from bough.tokenization.chat_template import call_arguments
 
 _INTRODUCTION = """\
 You can call functions. These are their descriptions, one JSON object a line:
@@ -22,6 +23,10 @@ To call a function, write a JSON object with its name and its arguments between 
 <tool_call>
 {{"name": "the function's name", "arguments": {{"parameter": "value"}}}}
 </tool_call>"""
+
+
+_SYSTEM_ROLES = ("developer", "root", "latest_reminder")
+"""Roles that speak for the application, as ``system`` does."""
 
 
 class TemplateFit:
@@ -35,16 +40,16 @@ class TemplateFit:
         text = "\n".join(sources.values())
         self._knows_tools = "tools" in text
         self._knows_calls = "tool_calls" in text
-        self._knows_developer = "developer" in text
+        self._unknown_roles = frozenset(role for role in _SYSTEM_ROLES if not _names(text, role))
 
     def apply(
-        self, messages: Sequence[Message], tools: Sequence[ToolSpec]
-    ) -> tuple[list[Message], list[dict[str, Any]] | None]:
+        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]]
+    ) -> tuple[list[Message], Sequence[Mapping[str, Any]] | None]:
         """Messages and tools to render.
 
         Args:
             messages: the conversation.
-            tools: what the model may call.
+            tools: what the model may call, as :func:`tool_description` has it.
 
         Returns:
             The messages, and the tools as the template wants them; ``None`` if there are none, or if the messages
@@ -53,15 +58,14 @@ class TemplateFit:
         fitted = [self._fit(message) for message in messages]
         if not tools:
             return fitted, None
-        described = [tool_description(tool) for tool in tools]
         if self._knows_tools:
-            return fitted, described
-        lines = "\n".join(json.dumps(tool, ensure_ascii=False) for tool in described)
+            return fitted, tools
+        lines = "\n".join(json.dumps(tool, ensure_ascii=False) for tool in tools)
         return _with_system_text(fitted, _INTRODUCTION.format(tools=lines)), None
 
     def _fit(self, message: Message) -> Message:
         role = message.get("role")
-        if role == "developer" and not self._knows_developer:
+        if role in self._unknown_roles:
             return {**message, "role": "system"}
         if self._knows_calls:
             return message
@@ -74,6 +78,10 @@ class TemplateFit:
         rest = {key: value for key, value in message.items() if key != "tool_calls"}
         text = _text(message)
         return {**rest, "content": "\n".join([text, *written] if text else written)}
+
+
+def _names(template: str, role: str) -> bool:
+    return f"'{role}'" in template or f'"{role}"' in template
 
 
 def tool_description(tool: ToolSpec) -> dict[str, Any]:
@@ -102,4 +110,4 @@ def _text(message: Message) -> str:
 
 def _call(call: Mapping[str, Any]) -> dict[str, Any]:
     function = call["function"]
-    return {"name": function["name"], "arguments": function["arguments"]}
+    return {"name": function["name"], "arguments": call_arguments(function["arguments"])}

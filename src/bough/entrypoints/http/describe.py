@@ -12,6 +12,7 @@ import msgspec
 
 from bough.config.options import options_by_key
 from bough.config.server_args import ServerArgs
+from bough.constrained.structural_tag import MAX_PARTS
 from bough.entrypoints.http.bodies import BODY_TIMEOUT, MIN_PROGRESS
 from bough.entrypoints.http.fields import MAX_ELEMENTS, MAX_OUTPUTS_PER_REQUEST, BodySpec
 from bough.entrypoints.http.json_body import LARGE_BODY_BYTES, MAX_DEPTH, MAX_MEMBERS
@@ -29,6 +30,7 @@ from bough.managers.io_struct import (
     UNSUPPORTED_SAMPLING_PARAMS,
 )
 from bough.managers.sessions import MAX_TURNS
+from bough.parsers.stream import MAX_HELD_CHARS
 from bough.sampling.sampling_params import (
     MAX_GRAMMAR_BYTES,
     MAX_GRAMMAR_DEPTH,
@@ -63,6 +65,9 @@ LIMITS: dict[str, str] = {
     "`logit_bias`": f"{MAX_LOGIT_BIAS_ENTRIES} entries",
     "a JSON schema, pattern, grammar or list of choices": f"{MAX_GRAMMAR_BYTES // 1024} KiB",
     "nesting of a JSON schema": f"{MAX_GRAMMAR_DEPTH} brackets",
+    "parts of a structural tag, or of one made of `tools`": str(MAX_PARTS),
+    "a tool call of which function or arguments come out only at its end": f"{MAX_HELD_CHARS // 1024} Ki characters; "
+    "what is longer is content",
     "`n`": f"`--max-parallel-samples`, at most {MAX_PARALLEL_SAMPLES}",
     "messages of a conversation": str(MAX_MESSAGES),
     "alternatives per token": f"`--max-logprobs`, at most {MAX_OPENAI_TOP_LOGPROBS} on OpenAI routes and "

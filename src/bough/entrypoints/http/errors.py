@@ -72,9 +72,8 @@ class AnthropicErrors:
 
     def body(self, error: BoughError) -> bytes:
         """JSON body of a response that is an error."""
-        described = {"type": _ANTHROPIC_TYPES.get(error.status_code, "api_error"), "message": error.message}
-        if 400 <= error.status_code < 500 and error.status_code not in _ANTHROPIC_TYPES:
-            described["type"] = "invalid_request_error"
+        other = "invalid_request_error" if 400 <= error.status_code < 500 else "api_error"
+        described = {"type": _ANTHROPIC_TYPES.get(error.status_code, other), "message": error.message}
         return msgspec.json.encode({"type": "error", "error": described})
 
     def event(self, error: BoughError) -> bytes:
@@ -83,7 +82,10 @@ class AnthropicErrors:
 
 
 _ANTHROPIC_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
     404: "not_found_error",
+    408: "request_timeout_error",
     413: "request_too_large",
     429: "rate_limit_error",
     503: "overloaded_error",

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import difflib
 import logging
-from collections.abc import Callable, Mapping, Set
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Generic, TypeVar, get_type_hints
@@ -30,6 +32,7 @@ without keeping other clients waiting."""
 MAX_UNKNOWN_LOGGED = 8
 """Most names of unknown fields in a line of the log."""
 
+_INDEX = re.compile(r"\[\d+\]")
 _UNDECODED = msgspec.json.Decoder(dict[str, msgspec.Raw] | list[msgspec.Raw])
 
 logger = logging.getLogger(__name__)
@@ -132,10 +135,7 @@ class BodySpec(Generic[Body]):
                 )
             else:
                 self._check_ineffective(name, raw)
-        if unknown:
-            shown = ", ".join(f"{name[:64]!r}" for name in islice(unknown, MAX_UNKNOWN_LOGGED))
-            more = len(unknown) - MAX_UNKNOWN_LOGGED
-            logger.warning("Ignoring unknown fields of a request: %s%s", shown, f" and {more} more" if more > 0 else "")
+        _log_unknown(unknown)
         for name in self._required:
             if name not in values:
                 raise BadRequest(f"{name} is required", param=name, code="missing_required_parameter")
@@ -211,6 +211,48 @@ def drop_extras(value: Any, kind: type[msgspec.Struct], place: str, unknown: dic
             unknown[f"{place}.{name}"] = None
             del kept[name]
     return kept
+
+
+@contextmanager
+def unknown_members(*, allowed: bool) -> Iterator[dict[str, None] | None]:
+    """Where :func:`known_members` notes what it drops, to be logged at the end; ``None`` if nothing unknown may be."""
+    unknown: dict[str, None] = {}
+    yield unknown if allowed else None
+    _log_unknown(unknown)
+
+
+def known_members(
+    value: Mapping[str, Any], names: Collection[str], place: str, unknown: dict[str, None] | None
+) -> dict[str, Any]:
+    """Those members of an object that are known and not null.
+
+    Args:
+        value: the object.
+        names: of members.
+        place: where in the body it is.
+        unknown: collects what is dropped; ``None`` to refuse it.
+
+    Raises:
+        BadRequest: naming a member that is not known.
+    """
+    kept: dict[str, Any] = {}
+    for name, each in value.items():
+        if name in names:
+            if each is not None:
+                kept[name] = each
+        elif unknown is not None:
+            unknown[f"{_INDEX.sub('', place)}.{name}"] = None
+        elif each is not None:
+            param = f"{place}.{name[:64]}"
+            raise BadRequest(f"unknown field: {param}", param=param, code="unknown_parameter")
+    return kept
+
+
+def _log_unknown(unknown: Collection[str]) -> None:
+    if unknown:
+        shown = ", ".join(f"{name[:64]!r}" for name in islice(unknown, MAX_UNKNOWN_LOGGED))
+        more = len(unknown) - MAX_UNKNOWN_LOGGED
+        logger.warning("Ignoring unknown fields of a request: %s%s", shown, f" and {more} more" if more > 0 else "")
 
 
 def _same(value: Any, neutral: Any) -> bool:

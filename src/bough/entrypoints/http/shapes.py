@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from bough.entrypoints.chat.tools import MAX_TOOLS
 from bough.entrypoints.http.openai.protocol import MAX_MESSAGES
-from bough.entrypoints.http.openai.tools import MAX_TOOLS
 from bough.parsers.base import MAX_NAME_CHARS
 from bough.sampling.sampling_params import (
     MAX_CHOICES,

@@ -59,7 +59,6 @@ class RadixAttention(nn.Module):
             num_heads=self.num_heads,
             num_kv_heads=self.num_kv_heads,
             head_dim=self.head_dim,
-            page_size=kv_pool.page_size,
             window=self.sliding_window or 0,
             scale=self.scaling,
         )

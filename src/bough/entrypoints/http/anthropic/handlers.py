@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
+from bough.entrypoints.chat.constraints import constraint_param
 from bough.entrypoints.chat.core import ChatCore
 from bough.entrypoints.chat.job import ChatJob
+from bough.entrypoints.chat.sampling import make_sampling_params, sampling_defaults
 from bough.entrypoints.http.anthropic import convert
 from bough.entrypoints.http.anthropic.protocol import COUNT_TOKENS, MESSAGES, CountTokensRequest, MessagesRequest
 from bough.entrypoints.http.anthropic.render import MessageWriter
 from bough.entrypoints.http.asgi import Call, EventStream, Response
-from bough.entrypoints.http.openai.sampling import make_sampling_params, sampling_defaults
+from bough.entrypoints.http.fields import unknown_members
 from bough.errors import BadRequest
 from bough.managers.io_struct import new_request_id
 from bough.managers.tokenizer_manager import TokenizerManager
@@ -71,12 +73,15 @@ class MessagesHandlers:
         return Response(msgspec.json.encode({"input_tokens": len(prompt)}))
 
     def _job(self, body: CountTokensRequest, params: SamplingParams, rid: str, *, stream: bool) -> ChatJob:
-        messages = convert.conversation(body)
+        with unknown_members(allowed=self._manager.server_args.allow_unknown_fields) as unknown:
+            conversion = convert.Conversion(unknown)
+            messages, tools = conversion.conversation(body), conversion.tool_use(body)
         return ChatJob(
             messages=messages,
             params=params,
+            constraint_param=constraint_param(convert.constraint(body)),
             rids=[rid],
-            tools=convert.tool_use(body),
+            tools=tools,
             template_kwargs=convert.variables(body),
             continue_final_message=convert.continues(messages),
             stream=stream,

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from bough.entrypoints.chat.tools import MAX_TOOLS
 from bough.entrypoints.http.fields import BodySpec, Refused, drop_extras
 from bough.entrypoints.http.openai.protocol import MAX_MESSAGES, StopString
-from bough.entrypoints.http.openai.tools import MAX_TOOLS
 from bough.sampling.sampling_params import MAX_STOP_STRINGS
 
 MIN_THINKING_BUDGET = 1024
@@ -63,7 +63,10 @@ class CountTokensRequest(msgspec.Struct, kw_only=True):
     ] = None
     tools: Annotated[
         Annotated[list[dict[str, Any]], Meta(max_length=MAX_TOOLS)] | None,
-        Meta(description="Functions that the model may call: `name`, `description`, `input_schema`, `strict`."),
+        Meta(
+            description="Functions that the model may call: `name`, `description`, `input_schema`, `strict`. Tools "
+            "that the server would run, such as web search, are left out."
+        ),
     ] = None
     tool_choice: Annotated[
         AnthropicToolChoice | None,
@@ -122,7 +125,7 @@ _NO_EFFECT = {
 _REFUSED = {
     "container": Refused("running code"),
     "mcp_servers": Refused("tools that the server calls", ([],)),
-    "context_management": Refused("editing the conversation", ({},)),
+    "context_management": Refused("editing the conversation", ({}, {"edits": []})),
     "speed": Refused("a faster class of service", ("standard",)),
     "prefill": Refused("a beginning of the answer; end messages with one of the assistant's"),
 }

@@ -115,6 +115,9 @@ class MessageWriter:
 
     def _stop(self, parts: list[bytes]) -> None:
         if self._open is not None:
+            if self._open == _THINKING:  # clients wait for it, though it seals nothing here
+                signature = {"type": "signature_delta", "signature": ""}
+                parts.append(_event("content_block_delta", {"index": self._index, "delta": signature}))
             self._open = None
             parts.append(_event("content_block_stop", {"index": self._index}))
 

@@ -10,12 +10,12 @@ import msgspec
 from msgspec import Meta
 
 from bough.entrypoints.chat.core import ChatCore
+from bough.entrypoints.chat.tools import MAX_TOOLS, Effort, Reasoning
 from bough.entrypoints.http.asgi import Call, Response
-from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec
+from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec, unknown_members
 from bough.entrypoints.http.openai.chat import prompt_job
 from bough.entrypoints.http.openai.messages import ChatMessage
 from bough.entrypoints.http.openai.protocol import CHAT, MAX_MESSAGES
-from bough.entrypoints.http.openai.tools import MAX_TOOLS, Effort, Reasoning
 from bough.errors import BadRequest
 from bough.managers.io_struct import pack_token_ids
 from bough.managers.prompt_encoder import PromptEncoder
@@ -169,7 +169,9 @@ class TokenizeHandlers:
         assert body.messages is not None, "checked"
         if not body.add_special_tokens:
             raise BadRequest("add_special_tokens needs prompt; a template writes its own", param="add_special_tokens")
-        return await self._core.prompt(prompt_job(body))
+        with unknown_members(allowed=self._allow_unknown) as unknown:
+            job = prompt_job(body, unknown)
+        return await self._core.prompt(job, bounded=False)
 
     def _json(self, body: TokenizeRequest, tokenizer: Tokenizer, encoded: Sequence[TokenIds]) -> bytes:
         """The answer to ``/tokenize``: lists of lists if the prompt is a list."""

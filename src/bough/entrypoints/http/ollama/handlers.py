@@ -8,9 +8,14 @@ from typing import Any
 import msgspec
 
 from bough import __version__
+from bough.entrypoints.chat.constraints import ANY_OBJECT, Constraint
 from bough.entrypoints.chat.core import ChatCore, ChatRun
-from bough.entrypoints.chat.job import ChatJob, Message
+from bough.entrypoints.chat.job import NO_TOOLS, ChatJob, Message, ToolUse, template_call
+from bough.entrypoints.chat.sampling import make_sampling_params, sampling_defaults
+from bough.entrypoints.chat.tools import template_variables
 from bough.entrypoints.http.asgi import Call, EventStream, Response
+from bough.entrypoints.http.fields import unknown_members
+from bough.entrypoints.http.logprobs import TokenNames
 from bough.entrypoints.http.ollama.models import ModelCard
 from bough.entrypoints.http.ollama.protocol import (
     OLLAMA_CHAT,
@@ -25,15 +30,12 @@ from bough.entrypoints.http.ollama.protocol import (
 )
 from bough.entrypoints.http.ollama.render import OllamaWriter, timestamp
 from bough.entrypoints.http.openai.fill_in_middle import find_gap_format
-from bough.entrypoints.http.openai.logprobs import TokenNames
-from bough.entrypoints.http.openai.messages import template_call
-from bough.entrypoints.http.openai.sampling import make_sampling_params, sampling_defaults
-from bough.entrypoints.http.openai.structured import ANY_OBJECT, Constraint
-from bough.entrypoints.http.openai.tools import template_variables, tool_use
+from bough.entrypoints.http.openai.tools import tool_use
 from bough.errors import BadRequest
 from bough.managers.io_struct import new_request_id
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.sampling.sampling_params import SamplingParams
+from bough.tokenization.chat_template import reads_text_only
 from bough.tokenization.tokenizer import TokenIds
 
 _NAMES = {engine: f"options.{name}" for name, engine in SAMPLING_OPTIONS.items()}
@@ -64,7 +66,9 @@ class OllamaHandlers:
         if not body.messages:
             return _loaded({"message": {"role": "assistant", "content": ""}}, body)
         messages = [_to_template(message, f"messages[{index}]") for index, message in enumerate(body.messages)]
-        run = await self._core.prepare(self._job(body, messages=messages))
+        with unknown_members(allowed=self._allow_unknown) as unknown:
+            tools = tool_use(body.tools, None, unknown)
+        run = await self._core.prepare(self._job(body, messages=messages, tools=tools))
         return await self._answer(body, run, started, is_chat=True)
 
     async def generate(self, call: Call) -> Response | EventStream:
@@ -121,15 +125,23 @@ class OllamaHandlers:
         (ids,) = await encoder.encode([text], ["prompt"])
         return ids
 
-    def _job(self, body: OllamaShared, *, messages: list[Message], input_ids: TokenIds | None = None) -> ChatJob:
+    def _job(
+        self,
+        body: OllamaShared,
+        *,
+        messages: list[Message],
+        tools: ToolUse = NO_TOOLS,
+        input_ids: TokenIds | None = None,
+    ) -> ChatJob:
         if body.top_logprobs and not body.logprobs:
             raise BadRequest("top_logprobs needs logprobs to be true", param="top_logprobs")
         effort = body.think if isinstance(body.think, str) else None
         return ChatJob(
             messages=messages,
             params=self._params(body),
+            constraint_param="format" if body.format else None,
             rids=[new_request_id()],
-            tools=tool_use(body.tools if isinstance(body, OllamaChatRequest) else None, None),
+            tools=tools,
             input_ids=input_ids,
             prompt_param="messages" if isinstance(body, OllamaChatRequest) else "prompt",
             template_kwargs=template_variables(None, effort, None, None if effort else body.think),
@@ -175,6 +187,8 @@ def _is_unfinished(message: Message) -> bool:
 
 
 def _to_template(message: OllamaMessage, where: str) -> Message:
+    if message.images:
+        raise reads_text_only(f"{where}.images", "images")
     if message.content is None and message.role != "assistant":
         raise BadRequest(f"{where}.content is required for the role {message.role}", param=f"{where}.content")
     values: dict[str, Any] = {"role": message.role, "content": message.content or ""}

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from bough.entrypoints.chat.tools import MAX_TOOLS
 from bough.entrypoints.http.fields import BodySpec, Refused, drop_extras
 from bough.entrypoints.http.openai.protocol import MAX_MESSAGES, MAX_TOP_LOGPROBS
-from bough.entrypoints.http.openai.tools import MAX_TOOLS
 from bough.errors import BadRequest
 
 ThinkingLevel = Literal["low", "medium", "high"]
@@ -71,7 +71,7 @@ class OllamaMessage(msgspec.Struct, forbid_unknown_fields=True):
     tool_calls: list[OllamaToolCall] | None = None
     tool_name: str | None = None
     tool_call_id: str | None = None
-    images: Annotated[list[Any], Meta(max_length=0)] | None = None
+    images: list[Any] | None = None
 
 
 class OllamaShared(msgspec.Struct, kw_only=True):
@@ -137,7 +137,7 @@ def _tidy_messages(value: Any, unknown: dict[str, None] | None) -> Any:
 
 
 _NO_EFFECT = {"keep_alive": "The model stays loaded as long as the server runs."}
-_MEDIA = Refused("images", ([],))
+_MEDIA = Refused("this model reads text only", ([],))
 
 OLLAMA_CHAT = BodySpec(OllamaChatRequest, tidy={"messages": _tidy_messages}, no_effect=_NO_EFFECT)
 OLLAMA_GENERATE = BodySpec(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from datetime import datetime, timezone
@@ -11,8 +10,7 @@ from typing import Any
 import msgspec
 
 from bough.entrypoints.chat.core import ChoiceDelta
-from bough.entrypoints.http.openai.logprobs import TokenNames, chat_logprobs
-from bough.entrypoints.http.pacing import SLICE_POSITIONS
+from bough.entrypoints.http.logprobs import TokenNames, paced_chat_logprobs
 from bough.ipc.messages import PositionLogprobs
 from bough.parsers.base import Content, ParsedEvent, Reasoning, ToolCallArguments, ToolCallStart
 
@@ -149,9 +147,5 @@ class OllamaWriter:
         if self._names is None or not self._unsaid:
             return b""
         unsaid, self._unsaid = self._unsaid, []
-        parts = []
-        for start in range(0, len(unsaid), SLICE_POSITIONS):
-            part = unsaid[start : start + SLICE_POSITIONS]
-            parts.append(chat_logprobs(part, self._names, self._skip_special_tokens, self._top_logprobs))
-            await asyncio.sleep(0)
-        return b',"logprobs":[%b]' % b",".join(parts)
+        written = await paced_chat_logprobs(unsaid, self._names, self._skip_special_tokens, self._top_logprobs)
+        return b',"logprobs":[%b]' % written

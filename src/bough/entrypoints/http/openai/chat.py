@@ -6,9 +6,12 @@ from collections.abc import Sequence, Set
 from dataclasses import replace
 from typing import Any
 
+from bough.entrypoints.chat.constraints import constraint_param
 from bough.entrypoints.chat.core import ChatCore
 from bough.entrypoints.chat.job import ChatJob
+from bough.entrypoints.chat.tools import template_variables
 from bough.entrypoints.http.asgi import Call, EventStream, Response
+from bough.entrypoints.http.fields import unknown_members
 from bough.entrypoints.http.openai.chat_choice import ChatChoiceWriter, ChatOptions
 from bough.entrypoints.http.openai.messages import require_content, to_template
 from bough.entrypoints.http.openai.protocol import CHAT, ChatCompletionRequest
@@ -22,7 +25,7 @@ from bough.entrypoints.http.openai.serving import (
     tokens_to_keep,
 )
 from bough.entrypoints.http.openai.structured import find_constraint
-from bough.entrypoints.http.openai.tools import template_variables, tool_use
+from bough.entrypoints.http.openai.tools import tool_use
 from bough.entrypoints.http.pacing import compile_patterns
 from bough.errors import BadRequest
 from bough.managers.io_struct import pack_token_ids
@@ -52,7 +55,8 @@ class ChatHandler(OpenAIHandler):
         )
         check_stream_options(body)
         names = self.require_names("messages", as_ids=body.return_tokens_as_token_ids)
-        job = self._job(body, given)
+        with unknown_members(allowed=manager.server_args.allow_unknown_fields) as unknown:
+            job = self._job(body, given, unknown)
         await compile_patterns(manager.prompt_encoder, {job.params.stop_regex}, "stop_regex")
         run = await self._core.prepare(job)
         answer = Answer("chat.completion", "chat.completion.chunk", job.rids[0], self.model_name(body), body)
@@ -69,20 +73,22 @@ class ChatHandler(OpenAIHandler):
         writers = [ChatChoiceWriter(answer.chunk_start, index, run.readers[index], options) for index in range(body.n)]
         return await self.answer(answer, body, [run.request], writers)
 
-    def _job(self, body: ChatCompletionRequest, given: Set[str]) -> ChatJob:
+    def _job(self, body: ChatCompletionRequest, given: Set[str], unknown: dict[str, None] | None) -> ChatJob:
         if body.top_logprobs and not body.logprobs:
             raise BadRequest("top_logprobs needs logprobs to be true", param="top_logprobs")
-        if body.echo and not body.continue_final_message:
-            raise BadRequest("echo needs continue_final_message to be true", param="echo")
         max_tokens, max_tokens_field = _max_tokens(body)
         limits = self.manager.limits
+        constraint = find_constraint(body)
         params = to_sampling_params(
-            body, given, max_tokens, max_tokens_field, self.sampling_defaults, limits.vocab_size, find_constraint(body)
+            body, given, max_tokens, max_tokens_field, self.sampling_defaults, limits.vocab_size, constraint
         )
-        job = prompt_job(body, body.input_ids)
+        job = prompt_job(body, unknown, body.input_ids)
+        if body.echo and not job.continue_final_message:
+            raise BadRequest("echo needs continue_final_message to be true", param="echo")
         return replace(
             job,
             params=params,
+            constraint_param=constraint_param(constraint),
             rids=request_ids(body.rid, body.n),
             tools=replace(job.tools, parallel=body.parallel_tool_calls),
             separate_reasoning=body.separate_reasoning,
@@ -99,11 +105,12 @@ class ChatHandler(OpenAIHandler):
         )
 
 
-def prompt_job(body: Any, input_ids: Sequence[int] | None = None) -> ChatJob:
+def prompt_job(body: Any, unknown: dict[str, None] | None, input_ids: Sequence[int] | None = None) -> ChatJob:
     """As much of a job as its prompt depends on.
 
     Args:
         body: has those fields of :class:`ChatCompletionRequest` that are about the conversation.
+        unknown: see :func:`~bough.entrypoints.http.fields.known_members`.
         input_ids: the whole prompt, if it does not come from messages.
 
     Raises:
@@ -113,14 +120,14 @@ def prompt_job(body: Any, input_ids: Sequence[int] | None = None) -> ChatJob:
         require_content(body.messages)
     return ChatJob(
         messages=[to_template(message) for message in body.messages] if input_ids is None else (),
-        tools=tool_use(body.tools, body.tool_choice),
+        tools=tool_use(body.tools, body.tool_choice, unknown),
         input_ids=None if input_ids is None else pack_token_ids(input_ids, "input_ids"),
         prompt_param="messages" if input_ids is None else "input_ids",
         documents=body.documents,
         template_kwargs=template_variables(
             body.chat_template_kwargs, body.reasoning_effort, body.reasoning, body.thinking
         ),
-        continue_final_message=body.continue_final_message,
+        continue_final_message=body.continue_final_message or bool(body.messages[-1].prefix),
         add_generation_prompt=body.add_generation_prompt,
     )
 

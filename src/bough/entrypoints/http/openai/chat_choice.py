@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +9,8 @@ from typing import Any
 import msgspec
 
 from bough.entrypoints.chat.reader import ChoiceReader
-from bough.entrypoints.http.openai.logprobs import TokenNames, chat_logprobs, prompt_logprobs
+from bough.entrypoints.http.logprobs import TokenNames, paced_chat_logprobs, prompt_logprobs
 from bough.entrypoints.http.openai.serving import ChoiceWriter
-from bough.entrypoints.http.pacing import SLICE_POSITIONS
 from bough.ipc.messages import OutputDelta, PositionLogprobs
 from bough.parsers.base import Content, ParsedEvent, Reasoning, ToolCallStart
 from bough.tokenization.tokenizer import TokenIds
@@ -193,13 +191,7 @@ class ChatChoiceWriter(ChoiceWriter):
 
     async def _entries(self, entries: Sequence[PositionLogprobs]) -> bytes:
         options = self._options
-        parts = []
-        for start in range(0, len(entries), SLICE_POSITIONS):
-            part = entries[start : start + SLICE_POSITIONS]
-            parts.append(chat_logprobs(part, options.names, options.skip_special_tokens, options.top_logprobs))
-            if start + SLICE_POSITIONS < len(entries):
-                await asyncio.sleep(0)
-        return b",".join(parts)
+        return await paced_chat_logprobs(entries, options.names, options.skip_special_tokens, options.top_logprobs)
 
 
 @dataclass(slots=True)

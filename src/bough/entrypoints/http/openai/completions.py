@@ -7,10 +7,11 @@ from typing import Any
 
 import msgspec
 
+from bough.entrypoints.chat.constraints import constraint_param
 from bough.entrypoints.chat.core import last_tokens
 from bough.entrypoints.http.asgi import Call, EventStream, Response
+from bough.entrypoints.http.logprobs import CompletionLogprobs, TokenNames, prompt_logprobs
 from bough.entrypoints.http.openai.fill_in_middle import find_gap_format
-from bough.entrypoints.http.openai.logprobs import CompletionLogprobs, TokenNames, prompt_logprobs
 from bough.entrypoints.http.openai.protocol import COMPLETIONS, CompletionRequest
 from bough.entrypoints.http.openai.sampling import to_sampling_params
 from bough.entrypoints.http.openai.serving import (
@@ -65,14 +66,9 @@ class CompletionHandler(OpenAIHandler):
             )
         is_default = "max_tokens" not in given
         max_tokens = None if is_default and "max_new_tokens" in self.sampling_defaults else body.max_tokens
+        constraint = find_constraint(body)
         params = to_sampling_params(
-            body,
-            given,
-            max_tokens,
-            "max_tokens",
-            self.sampling_defaults,
-            manager.limits.vocab_size,
-            find_constraint(body),
+            body, given, max_tokens, "max_tokens", self.sampling_defaults, manager.limits.vocab_size, constraint
         )
         params = msgspec.structs.replace(params, n=n)
         await compile_patterns(manager.prompt_encoder, {params.stop_regex}, "stop_regex")
@@ -88,6 +84,7 @@ class CompletionHandler(OpenAIHandler):
                 input_ids=None if isinstance(prompt, str) else last_tokens(prompt, keep),
                 prompt_param="prompt" if len(prompts) == 1 else f"prompt[{index}]",
                 sampling_params=params,
+                grammar_param=constraint_param(constraint),
                 stream=body.stream,
                 truncate_prompt_tokens=keep,
                 add_special_tokens=body.add_special_tokens,

@@ -8,18 +8,21 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from bough.entrypoints.http.fields import drop_extras
+from bough.entrypoints.chat.job import template_call
+from bough.entrypoints.http.fields import drop_extras, known_members
 from bough.errors import BadRequest
+from bough.tokenization.chat_template import reads_text_only
 
 MAX_TOOL_CALLS = 1024
 """Most tool calls of one message."""
 
 
 class TextPart(msgspec.Struct, forbid_unknown_fields=True):
-    """A part of a message's content."""
+    """A part of a message's content. ``cache_control`` has no effect: prefixes are cached anyway."""
 
     type: Literal["text"]
     text: str
+    cache_control: Any = None
 
 
 class CalledFunction(msgspec.Struct, forbid_unknown_fields=True):
@@ -41,13 +44,15 @@ class ToolCall(msgspec.Struct, forbid_unknown_fields=True):
 class ChatMessage(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """One message of a conversation."""
 
-    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    role: Literal["system", "developer", "user", "assistant", "tool", "function", "root", "latest_reminder"]
     content: str | list[TextPart] | None = None
     name: str | None = None
     reasoning_content: str | None = None
     tool_calls: Annotated[list[ToolCall], Meta(max_length=MAX_TOOL_CALLS)] | None = None
     tool_call_id: str | None = None
     refusal: str | None = None
+    prefix: bool | None = None
+    phase: str | None = None
     audio: None = None
     function_call: None = None
     annotations: Annotated[list[Any], Meta(max_length=0)] | None = None
@@ -61,18 +66,24 @@ class ChatMessage(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True
 
 
 def tidy_messages(value: Any, unknown: dict[str, None] | None) -> Any:
-    """The decoded value of ``messages`` with roles in lower case and without members that are null.
+    """The decoded value of ``messages`` in the form of :class:`ChatMessage`.
+
+    Roles are put into lower case, members that are null left out, and parts that are text in other words become text,
+    or the message's ``reasoning_content``.
 
     Args:
         value: anything; what is no message stays as it is.
         unknown: where names of unknown members are collected, which are dropped; ``None`` to keep them.
+
+    Raises:
+        BadRequest: if a part is no text.
     """
     if not isinstance(value, list):
         return value
-    return [_tidy_message(message, unknown) for message in value]
+    return [_tidy_message(message, f"messages[{index}]", unknown) for index, message in enumerate(value)]
 
 
-def _tidy_message(message: Any, unknown: dict[str, None] | None) -> Any:
+def _tidy_message(message: Any, place: str, unknown: dict[str, None] | None) -> Any:
     if not isinstance(message, dict):
         return message
     if "reasoning" in message:  # vLLM's newer name
@@ -84,11 +95,49 @@ def _tidy_message(message: Any, unknown: dict[str, None] | None) -> Any:
         tidy["role"] = role.lower()
     content = tidy.get("content")
     if isinstance(content, list):
-        tidy["content"] = [drop_extras(part, TextPart, "messages.content", unknown) for part in content]
+        parts: list[Any] = []
+        thoughts: list[str] = []
+        for index, part in enumerate(content):
+            _tidy_part(part, f"{place}.content[{index}]", parts, thoughts, unknown)
+        tidy["content"] = parts
+        if thoughts:
+            if tidy.get("role") != "assistant":
+                raise BadRequest(f"{place}.content: only the assistant thinks", param=f"{place}.content")
+            tidy.setdefault("reasoning_content", "\n".join(thoughts))
     calls = tidy.get("tool_calls")
     if isinstance(calls, list):
         tidy["tool_calls"] = [_tidy_call(call, unknown) for call in calls]
     return tidy
+
+
+def _tidy_part(part: Any, place: str, parts: list[Any], thoughts: list[str], unknown: dict[str, None] | None) -> None:
+    kind = part.get("type") if isinstance(part, dict) else None
+    if not isinstance(kind, str) or kind == "text":
+        parts.append(drop_extras(part, TextPart, "messages.content", unknown))
+    elif kind == "refusal":
+        known = known_members(part, ("type", "refusal"), place, unknown)
+        parts.append({"type": "text", "text": known.get("refusal")})
+    elif kind in _THOUGHTS:
+        known = known_members(part, _THOUGHTS[kind], place, unknown)
+        texts = [known[name] for name in ("thinking", "reasoning", "text") if name in known]
+        thoughts.append(_thought(texts[0] if texts else None, f"{place}.{kind}"))
+    else:
+        raise reads_text_only(place, kind)
+
+
+_THOUGHTS = {
+    "thinking": ("type", "thinking", "text", "signature", "closed"),
+    "reasoning": ("type", "reasoning", "text", "signature"),
+}
+"""Parts that hold thoughts, and their members; a signature has no effect."""
+
+
+def _thought(value: Any, place: str) -> str:
+    if isinstance(value, list):
+        return "".join(_thought(each.get("text") if isinstance(each, dict) else None, place) for each in value)
+    if not isinstance(value, str):
+        raise BadRequest(f"{place} must be a string, or a list of text parts", param=place)
+    return value
 
 
 def _tidy_call(call: Any, unknown: dict[str, None] | None) -> Any:
@@ -99,7 +148,7 @@ def _tidy_call(call: Any, unknown: dict[str, None] | None) -> Any:
 
 
 def require_content(messages: Sequence[ChatMessage]) -> None:
-    """Raise :class:`BadRequest` if a message has no content that is not the assistant's."""
+    """Raise :class:`BadRequest` if a message has no content that is not the assistant's, or has what only that may."""
     for index, message in enumerate(messages):
         if message.content is None and message.role != "assistant":
             param = f"messages[{index}].content"
@@ -109,6 +158,9 @@ def require_content(messages: Sequence[ChatMessage]) -> None:
         if message.tool_calls and message.role != "assistant":
             param = f"messages[{index}].tool_calls"
             raise BadRequest(f"{param}: only the assistant calls tools", param=param)
+        if message.prefix and (message.role != "assistant" or index < len(messages) - 1):
+            param = f"messages[{index}].prefix"
+            raise BadRequest(f"{param}: only the last message can be gone on with, the assistant's", param=param)
 
 
 def to_template(message: ChatMessage) -> dict[str, Any]:
@@ -129,25 +181,6 @@ def to_template(message: ChatMessage) -> dict[str, Any]:
         ]
     if message.tool_call_id is not None:
         values["tool_call_id"] = message.tool_call_id
+    if message.phase is not None:
+        values["phase"] = message.phase
     return values
-
-
-def template_call(call_id: str | None, name: str, arguments: str | dict[str, Any] | None) -> dict[str, Any]:
-    """An earlier tool call as chat templates expect it: with the arguments as an object.
-
-    Arguments that are not the JSON of an object stay text: a model may have written them so.
-    """
-    if isinstance(arguments, str):
-        try:
-            decoded = msgspec.json.decode(arguments) if arguments.strip() else {}
-        except (msgspec.MsgspecError, RecursionError, ValueError):
-            decoded = None
-        if isinstance(decoded, dict):
-            arguments = decoded
-    call: dict[str, Any] = {
-        "type": "function",
-        "function": {"name": name, "arguments": {} if arguments is None else arguments},
-    }
-    if call_id is not None:
-        call["id"] = call_id
-    return call

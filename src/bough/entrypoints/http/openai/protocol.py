@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from bough.entrypoints.chat.tools import MAX_TOOLS, Effort, Reasoning
 from bough.entrypoints.http.fields import BodySpec, Refused, drop_extras
 from bough.entrypoints.http.openai.messages import ChatMessage, tidy_messages
-from bough.entrypoints.http.openai.tools import MAX_TOOLS, Effort, Reasoning
 from bough.managers.io_struct import MAX_CACHE_KEY_CHARS, Priority, RequestId
 from bough.sampling.sampling_params import (
     MAX_LOGIT_BIAS_ENTRIES,

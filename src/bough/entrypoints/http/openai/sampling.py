@@ -2,37 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from bough.config.model_config import ModelConfig
-from bough.config.server_args import ServerArgs
+from bough.entrypoints.chat.constraints import Constraint
+from bough.entrypoints.chat.sampling import make_sampling_params
 from bough.entrypoints.http.openai.protocol import SharedFields
-from bough.entrypoints.http.openai.structured import Constraint
-from bough.errors import BadRequest
-from bough.sampling.sampling_params import GRAMMAR_KINDS, SamplingParams
-
-_MODEL_DEFAULTS = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")
-"""What a checkpoint's generation_config.json may set."""
+from bough.sampling.sampling_params import SamplingParams
 
 _OTHER_NAMES = {"seed": "sampling_seed", "min_tokens": "min_new_tokens"}
 _SAMPLING_FIELDS = (
-    *_MODEL_DEFAULTS,
+    *("temperature", "top_p", "top_k", "min_p", "repetition_penalty"),
     *("n", "frequency_penalty", "presence_penalty", "logit_bias", "seed", "stop", "stop_token_ids", "stop_regex"),
     *("min_tokens", "no_stop_trim", "ignore_eos", "skip_special_tokens", "spaces_between_special_tokens"),
 )
-
-
-def sampling_defaults(server_args: ServerArgs, model_config: ModelConfig) -> dict[str, Any]:
-    """Sampling parameters of requests that do not set them: the server's preferred ones, else the model's own."""
-    defaults: dict[str, Any] = {}
-    if server_args.sampling_defaults == "model":
-        config = model_config.generation_config
-        defaults = {name: config[name] for name in _MODEL_DEFAULTS if config.get(name) is not None}
-        if defaults.get("top_k") == 0:  # "off" in these files
-            del defaults["top_k"]
-    return {**defaults, **(server_args.preferred_sampling_params or {})}
 
 
 def to_sampling_params(
@@ -61,44 +44,3 @@ def to_sampling_params(
     values = {_OTHER_NAMES.get(name, name): getattr(request, name) for name in _SAMPLING_FIELDS if name in given}
     names = {engine: client for client, engine in _OTHER_NAMES.items()}
     return make_sampling_params(values, max_tokens, max_tokens_field, defaults, vocab_size, constraint, names)
-
-
-def make_sampling_params(
-    values: Mapping[str, Any],
-    max_tokens: int | None,
-    max_tokens_field: str,
-    defaults: Mapping[str, Any],
-    vocab_size: int,
-    constraint: Constraint | None = None,
-    names: Mapping[str, str] | None = None,
-) -> SamplingParams:
-    """Sampling parameters out of what a request sets and what it leaves out; arguments as above.
-
-    Args:
-        values: what the request sets, by the engine's names.
-        names: from the engine's names to the client's, for errors.
-
-    Raises:
-        BadRequest: naming a field that is out of range.
-    """
-    merged = {**defaults, **values}
-    if max_tokens is not None or "max_new_tokens" not in merged:
-        merged["max_new_tokens"] = max_tokens
-    names = {**(names or {}), "max_new_tokens": max_tokens_field}
-    if constraint is not None:
-        merged = {name: value for name, value in merged.items() if name not in GRAMMAR_KINDS}
-        merged[constraint.kind] = constraint.value
-        names[constraint.kind] = constraint.field
-    try:
-        params = SamplingParams.from_dict(merged, prefix="")
-        params.validate(vocab_size, prefix="")
-    except BadRequest as error:
-        raise _in_client_terms(error, names) from None
-    return params
-
-
-def _in_client_terms(error: BadRequest, names: Mapping[str, str]) -> BadRequest:
-    message = error.message
-    for engine_name, client_name in names.items():
-        message = re.sub(rf"(?<![\w.]){engine_name}\b", client_name, message)
-    return BadRequest(message, param=names.get(error.param or "", error.param), code=error.code)

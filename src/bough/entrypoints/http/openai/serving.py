@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
+from bough.entrypoints.chat.sampling import sampling_defaults
 from bough.entrypoints.http.asgi import EventStream, Response
-from bough.entrypoints.http.openai.logprobs import TokenIdNames, TokenNames
+from bough.entrypoints.http.logprobs import TokenIdNames, TokenNames
 from bough.entrypoints.http.openai.protocol import SharedFields
-from bough.entrypoints.http.openai.sampling import sampling_defaults
 from bough.entrypoints.http.openai.usage import Usage
 from bough.errors import BadRequest
 from bough.ipc.messages import OutputDelta

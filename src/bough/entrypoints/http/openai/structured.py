@@ -7,14 +7,11 @@ and ``structured_outputs``. A request may use one of them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from bough.entrypoints.chat.constraints import ANY_OBJECT, Constraint
 from bough.errors import BadRequest
 from bough.sampling.sampling_params import GrammarKind
-
-ANY_OBJECT = '{"type":"object"}'
-"""The schema of ``json_object``."""
 
 _PLAIN_FIELDS: dict[str, GrammarKind] = {
     "json_schema": "json_schema",
@@ -36,21 +33,6 @@ _STRUCTURED_OUTPUTS: dict[str, GrammarKind] = {
     "grammar": "ebnf",
     "structural_tag": "structural_tag",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Constraint:
-    """What the output has to follow.
-
-    Attributes:
-        kind: also the name of the sampling parameter.
-        value: as the sampling parameter takes it.
-        field: what the client called it.
-    """
-
-    kind: GrammarKind
-    value: Any
-    field: str
 
 
 def find_constraint(body: Any) -> Constraint | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -17,8 +17,8 @@ from bough.parsers.base import Content, ParsedEvent, Reasoning, ToolCallStart
 
 _encode = msgspec.json.encode
 
-Describe = Callable[[list[PositionLogprobs]], bytes]
-"""The inside of a list of logprobs, as JSON."""
+Describe = Callable[[Sequence[PositionLogprobs]], Awaitable[bytes]]
+"""From logprobs to the inside of a list of them, as JSON."""
 
 _MESSAGE, _REASONING, _CALL = "message", "reasoning", "function_call"
 
@@ -37,11 +37,19 @@ class ResponseBuilder:
     Args:
         body: the response object as it is before anything is generated; it is filled in here.
         describe: writes logprobs; ``None`` if they are not wanted.
+        tells: whether there shall be events.
+
+    Attributes:
+        final: the response object for good, as JSON; empty until then.
     """
 
-    def __init__(self, body: dict[str, Any], describe: Describe | None = None) -> None:
+    def __init__(self, body: dict[str, Any], describe: Describe | None = None, *, tells: bool) -> None:
         self.body = body
+        self.final = b""
         self._describe = describe
+        self._tells = tells
+        self._parts: list[bytes] = []
+        """Events that were not taken yet."""
         self._sequence_number = -1
         self._output: list[dict[str, Any]] = body["output"]
         self._item: dict[str, Any] | None = None
@@ -49,112 +57,147 @@ class ResponseBuilder:
         self._pieces: list[str] = []
         self._delta_start = b""
         self._unsaid: list[PositionLogprobs] = []
+        """Logprobs of tokens that belong to no item yet."""
+        self._num_said = 0
+        """Tokens before them."""
         self._logprobs: list[bytes] = []
+        """What was said of the last item's."""
+
+    def take(self) -> bytes:
+        """The events since the last call."""
+        taken = b"".join(self._parts)
+        self._parts.clear()
+        return taken
 
     # --- the life of a response -------------------------------------------------------------------------------------
 
-    def begin(self, parts: list[bytes]) -> None:
+    def begin(self) -> None:
         """The work begins."""
         self.body["status"] = "in_progress"
         for kind in ("response.created", "response.in_progress"):
-            parts.append(self._event(kind, {"response": self.body}))
+            self._tell(kind, {"response": self.body})
 
-    def add(self, delta: ChoiceDelta, parts: list[bytes]) -> None:
-        """Take in what is new, and append the events that say it to ``parts``."""
+    async def add(self, delta: ChoiceDelta) -> None:
+        """Take in what is new."""
+        begins: list[int] = []
         if self._describe is not None:
             self._unsaid += delta.output.logprobs or ()
-        for event in delta.events:
-            self._add(event, parts)
+            begins = delta.reader.begins
+        for number, event in enumerate(delta.events):
+            await self._add(
+                event,
+                begins[number] if begins else None,
+                begins[number + 1] if number + 1 < len(begins) else None,
+            )
         if delta.output.finish_reason is not None:
-            self._finish(delta, parts)
+            await self._finish(delta)
 
-    def fail(self, error: BoughError, parts: list[bytes]) -> None:
+    async def fail(self, error: BoughError) -> None:
         """The work has failed; what there is of the answer stays."""
-        self._close_item(parts, "incomplete")
-        self.body["status"] = "failed"
+        await self._close_item("incomplete")
         self.body["error"] = {"code": error_code(error), "message": error.message}
-        parts.append(self._event("response.failed", {"response": self.body}))
+        self._end("failed", "response.failed")
 
-    def cancel(self) -> None:
+    async def cancel(self) -> None:
         """The work was ended by the client."""
-        self._close_item([], "incomplete")
-        self.body["status"] = "cancelled"
+        await self._close_item("incomplete")
+        self._end("cancelled", "response.incomplete")
 
-    def _finish(self, delta: ChoiceDelta, parts: list[bytes]) -> None:
+    async def _finish(self, delta: ChoiceDelta) -> None:
         body = self.body
         ended = delta.reader.finish_type(delta.output)
         if not self._output:  # there is always something to look at
-            self._add(Content(""), parts)
-        self._close_item(parts, "incomplete" if ended in ("length", "abort") else "completed")
+            await self._open_item(_MESSAGE, {"role": "assistant", "content": []}, None)
+        await self._close_item("incomplete" if ended in ("length", "abort") else "completed")
         body["usage"] = _usage(delta)
         body["completed_at"] = int(time.time())
-        kind = "response.completed"
-        body["status"] = "completed"
         if ended == "length":
-            kind, body["status"] = "response.incomplete", "incomplete"
             body["incomplete_details"] = {"reason": "max_output_tokens"}
+            self._end("incomplete", "response.incomplete")
         elif ended == "abort":
-            kind, body["status"] = "response.incomplete", "cancelled"
-        parts.append(self._event(kind, {"response": body}))
+            self._end("cancelled", "response.incomplete")
+        else:
+            self._end("completed", "response.completed")
+
+    def _end(self, status: str, kind: str) -> None:
+        self.body["status"] = status
+        self.final = _encode(self.body)
+        self._tell(kind, {"response": msgspec.Raw(self.final)})
 
     # --- items ------------------------------------------------------------------------------------------------------
 
-    def _add(self, event: ParsedEvent, parts: list[bytes]) -> None:
+    async def _add(self, event: ParsedEvent, begin: int | None, end: int | None) -> None:
+        """Take in an event, with how many tokens of the output come before it, and before the next one of the delta;
+        ``None``: nobody knows, or all.
+        """
         if isinstance(event, Content):
-            self._open_item(_MESSAGE, {"role": "assistant", "content": []}, parts)
-            self._add_text(event.text, parts)
+            await self._open_item(_MESSAGE, {"role": "assistant", "content": []}, begin)
+            await self._add_text(event.text, end)
         elif isinstance(event, Reasoning):
-            self._open_item(_REASONING, {"summary": [], "content": [], "encrypted_content": None}, parts)
-            self._add_text(event.text, parts)
+            await self._open_item(_REASONING, {"summary": [], "content": [], "encrypted_content": None}, begin)
+            await self._add_text(event.text, end)
         elif isinstance(event, ToolCallStart):
-            self._close_item(parts)
-            self._open_item(_CALL, {"call_id": event.id, "name": event.name, "arguments": ""}, parts)
+            await self._close_item(begin=begin)
+            await self._open_item(_CALL, {"call_id": event.id, "name": event.name, "arguments": ""}, begin)
         else:
-            self._add_text(event.fragment, parts)
+            await self._add_text(event.fragment, end)
 
-    def _open_item(self, kind: str, members: dict[str, Any], parts: list[bytes]) -> None:
+    async def _open_item(self, kind: str, members: dict[str, Any], begin: int | None) -> None:
         if self._item is not None and self._item["type"] == kind:
             return
-        self._close_item(parts)
+        await self._close_item(begin=begin)
+        if begin is not None:  # what comes before it are markers, and thoughts, which have no logprobs
+            del self._unsaid[: max(0, begin - self._num_said)]
+            self._num_said = max(self._num_said, begin)
         item_id = f"{_PREFIXES[kind]}_{new_request_id()}"
         item = {"id": item_id, "type": kind, "status": "in_progress", **members}
         index = len(self._output)
-        parts.append(self._event("response.output_item.added", {"output_index": index, "item": item}))
+        self._tell("response.output_item.added", {"output_index": index, "item": item})
         self._output.append(item)
         self._item = item
         place = b'"item_id":%b,"output_index":%d' % (_encode(item_id), index)
         if kind != _CALL:
             place += b',"content_index":0'
             where = {"item_id": item_id, "output_index": index, "content_index": 0}
-            parts.append(self._event("response.content_part.added", {**where, "part": self._part("")}))
+            self._tell("response.content_part.added", {**where, "part": _part(kind, "")})
         self._delta_start = b'event: %b\ndata: {"type":"%b",%b,"delta":' % (
             _DELTAS[kind].encode(), _DELTAS[kind].encode(), place,
         )  # fmt: skip
 
-    def _add_text(self, text: str, parts: list[bytes]) -> None:
-        if not text and self._item is not None and self._item["type"] != _MESSAGE:
+    async def _add_text(self, text: str, end: int | None = None) -> None:
+        """Add to the item that is open, with the logprobs of the tokens up to ``end``."""
+        assert self._item is not None, "opened before"
+        logprobs = b""
+        if self._item["type"] == _MESSAGE:
+            said = await self._say_logprobs(end)
+            logprobs = b',"logprobs":[%b]' % said
+            if not text and not said:
+                return
+        elif not text:
             return
         self._pieces.append(text)
-        logprobs = b""
-        assert self._item is not None, "opened before"
-        if self._item["type"] == _MESSAGE:
-            if not text and not self._unsaid:
-                return
-            logprobs = b',"logprobs":[%b]' % self._say_logprobs()
-        self._sequence_number += 1
-        parts.append(
-            b'%b%b%b,"sequence_number":%d}\n\n' % (self._delta_start, _encode(text), logprobs, self._sequence_number)
-        )
+        if self._tells:
+            self._sequence_number += 1
+            self._parts.append(
+                b'%b%b%b,"sequence_number":%d}\n\n'
+                % (self._delta_start, _encode(text), logprobs, self._sequence_number)
+            )
 
-    def _say_logprobs(self) -> bytes:
+    async def _say_logprobs(self, end: int | None) -> bytes:
         if self._describe is None or not self._unsaid:
             return b""
-        said = self._describe(self._unsaid)
-        self._unsaid = []
-        self._logprobs.append(said)
+        count = len(self._unsaid) if end is None else max(0, end - self._num_said)
+        said = await self._describe(self._unsaid[:count])
+        del self._unsaid[:count]
+        self._num_said += count
+        if said:
+            self._logprobs.append(said)
         return said
 
-    def _close_item(self, parts: list[bytes], status: str = "completed") -> None:
+    async def _close_item(self, status: str = "completed", begin: int | None = None) -> None:
+        """Complete the last item; ``begin`` is how many tokens come before the next one."""
+        if self._item is not None and self._item["type"] == _MESSAGE:
+            await self._add_text("", begin)  # tokens without text, such as the one that ends the answer
         item, self._item = self._item, None
         if item is None:
             return
@@ -166,35 +209,30 @@ class ResponseBuilder:
         if kind == _CALL:
             item["arguments"] = text
             done = {**where, "name": item["name"], "arguments": text}
-            parts.append(self._event("response.function_call_arguments.done", done))
+            self._tell("response.function_call_arguments.done", done)
         else:
             where["content_index"] = 0
-            if kind == _MESSAGE:
-                self._say_logprobs()
-            part = self._part(text, kind)
+            part = _part(kind, text, b",".join(self._logprobs))
+            self._logprobs.clear()
             item["content"] = [part]
             if kind == _MESSAGE:
-                done = {**where, "text": text, "logprobs": part["logprobs"]}
-                parts.append(self._event("response.output_text.done", done))
+                self._tell("response.output_text.done", {**where, "text": text, "logprobs": part["logprobs"]})
             else:
-                parts.append(self._event("response.reasoning_text.done", {**where, "text": text}))
-            parts.append(self._event("response.content_part.done", {**where, "part": part}))
-        parts.append(self._event("response.output_item.done", {"output_index": index, "item": item}))
+                self._tell("response.reasoning_text.done", {**where, "text": text})
+            self._tell("response.content_part.done", {**where, "part": part})
+        self._tell("response.output_item.done", {"output_index": index, "item": item})
 
-    def _part(self, text: str, kind: str | None = None) -> dict[str, Any]:
-        kind = kind or (self._item or {"type": _MESSAGE})["type"]
-        if kind == _REASONING:
-            return {"type": "reasoning_text", "text": text}
-        logprobs = msgspec.Raw(b"[%b]" % b",".join(self._logprobs))
-        self._logprobs.clear()
-        return {"type": "output_text", "text": text, "annotations": [], "logprobs": logprobs}
+    def _tell(self, kind: str, members: dict[str, Any]) -> None:
+        if self._tells:
+            self._sequence_number += 1
+            event = _encode({"type": kind, "sequence_number": self._sequence_number, **members})
+            self._parts.append(b"event: %b\ndata: %b\n\n" % (kind.encode(), event))
 
-    def _event(self, kind: str, members: dict[str, Any]) -> bytes:
-        self._sequence_number += 1
-        return b"event: %b\ndata: %b\n\n" % (
-            kind.encode(),
-            _encode({"type": kind, "sequence_number": self._sequence_number, **members}),
-        )
+
+def _part(kind: str, text: str, logprobs: bytes = b"") -> dict[str, Any]:
+    if kind == _REASONING:
+        return {"type": "reasoning_text", "text": text}
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": msgspec.Raw(b"[%b]" % logprobs)}
 
 
 def _usage(delta: ChoiceDelta) -> dict[str, Any]:

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bough.entrypoints.chat.job import Message, ToolChoice, ToolUse
-from bough.entrypoints.http.openai.messages import template_call
-from bough.entrypoints.http.openai.structured import ANY_OBJECT, Constraint
-from bough.entrypoints.http.openai.tools import make_tool_use, parse_choice
+from bough.entrypoints.chat.constraints import ANY_OBJECT, Constraint
+from bough.entrypoints.chat.job import Message, ToolUse, template_call
+from bough.entrypoints.chat.tools import distinct, make_tool_use, parse_choice
+from bough.entrypoints.http.fields import known_members
 from bough.entrypoints.http.responses.protocol import ResponsesRequest
 from bough.errors import BadRequest
+from bough.managers.io_struct import new_request_id
 from bough.parsers.base import ToolSpec
+from bough.tokenization.chat_template import reads_text_only
 
 Item = dict[str, Any]
 
+Find = Callable[[str, str], Item]
+"""From the id of an item that is kept, and its place in the request for errors, to the item."""
+
+MAX_ITEM_ID_CHARS = 256
+
 _ROLES = ("user", "assistant", "system", "developer")
+_STATUS = ("in_progress", "completed", "incomplete")
 _TEXT_PARTS = {
     "input_text": "text",
     "output_text": "text",
@@ -26,25 +34,97 @@ _TEXT_PARTS = {
 }
 """Parts of content that are text, and the member that holds it."""
 
+_PART_MEMBERS = frozenset({"type", "annotations", "logprobs", "cache_control", "prompt_cache_breakpoint"})
+"""What they have besides, which changes nothing."""
 
-def input_items(body: ResponsesRequest) -> list[Item]:
-    """The items of a request, all with a type.
+_ITEM_MEMBERS = {
+    "message": frozenset({"role", "content", "phase"}),
+    "function_call": frozenset({"call_id", "name", "arguments", "namespace"}),
+    "function_call_output": frozenset({"call_id", "output"}),
+    "reasoning": frozenset({"summary", "content", "encrypted_content"}),
+    "item_reference": frozenset(),
+}
+_COMMON_MEMBERS = frozenset({"type", "id", "status", "created_by"})
+_TOOL_MEMBERS = frozenset({"type", "name", "description", "parameters", "strict", "defer_loading", "cache_control"})
+"""The last two change nothing: tools are always shown, and prefixes cached anyway."""
+
+
+def input_items(body: ResponsesRequest, find: Find, unknown: dict[str, None] | None) -> list[Item]:
+    """The items of a request in the form in which they are kept: all with a type and an id, and with nothing in them
+    that has no meaning here.
+
+    Args:
+        body: the request.
+        find: looks up the items that are only named.
+        unknown: see :func:`~bough.entrypoints.http.fields.known_members`.
 
     Raises:
         BadRequest: naming an item that cannot be shown to the model.
+        NotFound: naming a reference to an item that is not kept.
     """
     if isinstance(body.input, str):
-        return [{"type": "message", "role": "user", "content": body.input}]
-    items = [{"type": "message", **item} if "role" in item else item for item in body.input]
-    conversation(items)  # finds out whether they can be understood
-    return items
+        return [{"type": "message", "id": f"msg_{new_request_id()}", "role": "user", "content": body.input}]
+    return [_item(item, f"input[{index}]", find, unknown) for index, item in enumerate(body.input)]
 
 
-def conversation(items: Sequence[Item], where: str = "input") -> list[Message]:
+def _item(given: Item, place: str, find: Find, unknown: dict[str, None] | None) -> Item:
+    kind = given.get("type")
+    if kind is None:
+        kind = "message" if "role" in given else "item_reference"
+    if not isinstance(kind, str) or kind not in _ITEM_MEMBERS:
+        raise BadRequest(
+            f"{place}: items of type {str(kind)[:40]!r} are not supported",
+            param=f"{place}.type",
+            code="unsupported_parameter",
+        )
+    item = known_members(given, _ITEM_MEMBERS[kind] | _COMMON_MEMBERS, place, unknown)
+    item_id = _id(item, place)
+    if kind == "item_reference":
+        return find(_string(item, "id", place), f"{place}.id")
+    kept: Item = {"type": kind, "id": item_id or f"{'msg' if kind == 'message' else 'item'}_{new_request_id()}"}
+    if item.get("status") in _STATUS:
+        kept["status"] = item["status"]
+    if kind == "message":
+        role = kept["role"] = item.get("role")
+        if role not in _ROLES:
+            raise BadRequest(f"{place}.role must be one of {', '.join(_ROLES)}", param=f"{place}.role")
+        kept["content"] = _content(item.get("content"), f"{place}.content", unknown)
+    elif kind == "function_call":
+        kept |= {name: _string(item, name, place) for name in ("call_id", "name", "arguments")}
+    elif kind == "function_call_output":
+        kept["call_id"] = _string(item, "call_id", place)
+        kept["output"] = _content(item.get("output"), f"{place}.output", unknown)
+    else:
+        kept["summary"] = _content(item.get("summary", []), f"{place}.summary", unknown)
+        if "content" in item:
+            kept["content"] = _content(item["content"], f"{place}.content", unknown)
+    return kept
+
+
+def _content(content: Any, where: str, unknown: dict[str, None] | None) -> str | list[Item]:
+    """Text, or parts that are text, without what has no meaning here."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        raise BadRequest(f"{where} must be a string or a list of parts", param=where)
+    parts: list[Item] = []
+    for index, part in enumerate(content):
+        place = f"{where}[{index}]"
+        kind = part.get("type") if isinstance(part, dict) else None
+        member = _TEXT_PARTS.get(kind) if isinstance(kind, str) else None
+        if kind is None or member is None:
+            raise reads_text_only(place, kind)
+        known = known_members(part, _PART_MEMBERS | {member}, place, unknown)
+        kept = {"type": kind, member: _string(known, member, place)}
+        parts.append({**kept, "annotations": []} if kind == "output_text" else kept)
+    return parts
+
+
+def conversation(items: Sequence[Item]) -> list[Message]:
     """Items as messages for the chat template: what the assistant thought, said and called in one turn is one message.
 
-    Raises:
-        BadRequest: naming an item that cannot be shown to the model.
+    Args:
+        items: as :func:`input_items` makes them, and what was answered.
     """
     messages: list[Message] = []
     turn: dict[str, Any] = {}
@@ -55,67 +135,42 @@ def conversation(items: Sequence[Item], where: str = "input") -> list[Message]:
             messages.append({"role": "assistant", "content": "", **turn})
             turn.clear()
 
-    for index, item in enumerate(items):
-        place = f"{where}[{index}]"
-        kind = item.get("type")
-        if kind == "message":
-            role = item.get("role")
-            if role not in _ROLES:
-                raise BadRequest(f"{place}.role must be one of {', '.join(_ROLES)}", param=f"{place}.role")
-            text = _text(item.get("content"), f"{place}.content")
-            if role == "assistant":
-                if "content" in turn or "tool_calls" in turn:
-                    end_turn()
-                turn["content"] = text
-            else:
+    for item in items:
+        kind = item["type"]
+        if kind == "message" and item["role"] == "assistant":
+            if "content" in turn or "tool_calls" in turn:
                 end_turn()
-                messages.append({"role": role, "content": text})
+            turn["content"] = _text(item["content"])
+        elif kind == "message":
+            end_turn()
+            messages.append({"role": item["role"], "content": _text(item["content"])})
         elif kind == "function_call":
-            call = template_call(
-                _string(item, "call_id", place), _string(item, "name", place), _string(item, "arguments", place)
-            )
-            turn.setdefault("tool_calls", []).append(call)
+            turn.setdefault("tool_calls", []).append(template_call(item["call_id"], item["name"], item["arguments"]))
         elif kind == "reasoning":
             if "content" in turn or "tool_calls" in turn:
                 end_turn()
-            turn["reasoning_content"] = _thoughts(item, place)
-        elif kind == "function_call_output":
-            end_turn()
-            output = _text(item.get("output"), f"{place}.output")
-            messages.append({"role": "tool", "tool_call_id": _string(item, "call_id", place), "content": output})
+            turn["reasoning_content"] = _text(item["content"] if item.get("content") is not None else item["summary"])
         else:
-            raise BadRequest(
-                f"{place}: items of type {str(kind)[:40]!r} are not supported",
-                param=f"{place}.type",
-                code="unsupported_parameter",
-            )
+            end_turn()
+            messages.append({"role": "tool", "tool_call_id": item["call_id"], "content": _text(item["output"])})
     end_turn()
     return messages
 
 
-def _thoughts(item: Item, place: str) -> str:
-    content = item.get("content")
-    return _text(item.get("summary") or [] if content is None else content, f"{place}.content")
-
-
-def _text(content: Any, where: str) -> str:
+def _text(content: str | list[Item]) -> str:
     if isinstance(content, str):
         return content
-    if not isinstance(content, list):
-        raise BadRequest(f"{where} must be a string or a list of parts", param=where)
-    texts = []
-    for index, part in enumerate(content):
-        place = f"{where}[{index}]"
-        kind = part.get("type") if isinstance(part, dict) else None
-        member = _TEXT_PARTS.get(kind) if isinstance(kind, str) else None
-        if member is None:
-            raise BadRequest(
-                f"{place}: parts of type {str(kind)[:40]!r} are not supported; this model reads text only",
-                param=place,
-                code="unsupported_parameter",
-            )
-        texts.append(_string(part, member, place))
-    return "\n".join(texts)
+    return "\n".join(part[_TEXT_PARTS[part["type"]]] for part in content)
+
+
+def _id(item: Mapping[str, Any], place: str) -> str | None:
+    item_id = item.get("id")
+    if item_id is None:
+        return None
+    if not isinstance(item_id, str) or not 1 <= len(item_id) <= MAX_ITEM_ID_CHARS:
+        param = f"{place}.id"
+        raise BadRequest(f"{param} must be a string of 1 to {MAX_ITEM_ID_CHARS} characters", param=param)
+    return item_id
 
 
 def _string(item: Mapping[str, Any], name: str, where: str) -> str:
@@ -125,35 +180,17 @@ def _string(item: Mapping[str, Any], name: str, where: str) -> str:
     return value
 
 
-def tool_use(body: ResponsesRequest) -> ToolUse:
+def tool_use(body: ResponsesRequest, unknown: dict[str, None] | None) -> ToolUse:
     """From ``tools`` and ``tool_choice``.
 
     Raises:
         BadRequest: naming what does not fit together.
     """
-    specs: dict[str, ToolSpec] = {}
-    for index, tool in enumerate(body.tools or ()):
-        spec = _tool(tool, f"tools[{index}]")
-        if spec.name in specs:
-            raise BadRequest(f"tools[{index}].name: {spec.name!r} is the name of an earlier tool", param="tools")
-        specs[spec.name] = spec
-    chosen = body.tool_choice
-    if isinstance(chosen, dict) and chosen.get("type") == "allowed_tools":
-        mode = chosen.get("mode", "auto")
-        allowed = [each.get("name") for each in chosen.get("tools") or () if isinstance(each, dict)]
-        unknown = [name for name in allowed if name not in specs]
-        if mode not in ("auto", "required") or not allowed or unknown:
-            raise BadRequest(
-                "tool_choice: allowed_tools needs the mode auto or required, and tools that there are",
-                param="tool_choice",
-            )
-        kept = tuple(specs[name] for name in specs if name in allowed)
-        return make_tool_use(kept, ToolChoice(mode), None, parallel=body.parallel_tool_calls)
-    choice, name = parse_choice(chosen)
-    return make_tool_use(tuple(specs.values()), choice, name, parallel=body.parallel_tool_calls)
+    specs = distinct(_tool(tool, f"tools[{index}]", unknown) for index, tool in enumerate(body.tools or ()))
+    return make_tool_use(specs, parse_choice(body.tool_choice), parallel=body.parallel_tool_calls)
 
 
-def _tool(tool: Mapping[str, Any], where: str) -> ToolSpec:
+def _tool(tool: Mapping[str, Any], where: str, unknown: dict[str, None] | None) -> ToolSpec:
     kind = tool.get("type")
     if kind != "function":
         raise BadRequest(
@@ -161,16 +198,7 @@ def _tool(tool: Mapping[str, Any], where: str) -> ToolSpec:
             param=f"{where}.type",
             code="unsupported_parameter",
         )
-    unknown = tool.keys() - {"type", "name", "description", "parameters", "strict", "defer_loading"}
-    if unknown:
-        param = f"{where}.{min(unknown)[:64]}"
-        raise BadRequest(f"unknown field: {param}", param=param, code="unknown_parameter")
-    function = {name: value for name, value in tool.items() if name != "type"}
-    try:
-        return ToolSpec.from_openai({"type": "function", "function": function}, where)
-    except BadRequest as error:
-        message, param = (text.replace(".function", "", 1) for text in (error.message, error.param or ""))
-        raise BadRequest(message, param=param, code=error.code) from None
+    return ToolSpec.from_function(known_members(tool, _TOOL_MEMBERS, where, unknown), where)
 
 
 def constraint(body: ResponsesRequest) -> Constraint | None:

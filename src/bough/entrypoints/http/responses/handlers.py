@@ -5,24 +5,26 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
 
 import msgspec
 
+from bough.entrypoints.chat.constraints import constraint_param
 from bough.entrypoints.chat.core import ChatCore, ChatRun
-from bough.entrypoints.chat.job import ChatJob
+from bough.entrypoints.chat.job import ChatJob, ToolUse
+from bough.entrypoints.chat.sampling import make_sampling_params, sampling_defaults
+from bough.entrypoints.chat.tools import template_variables
 from bough.entrypoints.http.asgi import Call, EventStream, Response
 from bough.entrypoints.http.errors import INTERNAL_ERROR
-from bough.entrypoints.http.openai.logprobs import TokenNames, chat_logprobs
-from bough.entrypoints.http.openai.sampling import make_sampling_params, sampling_defaults
-from bough.entrypoints.http.openai.tools import template_variables
+from bough.entrypoints.http.fields import unknown_members
+from bough.entrypoints.http.logprobs import TokenNames, paced_chat_logprobs
 from bough.entrypoints.http.responses import convert
 from bough.entrypoints.http.responses.build import Describe, ResponseBuilder
 from bough.entrypoints.http.responses.protocol import RESPONSES, WITH_LOGPROBS, ResponsesRequest
 from bough.entrypoints.http.responses.store import ResponseStore, StoredResponse
-from bough.errors import BadRequest, BoughError, RequestFailed
+from bough.errors import BadRequest, BoughError, NotFound, RequestFailed
 from bough.ipc.messages import PositionLogprobs
 from bough.managers.io_struct import cache_namespace, new_request_id
 from bough.managers.tokenizer_manager import TokenizerManager
@@ -72,30 +74,31 @@ class ResponsesHandlers:
             raise BadRequest("background needs a response that is stored", param="background")
         if body.background and body.stream:
             raise BadRequest("background responses are not streamed; retrieve them", param="stream")
-        earlier: list[convert.Item] = []
+        self._check_model(body)
+        previous: StoredResponse | None = None
         if body.previous_response_id is not None:
             previous = self.store.get(body.previous_response_id, "previous_response_id")
             if previous.is_running:
                 raise BadRequest("previous_response_id: that response is not complete", param="previous_response_id")
-            earlier = previous.conversation()
-        items = convert.input_items(body)
-        for item in items:
-            item.setdefault("id", f"{'msg' if item['type'] == 'message' else 'item'}_{new_request_id()}")
-        job = self._job(body, [*earlier, *items])
+        if body.request_id is not None and self.store.has(body.request_id):
+            raise BadRequest("request_id: there is a response of that id", param="request_id")
+        with unknown_members(allowed=self._manager.server_args.allow_unknown_fields) as unknown:
+            items = convert.input_items(body, self.store.find_item, unknown)
+            tools = convert.tool_use(body, unknown)
+        job = self._job(body, [*(previous.conversation() if previous is not None else ()), *items], tools)
         run = await self._core.prepare(job)
-        response_id = f"resp_{job.rids[0]}"
+        response_id = body.request_id or f"resp_{job.rids[0]}"
         blank = _response(response_id, body, job, self._manager.served_model_name)
-        entry = StoredResponse(response_id, blank, earlier, items)
-        builder = ResponseBuilder(entry.body, self._describe(job, run))
+        builder = ResponseBuilder(blank, self._describe(job, run), tells=body.stream)
         keep = body.store and self.store.is_enabled
-        if body.background:
+        entry = StoredResponse(response_id, blank, items, previous) if keep else None
+        if entry is not None and body.background:
             return Response(self._start(entry, builder, run))
         if body.stream:
-            return EventStream(self._events(entry, builder, run, keep=keep), end=b"")
+            return EventStream(self._events(entry, builder, run), end=b"")
         await self._run(builder, run)
-        if keep:
-            self.store.put(entry)
-        return Response(msgspec.json.encode(entry.body))
+        self._keep(entry, builder)
+        return Response(builder.final)
 
     async def one(self, call: Call) -> Response:
         """``GET`` and ``DELETE /v1/responses/{response_id}``."""
@@ -105,7 +108,7 @@ class ResponsesHandlers:
             return Response(msgspec.json.encode({"id": response_id, "object": "response", "deleted": True}))
         if call.query.get("stream", "false").lower() not in ("false", "0"):
             raise BadRequest("stream: a stored response is not streamed again", param="stream")
-        return Response(msgspec.json.encode(self.store.get(response_id).body))
+        return Response(self.store.get(response_id).to_json())
 
     async def cancel(self, call: Call) -> Response:
         """``POST /v1/responses/{response_id}/cancel``: end the work on a background response."""
@@ -115,7 +118,7 @@ class ResponsesHandlers:
         if entry.is_running:
             entry.task.cancel()
             await asyncio.wait([entry.task])
-        return Response(msgspec.json.encode(entry.body))
+        return Response(entry.to_json())
 
     async def input_items(self, call: Call) -> Response:
         """``GET /v1/responses/{response_id}/input_items``: newest first, unless the query says ``order=asc``."""
@@ -128,7 +131,8 @@ class ResponsesHandlers:
         is_number = limit.isascii() and limit.isdigit() and len(limit) < 10
         if not is_number or not 1 <= int(limit) <= MAX_ITEMS_LISTED:
             raise BadRequest(f"limit must be between 1 and {MAX_ITEMS_LISTED}", param="limit")
-        items = [*entry.earlier, *entry.items]
+        earlier = entry.previous.conversation() if entry.previous is not None else []
+        items = [*earlier, *entry.items()]
         if order == "desc":
             items.reverse()
         if after is not None:
@@ -157,75 +161,86 @@ class ResponsesHandlers:
         Raises:
             BoughError: if it fails.
         """
-        ignored: list[bytes] = []
-        builder.begin(ignored)
+        builder.begin()
         async with aclosing(self._core.deltas(run)) as deltas:
             async for delta in deltas:
-                builder.add(delta, ignored)
-                ignored.clear()
+                await builder.add(delta)
 
     async def _events(
-        self, entry: StoredResponse, builder: ResponseBuilder, run: ChatRun, *, keep: bool
+        self, entry: StoredResponse | None, builder: ResponseBuilder, run: ChatRun
     ) -> AsyncGenerator[bytes, None]:
         """Make a response and tell how; what fails before the first delta is raised, later it is an event."""
         started = False
-        parts: list[bytes] = []
         try:
             async with aclosing(self._core.deltas(run)) as deltas:
                 async for delta in deltas:
                     if not started:
                         started = True
-                        builder.begin(parts)
-                    builder.add(delta, parts)
-                    if delta.output.finish_reason is not None and keep:
-                        self.store.put(entry)
-                    if parts:
-                        yield b"".join(parts)
-                        parts.clear()
+                        builder.begin()
+                    await builder.add(delta)
+                    if builder.final:
+                        self._keep(entry, builder)
+                    events = builder.take()
+                    if events:
+                        yield events
         except Exception as error:
             if not started:
                 raise
             if not isinstance(error, BoughError):
                 logger.exception("A stream of a response failed")
             failure = error if isinstance(error, BoughError) else RequestFailed(INTERNAL_ERROR, code="internal_error")
-            builder.fail(failure, parts)
-            if keep:
-                self.store.put(entry)
-            yield b"".join(parts)
+            await builder.fail(failure)
+            self._keep(entry, builder)
+            yield builder.take()
 
     def _start(self, entry: StoredResponse, builder: ResponseBuilder, run: ChatRun) -> bytes:
         """Begin to work on a response in the background; returns it as it is now."""
-        entry.body["status"] = "queued"
+        builder.body["status"] = "queued"
         self.store.put(entry, must_fit=True)
         entry.task = asyncio.create_task(self._work(entry, builder, run))
-        return msgspec.json.encode(entry.body)
+        return entry.to_json()
 
     async def _work(self, entry: StoredResponse, builder: ResponseBuilder, run: ChatRun) -> None:
         try:
             await self._run(builder, run)
         except asyncio.CancelledError:
-            builder.cancel()
+            await builder.cancel()
         except BoughError as error:
-            builder.fail(error, [])
+            await builder.fail(error)
         except Exception:
             logger.exception("A response in the background failed")
-            builder.fail(RequestFailed(INTERNAL_ERROR, code="internal_error"), [])
+            await builder.fail(RequestFailed(INTERNAL_ERROR, code="internal_error"))
         if self.store.has(entry.id):
+            self._keep(entry, builder)
+
+    def _keep(self, entry: StoredResponse | None, builder: ResponseBuilder) -> None:
+        """Keep a response that is complete."""
+        if entry is not None:
+            entry.complete(builder.final)
             self.store.put(entry)
 
     # --- from requests to jobs --------------------------------------------------------------------------------------
 
-    def _job(self, body: ResponsesRequest, items: list[convert.Item]) -> ChatJob:
+    def _check_model(self, body: ResponsesRequest) -> None:
+        served = self._manager.served_model_name
+        if body.model not in (None, served):
+            raise NotFound(
+                f"the model {body.model[:80]!r} is not served here, but {served!r}",
+                param="model",
+                code="model_not_found",
+            )
+
+    def _job(self, body: ResponsesRequest, items: list[convert.Item], tools: ToolUse) -> ChatJob:
         messages = convert.conversation(items)
         if body.instructions:
             messages.insert(0, {"role": "system", "content": body.instructions})
-        tools = convert.tool_use(body)
         wants_logprobs = bool(body.top_logprobs) or WITH_LOGPROBS in (body.include or ())
         if wants_logprobs and tools.callable:
             raise BadRequest("logprobs cannot be combined with tools here; use /v1/chat/completions", param="include")
         return ChatJob(
             messages=messages,
             params=self._params(body),
+            constraint_param=constraint_param(convert.constraint(body)),
             rids=[new_request_id()],
             tools=tools,
             prompt_param="input",
@@ -259,8 +274,8 @@ class ResponsesHandlers:
             return None
         skip_special = run.request.sampling_params.skip_special_tokens
 
-        def describe(entries: list[PositionLogprobs]) -> bytes:
-            return chat_logprobs(entries, names, skip_special, job.top_logprobs)
+        async def describe(entries: Sequence[PositionLogprobs]) -> bytes:
+            return await paced_chat_logprobs(entries, names, skip_special, job.top_logprobs)
 
         return describe
 

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from bough.entrypoints.chat.tools import MAX_TOOLS, Effort
 from bough.entrypoints.http.fields import BodySpec, Refused, drop_extras
 from bough.entrypoints.http.openai.protocol import MAX_MESSAGES, MAX_TOP_LOGPROBS, CacheKey, StopString
-from bough.entrypoints.http.openai.tools import MAX_TOOLS, Effort
 from bough.managers.io_struct import Priority
 from bough.sampling.sampling_params import MAX_REPETITION_PENALTY, MAX_STOP_STRINGS, MIN_REPETITION_PENALTY
 
@@ -17,6 +17,8 @@ WITH_LOGPROBS = "message.output_text.logprobs"
 """What ``include`` may ask for that changes something."""
 
 MAX_METADATA_ENTRIES = 16
+MetadataKey = Annotated[str, Meta(max_length=64)]
+MetadataValue = Annotated[str, Meta(max_length=512)]
 
 
 class ResponseReasoning(msgspec.Struct, forbid_unknown_fields=True):
@@ -47,13 +49,17 @@ class ResponsesRequest(msgspec.Struct, kw_only=True):
         str | Annotated[list[dict[str, Any]], Meta(min_length=1, max_length=MAX_MESSAGES)],
         Meta(
             description="What is new in the conversation: a text, or items of the types `message`, `function_call`, "
-            "`function_call_output` and `reasoning`."
+            "`function_call_output`, `reasoning` and `item_reference` (to an item of a response that is kept)."
         ),
     ]
     instructions: Annotated[
         str | None, Meta(description="What the model is told first; not carried over to later responses.")
     ] = None
-    model: Annotated[str | None, Meta(description="Name of the model. Any name is taken and given back.")] = None
+    model: Annotated[str | None, Meta(description="Name of the model: the one that is served.")] = None
+    request_id: Annotated[
+        Annotated[str, Meta(pattern=r"^resp_[A-Za-z0-9_-]{1,128}$")] | None,
+        Meta(description="Id of the response; made up if absent."),
+    ] = None
     previous_response_id: Annotated[
         str | None, Meta(description="Go on with the conversation of this response, which must still be stored.")
     ] = None
@@ -127,7 +133,7 @@ class ResponsesRequest(msgspec.Struct, kw_only=True):
         Meta(description="More to return. Thoughts are never encrypted, so asking for that has no effect."),
     ] = None
     metadata: Annotated[
-        Annotated[dict[str, Any], Meta(max_length=MAX_METADATA_ENTRIES)] | None,
+        Annotated[dict[MetadataKey, MetadataValue], Meta(max_length=MAX_METADATA_ENTRIES)] | None,
         Meta(description="Notes of the caller, given back with the response."),
     ] = None
     user: Annotated[str | None, Meta(description="Given back with the response.")] = None
@@ -169,6 +175,5 @@ RESPONSES = BodySpec(
         "truncation": Refused("dropping the beginning of a conversation", ("disabled",)),
         "context_management": Refused("editing the conversation", ([], {})),
         "moderation": Refused("moderation"),
-        "request_id": Refused("ids chosen by clients"),
     },
 )

@@ -4,61 +4,127 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from bough.errors import NotFound, Overloaded
 
+Item = dict[str, Any]
+
 _PER_ENTRY = 512
 """Bytes that an entry takes besides its content."""
 
+_PER_ITEM = 256
+"""Bytes that it takes to find an item by its id."""
 
-@dataclass
+
+class _WithOutput(msgspec.Struct):
+    output: list[Item]
+
+
+_OUTPUT = msgspec.json.Decoder(_WithOutput)
+_ITEMS = msgspec.json.Decoder(list[Item])
+
+
 class StoredResponse:
-    """A response, and what it takes to go on with it.
+    """A response, and what it takes to go on with it. What is kept is encoded, so that its size is known.
+
+    Args:
+        response_id: of the response.
+        body: the response object, while it is being made.
+        items: what the request has added to the conversation.
+        previous: the response that it goes on from.
 
     Attributes:
         id: of the response.
-        body: the response object as it is now.
-        earlier: items of the conversation before this response's own input.
-        items: the response's own input.
         task: works on it, if that goes on in the background.
+        holders: entries of a store, and later responses, that need this one.
+        counted: bytes that the store counts for it.
     """
 
-    id: str
-    body: dict[str, Any]
-    earlier: list[dict[str, Any]]
-    items: list[dict[str, Any]]
-    task: asyncio.Task[None] | None = None
-    size: int = field(default=0, init=False)
+    def __init__(
+        self, response_id: str, body: dict[str, Any], items: Sequence[Item], previous: StoredResponse | None = None
+    ) -> None:
+        self.id = response_id
+        self.task: asyncio.Task[None] | None = None
+        self.holders = 0
+        self.counted = 0
+        self._body: dict[str, Any] | None = body
+        self._encoded = b""
+        self._items = msgspec.json.encode(items)
+        self._previous = previous
+        self._item_ids = [item["id"] for item in items]
 
     @property
     def is_running(self) -> bool:
         """Whether it is still being worked on."""
         return self.task is not None and not self.task.done()
 
-    def conversation(self) -> list[dict[str, Any]]:
+    @property
+    def previous(self) -> StoredResponse | None:
+        """The response that it goes on from."""
+        return self._previous
+
+    @property
+    def item_ids(self) -> list[str]:
+        """Ids of its own items, and of its output if that is complete."""
+        return self._item_ids
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes, without those before it."""
+        return _PER_ENTRY + _PER_ITEM * len(self._item_ids) + len(self._items) + len(self._encoded)
+
+    def to_json(self) -> bytes:
+        """The response object as it is now."""
+        return self._encoded if self._body is None else msgspec.json.encode(self._body)
+
+    def complete(self, encoded: bytes) -> None:
+        """Nothing more comes; ``encoded`` is the response object for good."""
+        if self._body is not None:
+            self._item_ids = [*self._item_ids, *(item["id"] for item in self._body["output"])]
+        self._body, self._encoded = None, encoded
+
+    def chain(self) -> Iterator[StoredResponse]:
+        """This response and those before it in its conversation, newest first."""
+        entry: StoredResponse | None = self
+        while entry is not None:
+            yield entry
+            entry = entry.previous
+
+    def items(self) -> list[Item]:
+        """What the request has added to the conversation."""
+        return _ITEMS.decode(self._items)
+
+    def output(self) -> list[Item]:
+        """What was answered."""
+        return _OUTPUT.decode(self.to_json()).output
+
+    def conversation(self) -> list[Item]:
         """All items up to and with the response's output."""
-        return [*self.earlier, *self.items, *self.body["output"]]
+        return [item for entry in reversed(list(self.chain())) for item in (*entry.items(), *entry.output())]
 
 
 class ResponseStore:
     """Keeps the newest responses; older ones make room, except those that are still being worked on.
 
+    Responses of one conversation share what they have in common: an earlier one that is not kept by its id any more
+    stays as long as a later one goes on from it, and is counted once.
+
     Args:
         max_entries: most responses; 0 keeps none.
-        max_bytes: most bytes of JSON in them together. What a conversation has in common with an earlier one that is
-            kept as well is counted for each, so that the bound holds whichever goes first.
+        max_bytes: most bytes of JSON in them together.
     """
 
     def __init__(self, max_entries: int, max_bytes: int) -> None:
         self._max_entries = max_entries
         self._max_bytes = max_bytes
         self._entries: OrderedDict[str, StoredResponse] = OrderedDict()
+        self._by_item: dict[str, StoredResponse] = {}
         self.num_bytes = 0
-        """Bytes of all entries."""
+        """Bytes of all entries, and of what they go on from."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -88,27 +154,44 @@ class ResponseStore:
         self._entries.move_to_end(response_id)
         return entry
 
+    def find_item(self, item_id: str, param: str) -> Item:
+        """The item of this id, of the input or the output of a response.
+
+        Raises:
+            NotFound: if there is none, or none any more.
+        """
+        entry = self._by_item.get(item_id)
+        if entry is not None:
+            for item in (*entry.output(), *entry.items()):
+                if item["id"] == item_id:
+                    return item
+        raise NotFound(
+            f"{param}: there is no item {item_id[:80]!r}, or it is not kept any more",
+            param=param,
+            code="item_not_found",
+        )
+
     def put(self, entry: StoredResponse, *, must_fit: bool = False) -> None:
-        """Keep a response, or count one anew that has changed. One for which there is no room is not kept.
+        """Keep a response, or count one anew that has changed. One for which there is no room is not kept, and takes
+        no room from others.
 
         Raises:
             Overloaded: with ``must_fit``, if there is no room.
         """
-        old = self._entries.pop(entry.id, None)
-        if old is not None:
-            self.num_bytes -= old.size
-        entry.size = _PER_ENTRY + len(msgspec.json.encode([entry.body, entry.earlier, entry.items]))
-        self._entries[entry.id] = entry
-        self.num_bytes += entry.size
-        for other in list(self._entries.values()):
-            if not self._is_full:
-                return
-            if not other.is_running and other is not entry:
-                self._remove(other)
-        if self._is_full:
+        if entry.id in self._entries:
             self._remove(entry)
+        if not self._has_room(entry):
             if must_fit:
                 raise Overloaded("there is no room for another response that is worked on in the background")
+            return
+        self._entries[entry.id] = entry
+        self._by_item.update(dict.fromkeys(entry.item_ids, entry))
+        self._hold(entry)
+        for other in list(self._entries.values()):
+            if not self._is_full:
+                break
+            if not other.is_running and other is not entry:
+                self._remove(other)
 
     def delete(self, response_id: str) -> None:
         """Forget a response, and end the work on it.
@@ -125,6 +208,27 @@ class ResponseStore:
     def _is_full(self) -> bool:
         return len(self._entries) > self._max_entries or self.num_bytes > self._max_bytes
 
+    def _has_room(self, entry: StoredResponse) -> bool:
+        """Whether there is room for a response beside those that cannot go now."""
+        staying = [*(each for each in self._entries.values() if each.is_running), entry]
+        needed = {id(part): part.size for each in staying for part in each.chain()}
+        return len(staying) <= self._max_entries and sum(needed.values()) <= self._max_bytes
+
+    def _hold(self, entry: StoredResponse) -> None:
+        for part in entry.chain():
+            part.holders += 1
+            if part.holders > 1:
+                return
+            part.counted = part.size
+            self.num_bytes += part.counted
+
     def _remove(self, entry: StoredResponse) -> None:
         del self._entries[entry.id]
-        self.num_bytes -= entry.size
+        for item_id in entry.item_ids:
+            if self._by_item.get(item_id) is entry:
+                del self._by_item[item_id]
+        for part in entry.chain():
+            part.holders -= 1
+            if part.holders:
+                return
+            self.num_bytes -= part.counted

@@ -1,4 +1,4 @@
-"""Logprobs in the two shapes that OpenAI has for them."""
+"""Logprobs in the two shapes that OpenAI has for them, and others after it."""
 
 from __future__ import annotations
 
@@ -79,6 +79,18 @@ def chat_logprobs(
             % (names.described(entry.token_id, skip_special_tokens), _number(entry.logprob), top)
         )
     return b",".join(objects)
+
+
+async def paced_chat_logprobs(
+    entries: Sequence[PositionLogprobs], names: TokenNames, skip_special_tokens: bool, num_top: int
+) -> bytes:
+    """The same for any number of tokens, with a turn for everybody else now and then."""
+    parts = []
+    for start in range(0, len(entries), SLICE_POSITIONS):
+        parts.append(chat_logprobs(entries[start : start + SLICE_POSITIONS], names, skip_special_tokens, num_top))
+        if start + SLICE_POSITIONS < len(entries):
+            await asyncio.sleep(0)
+    return b",".join(parts)
 
 
 async def prompt_logprobs(entries: Sequence[PositionLogprobs], names: TokenNames, num_top: int) -> bytes:

@@ -1,0 +1,15 @@
+# How these sources are compiled: read by setup.py and by tests/native_check/Makefile, so assignments of plain words only.
+
+# Nobody looks at errno or floating-point exceptions; sums may be contracted into fused multiply-adds, which makes them
+# more exact, but never reordered. The warnings are false alarms of g++ 12 in its own intrinsics.
+FLAGS = -std=c++17 -pthread -fno-math-errno -fno-trapping-math -ffp-contract=fast -Wno-uninitialized -Wno-maybe-uninitialized
+
+# Files that are compiled once for each instruction set, with its name as BOUGH_ISA; all others once.
+PER_ISA = attention elementwise gemm sampling
+
+# Instruction sets beside "portable", in ascending order, and the flags of each. Which one runs is decided when the
+# library is loaded.
+X86_ISAS = avx2 avx512 avx512bf16
+ISA_avx2 = -mavx2 -mfma -mf16c
+ISA_avx512 = -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512
+ISA_avx512bf16 = -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512 -mavx512bf16 -mavx512vnni

@@ -1,0 +1,60 @@
+"""Strings that stand in an answer as they are, without quotes: regular expressions for what their schema asks.
+
+Enforced are ``pattern``, ``minLength`` and ``maxLength`` up to :data:`MAX_COUNTED_CHARS`, and the formats of
+:data:`FORMATS`. Other formats and larger bounds are not.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from bough.constrained.json_schema import STRICTER_FORMATS
+
+MAX_COUNTED_CHARS = 1024
+"""Largest bound of a length: each character up to it is a state of the automaton."""
+
+_BYTE = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
+FORMATS = {
+    **STRICTER_FORMATS,
+    "time": r"^(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$",
+    "uuid": r"^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$",
+    "ipv4": rf"^{_BYTE}(?:\.{_BYTE}){{3}}$",
+}
+"""RFC 3339, RFC 4122 and RFC 2673."""
+
+_ANCHOR = re.compile(r"(?s)\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|([\^$])")
+
+
+def patterns_of(schema: dict[str, Any]) -> list[str]:
+    """Regular expressions, all of which the whole string has to match, for the schema of a string."""
+    patterns = []
+    pattern, form = schema.get("pattern"), schema.get("format")
+    if isinstance(pattern, str):
+        patterns.append(_of_whole_string(pattern))
+    if isinstance(form, str) and form in FORMATS:
+        patterns.append(FORMATS[form])
+    least, most = _bound(schema.get("minLength")) or 0, _bound(schema.get("maxLength"))
+    if least or most is not None:
+        patterns.append(f"(?s:.{{{least},{'' if most is None else most}}})")
+    return patterns
+
+
+def _bound(value: Any) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= MAX_COUNTED_CHARS:
+        return None
+    return int(value)
+
+
+def _of_whole_string(pattern: str) -> str:
+    """A pattern that may match anywhere in a string (as those of JSON schemas do), for the string as a whole.
+
+    Where anchors stand inside of it, all the string has to match, which is stricter.
+    """
+    anchors = [match.start() for match in _ANCHOR.finditer(pattern) if match[1]]
+    at_start, at_end = 0 in anchors and pattern[0] == "^", bool(anchors) and anchors[-1] == len(pattern) - 1
+    at_end = at_end and pattern[-1] == "$"
+    if len(anchors) > at_start + at_end:
+        return pattern
+    body = pattern[at_start : len(pattern) - at_end]
+    return f"{'' if at_start else '(?s:.*)'}(?:{body}){'' if at_end else '(?s:.*)'}"

@@ -1,0 +1,170 @@
+"""Which tools may be called, and how much the model is to think: what requests say of it, in all APIs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+
+from bough.entrypoints.chat.job import THINKING_VARIABLES, ToolChoice, ToolUse
+from bough.errors import BadRequest
+from bough.parsers.base import ToolSpec
+
+MAX_TOOLS = 256
+"""Most tools of one request."""
+
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+
+
+class Reasoning(msgspec.Struct, forbid_unknown_fields=True):
+    """``reasoning``: how much the model thinks before it answers."""
+
+    effort: Effort | None = None
+    enabled: bool | None = None
+
+
+def distinct(tools: Iterable[ToolSpec], member: str = "name") -> tuple[ToolSpec, ...]:
+    """The tools of a request, which have different names.
+
+    Args:
+        tools: in order.
+        member: where in a tool its name is.
+
+    Raises:
+        BadRequest: if two have the same name.
+    """
+    specs: dict[str, ToolSpec] = {}
+    for index, spec in enumerate(tools):
+        if spec.name in specs:
+            param = f"tools[{index}].{member}"
+            raise BadRequest(f"{param}: {spec.name!r} is the name of an earlier tool", param=param)
+        specs[spec.name] = spec
+    return tuple(specs.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """``tool_choice``.
+
+    Attributes:
+        mode: whether tools are to be called.
+        name: the only one that may be, and must be.
+        allowed: those that may be; ``None`` for all.
+    """
+
+    mode: ToolChoice = ToolChoice.AUTO
+    name: str | None = None
+    allowed: tuple[str, ...] | None = None
+
+
+def make_tool_use(tools: tuple[ToolSpec, ...], choice: Choice, *, parallel: bool) -> ToolUse:
+    """Tools and how they are to be used, after a look at whether that is possible.
+
+    Raises:
+        BadRequest: if there is no tool to use.
+    """
+    if not tools:
+        if choice.mode is ToolChoice.REQUIRED or choice.allowed is not None:
+            raise BadRequest("tool_choice needs tools", param="tool_choice")
+        return ToolUse()
+    names = {each.name for each in tools}
+    for name in (*(choice.allowed or ()), *([] if choice.name is None else [choice.name])):
+        if name not in names:
+            raise BadRequest(f"tool_choice: there is no tool with the name {name[:64]!r}", param="tool_choice")
+    if choice.allowed is not None:
+        tools = tuple(each for each in tools if each.name in choice.allowed)
+    return ToolUse(tools, choice.mode, choice.name, parallel)
+
+
+def parse_choice(choice: str | Mapping[str, Any] | None) -> Choice:
+    """``tool_choice`` as the APIs of OpenAI have it.
+
+    Raises:
+        BadRequest: if it does not have the right form.
+    """
+    if choice is None:
+        return Choice()
+    if isinstance(choice, str):
+        try:
+            return Choice(ToolChoice(choice))
+        except ValueError:
+            raise BadRequest(
+                f"tool_choice must be none, auto, required or an object that names a function, got {choice[:40]!r}",
+                param="tool_choice",
+            ) from None
+    kind = choice.get("type", "function")
+    if kind == "allowed_tools":
+        return _allowed(choice.get("allowed_tools", choice))
+    name = _function_name(choice)
+    if kind != "function" or name is None:
+        raise BadRequest(
+            'tool_choice must have the form {"type": "function", "function": {"name": …}} or '
+            '{"type": "allowed_tools", …}',
+            param="tool_choice",
+        )
+    return Choice(ToolChoice.REQUIRED, name)
+
+
+def _allowed(given: Any) -> Choice:
+    mode = given.get("mode", "auto") if isinstance(given, dict) else None
+    tools = given.get("tools") if isinstance(given, dict) else None
+    names = [_function_name(each) for each in tools] if isinstance(tools, list) else []
+    known = tuple(name for name in names if name is not None)
+    if mode not in ("auto", "required") or not names or len(known) < len(names):
+        raise BadRequest(
+            "tool_choice: allowed_tools needs the mode auto or required, and a list of tools by name",
+            param="tool_choice",
+        )
+    return Choice(ToolChoice(mode), None, known)
+
+
+def _function_name(value: Any) -> str | None:
+    """The name in ``{"function": {"name": …}}`` or ``{"name": …}``."""
+    if not isinstance(value, dict):
+        return None
+    function = value.get("function", value)
+    name = function.get("name") if isinstance(function, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def template_variables(
+    given: Mapping[str, Any] | None,
+    effort: str | float | None,
+    reasoning: Reasoning | None,
+    thinking: Any,
+) -> dict[str, Any]:
+    """Variables of the chat template: what was given, and what follows from how much the model shall think.
+
+    Raises:
+        BadRequest: if two fields say different things.
+    """
+    variables = dict(given or {})
+    if reasoning is not None:
+        if effort is not None and reasoning.effort is not None and reasoning.effort != effort:
+            raise BadRequest("reasoning_effort and reasoning.effort differ; give one of them", param="reasoning")
+        effort = reasoning.effort if effort is None else effort
+    wanted: bool | None = None
+    if effort is not None:
+        wanted = effort not in ("none", 0, 0.0)
+        variables.setdefault("reasoning_effort", effort)
+    if reasoning is not None and reasoning.enabled is not None:
+        wanted = reasoning.enabled
+    if thinking is not None:
+        wanted = _wants_thinking(thinking)
+    if wanted is not None:
+        for name in THINKING_VARIABLES:
+            variables.setdefault(name, wanted)
+    return variables
+
+
+def _wants_thinking(thinking: Any) -> bool:
+    if isinstance(thinking, bool):
+        return thinking
+    kind = thinking.get("type") if isinstance(thinking, dict) else None
+    if kind in ("enabled", "adaptive", "disabled"):
+        return bool(kind != "disabled")
+    raise BadRequest(
+        'thinking must be true, false or {"type": "enabled"} or "adaptive" or "disabled"', param="thinking"
+    )

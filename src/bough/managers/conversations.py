@@ -1,0 +1,109 @@
+"""From conversations to prompts: fitted to the template, rendered and encoded where that holds nobody up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from bough.errors import BadRequest
+from bough.managers.prompt_encoder import INLINE_CHARS, LONG_CHARS, PromptEncoder
+from bough.tokenization.chat_template import ChatTemplate, Message
+from bough.tokenization.tokenizer import TokenIds
+
+Tools = Sequence[Mapping[str, Any]]
+"""Descriptions of functions, as in OpenAI's chat API."""
+
+Fit = Callable[[Sequence[Message], Tools], tuple[Sequence[Message], Tools | None]]
+"""Puts messages and tools into a form that a template has a place for."""
+
+_CHARS_PER_MESSAGE = 50
+_CHARS_PER_DESCRIPTION = 400
+_CHARS_PER_VALUE = 5
+"""What templates write, and the time they take, besides the text that they are given."""
+
+
+class ConversationEncoder:
+    """Makes prompts of conversations.
+
+    Args:
+        template: the model's; ``None`` if it has none.
+        encoder: has the tokenizer and the worker threads; ``None`` for a server without a tokenizer.
+    """
+
+    def __init__(self, template: ChatTemplate | None, encoder: PromptEncoder | None) -> None:
+        self._template = template
+        self._encoder = encoder
+
+    async def encode(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Tools = (),
+        fit: Fit | None = None,
+        documents: Sequence[Mapping[str, Any]] | None = None,
+        add_generation_prompt: bool = True,
+        continue_final_message: bool = False,
+        template_kwargs: Mapping[str, Any] | None = None,
+        bounded: bool = True,
+    ) -> TokenIds:
+        """The prompt for a conversation.
+
+        Args:
+            messages: objects with ``role`` and ``content``.
+            tools: what the model may call.
+            fit: adapts both to the template; called where the rest of the work is done.
+            documents: objects with ``title`` and ``text``.
+            add_generation_prompt: whether the prompt ends with the beginning of an assistant's message.
+            continue_final_message: let the model go on with the last message instead of answering it.
+            template_kwargs: further variables of the template.
+            bounded: whether a conversation that is certainly too long for the model is refused.
+
+        Raises:
+            BadRequest: if the model has no template, or the template cannot render this.
+        """
+        template, encoder = self._template, self._encoder
+        if template is None or encoder is None:
+            raise BadRequest(
+                "this model has no chat template; use completions, or start the server with --chat-template",
+                param="messages",
+                code="no_chat_template",
+            )
+
+        def render() -> str:
+            shown, described = fit(messages, tools) if fit is not None else (messages, tools or None)
+            return template.render(
+                shown,
+                tools=described,
+                documents=documents,
+                add_generation_prompt=add_generation_prompt,
+                continue_final_message=continue_final_message,
+                kwargs=template_kwargs,
+            )
+
+        num_chars = _CHARS_PER_MESSAGE * len(messages) + _CHARS_PER_DESCRIPTION * (len(tools) + len(documents or ()))
+        num_chars += text_size([messages, tools, documents])
+        if template_kwargs:  # which can make a template slow whatever the messages are
+            num_chars = max(num_chars, INLINE_CHARS + 1)
+        return await encoder.encode_rendered(render, num_chars, bounded=bounded)
+
+
+def text_size(value: Any, enough: int = LONG_CHARS) -> int:
+    """About how many characters there are in a value as JSON has them, wherever they are in it.
+
+    Args:
+        value: of objects, lists and scalars.
+        enough: counting ends here, which bounds the time that it takes.
+    """
+    total = 0
+    pending = [value]
+    while pending and total < enough:
+        each = pending.pop()
+        if isinstance(each, str):
+            total += len(each)
+        elif isinstance(each, Mapping):
+            total += _CHARS_PER_VALUE * len(each)
+            pending.extend(each.values())
+        elif isinstance(each, (list, tuple)):
+            total += _CHARS_PER_VALUE * len(each)
+            pending.extend(each)
+    return total

@@ -1,0 +1,101 @@
+"""What the schema of a function's arguments says of each of them, and values that are read by it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from bough.errors import BadRequest
+from bough.parsers.literals import NotALiteral, parse_literal, to_json
+
+MAX_REPEATED_CHARS = 1 << 20
+"""Characters that the definitions of a schema may come to when each argument that refers to them has its own."""
+
+_NESTED = ("anyOf", "oneOf", "allOf")
+_SWITCHES = {"true": True, "false": False, "null": None, "none": None}
+_KINDS: dict[type, tuple[str, ...]] = {
+    bool: ("boolean",),
+    int: ("integer", "number"),
+    float: ("number",),
+    str: ("string",),
+    list: ("array",),
+    dict: ("object",),
+    type(None): ("null",),
+}
+
+
+def property_schema(schema: dict[str, Any], name: str) -> Any:
+    """The schema of one argument. It may refer to definitions that are not part of it."""
+    return (schema.get("properties") or {}).get(name, schema.get("additionalProperties", True))
+
+
+def property_schemas(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schemas of all arguments, which can stand alone: with the definitions that they refer to.
+
+    Raises:
+        BadRequest: if that makes far more of the schema than it is.
+    """
+    properties: dict[str, Any] = schema.get("properties") or {}
+    shared = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
+    referring = [name for name, own in properties.items() if "$ref" in json.dumps(own)] if shared else []
+    if referring and len(referring) * len(json.dumps(shared)) > MAX_REPEATED_CHARS:
+        raise BadRequest("tools: too many properties refer to too large definitions in $defs", param="tools")
+    return {**properties, **{name: {**properties[name], **shared} for name in referring}}
+
+
+def kinds_of(schema: Any) -> set[str]:
+    """The JSON types that a schema speaks of; an empty set if it does not say."""
+    if not isinstance(schema, dict):
+        return set()
+    kind = schema.get("type")
+    if isinstance(kind, str):
+        return {kind}
+    if isinstance(kind, list):
+        return {each for each in kind if isinstance(each, str)}
+    values = schema.get("enum")
+    if values is None and "const" in schema:
+        values = [schema["const"]]
+    if isinstance(values, list) and values:
+        return {_KINDS[type(value)][0] for value in values if type(value) in _KINDS}
+    kinds: set[str] = set()
+    for key in _NESTED:
+        alternatives = schema.get(key)
+        for each in alternatives if isinstance(alternatives, list) else ():
+            # only flat alternatives: a hostile schema may nest them without end
+            kind = each.get("type") if isinstance(each, dict) else None
+            if not isinstance(kind, str):
+                return set()
+            kinds.add(kind)
+    return kinds
+
+
+def typed_json(text: str, schema: Any) -> str:
+    """The JSON text of a value that is written without quotes if it is a string.
+
+    It is read as JSON, failing that as a Python literal, as far as the result is of a type that the schema speaks of;
+    and as a string otherwise.
+    """
+    kinds = kinds_of(schema)
+    stripped = text.strip()
+    candidates = []
+    try:
+        candidates.append((stripped, json.loads(stripped, parse_constant=_refuse)))
+    except (ValueError, RecursionError):
+        if stripped.lower() in _SWITCHES:
+            value = _SWITCHES[stripped.lower()]
+            candidates.append((json.dumps(value), value))
+        elif kinds and kinds != {"string"}:
+            try:
+                value = parse_literal(stripped)
+                candidates.append((to_json(value), value))
+            except NotALiteral:
+                pass
+    for shown, value in candidates:
+        whole_number = isinstance(value, float) and value.is_integer() and "integer" in kinds
+        if not kinds or whole_number or kinds.intersection(_KINDS[type(value)]):
+            return shown
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(name)

@@ -1,0 +1,124 @@
+"""Strict tools: whatever is called, its arguments fit, and whatever is said besides is free."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from bough.entrypoints.chat.constraints import constrained
+from bough.entrypoints.chat.job import ToolChoice, ToolUse
+from bough.errors import BadRequest
+from bough.parsers.base import ToolSpec
+from bough.parsers.dialect import make_dialect
+from bough.parsers.tool_formats import TOOL_FORMATS
+from bough.sampling.sampling_params import MAX_GRAMMAR_BYTES, SamplingParams
+from tests.constrained.following import allows, bundled_backend, spec_of
+
+CITY = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "n": {"type": "integer"}},
+    "required": ["city"],
+    "additionalProperties": False,
+}
+STRICT = ToolSpec("get_weather", None, CITY, True)
+LOOSE = ToolSpec("now", None, CITY, False)
+
+
+def tag_of(name: str, tools: tuple[ToolSpec, ...] = (STRICT, LOOSE), reasoning: str | None = None, **use: Any) -> Any:
+    dialect = make_dialect(None, tool_call_parser=name, reasoning_parser=reasoning or "none")
+    params, field = constrained(SamplingParams(), None, ToolUse(tools, ToolChoice.AUTO, **use), dialect, thinking=False)
+    assert field == "tools"
+    assert params.structural_tag is not None
+    return bundled_backend().compile(spec_of("structural_tag", params.structural_tag))
+
+
+def test_calls_of_strict_tools_fit_and_the_rest_is_free() -> None:
+    grammar = tag_of("hermes")
+    call = '<tool_call>\n{{"name": "{}", "arguments": {}}}\n</tool_call>'
+    good, other = call.format("get_weather", '{"city": "Wien"}'), call.format("now", '{"x": [1]}')
+    for text in ("", "It is nine.", good, f"I look it up.\n{good}", f"{good}\n{other}", f"So: {other} and {good} ok"):
+        assert allows(grammar, text), text
+    for arguments in ('{"town": "Wien"}', '{"city": 1}', "{}"):
+        assert not allows(grammar, "Look. " + call.format("get_weather", arguments))
+    assert not allows(grammar, call.format("other", "{}"))
+
+
+def test_thoughts_are_free() -> None:
+    grammar = tag_of("hermes", reasoning="qwen3")
+    call = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Wien"}}\n</tool_call>'
+    assert allows(grammar, f"<think>\nHm.\n</think>\n\n{call}")
+    assert allows(grammar, "<think>\nHm.\n</think>\n\nNine.")
+    assert allows(grammar, "Nine.")
+    assert not allows(grammar, "<think>\nHm.\n</think>\n\n<tool_call>\nno")
+
+
+@pytest.mark.parametrize("name", TOOL_FORMATS)
+def test_every_format_leaves_room_for_an_answer(name: str) -> None:
+    grammar = tag_of(name)
+    if name == "gpt-oss":
+        assert allows(grammar, "<|channel|>final<|message|>It is {nine}.")
+        return
+    for text in ("", "It is {nine} [so they say].", "\n 9"):
+        assert allows(grammar, text), text
+
+
+_KIMI = "<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>"
+_DEEPSEEK = "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>"
+
+
+@pytest.mark.parametrize(
+    ("name", "begin", "end"),
+    [
+        ("llama3", '{"name": "get_weather", "parameters": ', "}"),
+        ("mistral", "[TOOL_CALLS]get_weather[ARGS]", ""),
+        ("kimi_k2", _KIMI, "<|tool_call_end|><|tool_calls_section_end|>"),
+        ("deepseekv31", _DEEPSEEK, "<｜tool▁call▁end｜><｜tool▁calls▁end｜>"),
+    ],
+)
+def test_wrong_arguments_are_impossible(name: str, begin: str, end: str) -> None:
+    grammar = tag_of(name)
+    assert allows(grammar, f'{begin}{{"city": "Wien"}}{end}')
+    assert not allows(grammar, f'{begin}{{"town": "Wien"}}{end}')
+
+
+def test_tools_that_are_not_strict_leave_the_answer_free() -> None:
+    dialect = make_dialect(None, tool_call_parser="hermes")
+    params = SamplingParams()
+    assert constrained(params, None, ToolUse((LOOSE,), ToolChoice.AUTO), dialect, thinking=False) == (params, None)
+    off = ToolUse((STRICT,), ToolChoice.NONE)
+    assert constrained(params, None, off, dialect, thinking=False) == (params, None)
+
+
+def schema_of(num_bytes: int) -> dict[str, Any]:
+    return {"type": "object", "description": "x" * num_bytes}
+
+
+@pytest.mark.parametrize("choice", [ToolChoice.AUTO, ToolChoice.REQUIRED])
+def test_limits_are_those_of_what_the_client_sent(choice: ToolChoice) -> None:
+    dialect = make_dialect(None, tool_call_parser="hermes")
+    fits = tuple(ToolSpec(f"f{i}", None, schema_of(MAX_GRAMMAR_BYTES - 100), True) for i in range(2))
+    params, _ = constrained(SamplingParams(), None, ToolUse(fits, choice), dialect, thinking=False)
+    params.validate(None, tag_is_ours=True)
+    deep: dict[str, Any] = {"type": "string"}
+    for _ in range(28):
+        deep = {"type": "object", "properties": {"a": deep}}
+    params, _ = constrained(
+        SamplingParams(), None, ToolUse((ToolSpec("f", None, deep, True),), choice), dialect, thinking=False
+    )
+    params.validate(None, tag_is_ours=True)
+    large = ToolUse((ToolSpec("f", None, schema_of(MAX_GRAMMAR_BYTES), True),), choice)
+    with pytest.raises(BadRequest, match=r"tools\[0\]: .*bytes") as error:
+        constrained(SamplingParams(), None, large, dialect, thinking=False)
+    assert error.value.code == "invalid_grammar"
+
+
+def test_a_schema_near_the_limit_passes_inside_thoughts_too() -> None:
+    dialect = make_dialect(None, reasoning_parser="qwen3")
+    schema = json.dumps(schema_of(MAX_GRAMMAR_BYTES - 100))
+    params = SamplingParams(json_schema=schema)
+    params.validate(None)
+    wrapped, field = constrained(params, "response_format", ToolUse(), dialect, thinking=False)
+    assert field == "response_format"
+    wrapped.validate(None, tag_is_ours=True)

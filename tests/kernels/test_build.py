@@ -1,0 +1,118 @@
+"""What setup.py makes, and what it does where it cannot."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.skipif(find_spec("setuptools") is None, reason="needs setuptools in this environment")
+
+needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+
+TINY_FLAGS = """
+FLAGS = -std=c++17
+PER_ISA = kernel
+X86_ISAS = avx2 future
+ISA_avx2 = -mavx2
+ISA_future = -mno-such-instructions
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A source tree with a library from an earlier build, whose sources are two small files."""
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    package = tmp_path / "src/bough/kernels"
+    package.mkdir(parents=True)
+    for directory in (package, package.parent):
+        (directory / "__init__.py").touch()
+    (package / "libbough.so").write_bytes(b"of other sources")
+    (tmp_path / "csrc").mkdir()
+    (tmp_path / "csrc/flags.mk").write_text(TINY_FLAGS)
+    (tmp_path / "csrc/kernel.cpp").write_text("namespace BOUGH_ISA { int kernel() { return 1; } }\n")
+    (tmp_path / "csrc/table.cpp").write_text('extern "C" const char* sources() { return BOUGH_SOURCES; }\n')
+    return tmp_path
+
+
+def build(tree: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "setup.py", "build_ext", "--inplace"],
+        cwd=tree, env=os.environ | environment, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+def make(what: str, tree: Path) -> None:
+    """A distribution of ``tree`` in its directory ``dist``."""
+    program = f"from setuptools.build_meta import {what}; {what}('dist')"
+    done = subprocess.run([sys.executable, "-c", program], cwd=tree, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def library_of(tree: Path) -> Path:
+    return tree / "src/bough/kernels/libbough.so"
+
+
+def test_without_a_compiler_the_build_leaves_the_kernels_out(tree: Path) -> None:
+    done = build(tree, PATH="", CC="no-such-cc", CXX="no-such-cxx")
+    assert done.returncode == 0, done.stderr
+    assert "no working C++17 compiler" in done.stdout + done.stderr
+    assert not library_of(tree).exists()
+
+
+@needs_compiler
+def test_sources_that_do_not_compile_fail_the_build_and_leave_no_old_library(tree: Path) -> None:
+    (tree / "csrc/table.cpp").write_text("this is not C++\n")
+    done = build(tree)
+    assert done.returncode != 0
+    assert "table.cpp:1" in done.stderr
+    assert not library_of(tree).exists()
+
+
+@needs_compiler
+def test_instruction_set_that_the_compiler_does_not_know_is_left_out(tree: Path) -> None:
+    (tree / "csrc/table.cpp").write_text("#ifdef BOUGH_HAS_future\n#error\n#endif\n")
+    done = build(tree)
+    assert done.returncode == 0, done.stderr
+    assert "does not know future" in done.stdout + done.stderr
+    assert library_of(tree).read_bytes().startswith(b"\x7fELF")
+
+
+@needs_compiler
+def test_library_needs_no_cpp_runtime_of_the_machine(tree: Path) -> None:
+    (tree / "csrc/kernel.cpp").write_text(
+        "#include <string>\nstd::string kernel(int x) { return std::to_string(x); }\n"
+    )
+    (tree / "csrc/flags.mk").write_text(TINY_FLAGS.replace("PER_ISA = kernel", "PER_ISA ="))
+    assert build(tree).returncode == 0
+    assert b"libstdc++.so" not in library_of(tree).read_bytes()
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_packages_have_what_they_need(tmp_path: Path) -> None:
+    """The wheel the library, the sdist its sources; and the wheel is made of the sdist."""
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
+    for name in filter(None, tracked.decode().split("\0")):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    make("build_sdist", tmp_path)
+    with tarfile.open(next((tmp_path / "dist").glob("*.tar.gz"))) as sdist:
+        sdist.extractall(tmp_path / "unpacked", filter="data")
+    source = next((tmp_path / "unpacked").iterdir())
+    assert {path.name for path in (source / "csrc").iterdir()} == {path.name for path in (ROOT / "csrc").iterdir()}
+    make("build_wheel", source)
+    with zipfile.ZipFile(next((source / "dist").glob("*.whl"))) as wheel:
+        names = wheel.namelist()
+    assert "bough/kernels/libbough.so" in names
+    assert "bough/py.typed" in names

@@ -1,0 +1,143 @@
+#include "check.h"
+
+namespace check {
+
+Weights::Weights(ThreadPool& pool, int64_t outputs, int64_t inputs, DType dtype, PanelLayout layout, bool with_bias,
+                 float scale)
+    : plain(stored(normal(outputs * inputs, scale), dtype)),
+      panels([&] {
+          matrix.num_outputs = outputs;
+          matrix.num_inputs = inputs;
+          matrix.dtype = dtype;
+          matrix.layout = layout;
+          return packed_words(matrix);
+      }()) {
+    matrix.panels = panels.data();
+    pool.run([&](int thread, int count) { pack_rows(matrix, 0, outputs, plain.data(), thread, count); });
+    if (!with_bias) return;
+    plain_bias = normal(outputs);
+    packed_bias.resize(static_cast<size_t>(num_panels(matrix) * kPanelColumns));
+    for (int64_t row = 0; row < outputs; ++row) packed_bias[packed_column(matrix, row)] = plain_bias[row];
+    matrix.bias = packed_bias.data();
+}
+
+namespace {
+
+struct Product {
+    std::vector<double> sums;
+    std::vector<double> sizes;  // of the terms together: what rounding errors go with
+};
+
+Product expected(const Stored& input, int64_t stride, int64_t rows, const Weights& weights) {
+    const int64_t outputs = weights.matrix.num_outputs, inputs = weights.matrix.num_inputs;
+    Product product;
+    for (int64_t row = 0; row < rows; ++row) {
+        for (int64_t column = 0; column < outputs; ++column) {
+            double sum = weights.plain_bias.empty() ? 0 : weights.plain_bias[column];
+            double size = std::fabs(sum);
+            for (int64_t k = 0; k < inputs; ++k) {
+                const double term = double{input.values[row * stride + k]} * weights.plain.values[column * inputs + k];
+                sum += term;
+                size += std::fabs(term);
+            }
+            product.sums.push_back(sum);
+            product.sizes.push_back(size);
+        }
+    }
+    return product;
+}
+
+void check_packing(ThreadPool& pool, Weights& weights) {
+    const int64_t outputs = weights.matrix.num_outputs, inputs = weights.matrix.num_inputs;
+    const int64_t first = between(0, outputs - 1), count = between(1, outputs - first);
+    const int64_t row_bytes = inputs * (weights.matrix.dtype == DType::f32 ? 4 : 2);
+    std::vector<unsigned char> rows(static_cast<size_t>(count * row_bytes));
+    std::vector<int32_t> ids = {static_cast<int32_t>(first), static_cast<int32_t>(outputs - 1), 0};
+    std::vector<float> embedded(ids.size() * static_cast<size_t>(inputs));
+    pool.run([&](int thread, int threads) {
+        unpack_rows(weights.matrix, first, count, rows.data(), thread, threads);
+        embed(weights.matrix, ids.data(), 3, embedded.data(), inputs, thread, threads);
+    });
+    const bool same = std::memcmp(rows.data(), &weights.plain.bytes[first * row_bytes], rows.size()) == 0;
+    expect(same, "unpacked rows", 0, 1);
+    for (size_t i = 0; i < ids.size(); ++i) {
+        for (int64_t k = 0; k < inputs; ++k) {
+            expect_near(embedded[i * inputs + k], weights.plain.values[ids[i] * inputs + k], 0, "packed embedding");
+        }
+    }
+}
+
+double silu(double x) { return x / (1 + std::exp(-x)); }
+
+}  // namespace
+
+void check_gemm(ThreadPool& pool) {
+    const DType dtype = any_dtype();
+    const bool gated = between(0, 3) == 0;
+    const int64_t inputs = pick({1, 3, 48, 130, 1301});
+    const int64_t outputs = gated ? pick({2, 32, 70, 128}) : pick({1, 32, 33, 96, 300});
+    const int64_t rows = pick({1, 2, 7, 13, 25, 60, 131});
+    Weights weights(pool, outputs, inputs, dtype, gated ? kGated : kPlain, flip());
+    check_packing(pool, weights);
+
+    const int64_t stride = inputs + inputs % 2;
+    std::vector<float> padded(static_cast<size_t>(rows * stride));
+    const std::vector<float> dense = normal(rows * inputs);
+    for (int64_t i = 0; i < rows * inputs; ++i) padded[i / inputs * stride + i % inputs] = dense[i];
+    Stored input = stored(padded, dtype);
+    const Product product = expected(input, stride, rows, weights);
+
+    GemmCall call{};
+    call.input = input.data();
+    call.input_stride = stride;
+    call.num_rows = rows;
+    call.weights = weights.matrix;
+    call.epilogue = gated ? kSiluMul : static_cast<Epilogue>(pick({kStore, kAdd, kChoose}));
+    call.output_dtype = call.epilogue == kAdd || call.epilogue == kChoose ? DType::f32 : any_dtype();
+    call.num_choices = call.epilogue == kChoose ? between(0, rows) : 0;
+    const int64_t columns = gated ? (outputs / 2 + 15) / 16 * 16 : outputs;
+    call.output_stride = columns + between(0, 3);
+    const int64_t stored_rows = rows - call.num_choices;
+    const std::vector<float> before =
+        call.epilogue == kAdd ? normal(rows * call.output_stride)
+                              : std::vector<float>(static_cast<size_t>(stored_rows * call.output_stride));
+    Stored output = stored(before, call.output_dtype);
+    call.output = output.data();
+    std::vector<Choice> choices(static_cast<size_t>(pool.num_threads() * call.num_choices));
+    call.choices = choices.data();
+    Aligned<float> scratch(gemm_scratch_floats(rows) * pool.num_threads());
+    call.scratch = scratch.data();
+    pool.run([&](int thread, int count) { kernels().gemm.gemm(call, thread, count); });
+
+    const double relative = rounding(call.output_dtype) + 1e-6;
+    for (int64_t row = call.num_choices; row < rows; ++row) {
+        const int64_t to = (row - call.num_choices) * call.output_stride;
+        for (int64_t column = 0; column < (gated ? outputs / 2 : outputs); ++column) {
+            const int64_t from = row * outputs + column;
+            double wanted = product.sums[from], size = product.sizes[from];
+            if (call.epilogue == kAdd) wanted += before[to + column];
+            if (gated) {
+                const double value = product.sums[from + outputs / 2];
+                size = 1.2 * size * std::fabs(value) + product.sizes[from + outputs / 2] * std::fabs(silu(wanted));
+                wanted = silu(wanted) * value;
+            }
+            const double tolerance = 2e-6 * size + relative * std::fabs(wanted) + 1e-6;
+            expect_near(output.at(to + column), wanted, tolerance, "product");
+        }
+    }
+    for (int64_t row = 0; row < call.num_choices; ++row) {
+        Choice best = choices[row];
+        for (int thread = 1; thread < pool.num_threads(); ++thread) {
+            const Choice& other = choices[thread * call.num_choices + row];
+            if (other.value > best.value) best = other;
+        }
+        const double* sums = &product.sums[row * outputs];
+        const int64_t largest = std::max_element(sums, sums + outputs) - sums;
+        const double tolerance = 2e-6 * product.sizes[row * outputs + largest] + 1e-9;
+        expect_near(best.value, sums[largest], tolerance, "largest element");
+        expect_near(sums[best.column], sums[largest], 2 * tolerance, "place of the largest element");
+        expect(best.finite == 1, "finite row", best.finite, 1);
+    }
+}
+
+}  // namespace check
