@@ -83,6 +83,21 @@ def test_wrong_arguments_are_impossible(name: str, begin: str, end: str) -> None
     assert not allows(grammar, f'{begin}{{"town": "Wien"}}{end}')
 
 
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        (
+            "qwen3_coder",
+            "<tool_call>\n<function=now>\n<parameter=any>\n5 o'clock\n</parameter>\n</function>\n</tool_call>",
+        ),
+        ("glm45", "<tool_call>now\n<arg_key>any</arg_key>\n<arg_value>5</arg_value>\n</tool_call>"),
+        ("pythonic", '[now(any="5", other=[1])]'),
+    ],
+)
+def test_tools_that_are_not_strict_take_any_arguments_beside_those_that_are(name: str, call: str) -> None:
+    assert allows(tag_of(name), call)
+
+
 def test_tools_that_are_not_strict_leave_the_answer_free() -> None:
     dialect = make_dialect(None, tool_call_parser="hermes")
     params = SamplingParams()

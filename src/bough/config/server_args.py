@@ -397,7 +397,8 @@ class ServerArgs(OptionTable):
     )
     max_queued_requests: int | None = option(
         None,
-        help="Most requests that wait; further ones are answered with 503.",
+        help="Most outputs that wait, those not counted that the next step can start; further requests are answered "
+        "with 503.",
         group=MEMORY,
         unit="requests",
         default_text="no limit",

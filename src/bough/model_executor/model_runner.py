@@ -36,7 +36,7 @@ from bough.models.base import CausalLM, torch_dtype
 from bough.models.pooled import PooledCausalLM
 from bough.sampling.device_state import SamplingState
 from bough.sampling.mask_rows import RowMasks
-from bough.scheduler.step_plan import (
+from bough.step_plan import (
     FUTURE_TOKEN,
     ForwardMode,
     RowEmbedding,
