@@ -52,6 +52,7 @@ class TpModelWorker:
             device,
             RunnerOptions(
                 load_format=server_args.load_format,
+                quantization=server_args.quantization,
                 seed=seed,
                 page_size=server_args.page_size,
                 max_running_requests=server_args.max_running_requests,
