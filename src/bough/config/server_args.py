@@ -63,7 +63,7 @@ def sampling_params_rule(value: dict[str, Any]) -> str | None:
     from bough.sampling.sampling_params import SamplingParams  # only where the option is used: keeps --help fast
 
     try:
-        SamplingParams.from_dict(value, prefix="").validate(None, prefix="")
+        SamplingParams.from_dict(value, named=str).validate(None, named=str)
     except BadRequest as error:
         return f"must hold valid sampling parameters ({error.message})"
     return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
@@ -55,6 +56,14 @@ LENIENTLY: dict[str, Any] = {SCHEMA_OPTIONS: {"lenient": True}}
 def leniently(schema: dict[str, Any] | bool) -> dict[str, Any] | bool:
     """A schema that is enforced as far as that is possible; one that has options of its own stays as it is."""
     return schema if isinstance(schema, bool) else {**LENIENTLY, **schema}
+
+
+ClientName = Callable[[str], str]
+"""From a field of :class:`SamplingParams` to what the client called it."""
+
+
+def _in_sampling_params(field: str) -> str:
+    return f"sampling_params.{field}"
 
 
 class GrammarSpec(NamedTuple):
@@ -137,12 +146,14 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
         """Whether logits depend on the tokens generated so far."""
         return self.frequency_penalty != 0.0 or self.presence_penalty != 0.0 or self.repetition_penalty != 1.0
 
-    def validate(self, vocab_size: int | None, *, prefix: str = "sampling_params.", tag_is_ours: bool = False) -> None:
+    def validate(
+        self, vocab_size: int | None, *, named: ClientName = _in_sampling_params, tag_is_ours: bool = False
+    ) -> None:
         """Check every range.
 
         Args:
             vocab_size: number of token ids of the model, or ``None`` to skip the checks that need it.
-            prefix: put before field names in error messages, so that they name the field as the client wrote it.
+            named: from a field to what the client called it, for errors.
             tag_is_ours: whether a structural tag may have been made around what a client has sent.
 
         Raises:
@@ -153,7 +164,7 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
             if not ok:
                 value = getattr(self, field)
                 shown = repr(value) if len(repr(value)) <= 80 else f"{repr(value)[:77]}..."
-                raise BadRequest(f"{prefix}{field} must be {rule}, got {shown}", param=f"{prefix}{field}")
+                raise BadRequest(f"{named(field)} must be {rule}, got {shown}", param=named(field))
 
         def within(value: float, low: float, high: float) -> bool:
             return math.isfinite(value) and low <= value <= high
@@ -163,7 +174,7 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
         check(
             self.max_new_tokens is None or self.min_new_tokens <= self.max_new_tokens,
             "min_new_tokens",
-            f"at most max_new_tokens ({self.max_new_tokens})",
+            f"at most {named('max_new_tokens')} ({self.max_new_tokens})",
         )
         check(within(self.temperature, 0.0, 1e4), "temperature", "a number between 0 and 10000")
         check(math.isfinite(self.top_p) and 0.0 < self.top_p <= 1.0, "top_p", "in (0, 1]")
@@ -207,20 +218,20 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
                 "logit_bias",
                 "numbers in [-100, 100]",
             )
-        self._validate_grammar(prefix, tag_is_ours=tag_is_ours)
+        self._validate_grammar(named, tag_is_ours=tag_is_ours)
         if vocab_size is not None:
             rule = f"token ids in [0, {vocab_size})"
             check(all(0 <= t < vocab_size for t in self.stop_token_ids), "stop_token_ids", rule)
             check(all(0 <= t < vocab_size for t in self.logit_bias or ()), "logit_bias", rule)
 
-    def _validate_grammar(self, prefix: str, *, tag_is_ours: bool) -> None:
+    def _validate_grammar(self, named: ClientName, *, tag_is_ours: bool) -> None:
         """Check what can be said of a grammar without compiling it."""
         given = [kind for kind in GRAMMAR_KINDS if getattr(self, kind) is not None]
         if not given:
             return
 
         def refuse(kind: str, problem: str) -> BadRequest:
-            return BadRequest(f"{prefix}{kind} {problem}", param=f"{prefix}{kind}", code="invalid_grammar")
+            return BadRequest(f"{named(kind)} {problem}", param=named(kind), code="invalid_grammar")
 
         if len(given) > 1:
             raise refuse(given[1], f"cannot be combined with {given[0]}: set at most one of {', '.join(GRAMMAR_KINDS)}")
@@ -248,7 +259,7 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
                 raise refuse(kind, problem)
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any], *, prefix: str = "sampling_params.") -> SamplingParams:
+    def from_dict(cls, data: dict[str, Any], *, named: ClientName = _in_sampling_params) -> SamplingParams:
         """Convert a JSON object, checking types but not ranges.
 
         ``null`` for any field means its default; ``stop``, ``stop_token_ids`` and ``stop_regex`` accept one value or
@@ -261,21 +272,21 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
         values: dict[str, Any] = {}
         for name, value in data.items():
             if name not in _FIELD_TYPES:
-                raise BadRequest(f"{prefix}{name} is not a known sampling parameter", param=f"{prefix}{name}")
+                raise BadRequest(f"{named(name)} is not a known sampling parameter", param=named(name))
             if value is None and name != "max_new_tokens":
                 continue
             if name in GRAMMAR_KINDS and value in ("", [], ()):
                 continue
             if name == "json_schema" and isinstance(value, (dict, bool)):
-                value = _json_text(value, f"{prefix}{name}")  # noqa: PLW2901
+                value = _json_text(value, named(name))  # noqa: PLW2901
             if name == "structural_tag" and isinstance(value, dict):
-                value = _json_text(value, f"{prefix}{name}")  # noqa: PLW2901
+                value = _json_text(value, named(name))  # noqa: PLW2901
             if name in _SCALAR_OR_LIST and not isinstance(value, (list, tuple)):
                 value = (value,)  # noqa: PLW2901
             try:
                 values[name] = msgspec.convert(value, _FIELD_TYPES[name], strict=name != "logit_bias")
             except msgspec.ValidationError as error:
-                raise BadRequest(f"{prefix}{name}: {error}", param=f"{prefix}{name}") from None
+                raise BadRequest(f"{named(name)}: {error}", param=named(name)) from None
         return cls(**values)
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
 from bough.entrypoints.chat.constraints import Constraint
-from bough.errors import BadRequest
 from bough.sampling.sampling_params import GRAMMAR_KINDS, SamplingParams
 
 _MODEL_DEFAULTS = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")
@@ -53,21 +51,15 @@ def make_sampling_params(
     merged = {**defaults, **values}
     if max_tokens is not None or "max_new_tokens" not in merged:
         merged["max_new_tokens"] = max_tokens
-    names = {**(names or {}), "max_new_tokens": max_tokens_field}
+    called = {**(names or {}), "max_new_tokens": max_tokens_field}
     if constraint is not None:
         merged = {name: value for name, value in merged.items() if name not in GRAMMAR_KINDS}
         merged[constraint.kind] = constraint.value
-        names[constraint.kind] = constraint.field
-    try:
-        params = SamplingParams.from_dict(merged, prefix="")
-        params.validate(vocab_size, prefix="")
-    except BadRequest as error:
-        raise _in_client_terms(error, names) from None
+        called[constraint.kind] = constraint.field
+
+    def named(field: str) -> str:
+        return called.get(field, field)
+
+    params = SamplingParams.from_dict(merged, named=named)
+    params.validate(vocab_size, named=named)
     return params
-
-
-def _in_client_terms(error: BadRequest, names: Mapping[str, str]) -> BadRequest:
-    message = error.message
-    for engine_name, client_name in names.items():
-        message = re.sub(rf"(?<![\w.]){engine_name}\b", client_name, message)
-    return BadRequest(message, param=names.get(error.param or "", error.param), code=error.code)
