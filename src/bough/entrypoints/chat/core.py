@@ -12,7 +12,6 @@ from bough.entrypoints.chat.job import ChatJob, ToolChoice, ToolUse
 from bough.entrypoints.chat.reader import ChoiceReader
 from bough.entrypoints.chat.reasoning_tokens import ReasoningCounter
 from bough.entrypoints.chat.template_fit import TemplateFit, tool_description
-from bough.errors import BadRequest
 from bough.ipc.messages import OutputDelta
 from bough.managers.conversations import text_size
 from bough.managers.io_struct import GenerateRequest
@@ -99,8 +98,12 @@ class ChatCore:
         """How the model writes, given these tools."""
         return self._tool_dialect if tools.tools else self._dialect
 
-    async def prompt(self, job: ChatJob) -> TokenIds:
+    async def prompt(self, job: ChatJob, *, bounded: bool = True) -> TokenIds:
         """Token ids of the prompt.
+
+        Args:
+            job: says what is in it.
+            bounded: whether one that is certainly too long is refused, unless it is to be cut.
 
         Raises:
             BadRequest: if the template refuses the conversation, or it is certainly too long.
@@ -108,18 +111,17 @@ class ChatCore:
         if job.input_ids is not None:
             return last_tokens(job.input_ids, job.truncate_prompt_tokens)
         shown = job.tools.tools if job.tools.choice is not ToolChoice.NONE else ()
-        try:
-            ids = await self.manager.conversations.encode(
-                job.messages,
-                tools=[tool_description(tool) for tool in shown],
-                fit=self._fit.apply,
-                documents=job.documents,
-                add_generation_prompt=job.add_generation_prompt,
-                continue_final_message=job.continue_final_message,
-                template_kwargs=job.template_kwargs,
-            )
-        except BadRequest as error:
-            raise _renamed(error, job.prompt_param) from None
+        ids = await self.manager.conversations.encode(
+            job.messages,
+            tools=[tool_description(tool) for tool in shown],
+            fit=self._fit.apply,
+            documents=job.documents,
+            add_generation_prompt=job.add_generation_prompt,
+            continue_final_message=job.continue_final_message,
+            template_kwargs=job.template_kwargs,
+            bounded=bounded and job.truncate_prompt_tokens is None,
+            where=job.prompt_param,
+        )
         return last_tokens(ids, job.truncate_prompt_tokens)
 
     async def prepare(self, job: ChatJob) -> ChatRun:
@@ -148,6 +150,7 @@ class ChatCore:
             top_logprobs_num=job.top_logprobs,
             priority=job.priority,
             extra_key=job.extra_key,
+            session_params=job.session_params,
             exact_max_new_tokens=job.exact_max_tokens,
         )
         return ChatRun(request, readers, prompt)
@@ -213,6 +216,7 @@ class ChatCore:
                 ChoiceReader(
                     parser,
                     counter,
+                    include_reasoning=job.include_reasoning,
                     stream_reasoning=job.stream_reasoning,
                     max_calls=None if job.tools.parallel else 1,
                 )
@@ -233,15 +237,3 @@ class ChatCore:
 def last_tokens(ids: TokenIds, keep: int | None) -> TokenIds:
     """The end of a prompt, at most ``keep`` tokens; all of it if that is ``None``."""
     return ids if keep is None or len(ids) <= keep else ids[len(ids) - keep :]
-
-
-def _renamed(error: BadRequest, prompt_param: str) -> BadRequest:
-    """The same error about ``messages``, under the name that the client knows."""
-    param = error.param
-    if prompt_param == "messages" or param is None or not param.startswith("messages"):
-        return error
-    return BadRequest(
-        error.message.replace("messages", prompt_param, 1),
-        param=prompt_param + param.removeprefix("messages"),
-        code=error.code,
-    )

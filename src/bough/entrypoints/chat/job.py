@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from bough.managers.sessions import SessionParams
 from bough.parsers.base import ToolSpec
 from bough.sampling.sampling_params import SamplingParams
 from bough.tokenization.tokenizer import TokenIds
@@ -69,6 +70,7 @@ class ChatJob:
         continue_final_message: go on with the last message instead of answering it.
         add_generation_prompt: whether the prompt ends with the beginning of an answer.
         separate_reasoning: whether reasoning comes as :class:`~bough.parsers.base.Reasoning`; else it is content.
+        include_reasoning: whether reasoning comes at all, where it is told apart.
         stream_reasoning: whether reasoning comes as it is made; else in one piece when it is complete.
         stream: whether deltas are wanted as they come.
         logprobs: whether the logprob of every token is wanted.
@@ -78,6 +80,7 @@ class ChatJob:
         exact_max_tokens: name of the field that set ``params.max_new_tokens``, if more than fits is an error.
         priority: of the request.
         extra_key: namespace of the prefix cache, salt included.
+        session_params: the session that the job belongs to.
     """
 
     messages: Sequence[Message]
@@ -92,6 +95,7 @@ class ChatJob:
     continue_final_message: bool = False
     add_generation_prompt: bool = True
     separate_reasoning: bool = True
+    include_reasoning: bool = True
     stream_reasoning: bool = True
     stream: bool = False
     logprobs: bool = False
@@ -101,6 +105,7 @@ class ChatJob:
     exact_max_tokens: str | None = None
     priority: int | None = None
     extra_key: str | None = None
+    session_params: SessionParams | None = None
 
 
 def template_call(call_id: str | None, name: str, arguments: str | dict[str, Any] | None) -> dict[str, Any]:

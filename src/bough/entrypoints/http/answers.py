@@ -30,6 +30,8 @@ class Answer:
         text_statuses: errors that are told as plain text.
         statuses: errors besides those of every route of its kind.
         events_type: content type of what is streamed.
+        named_events: whether server-sent events have names; such streams do not end with ``[DONE]``.
+        tells_errors: whether ``events`` has a form for errors too.
     """
 
     model: Any = Any
@@ -39,6 +41,8 @@ class Answer:
     text_statuses: tuple[int, ...] = ()
     statuses: tuple[int, ...] = ()
     events_type: str = EVENTS
+    named_events: bool = False
+    tells_errors: bool = False
 
 
 ANY_JSON = Answer()
@@ -185,6 +189,7 @@ class CompletionChoice(msgspec.Struct):
     logprobs: dict[str, list[Any]] | None
     finish_reason: str | None
     matched_stop: int | str | None
+    stop_reason: int | str | UnsetType | None = UNSET
 
 
 class CompletionAnswer(msgspec.Struct):
@@ -215,6 +220,7 @@ class ChatMessageAnswer(msgspec.Struct):
     role: Literal["assistant"]
     content: str | None
     reasoning_content: str | UnsetType | None = UNSET
+    reasoning: str | UnsetType | None = UNSET
     tool_calls: list[dict[str, Any]] | UnsetType | None = UNSET
 
 
@@ -226,6 +232,7 @@ class ChatChoice(msgspec.Struct):
     logprobs: dict[str, Any] | None
     finish_reason: str | None
     matched_stop: int | str | None
+    stop_reason: int | str | UnsetType | None = UNSET
 
 
 class ChatAnswer(msgspec.Struct):
@@ -245,6 +252,7 @@ class ChatDelta(msgspec.Struct):
     role: Literal["assistant"] | UnsetType | None = UNSET
     content: str | UnsetType | None = UNSET
     reasoning_content: str | UnsetType | None = UNSET
+    reasoning: str | UnsetType | None = UNSET
     tool_calls: list[dict[str, Any]] | UnsetType | None = UNSET
 
 
@@ -256,6 +264,7 @@ class ChatChunkChoice(msgspec.Struct):
     logprobs: dict[str, Any] | None
     finish_reason: str | None
     matched_stop: int | str | None
+    stop_reason: int | str | UnsetType | None = UNSET
 
 
 class ChatChunk(msgspec.Struct):
@@ -378,10 +387,10 @@ class DeletedAnswer(msgspec.Struct):
 
 
 class ResponseEvent(msgspec.Struct):
-    """Event of ``/v1/responses``; what else it has depends on its type."""
+    """Event of ``/v1/responses``; what else it has depends on its type. An error is the event `response.failed`."""
 
     type: str
-    sequence_number: Count | UnsetType = UNSET
+    sequence_number: Count
 
 
 class ItemsAnswer(msgspec.Struct):

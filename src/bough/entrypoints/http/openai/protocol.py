@@ -11,6 +11,7 @@ from bough.entrypoints.chat.tools import MAX_TOOLS, Effort, Reasoning
 from bough.entrypoints.http.fields import BodySpec, Refused, drop_extras
 from bough.entrypoints.http.openai.messages import ChatMessage, tidy_messages
 from bough.managers.io_struct import MAX_CACHE_KEY_CHARS, Priority, RequestId
+from bough.managers.sessions import SessionParams
 from bough.sampling.sampling_params import (
     MAX_LOGIT_BIAS_ENTRIES,
     MAX_PARALLEL_SAMPLES,
@@ -113,6 +114,9 @@ class SharedFields(msgspec.Struct, kw_only=True):
     no_stop_trim: Annotated[bool, Meta(description="Keep what ended the output in the text.")] = False
     ignore_eos: Annotated[bool, Meta(description="Go on after an end-of-sequence token.")] = False
     skip_special_tokens: Annotated[bool, Meta(description="Leave special tokens out of the text.")] = True
+    spaces_between_special_tokens: Annotated[
+        bool, Meta(description="For the few tokenizers that can leave these spaces out.")
+    ] = True
     rid: Annotated[RequestId | None, Meta(description="Id of the request; made up if absent.")] = None
     priority: Annotated[
         Priority | None,
@@ -156,13 +160,23 @@ class SharedFields(msgspec.Struct, kw_only=True):
         Meta(description="Return the logprob of every prompt token and of so many alternatives; not while streaming."),
     ] = None
     truncate_prompt_tokens: Annotated[
-        Annotated[int, Meta(ge=-1, le=MAX_TOKENS)] | None,
+        Annotated[int, Meta(ge=-1, le=MAX_TOKENS, extra_json_schema={"not": {"const": 0}})] | None,
         Meta(description="Keep only so many tokens of the prompt's end; -1: as many as the model takes."),
+    ] = None
+    session_params: Annotated[
+        SessionParams | None,
+        Meta(
+            description="Session that the request belongs to, and where it goes on; what is sent is what is new. Needs "
+            "one prompt, and `n` to be 1."
+        ),
     ] = None
     return_token_ids: Annotated[
         bool, Meta(description="Return the token ids of prompt and output: `prompt_token_ids` and `token_ids`.")
     ] = False
     return_prompt_token_ids: Annotated[bool, Meta(description="Return the prompt's token ids.")] = False
+    return_tokens_as_token_ids: Annotated[
+        bool, Meta(description="Show tokens in logprobs as `token_id:` and their number, and not as text.")
+    ] = False
 
 
 class CompletionRequest(SharedFields, kw_only=True):
@@ -173,6 +187,9 @@ class CompletionRequest(SharedFields, kw_only=True):
         Meta(description="A text, a list of token ids, or a list of either."),
     ]
     max_tokens: Annotated[TokenCount, Meta(description="Most tokens to generate.")] = 16
+    add_special_tokens: Annotated[
+        bool, Meta(description="Add what the tokenizer puts around a text, such as BOS; for prompts that are text.")
+    ] = True
     echo: Annotated[bool, Meta(description="Put the prompt before the output, in text and logprobs.")] = False
     logprobs: Annotated[
         Annotated[int, Meta(ge=0, le=MAX_TOP_LOGPROBS)] | None,
@@ -193,7 +210,10 @@ class ChatCompletionRequest(SharedFields, kw_only=True):
 
     messages: Annotated[
         Annotated[list[ChatMessage], Meta(min_length=1, max_length=MAX_MESSAGES)],
-        Meta(description="The conversation so far: objects with `role` and `content` (a string or text parts)."),
+        Meta(
+            description="The conversation so far: objects with `role` and `content` (a string or text parts). The "
+            "assistant's may have `reasoning_content`, `tool_calls`, and as the last `prefix`, to be gone on with."
+        ),
     ]
     max_completion_tokens: Annotated[
         TokenCount | None, Meta(description="Most tokens to generate; until the context is full if absent.")
@@ -208,14 +228,15 @@ class ChatCompletionRequest(SharedFields, kw_only=True):
         Annotated[list[Any], Meta(max_length=MAX_TOOLS)] | None,
         Meta(
             description="Functions that the model may call: objects with `type` and `function` (`name`, `description`, "
-            "`parameters`, `strict`)."
+            "`parameters`, `strict`). Calls of those that are `strict` always fit their schema, "
+            "which is refused if part of it cannot be enforced."
         ),
     ] = None
     tool_choice: Annotated[
         str | dict[str, Any] | None,
         Meta(
-            description="`none`, `auto` (default), `required`, or an object that names the function to call. Required "
-            "calls always parse."
+            description="`none`, `auto` (default), `required`, or an object that names the function to call, or those "
+            "that may be called (`allowed_tools`). Required calls always parse."
         ),
     ] = None
     parallel_tool_calls: Annotated[
@@ -223,6 +244,9 @@ class ChatCompletionRequest(SharedFields, kw_only=True):
     ] = True
     separate_reasoning: Annotated[
         bool, Meta(description="Put the model's reasoning into `reasoning_content`; else it stays in `content`.")
+    ] = True
+    include_reasoning: Annotated[
+        bool, Meta(description="Return the reasoning; if not, it is left out where it can be told apart.")
     ] = True
     stream_reasoning: Annotated[
         bool, Meta(description="Stream reasoning as it is made; else in one piece when it is complete.")
@@ -276,10 +300,17 @@ _NO_EFFECT = {
 _DISAGGREGATION = "separate servers for prefill and decode"
 _MEDIA = "images, video and audio"
 
+_BEAM_SEARCH = "beam search"
+
 _REFUSED = {
+    "use_beam_search": Refused(_BEAM_SEARCH, (False,)),
+    "length_penalty": Refused(_BEAM_SEARCH, (1.0, 1)),
+    "early_stopping": Refused(_BEAM_SEARCH, (False,)),
+    "bad_words": Refused("words that must not come", ([],)),
+    "allowed_token_ids": Refused("choosing among some tokens only; `logit_bias` and `regex` come near", ([],)),
+    "vllm_xargs": Refused("arguments of extensions", ({},)),
     "guided_whitespace_pattern": Refused("choosing how JSON is spaced"),
     "lora_path": Refused("LoRA adapters", ("", [])),
-    "session_params": Refused("sessions"),
     "custom_params": Refused("arguments of custom logit processors", ({},)),
     "custom_logit_processor": Refused("code sent by clients", ("",)),
     "watermark": Refused("watermarking"),
@@ -296,6 +327,7 @@ _REFUSED = {
         name: Refused(_DISAGGREGATION)
         for name in ("bootstrap_host", "bootstrap_port", "bootstrap_room", "disagg_prefill_dp_rank")
     },
+    "kv_transfer_params": Refused(_DISAGGREGATION, ({},)),
 }
 
 
@@ -307,6 +339,10 @@ def _tidy_reasoning(value: Any, unknown: dict[str, None] | None) -> Any:
     return drop_extras(value, Reasoning, "reasoning", unknown)
 
 
+def _tidy_session_params(value: Any, unknown: dict[str, None] | None) -> Any:
+    return drop_extras(value, SessionParams, "session_params", unknown)
+
+
 _ALIASES = {"include_stop_str_in_output": "no_stop_trim", "request_id": "rid"}
 """vLLM's names."""
 
@@ -316,7 +352,7 @@ COMPLETIONS = BodySpec(
     CompletionRequest,
     token_ids=frozenset({"prompt"}),
     aliases=_ALIASES,
-    tidy={"stream_options": _tidy_stream_options},
+    tidy={"stream_options": _tidy_stream_options, "session_params": _tidy_session_params},
     max_elements=_MAX_ELEMENTS,
     no_effect=_NO_EFFECT,
     refused={
@@ -331,6 +367,7 @@ CHAT = BodySpec(
     aliases=_ALIASES,
     tidy={
         "stream_options": _tidy_stream_options,
+        "session_params": _tidy_session_params,
         "messages": tidy_messages,
         "reasoning": _tidy_reasoning,
     },
@@ -344,6 +381,7 @@ CHAT = BodySpec(
         "functions": Refused("the older form of `tools`", ([],)),
         "function_call": Refused("the older form of `tool_choice`", ("none", "auto")),
         "chat_template": Refused("templates sent by clients"),
+        "add_special_tokens": Refused("special tokens besides those that the template writes", (False,)),
         "modalities": Refused("audio", (["text"],)),
         "audio": Refused("audio"),
         "web_search_options": Refused("web search"),
