@@ -20,7 +20,7 @@ def spec(text: str) -> GrammarSpec:
 
 
 def grammar_of(size: int = 1) -> Any:
-    return SimpleNamespace(num_bytes=size)
+    return SimpleNamespace(num_bytes=size, is_worn=False)
 
 
 class Panic(BaseException):
@@ -218,3 +218,16 @@ def test_cache_drops_what_was_used_longest_ago() -> None:
     cache.put(spec("huge"), grammar_of(101))
     assert cache.get(spec("huge")) is None
     assert cache.num_bytes == 95
+
+
+def test_cache_counts_what_grammars_have_grown_to_and_forgets_those_that_are_worn() -> None:
+    cache = GrammarCache(max_entries=9, max_bytes=100)
+    a, b = grammar_of(10), grammar_of(10)
+    cache.put(spec("a"), a)
+    cache.put(spec("b"), b)
+    a.num_bytes = 85
+    cache.put(spec("c"), grammar_of(10))
+    assert [cache.get(spec(name)) is not None for name in "abc"] == [False, True, True]
+    b.is_worn = True
+    assert cache.get(spec("b")) is None
+    assert len(cache) == 1

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from bough.constrained.base import GrammarError, mask_words
-from bough.constrained.llguidance_backend import LLGuidanceBackend
+from bough.constrained.llguidance_backend import WORN_TOKENS, LLGuidanceBackend, make_tokenizer
 from bough.constrained.masks import PendingMasks, unpack
+from bough.constrained.translate import Translator
 from bough.sampling.sampling_params import GrammarKind
-from tests.constrained.following import EOS_IDS, VOCAB_SIZE, allows, encode, random_walk, spec_of
+from tests.constrained.following import EOS_IDS, VOCAB_SIZE, allows, bundled_tokenizer, encode, random_walk, spec_of
 
 PERSON = {
     "type": "object",
@@ -161,3 +162,30 @@ def test_masks_of_many_are_those_of_each(backend: LLGuidanceBackend) -> None:
         matcher.fill_mask(words)
     assert np.array_equal(together, alone)
     assert together.any(axis=1).tolist() == [i != 5 for i in range(12)]
+
+
+def test_a_grammar_is_worn_after_many_tokens_and_once_it_has_no_states_left(backend: LLGuidanceBackend) -> None:
+    grammar = backend.compile(spec_of("regex", "a*"))
+    matcher = grammar.matcher()
+    small = grammar.num_bytes
+    for _ in range(WORN_TOKENS):
+        assert not grammar.is_worn
+        matcher.accept(encode("a")[0])
+    assert grammar.is_worn
+    assert small < grammar.num_bytes < 60e6
+    limited = LLGuidanceBackend(make_tokenizer(bundled_tokenizer(), VOCAB_SIZE, EOS_IDS), Translator(), max_states=300)
+    grammar = limited.compile(spec_of("regex", "[a-z]*(a|b)[a-z]{20}"))
+    matcher, rng = grammar.matcher(), np.random.default_rng(0)
+    words = np.zeros(mask_words(VOCAB_SIZE), dtype=np.int32)
+    while matcher.error is None:
+        matcher.fill_mask(words)
+        if words.any():
+            matcher.accept(int(rng.choice(np.flatnonzero(unpack(words[None], VOCAB_SIZE)[0]))))
+    assert "too many states" in matcher.error
+    assert grammar.is_worn
+
+
+def test_a_long_string_of_bounded_length_can_be_written(backend: LLGuidanceBackend) -> None:
+    grammar = backend.compile(spec_of("json_schema", {"type": "string", "maxLength": 8000}))
+    text = json.dumps("The oak is old, and the ash is young; who knows why? " * 150)
+    assert allows(grammar, text)

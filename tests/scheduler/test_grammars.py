@@ -201,6 +201,7 @@ def test_a_request_that_no_token_is_left_for_ends_alone() -> None:
 
     class Bad:
         num_bytes = 1
+        is_worn = False
 
         def matcher(self) -> Any:
             return NoToken()
@@ -232,6 +233,7 @@ def test_a_token_that_the_matcher_refuses_ends_its_request_alone() -> None:
 
     class Bad:
         num_bytes = 1
+        is_worn = False
 
         def matcher(self) -> Any:
             return Refuses()

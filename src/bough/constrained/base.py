@@ -79,7 +79,11 @@ class Grammar(Protocol):
 
     @property
     def num_bytes(self) -> int:
-        """Rough size in memory."""
+        """Rough size in memory; may grow with use."""
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether new requests should get another one, compiled anew, since this one has grown with use."""
 
     def matcher(self) -> GrammarMatcher:
         """A matcher at the beginning. Cheap."""

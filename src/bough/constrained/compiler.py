@@ -77,16 +77,24 @@ class GrammarCache:
         self._max_entries = max_entries
         self._max_bytes = max_bytes
         self._grammars: OrderedDict[GrammarSpec, Grammar] = OrderedDict()
-        self.num_bytes = 0
 
     def __len__(self) -> int:
         return len(self._grammars)
 
+    @property
+    def num_bytes(self) -> int:
+        """Rough size in memory."""
+        return sum(grammar.num_bytes for grammar in self._grammars.values())
+
     def get(self, spec: GrammarSpec) -> Grammar | None:
-        """A grammar, if it is known."""
+        """A grammar, if it is known and not worn."""
         grammar = self._grammars.get(spec)
-        if grammar is not None:
-            self._grammars.move_to_end(spec)
+        if grammar is None:
+            return None
+        if grammar.is_worn:
+            del self._grammars[spec]
+            return None
+        self._grammars.move_to_end(spec)
         return grammar
 
     def put(self, spec: GrammarSpec, grammar: Grammar) -> None:
@@ -94,10 +102,10 @@ class GrammarCache:
         if spec in self._grammars or grammar.num_bytes > self._max_bytes:
             return
         self._grammars[spec] = grammar
-        self.num_bytes += grammar.num_bytes
-        while len(self._grammars) > self._max_entries or self.num_bytes > self._max_bytes:
+        num_bytes = self.num_bytes
+        while len(self._grammars) > self._max_entries or num_bytes > self._max_bytes:
             _, dropped = self._grammars.popitem(last=False)
-            self.num_bytes -= dropped.num_bytes
+            num_bytes -= dropped.num_bytes
 
 
 class FailedGrammars:

@@ -20,8 +20,16 @@ from bough.sampling.sampling_params import GrammarKind, GrammarSpec
 from bough.tokenization.tokenizer import Tokenizer
 from bough.tokenization.transformers_tokenizer import TransformersTokenizer
 
-MAX_LEXER_STATES = 20_000
-"""States of the automaton that grows while a grammar is used, at 1 to 2 KiB each: bounds the memory of a request."""
+MAX_LEXER_STATES = 100_000
+"""States of the automaton that all outputs with the same compiled grammar share and that grows while they use it; at
+half a KiB each it takes 50 MB at most. A string of bounded length takes about four states per character."""
+
+BYTES_PER_STATE = 512
+STATES_PER_TOKEN = 20
+"""By how much the automaton of a grammar that does not repeat itself grows; most stop growing soon."""
+
+WORN_TOKENS = 4096
+"""Tokens after which a compiled grammar is not given to new requests, but compiled anew: bounds what it grows to."""
 
 MAX_GRAMMAR_SYMBOLS = 200_000
 MAX_STEP_FUEL = 100_000
@@ -43,13 +51,14 @@ class LLGuidanceBackend:
     Args:
         tokenizer: the vocabulary.
         translator: writes specifications as llguidance wants them, with the ids of that vocabulary.
+        max_states: see :data:`MAX_LEXER_STATES`.
     """
 
-    def __init__(self, tokenizer: LLTokenizer, translator: Translator) -> None:
+    def __init__(self, tokenizer: LLTokenizer, translator: Translator, *, max_states: int = MAX_LEXER_STATES) -> None:
         self._tokenizer = tokenizer
         self._translator = translator
         self._limits = LLParserLimits(
-            max_lexer_states=MAX_LEXER_STATES,
+            max_lexer_states=max_states,
             max_grammar_size=MAX_GRAMMAR_SYMBOLS,
             step_lexer_fuel=MAX_STEP_FUEL,
             # Takes up to twenty seconds, to save as little at a time that masks are computed at anyway.
@@ -75,24 +84,42 @@ class LLGuidanceBackend:
 
 
 class LLGuidanceGrammar:
-    """See :class:`~bough.constrained.base.Grammar`."""
+    """See :class:`~bough.constrained.base.Grammar`.
+
+    Attributes:
+        num_tokens: accepted by all its matchers so far.
+        has_failed: whether a matcher could not go on for want of states, of which copies have no more either.
+    """
 
     def __init__(self, prototype: LLMatcher, source_len: int) -> None:
         self._prototype = prototype
         self._lock = threading.Lock()
-        self.num_bytes = MIN_GRAMMAR_BYTES + BYTES_PER_SOURCE_BYTE * source_len
+        self._source_bytes = MIN_GRAMMAR_BYTES + BYTES_PER_SOURCE_BYTE * source_len
+        self.num_tokens = 0
+        self.has_failed = False
+
+    @property
+    def num_bytes(self) -> int:
+        """See the protocol."""
+        return self._source_bytes + BYTES_PER_STATE * min(self.num_tokens * STATES_PER_TOKEN, MAX_LEXER_STATES)
+
+    @property
+    def is_worn(self) -> bool:
+        """See the protocol."""
+        return self.has_failed or self.num_tokens >= WORN_TOKENS
 
     def matcher(self) -> LLGuidanceMatcher:
-        """See :class:`~bough.constrained.base.Grammar`."""
+        """See the protocol."""
         with self._lock:
-            return LLGuidanceMatcher(self._prototype.deep_copy())
+            return LLGuidanceMatcher(self._prototype.deep_copy(), self)
 
 
 class LLGuidanceMatcher:
     """See :class:`~bough.constrained.base.GrammarMatcher`."""
 
-    def __init__(self, matcher: LLMatcher) -> None:
+    def __init__(self, matcher: LLMatcher, grammar: LLGuidanceGrammar) -> None:
         self._matcher = matcher
+        self._grammar = grammar
 
     @property
     def error(self) -> str | None:
@@ -122,6 +149,7 @@ class LLGuidanceMatcher:
         for i, engine in enumerate(engines):
             if engine.is_error():
                 bits[i] = 0
+                matchers[i]._grammar.has_failed = True
 
     def fill_mask(self, words: MaskWords) -> None:
         """The mask of one matcher, into ``words`` ``[mask_words]``."""
@@ -129,6 +157,7 @@ class LLGuidanceMatcher:
 
     def accept(self, token_id: int) -> bool:
         """See the protocol."""
+        self._grammar.num_tokens += 1
         return self._matcher.consume_token(token_id)
 
     def forced_tokens(self) -> list[int]:
