@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -24,9 +25,17 @@ def test_importing_costs_only_what_is_needed(statement, absent):
     assert done.stdout == "[]\n"
 
 
+def test_nothing_below_the_scheduler_imports_it():
+    root = Path(bough.__file__).parent
+    below = ("constrained", "kernels", "layers", "mem_cache", "model_executor", "model_loader", "models", "sampling")
+    files = [path for folder in below for path in (root / folder).rglob("*.py")] + [root / "step_plan.py"]
+    assert len(files) > 50
+    assert not [path for path in files if "bough.scheduler" in path.read_text(encoding="utf-8")]
+
+
 def test_public_names_are_there_and_others_are_not():
     assert set(bough.__all__) <= set(dir(bough))
-    for name in set(bough.__all__) - {"LLMEngine"}:
+    for name in bough.__all__:
         assert getattr(bough, name) is not None
     with pytest.raises(AttributeError, match="no_such_name"):
         bough.no_such_name

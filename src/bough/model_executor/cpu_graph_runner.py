@@ -17,7 +17,7 @@ from bough.kernels.structures import AttentionShape, ProgramLimits, Step
 from bough.kernels.thread_pool import ThreadPool
 from bough.mem_cache.kv_pool import KVPool
 from bough.models.base import CausalLM
-from bough.scheduler.step_plan import FUTURE_TOKEN, IntArray, StepPlan
+from bough.step_plan import FUTURE_TOKEN, IntArray, StepPlan
 
 MAX_PIECE_TOKENS = 1024
 """Tokens that go through the model together; larger steps run in pieces. From a few hundred on, more tokens at a time

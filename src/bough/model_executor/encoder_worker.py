@@ -21,7 +21,7 @@ from bough.model_executor.worker_info import WorkerInfo
 from bough.model_loader.loader import load_model
 from bough.models.base import torch_dtype
 from bough.models.encoder import Encoder, EncoderBatch
-from bough.scheduler.step_plan import FUTURE_TOKEN, StepPlan, StepResult
+from bough.step_plan import FUTURE_TOKEN, StepPlan, StepResult
 
 logger = logging.getLogger(__name__)
 

@@ -38,7 +38,7 @@ from bough.models.base import CausalLM, torch_dtype
 from bough.models.pooled import PooledCausalLM
 from bough.sampling.device_state import SamplingState
 from bough.sampling.mask_rows import RowMasks
-from bough.scheduler.step_plan import (
+from bough.step_plan import (
     FUTURE_TOKEN,
     ForwardMode,
     RowEmbedding,
@@ -369,7 +369,7 @@ class ModelRunner:
         if plan.logprobs:
             needs |= np.isin(rows, [request.row for request in plan.logprobs])
         if plan.masks is not None:
-            needs |= np.isin(rows, plan.masks.rows)
+            needs[np.searchsorted(rows, plan.masks.rows)] = True
         return needs
 
     def forward(self, batch: ForwardBatch) -> torch.Tensor:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from bough.errors import BadRequest
+from bough.sampling.sampling_params import LENIENTLY
 
 MAX_NAME_CHARS = 256
 """Longest name of a function."""
@@ -79,8 +80,11 @@ class ToolSpec:
 
     @property
     def arguments_schema(self) -> dict[str, Any]:
-        """JSON schema of the arguments that says that they are an object, which ``parameters`` may leave unsaid."""
-        return {"type": "object", **self.parameters}
+        """JSON schema of the arguments that says that they are an object, which ``parameters`` may leave unsaid.
+
+        Unless the function is ``strict``, it is enforced as far as that is possible.
+        """
+        return {**({} if self.strict else LENIENTLY), "type": "object", **self.parameters}
 
     @classmethod
     def from_openai(cls, tool: Any, where: str = "tools[0]") -> ToolSpec:
@@ -181,5 +185,8 @@ class OutputParser(Protocol):
     def feed(self, text: str) -> list[ParsedEvent]:
         """What is certain after some more text."""
 
-    def finish(self) -> list[ParsedEvent]:
-        """What was held back, after the last text. A call whose function is not known yet comes out as content."""
+    def finish(self) -> Iterator[list[ParsedEvent]]:
+        """What was held back, after the last text; in pieces, between which others may have their turn.
+
+        A call whose function is not known yet comes out as content.
+        """

@@ -185,6 +185,7 @@ class CompletionChoice(msgspec.Struct):
     logprobs: dict[str, list[Any]] | None
     finish_reason: str | None
     matched_stop: int | str | None
+    stop_reason: int | str | UnsetType | None = UNSET
 
 
 class CompletionAnswer(msgspec.Struct):
@@ -215,6 +216,7 @@ class ChatMessageAnswer(msgspec.Struct):
     role: Literal["assistant"]
     content: str | None
     reasoning_content: str | UnsetType | None = UNSET
+    reasoning: str | UnsetType | None = UNSET
     tool_calls: list[dict[str, Any]] | UnsetType | None = UNSET
 
 
@@ -226,6 +228,7 @@ class ChatChoice(msgspec.Struct):
     logprobs: dict[str, Any] | None
     finish_reason: str | None
     matched_stop: int | str | None
+    stop_reason: int | str | UnsetType | None = UNSET
 
 
 class ChatAnswer(msgspec.Struct):
@@ -245,6 +248,7 @@ class ChatDelta(msgspec.Struct):
     role: Literal["assistant"] | UnsetType | None = UNSET
     content: str | UnsetType | None = UNSET
     reasoning_content: str | UnsetType | None = UNSET
+    reasoning: str | UnsetType | None = UNSET
     tool_calls: list[dict[str, Any]] | UnsetType | None = UNSET
 
 
@@ -256,6 +260,7 @@ class ChatChunkChoice(msgspec.Struct):
     logprobs: dict[str, Any] | None
     finish_reason: str | None
     matched_stop: int | str | None
+    stop_reason: int | str | UnsetType | None = UNSET
 
 
 class ChatChunk(msgspec.Struct):

@@ -41,6 +41,7 @@ from bough.sampling.sampling_params import (
     MAX_STOP_TOKEN_IDS,
     SamplingParams,
 )
+from bough.tokenization.chat_template import MAX_CALL_ELEMENTS
 
 LIMITS: dict[str, str] = {
     "request body": "`--max-body-size`; beyond it 413",
@@ -69,6 +70,7 @@ LIMITS: dict[str, str] = {
     "what is longer is content",
     "`n`": f"`--max-parallel-samples`, at most {MAX_PARALLEL_SAMPLES}",
     "messages of a conversation": str(MAX_MESSAGES),
+    "values in the arguments of an earlier tool call": str(MAX_CALL_ELEMENTS),
     "alternatives per token": f"`--max-logprobs`, at most {MAX_OPENAI_TOP_LOGPROBS} on OpenAI routes and "
     f"{MAX_TOP_LOGPROBS} on `/generate`",
     "`token_ids_logprob`": f"{MAX_TOKEN_IDS_LOGPROB} ids",
