@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bough.config.model_config import ModelConfig
+from bough.config.model_config import EncoderParameters, ModelConfig
 from bough.config.pooling import PoolingConfig
 from bough.errors import ConfigError
 from tests.minilm import minilm_path
@@ -153,3 +153,16 @@ def test_stages_and_poolings_that_are_not_supported(tmp_path: Path) -> None:
     (tmp_path / "modules.json").write_text('{"a": 1}')
     with pytest.raises(ConfigError, match="must hold a list of objects"):
         read(tmp_path, BERT)
+
+
+@pytest.mark.parametrize(("architecture", "first_position"), [("BertModel", 0), ("RobertaModel", 2)])
+def test_null_in_what_only_encoders_have_is_the_default(architecture: str, first_position: int, tmp_path: Path) -> None:
+    nulls = {"pad_token_id": None, "layer_norm_eps": None, "type_vocab_size": None}
+    encoder = read(tmp_path, {**BERT, "architectures": [architecture], **nulls}).encoder
+    assert encoder == EncoderParameters(layer_norm_eps=1e-12, type_vocab_size=2, first_position=first_position)
+
+
+@pytest.mark.parametrize("key", ["layer_norm_eps", "type_vocab_size"])
+def test_nonsense_in_what_only_encoders_have_names_the_key(key: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=key):
+        read(tmp_path, {**BERT, key: "much"})

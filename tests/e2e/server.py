@@ -72,10 +72,10 @@ class Server:
 
 
 @contextlib.contextmanager
-def running_server(directory: Path, *flags: str, wait: bool = True) -> Iterator[Server]:
+def running_server(directory: Path, *flags: str, wait: bool = True, python: str = sys.executable) -> Iterator[Server]:
     port = free_port()
     log = directory / f"server-{port}.log"
-    command = [sys.executable, "-m", "bough.launch_server", "--port", str(port), *flags]
+    command = [python, "-m", "bough.launch_server", "--port", str(port), *flags]
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=dict(os.environ))
     server = Server(process, port, log)

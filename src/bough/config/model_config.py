@@ -46,6 +46,8 @@ _FAMILY_DEFAULTS: dict[str, dict[str, Any]] = {
     },
 }
 _DEFAULT_ROPE_THETA = 10_000.0
+_DEFAULT_LAYER_NORM_EPS = 1e-12
+_DEFAULT_TYPE_VOCAB_SIZE = 2
 _ENCODER_ACTIVATIONS = ("gelu", "gelu_new", "gelu_pytorch_tanh", "relu", "silu", "swish")
 
 
@@ -67,6 +69,17 @@ class RopeParameters:
     mscale: float | None = None
     mscale_all_dim: float | None = None
     truncate: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderParameters:
+    """What only encoders have."""
+
+    layer_norm_eps: float
+    type_vocab_size: int
+    """Kinds of texts that tokens tell apart: two where a model reads pairs."""
+    first_position: int
+    """Row of the table of positions that a sequence's first token has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +117,8 @@ class ModelConfig:
     """Ascending, without duplicates; may be empty."""
     pooling: PoolingConfig | None = None
     """How the model makes a vector of a sequence; ``None`` if it generates text."""
+    encoder: EncoderParameters | None = None
+    """``None`` if the model is no encoder."""
 
     @property
     def is_generation(self) -> bool:
@@ -276,8 +291,9 @@ class _Parser:
         if head_dim % 2 and not self.is_encoder:
             raise self.error("head_dim", "must be even", head_dim)
         rope, derived = self._rope()
-        if self.is_encoder:
-            derived = self._encoder_positions(derived)
+        encoder = self._encoder() if self.is_encoder else None
+        if encoder is not None:
+            derived = self._encoder_positions(derived, encoder.first_position)
         pooling = read_pooling(
             directory, self.architecture, self.values, hidden_size, is_embedding=is_embedding, method=pooling_method
         )
@@ -312,17 +328,24 @@ class _Parser:
             dtype_is_auto=dtype == "auto",
             eos_token_ids=_eos_token_ids(self.values, generation_config, tokenizer_dir, vocab_size),
             pooling=pooling,
+            encoder=encoder,
         )
 
-    def _encoder_positions(self, rows: int) -> int:
-        """Longest sequence that the table of positions, of so many rows, serves."""
+    def _encoder(self) -> EncoderParameters:
+        # RoBERTa's first rows of the table, up to that of the padding token's id, are for padding.
+        padding_rows = self.integer("pad_token_id", 1, minimum=0) + 1 if "Roberta" in self.architecture else 0
+        return EncoderParameters(
+            layer_norm_eps=self.number("layer_norm_eps", _DEFAULT_LAYER_NORM_EPS),
+            type_vocab_size=self.integer("type_vocab_size", _DEFAULT_TYPE_VOCAB_SIZE),
+            first_position=padding_rows,
+        )
+
+    def _encoder_positions(self, rows: int, first: int) -> int:
+        """Longest sequence that a table of so many rows serves, if the first token has the row ``first``."""
         kind = self.values.get("position_embedding_type", "absolute")
         if kind != "absolute":
             raise self.error("position_embedding_type", "must be absolute", kind)
-        positions = rows
-        if "Roberta" in self.architecture:
-            # The table's first rows, up to that of the padding token's id, are for padding.
-            positions -= self.integer("pad_token_id", 1, minimum=0) + 1
+        positions = rows - first
         if positions < 1:
             raise self.error("max_position_embeddings", "must leave a position for a token", rows)
         return positions

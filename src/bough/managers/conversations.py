@@ -48,6 +48,7 @@ class ConversationEncoder:
         continue_final_message: bool = False,
         template_kwargs: Mapping[str, Any] | None = None,
         where: str = "messages",
+        bounded: bool = True,
     ) -> TokenIds:
         """The prompt for a conversation.
 
@@ -60,6 +61,7 @@ class ConversationEncoder:
             continue_final_message: let the model go on with the last message instead of answering it.
             template_kwargs: further variables of the template.
             where: what the client called the messages, for errors.
+            bounded: whether a conversation that is certainly too long for the model is refused.
 
         Raises:
             BadRequest: if the model has no template, or the template cannot render this.
@@ -88,7 +90,7 @@ class ConversationEncoder:
         num_chars += text_size([messages, tools, documents])
         if template_kwargs:  # which can make a template slow whatever the messages are
             num_chars = max(num_chars, INLINE_CHARS + 1)
-        return await encoder.encode_rendered(render, num_chars, where)
+        return await encoder.encode_rendered(render, num_chars, where, bounded=bounded)
 
 
 def text_size(value: Any, enough: int = LANE_CHARS[-1]) -> int:

@@ -29,7 +29,7 @@ from bough.tokenization.tokenizer import TokenIds
 MAX_DIMENSIONS = 2**31 - 1
 
 Dimensions = Annotated[int, Meta(ge=1, le=MAX_DIMENSIONS)]
-Truncation = Annotated[int, Meta(ge=-1, le=2**31 - 1)]
+Truncation = Annotated[int, Meta(ge=-1, le=2**31 - 1, extra_json_schema={"not": {"const": 0}})]
 
 Prompt: TypeAlias = "str | tuple[str, str] | TokenIds"
 """A text, a pair of texts, or token ids."""
@@ -149,6 +149,7 @@ def embedding_requests(
     is_batch: bool,
     rid: str | list[str] | None = None,
     max_outputs: int | None = None,
+    truncate_to: int | None = None,
     **fields: Any,
 ) -> Iterator[EmbeddingRequest]:
     """One request per prompt, made when it is asked for: thousands are too much work for one turn of an event loop.
@@ -159,11 +160,14 @@ def embedding_requests(
         is_batch: whether there may be several, so that errors say which.
         rid: one id that is numbered for a batch, or one each; ``None`` for random ones.
         max_outputs: most prompts allowed; ``None`` for no bound.
+        truncate_to: see :attr:`EmbeddingRequest.truncate_to`.
         fields: further fields of all requests.
 
     Raises:
-        BadRequest: if there are none or too many, or the ids do not fit.
+        BadRequest: if there are none or too many, the ids do not fit, or nothing would be left of a prompt.
     """
+    if truncate_to == 0:
+        raise BadRequest("truncate_prompt_tokens must be at least 1, or -1", param="truncate_prompt_tokens")
     if not prompts:
         raise BadRequest(f"{param} must not be an empty list", param=param)
     if max_outputs is not None and len(prompts) > max_outputs:
@@ -180,6 +184,7 @@ def embedding_requests(
             text_pair=second,
             input_ids=None if isinstance(first, str) else first,
             prompt_param=f"{param}[{index}]" if is_batch else param,
+            truncate_to=truncate_to,
             **fields,
         )
 

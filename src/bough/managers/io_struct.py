@@ -321,6 +321,8 @@ class GenerateRequest(msgspec.Struct, kw_only=True):
     """Namespace in the prefix cache, salt included."""
     truncate_prompt_tokens: int | None = None
     """Keep so many tokens of the end of ``text``; all if ``None``."""
+    add_special_tokens: bool = True
+    """Whether ``text`` gets what the tokenizer puts around texts; the same for all requests of a call."""
     session_params: SessionParams | None = None
     turn: Turn | None = None
     """The request as part of its session, once its prompt is complete."""

@@ -1,14 +1,21 @@
-"""Answers in the native shape (``text``, ``output_ids``, ``meta_info``), of ``/generate`` and ``Engine.generate``."""
+"""Answers in the native shape (``text``, ``output_ids``, ``meta_info``), of ``/generate`` and ``Engine.generate``.
+
+A stream repeats everything with every event, so what grows with the answer (its text and its lists) is kept in the form
+in which it is handed out: as Python objects, or as JSON that is put together from pieces that were encoded once. An
+event of ``/generate`` thus costs its own tokens and a copy.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from bough.errors import BadRequest, BoughError, Overloaded, RequestFailed
 from bough.ipc.messages import FinishReason, OutputDelta, PositionLogprobs
+from bough.managers.reasoning_span import ReasoningMarkers
 from bough.managers.req_state import ReqState
 from bough.sampling.sampling_params import GRAMMAR_KINDS
 
@@ -20,81 +27,208 @@ TokenText = Callable[[int], str]
 Triple = tuple[float | None, int, str | None]
 """Logprob, token id, and the token's text if it was asked for."""
 
+_encode = msgspec.json.encode
+_Raw = msgspec.Raw
+
+
+class GrowingList(Protocol):
+    """A list of logprobs that is added to, and handed out again and again."""
+
+    def extend(self, values: Sequence[Any]) -> None:
+        """Append what is new."""
+        ...
+
+    def value(self) -> Any:
+        """The list as it is now; it does not change when more is added."""
+        ...
+
+    def clear(self) -> None:
+        """Begin anew."""
+        ...
+
+
+class _ObjectList:
+    __slots__ = ("_values",)
+
+    def __init__(self) -> None:
+        self._values: list[Any] = []
+
+    def extend(self, values: Sequence[Any]) -> None:
+        self._values += values
+
+    def value(self) -> Any:
+        return self._values.copy()
+
+    def clear(self) -> None:
+        self._values.clear()
+
+
+class _JsonList:
+    __slots__ = ("_inside",)
+
+    def __init__(self) -> None:
+        self._inside = bytearray(b"[")
+
+    def extend(self, values: Sequence[Any]) -> None:
+        if values:
+            if len(self._inside) > 1:
+                self._inside += b","
+            self._inside += _encode(values)[1:-1]
+
+    def value(self) -> Any:
+        return _Raw(bytes(self._inside) + b"]")
+
+    def clear(self) -> None:
+        del self._inside[1:]
+
 
 class NativeOutput:
     """One output in the making.
 
     Args:
-        state: the output.
-        token_text: gives texts to the tokens in logprobs; ``None`` leaves them null.
+        state: the output; its prompt is encoded.
+        token_text: gives texts to the tokens in logprobs, if the request wants them; ``None`` leaves them null.
+        reasoning: how thoughts are marked; ``None`` if they are not told apart.
         incremental: whether each answer carries only what is new since the one before.
         has_text: whether the server has a tokenizer, so that there is text at all.
+        with_index: whether answers say which output they belong to.
+        as_json: whether answers are to be encoded as JSON; then what grows is :class:`msgspec.Raw` in them.
     """
 
-    def __init__(self, state: ReqState, *, token_text: TokenText | None, incremental: bool, has_text: bool) -> None:
+    def __init__(
+        self,
+        state: ReqState,
+        *,
+        token_text: TokenText | None,
+        reasoning: ReasoningMarkers | None,
+        incremental: bool,
+        has_text: bool,
+        with_index: bool,
+        as_json: bool = False,
+    ) -> None:
+        request = state.obj
         self._state = state
-        self._token_text = token_text if state.obj.return_text_in_logprobs else None
         self._incremental = incremental
         self._has_text = has_text
         self._text = ""
-        self._output_ids: list[int] = []
-        self._logprobs = NativeLogprobs(state, self._token_text) if state.obj.return_logprob else None
-
-    def add(self, delta: OutputDelta) -> dict[str, Any]:
-        """Take a delta in; returns the answer as it is now."""
-        text = delta.text or ""
-        if self._incremental:
-            self._text, self._output_ids = text, delta.token_ids
-        else:
-            self._text += text
-            self._output_ids = [*self._output_ids, *delta.token_ids]
-        answer: dict[str, Any] = {"text": self._text} if self._has_text else {}
-        answer["output_ids"] = self._output_ids
-        request = self._state.obj
+        self._ids: list[int] = []
+        # The same if answers are JSON: the inside of a string and of an array.
+        self._text_json = bytearray()
+        self._ids_json = bytearray()
+        new_list: Callable[[], GrowingList] = _JsonList if as_json else _ObjectList
+        self._logprobs: NativeLogprobs | None = None
+        if request.return_logprob:
+            self._logprobs = NativeLogprobs(state, token_text if request.return_text_in_logprobs else None, new_list)
+        self._reasoning = None
+        if reasoning is not None and request.input_ids is not None:
+            self._reasoning = reasoning.begin(request.input_ids)
+        self._as_json = as_json
+        self._info = meta_info(state, OutputDelta(state.rid, []))
+        self._answer: dict[str, Any] = {"text": ""} if has_text else {}
+        self._answer["output_ids"] = []
         if request.return_prompt_token_ids and request.input_ids is not None:
-            answer["prompt_token_ids"] = request.input_ids.tolist()
-        answer["meta_info"] = meta_info(self._state, delta)
+            self._answer["prompt_token_ids"] = request.input_ids.tolist()
+        self._answer["meta_info"] = self._info
+        if with_index:
+            self._answer["index"] = state.index
+
+    def add(self, delta: OutputDelta) -> None:
+        """Take a delta, or a part of one, in."""
+        text, token_ids = delta.text, delta.token_ids
+        if not self._as_json:
+            self._text += text or ""
+            self._ids += token_ids
+        else:
+            if text:
+                self._text_json += _encode(text)[1:-1]
+            if token_ids:
+                if self._ids_json:
+                    self._ids_json += b","
+                self._ids_json += _encode(token_ids)[1:-1]
+        if self._reasoning is not None:
+            self._reasoning.add(token_ids)
         if self._logprobs is not None:
-            if self._incremental:
-                self._logprobs = NativeLogprobs(self._state, self._token_text)
             self._logprobs.add(delta)
-            answer["meta_info"].update(self._logprobs.to_dict())
+
+    def answer(self, delta: OutputDelta) -> dict[str, Any]:
+        """The answer as it is now; ``delta`` is what was added last, and gives the counts.
+
+        What is to be encoded as JSON is valid until the next call, anything else for good.
+        """
+        answer, info = self._answer, self._info
+        if self._as_json:
+            if self._has_text:
+                answer["text"] = _Raw(b'"%b"' % bytes(self._text_json))
+            answer["output_ids"] = _Raw(b"[%b]" % bytes(self._ids_json))
+        else:
+            answer, info = answer.copy(), info.copy()
+            if self._has_text:
+                answer["text"] = self._text
+            answer["output_ids"] = self._ids.copy()
+            answer["meta_info"] = info
+        info["finish_reason"] = None if delta.finish_reason is None else finish_reason_dict(delta.finish_reason)
+        info["prompt_tokens"] = delta.prompt_tokens
+        info["completion_tokens"] = delta.completion_tokens
+        info["cached_tokens"] = delta.cached_tokens
+        info["num_retractions"] = delta.num_retractions
+        if self._reasoning is not None:
+            info["reasoning_tokens"] = self._reasoning.total
+        if delta.finish_reason is not None:
+            info.update(_times(self._state, delta))
+        if self._logprobs is not None:
+            info.update(self._logprobs.values())
+        if self._incremental:
+            self._text = ""
+            self._ids.clear()
+            self._text_json.clear()
+            self._ids_json.clear()
+            if self._logprobs is not None:
+                self._logprobs.clear()
         return answer
 
 
 class NativeLogprobs:
     """The logprob lists of ``meta_info``; which of them exist depends on the request."""
 
-    def __init__(self, state: ReqState, token_text: TokenText | None) -> None:
+    def __init__(self, state: ReqState, token_text: TokenText | None, new_list: Callable[[], GrowingList]) -> None:
         self._token_text = token_text
-        self._lists: dict[str, list[Any]] = {"input_token_logprobs": [], "output_token_logprobs": []}
         self._has_top = state.obj.top_logprobs_num > 0
         self._has_chosen = state.obj.token_ids_logprob is not None
-        for side in ("input", "output"):
-            if self._has_top:
-                self._lists[f"{side}_top_logprobs"] = []
-            if self._has_chosen:
-                self._lists[f"{side}_token_ids_logprobs"] = []
+        self._num_output = 0
+        kinds = ["token_logprobs"]
+        if self._has_top:
+            kinds.append("top_logprobs")
+        if self._has_chosen:
+            kinds.append("token_ids_logprobs")
+        self._lists = {f"{side}_{kind}": new_list() for kind in kinds for side in ("input", "output")}
 
     def add(self, delta: OutputDelta) -> None:
         """Append what a delta brings."""
         self._extend("input", delta.input_logprobs or ())
         self._extend("output", delta.logprobs or ())
+        self._num_output += len(delta.logprobs or ())
 
-    def to_dict(self) -> dict[str, Any]:
-        """The lists by name; copies, so that an answer handed out does not change."""
-        lists: dict[str, Any] = {name: list(values) for name, values in self._lists.items()}
-        lists["output_token_logprobs_length"] = len(lists["output_token_logprobs"])
+    def values(self) -> dict[str, Any]:
+        """The lists by name."""
+        lists = {name: values.value() for name, values in self._lists.items()}
+        lists["output_token_logprobs_length"] = self._num_output
         return lists
 
+    def clear(self) -> None:
+        """Begin anew."""
+        self._num_output = 0
+        for values in self._lists.values():
+            values.clear()
+
     def _extend(self, side: str, entries: Sequence[PositionLogprobs]) -> None:
+        if not entries:
+            return
         lists, text = self._lists, self._token_text
-        for entry in entries:
-            lists[f"{side}_token_logprobs"].append(triple(entry.logprob, entry.token_id, text))
-            if self._has_top:
-                lists[f"{side}_top_logprobs"].append(_triples(entry.top, text))
-            if self._has_chosen:
-                lists[f"{side}_token_ids_logprobs"].append(_triples(entry.chosen, text))
+        lists[f"{side}_token_logprobs"].extend([triple(entry.logprob, entry.token_id, text) for entry in entries])
+        if self._has_top:
+            lists[f"{side}_top_logprobs"].extend([_triples(entry.top, text) for entry in entries])
+        if self._has_chosen:
+            lists[f"{side}_token_ids_logprobs"].extend([_triples(entry.chosen, text) for entry in entries])
 
 
 def triple(logprob: float | None, token_id: int, token_text: TokenText | None) -> Triple:
@@ -107,7 +241,7 @@ def _triples(pairs: Sequence[tuple[float, int]] | None, token_text: TokenText | 
 
 
 def meta_info(state: ReqState, delta: OutputDelta) -> dict[str, Any]:
-    """Everything of ``meta_info`` but logprobs. ``e2e_latency`` (seconds) comes with the end."""
+    """Everything of ``meta_info`` but logprobs; times come with the end."""
     info: dict[str, Any] = {
         "id": state.rid,
         "finish_reason": finish_reason_dict(delta.finish_reason),
@@ -119,8 +253,37 @@ def meta_info(state: ReqState, delta: OutputDelta) -> dict[str, Any]:
         "num_retractions": delta.num_retractions,
     }
     if delta.finish_reason is not None:
-        info["e2e_latency"] = state.finished_time - state.created_time
+        info.update(_times(state, delta))
     return info
+
+
+TIMES = (
+    *("e2e_latency", "request_received_ts", "request_finished_ts", "api_server_dispatch_finish_ts", "queue_time"),
+    *("forward_entry_time", "first_token_latency", "prefill_finished_time", "decode_throughput"),
+)
+"""Members of ``meta_info`` that are different each time."""
+
+
+def _times(state: ReqState, delta: OutputDelta) -> dict[str, float]:
+    """What is known of how long a finished output took: seconds, and moments in seconds since 1970."""
+    since_1970 = time.time() - time.monotonic()
+    times = {
+        "e2e_latency": state.finished_time - state.created_time,
+        "request_received_ts": since_1970 + state.created_time,
+        "request_finished_ts": since_1970 + state.finished_time,
+    }
+    if state.sent:
+        times["api_server_dispatch_finish_ts"] = since_1970 + state.sent_time
+    if state.queue_time is not None:
+        times["queue_time"] = state.queue_time
+        times["forward_entry_time"] = since_1970 + state.sent_time + state.queue_time
+    if state.first_token_time:
+        times["first_token_latency"] = state.first_token_time - state.created_time
+        times["prefill_finished_time"] = since_1970 + state.first_token_time
+        decoding = state.finished_time - state.first_token_time
+        if delta.completion_tokens > 1 and decoding > 0.0:
+            times["decode_throughput"] = (delta.completion_tokens - 1) / decoding
+    return times
 
 
 def finish_reason_dict(reason: FinishReason | None) -> dict[str, Any] | None:

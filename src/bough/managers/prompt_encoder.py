@@ -54,12 +54,15 @@ class PromptEncoder:
         self._lanes = [WorkerLane(f"bough-encode-{index}") for index in range(len(LANE_CHARS) + 1)]
         self._apart = WorkerLane("bough-patterns")
 
-    async def encode(self, texts: Sequence[str], params: Sequence[str]) -> list[TokenIds]:
-        """Token ids of plain texts, with what the tokenizer adds by default, such as a BOS token.
+    async def encode(
+        self, texts: Sequence[str], params: Sequence[str], *, add_special_tokens: bool = True
+    ) -> list[TokenIds]:
+        """Token ids of plain texts.
 
         Args:
             texts: prompts.
             params: what the client called each of them, for errors.
+            add_special_tokens: with what the tokenizer puts around a text, such as a BOS token.
 
         Raises:
             BadRequest: if a text is certainly longer than a prompt may be, or cannot be encoded.
@@ -69,7 +72,9 @@ class PromptEncoder:
             check_text(text, param)
         encoded: list[TokenIds] = []
         for piece in _pieces(texts):
-            encoded += await self.run(sum(map(len, piece)), partial(self._tokenizer.encode_batch, piece))
+            encoded += await self.run(
+                sum(map(len, piece)), partial(self._tokenizer.encode_batch, piece, add_special_tokens)
+            )
         return encoded
 
     async def encode_segments(
@@ -101,18 +106,26 @@ class PromptEncoder:
             bounded.append((texts[0], None if second is None else texts[1]))
         return await self.run(num_chars, lambda: self._tokenizer.encode_segments(bounded, limits, params))
 
+    def ending(self, text: str, num_tokens: int) -> str:
+        """As much of a text as its last ``num_tokens`` tokens can possibly stand for, and a little more."""
+        token_bytes = self._max_token_bytes
+        return text if token_bytes is None else text[-(num_tokens + SPARE_TOKENS) * token_bytes :]
+
     def _beginning(self, text: str, num_tokens: int) -> str:
         """As much of a text as its first ``num_tokens`` tokens can possibly stand for, and a little more."""
         token_bytes = self._max_token_bytes
         return text if token_bytes is None else text[: (num_tokens + SPARE_TOKENS) * token_bytes]
 
-    async def encode_rendered(self, render: Callable[[], str], num_chars: int, param: str) -> TokenIds:
+    async def encode_rendered(
+        self, render: Callable[[], str], num_chars: int, param: str, *, bounded: bool = True
+    ) -> TokenIds:
         """Token ids of a conversation, as the model was trained to see it.
 
         Args:
             render: makes the text of it.
             num_chars: about how much text it goes through.
             param: what the client called it, for errors.
+            bounded: whether what is certainly longer than a prompt may be is refused.
 
         Raises:
             BadRequest: if the template refuses the conversation, or it is certainly too long.
@@ -120,7 +133,8 @@ class PromptEncoder:
 
         def work() -> TokenIds:
             text = render()
-            self.check_length(len(text), param)
+            if bounded:
+                self.check_length(len(text), param)
             return self._tokenizer.encode_rendered([text], param=param)[0]
 
         return await self.run(num_chars, work)
@@ -195,7 +209,7 @@ async def encode_segments(
             continue
         limit = None
         if request.truncate_to is not None:
-            limit = max_prompt_tokens if request.truncate_to < 1 else min(request.truncate_to, max_prompt_tokens)
+            limit = max_prompt_tokens if request.truncate_to == -1 else min(request.truncate_to, max_prompt_tokens)
         if request.input_ids is not None:
             request.input_ids = request.input_ids[:limit]
         elif limit is not None or request.text_pair is not None:

@@ -90,6 +90,7 @@ class ReqState:
         abort_reason: why the client asked to end it before it was sent.
         waiting_bytes: what it counts among the prompts that wait; 0 once there is a result.
         completion_tokens: tokens generated so far.
+        queue_time: seconds that the scheduler had it wait; ``None`` until it is known.
         created_time, sent_time, first_token_time, finished_time, last_time: seconds on the monotonic clock; 0.0 until
             then.
     """
@@ -108,6 +109,7 @@ class ReqState:
         "last_time",
         "obj",
         "out_list",
+        "queue_time",
         "ready",
         "rid",
         "sent",
@@ -125,6 +127,7 @@ class ReqState:
         self.finished = False
         self.sent = False
         self.sent_time = 0.0
+        self.queue_time: float | None = None
         self.abandoned = False
         self.abort_reason: str | None = None
         self.waiting_bytes = 0

@@ -38,8 +38,10 @@ class RequestRecords:
             state.first_token_time = state.sent_time + delta.first_token_delay
             if is_counted:
                 metrics.time_to_first_token.observe(state.first_token_time - state.created_time)
-        if delta.queue_time is not None and is_counted:
-            metrics.queue_time.observe(delta.queue_time)
+        if delta.queue_time is not None:
+            state.queue_time = delta.queue_time
+            if is_counted:
+                metrics.queue_time.observe(delta.queue_time)
 
     def on_tokens(self, state: ReqState, delta: OutputDelta, now: float) -> None:
         """Tokens have arrived."""

@@ -38,6 +38,7 @@ from bough.managers.health import HealthMonitor, ServerState
 from bough.managers.io_struct import GenerateReqInput, GenerateRequest
 from bough.managers.native_output import DEFAULT_WEIGHT_VERSION, NativeOutput, failure_of, in_client_terms
 from bough.managers.prompt_encoder import PromptEncoder, encode_segments
+from bough.managers.reasoning_span import ReasoningMarkers
 from bough.managers.req_state import ReadySignal, ReqState, aborted_delta
 from bough.managers.request_limits import RequestLimits
 from bough.managers.request_records import RequestRecords
@@ -46,6 +47,7 @@ from bough.managers.sessions import SessionStore
 from bough.managers.turns import Turns
 from bough.managers.waiting_prompts import WaitingPrompts
 from bough.observability.metrics import Metrics
+from bough.parsers.dialect import make_dialect
 from bough.tokenization.chat_template import ChatTemplate, load_chat_template
 from bough.tokenization.tokenizer import Tokenizer
 
@@ -140,6 +142,7 @@ class TokenizerManager:
             chat_template = load_chat_template(tokenizer, server_args.chat_template)
         self.chat_template = chat_template
         self.conversations = ConversationEncoder(chat_template, self.prompt_encoder)
+        self._reasoning = self._reasoning_markers()
         self._channels = channels
         self._control_calls = ControlCalls(channels.send)
         self._dead: BoughError | None = None
@@ -272,7 +275,7 @@ class TokenizerManager:
 
     async def _wait_one_response(self, generation: Generation) -> AsyncIterator[dict[str, Any]]:
         """Results of the only output of a call."""
-        output = self._native_output(generation.states[0])
+        output = self.native_output(generation.states[0], with_index=False)
         started = False
         while generation.unfinished:
             for _, delta in await generation.deltas():
@@ -280,12 +283,13 @@ class TokenizerManager:
                 if failure is not None and not started:
                     raise failure
                 started = True
-                yield output.add(delta)
+                output.add(delta)
+                yield output.answer(delta)
 
     async def _handle_batch_request(self, generation: Generation) -> AsyncIterator[Any]:
         """Results of several outputs, interleaved while streaming, all at once otherwise."""
-        outputs = [self._native_output(state) for state in generation.states]
         stream = generation.states[0].obj.stream
+        outputs = [self.native_output(state, with_index=stream) for state in generation.states]
         whole: list[Any] = [None] * len(outputs)
         started = False
         while generation.unfinished:
@@ -293,23 +297,37 @@ class TokenizerManager:
                 failure = failure_of(delta.finish_reason)
                 if failure is not None and not started:
                     raise failure
-                result = outputs[state.index].add(delta)
+                outputs[state.index].add(delta)
+                result = outputs[state.index].answer(delta)
                 if stream:
                     started = True
-                    yield {**result, "index": state.index}
+                    yield result
                 else:
                     whole[state.index] = result
         if not stream:
             yield whole
 
-    def _native_output(self, state: ReqState) -> NativeOutput:
-        tokenizer = self.tokenizer
+    def native_output(self, state: ReqState, *, with_index: bool, as_json: bool = False) -> NativeOutput:
+        """What puts the answer for ``state`` together, in the native shape; arguments as there."""
+        has_tokenizer = self.tokenizer is not None
         return NativeOutput(
             state,
-            token_text=self.token_text if tokenizer is not None else None,
+            token_text=self.token_text if has_tokenizer else None,
+            reasoning=self._reasoning,
             incremental=self.server_args.incremental_streaming_output and state.obj.stream,
-            has_text=tokenizer is not None,
+            has_text=has_tokenizer,
+            with_index=with_index,
+            as_json=as_json,
         )
+
+    def _reasoning_markers(self) -> ReasoningMarkers | None:
+        """How the thoughts of this model are told apart; ``None`` if it is not known to have any."""
+        if self.tokenizer is None or not self.model_config.is_generation:
+            return None
+        sources = self.chat_template.sources.values() if self.chat_template is not None else ()
+        dialect = make_dialect("\n".join(sources), reasoning_parser=self.server_args.reasoning_parser)
+        format_ = dialect.reasoning_format
+        return None if format_ is None else ReasoningMarkers(format_, self.tokenizer)
 
     def token_text(self, token_id: int) -> str:
         """The text of one token on its own; bytes that are no complete character become U+FFFD."""
@@ -363,9 +381,14 @@ class TokenizerManager:
         with_text = [request for request in requests if request.input_ids is None]
         if not with_text:
             return
-        assert self.prompt_encoder is not None, "checked before"
-        texts = [request.text or "" for request in with_text]
-        encoded = await self.prompt_encoder.encode(texts, [request.prompt_param for request in with_text])
+        encoder = self.prompt_encoder
+        assert encoder is not None, "checked before"
+        texts = []
+        for request in with_text:
+            text, keep = request.text or "", request.truncate_prompt_tokens
+            texts.append(text if keep is None else encoder.ending(text, keep))
+        params = [request.prompt_param for request in with_text]
+        encoded = await encoder.encode(texts, params, add_special_tokens=with_text[0].add_special_tokens)
         for request, ids in zip(with_text, encoded, strict=True):
             keep = request.truncate_prompt_tokens
             request.input_ids = ids if keep is None or len(ids) <= keep else ids[len(ids) - keep :]

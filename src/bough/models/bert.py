@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from bough.config.model_config import ModelConfig
+from bough.config.model_config import EncoderParameters, ModelConfig
 from bough.layers.activation import activation
 from bough.layers.attention.bidirectional import LengthGroup, bidirectional_attention
 from bough.layers.embedding import VocabEmbedding
@@ -14,23 +14,26 @@ from bough.layers.norm import LayerNorm
 from bough.models.base import torch_dtype
 from bough.models.encoder import Encoder, EncoderBatch
 
-_DEFAULT_EPS = 1e-12
-
 
 def layer_norm(config: ModelConfig) -> LayerNorm:
     """A norm with the model's epsilon."""
-    eps = float(config.hf_config.get("layer_norm_eps", _DEFAULT_EPS))
-    return LayerNorm(config.hidden_size, eps, torch_dtype(config))
+    return LayerNorm(config.hidden_size, encoder_parameters(config).layer_norm_eps, torch_dtype(config))
+
+
+def encoder_parameters(config: ModelConfig) -> EncoderParameters:
+    """What only encoders have; this model is one."""
+    assert config.encoder is not None, "an encoder's configuration"
+    return config.encoder
 
 
 class BertEmbeddings(nn.Module):
     """Sum of what a token is, where it stands, and which text of a pair it belongs to."""
 
-    def __init__(self, config: ModelConfig, *, first_position: int) -> None:
+    def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         dtype, size = torch_dtype(config), config.hidden_size
-        self.first_position = first_position
-        self.num_types = int(config.hf_config.get("type_vocab_size", 2))
+        self.first_position = encoder_parameters(config).first_position
+        self.num_types = encoder_parameters(config).type_vocab_size
         self.word_embeddings = VocabEmbedding(config.vocab_size, size, dtype)
         self.position_embeddings = VocabEmbedding(config.rope.max_position_embeddings, size, dtype)
         self.token_type_embeddings = VocabEmbedding(self.num_types, size, dtype)
@@ -145,12 +148,8 @@ class BertModel(Encoder):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.embeddings = BertEmbeddings(config, first_position=self.first_position(config))
+        self.embeddings = BertEmbeddings(config)
         self.encoder = BertEncoder(config)
-
-    def first_position(self, config: ModelConfig) -> int:
-        """Row of the table of positions that belongs to the first token."""
-        return 0
 
     def forward(self, batch: EncoderBatch) -> torch.Tensor:
         """See :class:`Encoder`."""

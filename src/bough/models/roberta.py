@@ -12,14 +12,10 @@ from bough.models.bert import BertModel
 
 
 class RobertaModel(BertModel):
-    """RoBERTa without a head. Positions begin after the padding token's id."""
+    """RoBERTa without a head."""
 
     prefix = "roberta."
     unused = ("pooler.", "lm_head.")
-
-    def first_position(self, config: ModelConfig) -> int:
-        """See :class:`BertModel`."""
-        return int(config.hf_config.get("pad_token_id", 1)) + 1
 
 
 class RobertaForMaskedLM(RobertaModel):

@@ -7,6 +7,8 @@ from typing import Any
 
 import httpx
 
+from bough.managers.native_output import TIMES
+
 
 def read_events(client: httpx.Client, path: str, body: dict[str, Any]) -> list[dict[str, Any]]:
     """The events of a stream that ends as it should."""
@@ -45,7 +47,7 @@ def comparable(answer: Any) -> Any:
         key: value for key, value in answer.items() if key not in ("id", "created", "metadata", "prompt_token_ids")
     }
     if "meta_info" in answer:
-        answer["meta_info"] = {k: v for k, v in answer["meta_info"].items() if k not in ("id", "e2e_latency")}
+        answer["meta_info"] = {k: v for k, v in answer["meta_info"].items() if k not in ("id", *TIMES)}
     return answer
 
 

@@ -8,11 +8,13 @@ import re
 import httpx
 import jsonschema
 import msgspec
+import pytest
 
 from bough.entrypoints.http.describe import markdown
 from bough.entrypoints.http.native.protocol import SAMPLING_PARAMS, SAMPLING_SCHEMAS
 from bough.entrypoints.http.openapi import openapi_schema
 from bough.entrypoints.http.routes import ROUTES
+from bough.entrypoints.http.shapes import INEFFECTIVE_TYPES, SHAPES
 from bough.managers.io_struct import UNSUPPORTED_SAMPLING_PARAMS
 from bough.sampling.sampling_params import SamplingParams
 
@@ -26,7 +28,7 @@ def test_every_route_and_field_is_in_the_openapi_document(client: httpx.Client) 
             assert {method.upper() for method in operations} == set(info.methods)
         if info.body is not None:
             properties = schema["components"]["schemas"][info.body.model.__name__]["properties"]
-            assert set(info.body.names) - set(info.body.refused) == set(properties)
+            assert set(info.body.names) == set(properties)
             assert all(described.get("description") for described in properties.values())
 
 
@@ -88,10 +90,29 @@ def test_every_field_of_a_body_has_a_type_and_a_default() -> None:
     schemas = openapi_schema()["components"]["schemas"]
     for spec in (info.body for info in ROUTES if info.body is not None):
         schema = schemas[spec.model.__name__]
-        for name in {*spec.model.__struct_fields__, *spec.aliases}:
+        for name in spec.names:
             described = schema["properties"][name]
             assert described.keys() & {"type", "anyOf", "enum", "$ref", "allOf"}, (spec.model, name)
             assert "default" in described or name in schema["required"], (spec.model, name)
+
+
+def test_what_fields_hold_is_described_down_to_their_members() -> None:
+    schemas = openapi_schema()["components"]["schemas"]
+    for body, fields in SHAPES.items():
+        for name in fields:
+            kinds = json.dumps(schemas[body]["properties"][name])
+            assert re.search(r"\$ref|maxLength|maxItems|enum", kinds), (body, name)
+    assert set(INEFFECTIVE_TYPES) <= {name for info in ROUTES if info.body is not None for name in info.body.no_effect}
+
+
+@pytest.mark.parametrize(
+    ("path", "named"), [("/v1/chat/completions", False), ("/v1/messages", True), ("/v1/responses", True)]
+)
+def test_streams_with_named_events_do_not_say_done(path: str, named: bool) -> None:
+    content = openapi_schema()["paths"][path]["post"]["responses"]["200"]["content"]
+    event = content["text/event-stream"]["schema"]["properties"]
+    assert ("event" in event) == named
+    assert ("[DONE]" in json.dumps(event)) == (not named)
 
 
 def test_defaults_keep_to_their_own_schemas() -> None:

@@ -36,6 +36,36 @@ def test_conversation_is_tokenized_as_a_chat_completion_would(server: RunningSer
     assert answer["tokens"] == array("i", server.engine.received[-1].input_ids).tolist()
 
 
+TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"tools": [TOOL]},
+        {"tools": [TOOL], "tool_choice": "none"},
+        {"tools": [TOOL], "tool_choice": {"type": "function", "function": {"name": "f"}}},
+        {"add_generation_prompt": False},
+        {"reasoning_effort": "high", "documents": [{"title": "Oaks", "text": "An oak is a tree."}]},
+        {"thinking": False},
+    ],
+    ids=str,
+)
+def test_everything_that_shapes_a_prompt_counts(
+    server: RunningServer, client: httpx.Client, fields: dict[str, Any]
+) -> None:
+    tokens = client.post("/tokenize", json={"messages": CONVERSATION, **fields}).json()["tokens"]
+    answer = client.post("/v1/chat/completions", json={"messages": CONVERSATION, "max_tokens": 1, **fields})
+    assert answer.status_code == 200, answer.text
+    assert tokens == array("i", server.engine.received[-1].input_ids).tolist()
+
+
+def test_prompts_longer_than_the_context_are_measured(client: httpx.Client) -> None:
+    assert client.post("/tokenize", json={"prompt": "a" * 100_000}).json()["count"] == 100_000
+    long = [{"role": "user", "content": "a" * 100_000}]
+    assert client.post("/tokenize", json={"messages": long}).json()["count"] > 100_000
+
+
 def test_special_tokens_are_left_out_unless_wanted(server: RunningServer, client: httpx.Client) -> None:
     special = server.tokenizer.eos_token_id
     assert client.post("/detokenize", json={"tokens": [special]}).json()["text"] == ""
@@ -56,7 +86,9 @@ def test_long_texts_are_written_whole(client: httpx.Client) -> None:
         ("/tokenize", {}, "prompt"),
         ("/tokenize", {"prompt": "a", "messages": CONVERSATION}, "prompt"),
         ("/tokenize", {"prompt": []}, "prompt"),
-        ("/tokenize", {"prompt": "a" * 100_000}, "prompt"),
+        ("/tokenize", {"prompt": "a", "tools": []}, "tools"),
+        ("/tokenize", {"messages": CONVERSATION, "tool_choice": "required"}, "tool_choice"),
+        ("/tokenize", {"messages": CONVERSATION, "thinking": {"type": "x"}}, "thinking"),
         ("/tokenize", {"prompt": "a", "chat_template_kwargs": {"a": 1}}, "chat_template_kwargs"),
         ("/tokenize", {"messages": []}, "messages"),
         ("/tokenize", {"messages": [{"role": "user"}]}, "messages[0].content"),

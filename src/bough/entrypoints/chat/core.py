@@ -98,8 +98,12 @@ class ChatCore:
         """How the model writes, given these tools."""
         return self._tool_dialect if tools.tools else self._dialect
 
-    async def prompt(self, job: ChatJob) -> TokenIds:
+    async def prompt(self, job: ChatJob, *, bounded: bool = True) -> TokenIds:
         """Token ids of the prompt.
+
+        Args:
+            job: says what is in it.
+            bounded: whether one that is certainly too long is refused, unless it is to be cut.
 
         Raises:
             BadRequest: if the template refuses the conversation, or it is certainly too long.
@@ -115,6 +119,7 @@ class ChatCore:
             add_generation_prompt=job.add_generation_prompt,
             continue_final_message=job.continue_final_message,
             template_kwargs=job.template_kwargs,
+            bounded=bounded and job.truncate_prompt_tokens is None,
             where=job.prompt_param,
         )
         return last_tokens(ids, job.truncate_prompt_tokens)
@@ -211,6 +216,7 @@ class ChatCore:
                 ChoiceReader(
                     parser,
                     counter,
+                    include_reasoning=job.include_reasoning,
                     stream_reasoning=job.stream_reasoning,
                     max_calls=None if job.tools.parallel else 1,
                 )

@@ -70,6 +70,7 @@ class ChatJob:
         continue_final_message: go on with the last message instead of answering it.
         add_generation_prompt: whether the prompt ends with the beginning of an answer.
         separate_reasoning: whether reasoning comes as :class:`~bough.parsers.base.Reasoning`; else it is content.
+        include_reasoning: whether reasoning comes at all, where it is told apart.
         stream_reasoning: whether reasoning comes as it is made; else in one piece when it is complete.
         stream: whether deltas are wanted as they come.
         logprobs: whether the logprob of every token is wanted.
@@ -94,6 +95,7 @@ class ChatJob:
     continue_final_message: bool = False
     add_generation_prompt: bool = True
     separate_reasoning: bool = True
+    include_reasoning: bool = True
     stream_reasoning: bool = True
     stream: bool = False
     logprobs: bool = False

@@ -18,22 +18,34 @@ class ChoiceReader:
     Args:
         parser: takes the text apart; ``None`` if all of it is content.
         counter: counts the tokens of reasoning; ``None`` if there can be none.
+        include_reasoning: whether reasoning comes at all; if not, it is counted and left out.
         stream_reasoning: whether reasoning comes piece by piece.
         max_calls: tool calls beyond so many are left out; ``None`` for all.
     """
 
-    __slots__ = ("_counter", "_held", "_max_calls", "_parser", "_stream_reasoning", "begins", "num_calls")
+    __slots__ = (
+        "_counter",
+        "_held",
+        "_include_reasoning",
+        "_max_calls",
+        "_parser",
+        "_stream_reasoning",
+        "begins",
+        "num_calls",
+    )
 
     def __init__(
         self,
         parser: OutputParser | None = None,
         counter: ReasoningCounter | None = None,
         *,
+        include_reasoning: bool = True,
         stream_reasoning: bool = True,
         max_calls: int | None = None,
     ) -> None:
         self._parser = parser
         self._counter = counter
+        self._include_reasoning = include_reasoning
         self._stream_reasoning = stream_reasoning
         self._max_calls = max_calls
         self._held: list[str] = []
@@ -75,7 +87,10 @@ class ChoiceReader:
                 events = [*events, *held]
         if self._counter is not None:
             self.begins = self._counter.add(delta, events)
-        if not self._stream_reasoning:
+        if not self._include_reasoning:
+            events = [event for event in events if not isinstance(event, Reasoning)]
+            self.begins = []
+        elif not self._stream_reasoning:
             events = self._hold_reasoning(events, is_last=is_last)
             self.begins = []
         return self._limit_calls(events)

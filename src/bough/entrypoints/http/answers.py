@@ -30,6 +30,8 @@ class Answer:
         text_statuses: errors that are told as plain text.
         statuses: errors besides those of every route of its kind.
         events_type: content type of what is streamed.
+        named_events: whether server-sent events have names; such streams do not end with ``[DONE]``.
+        tells_errors: whether ``events`` has a form for errors too.
     """
 
     model: Any = Any
@@ -39,6 +41,8 @@ class Answer:
     text_statuses: tuple[int, ...] = ()
     statuses: tuple[int, ...] = ()
     events_type: str = EVENTS
+    named_events: bool = False
+    tells_errors: bool = False
 
 
 ANY_JSON = Answer()
@@ -383,10 +387,10 @@ class DeletedAnswer(msgspec.Struct):
 
 
 class ResponseEvent(msgspec.Struct):
-    """Event of ``/v1/responses``; what else it has depends on its type."""
+    """Event of ``/v1/responses``; what else it has depends on its type. An error is the event `response.failed`."""
 
     type: str
-    sequence_number: Count | UnsetType = UNSET
+    sequence_number: Count
 
 
 class ItemsAnswer(msgspec.Struct):

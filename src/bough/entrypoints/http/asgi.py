@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
 
 from bough.entrypoints.http.bodies import BodyIntake, ClientLeft, Upload
 from bough.entrypoints.http.errors import INTERNAL_ERROR, ErrorDialect, error_headers
+from bough.entrypoints.http.json_body import RawValue
 from bough.errors import BadRequest, BoughError, RequestFailed
 from bough.observability.metrics import Metrics
 
@@ -73,7 +74,10 @@ class Call:
         self._receive = receive
         self._intake = intake
         self._upload: Upload | None = None
+        self._members: Mapping[str, RawValue] | None = None
         self.client_left = False
+        self.dialect: ErrorDialect | None = None
+        """How errors look, where that is not known by the path."""
 
     @property
     def query(self) -> dict[str, str]:
@@ -108,9 +112,15 @@ class Call:
         """The body, to look at."""
         return b"" if self._upload is None else self._upload.body or b""
 
-    def take_body(self) -> bytes:
-        """The body, for whoever parses it: it is held here no longer."""
-        return b"" if self._upload is None else self._upload.take()
+    def take_body(self) -> bytes | Mapping[str, RawValue]:
+        """The body, or its members if it was split already, for whoever parses it: it is held here no longer."""
+        members, self._members = self._members, None
+        body = b"" if self._upload is None else self._upload.take()
+        return body if members is None else members
+
+    def keep_members(self, members: Mapping[str, RawValue]) -> None:
+        """What the body consists of, so that :meth:`take_body` need not be split again."""
+        self._members = members
 
     def release(self) -> None:
         """The answer is complete."""
@@ -186,12 +196,12 @@ class Endpoint:
                 watcher = asyncio.create_task(call.watch_client(task))
                 answer = await self._handler(call)
                 if isinstance(answer, EventStream):
-                    return await self._send_events(answer, send)
+                    return await self._send_events(answer, send, call.dialect or self._dialect)
             except BoughError as error:
-                answer = self._error(error)
+                answer = _error(error, call.dialect or self._dialect)
             except Exception:
                 logger.exception("A request to %s failed", self._path)
-                answer = self._error(RequestFailed(INTERNAL_ERROR, code="internal_error"))
+                answer = _error(RequestFailed(INTERNAL_ERROR, code="internal_error"), call.dialect or self._dialect)
             await answer.send(send)
             return answer.status
         except asyncio.CancelledError:
@@ -203,7 +213,7 @@ class Endpoint:
             if watcher is not None:
                 watcher.cancel()
 
-    async def _send_events(self, stream: EventStream, send: Send) -> int:
+    async def _send_events(self, stream: EventStream, send: Send, dialect: ErrorDialect) -> int:
         events = stream.events
         try:
             first = await anext(events, b"")
@@ -217,14 +227,15 @@ class Endpoint:
                     message["body"] = event
                     await send(message)
             except BoughError as error:
-                last = self._dialect.event(error) + stream.end
+                last = dialect.event(error) + stream.end
             except Exception:
                 logger.exception("A stream from %s failed", self._path)
-                last = self._dialect.event(RequestFailed(INTERNAL_ERROR, code="internal_error")) + stream.end
+                last = dialect.event(RequestFailed(INTERNAL_ERROR, code="internal_error")) + stream.end
             await send({"type": "http.response.body", "body": last, "more_body": False})
             return 200
         finally:
             await events.aclose()
 
-    def _error(self, error: BoughError) -> Response:
-        return Response(self._dialect.body(error), error.status_code, headers=tuple(error_headers(error)))
+
+def _error(error: BoughError, dialect: ErrorDialect) -> Response:
+    return Response(dialect.body(error), error.status_code, headers=tuple(error_headers(error)))

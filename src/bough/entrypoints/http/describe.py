@@ -21,6 +21,7 @@ from bough.entrypoints.http.openai.protocol import MAX_MESSAGES
 from bough.entrypoints.http.openai.protocol import MAX_TOP_LOGPROBS as MAX_OPENAI_TOP_LOGPROBS
 from bough.entrypoints.http.routes import ROUTES, RouteInfo
 from bough.entrypoints.http.server import HEAD_TIMEOUT, MAX_DISCARDED_BYTES, WRITE_TIMEOUT
+from bough.entrypoints.http.shapes import SHAPES
 from bough.managers.io_struct import (
     MAX_CACHE_KEY_CHARS,
     MAX_RID_CHARS,
@@ -83,6 +84,18 @@ LIMITS: dict[str, str] = {
 }
 """Everything that is bounded, and by what. What is beyond a bound is answered with 400, unless it says otherwise."""
 
+_ERRORS = (
+    'The body of an error is `{"error": {"message", "type", "param", "code"}}`, as at OpenAI (SGLang answers with a',
+    "flat object on its OpenAI routes); on `/v1/messages` and `/v1/messages/count_tokens` it is",
+    '`{"type": "error", "error": {"type", "message"}}`, as at Anthropic; under `/api` it is `{"error": message}`, as',
+    "at Ollama. What is refused before its route is known, such as a path that is none or headers that are too large,",
+    "is refused in OpenAI's words.",
+    "",
+    "After a stream has begun, an error is its last event but for `[DONE]`: the same object, with the status as `code`",
+    "on `/generate`. `/v1/messages` has an event `error` and `/v1/responses` the event `response.failed`; neither says",
+    "`[DONE]`. Under `/api` the last line is the error.",
+)
+
 _REF = "{name}"
 
 
@@ -98,8 +111,7 @@ def markdown() -> str:
         "`/docs` and `/openapi.json` describe the same on a running server. [Limits](limits.md) has the bounds.",
         "",
     ]
-    lines += ['The body of an error is `{"error": {"message", "type", "param", "code"}}` on every route, as at OpenAI;']
-    lines += ["SGLang answers with a flat object on its OpenAI routes.", ""]
+    lines += [*_ERRORS, ""]
     described: set[int] = set()
     for info in ROUTES:
         if info.body is not None and id(info.body) not in described:
@@ -130,8 +142,12 @@ def limits_markdown() -> str:
 
 
 def _body_section(info: RouteInfo, spec: BodySpec[Any]) -> list[str]:
-    (schema,), components = msgspec.json.schema_components([spec.model], ref_template=_REF)
+    shapes = SHAPES.get(spec.model.__name__, {})
+    (schema, *inside), components = msgspec.json.schema_components([spec.model, *shapes.values()], ref_template=_REF)
     properties = components[schema["$ref"].rsplit("/", 1)[-1]]["properties"]
+    for name, shape in zip(shapes, inside, strict=True):
+        kept = {key: properties[name][key] for key in ("description", "default") if key in properties[name]}
+        properties[name] = {**shape, **kept}
     lines = [f"## {', '.join(info.methods)} {info.path}", "", "| field | type | default | what |", "|---|---|---|---|"]
     required = {field.name for field in msgspec.structs.fields(spec.model) if field.required}
     for name in get_type_hints(spec.model):

@@ -67,15 +67,6 @@ class NativeErrors(OpenAIErrors):
         return b"data: " + msgspec.json.encode({"error": description}) + b"\n\n"
 
 
-class ResponsesErrors(OpenAIErrors):
-    """The same object in responses; in streams an event of the type ``error``."""
-
-    def event(self, error: BoughError) -> bytes:
-        """Error event of a stream of ``/v1/responses``."""
-        described = {"type": "error", "message": error.message, "code": error_code(error), "param": error.param}
-        return b"event: error\ndata: " + msgspec.json.encode(described) + b"\n\n"
-
-
 class AnthropicErrors:
     """``{"type": "error", "error": {"type", "message"}}``, as at Anthropic; events are named."""
 

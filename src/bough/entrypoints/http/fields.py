@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import logging
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -94,21 +94,31 @@ class BodySpec(Generic[Body]):
         """Every field name that is known, in whatever role."""
         return [*self._decoders, *self.aliases, *self.no_effect, *self.refused]
 
-    async def parse(self, body: bytes, *, allow_unknown: bool, max_tokens: int) -> Body:
+    async def parse(self, body: bytes | Mapping[str, RawValue], *, allow_unknown: bool, max_tokens: int) -> Body:
+        """Decode a body; see :meth:`parse_given`."""
+        return (await self.parse_given(body, allow_unknown=allow_unknown, max_tokens=max_tokens))[0]
+
+    async def parse_given(
+        self, body: bytes | Mapping[str, RawValue], *, allow_unknown: bool, max_tokens: int
+    ) -> tuple[Body, Set[str]]:
         """Decode a body. ``null`` for any field is the same as its absence.
 
         Args:
-            body: JSON.
+            body: JSON, or the members of such an object, split with regard to :meth:`element_limit`.
             allow_unknown: log unknown fields instead of refusing them.
             max_tokens: longest prompt that can be served.
+
+        Returns:
+            The body, and the names of the fields that were given, which may have their default values.
 
         Raises:
             BadRequest: naming the field at fault.
         """
         values: dict[str, Any] = {}
         unknown: dict[str, None] = {}
-        for name, raw in (await split_object(body, self._element_limit)).items():
-            if not self._is_known(name):
+        members = await split_object(body, self.element_limit) if isinstance(body, bytes) else body
+        for name, raw in members.items():
+            if not self.knows(name):
                 if not allow_unknown:
                     raise self._unknown(name)
                 unknown[name] = None
@@ -129,7 +139,7 @@ class BodySpec(Generic[Body]):
         for name in self._required:
             if name not in values:
                 raise BadRequest(f"{name} is required", param=name, code="missing_required_parameter")
-        return self.model(**values)
+        return self.model(**values), values.keys()
 
     async def _decode(
         self,
@@ -155,13 +165,15 @@ class BodySpec(Generic[Body]):
         except JSON_ERRORS as error:
             raise _wrong_value(name, raw, error) from None
 
-    def _element_limit(self, name: str, beginning: bytes) -> int | None:
+    def element_limit(self, name: str, beginning: bytes) -> int | None:
+        """How many elements a field of a large body may have; ``None`` if it is not decoded, or in slices."""
         target = self.aliases.get(name, name)
-        if not self._is_known(name) or (target in self.token_ids and _holds_numbers(beginning)):
-            return None  # not decoded at all, or in slices
+        if not self.knows(name) or (target in self.token_ids and _holds_numbers(beginning)):
+            return None
         return self.max_elements.get(target, MAX_ELEMENTS)
 
-    def _is_known(self, name: str) -> bool:
+    def knows(self, name: str) -> bool:
+        """Whether there is a field of this name, in whatever role."""
         return name in self._decoders or name in self.aliases or name in self.no_effect or name in self.refused
 
     def _unknown(self, name: str) -> BadRequest:

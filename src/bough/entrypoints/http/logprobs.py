@@ -56,6 +56,14 @@ class TokenNames:
         return known
 
 
+class TokenIdNames(TokenNames):
+    """Tokens by their numbers, as vLLM shows them to clients that cannot tell tokens by their text."""
+
+    def text(self, token_id: int) -> str:
+        """The token's number."""
+        return f"token_id:{token_id}"
+
+
 def chat_logprobs(
     entries: Sequence[PositionLogprobs], names: TokenNames, skip_special_tokens: bool, num_top: int
 ) -> bytes:

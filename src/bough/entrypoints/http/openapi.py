@@ -21,6 +21,8 @@ from bough.entrypoints.http.errors import AnthropicErrors, OllamaErrors
 from bough.entrypoints.http.fields import BodySpec
 from bough.entrypoints.http.native.protocol import SAMPLING_PARAMS, SAMPLING_SCHEMAS
 from bough.entrypoints.http.routes import INVOCABLE, ROUTES, RouteInfo
+from bough.entrypoints.http.shapes import INEFFECTIVE_TYPES, SHAPES
+from bough.managers.io_struct import UNSUPPORTED_SAMPLING_PARAMS
 from bough.sampling.sampling_params import SamplingParams
 
 _REF = "#/components/schemas/{name}"
@@ -54,13 +56,14 @@ def openapi_schema() -> dict[str, Any]:
     given = [(info.answer.model, info.answer.or_model, info.answer.events) for info in ROUTES]
     answers = [kind for kinds in given for kind in kinds if kind is not None]
     errors = [ErrorAnswer, StreamError, AnthropicErrorAnswer, OllamaErrorAnswer]
-    models = list({_key(kind): kind for kind in (*(s.model for s in specs), *answers, *errors)}.values())
+    inside = [kind for fields in SHAPES.values() for kind in fields.values()]
+    models = list({_key(kind): kind for kind in (*(s.model for s in specs), *answers, *errors, *inside)}.values())
     schemas, components = msgspec.json.schema_components(models, ref_template=_REF)
+    references = dict(zip(map(_key, models), schemas, strict=True))
     for spec in specs:
-        _complete(components[spec.model.__name__], spec)
+        _complete(components[spec.model.__name__], spec, references)
     components[_SAMPLING] = _sampling_params_schema()
     _describe(components)
-    references = dict(zip(map(_key, models), schemas, strict=True))
     paths: dict[str, Any] = {}
     for info in ROUTES:
         for path in (info.path, *info.aliases):
@@ -86,9 +89,12 @@ def _operation_id(method: str, path: str) -> str:
     return f"{method.lower()}_{words or 'root'}"
 
 
-def _complete(schema: dict[str, Any], spec: BodySpec[Any]) -> None:
+def _complete(schema: dict[str, Any], spec: BodySpec[Any], references: dict[str, Any]) -> None:
     """Add what the annotations of a body do not say."""
     properties = schema["properties"]
+    for name, shape in SHAPES.get(spec.model.__name__, {}).items():
+        kept = {key: properties[name][key] for key in ("description", "default") if key in properties[name]}
+        properties[name] = {**references[_key(shape)], **kept}
     for name, override in spec.schemas.items():
         properties[name] = {**properties[name], **override}
     if "sampling_params" in properties:
@@ -99,8 +105,20 @@ def _complete(schema: dict[str, Any], spec: BodySpec[Any]) -> None:
     for alias, name in spec.aliases.items():
         properties[alias] = {**properties[name], "description": f"Other name of `{name}`."}
     for name, meaning in spec.no_effect.items():
-        properties[name] = {"description": f"Accepted without effect. {meaning}"}
+        properties[name] = {"description": f"Accepted without effect. {meaning}".strip(), **_type_of_ineffective(name)}
+    for name, refused in spec.refused.items():
+        properties[name] = {"description": _refusal(refused.meaning), "enum": [None, *refused.neutral], "default": None}
     schema["additionalProperties"] = False
+
+
+def _refusal(meaning: str) -> str:
+    return f"Not supported yet ({meaning}): only null or a value that asks for nothing is accepted."
+
+
+def _type_of_ineffective(name: str) -> dict[str, Any]:
+    """What clients send in a field without effect. Nothing else is refused, since nothing is done with it."""
+    kind = INEFFECTIVE_TYPES.get(name, "string")
+    return {"type": [kind, "null"], "default": None}
 
 
 def _sampling_params_schema() -> dict[str, Any]:
@@ -112,12 +130,15 @@ def _sampling_params_schema() -> dict[str, Any]:
         properties[name] = {**SAMPLING_SCHEMAS[name], "description": meaning, "default": default}
         if default is None:
             properties[name] = _nullable(properties[name])
+    for name, meaning in UNSUPPORTED_SAMPLING_PARAMS.items():
+        properties[name] = {"description": _refusal(meaning), "enum": [None, False, 0, {}], "default": None}
     return {
         "title": _SAMPLING,
         "description": "How tokens are chosen, and when the output ends.",
         "type": "object",
         "properties": properties,
         "required": [],
+        "additionalProperties": False,
     }
 
 
@@ -168,6 +189,25 @@ def _stream_error(info: RouteInfo) -> Any:
     return _ERRORS.get(type(info.dialect), StreamError)
 
 
+def _event_schema(event: dict[str, Any], *, has_names: bool) -> dict[str, Any]:
+    """A server-sent event. Those with names end with an event that says how all went, the others with ``[DONE]``."""
+    data = {"type": "string", "contentMediaType": JSON, "contentSchema": event}
+    if not has_names:
+        return {
+            "description": "A server-sent event; the last one says `[DONE]`, also after an error.",
+            "type": "object",
+            "properties": {"data": {"anyOf": [{"const": "[DONE]"}, data]}},
+            "required": ["data"],
+        }
+    name = {"type": "string", "description": "The same as `type` in the data."}
+    return {
+        "description": "A server-sent event. There is no `[DONE]`: the type of the last event tells that it is one.",
+        "type": "object",
+        "properties": {"event": name, "data": data},
+        "required": ["event", "data"],
+    }
+
+
 def _responses(info: RouteInfo, path: str, references: dict[str, Any]) -> dict[str, Any]:
     answer = info.answer
     content: dict[str, Any] = {}
@@ -177,19 +217,14 @@ def _responses(info: RouteInfo, path: str, references: dict[str, Any]) -> dict[s
     if answer.model is None or answer.also_text:
         content[TEXT] = {"schema": {"type": "string"}}
     if answer.events is not None:
-        event = {"anyOf": [references[_key(answer.events)], references[_key(_stream_error(info))]]}
+        kinds = [references[_key(answer.events)]]
+        if not answer.tells_errors:
+            kinds.append(references[_key(_stream_error(info))])
+        event = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
     if answer.events is not None and answer.events_type == LINES:
         content[LINES] = {"schema": {"description": "An object a line.", **event}}
     elif answer.events is not None:
-        data = {"type": "string", "contentMediaType": JSON, "contentSchema": event}
-        content[EVENTS] = {
-            "schema": {
-                "description": "A server-sent event; the last one says `[DONE]`.",
-                "type": "object",
-                "properties": {"data": {"anyOf": [{"const": "[DONE]"}, data]}},
-                "required": ["data"],
-            }
-        }
+        content[EVENTS] = {"schema": _event_schema(event, has_names=answer.named_events)}
     statuses = {400, 431, 500, 503}
     if info.has_body:
         statuses |= {408, 413}

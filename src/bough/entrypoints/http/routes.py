@@ -52,13 +52,12 @@ from bough.entrypoints.http.errors import (
     NativeErrors,
     OllamaErrors,
     OpenAIErrors,
-    ResponsesErrors,
 )
 from bough.entrypoints.http.fields import BodySpec
 from bough.entrypoints.http.native.control import ABORT, MAX_FLUSH_TIMEOUT, ControlHandlers
 from bough.entrypoints.http.native.encode import ENCODE, EncodeHandler
 from bough.entrypoints.http.native.generate import GenerateHandler
-from bough.entrypoints.http.native.invocations import InvocationsHandler
+from bough.entrypoints.http.native.invocations import Invocable, InvocationsHandler
 from bough.entrypoints.http.native.loads import LOADS_QUERY, LoadsHandler
 from bough.entrypoints.http.native.parse_text import PARSE_FUNCTION_CALL, SEPARATE_REASONING, ParseTextHandlers
 from bough.entrypoints.http.native.protocol import GENERATE
@@ -79,7 +78,6 @@ from bough.managers.tokenizer_manager import TokenizerManager
 
 NATIVE = NativeErrors()
 OPENAI = OpenAIErrors()
-RESPONSES_ERRORS = ResponsesErrors()
 ANTHROPIC = AnthropicErrors()
 OLLAMA = OllamaErrors()
 
@@ -228,9 +226,9 @@ RESPONSES_ROUTE = RouteInfo(
     "/v1/responses",
     ("POST",),
     "Answer a conversation, and keep the answer for a while.",
-    RESPONSES_ERRORS,
+    OPENAI,
     RESPONSES,
-    answer=Answer(ResponseAnswer, events=ResponseEvent, statuses=(404,)),
+    answer=Answer(ResponseAnswer, events=ResponseEvent, statuses=(404,), named_events=True, tells_errors=True),
 )
 RESPONSE_ROUTE = RouteInfo(
     "/v1/responses/{response_id}",
@@ -268,7 +266,7 @@ MESSAGES_ROUTE = RouteInfo(
     "Answer a conversation, in Anthropic's words.",
     ANTHROPIC,
     MESSAGES,
-    answer=Answer(AnthropicMessage, events=AnthropicEvent),
+    answer=Answer(AnthropicMessage, events=AnthropicEvent, named_events=True),
 )
 COUNT_TOKENS_ROUTE = RouteInfo(
     "/v1/messages/count_tokens",
@@ -457,11 +455,11 @@ def make_handlers(manager: TokenizerManager) -> dict[str, Handler]:
         PING.path: probes.health,
         INVOCATIONS.path: InvocationsHandler(
             {
-                "messages": chat,
-                "prompt": completions,
-                "input": vectors.embeddings,
-                "text": generate,
-                "input_ids": generate,
+                "messages": Invocable(CHAT, chat, OPENAI),
+                "prompt": Invocable(COMPLETIONS, completions, OPENAI),
+                "input": Invocable(EMBEDDINGS, vectors.embeddings, OPENAI),
+                "text": Invocable(GENERATE, generate, NATIVE),
+                "input_ids": Invocable(GENERATE, generate, NATIVE),
             }
         ),
         LIST_MODELS.path: models.list_models,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 
+import msgspec
+
 from bough.entrypoints.http.asgi import Call, EventStream, Response
 from bough.entrypoints.http.native.protocol import GENERATE
-from bough.entrypoints.http.native.render import NativeRenderer
 from bough.entrypoints.http.pacing import add_paced, compile_patterns
 from bough.managers.io_struct import GenerateReqInput, GenerateRequest
 from bough.managers.native_output import failure_of
-from bough.managers.req_state import ReqState
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.managers.turns import collect
 
@@ -47,7 +47,8 @@ class GenerateHandler:
     async def _events(self, body: GenerateReqInput, requests: Sequence[GenerateRequest]) -> AsyncGenerator[bytes, None]:
         async with self._manager.generation(requests) as generation:
             single = len(generation.states) == 1 and not body.is_batch
-            renderers = [self._renderer(state, with_index=not single) for state in generation.states]
+            make = self._manager.native_output
+            outputs = [make(state, with_index=not single, as_json=True) for state in generation.states]
             started = False
             while generation.unfinished:
                 events = []
@@ -57,9 +58,9 @@ class GenerateHandler:
                         if failure is not None:
                             raise failure
                         started = True
-                    renderer = renderers[state.index]
-                    await add_paced(renderer.add, delta)
-                    events.append(b"data: %b\n\n" % renderer.to_json(delta))
+                    output = outputs[state.index]
+                    await add_paced(output.add, delta)
+                    events.append(b"data: %b\n\n" % msgspec.json.encode(output.answer(delta)))
                 yield b"".join(events)
 
     async def _whole(self, body: GenerateReqInput, requests: Sequence[GenerateRequest]) -> bytes:
@@ -70,16 +71,7 @@ class GenerateHandler:
                     failure = failure_of(delta.finish_reason)
                     if failure is not None:
                         raise failure
-                    renderer = self._renderer(state, with_index=False)
-                    await add_paced(renderer.add, delta)
-                    outputs[state.index] = renderer.to_json(delta)
+                    output = self._manager.native_output(state, with_index=False, as_json=True)
+                    await add_paced(output.add, delta)
+                    outputs[state.index] = msgspec.json.encode(output.answer(delta))
         return outputs[0] if len(outputs) == 1 and not body.is_batch else b"[%b]" % b",".join(outputs)
-
-    def _renderer(self, state: ReqState, *, with_index: bool) -> NativeRenderer:
-        return NativeRenderer(
-            state,
-            token_text=self._manager.token_text,
-            incremental=self._args.incremental_streaming_output and state.obj.stream,
-            has_text=self._manager.tokenizer is not None,
-            with_index=with_index,
-        )

@@ -10,10 +10,12 @@ import msgspec
 from msgspec import Meta
 
 from bough.entrypoints.chat.core import ChatCore
-from bough.entrypoints.chat.job import ChatJob
+from bough.entrypoints.chat.tools import MAX_TOOLS, Effort, Reasoning
 from bough.entrypoints.http.asgi import Call, Response
-from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec
-from bough.entrypoints.http.openai.messages import ChatMessage, require_content, tidy_messages, to_template
+from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec, unknown_members
+from bough.entrypoints.http.openai.chat import prompt_job
+from bough.entrypoints.http.openai.messages import ChatMessage
+from bough.entrypoints.http.openai.protocol import CHAT, MAX_MESSAGES
 from bough.errors import BadRequest
 from bough.managers.io_struct import pack_token_ids
 from bough.managers.prompt_encoder import PromptEncoder
@@ -23,7 +25,6 @@ from bough.tokenization.tokenizer import TokenIds, Tokenizer, check_text
 _IDS_PER_PIECE = 65_536
 """Token ids written in one go, in which no other thread runs: about a millisecond."""
 
-MAX_MESSAGES = 8192
 _CHARS_PER_TOKEN = 4
 
 _NO_EFFECT = {"model": "Name of the model; the server serves one."}
@@ -44,12 +45,31 @@ class TokenizeRequest(msgspec.Struct, kw_only=True):
     add_special_tokens: Annotated[
         bool, Meta(description="Add what the tokenizer puts around a text, such as BOS; only for `prompt`.")
     ] = True
-    continue_final_message: Annotated[
-        bool, Meta(description="Leave the last message open, to be gone on with; only for `messages`.")
-    ] = False
-    chat_template_kwargs: Annotated[
-        dict[str, Any] | None, Meta(description="Variables of the chat template; only for `messages`.")
+    tools: Annotated[
+        Annotated[list[Any], Meta(max_length=MAX_TOOLS)] | None,
+        Meta(description="Functions that the model may call; this and what follows is only for `messages`."),
     ] = None
+    tool_choice: Annotated[
+        str | dict[str, Any] | None, Meta(description="With `none`, the conversation does not show the tools.")
+    ] = None
+    reasoning_effort: Annotated[
+        Effort | Annotated[float, Meta(ge=0, lt=1)] | None, Meta(description="How much the model thinks.")
+    ] = None
+    reasoning: Annotated[Reasoning | None, Meta(description="`reasoning_effort` in another form.")] = None
+    thinking: Annotated[
+        bool | dict[str, Any] | None, Meta(description="Whether the model thinks: a boolean, or an object with `type`.")
+    ] = None
+    continue_final_message: Annotated[bool, Meta(description="Leave the last message open, to be gone on with.")] = (
+        False
+    )
+    add_generation_prompt: Annotated[
+        bool, Meta(description="End the prompt with the beginning of an assistant's message.")
+    ] = True
+    documents: Annotated[
+        Annotated[list[dict[str, Any]], Meta(max_length=MAX_MESSAGES)] | None,
+        Meta(description="Texts for templates that have a place for them: objects with `title` and `text`."),
+    ] = None
+    chat_template_kwargs: Annotated[dict[str, Any] | None, Meta(description="Variables of the chat template.")] = None
     return_token_strs: Annotated[bool, Meta(description="Add the vocabulary's entry of every token.")] = False
 
 
@@ -60,7 +80,21 @@ class DetokenizeRequest(msgspec.Struct, kw_only=True):
     skip_special_tokens: Annotated[bool, Meta(description="Leave special tokens out of the text.")] = True
 
 
-TOKENIZE = BodySpec(TokenizeRequest, tidy={"messages": tidy_messages}, no_effect=_NO_EFFECT)
+_FOR_MESSAGES = (
+    *("tools", "tool_choice", "reasoning_effort", "reasoning", "thinking", "continue_final_message"),
+    *("add_generation_prompt", "documents", "chat_template_kwargs"),
+)
+
+TOKENIZE = BodySpec(
+    TokenizeRequest,
+    tidy={name: CHAT.tidy[name] for name in ("messages", "reasoning")},
+    no_effect={
+        **_NO_EFFECT,
+        "parallel_tool_calls": "Whether one answer may hold several calls.",
+        "user": "End user that the request is for.",
+    },
+    refused={name: CHAT.refused[name] for name in ("chat_template",)},
+)
 DETOKENIZE = BodySpec(
     DetokenizeRequest,
     token_ids=frozenset({"tokens"}),
@@ -85,21 +119,20 @@ class TokenizeHandlers:
     async def tokenize(self, call: Call) -> Response:
         """``POST /tokenize``: ids of a text, of each of several texts, or of a conversation."""
         call.require_json()
-        body = await TOKENIZE.parse(call.take_body(), allow_unknown=self._allow_unknown, max_tokens=0)
+        body, given = await TOKENIZE.parse_given(call.take_body(), allow_unknown=self._allow_unknown, max_tokens=0)
         if (body.prompt is None) == (body.messages is None):
             raise BadRequest("give either prompt or messages", param="prompt", code="missing_required_parameter")
         tokenizer, encoder = self._tools("prompt" if body.messages is None else "messages")
         if body.messages is not None:
             ids = await self._of_conversation(body)
             return Response(await encoder.run(_CHARS_PER_TOKEN * len(ids), lambda: self._json(body, tokenizer, [ids])))
-        for name in ("continue_final_message", "chat_template_kwargs"):
-            if getattr(body, name):
+        for name in _FOR_MESSAGES:
+            if name in given:
                 raise BadRequest(f"{name} needs messages", param=name)
         texts = [body.prompt] if isinstance(body.prompt, str) else body.prompt
         assert texts is not None, "one of both is given"
         for index, text in enumerate(texts):
             param = "prompt" if isinstance(body.prompt, str) else f"prompt[{index}]"
-            encoder.check_length(len(text), param)
             check_text(text, param)
 
         def work() -> bytes:
@@ -136,14 +169,9 @@ class TokenizeHandlers:
         assert body.messages is not None, "checked"
         if not body.add_special_tokens:
             raise BadRequest("add_special_tokens needs prompt; a template writes its own", param="add_special_tokens")
-        require_content(body.messages)
-        return await self._core.prompt(
-            ChatJob(
-                messages=[to_template(message) for message in body.messages],
-                continue_final_message=body.continue_final_message,
-                template_kwargs=body.chat_template_kwargs or {},
-            )
-        )
+        with unknown_members(allowed=self._allow_unknown) as unknown:
+            job = prompt_job(body, unknown)
+        return await self._core.prompt(job, bounded=False)
 
     def _json(self, body: TokenizeRequest, tokenizer: Tokenizer, encoded: Sequence[TokenIds]) -> bytes:
         """The answer to ``/tokenize``: lists of lists if the prompt is a list."""

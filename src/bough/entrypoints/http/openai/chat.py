@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Set
+from dataclasses import replace
 from typing import Any
 
 from bough.entrypoints.chat.constraints import constraint_param
@@ -47,16 +49,16 @@ class ChatHandler(OpenAIHandler):
         """Answer one request."""
         call.require_json()
         manager = self.manager
-        body = await CHAT.parse(
+        body, given = await CHAT.parse_given(
             call.take_body(),
             allow_unknown=manager.server_args.allow_unknown_fields,
             max_tokens=manager.limits.max_prompt_tokens,
         )
         check_stream_options(body)
         check_session(body, body.n)
-        names = self.require_names("messages")
+        names = self.require_names("messages", as_ids=body.return_tokens_as_token_ids)
         with unknown_members(allowed=manager.server_args.allow_unknown_fields) as unknown:
-            job = self._job(body, unknown)
+            job = self._job(body, given, unknown)
         await compile_patterns(manager.prompt_encoder, {job.params.stop_regex}, "stop_regex")
         run = await self._core.prepare(job)
         answer = Answer("chat.completion", "chat.completion.chunk", job.rids[0], self.model_name(body), body)
@@ -73,35 +75,26 @@ class ChatHandler(OpenAIHandler):
         writers = [ChatChoiceWriter(answer.chunk_start, index, run.readers[index], options) for index in range(body.n)]
         return await self.answer(answer, body, [run.request], writers)
 
-    def _job(self, body: ChatCompletionRequest, unknown: dict[str, None] | None) -> ChatJob:
+    def _job(self, body: ChatCompletionRequest, given: Set[str], unknown: dict[str, None] | None) -> ChatJob:
         if body.top_logprobs and not body.logprobs:
             raise BadRequest("top_logprobs needs logprobs to be true", param="top_logprobs")
-        continues = body.continue_final_message or bool(body.messages[-1].prefix)
-        if body.echo and not continues:
-            raise BadRequest("echo needs continue_final_message to be true", param="echo")
         max_tokens, max_tokens_field = _max_tokens(body)
         limits = self.manager.limits
         constraint = find_constraint(body, unknown)
         params = to_sampling_params(
-            body, max_tokens, max_tokens_field, self.sampling_defaults, limits.vocab_size, constraint
+            body, given, max_tokens, max_tokens_field, self.sampling_defaults, limits.vocab_size, constraint
         )
-        if body.input_ids is None:
-            require_content(body.messages)
-        return ChatJob(
-            messages=[to_template(message) for message in body.messages] if body.input_ids is None else (),
+        job = prompt_job(body, unknown, body.input_ids)
+        if body.echo and not job.continue_final_message:
+            raise BadRequest("echo needs continue_final_message to be true", param="echo")
+        return replace(
+            job,
             params=params,
             constraint_param=constraint_param(constraint),
             rids=request_ids(body.rid, body.n),
-            tools=tool_use(body.tools, body.tool_choice, unknown, parallel=body.parallel_tool_calls),
-            input_ids=None if body.input_ids is None else pack_token_ids(body.input_ids, "input_ids"),
-            prompt_param="messages" if body.input_ids is None else "input_ids",
-            documents=body.documents,
-            template_kwargs=template_variables(
-                body.chat_template_kwargs, body.reasoning_effort, body.reasoning, body.thinking
-            ),
-            continue_final_message=continues,
-            add_generation_prompt=body.add_generation_prompt,
+            tools=replace(job.tools, parallel=body.parallel_tool_calls),
             separate_reasoning=body.separate_reasoning,
+            include_reasoning=body.include_reasoning,
             stream_reasoning=body.stream_reasoning,
             stream=body.stream,
             logprobs=body.logprobs,
@@ -113,6 +106,33 @@ class ChatHandler(OpenAIHandler):
             extra_key=prefix_namespace(body),
             session_params=body.session_params,
         )
+
+
+def prompt_job(body: Any, unknown: dict[str, None] | None, input_ids: Sequence[int] | None = None) -> ChatJob:
+    """As much of a job as its prompt depends on.
+
+    Args:
+        body: has those fields of :class:`ChatCompletionRequest` that are about the conversation.
+        unknown: see :func:`~bough.entrypoints.http.fields.known_members`.
+        input_ids: the whole prompt, if it does not come from messages.
+
+    Raises:
+        BadRequest: naming a field that does not have the right form.
+    """
+    if input_ids is None:
+        require_content(body.messages)
+    return ChatJob(
+        messages=[to_template(message) for message in body.messages] if input_ids is None else (),
+        tools=tool_use(body.tools, body.tool_choice, unknown),
+        input_ids=None if input_ids is None else pack_token_ids(input_ids, "input_ids"),
+        prompt_param="messages" if input_ids is None else "input_ids",
+        documents=body.documents,
+        template_kwargs=template_variables(
+            body.chat_template_kwargs, body.reasoning_effort, body.reasoning, body.thinking
+        ),
+        continue_final_message=body.continue_final_message or bool(body.messages[-1].prefix),
+        add_generation_prompt=body.add_generation_prompt,
+    )
 
 
 def _max_tokens(body: Any) -> tuple[int | None, str]:

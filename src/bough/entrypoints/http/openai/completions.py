@@ -35,8 +35,6 @@ from bough.tokenization.tokenizer import TokenIds
 
 _encode = msgspec.json.encode
 
-_DEFAULT_MAX_TOKENS = 16
-
 
 class CompletionHandler(OpenAIHandler):
     """Answers completion requests.
@@ -53,13 +51,13 @@ class CompletionHandler(OpenAIHandler):
         """Answer one request; choices are in order of prompts, and those of one prompt next to each other."""
         call.require_json()
         manager = self.manager
-        body = await COMPLETIONS.parse(
+        body, given = await COMPLETIONS.parse_given(
             call.take_body(),
             allow_unknown=manager.server_args.allow_unknown_fields,
             max_tokens=manager.limits.max_prompt_tokens,
         )
         check_stream_options(body)
-        names = self.require_names("prompt")
+        names = self.require_names("prompt", as_ids=body.return_tokens_as_token_ids)
         prompts = self._with_gaps(split_prompts(body.prompt), body)
         n = _samples(body)
         most = manager.server_args.max_outputs_per_request
@@ -69,17 +67,19 @@ class CompletionHandler(OpenAIHandler):
                 param="prompt",
             )
         check_session(body, len(prompts) * n)
-        is_default = body.max_tokens == _DEFAULT_MAX_TOKENS
+        is_default = "max_tokens" not in given
         max_tokens = None if is_default and "max_new_tokens" in self.sampling_defaults else body.max_tokens
         with unknown_members(allowed=manager.server_args.allow_unknown_fields) as unknown:
             constraint = find_constraint(body, unknown)
         params = to_sampling_params(
-            body, max_tokens, "max_tokens", self.sampling_defaults, manager.limits.vocab_size, constraint
+            body, given, max_tokens, "max_tokens", self.sampling_defaults, manager.limits.vocab_size, constraint
         )
         params = msgspec.structs.replace(params, n=n)
         await compile_patterns(manager.prompt_encoder, {params.stop_regex}, "stop_regex")
         wants_prompt_logprobs = (body.echo and body.logprobs is not None) or body.prompt_logprobs is not None
         keep = tokens_to_keep(body, manager.limits, max_tokens)
+        if body.echo and keep is not None:
+            prompts = [await self._last_tokens(prompt, keep, body) for prompt in prompts]
         rids = request_ids(body.rid, len(prompts) * n)
         requests = [
             GenerateRequest(
@@ -91,6 +91,7 @@ class CompletionHandler(OpenAIHandler):
                 grammar_param=constraint_param(constraint),
                 stream=body.stream,
                 truncate_prompt_tokens=keep,
+                add_special_tokens=body.add_special_tokens,
                 return_logprob=body.logprobs is not None or body.prompt_logprobs is not None or n > body.n,
                 logprob_start_len=0 if wants_prompt_logprobs else -1,
                 top_logprobs_num=max(body.logprobs or 0, body.prompt_logprobs or 0),
@@ -130,6 +131,18 @@ class CompletionHandler(OpenAIHandler):
         if body.echo:
             raise BadRequest("suffix cannot be combined with echo", param="suffix")
         return [format_.prompt(text, body.suffix) for text in texts]
+
+    async def _last_tokens(self, prompt: str | TokenIds, keep: int, body: CompletionRequest) -> str | TokenIds:
+        """A prompt of which no more than ``keep`` tokens are left; only that is echoed."""
+        if isinstance(prompt, str):
+            encoder = self.manager.prompt_encoder
+            assert encoder is not None, "there is a tokenizer"
+            text = encoder.ending(prompt, keep)
+            (ids,) = await encoder.encode([text], ["prompt"], add_special_tokens=body.add_special_tokens)
+            if text == prompt and len(ids) <= keep:
+                return prompt
+            prompt = ids
+        return last_tokens(prompt, keep)
 
     async def _echo(self, prompt: str | TokenIds, body: CompletionRequest) -> str:
         if isinstance(prompt, str):

@@ -56,6 +56,7 @@ class ChatMessage(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True
     audio: None = None
     function_call: None = None
     annotations: Annotated[list[Any], Meta(max_length=0)] | None = None
+    provider_specific_fields: Annotated[Any, Meta(description="LiteLLM's notes on an answer; without effect.")] = None
 
     def text(self) -> str:
         """All text of the content."""

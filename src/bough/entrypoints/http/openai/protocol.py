@@ -114,6 +114,9 @@ class SharedFields(msgspec.Struct, kw_only=True):
     no_stop_trim: Annotated[bool, Meta(description="Keep what ended the output in the text.")] = False
     ignore_eos: Annotated[bool, Meta(description="Go on after an end-of-sequence token.")] = False
     skip_special_tokens: Annotated[bool, Meta(description="Leave special tokens out of the text.")] = True
+    spaces_between_special_tokens: Annotated[
+        bool, Meta(description="For the few tokenizers that can leave these spaces out.")
+    ] = True
     rid: Annotated[RequestId | None, Meta(description="Id of the request; made up if absent.")] = None
     priority: Annotated[
         Priority | None,
@@ -157,7 +160,7 @@ class SharedFields(msgspec.Struct, kw_only=True):
         Meta(description="Return the logprob of every prompt token and of so many alternatives; not while streaming."),
     ] = None
     truncate_prompt_tokens: Annotated[
-        Annotated[int, Meta(ge=-1, le=MAX_TOKENS)] | None,
+        Annotated[int, Meta(ge=-1, le=MAX_TOKENS, extra_json_schema={"not": {"const": 0}})] | None,
         Meta(description="Keep only so many tokens of the prompt's end; -1: as many as the model takes."),
     ] = None
     session_params: Annotated[
@@ -171,6 +174,9 @@ class SharedFields(msgspec.Struct, kw_only=True):
         bool, Meta(description="Return the token ids of prompt and output: `prompt_token_ids` and `token_ids`.")
     ] = False
     return_prompt_token_ids: Annotated[bool, Meta(description="Return the prompt's token ids.")] = False
+    return_tokens_as_token_ids: Annotated[
+        bool, Meta(description="Show tokens in logprobs as `token_id:` and their number, and not as text.")
+    ] = False
 
 
 class CompletionRequest(SharedFields, kw_only=True):
@@ -181,6 +187,9 @@ class CompletionRequest(SharedFields, kw_only=True):
         Meta(description="A text, a list of token ids, or a list of either."),
     ]
     max_tokens: Annotated[TokenCount, Meta(description="Most tokens to generate.")] = 16
+    add_special_tokens: Annotated[
+        bool, Meta(description="Add what the tokenizer puts around a text, such as BOS; for prompts that are text.")
+    ] = True
     echo: Annotated[bool, Meta(description="Put the prompt before the output, in text and logprobs.")] = False
     logprobs: Annotated[
         Annotated[int, Meta(ge=0, le=MAX_TOP_LOGPROBS)] | None,
@@ -236,6 +245,9 @@ class ChatCompletionRequest(SharedFields, kw_only=True):
     separate_reasoning: Annotated[
         bool, Meta(description="Put the model's reasoning into `reasoning_content`; else it stays in `content`.")
     ] = True
+    include_reasoning: Annotated[
+        bool, Meta(description="Return the reasoning; if not, it is left out where it can be told apart.")
+    ] = True
     stream_reasoning: Annotated[
         bool, Meta(description="Stream reasoning as it is made; else in one piece when it is complete.")
     ] = True
@@ -288,7 +300,15 @@ _NO_EFFECT = {
 _DISAGGREGATION = "separate servers for prefill and decode"
 _MEDIA = "images, video and audio"
 
+_BEAM_SEARCH = "beam search"
+
 _REFUSED = {
+    "use_beam_search": Refused(_BEAM_SEARCH, (False,)),
+    "length_penalty": Refused(_BEAM_SEARCH, (1.0, 1)),
+    "early_stopping": Refused(_BEAM_SEARCH, (False,)),
+    "bad_words": Refused("words that must not come", ([],)),
+    "allowed_token_ids": Refused("choosing among some tokens only; `logit_bias` and `regex` come near", ([],)),
+    "vllm_xargs": Refused("arguments of extensions", ({},)),
     "guided_whitespace_pattern": Refused("choosing how JSON is spaced"),
     "lora_path": Refused("LoRA adapters", ("", [])),
     "custom_params": Refused("arguments of custom logit processors", ({},)),
@@ -307,6 +327,7 @@ _REFUSED = {
         name: Refused(_DISAGGREGATION)
         for name in ("bootstrap_host", "bootstrap_port", "bootstrap_room", "disagg_prefill_dp_rank")
     },
+    "kv_transfer_params": Refused(_DISAGGREGATION, ({},)),
 }
 
 
@@ -360,6 +381,7 @@ CHAT = BodySpec(
         "functions": Refused("the older form of `tools`", ([],)),
         "function_call": Refused("the older form of `tool_choice`", ("none", "auto")),
         "chat_template": Refused("templates sent by clients"),
+        "add_special_tokens": Refused("special tokens besides those that the template writes", (False,)),
         "modalities": Refused("audio", (["text"],)),
         "audio": Refused("audio"),
         "web_search_options": Refused("web search"),

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
-
-import msgspec
 
 from bough.entrypoints.chat.constraints import Constraint
 from bough.entrypoints.chat.sampling import make_sampling_params
@@ -16,25 +14,24 @@ _OTHER_NAMES = {"seed": "sampling_seed", "min_tokens": "min_new_tokens"}
 _SAMPLING_FIELDS = (
     *("temperature", "top_p", "top_k", "min_p", "repetition_penalty"),
     *("n", "frequency_penalty", "presence_penalty", "logit_bias", "seed", "stop", "stop_token_ids", "stop_regex"),
-    *("min_tokens", "no_stop_trim", "ignore_eos", "skip_special_tokens"),
+    *("min_tokens", "no_stop_trim", "ignore_eos", "skip_special_tokens", "spaces_between_special_tokens"),
 )
-_FIELD_DEFAULTS = {
-    field.name: field.default for field in msgspec.structs.fields(SharedFields) if field.name in _SAMPLING_FIELDS
-}
 
 
 def to_sampling_params(
     request: SharedFields,
+    given: Collection[str],
     max_tokens: int | None,
     max_tokens_field: str,
     defaults: Mapping[str, Any],
     vocab_size: int,
     constraint: Constraint | None = None,
 ) -> SamplingParams:
-    """Sampling parameters of a request; a field that has its default value counts as absent.
+    """Sampling parameters of a request.
 
     Args:
         request: the request.
+        given: names of the fields that it sets, be it to their default values.
         max_tokens: most tokens to generate; ``None`` for as many as fit.
         max_tokens_field: what the client called that.
         defaults: from :func:`sampling_defaults`.
@@ -44,7 +41,6 @@ def to_sampling_params(
     Raises:
         BadRequest: naming a field that is out of range.
     """
-    given = {name: getattr(request, name) for name in _SAMPLING_FIELDS}
-    values = {_OTHER_NAMES.get(name, name): value for name, value in given.items() if value != _FIELD_DEFAULTS[name]}
+    values = {_OTHER_NAMES.get(name, name): getattr(request, name) for name in _SAMPLING_FIELDS if name in given}
     names = {engine: client for client, engine in _OTHER_NAMES.items()}
     return make_sampling_params(values, max_tokens, max_tokens_field, defaults, vocab_size, constraint, names)

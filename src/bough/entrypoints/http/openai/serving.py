@@ -11,7 +11,7 @@ import msgspec
 
 from bough.entrypoints.chat.sampling import sampling_defaults
 from bough.entrypoints.http.asgi import EventStream, Response
-from bough.entrypoints.http.logprobs import TokenNames
+from bough.entrypoints.http.logprobs import TokenIdNames, TokenNames
 from bough.entrypoints.http.openai.protocol import SharedFields
 from bough.entrypoints.http.openai.usage import Usage
 from bough.errors import BadRequest
@@ -168,6 +168,7 @@ class OpenAIHandler:
     def __init__(self, manager: TokenizerManager) -> None:
         self.manager = manager
         self.names = TokenNames(manager.tokenizer) if manager.tokenizer is not None else None
+        self.id_names = TokenIdNames(manager.tokenizer) if manager.tokenizer is not None else None
         self._defaults = sampling_defaults(manager.server_args, manager.model_config)
 
     @property
@@ -179,11 +180,15 @@ class OpenAIHandler:
         """What the answer calls the model."""
         return request.model if request.model is not None else self.manager.served_model_name
 
-    def require_names(self, field: str) -> TokenNames:
-        """What shows tokens as text; raises :class:`BadRequest` for ``field`` if the server has no tokenizer."""
-        if self.names is None:
+    def require_names(self, field: str, *, as_ids: bool = False) -> TokenNames:
+        """What shows tokens, as text or by number.
+
+        Raises:
+            BadRequest: for ``field`` if the server has no tokenizer.
+        """
+        if self.names is None or self.id_names is None:
             raise BadRequest(f"{field} needs a tokenizer, and this server has none; use /generate", param=field)
-        return self.names
+        return self.id_names if as_ids else self.names
 
     async def answer(
         self,

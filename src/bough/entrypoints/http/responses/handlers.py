@@ -194,10 +194,13 @@ class ResponsesHandlers:
                     events = builder.take()
                     if events:
                         yield b"".join(events)
-        except BoughError as error:
+        except Exception as error:
             if not started:
                 raise
-            await builder.fail(error)
+            if not isinstance(error, BoughError):
+                logger.exception("A stream of a response failed")
+            failure = error if isinstance(error, BoughError) else RequestFailed(INTERNAL_ERROR, code="internal_error")
+            await builder.fail(failure)
             self._keep(entry, builder)
             yield b"".join(builder.take())
 
