@@ -436,7 +436,7 @@ void quantize_group(const float* input, int64_t count, int8_t* output, float* sc
         largest = max(largest, absolute(value));
     }
     const float most = finite ? max_lanes(largest) : 0.0F;
-    *scale = finite ? most / 127.0F : __builtin_nanf("");
+    *scale = finite ? most / 127.0F / kScaleFactor : __builtin_nanf("");
     // Also zero where the quotient would not be finite.
     const Vec inverse = splat(most > 1e-36F ? 127.0F / most : 0.0F);
     for (int i = 0; i < kGroupInputs; i += kLanes) store_i8(output + i, round(mul(load(values + i), inverse)));

@@ -4,9 +4,10 @@
 // same panels: [num_panels][num_units][32 columns] words of 32 bits, where a unit is what 32 bits hold of a column's
 // inputs (one float32, two bfloat16, four int8). Missing columns and inputs are zeros.
 //
-// int8 weights come in groups of 32 inputs. A group of a panel is [8 units][32 columns] words, 32 scales (bfloat16) and
-// 32 sums of its weights (int16). Inputs are int8 with 128 added, and behind each row's bytes the scales of its groups
-// (float32). Scales per group keep single channels that are much larger than others from costing the others' precision.
+// int8 weights come in groups of 32 inputs. A group of a panel is [8 units][32 columns] words, 32 scales (half
+// precision) and 32 sums of its weights (int16). Inputs are int8 with 128 added, and behind each row's bytes the scales
+// of its groups (float32). Scales per group keep single channels that are much larger than others from costing the
+// others' precision.
 //
 // One accumulator per output element runs over all inputs in ascending order, in every tile and with every number of
 // threads: an element's value depends on its own row and column alone. Sums are in float32.
@@ -23,6 +24,9 @@ constexpr int64_t kPanelColumns = 32;
 
 constexpr int64_t kGroupInputs = 32;
 constexpr int64_t kGroupUnits = kGroupInputs / 4;
+
+// Scales of weights are stored times this, which makes them normal numbers of half precision, those of inputs divided.
+constexpr float kScaleFactor = 1024.0F;
 constexpr int64_t kGroupWords = kGroupUnits * kPanelColumns + kPanelColumns / 2 + kPanelColumns / 2;
 
 enum PanelLayout : int32_t {

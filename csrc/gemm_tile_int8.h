@@ -124,7 +124,7 @@ __attribute__((noinline)) void multiply_tile_int8(const uint32_t* input, int64_t
                 }
             }
             BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {
-                const Vec weight_scale = load_bf16(weight_scales + v * kLanes);
+                const Vec weight_scale = load_f16(weight_scales + v * kLanes);
                 BOUGH_UNROLL for (int row = 0; row < kRows; ++row) {
                     const Vec scale = mul(weight_scale, splat(input_scales[row * input_stride]));
                     sum[row][v] = fma(to_float(product[row][v]), scale, sum[row][v]);

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "half.h"
+
 namespace bough {
 namespace {
 
@@ -16,7 +18,7 @@ float wide(uint32_t bits) {
 // Where a group of int8 weights of one row is: bytes of input i at bytes[i / 4 * 128 + i % 4].
 struct Group {
     int8_t* bytes;
-    uint16_t* scale;  // bfloat16
+    uint16_t* scale;  // times kScaleFactor, in half precision
     int16_t* sum;
 };
 
@@ -31,7 +33,6 @@ Group group_of(const PackedMatrix& matrix, int64_t row, int64_t group) {
 
 int8_t& byte_of(const Group& group, int64_t input) { return group.bytes[input / 4 * kPanelColumns * 4 + input % 4]; }
 
-// The scale is rounded up to bfloat16 before it is used, so that rounding it costs no precision.
 void quantize_group(const Group& group, const float* weights, int64_t count) {
     float largest = 0.0F;
     bool finite = true;
@@ -39,18 +40,12 @@ void quantize_group(const Group& group, const float* weights, int64_t count) {
         largest = std::max(largest, std::fabs(weights[i]));
         finite &= std::isfinite(weights[i]);
     }
-    const float exact = largest / 127.0F;
-    uint32_t bits;
-    std::memcpy(&bits, &exact, sizeof bits);
-    constexpr uint16_t kNan = 0x7fc0;
-    *group.scale = finite ? static_cast<uint16_t>((bits + 0xffffu) >> 16) : kNan;
-    const float scale = wide(static_cast<uint32_t>(*group.scale) << 16);
-    // Zero, too, where the quotient would not be finite.
-    const float inverse = finite && scale > 1e-36F ? 1.0F / scale : 0.0F;
+    *group.scale = finite ? to_half(largest / 127.0F * kScaleFactor) : kHalfNan;
+    // Of numbers too small for a scale nothing is left.
+    const float inverse = finite && *group.scale != 0 ? 127.0F / largest : 0.0F;
     int sum = 0;
     for (int64_t i = 0; i < count; ++i) {
-        const float rounded = finite ? std::nearbyint(weights[i] * inverse) : 0.0F;
-        const int8_t weight = static_cast<int8_t>(std::min(127.0F, std::max(-127.0F, rounded)));
+        const int8_t weight = finite ? static_cast<int8_t>(std::nearbyint(weights[i] * inverse)) : int8_t{0};
         byte_of(group, i) = weight;
         sum += weight;
     }
@@ -60,7 +55,7 @@ void quantize_group(const Group& group, const float* weights, int64_t count) {
 void dequantize_row(const PackedMatrix& matrix, int64_t row, float* values) {
     for (int64_t input = 0; input < matrix.num_inputs; input += kGroupInputs) {
         const Group group = group_of(matrix, row, input / kGroupInputs);
-        const float scale = wide(static_cast<uint32_t>(*group.scale) << 16);
+        const float scale = from_half(*group.scale) / kScaleFactor;
         const int64_t count = std::min(matrix.num_inputs - input, kGroupInputs);
         for (int64_t i = 0; i < count; ++i) values[input + i] = scale * static_cast<float>(byte_of(group, i));
     }

@@ -12,6 +12,8 @@
 #include <immintrin.h>
 #endif
 
+#include "half.h"
+
 #define BOUGH_INLINE static inline __attribute__((always_inline))
 #define BOUGH_UNROLL _Pragma("GCC unroll 32")
 
@@ -54,6 +56,9 @@ BOUGH_INLINE Vec absolute(Vec x) { return _mm512_abs_ps(x); }
 BOUGH_INLINE Vec load_bf16(const uint16_t* p) {
     const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+}
+BOUGH_INLINE Vec load_f16(const uint16_t* p) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
 }
 BOUGH_INLINE Vec load_i8(const int8_t* p) {
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
@@ -121,6 +126,9 @@ BOUGH_INLINE bool any_not_finite(Vec x) {
 BOUGH_INLINE Vec load_bf16(const uint16_t* p) {
     const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+}
+BOUGH_INLINE Vec load_f16(const uint16_t* p) {
+    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
 }
 BOUGH_INLINE Vec load_i8(const int8_t* p) {
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
@@ -195,6 +203,12 @@ BOUGH_INLINE Vec load_bf16(const uint16_t* p) {
     Vec x;
     std::memcpy(&x, &bits, sizeof x);
     return x;
+}
+// Not negative
+BOUGH_INLINE Vec load_f16(const uint16_t* p) {
+    float values[kLanes];
+    for (int i = 0; i < kLanes; ++i) values[i] = from_half(p[i]);
+    return load(values);
 }
 BOUGH_INLINE Vec load_i8(const int8_t* p) {
     return Vec{static_cast<float>(p[0]), static_cast<float>(p[1]), static_cast<float>(p[2]), static_cast<float>(p[3])};

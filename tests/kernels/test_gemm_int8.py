@@ -55,14 +55,16 @@ def test_largest_magnitudes_do_not_saturate(isa: Isa) -> None:
         assert torch.equal(product, torch.full((7, 40), 127.0 * 127.0 * 640 * sign))
 
 
-def test_weights_are_held_within_half_a_step() -> None:
+def test_weights_are_held_as_whole_numbers_and_a_scale_in_half_precision() -> None:
     weight = random_matrix(50, 100, 1)
     weight[:, 7] *= 100.0
     weights = packed(ThreadPool(1), weight)
     groups = torch.nn.functional.pad(weight, (0, 28)).view(50, 4, GROUP)
-    # Scales are rounded up to bfloat16.
-    steps = (groups.abs().amax(-1, keepdim=True) / 127 * (1 + 2.0**-7)).expand(-1, -1, GROUP).reshape(50, -1)[:, :100]
-    assert bool(((weights.read(0, 50) - weight).abs() <= steps / 2).all())
+    most = groups.abs().amax(-1, keepdim=True)
+    steps = torch.round(groups * torch.full_like(most, 127.0).div(most))
+    held = steps * ((most / 127 * 1024).half().float() / 1024)
+    torch.testing.assert_close(weights.read(0, 50), held.view(50, -1)[:, :100], rtol=2.0**-11, atol=0)
+    assert float((weights.read(0, 50) - held.view(50, -1)[:, :100]).norm()) <= 1e-4 * float(held.norm())
     assert torch.equal(weights.embed(torch.tensor([3, 49])), weights.read(0, 50)[[3, 49]])
 
 
@@ -101,12 +103,13 @@ def test_not_a_number_stays_in_its_row(isa: Isa) -> None:
     assert product.isfinite().all(-1).tolist() == [row not in (7, 9) for row in range(30)]
 
 
-def test_weights_that_are_not_finite_are_not_hidden(isa: Isa) -> None:
+def test_weights_that_are_not_finite_or_far_too_large_are_not_hidden(isa: Isa) -> None:
     weight = random_matrix(64, 100, 1)
     weight[5, 40] = float("nan")
     weight[9, 99] = float("-inf")
+    weight[20, 3] = 1e5  # larger than scales can say
     product = packed(ThreadPool(1), weight).multiply(random_matrix(3, 100, 2), torch.float32)
-    assert product.isfinite().all(0).tolist() == [column not in (5, 9) for column in range(64)]
+    assert product.isfinite().all(0).tolist() == [column not in (5, 9, 20) for column in range(64)]
 
 
 def test_numbers_too_small_for_a_scale_count_as_zeros(isa: Isa) -> None:

@@ -88,6 +88,7 @@ std::vector<uint32_t> quantized(ThreadPool& pool, Stored& input, int64_t stride,
         for (int64_t i = 0; i < matrix.num_inputs; ++i) {
             float scale;
             std::memcpy(&scale, &bytes[row * words + groups * kGroupUnits + i / kGroupInputs], sizeof scale);
+            scale *= kScaleFactor;
             const float value = scale * static_cast<float>(numbers[i] - 128);
             float& given = input.values[row * stride + i];
             expect_near(value, given, 0.501 * scale, "int8 input");

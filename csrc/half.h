@@ -1,0 +1,33 @@
+// Half precision without instructions for it, for numbers that are not negative.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+namespace bough {
+
+// In an unnamed namespace, like everything inline here: see isa.h.
+namespace {
+
+constexpr uint16_t kHalfNan = 0x7e00;
+
+// What infinity and NaN would be is NaN.
+inline float from_half(uint16_t half) {
+    if (half >= 0x7c00) return __builtin_nanf("");
+    const uint32_t bits = static_cast<uint32_t>(half) << 13;
+    float x;
+    std::memcpy(&x, &bits, sizeof x);
+    return x * 0x1p112F;  // the difference of the exponents' biases
+}
+
+// The nearest one, ties to even; NaN for what is too large.
+inline uint16_t to_half(float x) {
+    const float shifted = x * 0x1p-112F;
+    uint32_t bits;
+    std::memcpy(&bits, &shifted, sizeof bits);
+    const uint32_t half = (bits + 0xfffU + ((bits >> 13) & 1U)) >> 13;
+    return half < 0x7c00 ? static_cast<uint16_t>(half) : kHalfNan;
+}
+
+}  // namespace
+}  // namespace bough
