@@ -13,13 +13,18 @@ import msgspec
 from bough.config.options import options_by_key
 from bough.config.server_args import ServerArgs
 from bough.constrained.structural_tag import MAX_PARTS
+from bough.entrypoints.chat.tools import MAX_TOOLS
 from bough.entrypoints.http.bodies import BODY_TIMEOUT, MIN_PROGRESS
 from bough.entrypoints.http.fields import MAX_ELEMENTS, MAX_OUTPUTS_PER_REQUEST, BodySpec
 from bough.entrypoints.http.json_body import LARGE_BODY_BYTES, MAX_DEPTH, MAX_MEMBERS
 from bough.entrypoints.http.native.protocol import SAMPLING_PARAMS
+from bough.entrypoints.http.openai.messages import MAX_TOOL_CALLS
 from bough.entrypoints.http.openai.protocol import MAX_MESSAGES
 from bough.entrypoints.http.openai.protocol import MAX_TOP_LOGPROBS as MAX_OPENAI_TOP_LOGPROBS
+from bough.entrypoints.http.responses.handlers import MAX_ITEMS_LISTED
+from bough.entrypoints.http.responses.protocol import MAX_METADATA_ENTRIES
 from bough.entrypoints.http.routes import ROUTES, RouteInfo
+from bough.entrypoints.http.routes_later import LATER
 from bough.entrypoints.http.server import HEAD_TIMEOUT, MAX_DISCARDED_BYTES, WRITE_TIMEOUT
 from bough.entrypoints.http.shapes import SHAPES
 from bough.managers.io_struct import (
@@ -70,6 +75,11 @@ LIMITS: dict[str, str] = {
     "what is longer is content",
     "`n`": f"`--max-parallel-samples`, at most {MAX_PARALLEL_SAMPLES}",
     "messages of a conversation": str(MAX_MESSAGES),
+    "tools of a request": str(MAX_TOOLS),
+    "tool calls of a message": str(MAX_TOOL_CALLS),
+    "`metadata` of a response": f"{MAX_METADATA_ENTRIES} entries",
+    "responses that are kept": "`--max-stored-responses`, and `--max-stored-response-bytes` together; older ones go",
+    "items of a response listed at once": str(MAX_ITEMS_LISTED),
     "alternatives per token": f"`--max-logprobs`, at most {MAX_OPENAI_TOP_LOGPROBS} on OpenAI routes and "
     f"{MAX_TOP_LOGPROBS} on `/generate`",
     "`token_ids_logprob`": f"{MAX_TOKEN_IDS_LOGPROB} ids",
@@ -121,6 +131,8 @@ def markdown() -> str:
         lines.append(f"| `{name}` | {value} | `{_json(defaults[name])}` | {meaning} |")
     lines += ["", "Not supported yet; refused, unless null or empty:", ""]
     lines += [f"- `{name}`: {meaning}" for name, meaning in UNSUPPORTED_SAMPLING_PARAMS.items()]
+    lines += ["", "## Routes that are not supported yet", "", "They are answered with status 501.", ""]
+    lines += [f"- `{path}`: {meaning}" for path, meaning in LATER.items()]
     return "\n".join([*lines, ""])
 
 
