@@ -19,6 +19,7 @@ BASE_STAMP := $(VENV)/.bough-base
 DEV_STAMP := $(VENV)/.bough-dev
 CLIENTS_STAMP := $(VENV)-clients/.bough-clients
 NATIVE_SOURCES := setup.py $(wildcard csrc/*)
+CPP_FILES := $(wildcard csrc/*.cpp csrc/*.h tests/native_check/*.cpp tests/native_check/*.h)
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 INSTALL_TORCH := $(PIP) $(TORCH)
@@ -42,11 +43,13 @@ test: lint unit ## Lint, check types and run the tests
 lint: $(DEV_STAMP) ## Check style and types, changing nothing
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror $(CPP_FILES)
 	$(BIN)/mypy
 
 format: $(DEV_STAMP) ## Format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(CPP_FILES)
 
 typecheck: $(DEV_STAMP) ## Check types only
 	$(BIN)/mypy

@@ -61,9 +61,8 @@ BOUGH_API Status bough_unpack_rows(ThreadPool* pool, const PackedMatrix* matrix,
 BOUGH_API Status bough_embed(ThreadPool* pool, const PackedMatrix* table, const int32_t* ids, int64_t num_tokens,
                              float* output, int64_t output_stride) {
     return guarded([&] {
-        pool->run([&](int thread, int threads) {
-            embed(*table, ids, num_tokens, output, output_stride, thread, threads);
-        });
+        pool->run(
+            [&](int thread, int threads) { embed(*table, ids, num_tokens, output, output_stride, thread, threads); });
     });
 }
 
@@ -98,8 +97,7 @@ BOUGH_API Status bough_read(ThreadPool* pool, const int64_t* words, int64_t byte
 BOUGH_API int64_t bough_program_bytes(const ProgramLimits* limits, int32_t num_threads) {
     return Program::bytes(*limits, num_threads);
 }
-BOUGH_API int64_t bough_attention_bytes(const ProgramLimits* limits, const AttentionShape* shape,
-                                        int32_t num_threads) {
+BOUGH_API int64_t bough_attention_bytes(const ProgramLimits* limits, const AttentionShape* shape, int32_t num_threads) {
     return Program::attention_bytes(*limits, *shape, num_threads);
 }
 
@@ -142,9 +140,9 @@ BOUGH_API Status bough_program_run(Program* program, const Step* step, StepError
 // Sizes of the structures that cross this interface, in the order of structures.py.
 BOUGH_API int64_t bough_structure_size(int32_t index) {
     constexpr int64_t sizes[] = {
-        sizeof(PackedMatrix), sizeof(GemmCall),      sizeof(Choice),          sizeof(AttentionCall),
-        sizeof(NormCall),     sizeof(EmbeddingCall), sizeof(RotaryTableCall), sizeof(RotaryStoreCall),
-        sizeof(ProgramLimits), sizeof(Step),         sizeof(FiniteCall),      sizeof(SampleCall),
+        sizeof(PackedMatrix),  sizeof(GemmCall),      sizeof(Choice),          sizeof(AttentionCall),
+        sizeof(NormCall),      sizeof(EmbeddingCall), sizeof(RotaryTableCall), sizeof(RotaryStoreCall),
+        sizeof(ProgramLimits), sizeof(Step),          sizeof(FiniteCall),      sizeof(SampleCall),
         sizeof(SampleRow),
     };
     constexpr int32_t count = sizeof(sizes) / sizeof(sizes[0]);

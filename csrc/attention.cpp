@@ -17,18 +17,18 @@ constexpr int kTilePad = 16;
 
 // One thread's memory.
 struct Scratch {
-    uint32_t* keys;      // [panel of keys][unit][kPanel]
-    uint32_t* values;    // [panel of dimensions][unit of keys][kPanel]
-    uint32_t* staging;   // [kLanes][head_dim], rows on their way
-    uint32_t* zeros;     // [head_dim]
-    float* key_scales;   // [kBlockTokens]
+    uint32_t* keys;     // [panel of keys][unit][kPanel]
+    uint32_t* values;   // [panel of dimensions][unit of keys][kPanel]
+    uint32_t* staging;  // [kLanes][head_dim], rows on their way
+    uint32_t* zeros;    // [head_dim]
+    float* key_scales;  // [kBlockTokens]
     float* value_scales;
-    float* scores;       // [kTileRows][kScoreStride], scores and then weights
-    float* product;      // [kTileRows][padded head_dim]
-    uint32_t* queries;   // [rows][head_dim], tiles one after the other, each [unit][row of the tile]
-    float* sums;         // [rows][padded head_dim]
-    float* largest;      // [rows]
-    float* totals;       // [rows]
+    float* scores;      // [kTileRows][kScoreStride], scores and then weights
+    float* product;     // [kTileRows][padded head_dim]
+    uint32_t* queries;  // [rows][head_dim], tiles one after the other, each [unit][row of the tile]
+    float* sums;        // [rows][padded head_dim]
+    float* largest;     // [rows]
+    float* totals;      // [rows]
 };
 
 BOUGH_INLINE Scratch scratch_of(const AttentionCall& call, int thread) {
@@ -60,7 +60,7 @@ BOUGH_INLINE Scratch scratch_of(const AttentionCall& call, int thread) {
 // A thread's work on one item, with keys and values as units of type Unit.
 template <class Unit>
 class Worker {
-  public:
+public:
     Worker(const AttentionCall& call, const Scratch& scratch)
         : call_(call),
           s_(scratch),
@@ -69,7 +69,9 @@ class Worker {
           num_units_((call.shape.head_dim + Unit::kPerUnit - 1) / Unit::kPerUnit),
           num_vectors_((call.shape.head_dim + kLanes - 1) / kLanes),
           group_(call.shape.num_heads / call.shape.num_kv_heads),
-          row_bytes_(dim_ * (call.kv.dtype == DType::f32 ? 4 : call.kv.dtype == DType::bf16 ? 2 : 1)),
+          row_bytes_(dim_ * (call.kv.dtype == DType::f32    ? 4
+                             : call.kv.dtype == DType::bf16 ? 2
+                                                            : 1)),
           slot_bytes_(row_bytes_ * call.shape.num_kv_heads),
           direct_(row_bytes_ == dim_ * 4 / Unit::kPerUnit && dim_ % Unit::kPerUnit == 0) {}
 
@@ -99,8 +101,8 @@ class Worker {
                 }
             }
             if (item.partial >= 0) {
-                float* target = partials + item.partial +
-                                (block - item.first_block) * partial_floats(rows * num_heads, dim_);
+                float* target =
+                    partials + item.partial + (block - item.first_block) * partial_floats(rows * num_heads, dim_);
                 store_partial(target, rows * num_heads);
             }
         }
@@ -129,14 +131,14 @@ class Worker {
         write_output(item.row, item.first_query, item.first_head, item.end_head, rows);
     }
 
-  private:
+private:
     // Keys of one KV head in one block, those that any query of an item sees.
     struct Keys {
         const int32_t* slots = nullptr;  // of the block's positions
         int64_t start = 0;               // position of the block
         int first = 0;                   // within the block
         int end = 0;
-        const char* keys = nullptr;      // of the head in slot 0
+        const char* keys = nullptr;  // of the head in slot 0
         const char* values = nullptr;
         int64_t head = 0;
     };
@@ -506,12 +508,12 @@ class Worker {
     const Scratch s_;
     const int64_t dim_;
     const int64_t padded_;
-    const int64_t num_units_;    // per head
-    const int num_vectors_;      // of output per head
-    const int64_t group_;        // query heads per KV head
-    const int64_t row_bytes_;    // of one head in the pool
+    const int64_t num_units_;  // per head
+    const int num_vectors_;    // of output per head
+    const int64_t group_;      // query heads per KV head
+    const int64_t row_bytes_;  // of one head in the pool
     const int64_t slot_bytes_;
-    const bool direct_;          // rows in the pool consist of whole units
+    const bool direct_;           // rows in the pool consist of whole units
     int64_t first_position_ = 0;  // of the item's first query
     Keys upcoming_;
 };

@@ -32,7 +32,7 @@ size_t plan_bytes_for(int64_t items, int num_threads) {
 
 // Makes the items of one step, in order.
 class Planner {
-  public:
+public:
     Planner(AttentionPlan* plan, const AttentionShape& shape, const StepRows& rows, int64_t max_context)
         : plan_(plan),
           items_(plan->items),
@@ -56,7 +56,7 @@ class Planner {
         return true;
     }
 
-  private:
+private:
     // Keys that the queries see together, by position.
     int64_t first_visible(int32_t row, int64_t query) const {
         const int64_t position = rows_.prefix_lens[row] + query;
@@ -79,8 +79,8 @@ class Planner {
         }
         int64_t tile = tile_queries(shape_, kItemRows);
         const int64_t smallest = tile_queries(shape_, kMinItemRows);
-        while (tile / 2 >= smallest && cost(row, std::max<int64_t>(queries - tile, 0), std::min(tile, queries), 1) >
-                                           share_ / 4) {
+        while (tile / 2 >= smallest &&
+               cost(row, std::max<int64_t>(queries - tile, 0), std::min(tile, queries), 1) > share_ / 4) {
             tile /= 2;
         }
         const bool even = queries <= tile && kv_heads % plan_->num_threads == 0;
@@ -89,7 +89,8 @@ class Planner {
                 const int64_t count = std::min(tile, queries - first);
                 int64_t pieces = 1;
                 const int64_t item_cost = cost(row, first, count, 1);
-                if (!even && item_cost > share_ / 4) pieces = (8 * item_cost + share_ - 1) / std::max<int64_t>(share_, 1);
+                if (!even && item_cost > share_ / 4)
+                    pieces = (8 * item_cost + share_ - 1) / std::max<int64_t>(share_, 1);
                 if (!add(row, first, count, head, head + 1, pieces)) return false;
             }
         }
@@ -103,15 +104,22 @@ class Planner {
         const int32_t first_block = static_cast<int32_t>(first_visible(row, first_query) / kBlockTokens);
         const int32_t end_block = static_cast<int32_t>((last + kBlockTokens - 1) / kBlockTokens);
         const int64_t num_blocks = end_block - first_block;
-        AttentionItem item{row,      static_cast<int32_t>(first_query), static_cast<int32_t>(num_queries), first_head,
-                           end_head, first_block,                       end_block,                         -1};
+        AttentionItem item{row,
+                           static_cast<int32_t>(first_query),
+                           static_cast<int32_t>(num_queries),
+                           first_head,
+                           end_head,
+                           first_block,
+                           end_block,
+                           -1};
         pieces = std::min(pieces, num_blocks);
         const int64_t floats = partial_floats(num_queries * group_ * (end_head - first_head), shape_.head_dim);
         // Splitting may use what the bound leaves for it, so that a later row finds room for its unsplit items.
         if (pieces > 1 && floats * num_blocks <= free_partials_ && split_items_ + pieces <= 16 * plan_->num_threads) {
             split_items_ += pieces;
-            merges_[plan_->num_merges++] = {row,      item.first_query, item.num_queries, first_head,
-                                            end_head, static_cast<int32_t>(num_blocks), used_partials_};
+            merges_[plan_->num_merges++] = {row,           item.first_query, item.num_queries,
+                                            first_head,    end_head,         static_cast<int32_t>(num_blocks),
+                                            used_partials_};
             for (int64_t piece = 0; piece < pieces; ++piece) {
                 const int64_t begin = num_blocks * piece / pieces;
                 item.first_block = first_block + static_cast<int32_t>(begin);
@@ -173,9 +181,9 @@ class Planner {
 int64_t thread_scratch_bytes(const AttentionShape& shape) {
     const int64_t padded = padded_head_dim(shape.head_dim);
     const int64_t rows = max_item_rows(shape) + 16;
-    const int64_t counts[] = {kBlockTokens * padded, kBlockTokens * padded, 16 * padded,   padded,
-                              kBlockTokens,          kBlockTokens,          16 * (kBlockTokens + 16),
-                              16 * padded,           rows * padded,         rows * padded, rows, rows};
+    const int64_t counts[] = {
+        kBlockTokens * padded,    kBlockTokens * padded, 16 * padded,   padded,        kBlockTokens, kBlockTokens,
+        16 * (kBlockTokens + 16), 16 * padded,           rows * padded, rows * padded, rows,         rows};
     int64_t bytes = 0;
     for (const int64_t count : counts) bytes += (count * 4 + 63) / 64 * 64;
     return (bytes + 4095) / 4096 * 4096;
@@ -204,7 +212,12 @@ void attention_plan(AttentionPlan* plan, size_t plan_bytes, const AttentionShape
     const size_t max_items = (plan_bytes - fixed) / (sizeof(AttentionItem) + sizeof(AttentionMerge));
     AttentionItem* const items = reinterpret_cast<AttentionItem*>(plan + 1);
     AttentionMerge* const merges = reinterpret_cast<AttentionMerge*>(items + max_items);
-    *plan = {num_threads, 0, 0, static_cast<int32_t>(max_items), items, merges,
+    *plan = {num_threads,
+             0,
+             0,
+             static_cast<int32_t>(max_items),
+             items,
+             merges,
              reinterpret_cast<int32_t*>(merges + max_items)};
     if (!Planner(plan, shape, rows, max_context).run()) throw std::length_error("a plan of attention is too long");
 }

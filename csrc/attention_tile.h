@@ -103,9 +103,9 @@ static void multiply_rows(const uint32_t* left, const uint32_t* right, int64_t n
 template <class Unit, int kRowStride>
 BOUGH_INLINE void multiply(int num_rows, const uint32_t* left, const uint32_t* right, int64_t num_units,
                            int64_t panel_size, int num_vectors, float* product, int64_t product_stride) {
-#define BOUGH_ROWS(n)                                                                                              \
-    case n:                                                                                                        \
-        return multiply_rows<Unit, n, kRowStride>(left, right, num_units, panel_size, num_vectors, product,         \
+#define BOUGH_ROWS(n)                                                                                       \
+    case n:                                                                                                 \
+        return multiply_rows<Unit, n, kRowStride>(left, right, num_units, panel_size, num_vectors, product, \
                                                   product_stride);
     switch (num_rows) {
         BOUGH_ROWS(1)
@@ -122,7 +122,8 @@ BOUGH_INLINE void multiply(int num_rows, const uint32_t* left, const uint32_t* r
         BOUGH_ROWS(11)
         BOUGH_ROWS(12)
 #endif
-        default: return;
+        default:
+            return;
     }
 #undef BOUGH_ROWS
 }
@@ -205,8 +206,8 @@ BOUGH_INLINE void weigh_rows_tile(const uint32_t* weights, const void* const* ro
 
 // Whole vectors (kStep of them at once) only.
 template <class Unit, class Rows, int kRows, int kRowStride>
-static void weigh_rows(const uint32_t* weights, const void* const* rows, int first_unit, int end_unit,
-                       int num_vectors, float* product, int64_t product_stride) {
+static void weigh_rows(const uint32_t* weights, const void* const* rows, int first_unit, int end_unit, int num_vectors,
+                       float* product, int64_t product_stride) {
     int done = 0;
     if constexpr (kRows <= kTileRows / 2) {
         for (; done + 4 <= num_vectors; done += 4) {
@@ -229,9 +230,9 @@ static void weigh_rows(const uint32_t* weights, const void* const* rows, int fir
 template <class Unit, class Rows, int kRowStride>
 BOUGH_INLINE void weigh_values(int num_rows, const uint32_t* weights, const void* const* rows, int first_unit,
                                int end_unit, int num_vectors, float* product, int64_t product_stride) {
-#define BOUGH_ROWS(n)                                                                                              \
-    case n:                                                                                                        \
-        return weigh_rows<Unit, Rows, n, kRowStride>(weights, rows, first_unit, end_unit, num_vectors, product,     \
+#define BOUGH_ROWS(n)                                                                                           \
+    case n:                                                                                                     \
+        return weigh_rows<Unit, Rows, n, kRowStride>(weights, rows, first_unit, end_unit, num_vectors, product, \
                                                      product_stride);
     switch (num_rows) {
         BOUGH_ROWS(1)
@@ -248,7 +249,8 @@ BOUGH_INLINE void weigh_values(int num_rows, const uint32_t* weights, const void
         BOUGH_ROWS(11)
         BOUGH_ROWS(12)
 #endif
-        default: return;
+        default:
+            return;
     }
 #undef BOUGH_ROWS
 }

@@ -9,7 +9,8 @@ namespace {
 
 // Element-wise access to memory of either type, with the rest of a row that fills no vector.
 BOUGH_INLINE Vec load_typed(const void* p, DType dtype, int64_t i) {
-    return dtype == DType::bf16 ? load_bf16(static_cast<const uint16_t*>(p) + i) : load(static_cast<const float*>(p) + i);
+    return dtype == DType::bf16 ? load_bf16(static_cast<const uint16_t*>(p) + i)
+                                : load(static_cast<const float*>(p) + i);
 }
 BOUGH_INLINE float get_typed(const void* p, DType dtype, int64_t i) {
     return dtype == DType::bf16 ? as_float(static_cast<const uint16_t*>(p)[i]) : static_cast<const float*>(p)[i];
@@ -57,7 +58,8 @@ BOUGH_INLINE float sum_of_squares(const float* x, int64_t size) {
 }
 
 // output = x * factor * (weight + offset)
-BOUGH_INLINE void scale_row(const float* x, float factor, const void* weight, DType weight_dtype, void* output, DType output_dtype, int64_t size) {
+BOUGH_INLINE void scale_row(const float* x, float factor, const void* weight, DType weight_dtype, void* output,
+                            DType output_dtype, int64_t size) {
     int64_t i = 0;
     for (; i + kLanes <= size; i += kLanes) {
         const Vec w = load_typed(weight, weight_dtype, i);

@@ -80,14 +80,16 @@ __attribute__((noinline)) void multiply_tile(const uint32_t* input, int64_t inpu
             for (int row = 0; row < kRows; ++row) {
                 const Words element = splat_word(inputs[row / 3][row % 3 * input_stride + unit]);
 #pragma GCC unroll 4
-                for (int v = 0; v < kColumnVectors; ++v) sum[row][v] = multiply_add<kType>(sum[row][v], columns[v], element);
+                for (int v = 0; v < kColumnVectors; ++v)
+                    sum[row][v] = multiply_add<kType>(sum[row][v], columns[v], element);
             }
         };
         int64_t left = units;
         for (; left >= kUnroll; left -= kUnroll) {
             if (kLines > 0 && first == 0) {
 #pragma GCC unroll 8
-                for (int line = 0; line < kLines; ++line) __builtin_prefetch(prefetch + line * 64, 0, kRows == 1 ? 3 : 2);
+                for (int line = 0; line < kLines; ++line)
+                    __builtin_prefetch(prefetch + line * 64, 0, kRows == 1 ? 3 : 2);
                 prefetch += kLines * 64;
             }
 #pragma GCC unroll 4
@@ -116,13 +118,19 @@ template <DType kType, int kLines>
 TileKernel tile_kernel(int rows) {
     constexpr int kMaxRows = kType == DType::bf16 ? kRowsBF16 : kRowsF32;
     static const TileKernel kernels[kMaxTileRows] = {
-            multiply_tile<kType, 1, kLines>,
-            multiply_tile<kType, 2, kLines>,
-            multiply_tile<kType, 3, kLines>,
-            multiply_tile<kType, 4, kLines>,
-#define BOUGH_TILE(rows) multiply_tile < kType, (kMaxRows >= rows ? rows : 1), kLines >
-            BOUGH_TILE(5), BOUGH_TILE(6), BOUGH_TILE(7), BOUGH_TILE(8),
-            BOUGH_TILE(9), BOUGH_TILE(10), BOUGH_TILE(11), BOUGH_TILE(12),
+        multiply_tile<kType, 1, kLines>,
+        multiply_tile<kType, 2, kLines>,
+        multiply_tile<kType, 3, kLines>,
+        multiply_tile<kType, 4, kLines>,
+#define BOUGH_TILE(rows) multiply_tile<kType, (kMaxRows >= rows ? rows : 1), kLines>
+        BOUGH_TILE(5),
+        BOUGH_TILE(6),
+        BOUGH_TILE(7),
+        BOUGH_TILE(8),
+        BOUGH_TILE(9),
+        BOUGH_TILE(10),
+        BOUGH_TILE(11),
+        BOUGH_TILE(12),
 #undef BOUGH_TILE
     };
     return kernels[rows - 1];
@@ -278,13 +286,15 @@ void multiply_few_tiles(const Cut& cut) {
                 const int64_t begin = cut.tile_begin(tile);
                 const int rows = static_cast<int>(cut.tile_begin(tile + 1) - begin);
                 float* at = sums + (begin - cut.first_row) * kColumns;
-                // One tile runs along its weights, 4 KB behind what it asks for; several share in asking for the next block.
+                // One tile runs along its weights, 4 KB behind what it asks for; several share in asking for the next
+                // block.
                 const char* ahead = reinterpret_cast<const char*>(weights) + 4096;
                 if (cut.num_tiles > 1) {
-                    ahead = reinterpret_cast<const char*>(weights + units * kColumns) + tile * units / kUnroll * kLines * 64;
+                    ahead = reinterpret_cast<const char*>(weights + units * kColumns) +
+                            tile * units / kUnroll * kLines * 64;
                 }
-                tile_kernel<kType, kLines>(rows)(cut.input + begin * cut.input_stride + unit, cut.input_stride, weights, units,
-                                         at, unit > 0, ahead);
+                tile_kernel<kType, kLines>(rows)(cut.input + begin * cut.input_stride + unit, cut.input_stride, weights,
+                                                 units, at, unit > 0, ahead);
                 if (unit + units == cut.units) finish_tile(cut.call, cut.choices, panel, begin, rows, at);
             }
         }
@@ -308,7 +318,8 @@ void multiply_many_tiles(const Cut& cut) {
                 const uint32_t* input = cut.input + begin * cut.input_stride + unit;
                 for (int64_t panel = first; panel < end; ++panel) {
                     float* sums = cut.scratch;
-                    if (!one_block) sums += ((begin - cut.first_row) * (end - first) + (panel - first) * rows) * kColumns;
+                    if (!one_block)
+                        sums += ((begin - cut.first_row) * (end - first) + (panel - first) * rows) * kColumns;
                     kernel(input, cut.input_stride, cut.panel(panel) + unit * kColumns, units, sums, unit > 0, nullptr);
                     if (unit + units == cut.units) finish_tile(cut.call, cut.choices, panel, begin, rows, sums);
                 }
@@ -365,17 +376,17 @@ void gemm(const GemmCall& call, int thread, int num_threads) {
     const int across = num_threads / along;
     const int64_t panel_share = thread / across, row_share = thread % across;
     Cut cut{call,
-                    static_cast<const uint32_t*>(call.input),
-                    call.weights.dtype == DType::bf16 ? call.input_stride / 2 : call.input_stride,
-                    num_units(call.weights),
-                    0,
-                    call.num_rows * row_share / across,
-                    0,
-                    0,
-                    panels * panel_share / along,
-                    panels * (panel_share + 1) / along,
-                    choices,
-                    call.scratch + thread * gemm_scratch_floats(call.num_rows)};
+            static_cast<const uint32_t*>(call.input),
+            call.weights.dtype == DType::bf16 ? call.input_stride / 2 : call.input_stride,
+            num_units(call.weights),
+            0,
+            call.num_rows * row_share / across,
+            0,
+            0,
+            panels * panel_share / along,
+            panels * (panel_share + 1) / along,
+            choices,
+            call.scratch + thread * gemm_scratch_floats(call.num_rows)};
     cut.num_rows = call.num_rows * (row_share + 1) / across - cut.first_row;
     if (cut.num_rows == 0 || cut.first_panel == cut.end_panel) return;
     if (call.weights.dtype == DType::bf16) {

@@ -8,12 +8,12 @@
 
 namespace bough {
 
-#define BOUGH_TABLE(isa)                               \
-    namespace isa {                                    \
-    extern const AttentionKernels attention_kernels;   \
-    extern const ElementwiseKernels elementwise_kernels; \
-    extern const SamplingKernels sampling_kernels;     \
-    extern const GemmKernels gemm_kernels;             \
+#define BOUGH_TABLE(isa)                                                                             \
+    namespace isa {                                                                                  \
+    extern const AttentionKernels attention_kernels;                                                 \
+    extern const ElementwiseKernels elementwise_kernels;                                             \
+    extern const SamplingKernels sampling_kernels;                                                   \
+    extern const GemmKernels gemm_kernels;                                                           \
     const KernelTable table{attention_kernels, elementwise_kernels, sampling_kernels, gemm_kernels}; \
     }
 

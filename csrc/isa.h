@@ -13,9 +13,9 @@ namespace bough {
 // In ascending order; each includes those before it.
 enum class Isa : int32_t {
     portable = 0,
-    avx2 = 1,         // AVX2, FMA, F16C
-    avx512 = 2,       // AVX-512 F, BW, DQ, VL
-    avx512bf16 = 3,   // bfloat16 and int8 dot products
+    avx2 = 1,        // AVX2, FMA, F16C
+    avx512 = 2,      // AVX-512 F, BW, DQ, VL
+    avx512bf16 = 3,  // bfloat16 and int8 dot products
 };
 
 constexpr int kNumIsas = 4;

@@ -44,8 +44,7 @@ BOUGH_API Status bough_rows_finite(ThreadPool* pool, const FiniteCall* call) {
 
 // One layer's attention, `plan` and `scratch` of the call excepted: unlike a program, this plans and allocates.
 // `num_tokens` new tokens, none at position `max_context` or behind.
-BOUGH_API Status bough_attention(ThreadPool* pool, const AttentionCall* call, int64_t num_tokens,
-                                 int64_t max_context) {
+BOUGH_API Status bough_attention(ThreadPool* pool, const AttentionCall* call, int64_t num_tokens, int64_t max_context) {
     return guarded([&] {
         const AttentionShape& shape = call->shape;
         const int threads = pool->num_threads();

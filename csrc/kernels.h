@@ -61,11 +61,11 @@ struct AttentionCall {
     KVLayer kv;
     const float* queries;  // [tokens, query_stride], heads of head_dim side by side, rotated
     int64_t query_stride;
-    void* output;          // [tokens, output_stride], heads side by side
+    void* output;  // [tokens, output_stride], heads side by side
     int64_t output_stride;
     DType output_dtype;  // f32 or bf16
     const AttentionPlan* plan;
-    void* scratch;         // attention_scratch_bytes, 64-byte aligned
+    void* scratch;  // attention_scratch_bytes, 64-byte aligned
 };
 
 // Bytes of a plan for steps of up to `max_rows` rows and `max_tokens` new tokens.
@@ -87,13 +87,13 @@ bool attention_needs_merge(const AttentionPlan* plan);
 
 // Strides are in elements. A weight vector may be f32 or bf16, as the checkpoint has it.
 struct NormCall {
-    const float* input;       // [.., input_stride]
+    const float* input;  // [.., input_stride]
     int64_t input_stride;
-    const int32_t* row_ids;   // [num_rows], rows of the input; null: 0, 1, …
-    const void* weight;       // [size]
+    const int32_t* row_ids;  // [num_rows], rows of the input; null: 0, 1, …
+    const void* weight;      // [size]
     DType weight_dtype;
     float eps;
-    void* output;             // [num_rows, output_stride]
+    void* output;  // [num_rows, output_stride]
     int64_t output_stride;
     DType output_dtype;
     int64_t num_rows;
@@ -114,7 +114,7 @@ struct EmbeddingCall {
 struct RotaryTableCall {
     const float* inv_freq;  // [half_dim]
     int32_t half_dim;
-    float attention_scaling;  // factor on cosines and sines
+    float attention_scaling;   // factor on cosines and sines
     const int32_t* positions;  // [num_tokens]
     int64_t num_tokens;
     float* output;
@@ -129,10 +129,10 @@ struct RotaryStoreCall {
     int32_t num_heads;
     int32_t num_kv_heads;
     int32_t head_dim;
-    int32_t half_dim;        // 2 * half_dim <= head_dim
-    const float* cos_sin;    // of RotaryTableCall
-    const void* q_norm;      // [head_dim] or null
-    const void* k_norm;      // [head_dim] or null
+    int32_t half_dim;      // 2 * half_dim <= head_dim
+    const float* cos_sin;  // of RotaryTableCall
+    const void* q_norm;    // [head_dim] or null
+    const void* k_norm;    // [head_dim] or null
     DType norm_dtype;
     float eps;
     const int32_t* out_slots;  // [num_tokens], KV slots
@@ -161,12 +161,12 @@ struct SampleRow {
     double top_k;               // whole number, [infinity]
     float log_min_p;            // [-infinity]
     // Penalties: tokens produced so far, and how often each was (null: none). Counts are changed and restored.
-    float frequency_penalty;    // [0]
-    float presence_penalty;     // [0]
-    float repetition_penalty;   // [1]
-    int32_t num_history;        // entries of history; -1: visit the whole vocabulary
+    float frequency_penalty;   // [0]
+    float presence_penalty;    // [0]
+    float repetition_penalty;  // [1]
+    int32_t num_history;       // entries of history; -1: visit the whole vocabulary
     const int32_t* history;
-    int32_t* counts;            // [vocab_size] or null
+    int32_t* counts;  // [vocab_size] or null
     // Numbers added to single logits after the penalties; -infinity bans a token.
     int32_t num_edits;
     const int64_t* edit_ids;

@@ -147,8 +147,13 @@ void Program::fill_piece(const Step& step, int64_t num_tokens) {
             next_offset_ = 0;
         }
     }
-    rows_ = {static_cast<int32_t>(piece_.num_rows), req_slots_.data(),    prefix_lens_.data(), extend_lens_.data(),
-             first_tokens_.data(),                  step.req_to_token, step.table_stride};
+    rows_ = {static_cast<int32_t>(piece_.num_rows),
+             req_slots_.data(),
+             prefix_lens_.data(),
+             extend_lens_.data(),
+             first_tokens_.data(),
+             step.req_to_token,
+             step.table_stride};
     sort_ends(step);
 }
 

@@ -48,7 +48,7 @@ struct Step {
     int32_t* next_tokens;        // [num_rows], set where a choice is wanted
     uint8_t* finite;             // [num_rows], whether what was computed is; not set where logits are wanted
     float* logits;               // [rows that want logits, vocab_size]
-    void* hidden_states;         // [num_tokens, hidden_size] after the final norm, in the head's dtype; null: not wanted
+    void* hidden_states;  // [num_tokens, hidden_size] after the final norm, in the head's dtype; null: not wanted
 };
 
 enum class StepError : int32_t { none = 0, bad_length = 1, bad_token = 2, bad_slot = 3, no_head = 4 };
@@ -86,8 +86,8 @@ private:
         AttentionCall call;
         size_t plan;
     };
-    using Operation = std::variant<PackedEmbedding, EmbeddingCall, RotaryTableCall, NormCall, GemmCall,
-                                   RotaryStoreCall, RecordedAttention>;
+    using Operation = std::variant<PackedEmbedding, EmbeddingCall, RotaryTableCall, NormCall, GemmCall, RotaryStoreCall,
+                                   RecordedAttention>;
 
     // Layers of one window share how their attention is split.
     struct Plan {

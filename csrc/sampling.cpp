@@ -12,7 +12,7 @@ namespace BOUGH_ISA {
 namespace {
 
 constexpr float kInfinity = __builtin_inff();
-constexpr double kUnits = 1099511627776.0;  // 2**40, units in a weight of 1
+constexpr double kUnits = 1099511627776.0;            // 2**40, units in a weight of 1
 constexpr double kMostUnits = 4611686018427387904.0;  // 2**62, more than any row has
 
 // --- ordering ----------------------------------------------------------------------------------------------------
@@ -51,7 +51,7 @@ BOUGH_INLINE int64_t scaled_target(double uniform, int64_t total) {
 // --- one row -----------------------------------------------------------------------------------------------------
 
 class RowSampler {
-  public:
+public:
     RowSampler(float* logits, int64_t vocab_size, const SampleRow& row, const SamplingScratch& scratch)
         : logits_(logits),
           vocab_size_(vocab_size),
@@ -70,7 +70,7 @@ class RowSampler {
         return truncated ? draw_truncated(by_weight) : draw_from_all();
     }
 
-  private:
+private:
     int64_t block_size(int64_t block) const { return at_most(kVocabBlock, vocab_size_ - block * kVocabBlock); }
 
     void penalise() {
@@ -226,7 +226,8 @@ class RowSampler {
             const double wanted = row_.top_p * static_cast<double>(total);
             limit = static_cast<int64_t>(__builtin_ceil(wanted < kMostUnits ? wanted : kMostUnits));
         }
-        const double most = row_.top_k < static_cast<double>(vocab_size_) ? row_.top_k : static_cast<double>(vocab_size_);
+        const double most =
+            row_.top_k < static_cast<double>(vocab_size_) ? row_.top_k : static_cast<double>(vocab_size_);
         const int64_t top_k = static_cast<int64_t>(most);
         // Blocks are as good as tokens to find a bound with: at least `guess` tokens are as large as the guess-th
         // largest block maximum.

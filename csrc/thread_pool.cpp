@@ -86,7 +86,9 @@ void ThreadPool::start_run() {
     // Sequentially consistent with the sleeper's own pair of operations: either it sees the new run, or we see it.
     run_.fetch_add(1, std::memory_order_seq_cst);
     if (sleepers_.load(std::memory_order_seq_cst) > 0) {
-        { std::lock_guard<std::mutex> lock(mutex_); }
+        {
+            std::lock_guard<std::mutex> lock(mutex_);
+        }
         wake_.notify_all();
     }
 }

@@ -16,13 +16,13 @@ namespace bough {
 // process gives that process its own.
 class SpinBarrier {
 public:
-  explicit SpinBarrier(int num_threads) : num_threads_(num_threads) {}
-  void wait();
+    explicit SpinBarrier(int num_threads) : num_threads_(num_threads) {}
+    void wait();
 
 private:
-  const int num_threads_;
-  alignas(128) std::atomic<int> arrived_{0};
-  alignas(128) std::atomic<uint32_t> generation_{0};
+    const int num_threads_;
+    alignas(128) std::atomic<int> arrived_{0};
+    alignas(128) std::atomic<uint32_t> generation_{0};
 };
 
 // The calling thread takes part: `num_threads - 1` others are kept. Between two runs these spin for a moment and then
@@ -31,52 +31,52 @@ private:
 // A child of fork() has none of the other threads: a pool of more than one thread cannot be used there.
 class ThreadPool {
 public:
-  // Throws std::system_error if the system has no more threads.
-  explicit ThreadPool(int num_threads);
-  // Waits for a run that goes on.
-  ~ThreadPool();
-  // Deletes a pool, but leaks that of another process.
-  static void destroy(ThreadPool* pool);
-  ThreadPool(const ThreadPool&) = delete;
-  ThreadPool& operator=(const ThreadPool&) = delete;
+    // Throws std::system_error if the system has no more threads.
+    explicit ThreadPool(int num_threads);
+    // Waits for a run that goes on.
+    ~ThreadPool();
+    // Deletes a pool, but leaks that of another process.
+    static void destroy(ThreadPool* pool);
+    ThreadPool(const ThreadPool&) = delete;
+    ThreadPool& operator=(const ThreadPool&) = delete;
 
-  int num_threads() const { return num_threads_; }
+    int num_threads() const { return num_threads_; }
 
-  // Calls `work(context, thread, num_threads)` on every thread and returns when all have. Runs of several threads take
-  // turns. Throws std::runtime_error if the pool is another process's.
-  using Work = void (*)(void* context, int thread, int num_threads);
-  void run(Work work, void* context);
+    // Calls `work(context, thread, num_threads)` on every thread and returns when all have. Runs of several threads
+    // take turns. Throws std::runtime_error if the pool is another process's.
+    using Work = void (*)(void* context, int thread, int num_threads);
+    void run(Work work, void* context);
 
-  template <class Function>
-  void run(Function&& function) {
-      using Plain = std::remove_reference_t<Function>;
-      run([](void* context, int thread, int threads) { (*static_cast<Plain*>(context))(thread, threads); },
-          const_cast<void*>(static_cast<const void*>(&function)));
+    template <class Function>
+    void run(Function&& function) {
+        using Plain = std::remove_reference_t<Function>;
+        run([](void* context, int thread, int threads) { (*static_cast<Plain*>(context))(thread, threads); },
+            const_cast<void*>(static_cast<const void*>(&function)));
     }
 
-  // For use within a run: waits until every thread is there.
-  void barrier() {
-      if (num_threads_ > 1) barrier_.wait();
+    // For use within a run: waits until every thread is there.
+    void barrier() {
+        if (num_threads_ > 1) barrier_.wait();
     }
 
 private:
-  void start_run();
-  void stop();
-  void worker(int thread);
-  void await_run(uint32_t previous);
+    void start_run();
+    void stop();
+    void worker(int thread);
+    void await_run(uint32_t previous);
 
-  const int num_threads_;
-  const pid_t process_;
-  std::mutex turn_;
-  SpinBarrier barrier_;
-  Work work_ = nullptr;
-  void* context_ = nullptr;
-  bool stopping_ = false;
-  alignas(128) std::atomic<uint32_t> run_{0};
-  std::atomic<int> sleepers_{0};
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::vector<std::thread> workers_;
+    const int num_threads_;
+    const pid_t process_;
+    std::mutex turn_;
+    SpinBarrier barrier_;
+    Work work_ = nullptr;
+    void* context_ = nullptr;
+    bool stopping_ = false;
+    alignas(128) std::atomic<uint32_t> run_{0};
+    std::atomic<int> sleepers_{0};
+    std::mutex mutex_;
+    std::condition_variable wake_;
+    std::vector<std::thread> workers_;
 };
 
 }  // namespace bough

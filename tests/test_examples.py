@@ -8,13 +8,9 @@ from pathlib import Path
 
 import pytest
 
-import bough
 from tests.minilm import minilm_path
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
-
-if not hasattr(bough, "Engine"):
-    pytest.skip("there is no Engine yet", allow_module_level=True)
 
 
 def run(name: str, *args: str) -> str:

@@ -26,10 +26,15 @@ def cut(data: bytes, seed: int, pieces: int) -> list[bytes]:
     return [data[a:b] for a, b in zip([0, *places], [*places, len(data)], strict=True)]
 
 
-@given(tokens=st.integers(1, 30), seed=st.integers(0, 2**32), pieces=st.integers(0, 60))
-def test_tokens_are_counted_however_the_bytes_are_cut(tokens, seed, pieces):
+@given(
+    tokens=st.integers(1, 30),
+    seed=st.integers(0, 2**32),
+    pieces=st.integers(0, 60),
+    line_end=st.sampled_from([b"\n", b"\r\n"]),
+)
+def test_tokens_are_counted_however_lines_end_and_the_bytes_are_cut(tokens, seed, pieces, line_end):
     stream = EventStream(BACKENDS["oai-chat"].has_token)
-    for number, chunk in enumerate(cut(chat_stream(tokens), seed, pieces)):
+    for number, chunk in enumerate(cut(chat_stream(tokens).replace(b"\n", line_end), seed, pieces)):
         stream.feed(chunk, float(number))
     events = stream.finish()
     assert stream.done

@@ -5,6 +5,7 @@ import importlib.metadata
 from bough import __version__
 from bough.cli import main
 from bough.cli_commands import check_env
+from bough.model_executor.machine import Machine
 
 
 def report(capsys) -> dict[str, str]:
@@ -33,10 +34,18 @@ def test_a_missing_package_is_said(monkeypatch, capsys):
     assert report(capsys)["no-such-package"] == "missing: pip install no-such-package"
 
 
-def test_a_container_limit_is_shown(monkeypatch, tmp_path, capsys):
-    limit = tmp_path / "memory.max"
-    monkeypatch.setattr(check_env, "_CGROUP_LIMITS", (str(limit),))
-    limit.write_text("1073741824\n")
-    assert "of which this container may use 1.0 GiB" in report(capsys)["memory"]
-    limit.write_text("max\n")
-    assert "container" not in report(capsys)["memory"]
+def test_what_a_container_allows_is_shown(monkeypatch, tmp_path, capsys):
+    for name, text in {
+        "proc/meminfo": "MemAvailable: 8388608 kB\n",
+        "proc/self/cgroup": "0::/\n",
+        "sys/fs/cgroup/memory.max": "1073741824\n",
+        "sys/fs/cgroup/memory.current": "0\n",
+        "sys/fs/cgroup/cpu.max": "50000 100000\n",
+    }.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    monkeypatch.setattr(check_env, "Machine", lambda: Machine(tmp_path))
+    rows = report(capsys)
+    assert rows["memory"].startswith("1.0 GiB available of ")
+    assert rows["cores"].startswith("1 usable")

@@ -8,7 +8,7 @@ import pytest
 
 from bough.constrained.base import GrammarError, mask_words
 from bough.constrained.llguidance_backend import LLGuidanceBackend
-from bough.constrained.masks import TokenMasks, unpack
+from bough.constrained.masks import PendingMasks, unpack
 from bough.sampling.sampling_params import GrammarKind
 from tests.constrained.following import EOS_IDS, VOCAB_SIZE, allows, encode, random_walk, spec_of
 
@@ -141,7 +141,23 @@ def test_masks_of_a_step_allow_stop_tokens_where_the_output_may_end(backend: LLG
     grammar = backend.compile(spec_of("regex", "ab?"))
     at_start, after_a = grammar.matcher(), grammar.matcher()
     after_a.accept(encode("a")[0])
-    masks = TokenMasks(np.array([0, 2], dtype=np.int32), [at_start, after_a], [(77, 31), (77, 31)], VOCAB_SIZE)
+    masks = PendingMasks(np.array([0, 2], dtype=np.int32), [at_start, after_a], [(77, 31), (77, 31)], VOCAB_SIZE)
     allowed = unpack(masks.bits, VOCAB_SIZE)
     assert np.flatnonzero(allowed[0]).tolist() == [i for i in np.flatnonzero(allowed[0]) if i not in (31, 77)]
     assert set(np.flatnonzero(allowed[1])) >= {31, 77, *EOS_IDS, encode("b")[0]}
+
+
+def test_masks_of_many_are_those_of_each(backend: LLGuidanceBackend) -> None:
+    grammar = backend.compile(spec_of("json_schema", PERSON))
+    matchers = [grammar.matcher() for _ in range(12)]
+    for count, matcher in enumerate(matchers):
+        for token in encode('{"name": "Ann", "age": 7}')[:count]:
+            matcher.accept(token)
+    assert not matchers[5].accept(encode("x")[0])
+    together = np.zeros((12, mask_words(VOCAB_SIZE)), dtype=np.int32)
+    matchers[0].fill_masks(matchers, together)
+    alone = np.zeros_like(together)
+    for words, matcher in zip(alone, matchers, strict=True):
+        matcher.fill_mask(words)
+    assert np.array_equal(together, alone)
+    assert together.any(axis=1).tolist() == [i != 5 for i in range(12)]

@@ -127,3 +127,39 @@ def test_engine_follows_grammars() -> None:
             assert follows(answer["text"]), answer["text"]
         with pytest.raises(ValueError, match="look-ahead"):
             engine.generate(TEXT, {"regex": "(?=x)"})
+
+
+@pytest.mark.parametrize("strict", [True, False, None])
+def test_what_cannot_be_enforced_is_left_out_unless_the_schema_is_strict(server: Server, strict: bool | None) -> None:
+    schema = {"type": "array", "items": {"type": "integer", "maximum": 9}, "maxItems": 3, "uniqueItems": True}
+    described = {"name": "digits", "schema": schema} | ({} if strict is None else {"strict": strict})
+    response = server.client.post(
+        "/v1/chat/completions",
+        json={
+            "messages": [{"role": "user", "content": "Digits, please."}],
+            "response_format": {"type": "json_schema", "json_schema": described},
+            "max_tokens": 40,
+        },
+    )
+    if strict:
+        assert response.status_code == 400
+        assert "uniqueItems" in response.json()["error"]["message"]
+    else:
+        text = response.json()["choices"][0]["message"]["content"]
+        assert len(json.loads(text)) <= 3
+
+
+def test_required_calls_work_in_a_server(server: Server) -> None:
+    properties = {"n": {"enum": [1, 2]}}
+    parameters = {"type": "object", "properties": properties, "required": ["n"], "additionalProperties": False}
+    response = server.client.post(
+        "/v1/chat/completions",
+        json={
+            "messages": [{"role": "user", "content": "Call it."}],
+            "tools": [{"type": "function", "function": {"name": "count", "parameters": parameters}}],
+            "tool_choice": "required",
+            "max_tokens": 60,
+        },
+    )
+    (call,) = response.json()["choices"][0]["message"]["tool_calls"]
+    assert json.loads(call["function"]["arguments"])["n"] in (1, 2)

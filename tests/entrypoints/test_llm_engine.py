@@ -1,12 +1,19 @@
 from __future__ import annotations
 
+import gc
+import subprocess
+import sys
+import threading
+import time
+import weakref
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from bough import LLMEngine, SamplingParams
 from bough.entrypoints.llm_engine import RequestOutput
-from bough.errors import BadRequest
+from bough.errors import BadRequest, EngineDead
 from tests.entrypoints.leftovers import own_resources
 
 GREEDY = {"temperature": 0.0, "max_new_tokens": 6, "ignore_eos": True}
@@ -143,6 +150,55 @@ def test_statistics_and_no_other_process(engine):
     assert engine.get_stats().decode_tokens_total == before + 6
     assert engine.get_stats().num_running_reqs == 0
     assert own_resources()[2] == []
+
+
+def small_engine(**options: Any) -> LLMEngine:
+    return LLMEngine(dtype="float32", cpu_threads=1, max_total_tokens=2048, **options)
+
+
+def test_options_that_bound_requests_are_heeded():
+    with small_engine(max_parallel_samples=2, max_logprobs=3, max_stop_strings=1) as engine:
+        for arguments, message in (
+            ({"sampling_params": {"n": 3}}, "n must be at most 2"),
+            ({"return_logprob": True, "top_logprobs_num": 4}, "must be at most 3"),
+            ({"sampling_params": {"stop": ["a", "b"]}}, "must be at most 1"),
+            ({"sampling_params": {"max_new_tokens": 1}, "prompt": ""}, "empty"),
+        ):
+            with pytest.raises(BadRequest, match=message):
+                engine.add_request("r", **{"prompt": "A tree", **arguments})
+
+
+def test_closing_ends_its_threads_and_frees_the_model():
+    before = {thread.ident for thread in threading.enumerate()}
+    engine = small_engine(disable_overlap_schedule=False)
+    engine.add_request("r", "A tree", {**GREEDY, "json_schema": '{"type": "integer"}', "ignore_eos": False})
+    for _ in range(3):
+        engine.step()
+    model = weakref.ref(engine.scheduler.executor.worker._worker)
+    engine.close()
+    engine.close()
+    with pytest.raises(EngineDead):
+        engine.step()
+    with pytest.raises(EngineDead):
+        engine.add_request("s", "A tree")
+    deadline = time.monotonic() + 5
+    while {thread.ident for thread in threading.enumerate()} - before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert {thread.ident for thread in threading.enumerate()} <= before
+    del engine
+    gc.collect()
+    assert model() is None
+
+
+def test_program_may_end_with_a_step_in_flight():
+    code = """
+from bough import LLMEngine
+engine = LLMEngine(dtype="float32", cpu_threads=1, max_total_tokens=8192, disable_overlap_schedule=False)
+engine.add_request("r", "A tree " * 500, {"max_new_tokens": 100, "ignore_eos": True})
+engine.step()
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_ids_only_engine_needs_no_tokenizer():

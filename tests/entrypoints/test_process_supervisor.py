@@ -40,7 +40,7 @@ def start(supervisor: ProcessSupervisor, ports: PortArgs, how: str = "well") -> 
 
 def test_child_reports_what_the_front_end_must_know(supervisor, ports):
     start(supervisor, ports)
-    assert supervisor.wait_until_ready()["scheduler"]["max_total_num_tokens"] == 1000
+    assert supervisor.wait_until_ready(60)["scheduler"]["max_total_num_tokens"] == 1000
     assert supervisor.any_alive
 
 
@@ -56,7 +56,7 @@ def test_child_reports_what_the_front_end_must_know(supervisor, ports):
 def test_child_that_cannot_start_is_reported_at_once(supervisor, ports, how, error, message):
     start(supervisor, ports, how)
     with pytest.raises(error) as caught:
-        supervisor.wait_until_ready()
+        supervisor.wait_until_ready(60)
     assert str(caught.value).startswith(message)
     assert isinstance(caught.value, ConfigError) == (error is ConfigError)
 
@@ -64,7 +64,7 @@ def test_child_that_cannot_start_is_reported_at_once(supervisor, ports, how, err
 def test_module_that_does_not_exist_is_a_start_up_error(supervisor, ports, capfd):
     supervisor.start("bough.no_such_module", "scheduler", resolve(ServerArgs()), ports)
     with pytest.raises(StartupError, match="the scheduler process ended with status 1 while it was starting"):
-        supervisor.wait_until_ready()
+        supervisor.wait_until_ready(60)
     assert "no_such_module" in capfd.readouterr().err
 
 
@@ -74,7 +74,7 @@ def test_stopping_ends_the_wait_for_children_that_load(supervisor, ports):
 
     def wait() -> None:
         try:
-            supervisor.wait_until_ready()
+            supervisor.wait_until_ready(60)
         except StartupError as error:
             errors.append(error)
 
@@ -91,7 +91,7 @@ def test_death_is_noticed_and_ends_the_other_children(supervisor, ports):
     start(supervisor, ports)
     other = PortArgs.create()
     start(supervisor, other)
-    supervisor.wait_until_ready()
+    supervisor.wait_until_ready(60)
     deaths: list[str] = []
     supervisor.watch(deaths.append)
     first, second = supervisor.pids
@@ -103,7 +103,7 @@ def test_death_is_noticed_and_ends_the_other_children(supervisor, ports):
 
 def test_children_that_end_after_unwatch_are_no_accident(supervisor, ports):
     start(supervisor, ports)
-    supervisor.wait_until_ready()
+    supervisor.wait_until_ready(60)
     deaths: list[str] = []
     supervisor.watch(deaths.append)
     supervisor.unwatch()
@@ -114,7 +114,7 @@ def test_children_that_end_after_unwatch_are_no_accident(supervisor, ports):
 
 def test_terminal_and_service_manager_do_not_end_children(supervisor, ports):
     start(supervisor, ports)
-    supervisor.wait_until_ready()
+    supervisor.wait_until_ready(60)
     for number in (signal.SIGINT, signal.SIGTERM):
         os.kill(supervisor.pids[0], number)
     time.sleep(0.2)
@@ -123,7 +123,7 @@ def test_terminal_and_service_manager_do_not_end_children(supervisor, ports):
 
 def test_stopped_child_that_hears_nothing_is_killed(supervisor, ports):
     start(supervisor, ports)
-    supervisor.wait_until_ready()
+    supervisor.wait_until_ready(60)
     os.kill(supervisor.pids[0], signal.SIGSTOP)
     begin = time.monotonic()
     supervisor.stop()
@@ -137,7 +137,7 @@ def test_nothing_is_left_after_stop():
         supervisor = ProcessSupervisor()
         start(supervisor, ports, how)
         try:
-            supervisor.wait_until_ready()
+            supervisor.wait_until_ready(60)
             supervisor.watch(lambda message: None)
         except StartupError:
             pass
@@ -166,7 +166,7 @@ HOST = textwrap.dedent(
         supervisor.start(
             "tests.entrypoints.echo_scheduler", "scheduler", args, ports, tidies_up="tidy" in sys.argv
         )
-        supervisor.wait_until_ready()
+        supervisor.wait_until_ready(60)
         fork = 0
         if "fork" in sys.argv:
             fork = os.fork()

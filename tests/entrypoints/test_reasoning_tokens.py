@@ -18,7 +18,9 @@ def counted(name: str, pieces: list[str], cut: int, *, thinking: bool = False) -
     """Tokens of reasoning, those before the first content, and what was read; one token a piece, ``cut`` a delta."""
     dialect = make_dialect(None, reasoning_parser=name, tool_call_parser="none")
     assert dialect.reasoning_format is not None
-    counter = ReasoningCounter(lambda token: len(pieces[token].encode()), dialect.reasoning_format)
+    counter = ReasoningCounter(
+        lambda token: len(pieces[token].encode()), dialect.reasoning_format, begins_inside=thinking
+    )
     parser = dialect.parser((), parse_tools=False, separate_reasoning=True, thinking=thinking)
     assert parser is not None
     before: int | None = None
@@ -66,18 +68,25 @@ def test_channels_may_come_again(cut: int) -> None:
 
 
 @given(
-    st.text(alphabet="<>/think \n🌳h", min_size=1, max_size=12), st.text(alphabet="<>/think ", max_size=8), st.randoms()
+    st.sampled_from(["<think>", " <think>\n", "", "\n"]),
+    st.text(alphabet="<>/think \n🌳h", max_size=12),
+    st.sampled_from(["</think>", "\n</think>\n\n", ""]),
+    st.text(alphabet="<>/think ", max_size=8),
+    st.booleans(),
+    st.randoms(),
 )
-def test_the_number_does_not_depend_on_the_cut(thoughts: str, answer: str, rng: random.Random) -> None:
-    text = f"<think>{thoughts}</think>{answer}"
+def test_the_number_does_not_depend_on_the_cut(
+    start: str, thoughts: str, end: str, answer: str, inside: bool, rng: random.Random
+) -> None:
+    text = start + thoughts + end + answer + "."
     pieces = []
     while text:
         size = rng.randint(1, 6)
         pieces.append(text[:size])
         text = text[size:]
-    whole = counted("qwen3", pieces, len(pieces))
+    whole = counted("qwen3", pieces, len(pieces), thinking=inside)
     for cut in (1, 2, 5):
-        got = counted("qwen3", pieces, cut)
+        got = counted("qwen3", pieces, cut, thinking=inside)
         assert (got[0], got[1], "".join(got[2])) == (whole[0], whole[1], "".join(whole[2]))
 
 

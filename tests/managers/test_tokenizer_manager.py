@@ -189,14 +189,14 @@ class TestFailures:
 
     def test_result_that_cannot_be_handled_ends_its_call_and_nobody_elses(self, run: Any) -> None:
         async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
-            on_tokens = manager._on_tokens
+            on_tokens = manager._records.on_tokens
 
             def fail_for_one(state: ReqState, *rest: Any) -> None:
                 if state.rid == "unlucky":
                     raise ZeroDivisionError
                 on_tokens(state, *rest)
 
-            manager._on_tokens = fail_for_one  # type: ignore[method-assign]
+            manager._records.on_tokens = fail_for_one  # type: ignore[method-assign]
             engine.gate.clear()
             unlucky = asyncio.create_task(results_of(manager, text="Hi", rid="unlucky", sampling_params=LONG))
             others = [asyncio.create_task(results_of(manager, text="Hi", sampling_params=LONG)) for _ in range(3)]
@@ -245,6 +245,122 @@ class TestFailures:
                 await results_of(manager, text="Hi")
 
         run(test)
+
+
+class TestCounting:
+    """Every output that ends is counted once, and logged once if that is wanted."""
+
+    @staticmethod
+    def counts(manager: TokenizerManager) -> dict[str, int]:
+        metrics = manager.metrics
+        return {
+            "all": metrics.num_requests,
+            "aborted": metrics.num_aborted_requests,
+            "refused": metrics.num_refused_requests,
+            "failed": metrics.num_failed_requests,
+        }
+
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            {"text": "x " * 3000},
+            {"text": "Hi", "sampling_params": {"stop_token_ids": [5000]}},
+            {"input_ids": [300]},
+            {"text": "Hi", "return_logprob": True, "logprob_start_len": 5},
+        ],
+    )
+    def test_refusals(self, run: Any, fields: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+        caplog.set_level("INFO")
+
+        async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+            with pytest.raises(BadRequest):
+                await results_of(manager, **fields, rid="r")
+            assert self.counts(manager) == {"all": 1, "aborted": 0, "refused": 1, "failed": 0}
+
+        run(test, log_requests=True)
+        (line,) = [message for message in caplog.messages if message.startswith("Request 'r'")]
+        assert "refused: " in line
+
+    def test_everything_else(self, run: Any, caplog: pytest.LogCaptureFixture) -> None:
+        caplog.set_level("INFO")
+
+        async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+            await results_of(manager, text="Hi", rid="whole", sampling_params={"max_new_tokens": 2})
+            engine.refusal = FinishReason("abort", message="no room", status_code=503)
+            with pytest.raises(Overloaded):
+                await results_of(manager, text="Hi", rid="full")
+            engine.refusal = FinishReason("abort", message="broken", status_code=500)
+            with pytest.raises(RequestFailed):
+                await results_of(manager, text="Hi", rid="broken")
+            engine.refusal = None
+            leaving = manager.generate_request(
+                GenerateReqInput(text="Hi", rid="left", sampling_params=LONG, stream=True)
+            )
+            await anext(leaving)
+            await leaving.aclose()  # type: ignore[attr-defined]
+            engine.gate.clear()
+            waiting = asyncio.create_task(results_of(manager, text="Hi", rid="dead", sampling_params=LONG))
+            await running(engine)
+            manager.fail_all(EngineDead("gone"))
+            with pytest.raises(EngineDead):
+                await waiting
+            with pytest.raises(EngineDead):
+                await results_of(manager, text="Hi", rid="late")
+            assert self.counts(manager) == {"all": 6, "aborted": 1, "refused": 1, "failed": 3}
+            for task in list(engine.running.values()):
+                task.cancel()
+
+        run(test, log_requests=True)
+        outcomes = {}
+        for message in caplog.messages:
+            if message.startswith("Request '"):
+                name = message.split("'")[1]
+                assert name not in outcomes, "logged twice"
+                outcomes[name] = message
+        expected = {
+            "whole": "2 generated, length",
+            "full": "refused: no room",
+            "broken": "failed: broken",
+            "left": "the client left",
+            "dead": "failed: gone",
+            "late": "failed: gone",
+        }
+        assert set(outcomes) == set(expected)
+        assert all(text in outcomes[name] for name, text in expected.items())
+
+
+class TestWaitingPrompts:
+    def test_more_than_may_wait_is_refused_until_it_is_computed(self, run: Any) -> None:
+        async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+            engine.gate.clear()
+            params = {"max_new_tokens": 2}
+            waiting = [asyncio.create_task(results_of(manager, text="Hi", sampling_params=params)) for _ in range(3)]
+            await running(engine, 3)
+            assert manager._waiting.num_bytes == 3 * 1024
+            with pytest.raises(Overloaded, match=r"max-queued-bytes") as raised:
+                await results_of(manager, text="Hi")
+            assert raised.value.code == "queue_full"
+            engine.gate.set()
+            await asyncio.gather(*waiting)
+            await results_of(manager, text="Hi", sampling_params=params)
+            assert manager._waiting.num_bytes == 0
+
+        run(test, max_queued_bytes=4000)
+
+    def test_whatever_comes_alone_is_taken_and_forgotten_however_it_ends(self, run: Any) -> None:
+        async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+            with pytest.raises(BadRequest):
+                await results_of(manager, text="x " * 3000)
+            results = manager.generate_request(
+                GenerateReqInput(text="y" * 200, sampling_params={**LONG, "n": 3}, stream=True)
+            )
+            await anext(results)
+            await results.aclose()  # type: ignore[attr-defined]
+            while manager.rid_to_state:
+                await asyncio.sleep(0.001)
+            assert manager._waiting.num_bytes == 0
+
+        run(test, max_queued_bytes=1024)
 
 
 class TestLeaving:

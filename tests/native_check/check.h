@@ -104,7 +104,9 @@ inline Stored stored(std::vector<float> values, DType dtype) {
     return result;
 }
 
-inline Stored zeros(int64_t count, DType dtype) { return stored(std::vector<float>(static_cast<size_t>(count)), dtype); }
+inline Stored zeros(int64_t count, DType dtype) {
+    return stored(std::vector<float>(static_cast<size_t>(count)), dtype);
+}
 
 template <class T>
 struct Aligned {

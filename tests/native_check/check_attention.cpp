@@ -64,8 +64,13 @@ void check_attention(ThreadPool& threads) {
     const int count = threads.num_threads();
     AttentionCall call{};
     call.shape = {heads, kv_heads, dim, window, 1.0F / std::sqrt(static_cast<float>(dim))};
-    call.rows = {static_cast<int32_t>(num_rows), req_slots.data(), prefix.data(), extend.data(), first.data(),
-                 table.data(), longest};
+    call.rows = {static_cast<int32_t>(num_rows),
+                 req_slots.data(),
+                 prefix.data(),
+                 extend.data(),
+                 first.data(),
+                 table.data(),
+                 longest};
     call.kv = {keys.bytes.data(), values.bytes.data(), keys.scales.data(), values.scales.data(), dtype};
     call.queries = queries.data();
     call.query_stride = heads * dim;

@@ -7,7 +7,10 @@ namespace {
 // Where keys or values [slots * kv_heads, dim] are stored.
 struct Pool {
     Pool(int64_t heads, int64_t dim, DType dtype)
-        : bytes(static_cast<size_t>(heads * dim * (dtype == DType::f32 ? 4 : dtype == DType::bf16 ? 2 : 1))),
+        : bytes(static_cast<size_t>(heads * dim *
+                                    (dtype == DType::f32    ? 4
+                                     : dtype == DType::bf16 ? 2
+                                                            : 1))),
           scales(dtype == DType::i8 ? static_cast<size_t>(heads) : 0),
           dim(dim),
           dtype(dtype) {}
@@ -95,8 +98,8 @@ void check_norm(ThreadPool& pool) {
     const DType weight_dtype = any_dtype(), output_dtype = any_dtype();
     Stored weight = stored(normal(size), weight_dtype);
     Stored output = zeros(chosen * size, output_dtype);
-    NormCall norm{x.data(), size, row_ids.data(), weight.data(), weight_dtype, 1e-6F, output.data(), size, output_dtype,
-                  chosen, size};
+    NormCall norm{x.data(),      size, row_ids.data(), weight.data(), weight_dtype, 1e-6F,
+                  output.data(), size, output_dtype,   chosen,        size};
     pool.run([&](int thread, int count) { kernels().elementwise.rms_norm(norm, thread, count); });
     for (int64_t i = 0; i < chosen; ++i) {
         const float* row = &x[row_ids[i] * size];
@@ -112,7 +115,8 @@ void check_norm(ThreadPool& pool) {
     std::vector<uint8_t> finite(static_cast<size_t>(rows));
     FiniteCall check{x.data(), size, nullptr, finite.data(), rows, size};
     pool.run([&](int thread, int count) { kernels().elementwise.rows_finite(check, thread, count); });
-    for (int64_t row = 0; row < rows; ++row) expect(finite[row] == (row != broken), "finite", finite[row], row != broken);
+    for (int64_t row = 0; row < rows; ++row)
+        expect(finite[row] == (row != broken), "finite", finite[row], row != broken);
 }
 
 void check_embedding(ThreadPool& pool) {

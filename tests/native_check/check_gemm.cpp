@@ -4,8 +4,7 @@ namespace check {
 
 Weights::Weights(ThreadPool& pool, int64_t outputs, int64_t inputs, DType dtype, PanelLayout layout, bool with_bias,
                  float scale)
-    : plain(stored(normal(outputs * inputs, scale), dtype)),
-      panels([&] {
+    : plain(stored(normal(outputs * inputs, scale), dtype)), panels([&] {
           matrix.num_outputs = outputs;
           matrix.num_inputs = inputs;
           matrix.dtype = dtype;
@@ -98,9 +97,9 @@ void check_gemm(ThreadPool& pool) {
     const int64_t columns = gated ? (outputs / 2 + 15) / 16 * 16 : outputs;
     call.output_stride = columns + between(0, 3);
     const int64_t stored_rows = rows - call.num_choices;
-    const std::vector<float> before =
-        call.epilogue == kAdd ? normal(rows * call.output_stride)
-                              : std::vector<float>(static_cast<size_t>(stored_rows * call.output_stride));
+    const std::vector<float> before = call.epilogue == kAdd
+                                          ? normal(rows * call.output_stride)
+                                          : std::vector<float>(static_cast<size_t>(stored_rows * call.output_stride));
     Stored output = stored(before, call.output_dtype);
     call.output = output.data();
     std::vector<Choice> choices(static_cast<size_t>(pool.num_threads() * call.num_choices));

@@ -101,7 +101,7 @@ private:
 
     NormCall norm_call(Stored& weight) {
         return {residual_.data(), kHidden, nullptr, weight.data(), dtype_, static_cast<float>(kEps), normed_.data(),
-                kHidden, dtype_, 0, kHidden};
+                kHidden,          dtype_,  0,       kHidden};
     }
 
     void add_norm(Stored& weight) { program_.add(norm_call(weight)); }
@@ -229,9 +229,20 @@ struct Batch {
         std::vector<int32_t> next(sequences.size(), -1);
         std::vector<uint8_t> finite(sequences.size());
         Stored hidden = zeros(static_cast<int64_t>(ids.size()) * kHidden, dtype);
-        Step step{static_cast<int64_t>(sequences.size()), slots.data(), prefixes.data(), counts.data(), ids.data(),
-                  out_slots.data(), wanted.data(), table.data(), kContext, last_tokens.data(), next.data(),
-                  finite.data(), logits.data(), flip() ? hidden.data() : nullptr};
+        Step step{static_cast<int64_t>(sequences.size()),
+                  slots.data(),
+                  prefixes.data(),
+                  counts.data(),
+                  ids.data(),
+                  out_slots.data(),
+                  wanted.data(),
+                  table.data(),
+                  kContext,
+                  last_tokens.data(),
+                  next.data(),
+                  finite.data(),
+                  logits.data(),
+                  flip() ? hidden.data() : nullptr};
         expect(model.run(step) == StepError::none, "step", 0, 1);
         const float* found = logits.data();
         for (size_t row = 0; row < sequences.size(); ++row) {
@@ -273,8 +284,13 @@ void check_program(ThreadPool& pool) {
     }
     const int32_t beyond = kVocab, zero = 0, one = 1;
     const Wanted nothing = Wanted::nothing;
-    Step wrong{1, &zero, &zero, &one, &beyond, &zero, &nothing, batch.table.data(), kContext, batch.last_tokens.data(),
-               nullptr, nullptr, nullptr, nullptr};
+    Step wrong{1,        &zero,
+               &zero,    &one,
+               &beyond,  &zero,
+               &nothing, batch.table.data(),
+               kContext, batch.last_tokens.data(),
+               nullptr,  nullptr,
+               nullptr,  nullptr};
     expect(model.run(wrong) == StepError::bad_token, "a token beyond the vocabulary", 0, 1);
     wrong.input_ids = &zero;
     wrong.extend_lens = &zero;

@@ -11,7 +11,8 @@ namespace {
 void check_draws(ThreadPool& pool) {
     const int64_t vocab = pick({5, 64, 100, 1000, 5003}), draws = 1000;
     const std::vector<float> row = normal(vocab, 2.0F);
-    const double top_k = pick({0, 1}) != 0 ? static_cast<double>(between(1, 50)) : std::numeric_limits<double>::infinity();
+    const double top_k =
+        pick({0, 1}) != 0 ? static_cast<double>(between(1, 50)) : std::numeric_limits<double>::infinity();
     const double top_p = pick({0, 1}) != 0 ? 0.7 : std::numeric_limits<double>::infinity();
     const float log_min_p = flip() ? std::log(0.05F) : -std::numeric_limits<float>::infinity();
     const float inverse_temperature = 1.25F;

@@ -202,6 +202,28 @@ def test_arguments_come_in_order_and_may_be_left_out(name: str) -> None:
         assert not vocabulary(()).allows(grammar, written(keys))
 
 
+@pytest.mark.parametrize("name", ["pythonic", "qwen3_coder", "glm45", "hermes"])
+@pytest.mark.parametrize("values", [True, {"type": "integer"}])
+def test_arguments_that_are_not_named_may_have_any_name(name: str, values: Any) -> None:
+    tool = ToolSpec("get_weather", None, {"type": "object", "additionalProperties": values}, False)
+    made = dialect(name)
+    tag = made.constraint([tool], name=None, parallel=False)
+    grammar = vocabulary(()).backend.compile(spec_of("structural_tag", tag))
+    given = {"days": 3, "nights": 2}
+    text = {
+        "pythonic": "[get_weather(days=3, nights=2)]",
+        "qwen3_coder": "<tool_call>\n<function=get_weather>\n<parameter=days>\n3\n</parameter>\n"
+        "<parameter=nights>\n2\n</parameter>\n</function>\n</tool_call>",
+        "glm45": "<tool_call>get_weather\n<arg_key>days</arg_key>\n<arg_value>3</arg_value>\n"
+        "<arg_key>nights</arg_key>\n<arg_value>2</arg_value>\n</tool_call>",
+        "hermes": f'<tool_call>\n{{"name": "get_weather", "arguments": {json.dumps(given)}}}\n</tool_call>',
+    }[name]
+    assert vocabulary(()).allows(grammar, text)
+    reader = made.parser([tool], parse_tools=True, separate_reasoning=True, thinking=False)
+    assert reader is not None
+    assert calls(run(reader, [text])) == [("get_weather", given)]
+
+
 @pytest.mark.parametrize("name", TOOL_FORMATS)
 def test_a_constraint_grows_with_the_schema_and_no_faster(name: str) -> None:
     def size(num_properties: int) -> int:

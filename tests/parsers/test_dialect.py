@@ -10,6 +10,7 @@ from bough.parsers.base import Content, Reasoning, ToolSpec, parse_tools
 from bough.parsers.dialect import AUTO, NONE, Dialect, make_dialect
 from bough.parsers.reasoning import REASONING_FORMATS
 from bough.parsers.tool_formats import TOOL_FORMATS
+from bough.sampling.sampling_params import LENIENTLY
 from tests.parsers.parsing import TOOLS, calls, content, dialect, parser, reasoning, run
 
 # What shows the family in its template, and nothing else of it.
@@ -155,10 +156,12 @@ def test_required_calls_are_one_or_more_tags(name: str) -> None:
     assert "now" in tag["begin"]
 
 
-def test_constrained_arguments_are_an_object_even_if_their_schema_does_not_say_so() -> None:
-    loose = ToolSpec("f", None, {"properties": {"a": {"type": "string"}}}, False)
-    [tag] = json.loads(dialect("hermes").constraint([loose], name=None, parallel=False))["format"]["tags"]
-    assert tag["content"]["json_schema"] == {"type": "object", "properties": {"a": {"type": "string"}}}
+@pytest.mark.parametrize("strict", [True, False])
+def test_constrained_arguments_are_an_object_and_enforced_leniently_unless_strict(strict: bool) -> None:
+    tool = ToolSpec("f", None, {"properties": {"a": {"type": "string"}}}, strict)
+    [tag] = json.loads(dialect("hermes").constraint([tool], name=None, parallel=False))["format"]["tags"]
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    assert tag["content"]["json_schema"] == (schema if strict else {**LENIENTLY, **schema})
 
 
 def test_a_constraint_leaves_room_for_thoughts() -> None:

@@ -98,6 +98,7 @@ def test_tokens_that_were_not_sampled_count_like_others() -> None:
         sampled.record(sampled.rows(slot), torch.tensor([token]))
     appended.record(appended.rows(slot), torch.tensor([7]))
     appended.append(1, (9, 7))
+    assert appended.last_token[1] == 7
     appended.record(appended.rows(slot), torch.tensor([11]))
     logits = torch.randn(1, vocab_size)
     assert np.array_equal(edit(sampled, logits, slot), edit(appended, logits, slot))

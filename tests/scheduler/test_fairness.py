@@ -148,6 +148,21 @@ def test_priorities_go_first_under_any_policy() -> None:
     assert finished.index(high) < finished.index(low)
 
 
+def test_age_counts_within_a_priority() -> None:
+    harness = Harness(max_running_requests=1, schedule_policy="lof", enable_priority_scheduling=True)
+    harness.submit(prompt_of(8), max_new_tokens=5)
+    harness.step()
+    for rid, priority, tokens in (("low", -9, 1), ("first", 0, 1), ("second", 0, 9), ("high", 9, 1)):
+        harness.submit(prompt_of(8, len(rid)), max_new_tokens=tokens, rid=rid, priority=priority)
+    queue = harness.scheduler.queue
+    assert [req.rid for req, _ in queue.ordered(_now(harness, 0.0), 10)] == ["high", "second", "first", "low"]
+    old = queue.ordered(_now(harness, 6.0), 10)
+    assert old == [(req, True) for req, _ in old]
+    assert [req.rid for req, _ in old] == ["high", "first", "second", "low"]
+    assert queue.ordered(_now(harness, 6.0), 2) == old[:2]
+    harness.run()
+
+
 def test_lof_starts_the_longest_output_first() -> None:
     harness = Harness(max_running_requests=1, schedule_policy="lof")
     harness.submit(prompt_of(8), max_new_tokens=5)

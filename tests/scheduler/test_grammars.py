@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from bough.constrained.compiler import GrammarCompiler
+from bough.constrained.masks import TokenMasks
 from bough.model_executor.fake_model_runner import FakeModel
 from bough.sampling.sampling_params import GrammarSpec
 from tests.constrained.following import EOS_IDS, VOCAB_SIZE, bundled_backend, bundled_tokenizer, with_special_tokens
@@ -194,8 +195,9 @@ def test_a_request_that_no_token_is_left_for_ends_alone() -> None:
         error = None
         is_accepting = is_terminated = False
 
-        def fill_mask(self, words: Any) -> None:
-            words.fill(0)
+        @staticmethod
+        def fill_masks(matchers: Any, bits: Any) -> None:
+            bits.fill(0)
 
     class Bad:
         num_bytes = 1
@@ -218,8 +220,9 @@ def test_a_token_that_the_matcher_refuses_ends_its_request_alone() -> None:
         error = "it says no"
         is_accepting = is_terminated = False
 
-        def fill_mask(self, words: Any) -> None:
-            words.fill(-1)
+        @staticmethod
+        def fill_masks(matchers: Any, bits: Any) -> None:
+            bits.fill(-1)
 
         def accept(self, token_id: int) -> bool:
             return False
@@ -264,6 +267,20 @@ def test_servers_that_cannot_follow_grammars_say_so(options: dict[str, Any], pro
     h.run()
     assert problem in h.outputs["r"].finish_reason.message
     assert h.outputs["r"].finish_reason.status_code == 400
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_recorded_plans_are_plain_values_that_give_the_same_tokens_again(overlap: bool) -> None:
+    h = harness(overlap=overlap)
+    for i in range(4):
+        h.submit(PROMPT, rid=f"json{i}", **JSON, sampling_seed=i)
+        h.submit(prompt_of(30, i, VOCAB_SIZE), rid=f"free{i}", max_new_tokens=20)
+    h.run()
+    recorded = [(plan.settled(), result) for plan, result in h.worker.steps]
+    assert TokenMasks in {type(plan.masks) for plan, _ in recorded} <= {TokenMasks, type(None)}
+    again = harness(verify=False).worker.worker
+    for plan, result in recorded:
+        assert again.forward_batch_generation(plan).next_token_ids.tolist() == result.next_token_ids.tolist()
 
 
 # --- output that is not sampled ---
@@ -430,10 +447,10 @@ def test_a_grammar_that_compiles_for_long_holds_nobody_up(gate: Gate) -> None:
 
 
 def test_streams_do_not_wait_while_the_engine_compiles() -> None:
-    tokenizer = with_special_tokens({"<|last|>": 40_000})
+    tokenizer = with_special_tokens({"<|last|>": 80_000})
     h = harness(
         tokenizer=tokenizer,
-        vocab_size=40_100,
+        vocab_size=80_100,
         make_compiler=None,
         max_total_num_tokens=30_000,
         context_len=16_384,
@@ -455,9 +472,9 @@ def test_streams_do_not_wait_while_the_engine_compiles() -> None:
         return h.scheduler.requests.num_holding == 3
 
     run_for(h, 20, step)
-    # The vocabulary alone takes 100 ms, in which nothing else could run.
-    assert np.quantile(gaps, 0.99) < 0.03
-    assert max(gaps) < 0.1
+    # The vocabulary alone takes half a second, in which nothing else could run.
+    assert np.quantile(gaps, 0.95) < 0.03
+    assert max(gaps) < 0.3
     assert h.scheduler.requests.num_holding == 3
     h.abort(abort_all=True)
     h.run()

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import gc
 import sys
+import time
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from bough.ipc.messages import ControlReq, TokenizedGenerateReqInput
 from bough.sampling.sampling_params import SamplingParams
+from bough.scheduler.req import Req
+from bough.scheduler.scheduler import INTAKE_SECONDS
 from bough.scheduler.step_plan import StepPlan, StepResult
 from tests.scheduler.harness import Harness, prompt_of
 
@@ -120,6 +124,35 @@ def test_full_queue_refuses_with_503() -> None:
     assert all(harness.outputs[rid].token_ids for rid in kept)
 
 
+@pytest.mark.parametrize("pool", [100, 400])
+def test_queue_is_bounded_where_memory_is_what_is_short(pool: int) -> None:
+    harness = Harness(max_running_requests=32, max_total_num_tokens=pool, max_queued_requests=2)
+    for burst in range(3):
+        for seed in range(40):
+            harness.submit(prompt_of(60, seed + 100 * burst), max_new_tokens=30)
+        if burst:
+            assert harness.scheduler.requests.num_waiting <= 2
+        harness.step()
+        assert harness.scheduler.requests.num_waiting <= 2
+    harness.run()
+    refused = [output for output in harness.outputs.values() if not output.token_ids]
+    assert {output.finish_reason.status_code for output in refused if output.finish_reason} == {503}
+    assert len(refused) < 120
+
+
+def test_idle_server_takes_what_it_can_ever_compute_and_says_so_of_the_rest() -> None:
+    harness = Harness(max_running_requests=4, max_queued_requests=2)
+    taken = harness.submit(prompt_of(20), n=6)
+    harness.run()
+    assert all(harness.outputs[rid].token_ids == harness.expected(prompt_of(20), 8) for rid in taken)
+    refused = harness.submit(prompt_of(20), n=7)
+    for rid in refused:
+        reason = harness.outputs[rid].finish_reason
+        assert reason is not None
+        assert (reason.status_code, reason.param) == (400, "n")
+        assert "at most 6" in (reason.message or "")
+
+
 def test_queue_of_length_zero_takes_what_can_start_at_once() -> None:
     harness = Harness(max_running_requests=1, max_queued_requests=0)
     (taken,) = harness.submit(prompt_of(20))
@@ -130,26 +163,125 @@ def test_queue_of_length_zero_takes_what_can_start_at_once() -> None:
     assert harness.outputs[refused].finish_reason.status_code == 503
 
 
+def status_of(harness: Harness, rid: str) -> tuple[str, int | None]:
+    reason = harness.outputs[rid].finish_reason
+    assert reason is not None
+    return reason.type, reason.status_code
+
+
 @pytest.mark.parametrize("overlap", [False, True])
 def test_a_failing_forward_pass_ends_its_requests_and_nothing_else(overlap: bool) -> None:
-    harness = Harness(overlap=overlap)
-    (doomed,) = harness.submit(prompt_of(20))
+    harness = Harness(overlap=overlap, max_running_requests=1)
     original = harness.worker.worker.forward_batch_generation
 
-    def broken(plan: object) -> None:
-        raise RuntimeError("device error")
+    def poisoned(plan: StepPlan) -> StepResult:
+        assert len({new.req_slot for new in plan.new_requests}) == len(plan.new_requests), "a slot with two owners"
+        if any(new.prompt_len == 20 for new in plan.new_requests):
+            raise RuntimeError("device error")
+        return original(plan)
 
-    harness.worker.worker.forward_batch_generation = broken  # type: ignore[assignment]
-    harness.step()
-    harness.step()
-    harness.worker.worker.forward_batch_generation = original  # type: ignore[method-assign]
-    reason = harness.outputs[doomed].finish_reason
-    assert reason is not None
-    assert (reason.type, reason.status_code) == ("abort", 500)
-    (next_one,) = harness.submit(prompt_of(20))
+    harness.worker.worker.forward_batch_generation = poisoned  # type: ignore[method-assign]
+    (doomed,) = harness.submit(prompt_of(20))
+    others = [harness.submit(prompt_of(30, seed))[0] for seed in range(3)]
     harness.run()
     harness.close()
-    assert harness.outputs[next_one].token_ids == harness.expected(prompt_of(20), 8)
+    assert status_of(harness, doomed) == ("abort", 500)
+    for seed, rid in enumerate(others):
+        assert harness.outputs[rid].token_ids == harness.expected(prompt_of(30, seed), 8)
+
+
+def test_a_failing_step_spares_who_took_a_slot_after_it_was_planned() -> None:
+    harness = Harness(overlap=True, max_running_requests=1)
+    original = harness.worker.worker.forward_batch_generation
+
+    def poisoned(plan: StepPlan) -> StepResult:
+        if any(new.prompt_len == 20 for new in plan.new_requests):
+            raise RuntimeError("device error")
+        return original(plan)
+
+    harness.worker.worker.forward_batch_generation = poisoned  # type: ignore[method-assign]
+    (doomed,) = harness.submit(prompt_of(20), max_new_tokens=50)
+    (heir,) = harness.submit(prompt_of(30, 1))
+    harness.step()
+    harness.abort(doomed, exact=True)
+    harness.run()
+    harness.close()
+    assert harness.outputs[heir].token_ids == harness.expected(prompt_of(30, 1), 8)
+
+
+def test_a_retracted_request_is_introduced_to_the_device_once() -> None:
+    harness = Harness(max_total_num_tokens=64, max_running_requests=4, chunked_prefill_size=8)
+    rids = [harness.submit(prompt_of(40, seed), max_new_tokens=8)[0] for seed in range(4)]
+    harness.run()
+    for plan, _ in harness.worker.steps:
+        slots = [new.req_slot for new in plan.new_requests]
+        assert len(set(slots)) == len(slots)
+    for seed, rid in enumerate(rids):
+        assert harness.outputs[rid].token_ids == harness.expected(prompt_of(40, seed), 8)
+
+
+class Moody:
+    """A method that raises for one request."""
+
+    def __init__(self, harness: Harness, owner: object, name: str, victim: str) -> None:
+        self._original = getattr(owner, name)
+        self._harness, self._victim = harness, victim
+        setattr(owner, name, self)
+
+    def __call__(self, req: Req, *args: object, **kwargs: object) -> object:
+        if req.rid == self._victim:
+            raise RuntimeError("out of order")
+        return self._original(req, *args, **kwargs)
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.parametrize("method", ["computed", "release", "_give_back"])
+def test_an_error_in_the_handling_of_a_request_ends_it_alone(overlap: bool, method: str) -> None:
+    harness = Harness(overlap=overlap, chunked_prefill_size=16)
+    harness.scheduler._strict_accounting = False  # what such a request holds is lost, and found at idle
+    rids = [harness.submit(prompt_of(40, seed))[0] for seed in range(3)]
+    Moody(harness, harness.scheduler.requests, method, rids[1])
+    harness.run()
+    assert status_of(harness, rids[1]) == ("abort", 500)
+    for seed in (0, 2):
+        assert harness.outputs[rids[seed]].token_ids == harness.expected(prompt_of(40, seed), 8)
+    (later,) = harness.submit(prompt_of(50, 9))
+    harness.run()
+    harness.close()
+    assert harness.outputs[later].token_ids == harness.expected(prompt_of(50, 9), 8)
+    assert harness.scheduler.kv.check_idle() is None
+
+
+def test_an_error_in_ending_one_request_keeps_no_last_word_of_others() -> None:
+    harness = Harness()
+    harness.scheduler._strict_accounting = False
+    rids = [harness.submit(prompt_of(40, seed), max_new_tokens=100)[0] for seed in range(4)]
+    harness.step()
+    Moody(harness, harness.scheduler.requests, "_give_back", rids[2])
+    harness.abort(abort_all=True)
+    assert [status_of(harness, rid) for rid in rids] == [
+        ("abort", 500) if index == 2 else ("abort", None) for index in range(4)
+    ]
+    harness.run()
+    assert len(harness.scheduler.requests) == 0
+
+
+def test_rows_that_fail_on_the_device_end_alone() -> None:
+    harness = Harness()
+    rids = [harness.submit(prompt_of(20, seed))[0] for seed in range(3)]
+    harness.step()
+    original = harness.worker.worker.forward_batch_generation
+
+    def partly(plan: StepPlan) -> StepResult:
+        return replace(original(plan), failed_rows=(1,))
+
+    harness.worker.worker.forward_batch_generation = partly  # type: ignore[method-assign]
+    harness.step()
+    harness.worker.worker.forward_batch_generation = original  # type: ignore[method-assign]
+    harness.run()
+    assert status_of(harness, rids[1]) == ("abort", 500)
+    for seed in (0, 2):
+        assert harness.outputs[rids[seed]].token_ids == harness.expected(prompt_of(20, seed), 8)
 
 
 @pytest.mark.parametrize("chunk", [None, 7])
@@ -203,6 +335,37 @@ def test_flush_cache_needs_an_idle_engine_or_waits_for_it() -> None:
     assert harness.outputs[rid].cached_tokens == 0
 
 
+def test_a_flood_of_messages_does_not_hold_up_the_requests_that_run() -> None:
+    class Flood:
+        heartbeat_due = False
+
+        def __init__(self, count: int) -> None:
+            self.left = count
+            self.replies: list[object] = []
+
+        def recv(self, timeout_s: float) -> list[TokenizedGenerateReqInput]:
+            count = min(self.left, 64)
+            self.left -= count
+            ids = np.array(prompt_of(20), dtype="<i4").tobytes()
+            return [TokenizedGenerateReqInput([f"{self.left}-{i}"], ids, SamplingParams()) for i in range(count)]
+
+        def send(self, message: object) -> None:
+            self.replies.append(message)
+
+    harness = Harness()
+    flood = Flood(1 << 20)
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        harness.scheduler.recv_requests(flood, busy=True)  # type: ignore[arg-type]
+        times.append(time.perf_counter() - start)
+    assert min(times) < 5 * INTAKE_SECONDS
+    few = Flood(60)
+    harness.scheduler.recv_requests(few, busy=True)  # type: ignore[arg-type]
+    assert few.left == 0
+    harness.abort(abort_all=True)
+
+
 def test_unknown_control_method_is_answered_with_the_known_ones() -> None:
     (reply,) = Harness().scheduler.process_input_requests([ControlReq("1", "reboot")])
     assert not reply.success
@@ -222,6 +385,7 @@ def test_decode_step_costs_a_bounded_number_of_python_calls_per_request() -> Non
             nonlocal count
             count += event in ("call", "c_call")
 
+        harness.scheduler.cost_model.observe = lambda *_: None  # type: ignore[method-assign]  # slow steps cost more
         sys.setprofile(profile)
         harness.step()
         sys.setprofile(None)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
+import time
 from functools import lru_cache
 
 import pytest
 import re2
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from bough.sampling.sampling_params import SamplingParams
+from bough.scheduler import text_stops
 from bough.tokenization.tokenizer import SpecialTokens, Tokenizer
 from tests.scheduler.harness import Harness, Output, prompt_of
 from tests.tokenization.small_tokenizers import byte_level_bpe
@@ -150,3 +153,47 @@ def test_an_error_in_the_text_of_one_request_ends_that_one_alone(monkeypatch: py
     assert reason is not None
     assert reason.status_code == 500
     assert harness.outputs[good].token_ids == harness.expected(prompt, COUNT)
+
+
+PATTERNS = [r"[aeiou]\s", r"\d+x", r"[A-Z][a-z]", r"e$", r"\bt", r"[a-z]{3,9} ?", r"(?s).", r"\n", r"[^ ]{4}"]
+
+
+@settings(max_examples=100, deadline=None)
+@example(seed=51143, pattern="e$", every=64, fields={"no_stop_trim": True, "stop": ("zy色狐",)}, ends=False)
+@given(
+    seed=st.integers(0, 2**32),
+    pattern=st.sampled_from(PATTERNS),
+    every=st.sampled_from([2, 3, 7, 64]),
+    fields=st.sampled_from([{}, {"no_stop_trim": True}, {"return_logprob": True}, {"stream": False}]),
+    ends=st.booleans(),
+)
+def test_searching_several_tokens_together_changes_no_output(
+    seed: int, pattern: str, every: int, fields: dict[str, object], ends: bool
+) -> None:
+    prompt = text_prompt(seed % 1000)
+    ids, text = generated(prompt)
+    rng = random.Random(seed)
+    if ends:  # a stop token of the request's own, before or after a match
+        fields = {**fields, "stop_token_ids": (ids[rng.randrange(COUNT)],)}
+    if rng.random() < 0.5:
+        start = rng.randrange(len(text))
+        fields = {**fields, "stop": (text[start : start + 4],)}
+    usual = run(prompt, stop_regex=(pattern,), **fields)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text_stops, "SEARCH_SECONDS_PER_TOKEN", 1e-12)
+        patch.setattr(text_stops, "MAX_UNSEARCHED_TOKENS", every)
+        late = run(prompt, stop_regex=(pattern,), **fields)
+    assert (late.text, late.token_ids, late.finish_reason) == (usual.text, usual.token_ids, usual.finish_reason)
+    assert late.logprobs == usual.logprobs
+    assert late.deltas[-1].completion_tokens == usual.deltas[-1].completion_tokens
+
+
+def test_a_pattern_that_is_slow_to_search_for_costs_a_bounded_time_per_token() -> None:
+    letters = [tokenizer().encode(letter)[0] for letter in "ab"]
+    params = SamplingParams(stop_regex=("[ab]*a[ab]{250}c",))
+    stops = text_stops.TextStops(tokenizer(), letters, params)
+    rng = random.Random(0)
+    start = time.thread_time()
+    for _ in range(4000):
+        assert stops.push(rng.choice(letters)) is None
+    assert (time.thread_time() - start) / 4000 < 5 * text_stops.SEARCH_SECONDS_PER_TOKEN

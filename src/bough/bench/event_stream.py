@@ -52,6 +52,8 @@ class EventStream:
         """
         if self._rest:
             chunk = self._rest + chunk
+        if b"\r" in chunk:  # a valid end of a line, which some servers write
+            chunk = chunk.replace(b"\r\n", b"\n")
         end = chunk.rfind(_END)
         if end < 0:
             self._rest = chunk

@@ -12,11 +12,11 @@ from pathlib import Path
 from bough import __version__
 from bough.config.command_line import CommandParser
 from bough.kernels.library import LibraryMissing, best_isa
+from bough.model_executor.machine import Machine
 
 _CPU_FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile", "asimd", "bf16", "i8mm", "sve")
 """Instruction sets that decide how fast the CPU kernels can be; x86-64 first, then arm64."""
 
-_CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 _GIB = 2**30
 
 
@@ -25,6 +25,7 @@ def main(argv: list[str]) -> int:
     CommandParser(prog="bough check-env", description="Report versions, processor, memory and devices.").parse_args(
         argv
     )
+    machine = Machine()
     rows = [
         ("bough", __version__),
         ("python", f"{platform.python_version()} ({sys.executable})"),
@@ -33,8 +34,8 @@ def main(argv: list[str]) -> int:
         ("cpu", _cpu_model()),
         ("cpu features", ", ".join(_cpu_features()) or "none of those that matter"),
         ("native kernels", _native_kernels()),
-        ("cores", f"{usable_cores()} usable of {os.cpu_count()}"),
-        ("memory", _memory()),
+        ("cores", f"{machine.usable_threads()} usable; the machine has {os.cpu_count()} hardware threads"),
+        ("memory", _memory(machine)),
         *_torch_rows(),
     ]
     width = max(len(label) for label, _ in rows)
@@ -54,13 +55,6 @@ def _native_kernels() -> str:
         return best_isa().name.lower()
     except LibraryMissing as missing:
         return f"none: {missing}"
-
-
-def usable_cores() -> int:
-    """Cores that this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _version(name: str) -> str:
@@ -90,25 +84,9 @@ def _cpu_features() -> list[str]:
     return [flag for flag in _CPU_FLAGS if flag in present]
 
 
-def _memory() -> str:
-    pages, page_size = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
-    physical = pages * page_size
-    text = f"{physical / _GIB:.1f} GiB"
-    limit = _cgroup_limit()
-    if limit is not None and limit < physical:
-        text += f", of which this container may use {limit / _GIB:.1f} GiB"
-    return text
-
-
-def _cgroup_limit() -> int | None:
-    """Bytes that the control group allows; ``None`` without a limit."""
-    for path in _CGROUP_LIMITS:
-        try:
-            value = Path(path).read_text(encoding="ascii").strip()
-        except OSError:
-            continue
-        return int(value) if value.isdigit() else None
-    return None
+def _memory(machine: Machine) -> str:
+    physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return f"{machine.available_bytes() / _GIB:.1f} GiB available of {physical / _GIB:.1f} GiB"
 
 
 def _torch_rows() -> list[tuple[str, str]]:

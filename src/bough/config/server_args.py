@@ -403,6 +403,15 @@ class ServerArgs(OptionTable):
         default_text="no limit",
         minimum=0,
     )
+    max_queued_bytes: int = option(
+        128 * 2**20,
+        help="Most bytes of prompts that wait to be computed: text, token ids at 4 bytes each, and 1 KiB at least for "
+        "every output. Further requests are answered with 503; a single one is always taken. Accepts 128MiB.",
+        group=MEMORY,
+        unit="bytes",
+        minimum=1024,
+        scaled=True,
+    )
     max_total_tokens: int | None = option(
         None,
         help="Capacity of the KV cache.",
@@ -479,7 +488,8 @@ class ServerArgs(OptionTable):
         help="Threads for computing on the CPU.",
         group=DEVICE,
         unit="threads",
-        default_text="one per core that this process may use",
+        default_text="one per core that this process may use; one for models of less than 16 million parameters, "
+        "embeddings aside",
         minimum=1,
         maximum=1024,
     )
@@ -496,6 +506,13 @@ class ServerArgs(OptionTable):
     log_requests: bool = option(False, help="Log every request and its outcome, without prompts.", group=OPERATIONS)
     decode_log_interval: int = option(
         40, help="How often the scheduler logs its load.", group=OPERATIONS, unit="decode steps", minimum=1
+    )
+    startup_timeout: float = option(
+        1800.0,
+        help="How long loading the model may take; beyond it the server ends.",
+        group=OPERATIONS,
+        unit="seconds",
+        rule=_positive,
     )
     watchdog_timeout: float = option(
         300.0,

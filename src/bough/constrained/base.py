@@ -6,7 +6,8 @@ of its own; a matcher follows one output through the compiled grammar, token by 
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -48,10 +49,15 @@ class GrammarMatcher(Protocol):
     def is_terminated(self) -> bool:
         """Whether the output is complete: nothing may follow, or an end-of-sequence token has been accepted."""
 
-    def fill_mask(self, words: MaskWords) -> None:
-        """Write which tokens may come next into ``words`` ``[mask_words]``; none after an error.
+    @staticmethod
+    def fill_masks(matchers: Sequence[Any], bits: MaskWords) -> None:
+        """Write which tokens may come next.
 
-        End-of-sequence tokens are among them where the output may end.
+        End-of-sequence tokens are among them where the output may end; after an error there are none.
+
+        Args:
+            matchers: ``[G]``, of this class.
+            bits: int32 ``[G, mask_words]``, contiguous zeros.
         """
 
     def accept(self, token_id: int) -> bool:

@@ -3,7 +3,8 @@
 The engine refuses what it cannot enforce, so that an output which comes out is valid. One thing it cannot see for
 itself is that the alternatives of ``oneOf`` exclude each other, which is the usual case: they differ in type, or in
 the value of a property that all of them require. Such a ``oneOf`` is an ``anyOf``, and is handed on as one.
-Another is the calendar, in which not every month has 31 days.
+Another is the calendar, in which not every month has 31 days. Formats that it does not know are annotations (JSON
+Schema 2020-12, Validation, 7.2.1) and left out, and so are keywords with the value that says nothing.
 """
 
 from __future__ import annotations
@@ -13,12 +14,24 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
 
+from bough.sampling.sampling_params import SCHEMA_OPTIONS
+
 MAX_ONE_OF = 512
 """Most alternatives that are compared with each other."""
 
-ENGINE_OPTIONS = "x-guidance"
-"""Key of a schema under which a client may set ``{"lenient": true}``: unknown keywords are ignored, and ``oneOf`` is
-taken for ``anyOf``, instead of being refused."""
+_FORMATS = frozenset(("date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uri", "uuid"))
+"""Formats that the engine enforces."""
+
+_SAY_NOTHING = {"uniqueItems": False, "unevaluatedProperties": True, "unevaluatedItems": True}
+
+_LOWER_BOUNDS = ("minimum", "exclusiveMinimum")
+_UPPER_BOUNDS = ("maximum", "exclusiveMaximum")
+_LENGTHS = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
+LARGEST_BOUND = 10**17
+"""Numbers that have bounds at all are no larger than this: with more digits the engine cannot count."""
+
+SMALLEST_BOUND = 1e-30
+LARGEST_LENGTH = 2**31
 
 _YEAR = r"(?:[1-9]\d{3}|0[1-9]\d{2}|00[1-9]\d|000[1-9])"
 _LEAP_YEAR = r"(?:\d{2}(?:0[48]|[2468][048]|[13579][26])|(?:0[48]|[2468][048]|[13579][26])00)"
@@ -45,23 +58,21 @@ def prepare(schema: Any) -> tuple[Any, bool]:
         schema: an object or a boolean; not changed.
 
     Returns:
-        The schema with every ``oneOf`` that excludes itself made an ``anyOf`` and dates made patterns, and whether it
-        is to be read leniently.
+        The schema with every ``oneOf`` that excludes itself made an ``anyOf``, dates made patterns and what says
+        nothing left out, and whether it is to be read leniently.
 
     Raises:
-        SchemaError: the schema says something about the engine that clients have no say in.
+        SchemaError: the schema has a number out of reach, or says something about the engine that clients have no say
+            in.
     """
     lenient = False
-    if isinstance(schema, dict) and ENGINE_OPTIONS in schema:
-        options = schema[ENGINE_OPTIONS]
+    if isinstance(schema, dict) and SCHEMA_OPTIONS in schema:
+        options = schema[SCHEMA_OPTIONS]
         if not isinstance(options, dict) or not options.keys() <= {"lenient"}:
-            raise SchemaError(f'{ENGINE_OPTIONS} may only hold "lenient"')
+            raise SchemaError(f'{SCHEMA_OPTIONS} may only hold "lenient"')
         lenient = options.get("lenient") is True
-        schema = {key: value for key, value in schema.items() if key != ENGINE_OPTIONS}
-    text = json.dumps(schema)
-    if "oneOf" in text or "format" in text:
-        schema = _Rewriter(schema).rewrite(schema)
-    return schema, lenient
+        schema = {key: value for key, value in schema.items() if key != SCHEMA_OPTIONS}
+    return _Rewriter(schema).rewrite(schema), lenient
 
 
 class _Rewriter:
@@ -79,13 +90,15 @@ class _Rewriter:
                 result[key] = [self.rewrite(each) for each in value]
             elif key in _SCHEMAS:
                 result[key] = self.rewrite(value)
-            else:
-                result[key] = value
-        stricter = STRICTER_FORMATS.get(result["format"]) if isinstance(result.get("format"), str) else None
-        if stricter is not None and "pattern" not in result:
+            elif key not in _SAY_NOTHING or value is not _SAY_NOTHING[key]:
+                result[key] = _within_reach(key, value) if _is_number(value) else value
+        name = result.get("format")
+        if isinstance(name, str) and name not in _FORMATS:
+            del result["format"]
+        elif isinstance(name, str) and name in STRICTER_FORMATS and "pattern" not in result:
             del result["format"]
             # Without a type a format only concerns strings; the engine reads a pattern the same way.
-            result["pattern"] = stricter
+            result["pattern"] = STRICTER_FORMATS[name]
         options = result.get("oneOf")
         if isinstance(options, list) and "anyOf" not in result and self._exclusive(schema["oneOf"]):
             result = {("anyOf" if key == "oneOf" else key): value for key, value in result.items()}
@@ -112,7 +125,10 @@ class _Rewriter:
         for name in _required(objects[0]):
             if not all(name in _required(option) for option in objects):
                 continue
-            yield [self._values(self._resolve(option.get("properties", {}).get(name))) for option in objects]
+            properties = [option.get("properties") for option in objects]
+            yield [
+                self._values(self._resolve(each.get(name))) if isinstance(each, dict) else None for each in properties
+            ]
 
     def _values(self, schema: Any) -> set[str] | None:
         """The values that a schema lists, as JSON text; ``None`` if it does not."""
@@ -133,6 +149,27 @@ class _Rewriter:
                 return None
             schema = target
         return None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _within_reach(key: str, value: float) -> float:
+    """The number of a keyword, such that the engine can enforce it: bounds of 64-bit integers become tighter."""
+    if key in _LENGTHS and value > LARGEST_LENGTH:
+        raise SchemaError(f"{key} must be at most {LARGEST_LENGTH}")
+    if key not in (*_LOWER_BOUNDS, *_UPPER_BOUNDS, "multipleOf"):
+        return value
+    if value and abs(value) < SMALLEST_BOUND:
+        raise SchemaError(f"{key} must be 0 or of a size of at least {SMALLEST_BOUND:g}")
+    if key in _LOWER_BOUNDS and value < -LARGEST_BOUND:
+        return -LARGEST_BOUND
+    if key in _UPPER_BOUNDS and value > LARGEST_BOUND:
+        return LARGEST_BOUND
+    if abs(value) > LARGEST_BOUND:
+        raise SchemaError(f"{key} must be of a size of at most {LARGEST_BOUND:g}")
+    return value
 
 
 def _follow(root: Any, reference: Any) -> Any:

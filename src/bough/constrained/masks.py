@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -10,14 +11,24 @@ import numpy.typing as npt
 from bough.constrained.base import GrammarMatcher, MaskWords, mask_words
 
 
+@dataclass(frozen=True, slots=True)
 class TokenMasks:
-    """Which tokens some rows of a step may sample.
+    """Which tokens some rows of a step may sample, as a plain value."""
 
-    Masks are computed when they are first asked for, which the model runner does after it has started the forward
-    pass: on an accelerator the host computes them while the device is busy.
+    rows: npt.NDArray[np.int32]
+    """``[G]``, rows of the plan, ascending; each of them samples"""
+    bits: MaskWords
+    """int32 ``[G, mask_words(vocab_size)]``; a row without any token belongs to a matcher with an error"""
+
+
+class PendingMasks:
+    """Masks that are computed when :attr:`bits` is first asked for.
+
+    The model runner does so after it has started the forward pass: on an accelerator the host computes them while the
+    device is busy.
 
     Attributes:
-        rows: int32 ``[G]``, rows of the plan, ascending; each of them samples.
+        rows: see :class:`TokenMasks`.
     """
 
     def __init__(
@@ -30,7 +41,7 @@ class TokenMasks:
         """Remember what to compute.
 
         Args:
-            rows: see the class.
+            rows: see :class:`TokenMasks`.
             matchers: ``[G]``, not used by anyone else until the step is over.
             extra_ends: ``[G]``, token ids that end a row's output and may come wherever it may end.
             vocab_size: number of token ids.
@@ -43,19 +54,23 @@ class TokenMasks:
 
     @property
     def bits(self) -> MaskWords:
-        """int32 ``[G, mask_words(vocab_size)]``; a row without any token belongs to a matcher with an error."""
+        """See :class:`TokenMasks`."""
         if self._bits is None:
             self._bits = self._compute()
         return self._bits
 
+    def computed(self) -> TokenMasks:
+        """The masks as a plain value."""
+        return TokenMasks(self.rows, self.bits)
+
     def _compute(self) -> MaskWords:
         bits = np.zeros((len(self.rows), self._words), dtype=np.int32)
-        for words, matcher, ends in zip(bits, self._matchers, self._extra_ends, strict=True):
-            matcher.fill_mask(words)
-            if ends and matcher.is_accepting:
-                unsigned = words.view(np.uint32)
-                for token in ends:
-                    unsigned[token >> 5] |= np.uint32(1 << (token & 31))
+        self._matchers[0].fill_masks(self._matchers, bits)
+        if any(self._extra_ends):
+            for words, matcher, ends in zip(bits.view(np.uint32), self._matchers, self._extra_ends, strict=True):
+                if ends and matcher.is_accepting:
+                    for token in ends:
+                        words[token >> 5] |= np.uint32(1 << (token & 31))
         return bits
 
 

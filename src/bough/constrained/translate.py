@@ -44,6 +44,9 @@ class Translator:
             raise GrammarError(str(error), kind=spec.kind) from None
         except RecursionError:
             raise GrammarError("it is nested too deeply", kind=spec.kind) from None
+        except ValueError as error:
+            # Of the parsers of JSON, here and in the engine: mostly numbers that are no double.
+            raise GrammarError(f"it cannot be read: {error}", kind=spec.kind) from None
 
     def _translate(self, spec: GrammarSpec) -> str:
         if spec.kind == "json_schema":

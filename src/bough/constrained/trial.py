@@ -26,7 +26,7 @@ from typing import IO
 import msgspec
 import numpy as np
 
-from bough.constrained.base import Grammar, GrammarError, mask_words
+from bough.constrained.base import GrammarError, mask_words
 from bough.constrained.llguidance_backend import LLGuidanceBackend, LLGuidanceGrammar, make_byte_tokenizer
 from bough.constrained.translate import Translator
 from bough.errors import BoughError
@@ -47,8 +47,8 @@ STACK_BYTES = 48 * 2**20
 """Stack on which the child compiles: less than the compiler's own threads have."""
 
 _RISKY = re.compile(
-    r'"(?:\$ref|\$dynamicRef|allOf|oneOf|not|if|pattern|patternProperties|propertyNames|multipleOf|dependent\w+|contains'
-    r'|x-guidance)"|\\u'
+    r'"(?:\$ref|\$dynamicRef|allOf|oneOf|not|if|pattern|patternProperties|propertyNames|multipleOf|dependent\w+'
+    r'|contains)"|\\u'
 )
 """Keywords that let a short schema stand for a large or deep grammar, and escapes, which could hide them."""
 
@@ -286,7 +286,7 @@ class Judge:
             problem = error.message.removeprefix(f"{spec.kind}: ")
         return Verdict(source) if problem is None else Verdict(None, problem)
 
-    def _walk(self, grammar: Grammar) -> str | None:
+    def _walk(self, grammar: LLGuidanceGrammar) -> str | None:
         matcher, words = grammar.matcher(), np.zeros(self._num_words, dtype=np.int32)
         rng = random.Random(0)
         for _ in range(WALK_STEPS):

@@ -74,7 +74,7 @@ class EngineParts:
                 tokenizer = Tokenizer.from_pretrained(plan.local_args.tokenizer_path or plan.local_args.model_path)
                 chat_template = load_chat_template(tokenizer, plan.server_args.chat_template)
             self._channels = TokenizerChannels(self._port_args)
-            scheduler_info = self._supervisor.wait_until_ready()["scheduler"]
+            scheduler_info = self._supervisor.wait_until_ready(plan.server_args.startup_timeout)["scheduler"]
             self._manager = TokenizerManager(
                 plan.server_args,
                 plan.model_config,
@@ -127,6 +127,8 @@ class EngineParts:
                 with contextlib.suppress(EngineDead):
                     self._loop_thread.call(self._stop())
                 self._loop_thread.close()
+                if self.manager.prompt_encoder is not None:
+                    self.manager.prompt_encoder.join()
             elif self._channels is not None:
                 self._channels.close()
             if self._supervisor is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ import msgspec
 
 from bough.config.server_args import ServerArgs
 from bough.entrypoints.launch import LaunchPlan
-from bough.errors import BadRequest, ConfigError
+from bough.errors import BadRequest, ConfigError, EngineDead
 from bough.ipc.messages import (
     AbortReq,
     BatchTokenIDOutput,
@@ -69,6 +70,9 @@ class LLMEngine:
     Takes the options of :class:`~bough.config.server_args.ServerArgs` as keywords, or a ready ``server_args``. Unlike
     ``Engine`` it imports torch here, and sets the number of its threads and its random seed.
 
+    A context manager; without it, :meth:`close` (or the garbage collector, or the end of the program) ends its threads
+    and frees the model.
+
     Raises:
         ConfigError: if an option is wrong.
         StartupError: if the model cannot be loaded.
@@ -96,14 +100,23 @@ class LLMEngine:
         self._outputs: dict[str, tuple[RequestOutput, CompletionOutput]] = {}
         self._given_up: set[str] = set()
         """Ids of outputs that have ended with an error here, and whose end in the scheduler is still to come."""
-        info = self.scheduler.info
-        self._limits = RequestLimits(
-            vocab_size=info.vocab_size,
-            context_len=min(self.model_config.context_len, info.max_req_len),
-            max_prompt_tokens=min(info.max_req_input_len, self.model_config.context_len),
-            has_tokenizer=self.tokenizer is not None,
-            pooling=self.model_config.pooling,
+        self._limits = RequestLimits.of_server(
+            server_args, self.model_config, self.scheduler.init_info(), has_tokenizer=self.tokenizer is not None
         )
+        self._finalizer = weakref.finalize(self, self.scheduler.close)
+
+    def __enter__(self) -> LLMEngine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Finish the step that is being computed and end all threads. Requests are not finished.
+
+        Later calls of :meth:`add_request` and :meth:`step` raise :class:`EngineDead`. Doing it twice does nothing.
+        """
+        self._finalizer()
 
     def add_request(
         self,
@@ -126,7 +139,9 @@ class LLMEngine:
 
         Raises:
             BadRequest: naming the argument that is wrong.
+            EngineDead: after :meth:`close`.
         """
+        self._check_open()
         if request_id in self._requests:
             raise BadRequest(f"request id {request_id!r} is in use", param="request_id")
         if isinstance(sampling_params, SamplingParams):
@@ -173,7 +188,12 @@ class LLMEngine:
         self._outputs.update((rid, (result, output)) for rid, output in zip(request.rids, outputs, strict=True))
 
     def step(self) -> list[RequestOutput]:
-        """Compute one step; returns the requests that have news, with everything they have so far."""
+        """Compute one step; returns the requests that have news, with everything they have so far.
+
+        Raises:
+            EngineDead: after :meth:`close`.
+        """
+        self._check_open()
         self.scheduler.step()
         deltas = self._deltas[:]
         self._deltas.clear()
@@ -210,6 +230,10 @@ class LLMEngine:
         """Load and counters of the scheduler."""
         return self.scheduler.stats()
 
+    def _check_open(self) -> None:
+        if not self._finalizer.alive:
+            raise EngineDead("the engine was closed")
+
     def _encode(self, request: GenerateRequest) -> array[int]:
         """The prompt of a request, which gets it too; everything but the room for its output is checked.
 
@@ -224,16 +248,8 @@ class LLMEngine:
         if request.input_ids is None:
             assert self.tokenizer is not None, "checked"
             request.input_ids = array("i", self.tokenizer.encode(request.text or ""))
-            if not request.input_ids:
-                raise BadRequest("the prompt is empty", param="prompt")
-        else:
-            limits.check_token_ids(request.input_ids, request.prompt_param)
-        if request.return_logprob and request.logprob_start_len >= len(request.input_ids):
-            raise BadRequest(
-                f"logprob_start_len ({request.logprob_start_len}) must be less than the number of prompt tokens "
-                f"({len(request.input_ids)})",
-                param="logprob_start_len",
-            )
+        for _ in limits.check_prompt(request):
+            pass
         return request.input_ids
 
     def _apply(self, delta: OutputDelta, request: RequestOutput, output: CompletionOutput) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import os
 import select
 import signal
@@ -28,6 +29,8 @@ KILL_WAIT_SECONDS = 1.0
 
 REAP_WAIT_SECONDS = 10.0
 """How long the kernel may take to free what a killed child held."""
+
+_MAX_POLL_MS = 60_000
 
 _LAST_WORDS_SECONDS = 2.0
 """How long the end of a process may lag behind the end of its status pipe."""
@@ -187,21 +190,30 @@ class ProcessSupervisor:
         config.rank = rank
         self._children.append(ChildProcess(module, config))
 
-    def wait_until_ready(self) -> dict[str, dict[str, Any]]:
+    def wait_until_ready(self, timeout_s: float) -> dict[str, dict[str, Any]]:
         """Wait until every child has reported; returns what they reported, by name.
 
         :meth:`stop`, from another thread, ends the waiting.
 
         Raises:
-            ConfigError, StartupError: as soon as a child cannot start, or has died.
+            ConfigError, StartupError: as soon as a child cannot start, or has died; or if one is not ready after
+                ``timeout_s`` seconds.
         """
+        deadline = time.monotonic() + timeout_s
         reports: dict[str, dict[str, Any]] = {}
         waiting = {child.status_fd: child for child in self._children}
         poller = select.poll()
         for fd in (*waiting, self._wake_read):
             poller.register(fd, select.POLLIN)
         while waiting:
-            ready = [fd for fd, _ in poller.poll()]
+            remaining = max(deadline - time.monotonic(), 0.0)
+            ready = [fd for fd, _ in poller.poll(math.ceil(min(remaining * 1000, _MAX_POLL_MS)))]
+            if not ready and time.monotonic() >= deadline:
+                names = " and ".join(sorted(child.name for child in waiting.values()))
+                raise StartupError(
+                    f"the {names} process was not ready after {timeout_s:g} s; if it is not stuck, a larger "
+                    f"--startup-timeout gives it more"
+                )
             if self._wake_read in ready:
                 raise StartupError("the engine was told to stop while it was starting")
             for fd in ready:

@@ -34,6 +34,9 @@ SIGNAL_STATUS = 128
 LAST_ANSWERS_SECONDS = 1.0
 """How long clients may take to read answers that are complete, once the server ends."""
 
+LAST_TEXT_SECONDS = 0.25
+"""How long each thread may take to finish the text that it is encoding; nobody waits for it any more."""
+
 CHILDREN_GRACE_SECONDS = 5.0
 """How long children that were asked to end may take."""
 
@@ -117,7 +120,7 @@ class ServerRun:
             chat_template = load_chat_template(tokenizer, plan.server_args.chat_template)
         self._channels = TokenizerChannels(self._port_args)
         timer.end_phase("tokenizer")
-        reports = await asyncio.to_thread(self._supervisor.wait_until_ready)
+        reports = await asyncio.to_thread(self._supervisor.wait_until_ready, plan.server_args.startup_timeout)
         scheduler_info = reports["scheduler"]
         timer.end_phase("waiting for the model")
         self._manager = manager = TokenizerManager(
@@ -223,6 +226,8 @@ class ServerRun:
             await self._stop_http(*self._http)
         if self._manager is not None:
             await self._manager.close()
+            if self._manager.prompt_encoder is not None:
+                await asyncio.to_thread(self._manager.prompt_encoder.join, LAST_TEXT_SECONDS)
         if self._supervisor is not None:
             await self._stop_children(self._supervisor)
         if self._channels is not None:

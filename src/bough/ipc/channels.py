@@ -58,9 +58,8 @@ HEARTBEAT_INTERVAL_S = 1.0
 FINISH_TIMEOUT_S = 2.0
 """How long a process that ends waits for its last results to be taken."""
 
-MAX_MESSAGES_PER_TURN = 1024
-"""Most messages that one turn of the scheduler's loop takes in, so that a flood of requests does not hold up those
-that run: a few milliseconds' worth."""
+MAX_MESSAGES = 64
+"""Most messages that the scheduler gets at once, so that it can stop when taking them in has taken long enough."""
 
 _RPC_CALL = "rpc:"
 """Marks control calls that came over the RPC channel, and are answered there."""
@@ -163,7 +162,7 @@ class SchedulerChannels:
         messages: list[ToScheduler] = []
         if readable(self._input):
             decode = self._decoder.decode
-            frames = receive_all(self._input, MAX_MESSAGES_PER_TURN)
+            frames = receive_all(self._input, MAX_MESSAGES)
             messages = [message for message in map(decode, frames) if message is not None]
         if readable(self._rpc):
             messages += self._drain_rpc()
@@ -171,7 +170,7 @@ class SchedulerChannels:
 
     def _drain_rpc(self) -> list[ControlReq]:
         calls: list[ControlReq] = []
-        while readable(self._rpc) and len(calls) < MAX_MESSAGES_PER_TURN:
+        while readable(self._rpc) and len(calls) < MAX_MESSAGES:
             caller, *frames = self._rpc.recv_multipart(zmq.NOBLOCK)
             if len(frames) != 1:
                 self._rpc_decoder.reject(f"{len(frames)} frames")

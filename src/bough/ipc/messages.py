@@ -220,6 +220,8 @@ class Heartbeat(Message):
     """How often this process could not send its results at once, because the receiver had fallen behind."""
     malformed_total: int = 0
     """Messages that this process has dropped because they did not fit the schema."""
+    num_failed_total: int = 0
+    """Outputs that this process has ended because it could not go on with them; only the detokenizer counts them."""
 
 
 # --- RPC (Engine <-> scheduler, DEALER) ---------------------------------------------------------------------------

@@ -9,8 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from bough.kernels.library import load_library
-from bough.kernels.structures import SampleCall
+from bough.kernels.structures import SampleCall, SampleRow
 from bough.kernels.thread_pool import ThreadPool
+
+SAMPLE_ROW = np.dtype(SampleRow)
+"""How arrays hold what is asked of the rows of a step."""
 
 
 class NativeSampler:
@@ -37,7 +40,7 @@ class NativeSampler:
 
         Args:
             logits: ``[S, V]``, contiguous; penalties and edits are applied to it in place.
-            rows: :data:`~bough.kernels.structures.SAMPLE_ROW` ``[n]``.
+            rows: :data:`~bough.kernels.sampling.SAMPLE_ROW` ``[n]``.
 
         Returns:
             tokens ``[n]``, and which rows were finite ``[n]``.

@@ -5,8 +5,6 @@ from __future__ import annotations
 import ctypes
 from enum import IntEnum
 
-import numpy as np
-
 _INT32 = ctypes.c_int32
 _INT64 = ctypes.c_int64
 _FLOAT = ctypes.c_float
@@ -208,28 +206,27 @@ class FiniteCall(ctypes.Structure):
     )
 
 
-SAMPLE_ROW = np.dtype(
-    [
-        ("logits_row", np.int64),
-        ("random", np.int32),
-        ("inverse_temperature", np.float32),
-        ("uniform", np.float64),
-        ("top_p", np.float64),
-        ("top_k", np.float64),
-        ("log_min_p", np.float32),
-        ("frequency_penalty", np.float32),
-        ("presence_penalty", np.float32),
-        ("repetition_penalty", np.float32),
-        ("num_history", np.int32),
-        ("history", np.uint64),
-        ("counts", np.uint64),
-        ("num_edits", np.int32),
-        ("edit_ids", np.uint64),
-        ("edit_addends", np.uint64),
-    ],
-    align=True,
-)
-"""``SampleRow`` of ``kernels.h``. Addresses are those of memory that the caller keeps."""
+class SampleRow(ctypes.Structure):
+    """``kernels.h``. Addresses are those of memory that the caller keeps."""
+
+    _fields_ = (
+        ("logits_row", _INT64),
+        ("random", _INT32),
+        ("inverse_temperature", _FLOAT),
+        ("uniform", ctypes.c_double),
+        ("top_p", ctypes.c_double),
+        ("top_k", ctypes.c_double),
+        ("log_min_p", _FLOAT),
+        ("frequency_penalty", _FLOAT),
+        ("presence_penalty", _FLOAT),
+        ("repetition_penalty", _FLOAT),
+        ("num_history", _INT32),
+        ("history", ctypes.c_uint64),
+        ("counts", ctypes.c_uint64),
+        ("num_edits", _INT32),
+        ("edit_ids", ctypes.c_uint64),
+        ("edit_addends", ctypes.c_uint64),
+    )
 
 
 class SampleCall(ctypes.Structure):
@@ -293,7 +290,8 @@ _SHARED = (
     Step,
     FiniteCall,
     SampleCall,
+    SampleRow,
 )
 
-SHARED_SIZES = (*map(ctypes.sizeof, _SHARED), SAMPLE_ROW.itemsize)
+SHARED_SIZES = tuple(map(ctypes.sizeof, _SHARED))
 """Bytes of each structure, in the order in which the library reports them: one of another version is not used."""

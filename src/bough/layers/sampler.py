@@ -150,6 +150,10 @@ class Sampler:
         if logits.shape != (len(req_slots), self._vocab_size):
             raise ValueError(f"logits are {tuple(logits.shape)}, expected {(len(req_slots), self._vocab_size)}")
         rows = self._state.rows(req_slots)
+        if masks is not None and self._on_cpu and not rows.union and not logprobs and len(masks.rows) == len(req_slots):
+            next_token_ids, finite = masks.choose(logits)
+            self._state.record(rows, next_token_ids)
+            return SampleOutput(next_token_ids, finite)
         if masks is not None:
             # Before all else: nothing that follows makes a number of minus infinity.
             masks.apply(logits)

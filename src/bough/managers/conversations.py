@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bough.errors import BadRequest
-from bough.managers.prompt_encoder import INLINE_CHARS, LONG_CHARS, PromptEncoder
+from bough.managers.prompt_encoder import INLINE_CHARS, LANE_CHARS, PromptEncoder
 from bough.tokenization.chat_template import ChatTemplate, Message
 from bough.tokenization.tokenizer import TokenIds
 
@@ -87,7 +87,7 @@ class ConversationEncoder:
         return await encoder.encode_rendered(render, num_chars, bounded=bounded)
 
 
-def text_size(value: Any, enough: int = LONG_CHARS) -> int:
+def text_size(value: Any, enough: int = LANE_CHARS[-1]) -> int:
     """About how many characters there are in a value as JSON has them, wherever they are in it.
 
     Args:

@@ -25,7 +25,7 @@ def run_detokenizer_process(child: Child) -> int:
 
     def beat() -> None:
         if channels.heartbeat_due:
-            channels.send(Heartbeat("detokenizer"))
+            channels.send(Heartbeat("detokenizer", num_failed_total=manager.num_failed))
 
     event_loop(manager, lambda: channels.recv(HEARTBEAT_INTERVAL_S), send, beat)
     channels.close()

@@ -1,22 +1,22 @@
 """Turns prompts into token ids without holding up the event loop.
 
-A short text is encoded where it stands, which is cheaper than waking another thread. Everything else goes to one of
-two worker threads, one for ordinary and one for very long prompts, so that an ordinary one never waits behind a long
-one. They run at a lower priority than the event loop, and so do the tokenizer's own threads, which inherit it.
+A short text is encoded where it stands, which is cheaper than waking another thread. Everything else goes to a worker
+thread, one for each of several ranges of length, so that no text waits behind a much longer one; in each, short ones go
+first. What has nothing to do with length, such as compiling patterns, has a thread of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TypeVar
 
 from bough.errors import BadRequest
 from bough.managers.embedding_struct import EmbeddingRequest
 from bough.managers.io_struct import GenerateRequest
+from bough.managers.worker_lane import WorkerLane
 from bough.tokenization.tokenizer import TokenIds, Tokenizer, check_text
 
 T = TypeVar("T")
@@ -25,14 +25,17 @@ INLINE_CHARS = 200
 """Texts up to this length are encoded on the event loop: about 0.1 ms, where waking a thread and waiting for it takes
 a quarter of that."""
 
-LONG_CHARS = 20_000
-"""Texts from this length on go to the thread for long ones: about 10 ms."""
+LANE_CHARS = (20_000, 200_000)
+"""Where one thread's range of lengths ends and the next one's begins: about 10 and 100 ms of work."""
+
+PIECE_CHARS = 50_000
+"""Texts of a batch are encoded in lots of about this length: other work gets its turn between them."""
+
+SECONDS_PER_CHAR = 0.5e-6
+"""About how long encoding takes."""
 
 SPARE_TOKENS = 64
 """Text for so many more tokens than are wanted is looked at, since the last ones depend on what follows."""
-
-NICENESS = 5
-"""How far the worker threads stand back; the range is 0 (not at all) to 19."""
 
 
 class PromptEncoder:
@@ -48,8 +51,8 @@ class PromptEncoder:
         self._max_prompt_tokens = max_prompt_tokens
         # Found by a walk over the vocabulary, which must not happen on the event loop at the first request.
         self._max_token_bytes = tokenizer.max_token_bytes
-        self._ordinary = ThreadPoolExecutor(1, "encode", initializer=_stand_back)
-        self._long = ThreadPoolExecutor(1, "encode-long", initializer=_stand_back)
+        self._lanes = [WorkerLane(f"bough-encode-{index}") for index in range(len(LANE_CHARS) + 1)]
+        self._apart = WorkerLane("bough-patterns")
 
     async def encode(
         self, texts: Sequence[str], params: Sequence[str], *, add_special_tokens: bool = True
@@ -67,8 +70,11 @@ class PromptEncoder:
         for text, param in zip(texts, params, strict=True):
             self.check_length(len(text), param)
             check_text(text, param)
-        encode_batch = self._tokenizer.encode_batch
-        return await self.run(sum(map(len, texts)), lambda: encode_batch(texts, add_special_tokens))
+        encoded: list[TokenIds] = []
+        for piece in _pieces(texts):
+            work = partial(self._tokenizer.encode_batch, piece, add_special_tokens)
+            encoded += await self.run(sum(map(len, piece)), work)
+        return encoded
 
     async def encode_segments(
         self, segments: Sequence[tuple[str, str | None]], params: Sequence[str], limits: Sequence[int | None]
@@ -147,13 +153,36 @@ class PromptEncoder:
         """Run ``work`` here or in a worker thread, by the amount of text that it has to go through."""
         if num_chars <= INLINE_CHARS:
             return work()
-        lane = self._ordinary if num_chars < LONG_CHARS else self._long
-        return await asyncio.get_running_loop().run_in_executor(lane, work)
+        lane = self._lanes[bisect_right(LANE_CHARS, num_chars)]
+        return await asyncio.wrap_future(lane.submit(num_chars * SECONDS_PER_CHAR, work))
+
+    async def run_apart(self, work: Callable[[], T]) -> T:
+        """Run ``work`` where no text waits for it; first come, first served."""
+        return await asyncio.wrap_future(self._apart.submit(0.0, work))
 
     def close(self) -> None:
-        """End the threads; work that has not begun is dropped."""
-        for lane in (self._ordinary, self._long):
-            lane.shutdown(wait=False, cancel_futures=True)
+        """End the threads; work that has not begun is dropped. Does not wait."""
+        for lane in (*self._lanes, self._apart):
+            lane.close()
+
+    def join(self, timeout: float | None = None) -> None:
+        """After :meth:`close`: wait for each thread to finish what it has begun, at most ``timeout`` seconds."""
+        for lane in (*self._lanes, self._apart):
+            lane.join(timeout)
+
+
+def _pieces(texts: Sequence[str]) -> Iterator[list[str]]:
+    """Consecutive texts in lots of about :data:`PIECE_CHARS`."""
+    piece: list[str] = []
+    num_chars = 0
+    for text in texts:
+        if piece and num_chars + len(text) > PIECE_CHARS:
+            yield piece
+            piece, num_chars = [], 0
+        piece.append(text)
+        num_chars += len(text)
+    if piece:
+        yield piece
 
 
 async def encode_segments(
@@ -192,11 +221,3 @@ async def encode_segments(
     )
     for request, (ids, token_types) in zip(chosen, encoded, strict=True):
         request.input_ids, request.token_types = ids, token_types
-
-
-def _stand_back(*_: Any) -> None:
-    """Lower the priority of the calling thread, where the system allows that for a single thread (Linux does)."""
-    try:
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
-    except (OSError, AttributeError):
-        return

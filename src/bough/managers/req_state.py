@@ -89,6 +89,8 @@ class ReqState:
         abandoned: whether its waiter has gone, so that nothing is kept any more.
         abort_reason: why the client asked to end it before it was sent.
         queue_time: seconds that the scheduler had it wait; ``None`` until it is known.
+        waiting_bytes: what it counts among the prompts that wait; 0 once there is a result.
+        completion_tokens: tokens generated so far.
         created_time, sent_time, first_token_time, finished_time, last_time: seconds on the monotonic clock; 0.0 until
             then.
     """
@@ -96,6 +98,7 @@ class ReqState:
     __slots__ = (
         "abandoned",
         "abort_reason",
+        "completion_tokens",
         "created_time",
         "event",
         "finished",
@@ -111,6 +114,7 @@ class ReqState:
         "rid",
         "sent",
         "sent_time",
+        "waiting_bytes",
     )
 
     def __init__(self, rid: str, index: int, obj: GenerateRequest, event: ReadySignal, created_time: float) -> None:
@@ -126,6 +130,8 @@ class ReqState:
         self.queue_time: float | None = None
         self.abandoned = False
         self.abort_reason: str | None = None
+        self.waiting_bytes = 0
+        self.completion_tokens = 0
         self.created_time = created_time
         self.first_token_time = 0.0
         self.finished_time = 0.0

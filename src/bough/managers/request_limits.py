@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
 from bough.config import ceilings
+from bough.config.model_config import ModelConfig
 from bough.config.pooling import PoolingConfig
+from bough.config.server_args import ServerArgs
 from bough.errors import BadRequest
 from bough.managers.embedding_struct import EmbeddingRequest
 from bough.managers.io_struct import GenerateRequest
@@ -45,6 +47,23 @@ class RequestLimits:
     max_logprobs: int = ceilings.TOP_LOGPROBS
     max_stop_strings: int = ceilings.STOP_STRINGS
     pooling: PoolingConfig | None = None
+
+    @classmethod
+    def of_server(
+        cls, args: ServerArgs, model_config: ModelConfig, scheduler_info: Mapping[str, Any], *, has_tokenizer: bool
+    ) -> RequestLimits:
+        """The limits that follow from options, model, and what the scheduler reports (all of it optional)."""
+        context_len = min(model_config.context_len, scheduler_info.get("max_req_len", model_config.context_len))
+        return cls(
+            vocab_size=scheduler_info.get("vocab_size", model_config.vocab_size),
+            context_len=context_len,
+            max_prompt_tokens=min(scheduler_info.get("max_req_input_len", context_len), context_len),
+            has_tokenizer=has_tokenizer,
+            max_parallel_samples=args.max_parallel_samples,
+            max_logprobs=args.max_logprobs,
+            max_stop_strings=args.max_stop_strings,
+            pooling=model_config.pooling,
+        )
 
     def check_params(self, params: SamplingParams, *, tag_is_ours: bool = False) -> None:
         """What can be said about sampling parameters alone.
@@ -134,8 +153,8 @@ class RequestLimits:
             wrong = next(token for token in ids if not 0 <= token < self.vocab_size)
             raise BadRequest(f"{param} must hold token ids in [0, {self.vocab_size}), got {wrong}", param=param)
 
-    async def check_prompt(self, request: GenerateRequest) -> None:
-        """What can be said once the prompt is encoded.
+    def check_prompt(self, request: GenerateRequest) -> Iterator[None]:
+        """What can be said once the prompt is encoded; yields where a long check may be interrupted.
 
         Raises:
             BadRequest: naming the field at fault.
@@ -151,7 +170,7 @@ class RequestLimits:
             else:
                 for start in range(0, len(ids), IDS_PER_TURN):
                     self.check_token_ids(ids[start : start + IDS_PER_TURN], request.prompt_param)
-                    await asyncio.sleep(0)
+                    yield
         if request.return_logprob and request.logprob_start_len >= len(ids):
             raise BadRequest(
                 f"logprob_start_len ({request.logprob_start_len}) must be less than the number of prompt tokens "

@@ -41,9 +41,11 @@ from bough.managers.prompt_encoder import PromptEncoder, encode_segments
 from bough.managers.reasoning_span import ReasoningMarkers
 from bough.managers.req_state import ReadySignal, ReqState, aborted_delta
 from bough.managers.request_limits import RequestLimits
+from bough.managers.request_records import RequestRecords
 from bough.managers.rw_lock import ReaderWriterLock
 from bough.managers.sessions import SessionStore
 from bough.managers.turns import Turns
+from bough.managers.waiting_prompts import WaitingPrompts
 from bough.observability.metrics import Metrics
 from bough.parsers.dialect import make_dialect
 from bough.tokenization.chat_template import ChatTemplate, load_chat_template
@@ -112,27 +114,21 @@ class TokenizerManager:
         self.tokenizer = tokenizer
         self.scheduler_info = scheduler_info
         self.served_model_name = server_args.served_model_name or server_args.model_path
-        context_len = min(model_config.context_len, scheduler_info.get("max_req_len", model_config.context_len))
-        self.limits = RequestLimits(
-            vocab_size=scheduler_info.get("vocab_size", model_config.vocab_size),
-            context_len=context_len,
-            max_prompt_tokens=min(scheduler_info.get("max_req_input_len", context_len), context_len),
-            has_tokenizer=tokenizer is not None,
-            max_parallel_samples=server_args.max_parallel_samples,
-            max_logprobs=server_args.max_logprobs,
-            max_stop_strings=server_args.max_stop_strings,
-            pooling=model_config.pooling,
+        self.limits = RequestLimits.of_server(
+            server_args, model_config, scheduler_info, has_tokenizer=tokenizer is not None
         )
         self._has_detokenizer = tokenizer is not None and model_config.is_generation
         self.metrics = metrics or Metrics(self.served_model_name)
         self.metrics.max_total_num_tokens = scheduler_info.get("max_total_num_tokens", 0)
-        self.metrics.context_len = context_len
+        self.metrics.context_len = self.limits.context_len
         processes = [("scheduler", 0), ("detokenizer", 0)] if self._has_detokenizer else [("scheduler", 0)]
         self.health = HealthMonitor(
             processes=processes,
             max_silence=server_args.watchdog_timeout,
             max_queued_requests=server_args.max_queued_requests,
         )
+        self._records = RequestRecords(self.metrics, log_requests=server_args.log_requests)
+        self._waiting = WaitingPrompts(server_args.max_queued_bytes)
         self.model_update_lock = ReaderWriterLock()
         self.rid_to_state: dict[str, ReqState] = {}
         self.sessions = SessionStore(
@@ -178,11 +174,11 @@ class TokenizerManager:
         if self._dead is None:
             self._dead = error
             self.health.set_dead(error.message)
-        states = list(self.rid_to_state.values())
-        self.rid_to_state.clear()
-        for state in states:
+        for state in list(self.rid_to_state.values()):
+            if not state.abandoned:
+                self._records.on_error(state.obj, state.rid, error, state)
             state.event.fail(error)
-            _let_go(state)
+            self._forget(state)
         self._control_calls.fail_all(error)
 
     async def handle_loop(self) -> None:
@@ -240,35 +236,42 @@ class TokenizerManager:
         Raises:
             BadRequest, Overloaded, EngineDead: before anything was sent.
         """
+        signal = ReadySignal()
+        states: list[ReqState] = []
+        try:
+            try:
+                await self._begin(requests, states, signal)
+            except Exception as error:
+                self._refuse(requests, states, error)
+                raise
+            yield Generation(states, signal)
+        finally:
+            signal.end()
+            self._leave(states)
+
+    async def _begin(self, requests: Sequence[GenerateRequest], states: list[ReqState], signal: ReadySignal) -> None:
+        """Take the requests of a call and send them; ``states`` gets those of its outputs."""
         self._check_open()
         for request in {id(request.sampling_params): request for request in requests}.values():
             self.limits.check_params(request.sampling_params, tag_is_ours=request.grammar_param is not None)
         for request in requests:
             self.limits.check(request)
-        signal = ReadySignal()
-        states = await self._register(requests, signal)
-        try:
-            await self.model_update_lock.acquire_reader()
-            # An update need not wait for clients to read what is finished.
-            signal.expect(len(states), self.model_update_lock.release_reader)
-            try:
-                await self._encode_texts(requests)
-                self._begin_session_turns(requests)
-                turns = Turns(REQUESTS_PER_TURN)
-                tokenized = []
-                for request in requests:
-                    tokenized.append(await self._tokenize_one_request(request))
-                    await turns.spend()
-                first = 0
-                for message, request in zip(tokenized, requests, strict=True):
-                    self._send_one_request(message, states[first : first + len(request.rids)])
-                    first += len(request.rids)
-                    await turns.spend()
-                yield Generation(states, signal)
-            finally:
-                signal.end()
-        finally:
-            self._leave(states)
+        await self._register(requests, states, signal)
+        await self.model_update_lock.acquire_reader()
+        # An update need not wait for clients to read what is finished.
+        signal.expect(len(states), self.model_update_lock.release_reader)
+        await self._encode_texts(requests)
+        self._begin_session_turns(requests)
+        turns = Turns(REQUESTS_PER_TURN)
+        tokenized = []
+        for request in requests:
+            tokenized.append(await self._tokenize_one_request(request))
+            await turns.spend()
+        first = 0
+        for message, request in zip(tokenized, requests, strict=True):
+            self._send_one_request(message, states[first : first + len(request.rids)])
+            first += len(request.rids)
+            await turns.spend()
 
     async def _wait_one_response(self, generation: Generation) -> AsyncIterator[dict[str, Any]]:
         """Results of the only output of a call."""
@@ -342,7 +345,7 @@ class TokenizerManager:
         if self.health.state is ServerState.DRAINING:
             raise Overloaded("the server is shutting down", code="shutting_down")
 
-    async def _register(self, requests: Sequence[GenerateRequest], signal: ReadySignal) -> list[ReqState]:
+    async def _register(self, requests: Sequence[GenerateRequest], states: list[ReqState], signal: ReadySignal) -> None:
         rids = [rid for request in requests for rid in request.rids]
         if len(set(rids)) != len(rids):
             raise BadRequest("rid names the same id twice", param="rid", code="duplicate_request_id")
@@ -350,13 +353,12 @@ class TokenizerManager:
             await self._wait_until_gone(old)
         self._check_open()  # the engine may have died while we waited, or begun to drain
         now = time.monotonic()
-        states: list[ReqState] = []
+        made: list[ReqState] = []
         for request in requests:
-            for rid in request.rids:
-                state = ReqState(rid, len(states), request, signal, now)
-                states.append(state)
-                self.rid_to_state[rid] = state
-        return states
+            made += [ReqState(rid, len(made) + i, request, signal, now) for i, rid in enumerate(request.rids)]
+        self._waiting.add(requests, made)
+        states += made
+        self.rid_to_state.update((state.rid, state) for state in made)
 
     async def _wait_until_gone(self, state: ReqState) -> None:
         """Wait for an output that was given up to be gone from the engine."""
@@ -409,7 +411,8 @@ class TokenizerManager:
         Raises:
             BadRequest: if a limit that depends on the prompt is exceeded.
         """
-        await self.limits.check_prompt(request)
+        for _ in self.limits.check_prompt(request):
+            await asyncio.sleep(0)
         assert request.input_ids is not None, "checked"
         sampling_params = self.limits.fit_into_context(request)
         if isinstance(request, EmbeddingRequest):
@@ -455,10 +458,20 @@ class TokenizerManager:
             if state.finished or state.abandoned or state.rid not in self.rid_to_state:
                 continue
             state.out_list.clear()
-            if state.obj.log_metrics:
-                self.metrics.num_requests += 1
-                self.metrics.num_aborted_requests += 1
+            self._records.on_leave(state)
             self._abandon(state)
+
+    def _refuse(self, requests: Sequence[GenerateRequest], states: list[ReqState], error: Exception) -> None:
+        """A call cannot be taken: neither the scheduler nor anybody else has to do with it any more."""
+        by_rid = {state.rid: state for state in states}
+        for request in requests:
+            for rid in request.rids:
+                state = by_rid.get(rid)
+                if state is None:
+                    self._records.on_error(request, rid, error)
+                elif not state.finished and not state.abandoned and rid in self.rid_to_state:
+                    self._records.on_error(request, rid, error, state)
+                    self._abandon(state)
 
     def _abandon(self, state: ReqState) -> None:
         """End an output in the scheduler; whatever still comes of it is dropped."""
@@ -469,8 +482,14 @@ class TokenizerManager:
             # The id stays taken until the scheduler's last word on it, which would else reach whoever uses it next.
             self._channels.send(AbortReq(state.rid, exact=True))
         else:
-            del self.rid_to_state[state.rid]
-            _let_go(state)
+            self._forget(state)
+
+    def _forget(self, state: ReqState) -> None:
+        """An output is gone, here and from the engine: its id is free."""
+        del self.rid_to_state[state.rid]
+        self._waiting.remove(state)
+        if state.gone is not None and not state.gone.done():
+            state.gone.set_result(None)
 
     # --- what comes back ------------------------------------------------------------------------------------------
 
@@ -479,8 +498,7 @@ class TokenizerManager:
             self._handle_batch_output(message.deltas)
         elif isinstance(message, Heartbeat):
             self.health.on_heartbeat(message)
-            if message.stats is not None:
-                self.metrics.scheduler_stats[message.rank] = message.stats
+            self.metrics.heartbeats[(message.process, message.rank)] = message
         else:
             self._control_calls.on_reply(message)
 
@@ -493,6 +511,8 @@ class TokenizerManager:
             state = self.rid_to_state.get(delta.rid)
             if state is None:
                 continue
+            if state.waiting_bytes:
+                self._waiting.remove(state)
             is_last = delta.finish_reason is not None
             # Without text it is the detokenizer that gives up, and the scheduler goes on unless it is told.
             given_up = is_last and delta.text is None and self._has_detokenizer
@@ -501,56 +521,29 @@ class TokenizerManager:
                     delta.text = ""
                 if not state.abandoned:
                     self._handle_delta(state, delta, now)
-            except Exception:
+            except Exception as error:
                 logger.exception("Could not handle a result of request %r", delta.rid)
                 state.event.fail(RequestFailed("internal error while handling a result", code="internal_error"))
                 given_up = given_up or not is_last
-                if not is_last and state.obj.log_metrics:
-                    self.metrics.num_requests += 1
-                    self.metrics.num_failed_requests += 1
+                if not is_last:
+                    self._records.on_error(state.obj, state.rid, error, state)
             if given_up and not state.abandoned:
                 self._abandon(state)
             elif is_last and not given_up:
-                del self.rid_to_state[delta.rid]
-                _let_go(state)
+                self._forget(state)
 
     def _handle_delta(self, state: ReqState, delta: OutputDelta, now: float) -> None:
         if delta.queue_time is not None or delta.first_token_delay is not None:
-            self._on_first_delta(state, delta)
+            self._records.on_first_delta(state, delta)
         if delta.token_ids:
-            self._on_tokens(state, delta, now)
+            if state.obj.turn is not None:
+                state.obj.turn.add_output(delta.token_ids)
+            self._records.on_tokens(state, delta, now)
         if delta.finish_reason is not None:
             delta.finish_reason = in_client_terms(delta.finish_reason, state.obj.grammar_param)
             state.finished_time = now
             self._on_finished(state, delta)
         state.push(delta)
-
-    def _on_tokens(self, state: ReqState, delta: OutputDelta, now: float) -> None:
-        if state.obj.turn is not None:
-            state.obj.turn.add_output(delta.token_ids)
-        last_time = state.last_time
-        state.last_time = now
-        if not state.obj.log_metrics:
-            return
-        metrics = self.metrics
-        num_tokens = gaps = len(delta.token_ids)
-        metrics.generation_tokens += num_tokens
-        if last_time == 0.0:
-            last_time, gaps = state.first_token_time, num_tokens - 1
-        if last_time != 0.0 and gaps:
-            metrics.inter_token_latency.observe(max(now - last_time, 0.0) / gaps, gaps)
-
-    def _on_first_delta(self, state: ReqState, delta: OutputDelta) -> None:
-        """Note how long an output has waited. Tokens may come in blocks: the scheduler says when it had the first."""
-        metrics, is_counted = self.metrics, state.obj.log_metrics
-        if delta.first_token_delay is not None:
-            state.first_token_time = state.sent_time + delta.first_token_delay
-            if is_counted:
-                metrics.time_to_first_token.observe(state.first_token_time - state.created_time)
-        if delta.queue_time is not None:
-            state.queue_time = delta.queue_time
-            if is_counted:
-                metrics.queue_time.observe(delta.queue_time)
 
     def _on_finished(self, state: ReqState, delta: OutputDelta) -> None:
         turn = state.obj.turn
@@ -559,29 +552,7 @@ class TokenizerManager:
                 turn.end()
             else:
                 turn.discard()
-        if state.obj.log_metrics:
-            self._count_finished(state, delta)
-        if self.server_args.log_requests:
-            reason = delta.finish_reason
-            logger.info(
-                "Request %r: %d prompt tokens (%d cached), %d generated, %s, %.3f s",
-                state.rid, delta.prompt_tokens, delta.cached_tokens, delta.completion_tokens,
-                reason.type if reason is not None else "?", state.finished_time - state.created_time,
-            )  # fmt: skip
-
-    def _count_finished(self, state: ReqState, delta: OutputDelta) -> None:
-        metrics = self.metrics
-        metrics.num_requests += 1
-        metrics.prompt_tokens += delta.prompt_tokens
-        metrics.cached_tokens += delta.cached_tokens
-        metrics.e2e_request_latency.observe(state.finished_time - state.created_time)
-        metrics.prompt_tokens_per_request.observe(delta.prompt_tokens)
-        metrics.generation_tokens_per_request.observe(delta.completion_tokens)
-        if delta.finish_reason is not None and delta.finish_reason.type == "abort":
-            if delta.finish_reason.status_code is None:
-                metrics.num_aborted_requests += 1
-            else:
-                metrics.num_failed_requests += 1
+        self._records.on_last_delta(state, delta)
 
     # --- control --------------------------------------------------------------------------------------------------
 
@@ -663,9 +634,3 @@ class TokenizerManager:
             "model_type": config.hf_config.get("model_type"),
             "architectures": [config.architecture],
         }
-
-
-def _let_go(state: ReqState) -> None:
-    """Tell whoever waits for the id of ``state`` that it is free."""
-    if state.gone is not None and not state.gone.done():
-        state.gone.set_result(None)

@@ -51,8 +51,8 @@ class MemoryBudget:
 def default_threads(config: ModelConfig, cores: int) -> int:
     """Threads that compute on a CPU unless the user says: all cores, but one for a very small model.
 
-    There an operation takes about as long as waking a second thread, and the core does more for the rest of the
-    server.
+    There the threads meet every few microseconds. A second one gains a sixth of a step of 0.5 ms while both have a core
+    to themselves, and makes it several times longer when the server's other processes want one of the cores.
     """
     attention = config.head_dim * (2 * config.num_heads + 2 * config.num_kv_heads)
     block_parameters = config.num_layers * config.hidden_size * (attention + 3 * config.intermediate_size)

@@ -357,7 +357,7 @@ class ModelRunner:
         if plan.logprobs:
             needs |= np.isin(rows, [request.row for request in plan.logprobs])
         if plan.masks is not None:
-            needs |= np.isin(rows, plan.masks.rows)
+            needs[np.searchsorted(rows, plan.masks.rows)] = True
         return needs
 
     def forward(self, batch: ForwardBatch) -> torch.Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import queue
 import threading
 from collections import deque
@@ -39,6 +40,9 @@ class TpModelWorkerClient:
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="bough-forward", daemon=True)
         self._thread.start()
+        # Native programs are destroyed by finalizers, at the end of the interpreter too. The model has been loaded, so
+        # these are registered already, and what is registered later runs earlier: no step is cut short by that.
+        atexit.register(self.close)
 
     def submit(self, plan: StepPlan) -> None:
         """Queue a step; returns at once.
@@ -65,6 +69,7 @@ class TpModelWorkerClient:
         """Finish what is submitted and end the thread. Results can still be fetched; closing twice does nothing."""
         if not self._closed:
             self._closed = True
+            atexit.unregister(self.close)
             self._plans.put(None)
             self._thread.join()
 

@@ -15,13 +15,13 @@ _LOG_INTERVAL = 5.0
 
 
 class Progress:
-    """Progress in bytes; a context manager, so that a bar is always ended."""
+    """Progress in bytes; a context manager, so that a bar is always ended. Silent where INFO is not logged."""
 
     def __init__(self, what: str, total_bytes: int) -> None:
         self.what = what
         self.total_bytes = max(total_bytes, 1)
         self.done_bytes = 0
-        self._on_terminal = sys.stderr.isatty()
+        self._on_terminal = sys.stderr.isatty() and logger.isEnabledFor(logging.INFO)
         self._next_shown = time.monotonic() + (0.0 if self._on_terminal else _LOG_INTERVAL)
 
     def __enter__(self) -> Progress:

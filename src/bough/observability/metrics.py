@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from bough.ipc.messages import SchedulerStats
+from bough.ipc.messages import Heartbeat
 
 PREFIX = "bough:"
 
@@ -74,8 +74,8 @@ class Metrics(Collector):
 
     def __init__(self, model_name: str) -> None:
         self._labels = {"model_name": model_name}
-        self.scheduler_stats: dict[int, SchedulerStats] = {}
-        """Latest figures of every scheduler, by rank."""
+        self.heartbeats: dict[tuple[str, int], Heartbeat] = {}
+        """Latest of every other process, by kind and rank."""
         self.time_to_first_token = Histogram(LATENCY_BUCKETS)
         self.inter_token_latency = Histogram(ITL_BUCKETS)
         self.e2e_request_latency = Histogram(E2E_BUCKETS)
@@ -87,6 +87,7 @@ class Metrics(Collector):
         self.cached_tokens = 0
         self.num_requests = 0
         self.num_aborted_requests = 0
+        self.num_refused_requests = 0
         self.num_failed_requests = 0
         self.http_requests_active = 0
         self.http_requests: Counter[tuple[str, str]] = Counter()
@@ -109,6 +110,7 @@ class Metrics(Collector):
         """Called by the registry when somebody scrapes."""
         yield from self._request_metrics()
         yield from self._scheduler_metrics()
+        yield from self._process_metrics()
         yield from self._http_metrics()
 
     def _request_metrics(self) -> Iterator[Metric]:
@@ -133,13 +135,22 @@ class Metrics(Collector):
             ("prompt_tokens", self.prompt_tokens, "Prompt tokens of finished outputs, reused ones included."),
             ("generation_tokens", self.generation_tokens, "Generated tokens."),
             ("cached_tokens", self.cached_tokens, "Prompt tokens of finished outputs whose computation was reused."),
-            ("num_requests", self.num_requests, "Outputs that ended, for whatever reason."),
+            (
+                "num_requests",
+                self.num_requests,
+                "Outputs that ended: finished, aborted, refused or failed. Bodies that cannot be read are not counted.",
+            ),
             (
                 "num_aborted_requests",
                 self.num_aborted_requests,
                 "Outputs that were ended early: by request, or because the client left.",
             ),
-            ("num_failed_requests", self.num_failed_requests, "Outputs that the engine refused or could not finish."),
+            (
+                "num_refused_requests",
+                self.num_refused_requests,
+                "Outputs that were never begun: their request was wrong, or there was no room for it.",
+            ),
+            ("num_failed_requests", self.num_failed_requests, "Outputs that could not be finished."),
         ):
             yield self._counter(name, documentation, value)
         if self.startup_time:
@@ -147,7 +158,7 @@ class Metrics(Collector):
         yield self._gauge("process_start_time_seconds", "When this server started, seconds since 1970.", self._started)
 
     def _scheduler_metrics(self) -> Iterator[Metric]:
-        all_stats = list(self.scheduler_stats.values())
+        all_stats = [beat.stats for beat in self.heartbeats.values() if beat.stats is not None]
 
         def total(name: str) -> float:
             return float(sum(getattr(stats, name) for stats in all_stats))
@@ -195,9 +206,29 @@ class Metrics(Collector):
                 "kv_accounting_repairs_total",
                 "How often the KV cache was rebuilt because its accounts did not add up.",
             ),
+            (
+                "scheduler_aborted_requests",
+                "num_aborted_total",
+                "Outputs that the scheduler was told to end, health probes and the server's own included.",
+            ),
             ("scheduler_steps", "steps_total", "Steps computed."),
         ):
             yield self._counter(name, documentation, total(field))
+
+    def _process_metrics(self) -> Iterator[Metric]:
+        for name, field, documentation in (
+            (
+                "results_lag",
+                "lag_total",
+                "How often a process could not pass its results on at once, because the next one had fallen behind.",
+            ),
+            ("malformed_messages", "malformed_total", "Messages that a process dropped for not fitting the schema."),
+            ("process_failed_requests", "num_failed_total", "Outputs that a process could not go on with."),
+        ):
+            family = CounterMetricFamily(PREFIX + name, documentation, labels=[*self._labels, "process", "rank"])
+            for (process, rank), beat in self.heartbeats.items():
+                family.add_metric([*self._labels.values(), process, str(rank)], getattr(beat, field))
+            yield family
 
     def _http_metrics(self) -> Iterator[Metric]:
         yield self._gauge("http_requests_active", "HTTP requests being answered.", self.http_requests_active)

@@ -43,6 +43,11 @@ def property_schemas(schema: dict[str, Any]) -> dict[str, Any]:
     return {**properties, **{name: {**properties[name], **shared} for name in referring}}
 
 
+def schema_of_others(schema: dict[str, Any]) -> Any:
+    """The schema of arguments of any name, if no argument is named; ``False`` if there are none."""
+    return False if "properties" in schema else schema.get("additionalProperties", True)
+
+
 def kinds_of(schema: Any) -> set[str]:
     """The JSON types that a schema speaks of; an empty set if it does not say."""
     if not isinstance(schema, dict):

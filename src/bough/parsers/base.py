@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from bough.errors import BadRequest
+from bough.sampling.sampling_params import LENIENTLY
 
 MAX_NAME_CHARS = 256
 """Longest name of a function."""
@@ -79,8 +80,11 @@ class ToolSpec:
 
     @property
     def arguments_schema(self) -> dict[str, Any]:
-        """JSON schema of the arguments that says that they are an object, which ``parameters`` may leave unsaid."""
-        return {"type": "object", **self.parameters}
+        """JSON schema of the arguments that says that they are an object, which ``parameters`` may leave unsaid.
+
+        Unless the function is ``strict``, it is enforced as far as that is possible.
+        """
+        return {**({} if self.strict else LENIENTLY), "type": "object", **self.parameters}
 
     @classmethod
     def from_openai(cls, tool: Any, where: str = "tools[0]") -> ToolSpec:

@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from bough.parsers.argument_schemas import property_schemas
+from bough.parsers.argument_schemas import property_schemas, schema_of_others
 from bough.parsers.base import MAX_NAME_CHARS, NAME_CHARACTERS, ToolSpec
 from bough.parsers.literals import MAX_DEPTH, NotALiteral, parse_literal, to_json
 from bough.parsers.stream import NotACall, Steps, Stream
-from bough.parsers.structural import Format, const, json_schema, separated, sequence, subsequence, tag
+from bough.parsers.structural import Format, const, json_schema, regex, separated, sequence, subsequence, tag
 from bough.parsers.tool_format import MAX_HEAD_CHARS, Calls, ToolFormat
 
 _NAME = re.compile(rf"[{NAME_CHARACTERS}]*")
@@ -172,6 +172,10 @@ def _arguments(schema: dict[str, Any]) -> Format:
 
     Values are JSON, which differs from Python in ``true``, ``false`` and ``null``; these are read as well.
     """
+    others = schema_of_others(schema)
+    if others is not False:
+        argument = tag("", sequence(regex("[A-Za-z_][A-Za-z0-9_]{0,63}"), const("="), json_schema(others)), "")
+        return separated([argument], ", ", parallel=True, at_least_one=False)
     must = frozenset(schema.get("required") or ())
     own = property_schemas(schema)
     each = [sequence(const(f"{name}="), json_schema(value)) for name, value in own.items()]

@@ -61,12 +61,12 @@ def subsequence(elements: Sequence[Format], required: Sequence[bool], separator:
     }
 
 
-def separated(tags: Sequence[Format], separator: str, *, parallel: bool) -> Format:
-    """One of the tags, or with ``parallel`` any number of them from one on, with ``separator`` between them."""
+def separated(tags: Sequence[Format], separator: str, *, parallel: bool, at_least_one: bool = True) -> Format:
+    """One of the tags, or with ``parallel`` any number of them, with ``separator`` between them."""
     return {
         "type": "tags_with_separator",
         "tags": list(tags),
         "separator": separator,
-        "at_least_one": True,
+        "at_least_one": at_least_one,
         "stop_after_first": not parallel,
     }

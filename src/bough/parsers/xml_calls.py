@@ -11,14 +11,33 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from bough.parsers.argument_schemas import kinds_of, property_schema, property_schemas, typed_json
+from bough.parsers.argument_schemas import (
+    kinds_of,
+    property_schema,
+    property_schemas,
+    schema_of_others,
+    typed_json,
+)
 from bough.parsers.base import Content, ToolSpec
 from bough.parsers.stream import NotACall, Steps
-from bough.parsers.structural import Format, bare_string, const, either, json_schema, separated, subsequence, tag
+from bough.parsers.structural import (
+    Format,
+    bare_string,
+    const,
+    either,
+    json_schema,
+    regex,
+    separated,
+    sequence,
+    subsequence,
+    tag,
+)
 from bough.parsers.tool_format import MAX_HEAD_CHARS, Calls, ToolFormat
 
 _ENFORCED = ("pattern", "format", "minLength", "maxLength")
 """What of a string's schema is passed on to constraints."""
+
+_ANY_KEY = r"[^\s<>]{1,64}"
 
 
 class TaggedFormat(ToolFormat):
@@ -191,6 +210,11 @@ class GlmFormat(TaggedFormat):
 
 def _tags(schema: dict[str, Any], begin: str, end: str) -> Format:
     """Every argument in the order of the schema, between ``begin``, which holds its name, and ``end``."""
+    others = schema_of_others(schema)
+    if others is not False:
+        before, behind = begin.split("{}")
+        content = sequence(regex(_ANY_KEY), const(behind), _value(others))
+        return separated([tag(before, content, end)], "", parallel=True, at_least_one=False)
     must = frozenset(schema.get("required") or ())
     own = property_schemas(schema)
     each = [tag(begin.format(name), _value(value), end) for name, value in own.items()]

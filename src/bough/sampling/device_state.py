@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from bough.kernels.structures import SAMPLE_ROW
+from bough.kernels.sampling import SAMPLE_ROW
 from bough.sampling.logit_edits import LogitEdits
 from bough.sampling.penalties import PenaltyTable
 from bough.sampling.random_stream import stream_key, uniforms
@@ -235,7 +235,7 @@ class SamplingState:
         """All that the native sampler needs to know of a step's rows; for a state in host memory.
 
         Returns:
-            :data:`~bough.kernels.structures.SAMPLE_ROW` ``[S]``, whose addresses are valid until the state changes, and
+            :data:`~bough.kernels.sampling.SAMPLE_ROW` ``[S]``, whose addresses are valid until the state changes, and
             arrays that must live as long.
         """
         described = np.zeros(len(rows.slots), dtype=SAMPLE_ROW)

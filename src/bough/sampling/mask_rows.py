@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,13 @@ import numpy.typing as npt
 import torch
 
 from bough.sampling.transfer import to_device
+
+_ALLOWED = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little") != 0
+_BOUNDS_OF_BYTES = np.where(_ALLOWED, np.float32(math.inf), np.float32(-math.inf))
+"""float32 ``[256, 8]``: what bounds the logits of eight tokens, by the byte of a mask that says which are allowed."""
+
+_TILE_LOGITS = 2**18
+"""Logits that are looked at together: a megabyte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +36,44 @@ class RowMasks:
         else:
             self._apply_on_device(logits)
 
+    def choose(self, logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """The largest logit of each row, the lowest id of several, on a CPU, if all rows are masked.
+
+        Args:
+            logits: float32 ``[G, V]``; not changed.
+
+        Returns:
+            int64 ``[G]`` token ids, and bool ``[G]``, whether that logit is finite.
+        """
+        tokens = np.empty(len(self.rows), dtype=np.int64)
+        finite = np.empty(len(self.rows), dtype=np.bool_)
+        values = logits.numpy()
+        for part in self._tiles(values.shape[1]):
+            masked = self._bounds(part, values.shape[1])
+            np.fmin(values[part], masked, out=masked)
+            best = masked.argmax(axis=1)
+            tokens[part] = best
+            finite[part] = np.isfinite(masked[np.arange(len(best)), best])
+        return torch.from_numpy(tokens), torch.from_numpy(finite)
+
     def _apply_on_cpu(self, logits: torch.Tensor) -> None:
-        vocab_size = logits.shape[1]
-        forbidden = np.unpackbits(np.invert(self.bits).view(np.uint8), axis=1, bitorder="little", count=vocab_size)
-        mask = torch.from_numpy(forbidden).view(torch.bool)
-        first, last = int(self.rows[0]), int(self.rows[-1])
-        if last - first + 1 == len(self.rows):
-            logits[first : last + 1].masked_fill_(mask, -math.inf)
-            return
-        for row, each in zip(self.rows.tolist(), mask, strict=True):
-            logits[row].masked_fill_(each, -math.inf)
+        # In one thread: this is less work than waking others takes.
+        values = logits.numpy()
+        for part in self._tiles(values.shape[1]):
+            rows = self.rows[part]
+            at = slice(rows[0], rows[-1] + 1) if rows[-1] - rows[0] + 1 == len(rows) else rows
+            # fmin takes NaN for missing: a token that is not allowed is not, whatever its logit.
+            values[at] = np.fmin(values[at], self._bounds(part, values.shape[1]))
+
+    def _tiles(self, vocab_size: int) -> Iterator[slice]:
+        step = max(_TILE_LOGITS // vocab_size, 1)
+        return (slice(start, start + step) for start in range(0, len(self.rows), step))
+
+    def _bounds(self, part: slice, vocab_size: int) -> npt.NDArray[np.float32]:
+        """What bounds the logits of some rows, ``[n, V]``: infinity, and minus infinity for tokens not allowed."""
+        of_bytes = self.bits[part].view(np.uint8)
+        bounds: npt.NDArray[np.float32] = _BOUNDS_OF_BYTES.take(of_bytes.reshape(-1), axis=0)
+        return bounds.reshape(len(of_bytes), -1)[:, :vocab_size]
 
     def _apply_on_device(self, logits: torch.Tensor) -> None:
         rows = to_device(self.rows.astype(np.int64), logits.device)

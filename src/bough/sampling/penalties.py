@@ -116,7 +116,7 @@ class PenaltyTable:
         """Tell the native sampler what :meth:`apply` would do; for tables in host memory.
 
         Args:
-            target: :data:`~bough.kernels.structures.SAMPLE_ROW` ``[p]``; the addresses written into it are valid until
+            target: :data:`~bough.kernels.sampling.SAMPLE_ROW` ``[p]``; the addresses written into it are valid until
                 the table changes.
             slots: ``[p]``, their request slots, each :meth:`set` before.
             num_outputs: ``[p]``, how many tokens each has produced.

@@ -44,6 +44,18 @@ MAX_CHOICES = 1024
 GrammarKind = Literal["json_schema", "regex", "ebnf", "structural_tag", "choice"]
 GRAMMAR_KINDS: tuple[GrammarKind, ...] = ("json_schema", "regex", "ebnf", "structural_tag", "choice")
 
+SCHEMA_OPTIONS = "x-guidance"
+"""Key of a JSON schema under which ``{"lenient": true}`` may be: keywords that cannot be enforced are ignored, and
+``oneOf`` is taken for ``anyOf``, instead of being refused."""
+
+LENIENTLY: dict[str, Any] = {SCHEMA_OPTIONS: {"lenient": True}}
+"""What a schema has to have for that."""
+
+
+def leniently(schema: dict[str, Any] | bool) -> dict[str, Any] | bool:
+    """A schema that is enforced as far as that is possible; one that has options of its own stays as it is."""
+    return schema if isinstance(schema, bool) else {**LENIENTLY, **schema}
+
 
 class GrammarSpec(NamedTuple):
     """What the whole output has to match: equal ones have the same grammar."""

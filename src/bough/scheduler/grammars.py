@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+
 from bough.constrained.base import GrammarError
 from bough.constrained.compiler import GrammarCompiler
-from bough.errors import BoughError
+from bough.errors import BoughError, RequestFailed
 from bough.sampling.sampling_params import GrammarSpec
 from bough.scheduler.req import Req
 from bough.scheduler.requests import Requests
+
+logger = logging.getLogger(__name__)
 
 
 class Grammars:
@@ -35,12 +39,14 @@ class Grammars:
         job = self._compiler.submit(spec)
         if job.error is not None:
             raise job.error.with_traceback(None)
-        for req in reqs:
-            if job.grammar is not None:
-                req.matcher = job.grammar.matcher()
-                self._requests.add(req)
-            else:
+        if job.grammar is None:
+            for req in reqs:
                 self._requests.add_compiling(req, job)
+            return
+        for req in reqs:
+            req.matcher = job.grammar.matcher()
+        for req in reqs:
+            self._requests.add(req)
 
     def poll(self) -> list[tuple[Req, BoughError]]:
         """Let requests go on whose grammar is ready now; returns those whose grammar is none, for the caller to end."""
@@ -54,8 +60,13 @@ class Grammars:
         failed: list[tuple[Req, BoughError]] = []
         for req, job in list(waiting.items()):
             if job.grammar is not None:
-                req.matcher = job.grammar.matcher()
-                self._requests.compiled(req)
+                try:
+                    req.matcher = job.grammar.matcher()
+                except Exception:
+                    logger.exception("Could not begin to follow the grammar of request %r", req.rid)
+                    failed.append((req, RequestFailed("internal error while preparing the grammar")))
+                else:
+                    self._requests.compiled(req)
             elif job.error is not None:
                 failed.append((req, job.error))
         return failed

@@ -46,9 +46,8 @@ class OutputProcessor:
         """
         deltas: list[OutputDelta] = []
         for row in result.failed_rows:
-            if planned.alive[row]:
-                req = self.table.reqs[planned.plan.req_slots[row]]
-                assert req is not None
+            req = self.table.reqs[planned.plan.req_slots[row]]
+            if planned.alive[row] and req is not None:
                 deltas.append(self._fail_row(req))
                 planned.alive[row] = False
         logprobs = {item.row: item for item in result.logprobs}
@@ -58,14 +57,24 @@ class OutputProcessor:
         return deltas
 
     def finish(self, req: Req, reason: FinishReason, *, keep: bool = True) -> OutputDelta:
-        """End a request in any state; returns its last delta."""
+        """End a request in any state; returns its last delta. Whatever goes wrong concerns this request alone."""
+        try:
+            return self._finish(req, reason, keep=keep)
+        except Exception:
+            logger.exception("Could not end request %r in order", req.rid)
+            self.requests.forget(req)
+            message = reason.message or "internal error while ending the request"
+            return OutputDelta(req.rid, [], "", FinishReason("abort", message=message, status_code=500))
+
+    def _finish(self, req: Req, reason: FinishReason, *, keep: bool) -> OutputDelta:
         if req.text_stops is not None:
             try:
                 matched = req.text_stops.finish()
             except Exception:
                 logger.exception("Could not decode the end of request %r", req.rid)
                 req.text_stops, matched = None, None
-            if matched is not None and reason.type == "length":
+            late = req.text_stops is not None and req.text_stops.matched_late
+            if matched is not None and (late or reason.type == "length"):
                 reason = FinishReason("stop", matched=matched)
         self.requests.release(req, keep=keep)
         req.finish_reason = reason
@@ -88,16 +97,27 @@ class OutputProcessor:
         reason = FinishReason("abort", message=message, status_code=status_code, param=param, code=code)
         return self.finish(req, reason, keep=keep)
 
+    def _fail_after_error(self, req: Req, work: str) -> OutputDelta:
+        """End a request whose handling has raised what is being handled now; all others go on."""
+        logger.exception("Internal error while %s of request %r", work, req.rid)
+        req.text_stops = None
+        return self.fail(req, f"internal error while {work}", keep=False)
+
     def _fail_row(self, req: Req) -> OutputDelta:
         """End a request for which no token could be chosen."""
         grammar = req.sampling_params.grammar
         if grammar is None or req.matcher is None:
             return self.fail(req, "the model produced numbers that are not finite", keep=False)
-        problem = req.matcher.error or (
-            "no token is left that both the grammar and the request's other parameters allow, such as min_new_tokens, "
-            "stop_token_ids and logit_bias"
+        try:
+            problem = req.matcher.error
+        except Exception:
+            return self._fail_after_error(req, "asking the grammar")
+        return self._fail_grammar(
+            req,
+            problem
+            or "no token is left that both the grammar and the request's other parameters allow, such as "
+            "min_new_tokens, stop_token_ids and logit_bias",
         )
-        return self._fail_grammar(req, problem)
 
     def _fail_grammar(self, req: Req, problem: str) -> OutputDelta:
         """End a request whose grammar cannot be followed any further."""
@@ -120,31 +140,50 @@ class OutputProcessor:
             row = plan.num_decode_rows + index
             if not planned.alive[row]:
                 continue
-            end = int(plan.prefix_lens[row] + plan.extend_lens[row])
-            self.requests.computed(req, end)
-            if req.logprob_next < req.prompt_len:
-                start = int(plan.prefix_lens[row])
-                first = next((item.first for item in plan.logprobs if item.row == row), 0)
-                _add_input_logprobs(req, logprobs.get(row), start, start + first + 1)
-                if req.input_logprobs and end < req.fill_len:
-                    # A long prompt's logprobs go out piece by piece: all at once they would stall their receivers.
-                    deltas.append(
-                        OutputDelta(
-                            req.rid,
-                            [],
-                            "",
-                            prompt_tokens=req.prompt_len,
-                            cached_tokens=req.cached_tokens,
-                            input_logprobs=req.input_logprobs,
-                        )
-                    )
-                    req.input_logprobs = []
-            if end == req.fill_len and not plan.sample[row]:
-                delta = self.finish(req, FinishReason("length", length=len(req.output_before_slot)))
-                if req.pooling is not None:
-                    delta.embedding = embeddings[row].vector.tobytes()
+            try:
+                delta = self._process_prompt(planned, row, req, logprobs.get(row), embeddings.get(row))
+            except Exception:
+                delta = self._fail_after_error(req, "handling a piece of the prompt")
+            if delta is not None:
                 deltas.append(delta)
-                planned.alive[row] = False
+                planned.alive[row] = delta.finish_reason is None
+
+    def _process_prompt(
+        self,
+        planned: Planned,
+        row: int,
+        req: Req,
+        logprobs: RowLogprobResult | None,
+        embedding: RowEmbedding | None,
+    ) -> OutputDelta | None:
+        """A piece of a prompt is computed."""
+        plan = planned.plan
+        start = int(plan.prefix_lens[row])
+        end = start + int(plan.extend_lens[row])
+        self.requests.computed(req, end)
+        if req.logprob_next < req.prompt_len:
+            first = next((item.first for item in plan.logprobs if item.row == row), 0)
+            _add_input_logprobs(req, logprobs, start, start + first + 1)
+        if end == req.fill_len:
+            if plan.sample[row]:
+                return None
+            vector = None if req.pooling is None or embedding is None else embedding.vector.tobytes()
+            delta = self.finish(req, FinishReason("length", length=len(req.output_before_slot)))
+            delta.embedding = vector
+            return delta
+        if not req.input_logprobs:
+            return None
+        # A long prompt's logprobs go out piece by piece: all at once they would stall their receivers.
+        delta = OutputDelta(
+            req.rid,
+            [],
+            "",
+            prompt_tokens=req.prompt_len,
+            cached_tokens=req.cached_tokens,
+            input_logprobs=req.input_logprobs,
+        )
+        req.input_logprobs = []
+        return delta
 
     def _process_tokens(
         self, planned: Planned, tokens: IntArray, logprobs: dict[int, RowLogprobResult], deltas: list[OutputDelta]
@@ -180,9 +219,8 @@ class OutputProcessor:
             token, length = token_list[i], out_list[i]
             try:
                 if careful_list[i]:
-                    delta = self._look_closely(
-                        req, token, length, ended_list[i], due_list[i], logprobs.get(int(rows[i]))
-                    )
+                    found = logprobs.get(int(rows[i])) if logprobs else None
+                    delta = self._look_closely(req, token, length, ended_list[i], due_list[i], found)
                     if delta is not None:
                         append(delta)
                 elif ended_list[i]:
@@ -195,10 +233,7 @@ class OutputProcessor:
                 else:
                     append(self._delta(req, table.output_ids(req)))
             except Exception:
-                # Whatever it is, it concerns one request, and the others must go on.
-                logger.exception("Could not judge a token of request %r", req.rid)
-                req.text_stops = None
-                append(self.fail(req, "internal error while judging a token"))
+                append(self._fail_after_error(req, "judging a token"))
 
     def _look_closely(
         self, req: Req, token: int, length: int, ended: bool, due: bool, logprobs: RowLogprobResult | None
@@ -214,12 +249,10 @@ class OutputProcessor:
             grammar_ends = req.matcher.is_terminated
         stops = req.text_stops
         if stops is not None:
-            if is_stop_token and not req.sampling_params.no_stop_trim:
-                stops.skip()
-            else:
-                matched = stops.push(token)
-                if matched is not None:
-                    return self.finish(req, FinishReason("stop", matched=matched))
+            skips = is_stop_token and not req.sampling_params.no_stop_trim
+            matched = stops.skip() if skips else stops.push(token)
+            if matched is not None:
+                return self.finish(req, FinishReason("stop", matched=matched))
         if is_stop_token:
             return self.finish(req, FinishReason("stop", matched=token))
         if grammar_ends:

@@ -16,25 +16,27 @@ while prompts wait. Of the prompts,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 
-from bough.constrained.masks import TokenMasks
+from bough.constrained.masks import PendingMasks
 from bough.scheduler.admission import OUTPUT_CLIP_TOKENS, NewTokenRatio
 from bough.scheduler.cost_model import MIN_CHUNK_TOKENS, CostModel
 from bough.scheduler.req import Req
 from bough.scheduler.requests import Requests
 from bough.scheduler.step_plan import (
     FUTURE_TOKEN,
+    ForcedTokens,
     ForwardMode,
     IntArray,
     NewRequest,
-    ReqSlot,
     RowLogprobs,
     RowPooling,
     StepPlan,
+    TableWrite,
 )
 
 PREFILL_SHARE = 0.9
@@ -91,6 +93,8 @@ class Planned:
     token_context: float
     alive: np.ndarray = field(init=False)
     """[R] bool; false for rows whose request ended while the step was in flight."""
+    left: set[int] = field(default_factory=set)
+    """Slots whose owner has ended or lost them since the step was planned."""
 
     def __post_init__(self) -> None:
         self.alive = np.ones(self.plan.num_rows, dtype=np.bool_)
@@ -98,6 +102,15 @@ class Planned:
     def drop_slot(self, slot: int) -> None:
         """Ignore this step's result for the request in ``slot``."""
         self.alive[self.plan.req_slots == slot] = False
+        self.left.add(slot)
+
+    @property
+    def concerned_slots(self) -> list[int]:
+        """Slots of requests that depend on this step: it computes for them, or tells the device of them."""
+        plan = self.plan
+        told: list[NewRequest | TableWrite | ForcedTokens] = [*plan.new_requests, *plan.table_writes, *plan.forced]
+        slots = dict.fromkeys([*plan.req_slots.tolist(), *(each.req_slot for each in told)])
+        return [slot for slot in slots if slot not in self.left]
 
 
 @dataclass
@@ -141,8 +154,6 @@ class StepPlanner:
         self._send_interval = send_interval
         self._step_id = 0
         self._min_chunk = min(MIN_CHUNK_TOKENS, limits.max_prefill_tokens, limits.chunk_tokens or MIN_CHUNK_TOKENS)
-        self._new_requests: list[NewRequest] = []
-        """Requests that have got a slot and that no plan has introduced yet."""
 
     # --- the plan -------------------------------------------------------------------------------------------------
 
@@ -157,11 +168,10 @@ class StepPlanner:
         if in_flight and self.table.waits_for_token():
             outcome.needs_drain = True
             return outcome
-        decode_slots, decode_kv = self._plan_decode(outcome, in_flight)
+        decode_slots, decode_kv, jumping = self._plan_decode(outcome, in_flight)
         if outcome.needs_drain:
             return outcome
         decode_context = float(self.table.planned_len[decode_slots].sum()) if len(decode_slots) else 0.0
-        jumping = self.table.jumping_slots()
         rows: list[tuple[Req, int, IntArray]] = []
         if len(jumping) or self.requests.unfinished or len(self.queue):
             budget = self._budget(len(decode_slots), decode_context)
@@ -174,28 +184,21 @@ class StepPlanner:
         outcome.planned = self._build(decode_slots, decode_kv, rows, decode_context)
         return outcome
 
-    def restore(self, plan: StepPlan) -> None:
-        """A step has failed: tell the device with the next one what this one did not tell it."""
-        alive = self.table.reqs
-        self._new_requests = [new for new in plan.new_requests if alive[new.req_slot] is not None] + self._new_requests
-        self.requests.restore_table_writes(plan.table_writes)
-        self.requests.restore_forced(plan.forced)
-
     # --- decode ---------------------------------------------------------------------------------------------------
 
-    def _plan_decode(self, outcome: PlanOutcome, in_flight: bool) -> tuple[IntArray, IntArray]:
-        """Who takes one more sampled token, and its place. Leaves memory for the next token of everyone who jumps."""
+    def _plan_decode(self, outcome: PlanOutcome, in_flight: bool) -> tuple[IntArray, IntArray, IntArray]:
+        """Who takes one more sampled token, and its place; and who jumps, for whose next token there is memory."""
         while True:
             slots, jumping = self.table.decodable_slots(), self.table.jumping_slots()
             if len(slots) == 0 and len(jumping) == 0:
-                return slots, slots
+                return slots, slots, jumping
             kv_slots = self.kv.extend_decode(slots) if self._suffices(slots, jumping) else None
             if kv_slots is not None:
                 self.ratio.on_decode_step()
-                return slots, kv_slots
+                return slots, kv_slots, jumping
             if in_flight:
                 outcome.needs_drain = True
-                return slots[:0], slots[:0]
+                return slots[:0], slots[:0], jumping[:0]
             self._make_room(outcome)
 
     def _suffices(self, slots: IntArray, jumping: IntArray) -> bool:
@@ -350,13 +353,11 @@ class StepPlanner:
                 self.queue.remove(req)
                 continue
             nothing_runs = idle and not chunks
-            admitted = self._try_admit(req, chunks, budget, reserved, aged=aged, nothing_runs=nothing_runs)
-            if admitted is None:
+            if not self._try_admit(req, chunks, budget, reserved, aged=aged, nothing_runs=nothing_runs):
                 misses += 1
                 if aged or misses == ADMISSION_LOOKAHEAD:
                     return
                 continue
-            self._new_requests.append(admitted)
             self._give(chunks, req, budget, OLDEST_PROMPT_SHARE if len(self.queue) else 1.0)
             reserved += self._future_tokens(req) + req.fill_len - int(self.table.planned_len[req.slot])
             free_slots -= 1
@@ -365,7 +366,7 @@ class StepPlanner:
 
     def _try_admit(
         self, req: Req, chunks: dict[Req, int], budget: _Budget, reserved: float, *, aged: bool, nothing_runs: bool
-    ) -> NewRequest | None:
+    ) -> bool:
         fill = req.fill_ids
         prefix = min(self.kv.match(fill, req.extra_key), req.max_prefix_len) // self.kv.page_size * self.kv.page_size
         whole = len(fill) - prefix
@@ -378,25 +379,37 @@ class StepPlanner:
             fits_step = self._fits_whole(whole, chunks, budget)
         need = whole + (1 if nothing_runs else self._future_tokens(req) + self.kv.page_size)
         if not (fits_step or nothing_runs) or need > self.kv.available_tokens - reserved:
-            return None
+            return False
         kv = self.kv.begin(fill, req.extra_key, req.max_prefix_len, req.priority)
         if kv is None:
-            return None
+            return False
         if need > self.kv.available_tokens - reserved:
             # The prefix itself was counted as available, being evictable until it was taken.
             self.kv.finish(kv, fill, 0, keep=False)
-            return None
+            return False
         self.requests.start(
             req, kv, checks_eos=not req.sampling_params.ignore_eos, send_interval=self._send_interval(req)
         )
-        return NewRequest(
-            req_slot=ReqSlot(req.slot),
-            sampling_params=req.sampling_params,
-            seed=req.seed,
-            masked_until_min=req.masked_until_min,
-            prompt_len=req.prompt_len,
-            output_ids=req.output_before_slot,
-        )
+        return True
+
+    def num_startable(self, arriving: Sequence[Req]) -> int:
+        """How many of the waiting requests and of those that arrive there are slots and memory for now.
+
+        What the prefix cache may have of their prompts is not looked up, except that samples of one prompt share it.
+        """
+        slots = self.kv.req_to_token.available_size
+        tokens = self.kv.available_tokens - self._reserved_tokens()
+        count = 0
+        prompt: IntArray | None = None
+        for req in chain(self.requests.sharing.parked, self.queue, arriving):
+            is_shared = self.requests.sharing.enabled and req.prompt is prompt
+            known = req.waits_len if req.waits_for is not None else req.max_prefix_len if is_shared else 0
+            prompt = req.prompt
+            tokens -= req.fill_len - known + self._future_tokens(req) + self.kv.page_size
+            if count == slots or tokens < 0:
+                break
+            count += 1
+        return count
 
     def _future_tokens(self, req: Req) -> float:
         remaining = req.max_new_tokens - len(req.output_before_slot)
@@ -443,7 +456,7 @@ class StepPlanner:
         table.planned_out[decode_slots] += 1
         logprobs = self._decode_logprobs(decode_slots)
         writes = self.requests.take_table_writes()
-        new_requests, self._new_requests = tuple(self._new_requests), []
+        new_requests = self.requests.take_new_requests()
         self._step_id += 1
         if not rows:
             plan = StepPlan(
@@ -517,7 +530,7 @@ class StepPlanner:
         prompts = [req for req, _, _ in rows[:num_prompts]]
         return Planned(plan, prompts, [req for req, _, _ in rows[num_prompts:]], token_context)
 
-    def _masks(self, req_slots: IntArray, sample: np.ndarray | None) -> TokenMasks | None:
+    def _masks(self, req_slots: IntArray, sample: np.ndarray | None) -> PendingMasks | None:
         """Masks for the sampling rows that have a grammar; ``sample`` is ``None`` if all rows sample."""
         constrained = self.table.constrained[req_slots]
         if sample is not None:
@@ -526,7 +539,7 @@ class StepPlanner:
         if len(rows) == 0:
             return None
         reqs = [self.table.reqs[slot] for slot in req_slots[rows]]
-        return TokenMasks(
+        return PendingMasks(
             rows,
             [req.matcher for req in reqs if req is not None and req.matcher is not None],
             [req.extra_ends for req in reqs if req is not None],

@@ -23,7 +23,7 @@ class PrefixSharing:
     """Leaders, whose prompts are being computed, and the requests parked behind them."""
 
     def __init__(self, *, enabled: bool) -> None:
-        self._enabled = enabled
+        self.enabled = enabled
         self._followers: dict[Req, list[Req]] = {}
         """By leader: every request whose prompt is not wholly in the prefix cache yet."""
         self._by_beginning: dict[_Beginning, list[Req]] = {}
@@ -62,7 +62,7 @@ class PrefixSharing:
 
     def lead(self, req: Req) -> None:
         """``req`` has begun to compute its prompt."""
-        if self._enabled:
+        if self.enabled:
             self._followers[req] = []
             beginning = self._beginnings[req] = _beginning(req)
             self._by_beginning.setdefault(beginning, []).append(req)

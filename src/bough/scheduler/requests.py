@@ -15,7 +15,7 @@ from bough.mem_cache.kv_cache_manager import KVCacheManager, RequestKV
 from bough.scheduler.prefix_sharing import PrefixSharing
 from bough.scheduler.req import Req, ReqState
 from bough.scheduler.request_table import RequestTable
-from bough.scheduler.step_plan import ForcedTokens, IntArray, ReqSlot, TableWrite
+from bough.scheduler.step_plan import ForcedTokens, IntArray, NewRequest, ReqSlot, TableWrite
 from bough.scheduler.waiting_queue import WaitingQueue
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ class Requests:
         self.num_retracted = 0
         self.num_cached_tokens = 0
         self._by_rid: dict[str, Req] = {}
+        self._new_requests: list[NewRequest] = []
         self._table_writes: list[TableWrite] = []
         self._forced: list[ForcedTokens] = []
 
@@ -114,6 +115,16 @@ class Requests:
         self.table.occupy(req, prefix_len=kv.length, checks_eos=checks_eos, send_interval=send_interval)
         if kv.length:
             self._write_table(req.slot, 0, self.kv.req_to_token.table[req.slot, : kv.length].copy())
+        self._new_requests.append(
+            NewRequest(
+                req_slot=ReqSlot(req.slot),
+                sampling_params=req.sampling_params,
+                seed=req.seed,
+                masked_until_min=req.masked_until_min,
+                prompt_len=req.prompt_len,
+                output_ids=req.output_before_slot,
+            )
+        )
         self.unfinished.append(req)
         self.unfinished.sort(key=lambda r: r.order)
         self.sharing.lead(req)
@@ -167,12 +178,36 @@ class Requests:
         req.matcher = None
         del self._by_rid[req.rid]
 
+    def forget(self, req: Req) -> None:
+        """Strike out a request that an error has kept from giving back what it holds, whatever it still has.
+
+        What is lost shows in the accounts when nothing runs any more.
+        """
+        self._by_rid.pop(req.rid, None)
+        self.compiling.pop(req, None)
+        if req.state is ReqState.WAITING and req in self.queue:
+            self.queue.remove(req)
+        elif req.state is ReqState.PARKED:
+            self.sharing.remove(req)
+        if req.slot >= 0 and self.table.reqs[req.slot] is req:
+            self._clear_slot(req.slot)
+        if req in self.unfinished:
+            self.unfinished.remove(req)
+        req.state = ReqState.FINISHED
+        req.matcher = None
+        self._requeue(self.sharing.left(req))
+
     def force(self, req: Req, token_ids: Sequence[int]) -> None:
         """Output of a running request that was not sampled; may be none."""
         if not token_ids:
             return
         self.table.append(req.slot, token_ids)
         self._forced.append(ForcedTokens(ReqSlot(req.slot), tuple(token_ids)))
+
+    def take_new_requests(self) -> tuple[NewRequest, ...]:
+        """Who has got a slot that the device has not heard of; it is told with the next plan."""
+        new_requests, self._new_requests = self._new_requests, []
+        return tuple(new_requests)
 
     def take_forced(self) -> tuple[ForcedTokens, ...]:
         """What the device must count with the next plan."""
@@ -183,16 +218,6 @@ class Requests:
         """What the device tables must be told with the next plan."""
         writes, self._table_writes = self._table_writes, []
         return tuple(writes)
-
-    def restore_table_writes(self, writes: tuple[TableWrite, ...]) -> None:
-        """Put back what a failed step was to tell the device, as far as it still concerns anyone."""
-        alive = self.table.reqs
-        self._table_writes = [write for write in writes if alive[write.req_slot] is not None] + self._table_writes
-
-    def restore_forced(self, forced: tuple[ForcedTokens, ...]) -> None:
-        """Put back what a failed step was to count, as far as it still concerns anyone."""
-        alive = self.table.reqs
-        self._forced = [each for each in forced if alive[each.req_slot] is not None] + self._forced
 
     def _give_back(self, req: Req, *, keep: bool) -> None:
         """Free all that a request holds; what it has generated moves to ``output_before_slot``."""
@@ -207,17 +232,21 @@ class Requests:
         req.jump_from = -1
         self.kv.finish(req.kv, self.table.tokens[slot, :valid], valid, keep=keep)
         req.output_before_slot = self.table.output_ids(req)
-        for planned in self.in_flight:
-            planned.drop_slot(slot)
-        self.table.vacate(slot)
-        # The row's next owner must not be told of its last one's slots.
-        self._table_writes = [write for write in self._table_writes if write.req_slot != slot]
-        self._forced = [forced for forced in self._forced if forced.req_slot != slot]
+        self._clear_slot(slot)
         if req in self.unfinished:
             self.unfinished.remove(req)
         req.kv = None
         req.slot = -1
         self._requeue(self.sharing.left(req))
+
+    def _clear_slot(self, slot: int) -> None:
+        """A slot has no owner any more: no step's result is for it, and its next owner hears nothing of the last."""
+        for planned in self.in_flight:
+            planned.drop_slot(slot)
+        self.table.vacate(slot)
+        self._new_requests = [new for new in self._new_requests if new.req_slot != slot]
+        self._table_writes = [write for write in self._table_writes if write.req_slot != slot]
+        self._forced = [forced for forced in self._forced if forced.req_slot != slot]
 
     def _requeue(self, reqs: list[Req]) -> None:
         for req in reqs:

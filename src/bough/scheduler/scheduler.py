@@ -48,7 +48,6 @@ from bough.scheduler.req import UNLIMITED, Pooling, Req
 from bough.scheduler.request_table import RequestTable
 from bough.scheduler.requests import Requests
 from bough.scheduler.step_log import StepLog
-from bough.scheduler.step_plan import StepResult
 from bough.scheduler.text_stops import TextStops
 from bough.scheduler.waiting_queue import WaitingQueue
 from bough.scheduler.warmup import measure_step_costs, probe_device
@@ -64,6 +63,9 @@ WHOLE_ANSWER_INTERVAL = 64
 
 IDLE_POLL_SECONDS = 0.25
 """Longest wait for a message when there is nothing to do; only heartbeats and waiting control calls need a turn."""
+
+INTAKE_SECONDS = 0.002
+"""How long taking in messages may hold up those requests that run; what is left has its turn after the next step."""
 
 GRAMMAR_WAIT_SECONDS = 0.002
 """Longest wait for a grammar when there is nothing else to do: then it is time to look for messages."""
@@ -184,17 +186,27 @@ class Scheduler:
         """Serve until a :class:`ShutdownReq` arrives."""
         busy = False
         while not self.shutting_down:
-            for reply in self.process_input_requests(self.recv_requests(messages, busy)):
-                messages.send(reply)
+            self.recv_requests(messages, busy)
             busy = self.step()
             if messages.heartbeat_due:
                 messages.send(Heartbeat("scheduler", stats=self.stats()))
+        self.close()
+
+    def close(self) -> None:
+        """End the threads beside the scheduler, after the steps in flight. Doing it twice does nothing."""
         self.executor.close()
         self.grammars.close()
 
-    def recv_requests(self, messages: SchedulerMessages, busy: bool) -> Sequence[ToScheduler]:
-        """Messages that wait; only an idle scheduler waits for them."""
-        return messages.recv(0.0 if busy else IDLE_POLL_SECONDS)
+    def recv_requests(self, messages: SchedulerMessages, busy: bool) -> None:
+        """Take in the messages that have come, as many as there is time for; only an idle scheduler waits for them."""
+        received = messages.recv(0.0 if busy else IDLE_POLL_SECONDS)
+        deadline = time.monotonic() + INTAKE_SECONDS
+        while True:
+            for reply in self.process_input_requests(received):
+                messages.send(reply)
+            if not received or time.monotonic() >= deadline:
+                return
+            received = messages.recv(0.0)
 
     def process_input_requests(self, received: Sequence[ToScheduler]) -> list[ControlReply]:
         """Handle messages in order; returns the replies to control calls that are due."""
@@ -269,7 +281,6 @@ class Scheduler:
         try:
             result = self.executor.resolve_batch_result()
         except Exception:
-            self.requests.in_flight.popleft()
             self._fail_step(planned)
             return
         self.requests.in_flight.popleft()
@@ -278,7 +289,7 @@ class Scheduler:
             self._on_event("process", planned.plan.step_id)
         self.cost_model.observe(planned.plan.num_tokens, planned.token_context, result.seconds)
         self.log.on_step(planned, result)
-        self.stream_output(self._process(planned, result))
+        self.stream_output(self.output.process(planned, result))
 
     def stream_output(self, deltas: list[OutputDelta]) -> None:
         """Send what is new, if anything is."""
@@ -308,12 +319,12 @@ class Scheduler:
         try:
             prompt = self._check_prompt(message)
             self._check_pooling(pooling, len(prompt))
-            if self._queue_is_full(len(message.rids)):
-                self._refuse(message, "the waiting queue is full", 503, "queue_full")
-                return []
             reqs = [self._make_req(message, index, prompt) for index in range(len(message.rids))]
             for req in reqs:
                 req.pooling = pooling
+            if self._queue_is_full(reqs):
+                self._refuse(message, "the waiting queue is full", 503, "queue_full")
+                return []
             grammar = message.sampling_params.grammar
             if grammar is not None:
                 self.grammars.add(reqs, grammar)
@@ -436,12 +447,25 @@ class Scheduler:
         rids = [rid for rid in message.rids if rid not in self.requests]
         self.stream_output([OutputDelta(rid, [], "", reason) for rid in rids])
 
-    def _queue_is_full(self, arriving: int) -> bool:
+    def _queue_is_full(self, arriving: list[Req]) -> bool:
+        """Whether more requests would wait than may. Those that the next step can start do not count as waiting.
+
+        Raises:
+            BadRequest: if there would be too many on an idle server as well.
+        """
         limit = self.server_args.max_queued_requests
-        if limit is None:
+        if limit is None or self.requests.num_waiting + len(arriving) <= limit:
             return False
-        # Those for whom a slot is free wait only for the next step.
-        return self.requests.num_waiting + arriving - self.kv.req_to_token.available_size > limit
+        most = self.info.max_running_requests + limit
+        if len(arriving) > most:
+            raise BadRequest(
+                f"n must be at most {most} on this server, got {len(arriving)}: it computes "
+                f"{self.info.max_running_requests} outputs at a time and lets {limit} wait (--max-queued-requests)",
+                param="n",
+            )
+        if not len(self.requests):
+            return False
+        return self.requests.num_waiting + len(arriving) - self.planner.num_startable(arriving) > limit
 
     def _send_interval(self, req: Req) -> int:
         if not req.stream:
@@ -450,16 +474,15 @@ class Scheduler:
 
     # --- results --------------------------------------------------------------------------------------------------
 
-    def _process(self, planned: Planned, result: StepResult) -> list[OutputDelta]:
-        return self.output.process(planned, result)
-
     def _fail_step(self, planned: Planned) -> None:
-        """A forward pass raised: its requests end with an error, all others go on."""
+        """A forward pass raised: its requests end with an error, all others go on.
+
+        So do those that it did not compute for but had news of: what the device knows of them now is unknown.
+        """
         self._failed_steps += 1
         logger.exception("Step %d failed; its requests are aborted", planned.plan.step_id)
-        self.planner.restore(planned.plan)
-        slots = planned.plan.req_slots[planned.alive]
-        reqs = [req for req in (self.table.reqs[slot] for slot in slots) if req is not None]
+        reqs = [req for req in (self.table.reqs[slot] for slot in planned.concerned_slots) if req is not None]
+        self.requests.in_flight.popleft()
         self.stream_output([self.output.fail(req, "the forward pass failed", keep=False) for req in reqs])
         if self._failed_steps >= MAX_FAILED_STEPS:
             self._probe_device()

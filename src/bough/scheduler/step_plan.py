@@ -1,21 +1,22 @@
 """The seam between planning and execution: what one step computes, as a plain value.
 
 Rank 0 makes a plan, every rank runs it. A plan holds no tensors and no references into the scheduler, so it can be
-sent, recorded and replayed.
+sent, recorded and replayed. One thing may still be owing when it is made: the masks of rows that have a grammar, which
+are computed while the device works; :meth:`StepPlan.settled` has them.
 
 Shapes: ``R`` rows (one per request in the step), ``T`` new tokens over all rows, in row order.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NewType
 
 import numpy as np
 import numpy.typing as npt
 
-from bough.constrained.masks import TokenMasks
+from bough.constrained.masks import PendingMasks, TokenMasks
 from bough.sampling.sampling_params import SamplingParams
 
 ReqSlot = NewType("ReqSlot", int)
@@ -138,8 +139,12 @@ class StepPlan:
     """Ascending by row; of an embedding model every row has one."""
     token_types: IntArray | None = None
     """[T], which text of a pair a token belongs to, for models that want to know; ``None``: all to the first"""
-    masks: TokenMasks | None = None
+    masks: TokenMasks | PendingMasks | None = None
     """Which tokens may be sampled, for the rows that have a grammar; ``None`` if no sampling row has one."""
+
+    def settled(self) -> StepPlan:
+        """This plan as a plain value, to be sent, recorded or replayed: masks that are pending are computed."""
+        return replace(self, masks=self.masks.computed()) if isinstance(self.masks, PendingMasks) else self
 
     @property
     def num_rows(self) -> int:

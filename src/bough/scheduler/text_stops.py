@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
+import copy
+import math
+import time
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from bough.sampling.sampling_params import SamplingParams
 from bough.tokenization.incremental_decoder import IncrementalDecoder
 from bough.tokenization.stop_matcher import StopMatcher
 from bough.tokenization.tokenizer import Tokenizer
+
+SEARCH_SECONDS_PER_TOKEN = 20e-6
+"""Processor time that looking for patterns may take per token of a request, in the long run. A usual pattern needs a
+quarter of that."""
+
+MAX_UNSEARCHED_TOKENS = 64
+"""Most tokens that wait for a search, however long one takes."""
+
+
+class _Piece(NamedTuple):
+    """What one token has added to the text."""
+
+    text: str
+    num_tokens: int
+    """Tokens whose text is complete with it."""
+    num_pending: int
+    """Tokens whose text was incomplete after it."""
 
 
 class TextStops:
@@ -16,6 +38,10 @@ class TextStops:
 
     Text that might still turn out to be the beginning of a stop string is held back, and with it the ids of the tokens
     it belongs to: an id travels with the event that carries the last character of its text.
+
+    There are patterns for which a search takes half a millisecond. Of such a request several tokens are searched
+    together; what was generated after a match that is found late is dropped. So this changes when text comes and when
+    the request ends, but neither the text nor the ids nor the reason.
     """
 
     def __init__(self, tokenizer: Tokenizer, prompt_tail: Sequence[int], params: SamplingParams) -> None:
@@ -31,7 +57,13 @@ class TextStops:
         self._undecoded = 0
         """Tokens at the end whose text is not decoded yet (an unfinished UTF-8 sequence)."""
         self._released = 0
+        self._has_patterns = bool(params.stop_regex)
+        self._unsearched: list[_Piece] = []
+        self._search_every = 1
+        """Tokens that are searched together."""
         self.matched: str | None = None
+        self.matched_late = False
+        """Whether :meth:`finish` has found a match that ends the text earlier than whatever it was called for."""
 
     def push(self, token_id: int) -> str | None:
         """Add one token.
@@ -40,13 +72,26 @@ class TextStops:
             The stop string or pattern that this token completed, or ``None``.
         """
         text, num_pending = self._decoder.push((token_id,))
-        self._take(text, self._undecoded + 1 - num_pending)
+        num_tokens = self._undecoded + 1 - num_pending
         self._undecoded = num_pending
+        if self._has_patterns:
+            self._unsearched.append(_Piece(text, num_tokens, num_pending))
+            if len(self._unsearched) >= self._search_every:
+                self._search()
+        else:
+            self._take(text, num_tokens)
         return self.matched
 
-    def skip(self) -> None:
-        """Count a token that adds no text: the stop token itself."""
-        self._undecoded += 1
+    def skip(self) -> str | None:
+        """Count a token that adds no text: the stop token itself.
+
+        Returns:
+            The pattern that an earlier token completed, or ``None``; then this token does not count.
+        """
+        self._search()
+        if self.matched is None:
+            self._undecoded += 1
+        return self.matched
 
     def finish(self) -> str | None:
         """No more tokens will come: let go of everything that was held back.
@@ -54,6 +99,9 @@ class TextStops:
         Returns:
             The stop pattern that turned out to match now that the text has ended (``$`` does), or what matched before.
         """
+        if self._unsearched:
+            self._search()
+            self.matched_late = self.matched is not None
         if self.matched is None:
             self._take(self._decoder.flush(), self._undecoded)
             self._undecoded = 0
@@ -70,6 +118,29 @@ class TextStops:
         text = "".join(self._text)
         self._text.clear()
         return text, self._released
+
+    def _search(self) -> None:
+        """Look for matches in what was not searched. Up to the token that completes one, everything counts."""
+        if not self._unsearched:
+            return
+        pieces, self._unsearched = self._unsearched, []
+        start = time.thread_time()
+        count = len(pieces)
+        if count > 1 and self._matches(pieces):
+            count = 1 + bisect_left(range(1, count), True, key=lambda first: self._matches(pieces[:first]))
+            self._undecoded = pieces[count - 1].num_pending
+        for piece in pieces[:count]:
+            self._decoded_chars += len(piece.text)
+            self._ends.extend([self._decoded_chars] * piece.num_tokens)
+        step = self._matcher.push("".join(piece.text for piece in pieces[:count]))
+        self.matched = step.matched
+        self._emit(step.text)
+        needed = math.ceil((time.thread_time() - start) / SEARCH_SECONDS_PER_TOKEN)
+        self._search_every = min(max(needed, 1), MAX_UNSEARCHED_TOKENS)
+
+    def _matches(self, pieces: list[_Piece]) -> bool:
+        """Whether there is a match in the text of ``pieces``. Changes nothing."""
+        return copy.copy(self._matcher).push("".join(piece.text for piece in pieces)).matched is not None
 
     def _take(self, text: str, num_tokens: int) -> None:
         self._decoded_chars += len(text)

@@ -41,15 +41,18 @@ class WaitingQueue:
         self._lookup = lookup
         self.use_priority = use_priority or policy == "priority"
         self._rng = random.Random(seed)
-        self._by_arrival: list[tuple[int, Req]] = []
+        self._by_arrival: list[tuple[tuple[float, int], Req]] = []
         self._by_key: list[tuple[_SortKey, Req]] = []
         self._keys: dict[Req, _SortKey] = {}
 
     def __len__(self) -> int:
         return len(self._by_arrival)
 
+    def __contains__(self, req: Req) -> bool:
+        return req in self._keys
+
     def __iter__(self) -> Iterator[Req]:
-        """All requests, in arrival order."""
+        """All requests, those of a higher priority first, in arrival order."""
         return (req for _, req in self._by_arrival)
 
     def push(self, req: Req) -> None:
@@ -57,7 +60,7 @@ class WaitingQueue:
         req.state = ReqState.WAITING
         key = self._static_key(req)
         self._keys[req] = key
-        bisect.insort(self._by_arrival, (req.order, req), key=_order)
+        bisect.insort(self._by_arrival, ((key[0], req.order), req), key=_arrival)
         bisect.insort(self._by_key, (key, req), key=_key)
 
     def remove(self, req: Req) -> None:
@@ -67,28 +70,26 @@ class WaitingQueue:
             KeyError: if it is not in the queue.
         """
         key = self._keys.pop(req)
-        del self._by_arrival[bisect.bisect_left(self._by_arrival, req.order, key=_order)]
+        del self._by_arrival[bisect.bisect_left(self._by_arrival, (key[0], req.order), key=_arrival)]
         del self._by_key[bisect.bisect_left(self._by_key, key, key=_key)]
 
     def ordered(self, now: float, limit: int) -> list[tuple[Req, bool]]:
         """The next ``limit`` requests in the order in which they should start.
 
         Returns:
-            Pairs of a request and whether it is so old that nothing may overtake it. The old ones come first, in order
-            of arrival. The queue is not changed.
+            Pairs of a request and whether it is so old that nothing may overtake it but a higher priority. Within a
+            priority the old ones come first, in order of arrival. The queue is not changed.
         """
         horizon = now - AGE_LIMIT_SECONDS
         aged = [req for _, req in islice(self._by_arrival, limit) if req.arrival_time <= horizon]
-        result = [(req, True) for req in aged]
-        if len(result) >= limit:
-            return result
+        if len(aged) >= limit and not self.use_priority:
+            return [(req, True) for req in aged]
         old = set(aged)
-        for req in self._policy_order(limit + len(old)):
-            if req not in old:
-                result.append((req, False))
-                if len(result) == limit:
-                    break
-        return result
+        fresh = islice((req for req in self._policy_order(limit + len(old)) if req not in old), limit)
+        result = [(req, True) for req in aged] + [(req, False) for req in fresh]
+        if self.use_priority:
+            result.sort(key=lambda entry: self._keys[entry[0]][0])
+        return result[:limit]
 
     def _policy_order(self, limit: int) -> Sequence[Req]:
         if self.policy in ("lpm", "dfs-weight") and len(self) <= CACHE_AWARE_QUEUE_LIMIT:
@@ -147,7 +148,7 @@ class WaitingQueue:
         return ordered
 
 
-def _order(entry: tuple[int, Req]) -> int:
+def _arrival(entry: tuple[tuple[float, int], Req]) -> tuple[float, int]:
     return entry[0]
 
 

@@ -210,7 +210,7 @@ def test_metrics_show_the_schedulers_load(server: RunningServer, client: httpx.C
             num_running_reqs=3, num_queue_reqs=5, num_used_tokens=1024, max_total_num_tokens=4096, gen_throughput=99.5
         )
     )
-    server.wait_until(lambda: server.manager.metrics.scheduler_stats)
+    server.wait_until(lambda: server.manager.metrics.heartbeats)
     shown = metrics(client)
     assert shown["bough:num_running_reqs"] == 3
     assert shown["bough:num_queue_reqs"] == 5

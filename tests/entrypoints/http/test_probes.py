@@ -74,7 +74,7 @@ def test_busy_is_not_sick(server: RunningServer, client: httpx.Client) -> None:
 def test_full_queue_is_not_ready_but_alive(own: tuple[RunningServer, httpx.Client]) -> None:
     server, client = own
     server.run(lambda: server.engine.heartbeat(num_queue_reqs=4))
-    server.wait_until(lambda: server.manager.metrics.scheduler_stats)
+    server.wait_until(lambda: server.manager.metrics.heartbeats)
     assert statuses(client) == {"/health": 200, "/ready": 503, "/health_generate": 200}
     assert "queue is full" in client.get("/ready").text
     server.run(lambda: server.engine.heartbeat(num_queue_reqs=3))

@@ -14,7 +14,6 @@ from bough.entrypoints.chat.job import ToolChoice, ToolUse
 from bough.errors import BadRequest
 from bough.parsers.base import ToolSpec
 from bough.parsers.dialect import Dialect
-from bough.parsers.harmony import HarmonyFormat
 from bough.parsers.structural import Format, any_text, const, either, regex, sequence, tag
 from bough.parsers.tool_format import ToolFormat
 from bough.sampling.sampling_params import (
@@ -120,7 +119,7 @@ def _with_strict_calls(format_: ToolFormat, dialect: Dialect, tools: ToolUse, *,
     """
     loose = {"type": "object"}
     held = [tool if tool.strict else dataclasses.replace(tool, parameters=loose) for tool in tools.tools]
-    if isinstance(format_, HarmonyFormat):  # what is no call is on a channel of its own
+    if format_.on_channels:  # what is no call is on a channel of its own
         return dialect.structured(any_text(), with_calls=held, parallel=tools.parallel, thinking=thinking)
     calls = format_.constraint(held, parallel=tools.parallel)
     triggered = [tag for tag in _as_tags(calls) if tag["begin"].startswith(format_.triggers)]

@@ -211,10 +211,13 @@ class ChatCore:
                 thinking=thinking,
                 forced=job.tools.choice is ToolChoice.REQUIRED,
             )
+            counter = None
+            if reasoning is not None and parser is not None:
+                counter = ReasoningCounter(num_bytes, reasoning, begins_inside=thinking)
             readers.append(
                 ChoiceReader(
                     parser,
-                    ReasoningCounter(num_bytes, reasoning) if reasoning is not None and parser is not None else None,
+                    counter,
                     include_reasoning=job.include_reasoning,
                     stream_reasoning=job.stream_reasoning,
                     max_calls=None if job.tools.parallel else 1,

@@ -19,16 +19,33 @@ class ReasoningCounter:
     Args:
         num_bytes: bytes that a token adds to the text of the output.
         format_: how thoughts are marked.
+        begins_inside: whether the prompt has opened the thoughts.
     """
 
-    __slots__ = ("_begin", "_end", "_ids", "_is_over", "_markers", "_num_bytes", "_offset", "_position", "_recurs",
-                 "_text", "_walked", "_was_reasoning", "total")  # fmt: skip
+    __slots__ = (
+        "_begin",
+        "_begins_inside",
+        "_end",
+        "_format",
+        "_ids",
+        "_is_over",
+        "_num_bytes",
+        "_offset",
+        "_position",
+        "_recurs",
+        "_text",
+        "_walked",
+        "_was_reasoning",
+        "total",
+    )  # fmt: skip
 
-    def __init__(self, num_bytes: Callable[[int], int], format_: ReasoningFormat) -> None:
+    def __init__(
+        self, num_bytes: Callable[[int], int], format_: ReasoningFormat, *, begins_inside: bool = False
+    ) -> None:
         self._num_bytes = num_bytes
         self._recurs = format_.on_channels
-        self._markers = (_CHANNEL_END, _CHANNEL_END) if self._recurs else (format_.start, format_.end)
-        """What stands before thoughts, and before the answer."""
+        self._format = format_
+        self._begins_inside = begins_inside
         self._was_reasoning: bool | None = None
         """Whether the last piece was reasoning; ``None`` if there was none."""
         self._is_over = False
@@ -94,17 +111,23 @@ class ReasoningCounter:
         """Where a piece may be that is not what goes on here, the likeliest place first: what is a marker must not be
         taken for it."""
         text = self._text
-        behind = _behind_space(text, 0)
-        marker = self._markers[0 if is_reasoning else 1]
+        at = _behind_space(text, 0)
         if self._recurs:
-            at = text.find(marker)
-            while at >= 0:
-                yield _behind_space(text, at + len(marker))
-                at = text.find(marker, at + 1)
-        elif (is_reasoning or self._was_reasoning) and text.startswith(marker, behind):
-            yield _behind_space(text, behind + len(marker))
+            message = text.find(_CHANNEL_END)
+            while message >= 0:
+                yield _behind_space(text, message + len(_CHANNEL_END))
+                message = text.find(_CHANNEL_END, message + 1)
+        else:
+            has_thoughts = self._was_reasoning is not None or self._begins_inside
+            if self._was_reasoning is None and text.startswith(self._format.start, at):
+                has_thoughts = True
+                at = _behind_space(text, at + len(self._format.start))
+            if has_thoughts and is_reasoning:
+                yield at
+            elif has_thoughts and text.startswith(self._format.end, at):
+                yield _behind_space(text, at + len(self._format.end))
         yield 0
-        yield behind
+        yield at
 
     def _skip(self, num_chars: int) -> None:
         """Pass over text that is part of nothing, and the tokens that end in it."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 
 from bough.errors import BadRequest
 from bough.ipc.messages import OutputDelta
-from bough.managers.prompt_encoder import LONG_CHARS, PromptEncoder
+from bough.managers.prompt_encoder import PromptEncoder
 from bough.sampling.sampling_params import MAX_STOP_STRINGS
 from bough.tokenization.stop_regex import compile_stop_regex
 
@@ -36,7 +36,7 @@ async def compile_patterns(encoder: PromptEncoder | None, lists: Collection[tupl
         for patterns in given:
             compile_stop_regex(patterns, param)
 
-    await encoder.run(LONG_CHARS, compile_all)
+    await encoder.run_apart(compile_all)
 
 
 async def add_paced(add: Callable[[OutputDelta], None], delta: OutputDelta) -> None:

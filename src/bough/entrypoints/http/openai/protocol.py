@@ -133,8 +133,8 @@ class SharedFields(msgspec.Struct, kw_only=True):
         dict[str, Any] | None,
         Meta(
             description="What the output follows: `type` is `text`, `json_object`, `json_schema` (with "
-            "`json_schema.schema`; enforced whether `strict` or not) or `structural_tag`. At most one of this and the "
-            "next fields, up to `structured_outputs`, may be given."
+            "`json_schema.schema`; with `strict`, refused if part of it cannot be enforced) or `structural_tag`. At "
+            "most one of this and the next fields, up to `structured_outputs`, may be given."
         ),
     ] = None
     json_schema: Annotated[

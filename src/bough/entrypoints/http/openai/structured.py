@@ -11,7 +11,7 @@ from typing import Any
 
 from bough.entrypoints.chat.constraints import ANY_OBJECT, Constraint
 from bough.errors import BadRequest
-from bough.sampling.sampling_params import GrammarKind
+from bough.sampling.sampling_params import GrammarKind, leniently
 
 _PLAIN_FIELDS: dict[str, GrammarKind] = {
     "json_schema": "json_schema",
@@ -82,7 +82,10 @@ def _of_response_format(given: Mapping[str, Any] | None) -> Iterator[Constraint]
 
 
 def _schema_of(given: Mapping[str, Any]) -> tuple[Any, str]:
-    """The schema of a ``json_schema`` format and the path to it. Schemas are enforced, whatever ``strict`` says."""
+    """The schema of a ``json_schema`` format and the path to it.
+
+    Without ``strict`` it is enforced as far as possible; with it, it is refused if something cannot be enforced.
+    """
     described = given.get("json_schema")
     if not isinstance(described, dict):
         raise BadRequest(
@@ -101,7 +104,7 @@ def _schema_of(given: Mapping[str, Any]) -> tuple[Any, str]:
         raise BadRequest(f"{path} is required", param=path, code="missing_required_parameter")
     if not isinstance(schema, (dict, bool)):
         raise BadRequest(f"{path} must be a JSON schema", param=path)
-    return schema, path
+    return schema if described.get("strict") else leniently(schema), path
 
 
 def _of_structured_outputs(body: Any) -> Iterator[Constraint]:

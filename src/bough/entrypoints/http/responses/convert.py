@@ -13,6 +13,7 @@ from bough.entrypoints.http.responses.protocol import ResponsesRequest
 from bough.errors import BadRequest
 from bough.managers.io_struct import new_request_id
 from bough.parsers.base import ToolSpec
+from bough.sampling.sampling_params import leniently
 from bough.tokenization.chat_template import reads_text_only
 
 Item = dict[str, Any]
@@ -220,4 +221,4 @@ def constraint(body: ResponsesRequest) -> Constraint | None:
     if not isinstance(schema, (dict, bool)):
         param = "text.format.schema"
         raise BadRequest(f"{param} must be a JSON schema", param=param)
-    return Constraint("json_schema", schema, "text.format.schema")
+    return Constraint("json_schema", schema if given.get("strict") else leniently(schema), "text.format.schema")

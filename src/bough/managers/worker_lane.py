@@ -1,0 +1,110 @@
+"""A thread that works off jobs, the shortest first."""
+
+from __future__ import annotations
+
+import heapq
+import os
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from bough.errors import EngineDead
+
+T = TypeVar("T")
+
+NICENESS = 5
+"""How far the threads stand back; the range is 0 (not at all) to 19."""
+
+PATIENCE = 20.0
+"""A job lets shorter ones go first for so many times as long as it is expected to take itself."""
+
+
+class WorkerLane:
+    """Runs jobs one at a time, on a thread that begins with the first of them.
+
+    Of the jobs that wait, the one goes next whose arrival plus :data:`PATIENCE` times its expected duration comes
+    first: short ones overtake long ones, but none for ever.
+
+    The thread is a daemon: the end of the program does not wait for a job. It has a lower priority than its creator,
+    and so have the threads that a job starts.
+
+    Args:
+        name: of the thread.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._wake = threading.Condition()
+        self._jobs: list[tuple[float, int, Callable[[], Any], Future[Any]]] = []
+        self._count = 0
+        self._closed = False
+        self._thread: threading.Thread | None = None
+
+    def submit(self, seconds: float, work: Callable[[], T]) -> Future[T]:
+        """Queue ``work``.
+
+        Args:
+            seconds: about how long it will take.
+            work: its result, or what it raises, is the future's. Cancelling the future drops it if it has not begun.
+        """
+        future: Future[T] = Future()
+        with self._wake:
+            if self._closed:
+                future.set_exception(_ended())
+                return future
+            self._count += 1
+            heapq.heappush(self._jobs, (time.monotonic() + PATIENCE * seconds, self._count, work, future))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                self._thread.start()
+            self._wake.notify()
+        return future
+
+    def close(self) -> None:
+        """Drop what has not begun, whose waiters get :class:`EngineDead`, and end the thread after what has.
+
+        Does not wait for it.
+        """
+        with self._wake:
+            self._closed = True
+            jobs, self._jobs = self._jobs, []
+            self._wake.notify()
+        for *_, future in jobs:
+            if future.set_running_or_notify_cancel():
+                future.set_exception(_ended())
+
+    def join(self, timeout: float | None = None) -> None:
+        """After :meth:`close`: wait for the end of the thread, at most ``timeout`` seconds."""
+        if self._thread is not None:
+            self._thread.join(timeout)
+
+    def _run(self) -> None:
+        _stand_back()
+        while True:
+            with self._wake:
+                while not self._jobs and not self._closed:
+                    self._wake.wait()
+                if self._closed:
+                    return
+                *_, work, future = heapq.heappop(self._jobs)
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                future.set_result(work())
+            except BaseException as error:  # handed to whoever waits for the result
+                future.set_exception(error)
+            del work, future  # may hold a long text
+
+
+def _ended() -> EngineDead:
+    return EngineDead("the engine was shut down")
+
+
+def _stand_back() -> None:
+    """Lower the priority of the calling thread, where the system allows that for a single thread (Linux does)."""
+    try:
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+    except (OSError, AttributeError):
+        return

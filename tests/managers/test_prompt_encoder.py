@@ -1,0 +1,62 @@
+"""Which work waits for which, when prompts of very different lengths come at once."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+from bough.managers.prompt_encoder import LANE_CHARS, PIECE_CHARS, PromptEncoder
+
+
+class GatedTokenizer:
+    """Encodes texts that begin with ``x`` only when told to."""
+
+    max_token_bytes = None
+
+    def __init__(self) -> None:
+        self.gate = threading.Event()
+        self.batches: list[list[int]] = []
+
+    def encode_batch(self, texts: Sequence[str]) -> list[array[int]]:
+        if any(text.startswith("x") for text in texts):
+            assert self.gate.wait(10)
+        self.batches.append([len(text) for text in texts])
+        return [array("i", [len(text)]) for text in texts]
+
+
+def encoder_for(tokenizer: Any) -> PromptEncoder:
+    return PromptEncoder(tokenizer, 1 << 30)
+
+
+def test_very_long_texts_hold_up_neither_long_ones_nor_patterns() -> None:
+    async def main() -> None:
+        tokenizer = GatedTokenizer()
+        encoder = encoder_for(tokenizer)
+        very_long = [asyncio.create_task(encoder.encode(["x" * LANE_CHARS[1]], ["text"])) for _ in range(3)]
+        await asyncio.sleep(0)
+        (ids,) = await asyncio.wait_for(encoder.encode(["a" * LANE_CHARS[0]], ["text"]), 5)
+        assert ids.tolist() == [LANE_CHARS[0]]
+        assert await asyncio.wait_for(encoder.run_apart(lambda: "compiled"), 5) == "compiled"
+        tokenizer.gate.set()
+        await asyncio.gather(*very_long)
+        encoder.close()
+        encoder.join(5)
+
+    asyncio.run(main())
+
+
+def test_batches_are_encoded_in_pieces_and_in_order() -> None:
+    async def main() -> None:
+        tokenizer = GatedTokenizer()
+        encoder = encoder_for(tokenizer)
+        lengths = [PIECE_CHARS // 2, PIECE_CHARS // 2, 300, 2 * PIECE_CHARS, 5, 0]
+        encoded = await encoder.encode(["a" * length for length in lengths], ["text"] * len(lengths))
+        assert [ids.tolist() for ids in encoded] == [[length] for length in lengths]
+        assert tokenizer.batches == [lengths[:2], [300], [2 * PIECE_CHARS], [5, 0]]
+        encoder.close()
+        encoder.join(5)
+
+    asyncio.run(main())

@@ -1,0 +1,28 @@
+"""A progress bar is for those who want to read what happens."""
+
+from __future__ import annotations
+
+import io
+import logging
+import sys
+
+import pytest
+
+from bough.model_loader.progress import Progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("level", "is_shown"), [(logging.INFO, True), (logging.ERROR, False)])
+def test_bar_follows_the_log_level(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, level: int, is_shown: bool
+) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    caplog.set_level(level, "bough")
+    with Progress("Loading", 100) as progress:
+        progress.advance(50)
+    assert bool(terminal.getvalue()) == is_shown
