@@ -68,8 +68,9 @@ LIMITS: dict[str, str] = {
     "different `stop_regex` patterns of a batch": str(MAX_STOP_STRINGS),
     "`stop_token_ids`": f"{MAX_STOP_TOKEN_IDS} ids",
     "`logit_bias`": f"{MAX_LOGIT_BIAS_ENTRIES} entries",
-    "a JSON schema, pattern, grammar or list of choices": f"{MAX_GRAMMAR_BYTES // 1024} KiB",
-    "nesting of a JSON schema": f"{MAX_GRAMMAR_DEPTH} brackets",
+    "a JSON schema, pattern, grammar or list of choices": "`--max-grammar-size`, at most "
+    f"{MAX_GRAMMAR_BYTES // 1024} KiB",
+    "nesting of a JSON schema": f"`--max-grammar-depth` brackets, at most {MAX_GRAMMAR_DEPTH}",
     "parts of a structural tag, or of one made of `tools`": str(MAX_PARTS),
     "a tool call of which function or arguments come out only at its end": f"{MAX_HELD_CHARS // 1024} Ki characters; "
     "what is longer is content",
