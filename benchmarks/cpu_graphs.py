@@ -34,7 +34,7 @@ from bough.kernels.structures import Step
 from bough.model_executor.tp_worker import TpModelWorker
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler.scheduler import Scheduler
-from bough.scheduler.step_plan import StepPlan, StepResult
+from bough.step_plan import StepPlan, StepResult
 
 PROMPT_TOKENS = 128
 WARM_UP = 5

@@ -115,7 +115,7 @@ def parsed(name: str, deltas: Sequence[str]) -> Callable[[], None]:
         feed = parser.feed
         for delta in deltas:
             feed(delta)
-        parser.finish()
+        list(parser.finish())
 
     return run
 

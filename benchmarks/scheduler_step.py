@@ -1,7 +1,8 @@
 """Host time of a scheduler step, with the device's compute taken away.
 
 For each number of running requests: median time of a decode step minus the fake device's own time, with every request
-streaming one delta per token. Then the same with thousands of requests waiting.
+streaming one delta per token. Then the same with thousands of requests waiting: for a slot, which costs nothing, and
+for memory while there are slots, so that the policy is asked in every step.
 
     python benchmarks/scheduler_step.py --output results/scheduler_step.json
 """
@@ -23,10 +24,12 @@ from bough.ipc.messages import BatchTokenIDOutput, OutputDelta, TokenizedGenerat
 from bough.model_executor.fake_model_runner import FakeWorker
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler.scheduler import Scheduler
-from bough.scheduler.step_plan import StepPlan, StepResult
+from bough.step_plan import StepPlan, StepResult
 
 STEPS = 200
 PROMPT_TOKENS = 32
+LONG_PROMPT_TOKENS = 5000
+"""More than there is memory for beside the running requests."""
 
 
 class StopwatchWorker:
@@ -44,13 +47,13 @@ class StopwatchWorker:
         return result
 
 
-def measure(running: int, waiting: int, policy: str) -> dict[str, float]:
+def measure(running: int, waiting: int, policy: str, *, free_slots: int = 0) -> dict[str, float]:
     worker = StopwatchWorker(
         FakeWorker(
             vocab_size=8192,
             max_total_num_tokens=running * (PROMPT_TOKENS + STEPS + 64),
-            max_running_requests=running,
-            context_len=4096,
+            max_running_requests=running + free_slots,
+            context_len=8192,
             page_size=1,
         )
     )
@@ -68,11 +71,17 @@ def measure(running: int, waiting: int, policy: str) -> dict[str, float]:
     )
     rng = np.random.default_rng(0)
     params = SamplingParams(temperature=0.0, max_new_tokens=STEPS + 20, ignore_eos=True)
-    for index in range(running + waiting):
-        ids = rng.integers(1, 8192, PROMPT_TOKENS).astype("<i4").tobytes()
-        scheduler.process_input_requests([TokenizedGenerateReqInput([f"{index:032d}"], ids, params, stream=True)])
+
+    def submit(count: int, length: int, name: str) -> None:
+        for index in range(count):
+            ids = rng.integers(1, 8192, length).astype("<i4").tobytes()
+            message = TokenizedGenerateReqInput([f"{name}{index:024d}"], ids, params, stream=True)
+            scheduler.process_input_requests([message])
+
+    submit(running, PROMPT_TOKENS, "running_")
     while scheduler.requests.num_holding < running:
         scheduler.step()
+    submit(waiting, LONG_PROMPT_TOKENS if free_slots else PROMPT_TOKENS, "waiting_")
     for _ in range(10):
         scheduler.step()
     host: list[float] = []
@@ -84,6 +93,7 @@ def measure(running: int, waiting: int, policy: str) -> dict[str, float]:
     return {
         "running": running,
         "waiting": waiting,
+        "free_slots": free_slots,
         "host_us_median": statistics.median(host) * 1e6,
         "host_us_p99": sorted(host)[int(len(host) * 0.99)] * 1e6,
     }
@@ -94,9 +104,13 @@ def main() -> None:
     parser.add_argument("--output", type=Path)
     args = parser.parse_args()
     rows = [measure(*case) for case in [(1, 0, "lpm"), (64, 0, "lpm"), (256, 0, "lpm"), (256, 10_000, "lpm")]]
-    print(f"{'running':>8} {'waiting':>8} {'host µs, median':>16} {'p99':>8}")
+    rows += [measure(64, waiting, "lpm", free_slots=64) for waiting in (100, 2000)]
+    print(f"{'running':>8} {'waiting':>8} {'free slots':>11} {'host µs, median':>16} {'p99':>8}")
     for row in rows:
-        print(f"{row['running']:8} {row['waiting']:8} {row['host_us_median']:16.0f} {row['host_us_p99']:8.0f}")
+        print(
+            f"{row['running']:8} {row['waiting']:8} {row['free_slots']:11} {row['host_us_median']:16.0f} "
+            f"{row['host_us_p99']:8.0f}"
+        )
     print(f"ratio with 10,000 waiting to none: {rows[3]['host_us_median'] / rows[2]['host_us_median']:.2f}")
     if args.output:
         args.output.parent.mkdir(parents=True, exist_ok=True)

@@ -66,13 +66,34 @@ BOUGH_API Status bough_embed(ThreadPool* pool, const PackedMatrix* table, const 
     });
 }
 
-// A single product. Unlike a program it allocates its scratch memory.
+// A single product; for weights of int8 the input is float32. Unlike a program it allocates its scratch memory.
 BOUGH_API Status bough_gemm(ThreadPool* pool, const GemmCall* call) {
     return guarded([&] {
         std::vector<float> scratch(pool->num_threads() * gemm_scratch_floats(call->num_rows));
-        GemmCall with_scratch = *call;
-        with_scratch.scratch = scratch.data();
-        pool->run([&](int thread, int threads) { kernels().gemm.gemm(with_scratch, thread, threads); });
+        GemmCall complete = *call;
+        complete.scratch = scratch.data();
+        std::vector<uint32_t> bytes;
+        QuantizeCall quantize{};
+        const bool is_int8 = call->weights.dtype == DType::i8;
+        if (is_int8) {
+            const int64_t words = int8_row_words(call->weights);
+            bytes.resize(call->num_rows * words);
+            quantize = {static_cast<const float*>(call->input),
+                        call->input_stride,
+                        call->num_rows,
+                        call->weights.num_inputs,
+                        bytes.data(),
+                        words};
+            complete.input = bytes.data();
+            complete.input_stride = words;
+        }
+        pool->run([&](int thread, int threads) {
+            if (is_int8) {
+                kernels().gemm.quantize(quantize, thread, threads);
+                pool->barrier();
+            }
+            kernels().gemm.gemm(complete, thread, threads);
+        });
     });
 }
 
@@ -128,9 +149,13 @@ BOUGH_API Status bough_program_rotary_store(Program* program, const RotaryStoreC
 BOUGH_API Status bough_program_attention(Program* program, const AttentionCall* call) {
     return guarded([&] { program->add(*call); });
 }
+BOUGH_API Status bough_program_quantize(Program* program, const QuantizeCall* call) {
+    return guarded([&] { program->add(*call); });
+}
 // A null head: hidden states are all that can be wanted.
-BOUGH_API void bough_program_finish(Program* program, const NormCall* norm, const PackedMatrix* head) {
-    program->finish(*norm, head != nullptr ? *head : PackedMatrix{});
+BOUGH_API void bough_program_finish(Program* program, const NormCall* norm, const QuantizeCall* quantize,
+                                    const PackedMatrix* head) {
+    program->finish(*norm, *quantize, head != nullptr ? *head : PackedMatrix{});
 }
 // `error` tells what a step has that the program cannot run; nothing has been computed then.
 BOUGH_API Status bough_program_run(Program* program, const Step* step, StepError* error) {
@@ -143,7 +168,7 @@ BOUGH_API int64_t bough_structure_size(int32_t index) {
         sizeof(PackedMatrix),  sizeof(GemmCall),      sizeof(Choice),          sizeof(AttentionCall),
         sizeof(NormCall),      sizeof(EmbeddingCall), sizeof(RotaryTableCall), sizeof(RotaryStoreCall),
         sizeof(ProgramLimits), sizeof(Step),          sizeof(FiniteCall),      sizeof(SampleCall),
-        sizeof(SampleRow),
+        sizeof(QuantizeCall),  sizeof(SampleRow),
     };
     constexpr int32_t count = sizeof(sizes) / sizeof(sizes[0]);
     return index >= 0 && index < count ? sizes[index] : 0;

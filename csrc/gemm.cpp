@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "gemm_tile_int8.h"
 #include "vec.h"
 
 namespace bough {
@@ -53,7 +54,8 @@ constexpr int kUnroll = 4;
 // kRows rows times one panel over `units` units: sums [kRows][32]. Prefetches kLines cache lines per kUnroll units.
 template <DType kType, int kRows, int kLines>
 __attribute__((noinline)) void multiply_tile(const uint32_t* input, int64_t input_stride, const uint32_t* panel,
-                                             int64_t units, float* sums, bool accumulate, const char* prefetch) {
+                                             int64_t units, float* sums, bool accumulate, const char* prefetch,
+                                             const float*) {
     for (int first = 0; first < kColumns; first += kLanes * kColumnVectors) {
         Vec sum[kRows][kColumnVectors];
 #pragma GCC unroll 16
@@ -112,26 +114,32 @@ __attribute__((noinline)) void multiply_tile(const uint32_t* input, int64_t inpu
     }
 }
 
-using TileKernel = void (*)(const uint32_t*, int64_t, const uint32_t*, int64_t, float*, bool, const char*);
+// The last argument, scales of the inputs, is for int8 only.
+using TileKernel = void (*)(const uint32_t*, int64_t, const uint32_t*, int64_t, float*, bool, const char*,
+                            const float*);
+
+template <DType kType>
+constexpr int kTileRows = kType == DType::f32    ? kRowsF32
+                          : kType == DType::bf16 ? kRowsBF16
+                                                 : kRowsI8;
+
+template <DType kType, int kRows, int kLines>
+constexpr TileKernel tile() {
+    // Larger tiles than there are stand for none: nobody asks for them.
+    constexpr int kExisting = kRows <= kTileRows<kType> ? kRows : 1;
+    if constexpr (kType == DType::i8) {
+        return multiply_tile_int8<kExisting, kLines>;
+    } else {
+        return multiply_tile<kType, kExisting, kLines>;
+    }
+}
 
 template <DType kType, int kLines>
 TileKernel tile_kernel(int rows) {
-    constexpr int kMaxRows = kType == DType::bf16 ? kRowsBF16 : kRowsF32;
     static const TileKernel kernels[kMaxTileRows] = {
-        multiply_tile<kType, 1, kLines>,
-        multiply_tile<kType, 2, kLines>,
-        multiply_tile<kType, 3, kLines>,
-        multiply_tile<kType, 4, kLines>,
-#define BOUGH_TILE(rows) multiply_tile<kType, (kMaxRows >= rows ? rows : 1), kLines>
-        BOUGH_TILE(5),
-        BOUGH_TILE(6),
-        BOUGH_TILE(7),
-        BOUGH_TILE(8),
-        BOUGH_TILE(9),
-        BOUGH_TILE(10),
-        BOUGH_TILE(11),
-        BOUGH_TILE(12),
-#undef BOUGH_TILE
+        tile<kType, 1, kLines>(), tile<kType, 2, kLines>(),  tile<kType, 3, kLines>(),  tile<kType, 4, kLines>(),
+        tile<kType, 5, kLines>(), tile<kType, 6, kLines>(),  tile<kType, 7, kLines>(),  tile<kType, 8, kLines>(),
+        tile<kType, 9, kLines>(), tile<kType, 10, kLines>(), tile<kType, 11, kLines>(), tile<kType, 12, kLines>(),
     };
     return kernels[rows - 1];
 }
@@ -253,12 +261,12 @@ constexpr int64_t kBlockUnits = 608;
 constexpr int64_t kGroupBytes = 384 << 10;
 
 // Most tiles for which panels are the outer loop and the next panel is fetched by software meanwhile.
-constexpr int64_t kFewTiles = 3;
+constexpr int64_t kFewTiles = 6;
 
 struct Cut {
     const GemmCall& call;
     const uint32_t* input;
-    int64_t input_stride;  // in units
+    int64_t input_stride;  // in words
     int64_t units;
     int64_t block_units;
     int64_t first_row;
@@ -270,32 +278,40 @@ struct Cut {
     float* scratch;
 
     int64_t tile_begin(int64_t tile) const { return first_row + num_rows * tile / num_tiles; }
-    const uint32_t* panel(int64_t index) const {
-        return static_cast<const uint32_t*>(call.weights.panels) + index * units * kColumns;
+    int64_t block_end(int64_t unit) const { return at_most(units, unit + block_units); }
+    const uint32_t* weights(int64_t panel, int64_t unit) const {
+        const int64_t words = panel * panel_words(call.weights, units) + panel_words(call.weights, unit);
+        return static_cast<const uint32_t*>(call.weights.panels) + words;
+    }
+    const uint32_t* inputs(int64_t row, int64_t unit) const { return input + row * input_stride + unit; }
+    // Of the inputs' groups, for int8: behind the bytes of a row.
+    const float* scales(int64_t row, int64_t unit) const {
+        return reinterpret_cast<const float*>(inputs(row, units)) + unit / kGroupUnits;
     }
 };
 
 template <DType kType, int kLines>
 void multiply_few_tiles(const Cut& cut) {
-    alignas(64) float sums[kFewTiles * kMaxTileRows * kColumns];
+    alignas(64) float sums[kFewTiles * kTileRows<kType> * kColumns];
+    constexpr int64_t kUnitsPerFetch = kType == DType::i8 ? kGroupUnits : kUnroll;
     for (int64_t panel = cut.first_panel; panel < cut.end_panel; ++panel) {
         for (int64_t unit = 0; unit < cut.units; unit += cut.block_units) {
-            const int64_t units = cut.units - unit < cut.block_units ? cut.units - unit : cut.block_units;
-            const uint32_t* weights = cut.panel(panel) + unit * kColumns;
+            const int64_t end = cut.block_end(unit);
+            const uint32_t* weights = cut.weights(panel, unit);
             for (int64_t tile = 0; tile < cut.num_tiles; ++tile) {
                 const int64_t begin = cut.tile_begin(tile);
                 const int rows = static_cast<int>(cut.tile_begin(tile + 1) - begin);
                 float* at = sums + (begin - cut.first_row) * kColumns;
-                // One tile runs along its weights, 4 KB behind what it asks for; several share in asking for the next
-                // block.
+                // One tile runs along its weights, 4 KB behind what it asks for; several share in asking for the
+                // next block.
                 const char* ahead = reinterpret_cast<const char*>(weights) + 4096;
                 if (cut.num_tiles > 1) {
-                    ahead = reinterpret_cast<const char*>(weights + units * kColumns) +
-                            tile * units / kUnroll * kLines * 64;
+                    const int64_t lines = tile * ((end - unit) / kUnitsPerFetch) * kLines;
+                    ahead = reinterpret_cast<const char*>(cut.weights(panel, end)) + lines * 64;
                 }
-                tile_kernel<kType, kLines>(rows)(cut.input + begin * cut.input_stride + unit, cut.input_stride, weights,
-                                                 units, at, unit > 0, ahead);
-                if (unit + units == cut.units) finish_tile(cut.call, cut.choices, panel, begin, rows, at);
+                tile_kernel<kType, kLines>(rows)(cut.inputs(begin, unit), cut.input_stride, weights, end - unit, at,
+                                                 unit > 0, ahead, cut.scales(begin, unit));
+                if (end == cut.units) finish_tile(cut.call, cut.choices, panel, begin, rows, at);
             }
         }
     }
@@ -304,24 +320,24 @@ void multiply_few_tiles(const Cut& cut) {
 template <DType kType>
 void multiply_many_tiles(const Cut& cut) {
     const bool one_block = cut.units <= cut.block_units;
-    int64_t group = kGroupBytes / (cut.block_units * kColumns * 4);
-    if (group < 1) group = 1;
-    if (!one_block && group > kMaxGroupPanels) group = kMaxGroupPanels;
+    int64_t group = at_least(kGroupBytes / (panel_words(cut.call.weights, cut.block_units) * 4), 1);
+    if (!one_block) group = at_most(group, kMaxGroupPanels);
     for (int64_t first = cut.first_panel; first < cut.end_panel; first += group) {
-        const int64_t end = first + group < cut.end_panel ? first + group : cut.end_panel;
+        const int64_t end_panel = at_most(first + group, cut.end_panel);
         for (int64_t unit = 0; unit < cut.units; unit += cut.block_units) {
-            const int64_t units = cut.units - unit < cut.block_units ? cut.units - unit : cut.block_units;
+            const int64_t end = cut.block_end(unit);
             for (int64_t tile = 0; tile < cut.num_tiles; ++tile) {
                 const int64_t begin = cut.tile_begin(tile);
                 const int rows = static_cast<int>(cut.tile_begin(tile + 1) - begin);
                 const TileKernel kernel = tile_kernel<kType, 0>(rows);
-                const uint32_t* input = cut.input + begin * cut.input_stride + unit;
-                for (int64_t panel = first; panel < end; ++panel) {
+                for (int64_t panel = first; panel < end_panel; ++panel) {
                     float* sums = cut.scratch;
-                    if (!one_block)
-                        sums += ((begin - cut.first_row) * (end - first) + (panel - first) * rows) * kColumns;
-                    kernel(input, cut.input_stride, cut.panel(panel) + unit * kColumns, units, sums, unit > 0, nullptr);
-                    if (unit + units == cut.units) finish_tile(cut.call, cut.choices, panel, begin, rows, sums);
+                    if (!one_block) {
+                        sums += ((begin - cut.first_row) * (end_panel - first) + (panel - first) * rows) * kColumns;
+                    }
+                    kernel(cut.inputs(begin, unit), cut.input_stride, cut.weights(panel, unit), end - unit, sums,
+                           unit > 0, nullptr, cut.scales(begin, unit));
+                    if (end == cut.units) finish_tile(cut.call, cut.choices, panel, begin, rows, sums);
                 }
             }
         }
@@ -330,20 +346,28 @@ void multiply_many_tiles(const Cut& cut) {
 
 template <DType kType>
 void multiply(Cut& cut) {
-    constexpr int kRows = kType == DType::bf16 ? kRowsBF16 : kRowsF32;
-    cut.num_tiles = (cut.num_rows + kRows - 1) / kRows;
+    cut.num_tiles = (cut.num_rows + kTileRows<kType> - 1) / kTileRows<kType>;
     const int64_t num_blocks = (cut.units + kBlockUnits - 1) / kBlockUnits;
     const int64_t balanced = (cut.units + num_blocks - 1) / num_blocks;
-    cut.block_units = (balanced + kUnroll - 1) / kUnroll * kUnroll;
-    if (cut.num_tiles == 1) {
-        cut.block_units = cut.units;
-        multiply_few_tiles<kType, 8>(cut);
-    } else if (cut.num_tiles == 2) {
-        multiply_few_tiles<kType, 4>(cut);
-    } else if (cut.num_tiles == 3) {
-        multiply_few_tiles<kType, 3>(cut);
-    } else {
-        multiply_many_tiles<kType>(cut);
+    cut.block_units = (balanced + kGroupUnits - 1) / kGroupUnits * kGroupUnits;
+    if (cut.num_tiles == 1) cut.block_units = cut.units;
+    // Cache lines of weights per kUnroll units, of int8 per group, shared by the tiles.
+    constexpr int kAll = kType == DType::i8 ? static_cast<int>(kGroupWords) / 16 : 8;
+    switch (cut.num_tiles) {
+        case 1:
+            return multiply_few_tiles<kType, kAll>(cut);
+        case 2:
+            return multiply_few_tiles<kType, (kAll + 1) / 2>(cut);
+        case 3:
+            return multiply_few_tiles<kType, (kAll + 2) / 3>(cut);
+        case 4:
+        case 5:
+        case 6:
+            // Rows of wide tiles are many enough to do without.
+            if constexpr (kType == DType::i8) return multiply_few_tiles<kType, (kAll + 3) / 4>(cut);
+            [[fallthrough]];
+        default:
+            return multiply_many_tiles<kType>(cut);
     }
 }
 
@@ -389,16 +413,54 @@ void gemm(const GemmCall& call, int thread, int num_threads) {
             call.scratch + thread * gemm_scratch_floats(call.num_rows)};
     cut.num_rows = call.num_rows * (row_share + 1) / across - cut.first_row;
     if (cut.num_rows == 0 || cut.first_panel == cut.end_panel) return;
-    if (call.weights.dtype == DType::bf16) {
-        multiply<DType::bf16>(cut);
-    } else {
-        multiply<DType::f32>(cut);
+    switch (call.weights.dtype) {
+        case DType::bf16:
+            return multiply<DType::bf16>(cut);
+        case DType::i8:
+            return multiply<DType::i8>(cut);
+        default:
+            return multiply<DType::f32>(cut);
+    }
+}
+
+// --- int8 inputs -------------------------------------------------------------------------------------------------
+
+void quantize_group(const float* input, int64_t count, int8_t* output, float* scale) {
+    alignas(64) float values[kGroupInputs] = {};
+    std::memcpy(values, input, count * sizeof(float));
+    Vec largest = splat(0.0F);
+    bool finite = true;
+    for (int i = 0; i < kGroupInputs; i += kLanes) {
+        const Vec value = load(values + i);
+        finite &= !any_not_finite(value);
+        largest = max(largest, absolute(value));
+    }
+    const float most = finite ? max_lanes(largest) : 0.0F;
+    *scale = finite ? most / 127.0F : __builtin_nanf("");
+    // Also zero where the quotient would not be finite.
+    const Vec inverse = splat(most > 1e-36F ? 127.0F / most : 0.0F);
+    for (int i = 0; i < kGroupInputs; i += kLanes) store_i8(output + i, round(mul(load(values + i), inverse)));
+    for (int i = 0; i < kGroupInputs; ++i) output[i] ^= static_cast<int8_t>(-128);
+}
+
+void quantize(const QuantizeCall& call, int thread, int num_threads) {
+    const Share rows = share_of(call.num_rows, thread, num_threads);
+    const int64_t groups = (call.size + kGroupInputs - 1) / kGroupInputs;
+    for (int64_t row = rows.first; row < rows.end; ++row) {
+        const float* input = call.input + row * call.input_stride;
+        uint32_t* output = call.output + row * call.output_stride;
+        float* scales = reinterpret_cast<float*>(output + groups * kGroupUnits);
+        for (int64_t group = 0; group < groups; ++group) {
+            const int64_t first = group * kGroupInputs;
+            quantize_group(input + first, at_most(call.size - first, kGroupInputs),
+                           reinterpret_cast<int8_t*>(output + group * kGroupUnits), scales + group);
+        }
     }
 }
 
 }  // namespace
 
-const GemmKernels gemm_kernels = {gemm};
+const GemmKernels gemm_kernels = {gemm, quantize};
 
 }  // namespace BOUGH_ISA
 }  // namespace bough

@@ -8,7 +8,8 @@ namespace bough {
 // Words of 32 bits that a matrix takes, padding included; it must start out as zeros.
 int64_t packed_words(const PackedMatrix& matrix);
 
-// Thread `thread` packs its share of rows [first_row, first_row + num_rows), given densely in the matrix's dtype.
+// Thread `thread` packs its share of rows [first_row, first_row + num_rows), given densely in the matrix's dtype, for
+// int8 in float32.
 void pack_rows(const PackedMatrix& matrix, int64_t first_row, int64_t num_rows, const void* rows, int thread,
                int num_threads);
 

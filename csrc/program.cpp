@@ -73,8 +73,9 @@ void Program::add(const AttentionCall& call) {
     operations_.emplace_back(RecordedAttention{call, index});
 }
 
-void Program::finish(const NormCall& norm, const PackedMatrix& head) {
+void Program::finish(const NormCall& norm, const QuantizeCall& quantize, const PackedMatrix& head) {
     final_norm_ = norm;
+    head_quantize_ = quantize;
     head_ = head;
 }
 
@@ -209,6 +210,11 @@ void Program::run_operation(NormCall call, int thread, int num_threads) {
     kernels().elementwise.rms_norm(call, thread, num_threads);
 }
 
+void Program::run_operation(QuantizeCall call, int thread, int num_threads) {
+    call.num_rows = piece_.num_tokens;
+    kernels().gemm.quantize(call, thread, num_threads);
+}
+
 void Program::run_operation(GemmCall call, int thread, int num_threads) {
     call.num_rows = piece_.num_tokens;
     call.scratch = aligned(gemm_scratch_);
@@ -260,6 +266,14 @@ void Program::finish_piece(const Step& step, int thread, int num_threads) {
     GemmCall head{};
     head.input = norm.output;
     head.input_stride = norm.output_stride;
+    if (head_.dtype == DType::i8) {
+        QuantizeCall quantize = head_quantize_;
+        quantize.num_rows = num_sampled;
+        kernels().gemm.quantize(quantize, thread, num_threads);
+        pool_.barrier();
+        head.input = quantize.output;
+        head.input_stride = quantize.output_stride;
+    }
     head.num_rows = num_sampled;
     head.weights = head_;
     head.epilogue = kChoose;

@@ -48,7 +48,7 @@ struct Step {
     int32_t* next_tokens;        // [num_rows], set where a choice is wanted
     uint8_t* finite;             // [num_rows], whether what was computed is; not set where logits are wanted
     float* logits;               // [rows that want logits, vocab_size]
-    void* hidden_states;  // [num_tokens, hidden_size] after the final norm, in the head's dtype; null: not wanted
+    void* hidden_states;         // [num_tokens, hidden_size] after the final norm, in its output's dtype; null: no
 };
 
 enum class StepError : int32_t { none = 0, bad_length = 1, bad_token = 2, bad_slot = 3, no_head = 4 };
@@ -67,11 +67,13 @@ public:
     void add(const RotaryTableCall& call) { operations_.emplace_back(call); }
     void add(const NormCall& call) { operations_.emplace_back(call); }
     void add(const GemmCall& call) { operations_.emplace_back(call); }
+    void add(const QuantizeCall& call) { operations_.emplace_back(call); }
     void add(const RotaryStoreCall& call) { operations_.emplace_back(call); }
     void add(const AttentionCall& call);
-    // The end: the final norm of rows' last tokens into a buffer of max_rows rows, and the head. Without outputs of the
-    // head, hidden states are all that steps can want.
-    void finish(const NormCall& norm, const PackedMatrix& head);
+    // The end: the final norm of rows' last tokens into a buffer of max_rows rows, and the head. A head of int8 takes
+    // what `quantize` makes of the norm's output. Without outputs of the head, hidden states are all that steps can
+    // want.
+    void finish(const NormCall& norm, const QuantizeCall& quantize, const PackedMatrix& head);
 
     // Unless this returns `none`, nothing has been computed.
     StepError run(const Step& step);
@@ -86,8 +88,8 @@ private:
         AttentionCall call;
         size_t plan;
     };
-    using Operation = std::variant<PackedEmbedding, EmbeddingCall, RotaryTableCall, NormCall, GemmCall, RotaryStoreCall,
-                                   RecordedAttention>;
+    using Operation = std::variant<PackedEmbedding, EmbeddingCall, RotaryTableCall, NormCall, QuantizeCall, GemmCall,
+                                   RotaryStoreCall, RecordedAttention>;
 
     // Layers of one window share how their attention is split.
     struct Plan {
@@ -118,6 +120,7 @@ private:
     void run_operation(EmbeddingCall, int thread, int num_threads);
     void run_operation(RotaryTableCall, int thread, int num_threads);
     void run_operation(NormCall, int thread, int num_threads);
+    void run_operation(QuantizeCall, int thread, int num_threads);
     void run_operation(GemmCall, int thread, int num_threads);
     void run_operation(RotaryStoreCall, int thread, int num_threads);
     void run_operation(const RecordedAttention&, int thread, int num_threads);
@@ -129,6 +132,7 @@ private:
     std::vector<Operation> operations_;
     std::vector<Plan> plans_;
     NormCall final_norm_{};
+    QuantizeCall head_quantize_{};
     PackedMatrix head_{};
     std::vector<float> gemm_scratch_;
     std::vector<unsigned char> attention_scratch_;

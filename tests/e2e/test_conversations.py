@@ -43,6 +43,17 @@ def test_required_calls_parse_whole_and_streamed(openai_client: openai.OpenAI) -
     assert final.message.tool_calls[0].function.arguments == call.function.arguments  # type: ignore[union-attr]
 
 
+def test_a_strict_tool_leaves_free_text_as_it_is(openai_client: openai.OpenAI) -> None:
+    fields: Any = {"model": "m", "messages": QUESTION, "temperature": 0, "max_tokens": 40}
+    answers = []
+    for strict in (False, True):
+        tool: Any = {"type": "function", "function": {**TREE["function"], "strict": strict}}  # type: ignore[dict-item]
+        answers.append(openai_client.chat.completions.create(**fields, tools=[tool]).choices[0])
+    assert answers[0].message.content
+    assert answers[1].message.content == answers[0].message.content
+    assert answers[1].finish_reason == answers[0].finish_reason
+
+
 def test_a_named_call_is_made(openai_client: openai.OpenAI) -> None:
     other = {"type": "function", "function": {"name": "other"}}
     choice: Any = {"type": "function", "function": {"name": "tree"}}

@@ -83,6 +83,21 @@ def test_wrong_arguments_are_impossible(name: str, begin: str, end: str) -> None
     assert not allows(grammar, f'{begin}{{"town": "Wien"}}{end}')
 
 
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        (
+            "qwen3_coder",
+            "<tool_call>\n<function=now>\n<parameter=any>\n5 o'clock\n</parameter>\n</function>\n</tool_call>",
+        ),
+        ("glm45", "<tool_call>now\n<arg_key>any</arg_key>\n<arg_value>5</arg_value>\n</tool_call>"),
+        ("pythonic", '[now(any="5", other=[1])]'),
+    ],
+)
+def test_tools_that_are_not_strict_take_any_arguments_beside_those_that_are(name: str, call: str) -> None:
+    assert allows(tag_of(name), call)
+
+
 def test_tools_that_are_not_strict_leave_the_answer_free() -> None:
     dialect = make_dialect(None, tool_call_parser="hermes")
     params = SamplingParams()
@@ -112,6 +127,31 @@ def test_limits_are_those_of_what_the_client_sent(choice: ToolChoice) -> None:
     with pytest.raises(BadRequest, match=r"tools\[0\]: .*bytes") as error:
         constrained(SamplingParams(), None, large, dialect, thinking=False)
     assert error.value.code == "invalid_grammar"
+
+
+def test_tools_that_are_not_strict_are_held_to_what_can_be_enforced() -> None:
+    dialect = make_dialect(None, tool_call_parser="hermes", reasoning_parser="none")
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}},
+    }
+
+    def compiled(strict: bool, choice: ToolChoice) -> Any:
+        use = ToolUse((ToolSpec("f", None, schema, strict),), choice)
+        params, _ = constrained(SamplingParams(), None, use, dialect, thinking=False)
+        return bundled_backend().compile(spec_of("structural_tag", params.structural_tag))
+
+    call = '<tool_call>\n{"name": "f", "arguments": {"a": [1, 1]}}\n</tool_call>'
+    assert allows(compiled(False, ToolChoice.REQUIRED), call)
+    for choice in (ToolChoice.REQUIRED, ToolChoice.AUTO):
+        with pytest.raises(BadRequest, match="uniqueItems"):
+            compiled(True, choice)
+
+
+def test_tools_that_may_be_anything_are_not_looked_into() -> None:
+    dialect = make_dialect(None, tool_call_parser="hermes")
+    huge = ToolUse((ToolSpec("f", None, schema_of(MAX_GRAMMAR_BYTES), False),), ToolChoice.AUTO)
+    assert constrained(SamplingParams(), None, huge, dialect, thinking=False)[1] is None
 
 
 def test_a_schema_near_the_limit_passes_inside_thoughts_too() -> None:

@@ -246,6 +246,42 @@ def test_twenty_engines_leave_nothing(own_tmp):
     assert grown < 6 * 2**20
 
 
+def test_three_engines_with_models_leave_nothing(own_tmp):
+    def one() -> int:
+        with Engine(dtype="float32", cpu_threads=1, max_total_tokens=2048) as engine:
+            answer = engine.generate("A tree", {"max_new_tokens": 3, "ignore_eos": True})
+            pids = engine.get_all_child_pids()
+        assert answer["meta_info"]["completion_tokens"] == 3
+        assert not any(map(is_running, pids))
+        gc.collect()
+        return psutil.Process().memory_info().rss
+
+    one()
+    before = own_resources()
+    rss = one()
+    grown = one() - rss
+    assert own_resources() == before
+    assert socket_directories() == set()
+    assert grown < 6 * 2**20
+
+
+def test_shutdown_waits_for_the_threads_that_encode(own_tmp):
+    engine = EchoEngine()
+    begun = threading.Event()
+
+    def work() -> None:
+        begun.set()
+        time.sleep(0.3)
+
+    encoder = engine._parts.manager.prompt_encoder
+    assert encoder is not None
+    future = encoder._apart.submit(0.0, work)
+    assert begun.wait(10)
+    engine.shutdown()
+    assert future.done()
+    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("bough-patterns")]
+
+
 def test_engine_that_is_forgotten_ends_by_itself():
     before = own_resources()
     engine = EchoEngine()

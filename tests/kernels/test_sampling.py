@@ -11,7 +11,7 @@ from bough.kernels.thread_pool import ThreadPool
 from bough.layers.sampler import SampleOutput, Sampler
 from bough.sampling.device_state import SamplingState
 from bough.sampling.sampling_params import SamplingParams
-from bough.scheduler.step_plan import NewRequest
+from bough.step_plan import NewRequest
 from tests.sampling.naive import CPU, new_request
 
 

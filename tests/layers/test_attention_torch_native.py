@@ -13,7 +13,7 @@ from bough.layers.attention.softmax_attention import attend, attend_explicitly
 from bough.layers.attention.torch_native import TorchNativeBackend
 from bough.mem_cache.kv_pool import KVPool
 from bough.model_executor.forward_batch import ForwardBatch, token_positions
-from bough.scheduler.step_plan import ForwardMode, StepPlan
+from bough.step_plan import ForwardMode, StepPlan
 
 CPU = torch.device("cpu")
 HEADS, KV_HEADS, HEAD_DIM = 6, 2, 20

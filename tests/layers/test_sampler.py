@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from bough.layers.sampler import Sampler
 from bough.sampling.device_state import SamplingState
 from bough.sampling.sampling_params import ALL_TOKENS, SamplingParams
-from bough.scheduler.step_plan import RowLogprobs
+from bough.step_plan import RowLogprobs
 from tests.sampling.naive import (
     CPU,
     edited_logits,

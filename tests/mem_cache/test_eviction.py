@@ -7,7 +7,7 @@ from bough.mem_cache.allocator import SlotAllocator
 from bough.mem_cache.base_prefix_cache import TreeNode
 from bough.mem_cache.eviction import EVICTION_POLICIES, EvictionQueue
 from bough.mem_cache.radix_cache import RadixCache
-from bough.scheduler.step_plan import IntArray
+from bough.step_plan import IntArray
 
 
 class Tree:

@@ -14,7 +14,7 @@ from bough.mem_cache.chunk_cache import ChunkCache
 from bough.mem_cache.kv_cache_manager import KVCacheManager, RequestKV
 from bough.mem_cache.radix_cache import RadixCache
 from bough.mem_cache.req_to_token_pool import ReqToTokenPool
-from bough.scheduler.step_plan import IntArray
+from bough.step_plan import IntArray
 
 MAX_CONTEXT = 96
 

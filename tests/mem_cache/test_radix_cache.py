@@ -10,7 +10,7 @@ from bough.mem_cache.allocator import SlotAllocator
 from bough.mem_cache.base_prefix_cache import InsertResult, TreeNode
 from bough.mem_cache.eviction import EVICTION_POLICIES
 from bough.mem_cache.radix_cache import RadixCache
-from bough.scheduler.step_plan import IntArray
+from bough.step_plan import IntArray
 
 PAGE_SIZES = [1, 2, 16, 64]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bough.mem_cache.req_to_token_pool import ReqToTokenPool
-from bough.scheduler.step_plan import ReqSlot
+from bough.step_plan import ReqSlot
 
 
 def test_rows_are_handed_out_once_and_lowest_first() -> None:

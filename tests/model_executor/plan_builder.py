@@ -12,7 +12,7 @@ import torch
 from bough.config.model_config import ModelConfig
 from bough.model_executor.model_runner import ModelRunner, RunnerOptions
 from bough.sampling.sampling_params import SamplingParams
-from bough.scheduler.step_plan import (
+from bough.step_plan import (
     FUTURE_TOKEN,
     ForwardMode,
     IntArray,

@@ -19,7 +19,7 @@ from bough.model_executor.fake_model_runner import (
     expected_tokens,
 )
 from bough.sampling.sampling_params import SamplingParams
-from bough.scheduler.step_plan import (
+from bough.step_plan import (
     FUTURE_TOKEN,
     ForwardMode,
     NewRequest,

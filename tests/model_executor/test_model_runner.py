@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from bough.scheduler.step_plan import FUTURE_TOKEN, RowLogprobs, StepResult
+from bough.step_plan import FUTURE_TOKEN, RowLogprobs, StepResult
 from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, int32, make_runner
 from tests.models.checkpoints import VOCAB_SIZE, Checkpoint, save_checkpoint
 

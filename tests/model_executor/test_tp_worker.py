@@ -11,7 +11,7 @@ from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError, EngineDead, StartupError
 from bough.model_executor.tp_worker import TpModelWorker, resolve_device
 from bough.model_executor.tp_worker_client import TpModelWorkerClient
-from bough.scheduler.step_plan import StepPlan, StepResult
+from bough.step_plan import StepPlan, StepResult
 from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, int32, make_runner
 from tests.models.checkpoints import Checkpoint, save_checkpoint
 

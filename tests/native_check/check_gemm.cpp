@@ -4,7 +4,7 @@ namespace check {
 
 Weights::Weights(ThreadPool& pool, int64_t outputs, int64_t inputs, DType dtype, PanelLayout layout, bool with_bias,
                  float scale)
-    : plain(stored(normal(outputs * inputs, scale), dtype)), panels([&] {
+    : plain(stored(normal(outputs * inputs, scale), dtype == DType::i8 ? DType::f32 : dtype)), panels([&] {
           matrix.num_outputs = outputs;
           matrix.num_inputs = inputs;
           matrix.dtype = dtype;
@@ -13,6 +13,15 @@ Weights::Weights(ThreadPool& pool, int64_t outputs, int64_t inputs, DType dtype,
       }()) {
     matrix.panels = panels.data();
     pool.run([&](int thread, int count) { pack_rows(matrix, 0, outputs, plain.data(), thread, count); });
+    if (dtype == DType::i8) {
+        std::vector<float> held(plain.values.size());
+        pool.run([&](int thread, int count) { unpack_rows(matrix, 0, outputs, held.data(), thread, count); });
+        for (size_t i = 0; i < held.size(); ++i) {
+            // Half a step of the largest weight that normal() makes.
+            expect_near(held[i], plain.values[i], 0.025 * scale, "int8 weight");
+        }
+        plain = stored(held, DType::f32);
+    }
     if (!with_bias) return;
     plain_bias = normal(outputs);
     packed_bias.resize(static_cast<size_t>(num_panels(matrix) * kPanelColumns));
@@ -49,7 +58,7 @@ Product expected(const Stored& input, int64_t stride, int64_t rows, const Weight
 void check_packing(ThreadPool& pool, Weights& weights) {
     const int64_t outputs = weights.matrix.num_outputs, inputs = weights.matrix.num_inputs;
     const int64_t first = between(0, outputs - 1), count = between(1, outputs - first);
-    const int64_t row_bytes = inputs * (weights.matrix.dtype == DType::f32 ? 4 : 2);
+    const int64_t row_bytes = inputs * (weights.plain.dtype == DType::f32 ? 4 : 2);
     std::vector<unsigned char> rows(static_cast<size_t>(count * row_bytes));
     std::vector<int32_t> ids = {static_cast<int32_t>(first), static_cast<int32_t>(outputs - 1), 0};
     std::vector<float> embedded(ids.size() * static_cast<size_t>(inputs));
@@ -66,12 +75,34 @@ void check_packing(ThreadPool& pool, Weights& weights) {
     }
 }
 
+// Rows of f32 as int8, and in `input.values` what they then stand for.
+std::vector<uint32_t> quantized(ThreadPool& pool, Stored& input, int64_t stride, int64_t rows,
+                                const PackedMatrix& matrix) {
+    const int64_t words = int8_row_words(matrix), groups = num_groups(matrix);
+    std::vector<uint32_t> bytes(static_cast<size_t>(rows * words));
+    const QuantizeCall call{
+        reinterpret_cast<const float*>(input.data()), stride, rows, matrix.num_inputs, bytes.data(), words};
+    pool.run([&](int thread, int count) { kernels().gemm.quantize(call, thread, count); });
+    for (int64_t row = 0; row < rows; ++row) {
+        const uint8_t* numbers = reinterpret_cast<const uint8_t*>(&bytes[row * words]);
+        for (int64_t i = 0; i < matrix.num_inputs; ++i) {
+            float scale;
+            std::memcpy(&scale, &bytes[row * words + groups * kGroupUnits + i / kGroupInputs], sizeof scale);
+            const float value = scale * static_cast<float>(numbers[i] - 128);
+            float& given = input.values[row * stride + i];
+            expect_near(value, given, 0.501 * scale, "int8 input");
+            given = value;
+        }
+    }
+    return bytes;
+}
+
 double silu(double x) { return x / (1 + std::exp(-x)); }
 
 }  // namespace
 
 void check_gemm(ThreadPool& pool) {
-    const DType dtype = any_dtype();
+    const DType dtype = static_cast<DType>(between(0, 2));
     const bool gated = between(0, 3) == 0;
     const int64_t inputs = pick({1, 3, 48, 130, 1301});
     const int64_t outputs = gated ? pick({2, 32, 70, 128}) : pick({1, 32, 33, 96, 300});
@@ -83,12 +114,14 @@ void check_gemm(ThreadPool& pool) {
     std::vector<float> padded(static_cast<size_t>(rows * stride));
     const std::vector<float> dense = normal(rows * inputs);
     for (int64_t i = 0; i < rows * inputs; ++i) padded[i / inputs * stride + i % inputs] = dense[i];
-    Stored input = stored(padded, dtype);
+    Stored input = stored(padded, dtype == DType::i8 ? DType::f32 : dtype);
+    std::vector<uint32_t> bytes;
+    if (dtype == DType::i8) bytes = quantized(pool, input, stride, rows, weights.matrix);
     const Product product = expected(input, stride, rows, weights);
 
     GemmCall call{};
-    call.input = input.data();
-    call.input_stride = stride;
+    call.input = dtype == DType::i8 ? static_cast<void*>(bytes.data()) : input.data();
+    call.input_stride = dtype == DType::i8 ? int8_row_words(weights.matrix) : stride;
     call.num_rows = rows;
     call.weights = weights.matrix;
     call.epilogue = gated ? kSiluMul : static_cast<Epilogue>(pick({kStore, kAdd, kChoose}));

@@ -96,7 +96,7 @@ private:
         }
         NormCall norm = norm_call(final_norm_);
         norm.output = head_input_.data();
-        program_.finish(norm, table_.matrix);
+        program_.finish(norm, QuantizeCall{}, table_.matrix);
     }
 
     NormCall norm_call(Stored& weight) {

@@ -47,7 +47,11 @@ def dialect(tools: str | None, reasoning: str | None = None) -> Dialect:
 
 def run(made: OutputParser, pieces: Iterable[str]) -> list[ParsedEvent]:
     events = [event for piece in pieces for event in made.feed(piece)]
-    return merged([*events, *made.finish()])
+    return merged([*events, *finish(made)])
+
+
+def finish(made: OutputParser) -> list[ParsedEvent]:
+    return [event for held in made.finish() for event in held]
 
 
 def merged(events: Iterable[ParsedEvent]) -> list[ParsedEvent]:

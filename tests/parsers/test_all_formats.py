@@ -13,7 +13,7 @@ from bough.parsers.base import ToolCallStart
 from bough.parsers.dialect import Dialect
 from bough.parsers.reasoning import REASONING_FORMATS
 from bough.parsers.tool_formats import TOOL_FORMATS
-from tests.parsers.parsing import FIRST, SECOND, calls, content, dialect, parser, payload, reasoning, run
+from tests.parsers.parsing import FIRST, SECOND, calls, content, dialect, finish, parser, payload, reasoning, run
 from tests.parsers.samples import STARTS_ANSWER, TWO_CALLS
 
 SAMPLES = [(name, text) for name, texts in TWO_CALLS.items() for text in texts]
@@ -67,11 +67,11 @@ def test_an_answer_that_is_cut_off_loses_nothing(name: str, text: str) -> None:
         made = parser(dialect(name))
         passed = [event for character in text[:at] for event in made.feed(character)]
         assert whole.startswith(payload(passed)), "what was passed on does not depend on how it goes on"
-        held = made.finish()
+        held = finish(made)
         if not any(isinstance(event, ToolCallStart) for event in passed):
             assert payload([*passed, *held]).rstrip() == text[:at].rstrip()
         made = parser(dialect(name))
-        events = [*made.feed(text[:at] + "Zq7"), *made.finish()]
+        events = [*made.feed(text[:at] + "Zq7"), *finish(made)]
         ids = [event.id for event in events if isinstance(event, ToolCallStart)]
         assert "Zq7" in payload(events) + "".join(ids), "the last that came is shown, whatever was held back"
 
@@ -185,7 +185,7 @@ def test_garbage_is_read_without_errors_and_alike_however_it_is_cut(name: str, d
 def test_a_word_put_anywhere_is_found_again(name: str, text: str) -> None:
     for at in range(len(text) + 1):
         made = parser(dialect(name))
-        events = [*made.feed(text[:at] + "Zq7" + text[at:]), *made.finish()]
+        events = [*made.feed(text[:at] + "Zq7" + text[at:]), *finish(made)]
         ids = [event.id for event in events if isinstance(event, ToolCallStart)]
         assert "Zq7" in payload(events) + "".join(ids)
 
@@ -195,7 +195,7 @@ def test_white_space_without_end_is_not_held_back(name: str) -> None:
     made = parser(dialect(name))
     passed = "".join(payload(made.feed(" ")) for _ in range(1000))
     assert len(passed) >= 900 or name in STARTS_ANSWER or name == "gpt-oss"
-    assert passed + payload(made.finish()) == " " * 1000
+    assert passed + payload(finish(made)) == " " * 1000
 
 
 def test_without_formats_there_is_no_parser() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from bough.parsers.base import Content, ParsedEvent, Reasoning, ToolCallArguments, ToolCallStart, ToolSpec
 from bough.parsers.json_scanner import JsonScanner
-from tests.parsers.parsing import calls, content, dialect, merged, parser, payload, reasoning, run
+from tests.parsers.parsing import calls, content, dialect, finish, merged, parser, payload, reasoning, run
 
 
 def parsed(name: str, text: str) -> list[ParsedEvent]:
@@ -18,7 +18,7 @@ def parsed(name: str, text: str) -> list[ParsedEvent]:
 
 def raw_events(name: str, text: str) -> list[ParsedEvent]:
     made = parser(dialect(name))
-    return [*made.feed(text), *made.finish()]
+    return [*made.feed(text), *finish(made)]
 
 
 def arguments(events: list[ParsedEvent]) -> str:
@@ -158,7 +158,7 @@ def test_strings_between_tags_are_streamed() -> None:
     assert arguments(made.feed('Wien\n"alt"')) == 'Wien\\n\\"alt\\"'
     assert arguments(made.feed("\n")) == ""
     assert arguments(made.feed("\n</parameter>\n</function>\n</tool_call>")) == '\\n"}'
-    assert made.finish() == []
+    assert finish(made) == []
 
 
 def test_text_between_arguments_is_content_and_the_call_goes_on() -> None:
@@ -254,7 +254,7 @@ def test_python_literals_become_json() -> None:
 )
 def test_escapes_never_make_half_a_character(name: str, text: str, expected: Any) -> None:
     made = parser(dialect(name))
-    events = [*made.feed(text), *made.finish()]
+    events = [*made.feed(text), *finish(made)]
     [start] = [event for event in events if isinstance(event, ToolCallStart)]
     (start.id + payload(events)).encode()
     [(_, found)] = calls(events)
@@ -297,7 +297,7 @@ def test_harmony_recipients_come_before_or_behind_the_channel() -> None:
 def test_harmony_calls_are_content_if_nothing_may_be_called() -> None:
     made = dialect("gpt-oss").parser((), parse_tools=False, separate_reasoning=True, thinking=False)
     assert made is not None
-    events = merged([*made.feed(HARMONY), *made.finish()])
+    events = merged([*made.feed(HARMONY), *finish(made)])
     assert reasoning(events) == "Hm."
     assert content(events).startswith("Let me look.")
     assert "to=functions.now" in content(events)

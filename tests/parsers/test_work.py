@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bough.parsers.base import Content, ToolCallStart
-from bough.parsers.stream import MAX_HELD_CHARS, Stream
+from bough.parsers.stream import MAX_HELD_CHARS, MAX_STEPS, Steps, Stream
 from bough.parsers.tool_formats import TOOL_FORMATS
-from tests.parsers.parsing import calls, content, dialect, parser, run
+from tests.parsers.parsing import calls, content, dialect, merged, parser, run
 from tests.parsers.samples import TWO_CALLS
 from tests.parsers.test_all_formats import pieces_of
 
@@ -99,6 +99,37 @@ def test_a_call_may_be_longer_than_what_is_held_back() -> None:
     }.items():
         [(_, arguments)] = calls(run(parser(dialect(name)), [text]))
         assert list(arguments.values()) in ([city], [[city]])
+
+
+@pytest.mark.parametrize(
+    ("name", "begin", "unit"),
+    [
+        ("pythonic", '<|python_start|>[now(x="', "<|python_start|>[now(x='"),
+        ("pythonic", '<|python_start|>[now(x="', "<|python_start|>[now()]"),
+        ("pythonic", "<|python_start|>[now(x='''", "<|python_start|>[now(), now(), now(), now(), now()]"),
+        ("hermes", '<tool_call>{"arguments": {"a": "', "<tool_call>"),
+        ("kimi_k2", "<|tool_call_begin|>now", "<|tool_call_begin|>"),
+    ],
+)
+def test_what_is_held_back_to_the_end_is_read_in_pieces(name: str, begin: str, unit: str) -> None:
+    text = begin + unit * ((MAX_HELD_CHARS - 1000) // len(unit))
+    made = parser(dialect(name))
+    steps = Stream.step
+    taken = [0]
+
+    def count(stream: Stream) -> Steps[None]:
+        taken[-1] += 1
+        yield from steps(stream)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Stream, "step", count)
+        events = made.feed(text)
+        taken = [0]
+        for held in made.finish():
+            events += held
+            taken.append(0)
+    assert max(taken) <= MAX_STEPS + 1
+    assert merged(events) == run(parser(dialect(name)), [text[at : at + 50] for at in range(0, len(text), 50)])
 
 
 def test_white_space_behind_a_call_is_not_held_back_without_end() -> None:

@@ -10,7 +10,7 @@ import torch
 from bough.layers.sampler import Sampler
 from bough.sampling.device_state import SamplingState
 from bough.sampling.sampling_params import ALL_TOKENS, SamplingParams
-from bough.scheduler.step_plan import NewRequest, ReqSlot
+from bough.step_plan import NewRequest, ReqSlot
 
 CPU = torch.device("cpu")
 

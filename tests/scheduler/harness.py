@@ -16,7 +16,7 @@ from bough.model_executor.tp_worker_client import TpModelWorkerClient
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler.executor import InlineExecutor
 from bough.scheduler.scheduler import Scheduler
-from bough.scheduler.step_plan import StepPlan, StepResult
+from bough.step_plan import StepPlan, StepResult
 
 VOCAB_SIZE = 1000
 

@@ -11,7 +11,7 @@ import pytest
 
 from bough.ipc.messages import AbortReq, TokenizedGenerateReqInput
 from bough.sampling.sampling_params import SamplingParams
-from bough.scheduler.step_plan import StepPlan, StepResult
+from bough.step_plan import StepPlan, StepResult
 from tests.models.vector_checkpoints import VectorScheduler, save_vector_checkpoint
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from types import FrameType
+
 import numpy as np
 import pytest
 
 from bough.scheduler.cost_model import CostModel
+from bough.scheduler.waiting_queue import WaitingQueue
 from tests.scheduler.harness import Harness, prompt_of
 
 POLICIES = ["lpm", "fcfs", "dfs-weight", "lof", "random", "priority"]
@@ -111,29 +115,36 @@ def test_free_slots_are_filled_in_the_next_step() -> None:
     harness.run()
 
 
-def test_ten_thousand_waiting_requests_do_not_add_python_calls_to_a_step() -> None:
-    import sys
-
+# With all slots taken nobody asks who is next; with slots but no memory, everybody is asked in every step.
+@pytest.mark.parametrize("slots", [4, 64])
+@pytest.mark.parametrize("policy", ["lpm", "priority", "lof"])
+def test_ten_thousand_waiting_requests_do_not_add_python_calls_to_a_step(policy: str, slots: int) -> None:
     def calls_per_step(waiting: int) -> int:
-        harness = Harness(max_running_requests=4, max_total_num_tokens=4096)
+        harness = Harness(
+            max_running_requests=slots, max_total_num_tokens=1100, schedule_policy=policy, disable_radix_cache=True
+        )
+        harness.scheduler.cost_model.observe = lambda *_: None  # type: ignore[method-assign]  # slow steps cost more
         for seed in range(4):
             harness.submit(prompt_of(8, seed), max_new_tokens=200)
         for seed in range(waiting):
-            harness.submit([seed % 1000, 1, 2], max_new_tokens=1)
+            harness.submit([seed % 1000] * 500, max_new_tokens=100)
         for _ in range(5):
             harness.step()
-        count = 0
+        assert harness.scheduler.requests.num_holding == 4
+        count, asked = 0, 0
 
-        def profile(frame: object, event: str, arg: object) -> None:
-            nonlocal count
+        def profile(frame: FrameType, event: str, arg: object) -> None:
+            nonlocal count, asked
             count += event in ("call", "c_call")
+            asked += event == "call" and frame.f_code is WaitingQueue.ordered.__code__
 
         sys.setprofile(profile)
         harness.step()
         sys.setprofile(None)
+        assert asked == (slots > 4)
         return count
 
-    few, many = calls_per_step(10), calls_per_step(10_000)
+    few, many = calls_per_step(200), calls_per_step(10_000)
     assert many <= few * 1.1 + 5
 
 

@@ -533,3 +533,35 @@ def test_a_compiled_request_takes_the_place_of_its_arrival(gate: Gate) -> None:
     h.abort("running")
     h.run()
     assert list(h.outputs) == ["running", "first", "second"]
+
+
+class OutOfOrder:
+    """A compiled grammar that nothing can follow."""
+
+    num_bytes = 0
+
+    def matcher(self) -> Any:
+        raise RuntimeError("out of order")
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_grammar_that_cannot_be_begun_ends_its_requests_alone(gate: Gate, waits: bool) -> None:
+    event = gate.hold("[a-c]{5}")
+    h = harness(gate, timeout_s=60.0)
+    compile_well = gate.compile
+    gate_compile = {"[d-f]{5}": OutOfOrder()}
+    h.scheduler.grammars._compiler._compile = lambda spec, *rest: (  # type: ignore[union-attr]
+        gate_compile.get(spec.text) or compile_well(spec, *rest)
+    )
+    bad = h.submit(PROMPT, n=2, rid="bad", regex="[d-f]{5}", max_new_tokens=20)
+    h.submit(PROMPT, rid="good", regex="[a-c]{5}", max_new_tokens=20)
+    event.set()
+    h.run()
+    if not waits:  # compiled before, so that it need not wait
+        bad = h.submit(PROMPT, n=2, rid="again", regex="[d-f]{5}", max_new_tokens=20)
+        h.run()
+    for rid in bad:
+        reason = h.outputs[rid].finish_reason
+        assert reason is not None
+        assert (reason.type, reason.status_code) == ("abort", 500)
+    assert len(text_of(h.outputs["good"])) == 5

@@ -15,7 +15,7 @@ from bough.ipc.messages import ControlReq, TokenizedGenerateReqInput
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler.req import Req
 from bough.scheduler.scheduler import INTAKE_SECONDS
-from bough.scheduler.step_plan import StepPlan, StepResult
+from bough.step_plan import StepPlan, StepResult
 from tests.scheduler.harness import Harness, prompt_of
 
 

@@ -16,6 +16,7 @@ from bough.errors import BadRequest, ConfigError
 
 LoadFormat = Literal["auto", "safetensors", "dummy"]
 DType = Literal["auto", "float32", "bfloat16", "float16"]
+Quantization = Literal["none", "int8"]
 Device = Literal["auto", "cpu", "cuda"]
 SchedulePolicy = Literal["lpm", "fcfs", "dfs-weight", "lof", "random", "priority"]
 EvictionPolicy = Literal["lru", "lfu", "fifo", "mru", "priority"]
@@ -138,6 +139,12 @@ class ServerArgs(OptionTable):
     dtype: DType = option(
         "auto",
         help="Type of weights and activations. `auto` takes the checkpoint's type.",
+        group=MODEL,
+    )
+    quantization: Quantization = option(
+        "none",
+        help="What weights become while they are loaded: `int8`, with a scale for every 32 weights and activations, "
+        "takes half the memory of bfloat16. On a CPU with native kernels only.",
         group=MODEL,
     )
     context_length: int | None = option(
@@ -414,7 +421,8 @@ class ServerArgs(OptionTable):
     )
     max_queued_requests: int | None = option(
         None,
-        help="Most requests that wait; further ones are answered with 503.",
+        help="Most outputs that wait, those not counted that the next step can start; further requests are answered "
+        "with 503.",
         group=MEMORY,
         unit="requests",
         default_text="no limit",

@@ -23,7 +23,7 @@ FORMATS = {
 }
 """RFC 3339, RFC 4122 and RFC 2673."""
 
-_ANCHOR = re.compile(r"(?s)\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|([\^$])")
+_ANCHOR = re.compile(r"(?s)\\.|\[\^?\]?(?:\\.|[^\]\\])*(?:\]|\\?\Z)|([\^$])")
 
 
 def patterns_of(schema: dict[str, Any]) -> list[str]:

@@ -228,10 +228,11 @@ class StructuralTagWriter:
             self._rule_of(self._closed(self._items(element, f"{where}.elements[{i}]"), f"{where}.elements[{i}]"))
             for i, element in enumerate(elements)
         ]
-        firsts: list[str] = [] if any(required) else ['""']
+        last_first = required.index(True) if True in required else len(required)
+        firsts: list[str] = [] if True in required else ['""']
         rest = ""  # what may come behind an element
         for i in range(len(rules) - 1, -1, -1):
-            if not any(required[:i]):
+            if i <= last_first:
                 firsts.append(f"{rules[i]} {rest}")
             if i > 0 or not separator:
                 rest = self._rule_of(f"({separator} {rules[i]}){'' if required[i] else '?'} {rest}")

@@ -64,9 +64,10 @@ _FUNCTIONS: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "bough_program_rotary_table": (_Status, (_POINTER, _POINTER)),
     "bough_program_norm": (_Status, (_POINTER, _POINTER)),
     "bough_program_gemm": (_Status, (_POINTER, _POINTER)),
+    "bough_program_quantize": (_Status, (_POINTER, _POINTER)),
     "bough_program_rotary_store": (_Status, (_POINTER, _POINTER)),
     "bough_program_attention": (_Status, (_POINTER, _POINTER)),
-    "bough_program_finish": (None, (_POINTER, _POINTER, _POINTER)),
+    "bough_program_finish": (None, (_POINTER, _POINTER, _POINTER, _POINTER)),
     "bough_program_run": (_Status, (_POINTER, _POINTER, _POINTER)),
 }
 

@@ -8,8 +8,10 @@ import torch
 
 from bough.kernels.library import load_library
 from bough.kernels.program import KERNEL_DTYPES, padded_columns
-from bough.kernels.structures import Epilogue, GemmCall, PackedMatrix, PanelLayout
+from bough.kernels.structures import DType, Epilogue, GemmCall, PackedMatrix, PanelLayout
 from bough.kernels.thread_pool import ThreadPool
+
+PANEL_COLUMNS = 32
 
 _ROWS_AT_A_TIME = 4096
 """Rows that are converted to the weights' dtype at a time, so that no second copy of a matrix exists."""
@@ -19,49 +21,72 @@ class PackedWeights:
     """A matrix ``[num_outputs, num_inputs]`` with its bias, packed.
 
     Attributes:
-        panels: the memory, of the weights' dtype.
+        panels: the memory, of the weights' dtype or int8.
+        dtype: of what is read and multiplied.
         bias: float32 in the panels' order, or ``None``.
         matrix: what kernels take.
     """
 
     def __init__(
-        self, threads: ThreadPool, num_outputs: int, num_inputs: int, dtype: torch.dtype, *, bias: bool, gated: bool
+        self,
+        threads: ThreadPool,
+        num_outputs: int,
+        num_inputs: int,
+        dtype: torch.dtype,
+        *,
+        bias: bool,
+        gated: bool,
+        int8: bool = False,
     ) -> None:
+        """Make room for a matrix of zeros.
+
+        Args:
+            threads: run the kernels.
+            num_outputs: rows.
+            num_inputs: columns.
+            dtype: of the weights, or with ``int8`` of what they stand for.
+            bias: whether there is one.
+            gated: whether the first half of the rows are gates of the second.
+            int8: hold each 32 inputs of a row as whole numbers from -127 to 127 and a scale.
+        """
         self._library = load_library()
         self._threads = threads
         self.dtype = dtype
         self.matrix = PackedMatrix(
             num_outputs=num_outputs,
             num_inputs=num_inputs,
-            dtype=KERNEL_DTYPES[dtype],
+            dtype=DType.I8 if int8 else KERNEL_DTYPES[dtype],
             layout=PanelLayout.GATED if gated else PanelLayout.PLAIN,
         )
         words = self._library.bough_packed_words(ctypes.byref(self.matrix))
-        self.panels = torch.zeros(words * 4 // dtype.itemsize, dtype=dtype, device="cpu")
+        storage = torch.int8 if int8 else dtype
+        # What kernels read and write: the numbers of an int8 matrix are float32 outside of it.
+        self._rows_dtype = torch.float32 if int8 else dtype
+        self.panels = torch.zeros(words * 4 // storage.itemsize, dtype=storage, device="cpu")
         self.matrix.panels = self.panels.data_ptr()
         self.bias: torch.Tensor | None = None
         if bias:
-            units = num_inputs if dtype is torch.float32 else -(-num_inputs // 2)
-            self.bias = torch.zeros(words // units, device="cpu")
-            self.matrix.bias = self.bias.data_ptr()
             self._bias_columns = torch.empty(num_outputs, dtype=torch.int64, device="cpu")
             self._library.bough_packed_columns(ctypes.byref(self.matrix), self._bias_columns.data_ptr())
+            panels = int(self._bias_columns.max()) // PANEL_COLUMNS + 1
+            self.bias = torch.zeros(panels * PANEL_COLUMNS, device="cpu")
+            self.matrix.bias = self.bias.data_ptr()
 
     def write(self, first_row: int, rows: torch.Tensor) -> None:
         """Pack rows ``[n, num_inputs]`` of any floating-point dtype."""
         for start in range(0, len(rows), _ROWS_AT_A_TIME):
-            part = rows[start : start + _ROWS_AT_A_TIME].to("cpu", self.dtype).contiguous()
+            part = rows[start : start + _ROWS_AT_A_TIME].to("cpu", self._rows_dtype).contiguous()
             self._library.bough_pack_rows(
                 self._threads.handle, ctypes.byref(self.matrix), first_row + start, len(part), part.data_ptr()
             )
 
     def read(self, first_row: int, num_rows: int) -> torch.Tensor:
-        """Rows as they were written, ``[num_rows, num_inputs]``."""
-        rows = torch.empty(num_rows, self.matrix.num_inputs, dtype=self.dtype, device="cpu")
+        """Rows as they are held, ``[num_rows, num_inputs]``."""
+        rows = torch.empty(num_rows, self.matrix.num_inputs, dtype=self._rows_dtype, device="cpu")
         self._library.bough_unpack_rows(
             self._threads.handle, ctypes.byref(self.matrix), first_row, num_rows, rows.data_ptr()
         )
-        return rows
+        return rows.to(self.dtype)
 
     def write_bias(self, first_row: int, values: torch.Tensor) -> None:
         """Set the bias of some rows, rounded to the weights' dtype as the checkpoint's model has it."""
@@ -83,6 +108,7 @@ class PackedWeights:
         gated = self.matrix.layout == PanelLayout.GATED
         columns = self.matrix.num_outputs // 2 if gated else self.matrix.num_outputs
         stride = padded_columns(columns, output_dtype) if gated else columns
+        x = x.to(self._rows_dtype)
         input_stride = self.matrix.num_inputs + self.matrix.num_inputs % 2
         if x.stride(0) != input_stride or x.stride(1) != 1:
             padded = x.new_zeros(len(x), input_stride)

@@ -27,6 +27,7 @@ from bough.kernels.structures import (
     PackedMatrix,
     PanelLayout,
     ProgramLimits,
+    QuantizeCall,
     RotaryStoreCall,
     RotaryTableCall,
     Step,
@@ -37,6 +38,9 @@ KERNEL_DTYPES = {torch.float32: DType.F32, torch.bfloat16: DType.BF16}
 """The types that matrix products can have."""
 
 _LINE_BYTES = 64
+
+INT8_GROUP = 32
+"""Inputs that share a scale, in int8."""
 
 _STEP_ERRORS = {
     1: "has more rows, or longer ones, than there is room for",
@@ -95,7 +99,7 @@ class Program:
     """One model's forward pass.
 
     Attributes:
-        dtype: of the inputs of matrix products.
+        dtype: of the inputs of matrix products; float32 where weights are int8, whose inputs are made from it.
         limits: most rows, tokens and positions of a step.
     """
 
@@ -259,16 +263,37 @@ class Program:
         """
         output = self.buffer("head_input", x.columns, self.dtype, self.limits.max_rows)
         norm = _norm_call(x, norm_weight, eps, output)
+        quantize = QuantizeCall()
+        if head is not None and head.dtype == DType.I8:
+            quantize = self._quantize_call(output, "quantized_head_input", self.limits.max_rows)
         self._library.bough_program_finish(
-            self._handle, ctypes.byref(norm), None if head is None else ctypes.byref(head)
+            self._handle, ctypes.byref(norm), ctypes.byref(quantize), None if head is None else ctypes.byref(head)
+        )
+
+    def _quantize_call(self, x: Buffer, name: str, rows: int | None = None) -> QuantizeCall:
+        groups = -(-x.columns // INT8_GROUP)
+        words = groups * (INT8_GROUP // 4 + 1)
+        output = self.buffer(name, words, torch.int32, rows)
+        return QuantizeCall(
+            input=x.pointer,
+            input_stride=x.stride,
+            size=x.columns,
+            output=output.pointer,
+            output_stride=output.stride,
         )
 
     def _record_gemm(self, x: Buffer, weights: PackedMatrix, epilogue: Epilogue, output: Buffer) -> None:
-        if (x.dtype, x.columns) != (weights.dtype, weights.num_inputs):
+        int8 = weights.dtype == DType.I8
+        if (x.dtype, x.columns) != (DType.F32 if int8 else weights.dtype, weights.num_inputs):
             raise ValueError(f"{x.columns} inputs of {x.dtype} do not fit weights for {weights.num_inputs}")
+        input_pointer, input_stride = x.pointer, x.stride
+        if int8:
+            quantize = self._quantize_call(x, f"quantized_{x.columns}")
+            self._record("quantize", ctypes.byref(quantize))
+            input_pointer, input_stride = quantize.output, quantize.output_stride
         call = GemmCall(
-            input=x.pointer,
-            input_stride=x.stride,
+            input=input_pointer,
+            input_stride=input_stride,
             weights=weights,
             epilogue=epilogue,
             output=output.pointer,

@@ -66,6 +66,19 @@ class GemmCall(ctypes.Structure):
     )
 
 
+class QuantizeCall(ctypes.Structure):
+    """``gemm.h``"""
+
+    _fields_ = (
+        ("input", _POINTER),
+        ("input_stride", _INT64),
+        ("num_rows", _INT64),
+        ("size", _INT64),
+        ("output", _POINTER),
+        ("output_stride", _INT64),
+    )
+
+
 class Choice(ctypes.Structure):
     """``gemm.h``"""
 
@@ -290,6 +303,7 @@ _SHARED = (
     Step,
     FiniteCall,
     SampleCall,
+    QuantizeCall,
     SampleRow,
 )
 

@@ -12,18 +12,29 @@ from bough.layers.linear_method import LinearMethod, MatrixShape
 
 
 class PackedMethod(LinearMethod):
-    """The matrix in panels, the only copy in memory: products and look-ups read the same.
+    """The matrix in panels, as it is or in int8; the only copy in memory: products and look-ups read the same.
 
     Layers get ``packed``, a :class:`PackedWeights`, and its memory as the parameters ``weight`` and ``bias`` (float32).
     """
 
-    def __init__(self, threads: ThreadPool) -> None:
+    def __init__(self, threads: ThreadPool, *, int8: bool = False) -> None:
+        """Args:
+        threads: run the kernels.
+        int8: quantise what is loaded.
+        """
         self._threads = threads
+        self._int8 = int8
 
     def create_weights(self, layer: nn.Module, shape: MatrixShape) -> None:
         """See :class:`LinearMethod`."""
         packed = PackedWeights(
-            self._threads, shape.out_features, shape.in_features, shape.dtype, bias=shape.bias, gated=shape.gated
+            self._threads,
+            shape.out_features,
+            shape.in_features,
+            shape.dtype,
+            bias=shape.bias,
+            gated=shape.gated,
+            int8=self._int8,
         )
         object.__setattr__(layer, "packed", packed)
         layer.weight = nn.Parameter(packed.panels, requires_grad=False)

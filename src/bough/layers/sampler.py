@@ -33,7 +33,7 @@ from bough.sampling.transfer import to_device
 from bough.sampling.truncation import draw_selected, draw_sorted
 from bough.sampling.truncation_cpu import draw_truncated
 from bough.sampling.vocab_blocks import BLOCK, block_maxima, first_maximum, num_blocks
-from bough.scheduler.step_plan import IntArray, RowLogprobs
+from bough.step_plan import IntArray, RowLogprobs
 
 RowIndices = npt.NDArray[np.int64]
 

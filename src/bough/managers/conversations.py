@@ -13,13 +13,16 @@ from bough.tokenization.tokenizer import TokenIds
 Tools = Sequence[Mapping[str, Any]]
 """Descriptions of functions, as in OpenAI's chat API."""
 
-Fit = Callable[[Sequence[Message], Tools], tuple[Sequence[Message], Tools | None]]
-"""Puts messages and tools into a form that a template has a place for."""
+Fit = Callable[[Sequence[Message], Tools, str], tuple[Sequence[Message], Tools | None]]
+"""Puts messages and tools into a form that a template has a place for; the last argument is what the client called the
+messages, for errors."""
 
 _CHARS_PER_MESSAGE = 50
 _CHARS_PER_DESCRIPTION = 400
 _CHARS_PER_VALUE = 5
 """What templates write, and the time they take, besides the text that they are given."""
+
+_MAX_VALUES = 4096
 
 
 class ConversationEncoder:
@@ -44,6 +47,7 @@ class ConversationEncoder:
         add_generation_prompt: bool = True,
         continue_final_message: bool = False,
         template_kwargs: Mapping[str, Any] | None = None,
+        where: str = "messages",
         bounded: bool = True,
     ) -> TokenIds:
         """The prompt for a conversation.
@@ -56,6 +60,7 @@ class ConversationEncoder:
             add_generation_prompt: whether the prompt ends with the beginning of an assistant's message.
             continue_final_message: let the model go on with the last message instead of answering it.
             template_kwargs: further variables of the template.
+            where: what the client called the messages, for errors.
             bounded: whether a conversation that is certainly too long for the model is refused.
 
         Raises:
@@ -65,12 +70,12 @@ class ConversationEncoder:
         if template is None or encoder is None:
             raise BadRequest(
                 "this model has no chat template; use completions, or start the server with --chat-template",
-                param="messages",
+                param=where,
                 code="no_chat_template",
             )
 
         def render() -> str:
-            shown, described = fit(messages, tools) if fit is not None else (messages, tools or None)
+            shown, described = fit(messages, tools, where) if fit is not None else (messages, tools or None)
             return template.render(
                 shown,
                 tools=described,
@@ -78,13 +83,14 @@ class ConversationEncoder:
                 add_generation_prompt=add_generation_prompt,
                 continue_final_message=continue_final_message,
                 kwargs=template_kwargs,
+                where=where,
             )
 
         num_chars = _CHARS_PER_MESSAGE * len(messages) + _CHARS_PER_DESCRIPTION * (len(tools) + len(documents or ()))
         num_chars += text_size([messages, tools, documents])
         if template_kwargs:  # which can make a template slow whatever the messages are
             num_chars = max(num_chars, INLINE_CHARS + 1)
-        return await encoder.encode_rendered(render, num_chars, bounded=bounded)
+        return await encoder.encode_rendered(render, num_chars, where, bounded=bounded)
 
 
 def text_size(value: Any, enough: int = LANE_CHARS[-1]) -> int:
@@ -92,11 +98,14 @@ def text_size(value: Any, enough: int = LANE_CHARS[-1]) -> int:
 
     Args:
         value: of objects, lists and scalars.
-        enough: counting ends here, which bounds the time that it takes.
+        enough: counting ends here, or where there are more values than can be counted in half a millisecond.
     """
-    total = 0
+    total = num_values = 0
     pending = [value]
     while pending and total < enough:
+        num_values += 1
+        if num_values > _MAX_VALUES:
+            return enough
         each = pending.pop()
         if isinstance(each, str):
             total += len(each)

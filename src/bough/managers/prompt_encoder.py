@@ -72,8 +72,9 @@ class PromptEncoder:
             check_text(text, param)
         encoded: list[TokenIds] = []
         for piece in _pieces(texts):
-            work = partial(self._tokenizer.encode_batch, piece, add_special_tokens)
-            encoded += await self.run(sum(map(len, piece)), work)
+            encoded += await self.run(
+                sum(map(len, piece)), partial(self._tokenizer.encode_batch, piece, add_special_tokens)
+            )
         return encoded
 
     async def encode_segments(
@@ -115,12 +116,15 @@ class PromptEncoder:
         token_bytes = self._max_token_bytes
         return text if token_bytes is None else text[: (num_tokens + SPARE_TOKENS) * token_bytes]
 
-    async def encode_rendered(self, render: Callable[[], str], num_chars: int, *, bounded: bool = True) -> TokenIds:
+    async def encode_rendered(
+        self, render: Callable[[], str], num_chars: int, param: str, *, bounded: bool = True
+    ) -> TokenIds:
         """Token ids of a conversation, as the model was trained to see it.
 
         Args:
             render: makes the text of it.
             num_chars: about how much text it goes through.
+            param: what the client called it, for errors.
             bounded: whether what is certainly longer than a prompt may be is refused.
 
         Raises:
@@ -130,8 +134,8 @@ class PromptEncoder:
         def work() -> TokenIds:
             text = render()
             if bounded:
-                self.check_length(len(text), "messages")
-            return self._tokenizer.encode_rendered([text], param="messages")[0]
+                self.check_length(len(text), param)
+            return self._tokenizer.encode_rendered([text], param=param)[0]
 
         return await self.run(num_chars, work)
 

@@ -88,9 +88,9 @@ class ReqState:
         sent: whether the scheduler has been told of it.
         abandoned: whether its waiter has gone, so that nothing is kept any more.
         abort_reason: why the client asked to end it before it was sent.
-        queue_time: seconds that the scheduler had it wait; ``None`` until it is known.
         waiting_bytes: what it counts among the prompts that wait; 0 once there is a result.
         completion_tokens: tokens generated so far.
+        queue_time: seconds that the scheduler had it wait; ``None`` until it is known.
         created_time, sent_time, first_token_time, finished_time, last_time: seconds on the monotonic clock; 0.0 until
             then.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from bough.scheduler.step_plan import IntArray
+from bough.step_plan import IntArray
 
 PageArray = npt.NDArray[np.intp]
 """Page ids, in the integer type that numpy indexes with, which spares a conversion per use."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bough.scheduler.step_plan import IntArray
+from bough.step_plan import IntArray
 
 NodeKey = bytes | tuple[str, bytes]
 """Key of a child: the bytes of its first page of token ids; below the root together with the namespace, if any."""

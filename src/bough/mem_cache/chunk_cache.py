@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bough.mem_cache.allocator import SlotAllocator
 from bough.mem_cache.base_prefix_cache import NO_SLOTS, InsertResult, MatchResult, PrefixCache, TreeNode
-from bough.scheduler.step_plan import IntArray
+from bough.step_plan import IntArray
 
 
 class ChunkCache(PrefixCache):

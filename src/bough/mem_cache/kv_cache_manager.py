@@ -31,7 +31,7 @@ import numpy as np
 from bough.mem_cache.allocator import SlotAllocator
 from bough.mem_cache.base_prefix_cache import PrefixCache, TreeNode
 from bough.mem_cache.req_to_token_pool import ReqToTokenPool
-from bough.scheduler.step_plan import IntArray, ReqSlot
+from bough.step_plan import IntArray, ReqSlot
 
 
 class RequestKV:

@@ -17,7 +17,7 @@ from bough.mem_cache.base_prefix_cache import (
     as_run,
 )
 from bough.mem_cache.eviction import EVICTION_POLICIES, EvictionQueue
-from bough.scheduler.step_plan import IntArray
+from bough.step_plan import IntArray
 
 _TOKEN_BYTES = np.dtype(np.int32).itemsize
 

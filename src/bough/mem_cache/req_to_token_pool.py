@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bough.scheduler.step_plan import IntArray, ReqSlot
+from bough.step_plan import IntArray, ReqSlot
 
 
 class ReqToTokenPool:

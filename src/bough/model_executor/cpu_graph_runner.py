@@ -16,8 +16,8 @@ from bough.kernels.sampling import NativeSampler
 from bough.kernels.structures import AttentionShape, ProgramLimits, Step
 from bough.kernels.thread_pool import ThreadPool
 from bough.mem_cache.kv_pool import KVPool
-from bough.models.base import CausalLM, torch_dtype
-from bough.scheduler.step_plan import FUTURE_TOKEN, IntArray, StepPlan
+from bough.models.base import CausalLM
+from bough.step_plan import FUTURE_TOKEN, IntArray, StepPlan
 
 MAX_PIECE_TOKENS = 1024
 """Tokens that go through the model together; larger steps run in pieces. From a few hundred on, more tokens at a time
@@ -86,6 +86,7 @@ class CpuGraphRunner:
         threads: ThreadPool,
         *,
         config: ModelConfig,
+        dtype: torch.dtype,
         req_to_token: torch.Tensor,
         last_token: torch.Tensor,
         max_step_tokens: int,
@@ -97,6 +98,7 @@ class CpuGraphRunner:
             kv_pool: where keys and values are.
             threads: run the kernels.
             config: of the model.
+            dtype: of activations.
             req_to_token: int32 ``[max_running_requests, max_len]``; steps enter their new tokens.
             last_token: int64 ``[max_running_requests]``, resolves ``FUTURE_TOKEN``.
             max_step_tokens: most new tokens that steps usually have.
@@ -110,8 +112,8 @@ class CpuGraphRunner:
             vocab_size=config.vocab_size,
             num_slots=kv_pool.num_slots,
         )
-        self._dtype = torch_dtype(config)
-        self._program = Program(threads, limits, self._dtype)
+        self._dtype = dtype
+        self._program = Program(threads, limits, dtype)
         model.record(self._program, kv_pool)
         # Of zeros, so that the memory is taken now. A model that pools has no logits.
         logit_rows = max_rows if config.is_generation else 0

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
+from bough.model_executor.worker_info import Worker
 from bough.models.registry import FAKE_ARCHITECTURE
-from bough.scheduler.executor import Worker
 
 WorkerFactory = Callable[[ServerArgs, ModelConfig], Worker]
 

@@ -21,7 +21,7 @@ from bough.model_executor.worker_info import WorkerInfo
 from bough.model_loader.loader import load_model
 from bough.models.base import torch_dtype
 from bough.models.encoder import Encoder, EncoderBatch
-from bough.scheduler.step_plan import FUTURE_TOKEN, StepPlan, StepResult
+from bough.step_plan import FUTURE_TOKEN, StepPlan, StepResult
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +49,11 @@ class EncoderWorker:
             torch.set_num_threads(server_args.cpu_threads or Machine().usable_threads())
         torch.manual_seed(server_args.random_seed or 0)
         self.config = model_config.for_device("cuda" if self.device.type == "cuda" else "cpu")
+        if server_args.quantization != "none":
+            raise ConfigError(
+                f"--quantization {server_args.quantization} is for language models, not {self.config.architecture}",
+                param="quantization",
+            )
         if self.config.pooling is None:
             raise ConfigError(f"{self.config.architecture} does not pool", param="model_path")
         self.pooling = self.config.pooling

@@ -22,7 +22,7 @@ from bough.constrained.masks import unpack
 from bough.errors import ConfigError
 from bough.model_executor.worker_info import WorkerInfo
 from bough.sampling.random_stream import mix64, stream_key, uniforms
-from bough.scheduler.step_plan import (
+from bough.step_plan import (
     FUTURE_TOKEN,
     IntArray,
     NewRequest,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from bough.scheduler.step_plan import FUTURE_TOKEN, ForwardMode, IntArray, StepPlan
+from bough.step_plan import FUTURE_TOKEN, ForwardMode, IntArray, StepPlan
 
 if TYPE_CHECKING:
     from bough.layers.attention.base import AttentionBackend

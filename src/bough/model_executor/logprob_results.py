@@ -11,7 +11,7 @@ import torch
 
 from bough.layers.logprobs import gather_logprobs
 from bough.layers.sampler import SampledLogprobs
-from bough.scheduler.step_plan import IntArray, RowLogprobs
+from bough.step_plan import IntArray, RowLogprobs
 
 FloatArray = npt.NDArray[np.float32]
 TopTokens = tuple[FloatArray, IntArray]

@@ -6,12 +6,14 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from bough.config.model_config import ModelConfig
+from bough.errors import ConfigError
 from bough.layers.attention.base import AttentionBackend
 from bough.layers.attention.torch_native import TorchNativeBackend
 from bough.layers.linear_method import TORCH, LinearMethod
@@ -36,7 +38,7 @@ from bough.models.base import CausalLM, torch_dtype
 from bough.models.pooled import PooledCausalLM
 from bough.sampling.device_state import SamplingState
 from bough.sampling.mask_rows import RowMasks
-from bough.scheduler.step_plan import (
+from bough.step_plan import (
     FUTURE_TOKEN,
     ForwardMode,
     RowEmbedding,
@@ -70,6 +72,8 @@ class RunnerOptions:
     mem_fraction_static: float | None = None
     max_step_tokens: int = 16384
     """Most new tokens of a step; memory for them is set aside."""
+    quantization: Literal["none", "int8"] = "none"
+    """What weights become while they are loaded; native kernels only."""
     native: bool = True
     """Use the native kernels where they can run the model; false: torch computes everything."""
 
@@ -100,6 +104,11 @@ class ModelRunner:
         self.timings: dict[str, float] = {}
         self.page_size = options.page_size or DEFAULT_PAGE_SIZE
         self.threads = native_threads(self.config, device, torch.get_num_threads()) if options.native else None
+        if options.quantization != "none" and self.threads is None:
+            raise ConfigError(
+                f"--quantization {options.quantization} needs the native CPU kernels and --dtype bfloat16 or float32",
+                param="quantization",
+            )
         with self._timed("load_weights"):
             self.model = self.load_model()
         self.weight_bytes = sum(parameter.nbytes for parameter in self.model.parameters())
@@ -140,7 +149,8 @@ class ModelRunner:
 
     def load_model(self) -> CausalLM:
         """The model of the configuration, with its weights."""
-        method: LinearMethod = TORCH if self.threads is None else PackedMethod(self.threads)
+        int8 = self.options.quantization == "int8"
+        method: LinearMethod = TORCH if self.threads is None else PackedMethod(self.threads, int8=int8)
         model = load_model(
             self.config,
             load_format=self.options.load_format,
@@ -178,6 +188,8 @@ class ModelRunner:
             config=self.config,
             req_to_token=self.req_to_token,
             last_token=self.sampling_state.last_token,
+            # The inputs of int8 products are made from float32.
+            dtype=self.dtype if self.options.quantization == "none" else torch.float32,
             max_step_tokens=self.options.max_step_tokens,
         )
 

@@ -10,7 +10,7 @@ import torch
 from bough.config.model_config import ModelConfig
 from bough.layers.pooler import ChunkPooler, shorten
 from bough.models.pooled import PooledCausalLM
-from bough.scheduler.step_plan import RowEmbedding, RowPooling, StepPlan
+from bough.step_plan import RowEmbedding, RowPooling, StepPlan
 
 
 class CausalPooling:

@@ -14,7 +14,7 @@ from bough.model_executor.capacity import default_threads
 from bough.model_executor.machine import Machine, keep_freed_memory
 from bough.model_executor.model_runner import ModelRunner, RunnerOptions
 from bough.model_executor.worker_info import WorkerInfo
-from bough.scheduler.step_plan import StepPlan, StepResult
+from bough.step_plan import StepPlan, StepResult
 
 
 class TpModelWorker:
@@ -52,6 +52,7 @@ class TpModelWorker:
             device,
             RunnerOptions(
                 load_format=server_args.load_format,
+                quantization=server_args.quantization,
                 seed=seed,
                 page_size=server_args.page_size,
                 max_running_requests=server_args.max_running_requests,

@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from typing import Protocol
 
 from bough.errors import EngineDead
-from bough.scheduler.step_plan import StepPlan, StepResult
+from bough.step_plan import StepPlan, StepResult
 
 
 class StepRunner(Protocol):

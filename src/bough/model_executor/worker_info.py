@@ -1,8 +1,11 @@
-"""What a worker tells the scheduler once its model is loaded. No torch here: front ends may import it."""
+"""What the scheduler knows of a worker. No torch here: front ends may import it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
+
+from bough.step_plan import StepPlan, StepResult
 
 
 @dataclass(frozen=True)
@@ -36,3 +39,13 @@ class WorkerInfo:
     of accounting only: there is no memory behind its slots."""
     reuses_prefixes: bool = True
     """Whether the result for a prompt can be had without computing tokens whose KV is there already."""
+
+
+class Worker(Protocol):
+    """What the scheduler needs of a model worker."""
+
+    def get_worker_info(self) -> WorkerInfo:
+        """Limits of the loaded model."""
+
+    def forward_batch_generation(self, plan: StepPlan) -> StepResult:
+        """Run one step."""

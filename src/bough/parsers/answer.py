@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from bough.parsers.base import Content, ParsedEvent, ToolSpec
 from bough.parsers.reasoning import ReasoningFormat
@@ -30,17 +30,11 @@ class StreamParser:
     def feed(self, text: str) -> list[ParsedEvent]:
         """See :class:`~bough.parsers.base.OutputParser`."""
         stream = self._stream
-        kind = stream.idle
-        if kind is not None:
-            # Nearly every delta goes this way, so it does not wake the reader.
-            for character in stream.watched:
-                if character in text:
-                    break
-            else:
-                if text and not text[-1].isspace():
-                    return [kind(text)]
         if not text:
             return []
+        if stream.idle is not None and stream.watched.search(text) is None and not text[-1].isspace():
+            # Nearly every delta goes this way, so it does not wake the reader.
+            return [stream.idle(text)]
         if len(text) <= SLICE_CHARS and len(text) <= stream.room:
             stream.text += text
             return self._read_on()
@@ -54,14 +48,17 @@ class StreamParser:
             start = end
         return events
 
-    def finish(self) -> list[ParsedEvent]:
+    def finish(self) -> Iterator[list[ParsedEvent]]:
         """See :class:`~bough.parsers.base.OutputParser`."""
         self._stream.ended = True
-        return self._read_on()
+        yield self._read_on()
+        while self._stream.tired:
+            yield self._read_on()
 
     def _read_on(self) -> list[ParsedEvent]:
-        next(self._reading, None)
         stream = self._stream
+        stream.steps = 0
+        next(self._reading, None)
         events, stream.events = stream.events, []
         return events
 

@@ -11,7 +11,11 @@ from bough.parsers.literals import NotALiteral, parse_literal, to_json
 MAX_REPEATED_CHARS = 1 << 20
 """Characters that the definitions of a schema may come to when each argument that refers to them has its own."""
 
+MAX_TYPED_CHARS = 1 << 20
+"""Longest text of a value that is read: that holds up everybody else for as long as it takes."""
+
 _NESTED = ("anyOf", "oneOf", "allOf")
+_ANNOTATIONS = frozenset({"$comment", "$defs", "default", "definitions", "description", "examples", "title"})
 _SWITCHES = {"true": True, "false": False, "null": None, "none": None}
 _KINDS: dict[type, tuple[str, ...]] = {
     bool: ("boolean",),
@@ -48,6 +52,11 @@ def schema_of_others(schema: dict[str, Any]) -> Any:
     return False if "properties" in schema else schema.get("additionalProperties", True)
 
 
+def allows_anything(schema: Any) -> bool:
+    """Whether a schema says nothing of a value but what it is for."""
+    return schema is True or (isinstance(schema, dict) and schema.keys() <= _ANNOTATIONS)
+
+
 def kinds_of(schema: Any) -> set[str]:
     """The JSON types that a schema speaks of; an empty set if it does not say."""
     if not isinstance(schema, dict):
@@ -78,8 +87,10 @@ def typed_json(text: str, schema: Any) -> str:
     """The JSON text of a value that is written without quotes if it is a string.
 
     It is read as JSON, failing that as a Python literal, as far as the result is of a type that the schema speaks of;
-    and as a string otherwise.
+    and as a string otherwise, or if it is longer than :data:`MAX_TYPED_CHARS`.
     """
+    if len(text) > MAX_TYPED_CHARS:
+        return json.dumps(text, ensure_ascii=False)
     kinds = kinds_of(schema)
     stripped = text.strip()
     candidates = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -185,5 +185,8 @@ class OutputParser(Protocol):
     def feed(self, text: str) -> list[ParsedEvent]:
         """What is certain after some more text."""
 
-    def finish(self) -> list[ParsedEvent]:
-        """What was held back, after the last text. A call whose function is not known yet comes out as content."""
+    def finish(self) -> Iterator[list[ParsedEvent]]:
+        """What was held back, after the last text; in pieces, between which others may have their turn.
+
+        A call whose function is not known yet comes out as content.
+        """

@@ -13,6 +13,9 @@ MAX_NUMBER_CHARS = 1024
 """Longest number. Programs that read JSON refuse such as well."""
 
 _STRING_BODY = re.compile(r'[^"\\\x00-\x1f]*')
+NOT_STRING_BODY = re.compile(r'["\\\x00-\x1f]')
+"""What does not stand for itself in a string."""
+
 _SPACE = re.compile(r"[ \t\n\r]*")
 _NUMBER_BODY = re.compile(r"[-+.0-9eE]*")
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
@@ -54,6 +57,11 @@ class JsonScanner:
     def done(self) -> bool:
         """Whether the value is complete."""
         return self._state is _State.DONE
+
+    @property
+    def in_string(self) -> bool:
+        """Whether the next character is one of a string, or ends it."""
+        return self._state is _State.STRING
 
     @property
     def fault(self) -> bool:

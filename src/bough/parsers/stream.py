@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Iterable
+from functools import lru_cache
 from typing import TypeVar
 
 from bough.parsers.base import Content, ParsedEvent, Reasoning
@@ -20,7 +21,11 @@ passed on instead of being held back for ever."""
 MAX_HELD_CHARS = 64 * 1024
 """Most text that is kept because it may yet become a call. A reader that needs more is told that there is none."""
 
+MAX_STEPS = 250
+"""Steps that a reader takes before it lets others have their turn: some milliseconds."""
+
 _FIRST_WINDOW_CHARS = 256
+_NOTHING = re.compile(r"(?!)")
 _SPACE = re.compile(r"\s*")
 
 T = TypeVar("T")
@@ -40,7 +45,7 @@ class Stream:
     hold until the next commit.
     """
 
-    __slots__ = ("begin", "ended", "events", "idle", "pos", "resume", "text", "watched")
+    __slots__ = ("begin", "ended", "events", "idle", "pos", "resume", "steps", "text", "tired", "watched")
 
     def __init__(self) -> None:
         self.text = ""
@@ -52,13 +57,18 @@ class Stream:
         """Where to look for calls again if this is none."""
         self.ended = False
         self.events: list[ParsedEvent] = []
-        self.idle: type[Content] | type[Reasoning] | None = None
-        """What text is that has none of the characters ``watched``, if that is all that matters now."""
-        self.watched: tuple[str, ...] = ()
+        self.idle: Callable[[str], ParsedEvent] | None = None
+        """Makes an event of text that has nothing of ``watched`` and does not end in white space, if all that matters
+        now is where such a thing comes."""
+        self.watched = _NOTHING
+        self.steps = 0
+        """Since the reader was told to go on."""
+        self.tired = False
+        """Whether the reader has paused for others, and not for more text."""
 
     @property
     def room(self) -> int:
-        """Characters that may be added to ``text`` now; at least one, while the reader waits."""
+        """Characters that may be added to ``text`` now; at least one, if the reader waits for more."""
         return self.begin + MAX_HELD_CHARS - len(self.text)
 
     def commit(self) -> None:
@@ -90,6 +100,24 @@ class Stream:
         yield
         return True
 
+    def wait(self, idle: Callable[[str], ParsedEvent] | None, watched: re.Pattern[str]) -> Steps[None]:
+        """Wait for text, but let what has nothing of ``watched``, nor a space at its end, go by as ``idle`` makes it.
+
+        Nothing goes by if there is text that has not been dealt with.
+        """
+        if not self.text:
+            self.idle, self.watched = idle, watched
+        yield
+        self.idle = None
+
+    def step(self) -> Steps[None]:
+        """Pause, if there were many steps."""
+        self.steps += 1
+        if self.steps > MAX_STEPS:
+            self.tired = True
+            yield
+            self.tired = False
+
     def peek(self) -> Steps[str]:
         """The next character, or an empty string at the end."""
         while self.pos >= len(self.text):
@@ -99,6 +127,7 @@ class Stream:
 
     def skip_space(self) -> Steps[None]:
         """Read past white space."""
+        yield from self.step()
         while True:
             match = _SPACE.match(self.text, self.pos)
             assert match is not None
@@ -167,7 +196,8 @@ class Stream:
         Returns:
             The marker, or ``None`` at the end of the text.
         """
-        self.watched = first_characters(markers)
+        yield from self.step()
+        watched = _watched(markers)
         searched = self.pos
         while True:
             text = self.text
@@ -185,9 +215,7 @@ class Stream:
             if self.ended:
                 self.pass_on(kind, len(self.text))
                 return None
-            self.idle = kind if not self.text else None
-            yield
-            self.idle = None
+            yield from self.wait(kind, watched)
 
     def pass_on(self, kind: type[Content] | type[Reasoning], end: int) -> None:
         """Emit the text from ``pos`` to ``end``, and commit."""
@@ -196,11 +224,19 @@ class Stream:
         self.pos = max(self.pos, end)
         self.commit()
 
-    def flow_until(self, emit: Callable[[str], None], marker: str | None, *, drop_newline: bool = False) -> Steps[bool]:
+    def flow_until(
+        self,
+        emit: Callable[[str], None],
+        marker: str | None,
+        *,
+        drop_newline: bool = False,
+        idle: Callable[[str], ParsedEvent] | None = None,
+    ) -> Steps[bool]:
         """Commit text until ``marker``, and hand it to ``emit``.
 
         Args:
             emit: gets it piece by piece.
+            idle: the same as ``emit``, but returns the event.
             marker: ``None`` for the end of the text.
             drop_newline: leave out one line break in front of the marker.
 
@@ -208,6 +244,7 @@ class Stream:
             Whether the marker came, past which is read then.
         """
         markers = () if marker is None else (f"\n{marker}", marker) if drop_newline else (marker,)
+        watched = _watched(markers)
         while True:
             at, found = find_first(self.text, markers, self.pos)
             end = at if found is not None else beginning_of_marker(self.text, markers, self.pos)
@@ -218,13 +255,16 @@ class Stream:
             self.commit()
             if piece:
                 emit(piece)
-            if found is not None or not (yield from self.more()):
+            if found is not None or self.ended:
                 return found is not None
+            yield from self.wait(idle, watched)
 
 
-def first_characters(markers: Iterable[str]) -> tuple[str, ...]:
+@lru_cache(maxsize=64)
+def _watched(markers: tuple[str, ...]) -> re.Pattern[str]:
     """The characters that markers begin with."""
-    return tuple(dict.fromkeys(marker[0] for marker in markers))
+    characters = "".join(re.escape(marker[0]) for marker in markers)
+    return re.compile(f"[{characters}]") if characters else _NOTHING
 
 
 def find_first(text: str, markers: Iterable[str], start: int) -> tuple[int, str | None]:

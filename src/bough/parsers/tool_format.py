@@ -7,8 +7,8 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
-from bough.parsers.base import ToolCallArguments, ToolCallStart, ToolSpec
-from bough.parsers.json_scanner import JsonScanner
+from bough.parsers.base import ParsedEvent, ToolCallArguments, ToolCallStart, ToolSpec
+from bough.parsers.json_scanner import NOT_STRING_BODY, JsonScanner
 from bough.parsers.literals import without_surrogates
 from bough.parsers.stream import NotACall, Steps, Stream
 from bough.parsers.structural import Format
@@ -99,8 +99,12 @@ class Calls:
     def arguments(self, fragment: str) -> None:
         """The arguments go on like this; all that was read so far is dealt with."""
         if fragment:
-            self.stream.events.append(ToolCallArguments(self._index, fragment))
+            self.stream.events.append(self.passed_on(fragment))
         self.stream.commit()
+
+    def passed_on(self, fragment: str) -> ParsedEvent:
+        """The arguments of the call that has begun go on like this: as an event."""
+        return ToolCallArguments(self._index, fragment)
 
     def json_arguments(self) -> Steps[bool]:
         """Pass on a JSON value that comes next, piece by piece.
@@ -112,8 +116,9 @@ class Calls:
         while True:
             stream.pos = scanner.scan(stream.text, stream.pos)
             self.arguments(scanner.output)
-            if scanner.done or scanner.fault or not (yield from stream.more()):
+            if scanner.done or scanner.fault or stream.ended:
                 return scanner.done
+            yield from stream.wait(self.passed_on if scanner.in_string else None, NOT_STRING_BODY)
 
     def raw_arguments(self, marker: str | None, *, closing: str = "") -> Steps[None]:
         """Pass on what is no JSON as it stands, so that the caller may make something of it.

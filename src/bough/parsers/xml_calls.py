@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bough.parsers.argument_schemas import (
+    allows_anything,
     kinds_of,
     property_schema,
     property_schemas,
@@ -22,6 +23,7 @@ from bough.parsers.base import Content, ToolSpec
 from bough.parsers.stream import NotACall, Steps
 from bough.parsers.structural import (
     Format,
+    any_text,
     bare_string,
     const,
     either,
@@ -37,6 +39,7 @@ from bough.parsers.tool_format import MAX_HEAD_CHARS, Calls, ToolFormat
 _ENFORCED = ("pattern", "format", "minLength", "maxLength")
 """What of a string's schema is passed on to constraints."""
 
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 _ANY_KEY = r"[^\s<>]{1,64}"
 
 
@@ -77,7 +80,7 @@ class TaggedFormat(ToolFormat):
                 continue
             prefix = ", " if keys else "{"
             keys.add(key)
-            key_text = f"{prefix}{json.dumps(key, ensure_ascii=False)}: "
+            key_text = f"{prefix}{_encode(key)}: "
             yield from self._read_value(calls, key_text, property_schema(schema, key))
         closing = "" if stream.ended and marker not in self.inner_markers[1:] else "}"
         calls.arguments(closing if keys else "{" + closing)
@@ -108,9 +111,10 @@ class TaggedFormat(ToolFormat):
         if kinds_of(schema) == {"string"}:
             calls.arguments(f'{key}"')
             complete = yield from stream.flow_until(
-                lambda piece: calls.arguments(json.dumps(piece, ensure_ascii=False)[1:-1]),
+                lambda piece: calls.arguments(_string_body(piece)),
                 self.value_end,
                 drop_newline=self.own_lines,
+                idle=lambda piece: calls.passed_on(_string_body(piece)),
             )
             if complete:
                 calls.arguments('"')
@@ -208,6 +212,11 @@ class GlmFormat(TaggedFormat):
         return separated(each, line, parallel=parallel)
 
 
+def _string_body(text: str) -> str:
+    """The text inside of a JSON string."""
+    return _encode(text)[1:-1]
+
+
 def _tags(schema: dict[str, Any], begin: str, end: str) -> Format:
     """Every argument in the order of the schema, between ``begin``, which holds its name, and ``end``."""
     others = schema_of_others(schema)
@@ -222,6 +231,8 @@ def _tags(schema: dict[str, Any], begin: str, end: str) -> Format:
 
 
 def _value(schema: Any) -> Format:
+    if allows_anything(schema):
+        return any_text()
     if kinds_of(schema) != {"string"}:
         return json_schema(schema)
     values = schema.get("enum", [schema["const"]] if "const" in schema else None)

@@ -18,7 +18,7 @@ from bough.sampling.penalties import PenaltyTable
 from bough.sampling.random_stream import stream_key, uniforms
 from bough.sampling.sampling_params import ALL_TOKENS
 from bough.sampling.transfer import to_device
-from bough.scheduler.step_plan import IntArray, NewRequest
+from bough.step_plan import IntArray, NewRequest
 
 BoolArray = npt.NDArray[np.bool_]
 

@@ -9,18 +9,8 @@ from dataclasses import replace
 from typing import Protocol
 
 from bough.model_executor.tp_worker_client import TpModelWorkerClient
-from bough.model_executor.worker_info import WorkerInfo
-from bough.scheduler.step_plan import StepPlan, StepResult
-
-
-class Worker(Protocol):
-    """What the scheduler needs of a model worker."""
-
-    def get_worker_info(self) -> WorkerInfo:
-        """Limits of the loaded model."""
-
-    def forward_batch_generation(self, plan: StepPlan) -> StepResult:
-        """Run one step."""
+from bough.model_executor.worker_info import Worker, WorkerInfo
+from bough.step_plan import StepPlan, StepResult
 
 
 class StepExecutor(Protocol):

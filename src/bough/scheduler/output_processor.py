@@ -13,7 +13,7 @@ from bough.ipc.messages import DecodeInit, FinishReason, OutputDelta, PositionLo
 from bough.scheduler.planner import Planned
 from bough.scheduler.req import Req
 from bough.scheduler.requests import Requests
-from bough.scheduler.step_plan import IntArray, RowEmbedding, RowLogprobResult, StepResult
+from bough.step_plan import IntArray, RowEmbedding, RowLogprobResult, StepResult
 
 logger = logging.getLogger(__name__)
 

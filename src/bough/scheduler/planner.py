@@ -27,7 +27,7 @@ from bough.scheduler.admission import OUTPUT_CLIP_TOKENS, NewTokenRatio
 from bough.scheduler.cost_model import MIN_CHUNK_TOKENS, CostModel
 from bough.scheduler.req import Req
 from bough.scheduler.requests import Requests
-from bough.scheduler.step_plan import (
+from bough.step_plan import (
     FUTURE_TOKEN,
     ForcedTokens,
     ForwardMode,

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from bough.mem_cache.kv_cache_manager import KVCacheManager
 from bough.scheduler.req import Req, ReqState
-from bough.scheduler.step_plan import IntArray
+from bough.step_plan import IntArray
 
 MIN_SHARED_TOKENS = 32
 """Waiting for less than this costs more than computing it again."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bough.ipc.messages import FinishReason, PositionLogprobs, TokenizedGenerateReqInput
-from bough.scheduler.step_plan import IntArray
+from bough.step_plan import IntArray
 
 if TYPE_CHECKING:
     from bough.constrained.base import GrammarMatcher

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bough.scheduler.req import Req
-from bough.scheduler.step_plan import IntArray
+from bough.step_plan import IntArray
 
 
 class RequestTable:

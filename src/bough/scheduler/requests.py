@@ -15,8 +15,8 @@ from bough.mem_cache.kv_cache_manager import KVCacheManager, RequestKV
 from bough.scheduler.prefix_sharing import PrefixSharing
 from bough.scheduler.req import Req, ReqState
 from bough.scheduler.request_table import RequestTable
-from bough.scheduler.step_plan import ForcedTokens, IntArray, NewRequest, ReqSlot, TableWrite
 from bough.scheduler.waiting_queue import WaitingQueue
+from bough.step_plan import ForcedTokens, IntArray, NewRequest, ReqSlot, TableWrite
 
 if TYPE_CHECKING:
     from bough.constrained.compiler import CompileJob
@@ -57,7 +57,7 @@ class Requests:
     def __len__(self) -> int:
         return len(self._by_rid)
 
-    def __contains__(self, rid: str) -> bool:
+    def __contains__(self, rid: object) -> bool:
         return rid in self._by_rid
 
     def __iter__(self) -> Iterator[Req]:

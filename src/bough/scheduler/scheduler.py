@@ -35,20 +35,20 @@ from bough.mem_cache.chunk_cache import ChunkCache
 from bough.mem_cache.kv_cache_manager import KVCacheManager
 from bough.mem_cache.radix_cache import RadixCache
 from bough.mem_cache.req_to_token_pool import ReqToTokenPool
-from bough.model_executor.worker_info import WorkerInfo
+from bough.model_executor.worker_info import Worker, WorkerInfo
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler.admission import NewTokenRatio
 from bough.scheduler.control import CONTROL_HANDLERS, ControlCalls
-from bough.scheduler.executor import StepExecutor, TimedWorker, Worker, executor_for
+from bough.scheduler.executor import StepExecutor, TimedWorker, executor_for
 from bough.scheduler.grammars import Grammars
-from bough.scheduler.output_processor import PROMPT_TAIL_TOKENS, OutputProcessor
+from bough.scheduler.intake import RequestIntake
+from bough.scheduler.output_processor import OutputProcessor
 from bough.scheduler.planner import Planned, StepLimits, StepPlanner
 from bough.scheduler.prefix_sharing import PrefixSharing
-from bough.scheduler.req import UNLIMITED, Pooling, Req
+from bough.scheduler.req import Pooling, Req
 from bough.scheduler.request_table import RequestTable
 from bough.scheduler.requests import Requests
 from bough.scheduler.step_log import StepLog
-from bough.scheduler.text_stops import TextStops
 from bough.scheduler.waiting_queue import WaitingQueue
 from bough.scheduler.warmup import measure_step_costs, probe_device
 from bough.tokenization.tokenizer import Tokenizer
@@ -130,7 +130,7 @@ class Scheduler:
         self._on_event = on_event
         self._strict_accounting = strict_accounting
         self._eos_token_ids = frozenset(model_config.eos_token_ids)
-        self._rng = random.Random(server_args.random_seed)
+        rng = random.Random(server_args.random_seed)
         self._timed_worker = timed = TimedWorker(worker)
 
         self.kv = _make_kv(server_args, info.max_total_num_tokens, info.page_size, info)
@@ -139,7 +139,7 @@ class Scheduler:
             server_args.schedule_policy,
             self.kv,
             use_priority=server_args.enable_priority_scheduling,
-            seed=self._rng.getrandbits(32),
+            seed=rng.getrandbits(32),
         )
         self.requests = Requests(
             self.kv, self.table, self.queue, PrefixSharing(enabled=_reuses_prefixes(server_args, info))
@@ -156,6 +156,7 @@ class Scheduler:
             vocab_size=info.vocab_size,
             send_interval=self._send_interval,
         )
+        self.intake = RequestIntake(server_args, info, tokenizer, self._eos_token_ids, rng)
         self.output = OutputProcessor(self.requests, model_config.eos_token_ids, info.vocab_size)
         if make_executor is None:
             disabled = server_args.disable_overlap_schedule
@@ -167,7 +168,6 @@ class Scheduler:
         self.control = ControlCalls(self, CONTROL_HANDLERS)
         self.log = StepLog(self.requests, server_args.decode_log_interval)
         self.shutting_down = False
-        self._next_order = 0
         self._num_aborted = 0
         self._num_repairs = 0
         self._failed_steps = 0
@@ -317,11 +317,7 @@ class Scheduler:
 
     def _take(self, message: TokenizedGenerateReqInput, pooling: Pooling | None) -> list[ControlReply]:
         try:
-            prompt = self._check_prompt(message)
-            self._check_pooling(pooling, len(prompt))
-            reqs = [self._make_req(message, index, prompt) for index in range(len(message.rids))]
-            for req in reqs:
-                req.pooling = pooling
+            reqs = self.intake.requests_of(message, pooling, self.requests)
             if self._queue_is_full(reqs):
                 self._refuse(message, "the waiting queue is full", 503, "queue_full")
                 return []
@@ -349,74 +345,6 @@ class Scheduler:
     def has_unfinished_requests(self) -> bool:
         """Whether any request is alive or any step in flight."""
         return len(self.requests) > 0 or bool(self.requests.in_flight)
-
-    def _check_prompt(self, message: TokenizedGenerateReqInput) -> np.ndarray:
-        if len(message.input_ids) % 4:
-            raise BadRequest("input_ids are not a whole number of int32 values", param="input_ids")
-        prompt = np.frombuffer(message.input_ids, dtype="<i4").astype(np.int32)
-        if len(prompt) == 0:
-            raise BadRequest("the prompt is empty", param="input_ids")
-        if len(prompt) > self.info.max_req_input_len:
-            raise BadRequest(
-                f"the prompt has {len(prompt)} tokens, and at most {self.info.max_req_input_len} are possible",
-                param="input_ids",
-                code="context_length_exceeded",
-            )
-        if int(prompt.min()) < 0 or int(prompt.max()) >= self.info.vocab_size:
-            raise BadRequest(f"input_ids must be in [0, {self.info.vocab_size})", param="input_ids")
-        if len(set(message.rids)) != len(message.rids) or len(message.rids) != message.sampling_params.n:
-            raise BadRequest("rids must be n different ids", param="rid")
-        if any(rid in self.requests for rid in message.rids):
-            raise BadRequest("a request with this rid is running", param="rid")
-        wanted = message.token_ids_logprob or ()
-        if any(not 0 <= token < self.info.vocab_size for token in wanted):
-            raise BadRequest(f"token_ids_logprob must be in [0, {self.info.vocab_size})", param="token_ids_logprob")
-        if not 0 <= message.top_logprobs_num <= self.info.vocab_size:
-            raise BadRequest(f"top_logprobs must be in [0, {self.info.vocab_size}]", param="top_logprobs_num")
-        message.sampling_params.validate(self.info.vocab_size, tag_is_ours=True)
-        return prompt
-
-    def _check_pooling(self, pooling: Pooling | None, prompt_len: int) -> None:
-        dim = self.info.embedding_dim
-        if pooling is None:
-            if dim is not None:
-                raise BadRequest("this model makes embeddings or class scores, and does not generate text")
-            return
-        if dim is None:
-            raise BadRequest("this model generates text, and does not make embeddings or class scores")
-        if pooling.dimensions is not None and not 1 <= pooling.dimensions <= dim:
-            raise BadRequest(f"dimensions must be in [1, {dim}]", param="dimensions")
-        if pooling.token_types is not None and len(pooling.token_types) != prompt_len:
-            raise BadRequest("token_types must have one entry per token", param="input_ids")
-
-    def _make_req(self, message: TokenizedGenerateReqInput, index: int, prompt: np.ndarray) -> Req:
-        params = message.sampling_params
-        seed = self._rng.getrandbits(63) if params.sampling_seed is None else params.sampling_seed + index
-        room = self.info.max_req_len - len(prompt)
-        wanted = UNLIMITED if params.max_new_tokens is None else params.max_new_tokens
-        stop_token_ids = frozenset(params.stop_token_ids)
-        if not params.ignore_eos:
-            stop_token_ids |= self._eos_token_ids
-        req = Req(
-            message,
-            index,
-            prompt=prompt,
-            order=self._next_order,
-            seed=seed,
-            max_new_tokens=min(wanted, room),
-            stop_token_ids=stop_token_ids,
-        )
-        self._next_order += 1
-        if params.has_text_stops:
-            if self.tokenizer is None:
-                raise BadRequest("stop strings need a tokenizer, and the server runs without one", param="stop")
-            req.text_stops = TextStops(self.tokenizer, prompt[-PROMPT_TAIL_TOKENS:].tolist(), params)
-        # A logprob can only be given for what was sampled.
-        req.jumps = not (message.return_logprob or self.server_args.disable_jump_forward)
-        req.extra_ends = tuple(
-            token for token in params.stop_token_ids if token not in self._eos_token_ids and token >= 0
-        )
-        return req
 
     def _make_grammars(self, make_compiler: Callable[[], GrammarCompiler] | None) -> Grammars:
         tokenizer = self.tokenizer

@@ -7,7 +7,7 @@ import time
 
 from bough.scheduler.planner import Planned
 from bough.scheduler.requests import Requests
-from bough.scheduler.step_plan import StepResult
+from bough.step_plan import StepResult
 
 logger = logging.getLogger(__name__)
 

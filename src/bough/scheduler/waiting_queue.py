@@ -10,7 +10,7 @@ from typing import Protocol
 
 from bough.config.server_args import SchedulePolicy
 from bough.scheduler.req import Req, ReqState
-from bough.scheduler.step_plan import IntArray
+from bough.step_plan import IntArray
 
 AGE_LIMIT_SECONDS = 5.0
 """A request that has waited longer is not overtaken any more, whatever the policy."""

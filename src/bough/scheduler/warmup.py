@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from bough.model_executor.worker_info import Worker
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler.cost_model import CostModel, StepCost
-from bough.scheduler.executor import Worker
-from bough.scheduler.step_plan import ForwardMode, NewRequest, ReqSlot, StepPlan
+from bough.step_plan import ForwardMode, NewRequest, ReqSlot, StepPlan
 
 logger = logging.getLogger(__name__)
 

@@ -82,6 +82,7 @@ class ChatTemplate:
         add_generation_prompt: bool = True,
         continue_final_message: bool = False,
         kwargs: Mapping[str, Any] | None = None,
+        where: str = "messages",
     ) -> str:
         """The prompt for a conversation.
 
@@ -94,20 +95,21 @@ class ChatTemplate:
             add_generation_prompt: whether the prompt ends with the beginning of an assistant's message.
             continue_final_message: end the prompt inside the last message instead, so that the model continues it.
             kwargs: further variables of the template, such as ``enable_thinking``.
+            where: what the client called the messages, for errors.
 
         Raises:
             BadRequest: if the template refuses the conversation, fails on it, or takes too long; if a part of a
                 message is not text; if ``kwargs`` redefines what has a parameter of its own.
         """
         if not messages:
-            raise BadRequest("messages must not be empty", param="messages")
+            raise BadRequest(f"{where} must not be empty", param=where)
         for name in kwargs or ():
             if name in _RESERVED or name in self._variables:
                 field = f"chat_template_kwargs.{name}"
                 raise BadRequest(f"{field} cannot be set", param=field)
-        shown = [self._fit(message, f"messages[{index}]") for index, message in enumerate(messages)]
+        shown = [self._fit(message, f"{where}[{index}]") for index, message in enumerate(messages)]
         if continue_final_message:
-            shown[-1] = _marked(shown[-1], f"messages[{len(shown) - 1}]")
+            shown[-1] = _marked(shown[-1], f"{where}[{len(shown) - 1}]")
         variables = {
             **self._variables,
             **(kwargs or {}),
@@ -116,7 +118,7 @@ class ChatTemplate:
             "documents": documents,
             "add_generation_prompt": add_generation_prompt and not continue_final_message,
         }
-        text = self._render(self._template_for(tools), variables)
+        text = self._render(self._template_for(tools), variables, where)
         return _up_to_mark(text) if continue_final_message else text
 
     def _template_for(self, tools: Sequence[Any] | None) -> SandboxedTemplate:
@@ -127,16 +129,16 @@ class ChatTemplate:
         return next(iter(self._templates.values()))
 
     @staticmethod
-    def _render(template: SandboxedTemplate, variables: Mapping[str, Any]) -> str:
+    def _render(template: SandboxedTemplate, variables: Mapping[str, Any], where: str) -> str:
         try:
             return template.render(variables)
         except jinja2.TemplateError as error:
             # What a template says itself (``raise_exception``) is meant for the user as it stands.
-            raise BadRequest(error.message or "the chat template refuses this conversation", param="messages") from None
+            raise BadRequest(error.message or "the chat template refuses this conversation", param=where) from None
         except Exception as error:
             # Templates run into any kind of error on data that they do not expect.
             reason = "messages are nested too deeply" if isinstance(error, RecursionError) else str(error)
-            raise BadRequest(f"the chat template cannot render these messages: {reason}", param="messages") from None
+            raise BadRequest(f"the chat template cannot render these messages: {reason}", param=where) from None
 
     # --- content --------------------------------------------------------------------------------------------------
 
@@ -158,19 +160,19 @@ class ChatTemplate:
         else:
             raise BadRequest(f"{where}.content must be a string or a list of parts", param=f"{where}.content")
         if calls:
-            return {**message, "content": content, "tool_calls": [self._fit_call(call) for call in calls]}
+            return {**message, "content": content, "tool_calls": [self._fit_call(call, where) for call in calls]}
         return {**message, "content": content}
 
-    def _fit_call(self, call: Any) -> Any:
+    def _fit_call(self, call: Any, where: str) -> Any:
         function = call.get("function") if isinstance(call, Mapping) else None
         if not isinstance(function, Mapping) or "arguments" not in function:
             return call
-        return {**call, "function": {**function, "arguments": self._fit_arguments(function["arguments"])}}
+        return {**call, "function": {**function, "arguments": self._fit_arguments(function["arguments"], where)}}
 
-    def _fit_arguments(self, arguments: Any) -> Any:
+    def _fit_arguments(self, arguments: Any, where: str) -> Any:
         if self._call_form.arguments_as_text:
             return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-        return call_arguments(arguments)
+        return call_arguments(arguments, where)
 
     def _find_call_form(self) -> _CallForm:
         forms = [_CallForm(as_text, without) for as_text in (False, True) for without in (True, False)]
@@ -227,7 +229,7 @@ class ChatTemplate:
     def _try_messages(self, messages: list[dict[str, Any]]) -> str | None:
         variables = {**self._variables, "messages": messages, "tools": None, "add_generation_prompt": True}
         try:
-            return self._render(self._template_for(None), variables)
+            return self._render(self._template_for(None), variables, "messages")
         except BadRequest:
             return None
 
@@ -239,9 +241,13 @@ def reads_text_only(where: str, kind: object) -> BadRequest:
     )
 
 
-def call_arguments(arguments: Any) -> Any:
+def call_arguments(arguments: Any, where: str) -> Any:
     """The arguments of a call as an object, if they are the JSON text of one; else as they are: a model may have
     written them so. Takes milliseconds for long ones, in which no other thread runs.
+
+    Args:
+        arguments: JSON text, or an object.
+        where: the message, for errors.
 
     Raises:
         BadRequest: if there are more values in them than can be decoded in one go.
@@ -250,7 +256,7 @@ def call_arguments(arguments: Any) -> Any:
         return arguments
     if not arguments or arguments.isspace():
         return {}
-    _check_elements(arguments)
+    _check_elements(arguments, where)
     try:
         value = msgspec.json.decode(arguments)
     except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -258,13 +264,13 @@ def call_arguments(arguments: Any) -> Any:
     return value if isinstance(value, dict) else arguments
 
 
-def _check_elements(text: str) -> None:
+def _check_elements(text: str, where: str) -> None:
     elements = 0
     for start in range(0, len(text), _SLICE_CHARS):
         elements += sum(text.count(each, start, start + _SLICE_CHARS) for each in ",[{")
         if elements > MAX_CALL_ELEMENTS:
             raise BadRequest(
-                f"messages: the arguments of a tool call hold more than {MAX_CALL_ELEMENTS} values", param="messages"
+                f"{where}: the arguments of a tool call hold more than {MAX_CALL_ELEMENTS} values", param=where
             )
 
 

@@ -96,6 +96,9 @@ def _add_completion_part(choices: dict[int, dict[str, Any]], part: dict[str, Any
     assert choice["finish_reason"] is None
     choice["text"] += part["text"]
     choice["finish_reason"], choice["matched_stop"] = part["finish_reason"], part["matched_stop"]
+    if part["finish_reason"] is not None:
+        choice["stop_reason"] = part["stop_reason"]
+        assert part["stop_reason"] == part["matched_stop"]
     if part["logprobs"] is not None:
         for name, values in part["logprobs"].items():
             choice["logprobs"][name] += values
@@ -109,7 +112,7 @@ def _add_chat_part(choices: dict[int, dict[str, Any]], part: dict[str, Any]) -> 
     assert "reasoning_content" in delta
     if choice is None:
         assert delta == {"role": "assistant", "content": "", "reasoning_content": None}
-        message = {**delta, "tool_calls": None}
+        message = {**delta, "reasoning": None, "tool_calls": None}
         choices[part["index"]] = {**{k: v for k, v in part.items() if k != "delta"}, "message": message}
         return
     assert choice["finish_reason"] is None
@@ -117,9 +120,13 @@ def _add_chat_part(choices: dict[int, dict[str, Any]], part: dict[str, Any]) -> 
     message["content"] += delta.get("content", "")
     if delta["reasoning_content"] is not None:
         message["reasoning_content"] = (message["reasoning_content"] or "") + delta["reasoning_content"]
+        message["reasoning"] = (message["reasoning"] or "") + delta["reasoning"]
     for call in delta.get("tool_calls", ()):
         _add_call_part(message, call)
     choice["finish_reason"], choice["matched_stop"] = part["finish_reason"], part["matched_stop"]
+    if part["finish_reason"] is not None:
+        choice["stop_reason"] = part["stop_reason"]
+        assert part["stop_reason"] == part["matched_stop"]
     if part["logprobs"] is not None:
         if choice["logprobs"] is None:
             choice["logprobs"] = {"content": []}

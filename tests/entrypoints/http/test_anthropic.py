@@ -23,6 +23,8 @@ WEATHER = {
 }
 CLOCK = {"name": "clock", "input_schema": {"type": "object"}}
 TOOLS: Any = [WEATHER, CLOCK]
+FOUND = {"type": "search_result", "title": "a", "source": "b", "content": [{"type": "text", "text": "c"}]}
+NESTED = {**FOUND, "content": [FOUND]}
 
 
 @pytest.fixture
@@ -185,6 +187,22 @@ def test_tokens_are_counted_as_they_are_used(api: anthropic.Anthropic, thinker: 
     assert counted.input_tokens == used.input_tokens + (used.cache_read_input_tokens or 0)
 
 
+def test_tools_that_a_server_would_run_are_left_out(http: httpx.Client, thinker: RunningServer) -> None:
+    search = {"type": "web_search_20250305", "name": "web_search", "max_uses": 3}
+    body = {"model": "m", "max_tokens": 5, "messages": [USER], "tools": [search, WEATHER]}
+    assert http.post(PATH, json=body).status_code == 200
+    assert '"weather"' in prompt_of(thinker)
+    assert "web_search" not in prompt_of(thinker)
+    assert http.post(PATH, json={**body, "tools": [search]}).status_code == 200
+
+
+def test_a_strict_tool_constrains_calls_only(http: httpx.Client, thinker: RunningServer) -> None:
+    tool = {**WEATHER, "strict": True, "cache_control": {"type": "ephemeral"}, "defer_loading": False}
+    body = {"model": "m", "max_tokens": 5, "messages": [USER], "tools": [tool]}
+    assert http.post(PATH, json=body).status_code == 200
+    assert "triggered_tags" in (thinker.engine.received[-1].sampling_params.structural_tag or "")
+
+
 def test_a_format_constrains_the_answer(http: httpx.Client, thinker: RunningServer) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
     config = {"format": {"type": "json_schema", "schema": schema}, "effort": "low"}
@@ -212,6 +230,7 @@ def test_a_format_constrains_the_answer(http: httpx.Client, thinker: RunningServ
         ({"tools": [{**WEATHER, "input_examples": []}]}, "tools[0].input_examples"),
         ({"tools": [WEATHER, WEATHER]}, "tools[1].name"),
         ({"context_management": {"edits": [{"type": "clear_thinking_20251015"}]}}, "context_management"),
+        ({"messages": [{"role": "user", "content": [NESTED]}]}, "messages[0].content[0].content[0]: only text"),
         ({"tools": [{"name": "a"}]}, "tools[0].input_schema"),
         ({"tools": [{"name": "a b", "input_schema": {}}]}, "tools[0].name"),
         ({"tool_choice": {"type": "any"}}, "tool_choice"),

@@ -39,10 +39,14 @@ def read_events(http: httpx.Client, body: dict[str, Any]) -> list[dict[str, Any]
     with http.stream("POST", PATH, json={**body, "stream": True}) as response:
         assert response.status_code == 200, response.read()
         text = response.read().decode()
+    return events_of(text)
+
+
+def events_of(text: str, first: int = 0) -> list[dict[str, Any]]:
     events = []
     blocks = text.split("\n\n")
     assert blocks.pop() == ""
-    for number, block in enumerate(blocks):
+    for number, block in enumerate(blocks, first):
         name, data = block.split("\n")
         event = json.loads(data.removeprefix("data: "))
         assert name == f"event: {event['type']}"
@@ -225,6 +229,29 @@ class TestBackground:
         api.responses.delete(response.id)
         thinker.assert_idle()
 
+    def test_it_can_be_followed_again_by_whoever_has_left(self, http: httpx.Client, thinker: RunningServer) -> None:
+        thinker.engine.says, thinker.engine.token_delay = THOUGHTS + "It is nine.", 0.01
+        body = {"input": "Hi", "background": True, "stream": True}
+        with http.stream("POST", PATH, json=body) as response:
+            lines = response.iter_lines()
+            first = next(line for line in lines if line.startswith("data: "))
+        response_id = json.loads(first.removeprefix("data: "))["response"]["id"]
+        events = events_of(http.get(f"{PATH}/{response_id}", params={"stream": "true"}).text)
+        assert assembled(events) == http.get(f"{PATH}/{response_id}").json()
+        rest = http.get(f"{PATH}/{response_id}", params={"stream": "true", "starting_after": 4}).text
+        assert events_of(rest, 5) == events[5:]
+        bad = http.get(f"{PATH}/{response_id}", params={"stream": "true", "starting_after": "x"})
+        assert bad.json()["error"]["param"] == "starting_after"
+        other = http.post(PATH, json={"input": "Hi"}).json()["id"]
+        refused = http.get(f"{PATH}/{other}", params={"stream": "true"})
+        assert refused.json()["error"]["param"] == "stream"
+
+    def test_a_failure_ends_the_stream(self, http: httpx.Client, thinker: RunningServer) -> None:
+        thinker.engine.fail_after = 3
+        events = read_events(http, {"input": "Hi", "background": True})
+        assert events[-1]["type"] == "response.failed"
+        assert http.get(f"{PATH}/{events[0]['response']['id']}").json()["status"] == "failed"
+
     def test_failure_is_told(self, api: openai.OpenAI, thinker: RunningServer) -> None:
         thinker.engine.fail_after = 3
         response = api.responses.create(model=MODEL_NAME, input="Hi", background=True)
@@ -279,9 +306,8 @@ def test_leaving_early_ends_the_request(http: httpx.Client, thinker: RunningServ
         ({"text": {"format": {"type": "xml"}}}, "text.format.type"),
         ({"text": {"format": {"type": "json_schema"}}}, "text.format.schema"),
         ({"background": True, "store": False}, "background"),
-        ({"background": True, "stream": True}, "stream"),
         ({"max_output_tokens": 100_000}, "max_output_tokens"),
-        ({"truncation": "auto"}, "truncation"),
+        ({"truncation": "some"}, "truncation"),
         ({"conversation": "x"}, "conversation"),
         ({"reasoning": {"effort": "some"}}, "reasoning.effort"),
     ],
@@ -333,6 +359,28 @@ def test_logprobs_are_those_of_the_message(http: httpx.Client, thinker: RunningS
     answer = http.post(PATH, json={"input": "Hi", "include": ["message.output_text.logprobs"]}).json()
     (part,) = answer["output"][-1]["content"]
     assert b"".join(bytes(each["bytes"]) for each in part["logprobs"]).decode() == "It is nine."
+
+
+@pytest.mark.parametrize("length", [40, 3000])
+def test_a_conversation_that_is_too_long_may_lose_its_beginning(
+    http: httpx.Client, thinker: RunningServer, length: int
+) -> None:
+    items: list[Any] = [{"role": "system", "content": "Be kind."}]
+    for number in range(120_000 // length):
+        items += [{"role": "user", "content": f"{number} " + "x" * length}, {"role": "assistant", "content": "So."}]
+    items.append({"role": "user", "content": "And now?"})
+    body = {"input": items, "max_output_tokens": 16}
+    refused = http.post(PATH, json=body)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "context_length_exceeded")
+    answer = http.post(PATH, json={**body, "truncation": "auto"})
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["truncation"] == "auto"
+    assert 2000 < answer.json()["usage"]["input_tokens"] <= 4096 - 16
+    prompt = prompt_of(thinker)
+    assert prompt.startswith("<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\n")
+    assert prompt.endswith("And now?<|im_end|>\n<|im_start|>assistant\n")
+    one = {"input": "x" * 50_000, "truncation": "auto"}
+    assert http.post(PATH, json=one).json()["error"]["code"] == "context_length_exceeded"
 
 
 def test_unknown_ids_are_not_found(http: httpx.Client) -> None:

@@ -127,3 +127,51 @@ def test_bad_session_params_are_refused(client: httpx.Client, fields: dict[str, 
     response = client.post("/generate", json={"text": "Hi", **fields})
     assert response.status_code == 400
     assert response.json()["error"]["param"].startswith(param)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_conversations_and_completions_go_on_in_a_session(
+    client: httpx.Client, server: RunningServer, *, stream: bool
+) -> None:
+    session = client.post("/open_session", json={"capacity_of_str_len": 0}).json()
+    first = {
+        "messages": [{"role": "user", "content": "Who?"}],
+        "max_tokens": 3,
+        "rid": f"one-{stream}",
+        "stream": stream,
+    }
+    assert client.post("/v1/chat/completions", json={**first, "session_params": {"id": session}}).status_code == 200
+    assert server.tokenizer is not None
+    context = list(array("i", server.engine.received[-1].input_ids))
+    params = {"id": session, "rid": f"one-{stream}", "offset": None}
+    body = {
+        "prompt": "And then?",
+        "max_tokens": 2,
+        "rid": f"two-{stream}",
+        "session_params": params,
+        "return_token_ids": True,
+    }
+    answer = client.post("/v1/completions", json=body)
+    assert answer.status_code == 200, answer.text
+    prompt = list(array("i", server.engine.received[-1].input_ids))
+    assert prompt[: len(context)] == context
+    assert len(prompt) > len(context) + 3
+    assert answer.json()["choices"][0]["prompt_token_ids"] == prompt
+    client.post("/close_session", json={"session_id": session})
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi"}], "n": 2}),
+        ("/v1/completions", {"prompt": ["a", "b"]}),
+        ("/v1/completions", {"prompt": "a", "best_of": 2}),
+    ],
+)
+def test_a_turn_has_one_output(client: httpx.Client, path: str, fields: dict[str, Any]) -> None:
+    error = client.post(path, json={**fields, "session_params": {"id": "x"}}).json()["error"]
+    assert error["param"] == "session_params"
+    error = client.post(path, json={**fields, "n": 1, "prompt": "a", "session_params": {"id": "x", "y": 1}}).json()[
+        "error"
+    ]
+    assert error["code"] in ("invalid_value", "unknown_parameter")

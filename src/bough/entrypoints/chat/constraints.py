@@ -18,6 +18,7 @@ from bough.parsers.structural import Format, any_text, const, either, regex, seq
 from bough.parsers.tool_format import ToolFormat
 from bough.sampling.sampling_params import (
     GRAMMAR_KINDS,
+    LENIENTLY,
     MAX_GRAMMAR_BYTES,
     GrammarKind,
     GrammarSpec,
@@ -68,60 +69,61 @@ def constrained(
         BadRequest: if required calls leave no room for the request's constraint, or the latter cannot be combined; if
             the schema of a tool is too large or too deep.
     """
-    grammar = params.grammar
-    if tools.choice is ToolChoice.REQUIRED:
-        if grammar is not None:
-            raise BadRequest(
-                "tool_choice: an answer that has to be a tool call cannot follow a schema or grammar as well",
-                param="tool_choice",
-            )
-        _check_schemas(tools.tools)
-        tag = dialect.constraint(tools.tools, name=tools.name, parallel=tools.parallel, thinking=thinking or None)
-        return msgspec.structs.replace(params, structural_tag=tag), "tools"
-    if grammar is not None:
-        if dialect.reasoning_format is None and not tools.callable:
-            return params, field
-        answer, field = _as_format(grammar), field or grammar.kind
-        if tools.callable:
-            _check_schemas(tools.tools)
-        tag = dialect.structured(
-            answer, with_calls=tools.tools if tools.callable else (), parallel=tools.parallel, thinking=thinking
+    grammar, format_ = params.grammar, dialect.tool_format
+    required = tools.choice is ToolChoice.REQUIRED
+    if required and grammar is not None:
+        raise BadRequest(
+            "tool_choice: an answer that has to be a tool call cannot follow a schema or grammar as well",
+            param="tool_choice",
         )
-    elif dialect.tool_format is not None and tools.callable and any(tool.strict for tool in tools.tools):
-        _check_schemas(tools.tools)
-        tag, field = _with_strict_calls(dialect.tool_format, dialect, tools, thinking=thinking), "tools"
-    else:
+    if grammar is not None and dialect.reasoning_format is None and not tools.callable:
+        return params, field
+    holds_strict = format_ is not None and tools.callable and any(tool.strict for tool in tools.tools)
+    if grammar is None and not required and not holds_strict:
         return params, None
+    callable_ = [_enforceable(tool, f"tools[{index}]") for index, tool in enumerate(tools.tools) if tools.callable]
+    if grammar is not None:
+        field = field or grammar.kind
+        tag = dialect.structured(_as_format(grammar), with_calls=callable_, parallel=tools.parallel, thinking=thinking)
+    elif required:
+        field = "tools"
+        tag = dialect.constraint(callable_, name=tools.name, parallel=tools.parallel, thinking=thinking or None)
+    else:
+        assert format_ is not None, "checked"
+        field = "tools"
+        tag = _with_strict_calls(format_, dialect, callable_, parallel=tools.parallel, thinking=thinking)
     cleared: dict[str, Any] = dict.fromkeys(GRAMMAR_KINDS)
     return msgspec.structs.replace(params, **{**cleared, "structural_tag": tag}), field
 
 
-def _check_schemas(tools: Sequence[ToolSpec]) -> None:
-    """The bounds of a schema that an answer has to follow are those of a tool's."""
-    for index, tool in enumerate(tools):
-        text = msgspec.json.encode(tool.parameters)
-        problem = None
-        if len(text) > MAX_GRAMMAR_BYTES:
-            problem = f"has {len(text)} bytes, and at most {MAX_GRAMMAR_BYTES} are allowed"
-        problem = problem or json_problem(text.decode(), may_be_boolean=False)
-        if problem is not None:
-            raise BadRequest(
-                f"tools[{index}]: the schema of {tool.name!r} {problem}",
-                param=f"tools[{index}]",
-                code="invalid_grammar",
-            )
+def _enforceable(tool: ToolSpec, where: str) -> ToolSpec:
+    """A tool whose schema an answer can follow, as far as it has to.
+
+    Raises:
+        BadRequest: if the schema is larger or deeper than one that an answer follows may be.
+    """
+    text = msgspec.json.encode(tool.parameters)
+    problem = None
+    if len(text) > MAX_GRAMMAR_BYTES:
+        problem = f"has {len(text)} bytes, and at most {MAX_GRAMMAR_BYTES} are allowed"
+    problem = problem or json_problem(text.decode(), may_be_boolean=False)
+    if problem is not None:
+        raise BadRequest(f"{where}: the schema of {tool.name!r} {problem}", param=where, code="invalid_grammar")
+    return tool if tool.strict else dataclasses.replace(tool, parameters={**LENIENTLY, **tool.parameters})
 
 
-def _with_strict_calls(format_: ToolFormat, dialect: Dialect, tools: ToolUse, *, thinking: bool) -> str:
+def _with_strict_calls(
+    format_: ToolFormat, dialect: Dialect, tools: Sequence[ToolSpec], *, parallel: bool, thinking: bool
+) -> str:
     """Free text, in which calls, if there are any, have arguments that fit the schemas of those tools that are strict.
 
     Once a call has begun, its form leaves the model no choice but the name and the arguments.
     """
     loose = {"type": "object"}
-    held = [tool if tool.strict else dataclasses.replace(tool, parameters=loose) for tool in tools.tools]
+    held = [tool if tool.strict else dataclasses.replace(tool, parameters=loose) for tool in tools]
     if format_.on_channels:  # what is no call is on a channel of its own
-        return dialect.structured(any_text(), with_calls=held, parallel=tools.parallel, thinking=thinking)
-    calls = format_.constraint(held, parallel=tools.parallel)
+        return dialect.structured(any_text(), with_calls=held, parallel=parallel, thinking=thinking)
+    calls = format_.constraint(held, parallel=parallel)
     triggered = [tag for tag in _as_tags(calls) if tag["begin"].startswith(format_.triggers)]
     text: Format = any_text()
     if triggered:
@@ -130,7 +132,7 @@ def _with_strict_calls(format_: ToolFormat, dialect: Dialect, tools: ToolUse, *,
         # Such calls are the whole answer, and known by its first character.
         first = re.escape("".join(sorted({tag["begin"][:1] for tag in _as_tags(calls)})))
         text = either(const(""), calls, sequence(regex(f"\\s*[^\\s{first}]"), text))
-    return dialect.structured(text, with_calls=(), parallel=tools.parallel, thinking=thinking)
+    return dialect.structured(text, with_calls=(), parallel=parallel, thinking=thinking)
 
 
 def _as_tags(calls: Format) -> list[Format]:

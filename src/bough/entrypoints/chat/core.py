@@ -12,7 +12,6 @@ from bough.entrypoints.chat.job import ChatJob, ToolChoice, ToolUse
 from bough.entrypoints.chat.reader import ChoiceReader
 from bough.entrypoints.chat.reasoning_tokens import ReasoningCounter
 from bough.entrypoints.chat.template_fit import TemplateFit, tool_description
-from bough.errors import BadRequest
 from bough.ipc.messages import OutputDelta
 from bough.managers.conversations import text_size
 from bough.managers.io_struct import GenerateRequest
@@ -112,19 +111,17 @@ class ChatCore:
         if job.input_ids is not None:
             return last_tokens(job.input_ids, job.truncate_prompt_tokens)
         shown = job.tools.tools if job.tools.choice is not ToolChoice.NONE else ()
-        try:
-            ids = await self.manager.conversations.encode(
-                job.messages,
-                tools=[tool_description(tool) for tool in shown],
-                fit=self._fit.apply,
-                documents=job.documents,
-                add_generation_prompt=job.add_generation_prompt,
-                continue_final_message=job.continue_final_message,
-                template_kwargs=job.template_kwargs,
-                bounded=bounded and job.truncate_prompt_tokens is None,
-            )
-        except BadRequest as error:
-            raise _renamed(error, job.prompt_param) from None
+        ids = await self.manager.conversations.encode(
+            job.messages,
+            tools=[tool_description(tool) for tool in shown],
+            fit=self._fit.apply,
+            documents=job.documents,
+            add_generation_prompt=job.add_generation_prompt,
+            continue_final_message=job.continue_final_message,
+            template_kwargs=job.template_kwargs,
+            bounded=bounded and job.truncate_prompt_tokens is None,
+            where=job.prompt_param,
+        )
         return last_tokens(ids, job.truncate_prompt_tokens)
 
     async def prepare(self, job: ChatJob) -> ChatRun:
@@ -153,6 +150,7 @@ class ChatCore:
             top_logprobs_num=job.top_logprobs,
             priority=job.priority,
             extra_key=job.extra_key,
+            session_params=job.session_params,
             exact_max_new_tokens=job.exact_max_tokens,
         )
         return ChatRun(request, readers, prompt)
@@ -239,15 +237,3 @@ class ChatCore:
 def last_tokens(ids: TokenIds, keep: int | None) -> TokenIds:
     """The end of a prompt, at most ``keep`` tokens; all of it if that is ``None``."""
     return ids if keep is None or len(ids) <= keep else ids[len(ids) - keep :]
-
-
-def _renamed(error: BadRequest, prompt_param: str) -> BadRequest:
-    """The same error about ``messages``, under the name that the client knows."""
-    param = error.param
-    if prompt_param == "messages" or param is None or not param.startswith("messages"):
-        return error
-    return BadRequest(
-        error.message.replace("messages", prompt_param, 1),
-        param=prompt_param + param.removeprefix("messages"),
-        code=error.code,
-    )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from bough.managers.sessions import SessionParams
 from bough.parsers.base import ToolSpec
 from bough.sampling.sampling_params import SamplingParams
 from bough.tokenization.tokenizer import TokenIds
@@ -79,6 +80,7 @@ class ChatJob:
         exact_max_tokens: name of the field that set ``params.max_new_tokens``, if more than fits is an error.
         priority: of the request.
         extra_key: namespace of the prefix cache, salt included.
+        session_params: the session that the job belongs to.
     """
 
     messages: Sequence[Message]
@@ -103,6 +105,7 @@ class ChatJob:
     exact_max_tokens: str | None = None
     priority: int | None = None
     extra_key: str | None = None
+    session_params: SessionParams | None = None
 
 
 def template_call(call_id: str | None, name: str, arguments: str | dict[str, Any] | None) -> dict[str, Any]:

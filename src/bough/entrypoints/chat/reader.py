@@ -81,7 +81,10 @@ class ChoiceReader:
                 await asyncio.sleep(0)
         is_last = delta.finish_reason is not None
         if is_last:
-            events = [*events, *parser.finish()]
+            for number, held in enumerate(parser.finish()):
+                if number:
+                    await asyncio.sleep(0)
+                events = [*events, *held]
         if self._counter is not None:
             self.begins = self._counter.add(delta, events)
         if not self._include_reasoning:

@@ -43,19 +43,20 @@ class TemplateFit:
         self._unknown_roles = frozenset(role for role in _SYSTEM_ROLES if not _names(text, role))
 
     def apply(
-        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]]
+        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], where: str
     ) -> tuple[list[Message], Sequence[Mapping[str, Any]] | None]:
         """Messages and tools to render.
 
         Args:
             messages: the conversation.
             tools: what the model may call, as :func:`tool_description` has it.
+            where: what the client called the messages, for errors.
 
         Returns:
             The messages, and the tools as the template wants them; ``None`` if there are none, or if the messages
             speak of them already.
         """
-        fitted = [self._fit(message) for message in messages]
+        fitted = [self._fit(message, f"{where}[{index}]") for index, message in enumerate(messages)]
         if not tools:
             return fitted, None
         if self._knows_tools:
@@ -63,7 +64,7 @@ class TemplateFit:
         lines = "\n".join(json.dumps(tool, ensure_ascii=False) for tool in tools)
         return _with_system_text(fitted, _INTRODUCTION.format(tools=lines)), None
 
-    def _fit(self, message: Message) -> Message:
+    def _fit(self, message: Message, where: str) -> Message:
         role = message.get("role")
         if role in self._unknown_roles:
             return {**message, "role": "system"}
@@ -74,7 +75,7 @@ class TemplateFit:
         calls = message.get("tool_calls")
         if not calls:
             return message
-        written = [f"<tool_call>\n{json.dumps(_call(each), ensure_ascii=False)}\n</tool_call>" for each in calls]
+        written = [f"<tool_call>\n{json.dumps(_call(each, where), ensure_ascii=False)}\n</tool_call>" for each in calls]
         rest = {key: value for key, value in message.items() if key != "tool_calls"}
         text = _text(message)
         return {**rest, "content": "\n".join([text, *written] if text else written)}
@@ -108,6 +109,6 @@ def _text(message: Message) -> str:
     return content or ""
 
 
-def _call(call: Mapping[str, Any]) -> dict[str, Any]:
+def _call(call: Mapping[str, Any], where: str) -> dict[str, Any]:
     function = call["function"]
-    return {"name": function["name"], "arguments": call_arguments(function["arguments"])}
+    return {"name": function["name"], "arguments": call_arguments(function["arguments"], where)}

@@ -189,6 +189,7 @@ class CompletionChoice(msgspec.Struct):
     logprobs: dict[str, list[Any]] | None
     finish_reason: str | None
     matched_stop: int | str | None
+    stop_reason: int | str | UnsetType | None = UNSET
 
 
 class CompletionAnswer(msgspec.Struct):
@@ -219,6 +220,7 @@ class ChatMessageAnswer(msgspec.Struct):
     role: Literal["assistant"]
     content: str | None
     reasoning_content: str | UnsetType | None = UNSET
+    reasoning: str | UnsetType | None = UNSET
     tool_calls: list[dict[str, Any]] | UnsetType | None = UNSET
 
 
@@ -230,6 +232,7 @@ class ChatChoice(msgspec.Struct):
     logprobs: dict[str, Any] | None
     finish_reason: str | None
     matched_stop: int | str | None
+    stop_reason: int | str | UnsetType | None = UNSET
 
 
 class ChatAnswer(msgspec.Struct):
@@ -249,6 +252,7 @@ class ChatDelta(msgspec.Struct):
     role: Literal["assistant"] | UnsetType | None = UNSET
     content: str | UnsetType | None = UNSET
     reasoning_content: str | UnsetType | None = UNSET
+    reasoning: str | UnsetType | None = UNSET
     tool_calls: list[dict[str, Any]] | UnsetType | None = UNSET
 
 
@@ -260,6 +264,7 @@ class ChatChunkChoice(msgspec.Struct):
     logprobs: dict[str, Any] | None
     finish_reason: str | None
     matched_stop: int | str | None
+    stop_reason: int | str | UnsetType | None = UNSET
 
 
 class ChatChunk(msgspec.Struct):

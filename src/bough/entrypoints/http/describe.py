@@ -47,6 +47,7 @@ from bough.sampling.sampling_params import (
     MAX_STOP_TOKEN_IDS,
     SamplingParams,
 )
+from bough.tokenization.chat_template import MAX_CALL_ELEMENTS
 
 LIMITS: dict[str, str] = {
     "request body": "`--max-body-size`; beyond it 413",
@@ -81,6 +82,7 @@ LIMITS: dict[str, str] = {
     "`metadata` of a response": f"{MAX_METADATA_ENTRIES} entries",
     "responses that are kept": "`--max-stored-responses`, and `--max-stored-response-bytes` together; older ones go",
     "items of a response listed at once": str(MAX_ITEMS_LISTED),
+    "values in the arguments of an earlier tool call": str(MAX_CALL_ELEMENTS),
     "alternatives per token": f"`--max-logprobs`, at most {MAX_OPENAI_TOP_LOGPROBS} on OpenAI routes and "
     f"{MAX_TOP_LOGPROBS} on `/generate`",
     "`token_ids_logprob`": f"{MAX_TOKEN_IDS_LOGPROB} ids",

@@ -236,11 +236,14 @@ RESPONSE_ROUTE = RouteInfo(
     ("GET", "DELETE"),
     "A response that is kept; or forget it.",
     OPENAI,
-    answer=Answer(ResponseAnswer, DeletedAnswer),
+    answer=Answer(ResponseAnswer, DeletedAnswer, events=ResponseEvent),
     query=(
         QueryParameter(
-            "stream", {"enum": ["false"], "default": "false"}, "Only stored responses as a whole are returned."
+            "stream",
+            {"type": "boolean", "default": False},
+            "The events of a response that was made with `background` and `stream`, those to come included.",
         ),
+        QueryParameter("starting_after", {"type": "integer", "minimum": 0}, "Only the events behind this one."),
     ),
 )
 CANCEL_RESPONSE_ROUTE = RouteInfo(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from bough.mem_cache.kv_pool import KVPool
-from bough.scheduler.step_plan import IntArray
+from bough.step_plan import IntArray
 
 if TYPE_CHECKING:
     from bough.layers.attention.radix_attention import RadixAttention

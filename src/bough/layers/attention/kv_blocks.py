@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from bough.scheduler.step_plan import IntArray
+from bough.step_plan import IntArray
 
 BLOCK_TOKENS = 512
 """The fused CPU kernel splits keys at the same distance inside a call."""

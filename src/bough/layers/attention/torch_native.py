@@ -22,7 +22,7 @@ from bough.layers.attention.radix_attention import RadixAttention
 from bough.layers.attention.softmax_attention import attend
 from bough.mem_cache.kv_pool import KVPool
 from bough.model_executor.forward_batch import ForwardBatch
-from bough.scheduler.step_plan import IntArray
+from bough.step_plan import IntArray
 
 _WORKSPACE_BYTES = 2 * 2**20
 """Gathered keys at a time, and as much again for values: little enough to stay in the caches until they are used."""

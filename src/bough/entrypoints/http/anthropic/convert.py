@@ -43,7 +43,7 @@ _TOOL_MEMBERS = frozenset(
 )
 """The last three change nothing: prefixes are cached anyway, arguments always streamed, and tools always shown."""
 
-_SERVER_TOOLS = ("web_search_", "web_fetch_", "code_execution_", "tool_search_", "mcp_toolset", "advisor_")
+_SERVER_TOOLS = ("web_search_", "web_fetch_", "code_execution_", "tool_search_", "mcp_toolset")
 """How the types of tools begin that the server would run."""
 
 

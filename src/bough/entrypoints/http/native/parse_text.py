@@ -118,4 +118,7 @@ async def _events(dialect: Dialect, text: str, tools: Any, *, thinking: bool = F
     for start in range(0, len(text), SLICE_CHARS):
         events += parser.feed(text[start : start + SLICE_CHARS])
         await turns.spend()
-    return [*events, *parser.finish()]
+    for held in parser.finish():
+        events += held
+        await turns.spend()
+    return events

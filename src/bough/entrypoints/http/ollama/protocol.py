@@ -46,7 +46,7 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
 """Options that do not work, and the values of them that ask for nothing. Penalties look at all of the context."""
 
 
-class OllamaFunction(msgspec.Struct):
+class OllamaFunction(msgspec.Struct, forbid_unknown_fields=True):
     """The function of an earlier tool call."""
 
     name: str
@@ -54,7 +54,7 @@ class OllamaFunction(msgspec.Struct):
     index: int | None = None
 
 
-class OllamaToolCall(msgspec.Struct):
+class OllamaToolCall(msgspec.Struct, forbid_unknown_fields=True):
     """An earlier tool call."""
 
     function: OllamaFunction
@@ -133,7 +133,23 @@ class OllamaShowRequest(msgspec.Struct, kw_only=True):
 def _tidy_messages(value: Any, unknown: dict[str, None] | None) -> Any:
     if not isinstance(value, list):
         return value
-    return [drop_extras(message, OllamaMessage, "messages", unknown) for message in value]
+    return [_tidy_message(message, unknown) for message in value]
+
+
+def _tidy_message(message: Any, unknown: dict[str, None] | None) -> Any:
+    tidy = drop_extras(message, OllamaMessage, "messages", unknown)
+    calls = tidy.get("tool_calls") if isinstance(tidy, dict) else None
+    if isinstance(calls, list):
+        tidy["tool_calls"] = [_tidy_call(call, unknown) for call in calls]
+    return tidy
+
+
+def _tidy_call(call: Any, unknown: dict[str, None] | None) -> Any:
+    place = "messages.tool_calls"
+    tidy = drop_extras(call, OllamaToolCall, place, unknown)
+    if isinstance(tidy, dict) and "function" in tidy:
+        tidy["function"] = drop_extras(tidy["function"], OllamaFunction, f"{place}.function", unknown)
+    return tidy
 
 
 _NO_EFFECT = {"keep_alive": "The model stays loaded as long as the server runs."}

@@ -19,6 +19,7 @@ from bough.entrypoints.http.openai.sampling import to_sampling_params
 from bough.entrypoints.http.openai.serving import (
     Answer,
     OpenAIHandler,
+    check_session,
     check_stream_options,
     prefix_namespace,
     request_ids,
@@ -54,6 +55,7 @@ class ChatHandler(OpenAIHandler):
             max_tokens=manager.limits.max_prompt_tokens,
         )
         check_stream_options(body)
+        check_session(body, body.n)
         names = self.require_names("messages", as_ids=body.return_tokens_as_token_ids)
         with unknown_members(allowed=manager.server_args.allow_unknown_fields) as unknown:
             job = self._job(body, given, unknown)
@@ -66,7 +68,7 @@ class ChatHandler(OpenAIHandler):
             top_logprobs=body.top_logprobs or 0,
             skip_special_tokens=run.request.sampling_params.skip_special_tokens,
             token_ids=body.return_token_ids,
-            prompt_token_ids=run.prompt if body.return_token_ids or body.return_prompt_token_ids else None,
+            prompt_of=run.request if body.return_token_ids or body.return_prompt_token_ids else None,
             prompt_logprobs=body.prompt_logprobs,
             echo=body.messages[-1].text() if body.echo else "",
         )
@@ -78,7 +80,7 @@ class ChatHandler(OpenAIHandler):
             raise BadRequest("top_logprobs needs logprobs to be true", param="top_logprobs")
         max_tokens, max_tokens_field = _max_tokens(body)
         limits = self.manager.limits
-        constraint = find_constraint(body)
+        constraint = find_constraint(body, unknown)
         params = to_sampling_params(
             body, given, max_tokens, max_tokens_field, self.sampling_defaults, limits.vocab_size, constraint
         )
@@ -102,6 +104,7 @@ class ChatHandler(OpenAIHandler):
             exact_max_tokens=max_tokens_field if max_tokens is not None else None,
             priority=body.priority,
             extra_key=prefix_namespace(body),
+            session_params=body.session_params,
         )
 
 

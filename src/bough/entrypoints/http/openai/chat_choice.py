@@ -12,8 +12,8 @@ from bough.entrypoints.chat.reader import ChoiceReader
 from bough.entrypoints.http.logprobs import TokenNames, paced_chat_logprobs, prompt_logprobs
 from bough.entrypoints.http.openai.serving import ChoiceWriter
 from bough.ipc.messages import OutputDelta, PositionLogprobs
+from bough.managers.io_struct import GenerateRequest
 from bough.parsers.base import Content, ParsedEvent, Reasoning, ToolCallStart
-from bough.tokenization.tokenizer import TokenIds
 
 _encode = msgspec.json.encode
 
@@ -31,7 +31,7 @@ class ChatOptions:
         top_logprobs: alternatives per token.
         skip_special_tokens: whether special tokens add nothing to the text.
         token_ids: whether the ids of the output are wanted.
-        prompt_token_ids: the prompt, if it is wanted.
+        prompt_of: has the ids of the prompt, if they are wanted.
         prompt_logprobs: alternatives per prompt token; ``None``: no logprobs of the prompt.
         echo: text that goes before the output.
     """
@@ -41,7 +41,7 @@ class ChatOptions:
     top_logprobs: int = 0
     skip_special_tokens: bool = True
     token_ids: bool = False
-    prompt_token_ids: TokenIds | None = None
+    prompt_of: GenerateRequest | None = None
     prompt_logprobs: int | None = None
     echo: str = ""
 
@@ -57,7 +57,6 @@ class ChatChoiceWriter(ChoiceWriter):
     """
 
     def __init__(self, chunk_start: bytes, index: int, reader: ChoiceReader, options: ChatOptions) -> None:
-        self._index = index
         self._reader = reader
         self._options = options
         self._started = False
@@ -99,16 +98,20 @@ class ChatChoiceWriter(ChoiceWriter):
             events.append(self._event(piece, logprobs, b"null", b"null", token_ids, usage))
         if reason is not None:
             ended, matched = self._reader.finish_type(delta), self._reader.matched_stop(delta)
-            events.append(self._event(_LAST_DELTA, b"null", _encode(ended), _encode(matched), b"", usage))
+            stop_reason = b',"stop_reason":%b' % _encode(matched)
+            events.append(self._event(_LAST_DELTA, b"null", _encode(ended), _encode(matched), stop_reason, usage))
         return b"".join(events)
 
     def _first_event(self, usage: bytes) -> bytes:
-        options = self._options
-        none_yet = b'{"content":[]}' if options.logprobs else b"null"
-        extra = b""
-        if options.prompt_token_ids is not None:
-            extra = b',"prompt_token_ids":%b' % _encode(options.prompt_token_ids.tolist())
-        return self._event(_FIRST_DELTA, none_yet, b"null", b"null", extra, usage)
+        none_yet = b'{"content":[]}' if self._options.logprobs else b"null"
+        return self._event(_FIRST_DELTA, none_yet, b"null", b"null", self._prompt_token_ids(), usage)
+
+    def _prompt_token_ids(self) -> bytes:
+        request = self._options.prompt_of
+        if request is None:
+            return b""
+        assert request.input_ids is not None, "encoded before it was sent"
+        return b',"prompt_token_ids":%b' % _encode(request.input_ids.tolist())
 
     def _pieces(self, delta: OutputDelta, *, is_last: bool) -> list[bytes]:
         """The ``delta`` objects of the events that are due."""
@@ -145,7 +148,7 @@ class ChatChoiceWriter(ChoiceWriter):
         )  # fmt: skip
 
     async def whole(self, delta: OutputDelta) -> bytes:
-        """The choice object of an answer that comes at once."""
+        """See :meth:`ChoiceWriter.whole`."""
         options, reader = self._options, self._reader
         content, reasoning, calls = options.echo, "", b"null"
         if self.parses:
@@ -155,35 +158,34 @@ class ChatChoiceWriter(ChoiceWriter):
                 calls = _encode([_whole_call(index, call) for index, call in enumerate(message.calls)])
         else:
             content += delta.text or ""
+        thoughts = _encode(reasoning) if reasoning else b"null"
+        matched = _encode(reader.matched_stop(delta))
         logprobs = b"null"
         if options.logprobs:
             logprobs = b'{"content":[%b]}' % await self._entries(delta.logprobs or ())
-        extra = b""
-        if options.prompt_token_ids is not None:
-            extra += b',"prompt_token_ids":%b' % _encode(options.prompt_token_ids.tolist())
+        extra = self._prompt_token_ids()
         if options.token_ids:
             ids = _encode(delta.token_ids)
             extra += b',"token_ids":%b,"response_token_ids":%b' % (ids, ids)
         return (
-            b'{"index":%d,"message":{"role":"assistant","content":%b,"reasoning_content":%b,"tool_calls":%b},'
-            b'"logprobs":%b,"finish_reason":%b,"matched_stop":%b%b}'
+            b'"message":{"role":"assistant","content":%b,"reasoning_content":%b,"reasoning":%b,'
+            b'"tool_calls":%b},"logprobs":%b,"finish_reason":%b,"matched_stop":%b,"stop_reason":%b%b}'
         ) % (
-            self._index,
             _encode(content),
-            _encode(reasoning) if reasoning else b"null",
+            thoughts,
+            thoughts,
             calls,
             logprobs,
             _encode(reader.finish_type(delta)),
-            _encode(reader.matched_stop(delta)),
+            matched,
+            matched,
             extra,
         )
 
     async def members(self, delta: OutputDelta) -> bytes:
         """What the whole answer says of its prompt, from the comma before it on."""
         options = self._options
-        extra = b""
-        if options.prompt_token_ids is not None:
-            extra += b',"prompt_token_ids":%b' % _encode(options.prompt_token_ids.tolist())
+        extra = self._prompt_token_ids()
         if options.prompt_logprobs is not None:
             listed = await prompt_logprobs(delta.input_logprobs or (), options.names, options.prompt_logprobs)
             extra += b',"prompt_logprobs":%b' % listed
@@ -233,7 +235,8 @@ def _described(event: ParsedEvent) -> bytes:
     if isinstance(event, Content):
         return _content(event.text)
     if isinstance(event, Reasoning):
-        return b'{"reasoning_content":%b}' % _encode(event.text)
+        text = _encode(event.text)
+        return b'{"reasoning_content":%b,"reasoning":%b}' % (text, text)
     if isinstance(event, ToolCallStart):
         return b'{"reasoning_content":null,"tool_calls":[%b]}' % _encode(_whole_call(event.index, (event, "")))
     return b'{"reasoning_content":null,"tool_calls":[{"index":%d,"function":{"arguments":%b}}]}' % (

@@ -10,6 +10,7 @@ import msgspec
 from bough.entrypoints.chat.constraints import constraint_param
 from bough.entrypoints.chat.core import last_tokens
 from bough.entrypoints.http.asgi import Call, EventStream, Response
+from bough.entrypoints.http.fields import unknown_members
 from bough.entrypoints.http.logprobs import CompletionLogprobs, TokenNames, prompt_logprobs
 from bough.entrypoints.http.openai.fill_in_middle import find_gap_format
 from bough.entrypoints.http.openai.protocol import COMPLETIONS, CompletionRequest
@@ -18,6 +19,7 @@ from bough.entrypoints.http.openai.serving import (
     Answer,
     ChoiceWriter,
     OpenAIHandler,
+    check_session,
     check_stream_options,
     prefix_namespace,
     request_ids,
@@ -64,9 +66,11 @@ class CompletionHandler(OpenAIHandler):
                 f"{len(prompts)} prompts with n={n} are {len(prompts) * n} choices; at most {most} are allowed",
                 param="prompt",
             )
+        check_session(body, len(prompts) * n)
         is_default = "max_tokens" not in given
         max_tokens = None if is_default and "max_new_tokens" in self.sampling_defaults else body.max_tokens
-        constraint = find_constraint(body)
+        with unknown_members(allowed=manager.server_args.allow_unknown_fields) as unknown:
+            constraint = find_constraint(body, unknown)
         params = to_sampling_params(
             body, given, max_tokens, "max_tokens", self.sampling_defaults, manager.limits.vocab_size, constraint
         )
@@ -93,6 +97,7 @@ class CompletionHandler(OpenAIHandler):
                 top_logprobs_num=max(body.logprobs or 0, body.prompt_logprobs or 0),
                 priority=body.priority,
                 extra_key=prefix_namespace(body),
+                session_params=body.session_params,
                 exact_max_new_tokens=None if is_default else "max_tokens",
             )
             for index, prompt in enumerate(prompts)
@@ -173,7 +178,6 @@ class CompletionChoiceWriter(ChoiceWriter):
         request: GenerateRequest,
         echo: str,
     ) -> None:
-        self._index = index
         self._names = names
         self._request = request
         self._echo = echo
@@ -199,8 +203,8 @@ class CompletionChoiceWriter(ChoiceWriter):
         return b"%b%b]%b}\n\n" % (self._text_start, body, usage)
 
     async def whole(self, delta: OutputDelta) -> bytes:
-        """The choice object of an answer that comes at once."""
-        return b'{"index":%d,"text":%b' % (self._index, await self._body(delta))
+        """See :meth:`ChoiceWriter.whole`."""
+        return b'"text":%b' % await self._body(delta)
 
     async def _body(self, delta: OutputDelta) -> bytes:
         text = delta.text or ""
@@ -217,11 +221,14 @@ class CompletionChoiceWriter(ChoiceWriter):
             logprobs = self._logprobs.to_json()
             self._logprobs.clear()
         reason = delta.finish_reason
+        matched = _encode(None if reason is None else reason.matched)
+        if reason is not None:
+            extra += b',"stop_reason":%b' % matched
         return b'%b,"logprobs":%b,"finish_reason":%b,"matched_stop":%b%b}' % (
             _encode(text),
             logprobs,
             _encode(None if reason is None else reason.type),
-            _encode(None if reason is None else reason.matched),
+            matched,
             extra,
         )
 

@@ -11,6 +11,7 @@ from bough.entrypoints.chat.tools import MAX_TOOLS, Effort, Reasoning
 from bough.entrypoints.http.fields import BodySpec, Refused, drop_extras
 from bough.entrypoints.http.openai.messages import ChatMessage, tidy_messages
 from bough.managers.io_struct import MAX_CACHE_KEY_CHARS, Priority, RequestId
+from bough.managers.sessions import SessionParams
 from bough.sampling.sampling_params import (
     MAX_LOGIT_BIAS_ENTRIES,
     MAX_PARALLEL_SAMPLES,
@@ -162,6 +163,13 @@ class SharedFields(msgspec.Struct, kw_only=True):
         Annotated[int, Meta(ge=-1, le=MAX_TOKENS, extra_json_schema={"not": {"const": 0}})] | None,
         Meta(description="Keep only so many tokens of the prompt's end; -1: as many as the model takes."),
     ] = None
+    session_params: Annotated[
+        SessionParams | None,
+        Meta(
+            description="Session that the request belongs to, and where it goes on; what is sent is what is new. Needs "
+            "one prompt, and `n` to be 1."
+        ),
+    ] = None
     return_token_ids: Annotated[
         bool, Meta(description="Return the token ids of prompt and output: `prompt_token_ids` and `token_ids`.")
     ] = False
@@ -202,7 +210,10 @@ class ChatCompletionRequest(SharedFields, kw_only=True):
 
     messages: Annotated[
         Annotated[list[ChatMessage], Meta(min_length=1, max_length=MAX_MESSAGES)],
-        Meta(description="The conversation so far: objects with `role` and `content` (a string or text parts)."),
+        Meta(
+            description="The conversation so far: objects with `role` and `content` (a string or text parts). The "
+            "assistant's may have `reasoning_content`, `tool_calls`, and as the last `prefix`, to be gone on with."
+        ),
     ]
     max_completion_tokens: Annotated[
         TokenCount | None, Meta(description="Most tokens to generate; until the context is full if absent.")
@@ -217,14 +228,15 @@ class ChatCompletionRequest(SharedFields, kw_only=True):
         Annotated[list[Any], Meta(max_length=MAX_TOOLS)] | None,
         Meta(
             description="Functions that the model may call: objects with `type` and `function` (`name`, `description`, "
-            "`parameters`, `strict`)."
+            "`parameters`, `strict`). Calls of those that are `strict` always fit their schema, "
+            "which is refused if part of it cannot be enforced."
         ),
     ] = None
     tool_choice: Annotated[
         str | dict[str, Any] | None,
         Meta(
-            description="`none`, `auto` (default), `required`, or an object that names the function to call. Required "
-            "calls always parse."
+            description="`none`, `auto` (default), `required`, or an object that names the function to call, or those "
+            "that may be called (`allowed_tools`). Required calls always parse."
         ),
     ] = None
     parallel_tool_calls: Annotated[
@@ -299,7 +311,6 @@ _REFUSED = {
     "vllm_xargs": Refused("arguments of extensions", ({},)),
     "guided_whitespace_pattern": Refused("choosing how JSON is spaced"),
     "lora_path": Refused("LoRA adapters", ("", [])),
-    "session_params": Refused("sessions"),
     "custom_params": Refused("arguments of custom logit processors", ({},)),
     "custom_logit_processor": Refused("code sent by clients", ("",)),
     "watermark": Refused("watermarking"),
@@ -328,6 +339,10 @@ def _tidy_reasoning(value: Any, unknown: dict[str, None] | None) -> Any:
     return drop_extras(value, Reasoning, "reasoning", unknown)
 
 
+def _tidy_session_params(value: Any, unknown: dict[str, None] | None) -> Any:
+    return drop_extras(value, SessionParams, "session_params", unknown)
+
+
 _ALIASES = {"include_stop_str_in_output": "no_stop_trim", "request_id": "rid"}
 """vLLM's names."""
 
@@ -337,7 +352,7 @@ COMPLETIONS = BodySpec(
     CompletionRequest,
     token_ids=frozenset({"prompt"}),
     aliases=_ALIASES,
-    tidy={"stream_options": _tidy_stream_options},
+    tidy={"stream_options": _tidy_stream_options, "session_params": _tidy_session_params},
     max_elements=_MAX_ELEMENTS,
     no_effect=_NO_EFFECT,
     refused={
@@ -352,6 +367,7 @@ CHAT = BodySpec(
     aliases=_ALIASES,
     tidy={
         "stream_options": _tidy_stream_options,
+        "session_params": _tidy_session_params,
         "messages": tidy_messages,
         "reasoning": _tidy_reasoning,
     },

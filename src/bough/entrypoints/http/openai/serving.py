@@ -55,7 +55,7 @@ class ChoiceWriter(ABC):
 
     @abstractmethod
     async def whole(self, delta: OutputDelta) -> bytes:
-        """The choice object of an answer that comes at once."""
+        """The choice of an answer that comes at once: its object from behind ``index`` on."""
 
     async def members(self, delta: OutputDelta) -> bytes:
         """What the whole answer says besides its choices, from the comma before it on; of the first choice's writer."""
@@ -151,7 +151,7 @@ class Answer:
             choices = _best(choices, scores, n, options.n)
         return b'%b%b],"usage":%b,"metadata":%b%b}' % (
             self._whole_start,
-            b",".join(choices),
+            b",".join(b'{"index":%d,%b' % numbered for numbered in enumerate(choices)),
             usage.to_json(),
             _METADATA,
             members,
@@ -210,13 +210,11 @@ def _score(delta: OutputDelta) -> float:
 
 
 def _best(choices: Sequence[bytes], scores: Sequence[float], per_prompt: int, keep: int) -> list[bytes]:
-    """The likeliest ``keep`` choices of each prompt, best first, numbered anew."""
+    """The likeliest ``keep`` choices of each prompt, best first."""
     best: list[bytes] = []
     for first in range(0, len(choices), per_prompt):
         ranked = sorted(range(first, first + per_prompt), key=lambda index: -scores[index])
-        for index in ranked[:keep]:
-            _, _, rest = choices[index].partition(b",")
-            best.append(b'{"index":%d,%b' % (len(best), rest))
+        best += [choices[index] for index in ranked[:keep]]
     return best
 
 
@@ -226,6 +224,12 @@ def check_stream_options(body: SharedFields) -> None:
         raise BadRequest("stream_options needs stream to be true", param="stream_options")
     if body.prompt_logprobs is not None and body.stream:
         raise BadRequest("prompt_logprobs are not streamed; set stream to false", param="prompt_logprobs")
+
+
+def check_session(body: SharedFields, num_outputs: int) -> None:
+    """Raise :class:`BadRequest` if a turn of a session were to have several outputs."""
+    if body.session_params is not None and num_outputs > 1:
+        raise BadRequest("session_params needs one prompt, and n to be 1", param="session_params")
 
 
 def tokens_to_keep(body: SharedFields, limits: RequestLimits, max_tokens: int | None) -> int | None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bough.entrypoints.chat.constraints import ANY_OBJECT, Constraint
+from bough.entrypoints.http.fields import known_members
 from bough.errors import BadRequest
 from bough.sampling.sampling_params import GrammarKind, leniently
 
@@ -35,16 +36,17 @@ _STRUCTURED_OUTPUTS: dict[str, GrammarKind] = {
 }
 
 
-def find_constraint(body: Any) -> Constraint | None:
+def find_constraint(body: Any, unknown: dict[str, None] | None) -> Constraint | None:
     """The constraint that a request asks for.
 
     Args:
         body: has the fields of :class:`~bough.entrypoints.http.openai.protocol.SharedFields`.
+        unknown: see :func:`~bough.entrypoints.http.fields.known_members`.
 
     Raises:
         BadRequest: naming a field that does not have the right form, or one too many.
     """
-    found = [*_plain(body), *_of_response_format(body.response_format), *_of_structured_outputs(body)]
+    found = [*_plain(body), *_of_response_format(body.response_format, unknown), *_of_structured_outputs(body)]
     if len(found) > 1:
         raise BadRequest(
             f"{found[1].field} cannot be combined with {found[0].field}: an output can follow one of them",
@@ -61,16 +63,18 @@ def _plain(body: Any) -> Iterator[Constraint]:
             yield Constraint(kind, value, name)
 
 
-def _of_response_format(given: Mapping[str, Any] | None) -> Iterator[Constraint]:
+def _of_response_format(given: Mapping[str, Any] | None, unknown: dict[str, None] | None) -> Iterator[Constraint]:
     if given is None:
         return
     kind = given.get("type")
+    if kind != "structural_tag":  # whose members are the compiler's to judge
+        known_members(given, ("type", "json_schema"), "response_format", unknown)
     if kind == "text":
         return
     if kind == "json_object":
         yield Constraint("json_schema", ANY_OBJECT, "response_format")
     elif kind == "json_schema":
-        yield Constraint("json_schema", *_schema_of(given))
+        yield Constraint("json_schema", *_schema_of(given, unknown))
     elif kind == "structural_tag":
         newer = "format" in given
         yield Constraint("structural_tag", {k: v for k, v in given.items() if newer or k != "type"}, "response_format")
@@ -81,7 +85,7 @@ def _of_response_format(given: Mapping[str, Any] | None) -> Iterator[Constraint]
         )
 
 
-def _schema_of(given: Mapping[str, Any]) -> tuple[Any, str]:
+def _schema_of(given: Mapping[str, Any], unknown: dict[str, None] | None) -> tuple[Any, str]:
     """The schema of a ``json_schema`` format and the path to it.
 
     Without ``strict`` it is enforced as far as possible; with it, it is refused if something cannot be enforced.
@@ -93,6 +97,7 @@ def _schema_of(given: Mapping[str, Any]) -> tuple[Any, str]:
             param="response_format.json_schema",
             code="missing_required_parameter",
         )
+    known_members(described, ("name", "description", "strict", "schema"), "response_format.json_schema", unknown)
     path = "response_format.json_schema.schema"
     for name, kinds in (("name", str), ("description", str), ("strict", bool)):
         value = described.get(name)

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bough.entrypoints.chat.job import ToolUse
-from bough.entrypoints.chat.tools import distinct, make_tool_use, parse_choice
+from bough.entrypoints.chat.tools import Choice, distinct, make_tool_use, parse_choice
 from bough.entrypoints.http.fields import known_members
 from bough.parsers.base import ToolSpec
 
 _TOOL_MEMBERS = frozenset({"type", "function", "cache_control"})
 _FUNCTION_MEMBERS = frozenset({"name", "description", "parameters", "strict"})
+_CHOICE_MEMBERS = frozenset({"type", "function", "name", "allowed_tools", "mode", "tools"})
 
 
 def tool_use(
@@ -33,7 +34,18 @@ def tool_use(
         BadRequest: naming what does not fit together.
     """
     specs = [_tool(tool, f"tools[{index}]", unknown) for index, tool in enumerate(tools or ())]
-    return make_tool_use(distinct(specs, "function.name"), parse_choice(choice), parallel=parallel)
+    return make_tool_use(distinct(specs, "function.name"), chosen(choice, unknown), parallel=parallel)
+
+
+def chosen(choice: str | Mapping[str, Any] | None, unknown: dict[str, None] | None) -> Choice:
+    """``tool_choice``, as chat completions and responses have it.
+
+    Raises:
+        BadRequest: if it does not have the right form.
+    """
+    if isinstance(choice, Mapping):
+        known_members(choice, _CHOICE_MEMBERS, "tool_choice", unknown)
+    return parse_choice(choice)
 
 
 def _tool(tool: Any, where: str, unknown: dict[str, None] | None) -> ToolSpec:

@@ -63,10 +63,9 @@ class ResponseBuilder:
         self._logprobs: list[bytes] = []
         """What was said of the last item's."""
 
-    def take(self) -> bytes:
+    def take(self) -> list[bytes]:
         """The events since the last call."""
-        taken = b"".join(self._parts)
-        self._parts.clear()
+        taken, self._parts = self._parts, []
         return taken
 
     # --- the life of a response -------------------------------------------------------------------------------------

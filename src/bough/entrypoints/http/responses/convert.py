@@ -7,8 +7,9 @@ from typing import Any
 
 from bough.entrypoints.chat.constraints import ANY_OBJECT, Constraint
 from bough.entrypoints.chat.job import Message, ToolUse, template_call
-from bough.entrypoints.chat.tools import distinct, make_tool_use, parse_choice
+from bough.entrypoints.chat.tools import distinct, make_tool_use
 from bough.entrypoints.http.fields import known_members
+from bough.entrypoints.http.openai.tools import chosen
 from bough.entrypoints.http.responses.protocol import ResponsesRequest
 from bough.errors import BadRequest
 from bough.managers.io_struct import new_request_id
@@ -46,6 +47,7 @@ _ITEM_MEMBERS = {
     "item_reference": frozenset(),
 }
 _COMMON_MEMBERS = frozenset({"type", "id", "status", "created_by"})
+_FORMAT_MEMBERS = frozenset({"type", "name", "description", "schema", "strict"})
 _TOOL_MEMBERS = frozenset({"type", "name", "description", "parameters", "strict", "defer_loading", "cache_control"})
 """The last two change nothing: tools are always shown, and prefixes cached anyway."""
 
@@ -158,6 +160,21 @@ def conversation(items: Sequence[Item]) -> list[Message]:
     return messages
 
 
+def without_beginning(items: Sequence[Item], num_turns: int) -> list[Item]:
+    """What is left of a conversation without its first turns. A turn begins with a message of the user's, so that no
+    call is parted from its result; what the system says at the beginning stays.
+    """
+    begins = [index for index, item in enumerate(items) if item.get("role") == "user"]
+    first = begins[num_turns] if num_turns < len(begins) else len(items)
+    head = next((index for index, item in enumerate(items) if item.get("role") not in ("system", "developer")), 0)
+    return [*items[: min(head, first)], *items[first:]]
+
+
+def num_turns(items: Sequence[Item]) -> int:
+    """How many turns a conversation has."""
+    return sum(item.get("role") == "user" for item in items)
+
+
 def _text(content: str | list[Item]) -> str:
     if isinstance(content, str):
         return content
@@ -188,7 +205,7 @@ def tool_use(body: ResponsesRequest, unknown: dict[str, None] | None) -> ToolUse
         BadRequest: naming what does not fit together.
     """
     specs = distinct(_tool(tool, f"tools[{index}]", unknown) for index, tool in enumerate(body.tools or ()))
-    return make_tool_use(specs, parse_choice(body.tool_choice), parallel=body.parallel_tool_calls)
+    return make_tool_use(specs, chosen(body.tool_choice, unknown), parallel=body.parallel_tool_calls)
 
 
 def _tool(tool: Mapping[str, Any], where: str, unknown: dict[str, None] | None) -> ToolSpec:
@@ -202,14 +219,20 @@ def _tool(tool: Mapping[str, Any], where: str, unknown: dict[str, None] | None) 
     return ToolSpec.from_function(known_members(tool, _TOOL_MEMBERS, where, unknown), where)
 
 
-def constraint(body: ResponsesRequest) -> Constraint | None:
+def constraint(body: ResponsesRequest, unknown: dict[str, None] | None) -> Constraint | None:
     """What the output has to follow.
+
+    Args:
+        body: the request.
+        unknown: see :func:`~bough.entrypoints.http.fields.known_members`.
 
     Raises:
         BadRequest: if ``text.format`` does not have the right form.
     """
     given = body.text.format if body.text is not None else None
     kind = given.get("type") if given is not None else "text"
+    if given is not None:
+        known_members(given, _FORMAT_MEMBERS, "text.format", unknown)
     if given is None or kind == "text":
         return None
     if kind == "json_object":

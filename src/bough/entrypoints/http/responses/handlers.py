@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from bough.entrypoints.chat.constraints import constraint_param
+from bough.entrypoints.chat.constraints import Constraint, constraint_param
 from bough.entrypoints.chat.core import ChatCore, ChatRun
 from bough.entrypoints.chat.job import ChatJob, ToolUse
 from bough.entrypoints.chat.sampling import make_sampling_params, sampling_defaults
@@ -22,6 +22,7 @@ from bough.entrypoints.http.fields import unknown_members
 from bough.entrypoints.http.logprobs import TokenNames, paced_chat_logprobs
 from bough.entrypoints.http.responses import convert
 from bough.entrypoints.http.responses.build import Describe, ResponseBuilder
+from bough.entrypoints.http.responses.event_log import EventLog
 from bough.entrypoints.http.responses.protocol import RESPONSES, WITH_LOGPROBS, ResponsesRequest
 from bough.entrypoints.http.responses.store import ResponseStore, StoredResponse
 from bough.errors import BadRequest, BoughError, NotFound, RequestFailed
@@ -72,8 +73,6 @@ class ResponsesHandlers:
         )
         if body.background and not (body.store and self.store.is_enabled):
             raise BadRequest("background needs a response that is stored", param="background")
-        if body.background and body.stream:
-            raise BadRequest("background responses are not streamed; retrieve them", param="stream")
         self._check_model(body)
         previous: StoredResponse | None = None
         if body.previous_response_id is not None:
@@ -85,30 +84,40 @@ class ResponsesHandlers:
         with unknown_members(allowed=self._manager.server_args.allow_unknown_fields) as unknown:
             items = convert.input_items(body, self.store.find_item, unknown)
             tools = convert.tool_use(body, unknown)
-        job = self._job(body, [*(previous.conversation() if previous is not None else ()), *items], tools)
-        run = await self._core.prepare(job)
+            constraint = convert.constraint(body, unknown)
+        everything = [*(previous.conversation() if previous is not None else ()), *items]
+        job, run = await self._prepare(body, everything, tools, constraint)
         response_id = body.request_id or f"resp_{job.rids[0]}"
         blank = _response(response_id, body, job, self._manager.served_model_name)
         builder = ResponseBuilder(blank, self._describe(job, run), tells=body.stream)
         keep = body.store and self.store.is_enabled
         entry = StoredResponse(response_id, blank, items, previous) if keep else None
         if entry is not None and body.background:
-            return Response(self._start(entry, builder, run))
+            if body.stream:
+                entry.log = EventLog()
+            queued = self._start(entry, builder, run)
+            return Response(queued) if entry.log is None else EventStream(entry.log.follow(0), end=b"")
         if body.stream:
             return EventStream(self._events(entry, builder, run), end=b"")
         await self._run(builder, run)
         self._keep(entry, builder)
         return Response(builder.final)
 
-    async def one(self, call: Call) -> Response:
+    async def one(self, call: Call) -> Response | EventStream:
         """``GET`` and ``DELETE /v1/responses/{response_id}``."""
         response_id = call.path_params["response_id"]
         if call.method == "DELETE":
             self.store.delete(response_id)
             return Response(msgspec.json.encode({"id": response_id, "object": "response", "deleted": True}))
-        if call.query.get("stream", "false").lower() not in ("false", "0"):
-            raise BadRequest("stream: a stored response is not streamed again", param="stream")
-        return Response(self.store.get(response_id).to_json())
+        entry = self.store.get(response_id)
+        if call.query.get("stream", "false").lower() in ("false", "0"):
+            return Response(entry.to_json())
+        if entry.log is None:
+            raise BadRequest("stream: only what was made with background and stream can be followed", param="stream")
+        after = call.query.get("starting_after")
+        if after is not None and not (after.isascii() and after.isdigit() and len(after) < 10):
+            raise BadRequest("starting_after must be the number of an event", param="starting_after")
+        return EventStream(entry.log.follow(0 if after is None else int(after) + 1), end=b"")
 
     async def cancel(self, call: Call) -> Response:
         """``POST /v1/responses/{response_id}/cancel``: end the work on a background response."""
@@ -155,7 +164,7 @@ class ResponsesHandlers:
 
     # --- work -------------------------------------------------------------------------------------------------------
 
-    async def _run(self, builder: ResponseBuilder, run: ChatRun) -> None:
+    async def _run(self, builder: ResponseBuilder, run: ChatRun, log: EventLog | None = None) -> None:
         """Make a response whole.
 
         Raises:
@@ -165,6 +174,8 @@ class ResponsesHandlers:
         async with aclosing(self._core.deltas(run)) as deltas:
             async for delta in deltas:
                 await builder.add(delta)
+                if log is not None:
+                    log.add(builder.take())
 
     async def _events(
         self, entry: StoredResponse | None, builder: ResponseBuilder, run: ChatRun
@@ -182,7 +193,7 @@ class ResponsesHandlers:
                         self._keep(entry, builder)
                     events = builder.take()
                     if events:
-                        yield events
+                        yield b"".join(events)
         except Exception as error:
             if not started:
                 raise
@@ -191,7 +202,7 @@ class ResponsesHandlers:
             failure = error if isinstance(error, BoughError) else RequestFailed(INTERNAL_ERROR, code="internal_error")
             await builder.fail(failure)
             self._keep(entry, builder)
-            yield builder.take()
+            yield b"".join(builder.take())
 
     def _start(self, entry: StoredResponse, builder: ResponseBuilder, run: ChatRun) -> bytes:
         """Begin to work on a response in the background; returns it as it is now."""
@@ -202,7 +213,7 @@ class ResponsesHandlers:
 
     async def _work(self, entry: StoredResponse, builder: ResponseBuilder, run: ChatRun) -> None:
         try:
-            await self._run(builder, run)
+            await self._run(builder, run, entry.log)
         except asyncio.CancelledError:
             await builder.cancel()
         except BoughError as error:
@@ -210,6 +221,9 @@ class ResponsesHandlers:
         except Exception:
             logger.exception("A response in the background failed")
             await builder.fail(RequestFailed(INTERNAL_ERROR, code="internal_error"))
+        if entry.log is not None:
+            entry.log.add(builder.take())
+            entry.log.close()
         if self.store.has(entry.id):
             self._keep(entry, builder)
 
@@ -221,6 +235,34 @@ class ResponsesHandlers:
 
     # --- from requests to jobs --------------------------------------------------------------------------------------
 
+    async def _prepare(
+        self, body: ResponsesRequest, items: list[convert.Item], tools: ToolUse, constraint: Constraint | None
+    ) -> tuple[ChatJob, ChatRun]:
+        """The job, and what it takes to run it; with ``truncation``, of as many turns as there is room for.
+
+        Raises:
+            BadRequest: naming what cannot be done.
+        """
+        dropped, turns = 0, convert.num_turns(items) if body.truncation == "auto" else 1
+        room = min(
+            self._manager.limits.max_prompt_tokens, self._manager.limits.context_len - (body.max_output_tokens or 1)
+        )
+        while True:
+            job = self._job(body, convert.without_beginning(items, dropped) if dropped else items, tools, constraint)
+            left = turns - dropped
+            try:
+                run = await self._core.prepare(job)
+            except BadRequest as error:
+                if error.code != "context_length_exceeded" or left <= 1:
+                    raise
+                dropped += left // 2
+                continue
+            excess = len(run.prompt) - room
+            if excess <= 0 or left <= 1:
+                return job, run
+            # A third of what would do if all turns were as long: what is dropped too early is missed.
+            dropped += max(1, left * excess // (3 * len(run.prompt)))
+
     def _check_model(self, body: ResponsesRequest) -> None:
         served = self._manager.served_model_name
         if body.model not in (None, served):
@@ -230,7 +272,9 @@ class ResponsesHandlers:
                 code="model_not_found",
             )
 
-    def _job(self, body: ResponsesRequest, items: list[convert.Item], tools: ToolUse) -> ChatJob:
+    def _job(
+        self, body: ResponsesRequest, items: list[convert.Item], tools: ToolUse, constraint: Constraint | None
+    ) -> ChatJob:
         messages = convert.conversation(items)
         if body.instructions:
             messages.insert(0, {"role": "system", "content": body.instructions})
@@ -239,8 +283,8 @@ class ResponsesHandlers:
             raise BadRequest("logprobs cannot be combined with tools here; use /v1/chat/completions", param="include")
         return ChatJob(
             messages=messages,
-            params=self._params(body),
-            constraint_param=constraint_param(convert.constraint(body)),
+            params=self._params(body, constraint),
+            constraint_param=constraint_param(constraint),
             rids=[new_request_id()],
             tools=tools,
             prompt_param="input",
@@ -255,7 +299,7 @@ class ResponsesHandlers:
             extra_key=cache_namespace(body.extra_key, body.cache_salt),
         )
 
-    def _params(self, body: ResponsesRequest) -> SamplingParams:
+    def _params(self, body: ResponsesRequest, constraint: Constraint | None) -> SamplingParams:
         given = {name: getattr(body, name) for name in _SAMPLING_FIELDS}
         given["sampling_seed"] = body.seed
         return make_sampling_params(
@@ -264,7 +308,7 @@ class ResponsesHandlers:
             "max_output_tokens",
             self._defaults,
             self._manager.limits.vocab_size,
-            convert.constraint(body),
+            constraint,
             _NAMES,
         )
 
@@ -306,7 +350,7 @@ def _response(response_id: str, body: ResponsesRequest, job: ChatJob, model: str
         "temperature": params.temperature,
         "top_p": params.top_p,
         "top_logprobs": body.top_logprobs or 0,
-        "truncation": "disabled",
+        "truncation": body.truncation,
         "service_tier": "default",
         "metadata": body.metadata or {},
         "user": body.user,

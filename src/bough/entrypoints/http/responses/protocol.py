@@ -65,7 +65,11 @@ class ResponsesRequest(msgspec.Struct, kw_only=True):
     ] = None
     store: Annotated[bool, Meta(description="Keep the response, to be retrieved or gone on with.")] = True
     background: Annotated[
-        bool, Meta(description="Answer at once and work on; the response is retrieved later. Needs `store`.")
+        bool,
+        Meta(
+            description="Answer at once and work on; the response is retrieved later, or followed with `stream`, also "
+            "after the client has left. Needs `store`."
+        ),
     ] = False
     stream: Annotated[bool, Meta(description="Answer with server-sent events.")] = False
     stream_options: Annotated[ResponseStreamOptions | None, Meta(description="Without effect.")] = None
@@ -132,6 +136,13 @@ class ResponsesRequest(msgspec.Struct, kw_only=True):
         list[Literal["message.output_text.logprobs", "reasoning.encrypted_content"]] | None,
         Meta(description="More to return. Thoughts are never encrypted, so asking for that has no effect."),
     ] = None
+    truncation: Annotated[
+        Literal["auto", "disabled"],
+        Meta(
+            description="`auto`: leave out the beginning of a conversation that is too long, but for what the system "
+            "says there; `disabled`: refuse it."
+        ),
+    ] = "disabled"
     metadata: Annotated[
         Annotated[dict[MetadataKey, MetadataValue], Meta(max_length=MAX_METADATA_ENTRIES)] | None,
         Meta(description="Notes of the caller, given back with the response."),
@@ -172,7 +183,6 @@ RESPONSES = BodySpec(
     refused={
         "conversation": Refused("conversations by name; use previous_response_id"),
         "prompt": Refused("prompts by name"),
-        "truncation": Refused("dropping the beginning of a conversation", ("disabled",)),
         "context_management": Refused("editing the conversation", ([], {})),
         "moderation": Refused("moderation"),
     },

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from bough.entrypoints.http.responses.event_log import EventLog
 from bough.errors import NotFound, Overloaded
 
 Item = dict[str, Any]
@@ -42,6 +43,7 @@ class StoredResponse:
         task: works on it, if that goes on in the background.
         holders: entries of a store, and later responses, that need this one.
         counted: bytes that the store counts for it.
+        log: its events, if it is made in the background and may be followed.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class StoredResponse:
         self.task: asyncio.Task[None] | None = None
         self.holders = 0
         self.counted = 0
+        self.log: EventLog | None = None
         self._body: dict[str, Any] | None = body
         self._encoded = b""
         self._items = msgspec.json.encode(items)
@@ -75,7 +78,8 @@ class StoredResponse:
     @property
     def size(self) -> int:
         """Bytes that it takes, without those before it."""
-        return _PER_ENTRY + _PER_ITEM * len(self._item_ids) + len(self._items) + len(self._encoded)
+        log = 0 if self.log is None else self.log.num_bytes
+        return _PER_ENTRY + _PER_ITEM * len(self._item_ids) + len(self._items) + len(self._encoded) + log
 
     def to_json(self) -> bytes:
         """The response object as it is now."""

@@ -37,7 +37,6 @@ class ForwardMode(Enum):
     EXTEND = "extend"
     DECODE = "decode"
     MIXED = "mixed"
-    IDLE = "idle"
 
 
 @dataclass(frozen=True, slots=True)

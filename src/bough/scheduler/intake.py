@@ -1,0 +1,133 @@
+"""From messages to requests: everything about a request is checked here, whoever sent it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Container, Iterable
+
+import numpy as np
+
+from bough.config.server_args import ServerArgs
+from bough.errors import BadRequest
+from bough.ipc.messages import TokenizedGenerateReqInput
+from bough.model_executor.worker_info import WorkerInfo
+from bough.scheduler.output_processor import PROMPT_TAIL_TOKENS
+from bough.scheduler.req import UNLIMITED, Pooling, Req
+from bough.scheduler.text_stops import TextStops
+from bough.step_plan import IntArray
+from bough.tokenization.tokenizer import Tokenizer
+
+
+class RequestIntake:
+    """Makes requests of messages.
+
+    Args:
+        server_args: resolved options.
+        info: limits of the model.
+        tokenizer: for stop strings; ``None`` if requests have ids only.
+        eos_token_ids: what ends every output, unless a request says otherwise.
+        rng: draws the seeds of requests that bring none.
+    """
+
+    def __init__(
+        self,
+        server_args: ServerArgs,
+        info: WorkerInfo,
+        tokenizer: Tokenizer | None,
+        eos_token_ids: Iterable[int],
+        rng: random.Random,
+    ) -> None:
+        self._disable_jumps = server_args.disable_jump_forward
+        self._info = info
+        self._tokenizer = tokenizer
+        self._eos_token_ids = frozenset(eos_token_ids)
+        self._rng = rng
+        self._next_order = 0
+
+    def requests_of(
+        self, message: TokenizedGenerateReqInput, pooling: Pooling | None, alive: Container[str]
+    ) -> list[Req]:
+        """One request per parallel sample.
+
+        Args:
+            message: as it came.
+            pooling: what is wanted of the prompt, if it is a vector.
+            alive: ids that are taken.
+
+        Raises:
+            BadRequest: naming the field at fault.
+        """
+        prompt = self._check_prompt(message, alive)
+        self._check_pooling(pooling, len(prompt))
+        reqs = [self._make_req(message, index, prompt) for index in range(len(message.rids))]
+        for req in reqs:
+            req.pooling = pooling
+        return reqs
+
+    def _check_prompt(self, message: TokenizedGenerateReqInput, alive: Container[str]) -> IntArray:
+        if len(message.input_ids) % 4:
+            raise BadRequest("input_ids are not a whole number of int32 values", param="input_ids")
+        prompt = np.frombuffer(message.input_ids, dtype="<i4").astype(np.int32)
+        if len(prompt) == 0:
+            raise BadRequest("the prompt is empty", param="input_ids")
+        if len(prompt) > self._info.max_req_input_len:
+            raise BadRequest(
+                f"the prompt has {len(prompt)} tokens, and at most {self._info.max_req_input_len} are possible",
+                param="input_ids",
+                code="context_length_exceeded",
+            )
+        if int(prompt.min()) < 0 or int(prompt.max()) >= self._info.vocab_size:
+            raise BadRequest(f"input_ids must be in [0, {self._info.vocab_size})", param="input_ids")
+        if len(set(message.rids)) != len(message.rids) or len(message.rids) != message.sampling_params.n:
+            raise BadRequest("rids must be n different ids", param="rid")
+        if any(rid in alive for rid in message.rids):
+            raise BadRequest("a request with this rid is running", param="rid")
+        wanted = message.token_ids_logprob or ()
+        if any(not 0 <= token < self._info.vocab_size for token in wanted):
+            raise BadRequest(f"token_ids_logprob must be in [0, {self._info.vocab_size})", param="token_ids_logprob")
+        if not 0 <= message.top_logprobs_num <= self._info.vocab_size:
+            raise BadRequest(f"top_logprobs must be in [0, {self._info.vocab_size}]", param="top_logprobs_num")
+        message.sampling_params.validate(self._info.vocab_size, tag_is_ours=True)
+        return prompt
+
+    def _check_pooling(self, pooling: Pooling | None, prompt_len: int) -> None:
+        dim = self._info.embedding_dim
+        if pooling is None:
+            if dim is not None:
+                raise BadRequest("this model makes embeddings or class scores, and does not generate text")
+            return
+        if dim is None:
+            raise BadRequest("this model generates text, and does not make embeddings or class scores")
+        if pooling.dimensions is not None and not 1 <= pooling.dimensions <= dim:
+            raise BadRequest(f"dimensions must be in [1, {dim}]", param="dimensions")
+        if pooling.token_types is not None and len(pooling.token_types) != prompt_len:
+            raise BadRequest("token_types must have one entry per token", param="input_ids")
+
+    def _make_req(self, message: TokenizedGenerateReqInput, index: int, prompt: np.ndarray) -> Req:
+        params = message.sampling_params
+        seed = self._rng.getrandbits(63) if params.sampling_seed is None else params.sampling_seed + index
+        room = self._info.max_req_len - len(prompt)
+        wanted = UNLIMITED if params.max_new_tokens is None else params.max_new_tokens
+        stop_token_ids = frozenset(params.stop_token_ids)
+        if not params.ignore_eos:
+            stop_token_ids |= self._eos_token_ids
+        req = Req(
+            message,
+            index,
+            prompt=prompt,
+            order=self._next_order,
+            seed=seed,
+            max_new_tokens=min(wanted, room),
+            stop_token_ids=stop_token_ids,
+        )
+        self._next_order += 1
+        if params.has_text_stops:
+            if self._tokenizer is None:
+                raise BadRequest("stop strings need a tokenizer, and the server runs without one", param="stop")
+            req.text_stops = TextStops(self._tokenizer, prompt[-PROMPT_TAIL_TOKENS:].tolist(), params)
+        # A logprob can only be given for what was sampled.
+        req.jumps = not (message.return_logprob or self._disable_jumps)
+        req.extra_ends = tuple(
+            token for token in params.stop_token_ids if token not in self._eos_token_ids and token >= 0
+        )
+        return req
