@@ -1,10 +1,15 @@
 """What a streamed token costs the main process: sockets, message decoding, text to SSE, HTTP.
 
 Three processes: a feeder in the place of scheduler and detokenizer, which sends one token to every running request at
-a fixed rate over the real channels; the main process; and a client that counts events on raw sockets, cheaply. The
-figure is the CPU time (user and system) of the main process per streamed event. The client's own is shown beside it,
-because it takes the same cores. Tokens that shared an event, because the main process or the client came too late for
-them, are shown as a share: a figure with many of them is not the price of an event a token.
+a fixed rate over the real channels; the main process; and a client that counts events on raw sockets, cheaply.
+
+For each number of streams three figures are measured. *Tokens per second and core*: what the main process's CPU time
+(user and system) per streamed event allows, beside the goal of 60,000. *Added latency*: from the moment at which the
+feeder hands a step over to the moment at which the client has read the event (one clock, that of the machine), p50 and
+p99; the token's text says when that was. *Requests per second*: requests of one token, so many at a time. The client's
+own CPU time is shown beside all that, because it takes the same cores. Tokens that shared an event, because the main
+process or the client came too late for them, are shown as a share: a figure with many of them is not the price of an
+event a token. Latencies mean little where the cores are full: lower ``--rate`` then.
 
     python benchmarks/http_front.py --output http_front.json
 """
@@ -14,13 +19,17 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
 import os
 import platform
+import re
 import resource
 import subprocess
 import sys
 import tempfile
 import time
+from array import array
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,14 +67,20 @@ def cpu_seconds() -> tuple[float, float]:
     return usage.ru_utime, usage.ru_stime
 
 
-def feeder(directory: str, rate: float, chars: int) -> None:
-    """Send every running request a token, ``rate`` times a second."""
+GOAL = 60_000
+"""Streamed tokens per second and core."""
+
+REQUEST_SECONDS = 3.0
+"""How long requests of one token are sent."""
+
+
+def feeder(directory: str, rate: float) -> None:
+    """Send every running request a token, ``rate`` times a second; its text says when."""
     from bough.ipc.channels import SchedulerChannels
     from bough.ipc.messages import AbortReq, FinishReason, OutputDelta, TokenizedGenerateReqInput
 
     channels = SchedulerChannels(PortArgs.from_dict(json.loads(directory)), has_detokenizer=False)
     running: dict[str, list[int]] = {}
-    text = "x" * chars
     next_step = time.perf_counter()
     while True:
         wait = max(0.0, next_step - time.perf_counter()) if running else 1.0
@@ -80,6 +95,7 @@ def feeder(directory: str, rate: float, chars: int) -> None:
             continue
         next_step = max(next_step + 1 / rate, now - 1 / rate)
         deltas = []
+        text = f"{time.monotonic_ns()},"
         for rid, counts in list(running.items()):
             counts[0] += 1
             reason = None
@@ -128,12 +144,16 @@ async def serve(directory: str, ports: str) -> None:
     await serving
 
 
-class Counter(asyncio.Protocol):
-    """Sends a request and counts the events of the answer."""
+_SENT = re.compile(rb'"(?:text|content)":"((?:[0-9]+,)+)"')
 
-    def __init__(self, request: bytes, done: asyncio.Future[int]) -> None:
+
+class Counter(asyncio.Protocol):
+    """Sends a request, counts the events of the answer, and notes how old the tokens in them are (nanoseconds)."""
+
+    def __init__(self, request: bytes, done: asyncio.Future[int], ages: array[int]) -> None:
         self.request = request
         self.done = done
+        self.ages = ages
         self.events = 0
         self.tail = b""
 
@@ -141,7 +161,10 @@ class Counter(asyncio.Protocol):
         transport.write(self.request)
 
     def data_received(self, data: bytes) -> None:
+        now = time.monotonic_ns()
         self.events += data.count(b"data: {")
+        for found in _SENT.finditer(data):
+            self.ages.append(now - int(found[1].partition(b",")[0]))
         self.tail = (self.tail + data)[-32:]
         if b"[DONE]" in self.tail and not self.done.done():
             self.done.set_result(self.events)
@@ -151,7 +174,9 @@ class Counter(asyncio.Protocol):
             self.done.set_result(-1)
 
 
-async def run_client(port: int, path: str, body: dict[str, Any], streams: int) -> int:
+async def run_client(port: int, path: str, body: dict[str, Any], streams: int) -> tuple[int, array[int]]:
+    """Events of so many streams, and the ages of their tokens."""
+    ages = array("q")
     encoded = json.dumps({**body, "stream": True}).encode()
     request = (
         f"POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n"
@@ -161,9 +186,58 @@ async def run_client(port: int, path: str, body: dict[str, Any], streams: int) -
     waiting = []
     for _ in range(streams):
         done: asyncio.Future[int] = loop.create_future()
-        await loop.create_connection(lambda done=done: Counter(request, done), "127.0.0.1", port)
+        await loop.create_connection(lambda done=done: Counter(request, done, ages), "127.0.0.1", port)
+        waiting.append(done)
+    return sum(await asyncio.gather(*waiting)), ages
+
+
+class Requester(asyncio.Protocol):
+    """Asks for one token after another on one connection, until time is up."""
+
+    def __init__(self, request: bytes, until: float, done: asyncio.Future[int]) -> None:
+        self.request = request
+        self.until = until
+        self.done = done
+        self.answers = 0
+        self.transport: Any = None
+
+    def connection_made(self, transport: Any) -> None:
+        self.transport = transport
+        transport.write(self.request)
+
+    def data_received(self, data: bytes) -> None:
+        if not data.endswith(b"}"):
+            return
+        self.answers += 1
+        if time.perf_counter() < self.until:
+            self.transport.write(self.request)
+        elif not self.done.done():
+            self.done.set_result(self.answers)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if not self.done.done():
+            self.done.set_result(self.answers)
+
+
+async def run_requests(port: int, path: str, body: dict[str, Any], connections: int, seconds: float) -> int:
+    """Answers within so many seconds, with so many requests at a time."""
+    encoded = json.dumps(body).encode()
+    request = (
+        f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {len(encoded)}\r\n\r\n"
+    ).encode() + encoded
+    loop = asyncio.get_running_loop()
+    until = time.perf_counter() + seconds
+    waiting = []
+    for _ in range(connections):
+        done: asyncio.Future[int] = loop.create_future()
+        await loop.create_connection(lambda done=done: Requester(request, until, done), "127.0.0.1", port)
         waiting.append(done)
     return sum(await asyncio.gather(*waiting))
+
+
+def percentile(values: Sequence[int], share: float) -> float:
+    ordered = sorted(values)
+    return float(ordered[min(int(share * len(ordered)), len(ordered) - 1)]) if ordered else math.nan
 
 
 def with_tokens(body: dict[str, Any], tokens: int) -> dict[str, Any]:
@@ -203,10 +277,13 @@ def measure(streams: int, tokens: int, rate: float, route: str) -> dict[str, Any
 
             uvloop.run(run_client(port, path, with_tokens(body, 4), streams))
             before, own, start = server_cpu(), sum(cpu_seconds()), time.perf_counter()
-            events = uvloop.run(run_client(port, path, body, streams))
+            events, ages = uvloop.run(run_client(port, path, body, streams))
             elapsed = time.perf_counter() - start
             own, after = sum(cpu_seconds()) - own, server_cpu()
             cpu, system = sum(after) - sum(before), after[1] - before[1]
+            one, start, idle = with_tokens(body, 1), time.perf_counter(), sum(server_cpu())
+            answers = uvloop.run(run_requests(port, path, one, streams, REQUEST_SECONDS))
+            request_seconds, request_cpu = time.perf_counter() - start, sum(server_cpu()) - idle
         finally:
             serving.stdin.close()
             serving.wait(10)
@@ -220,6 +297,11 @@ def measure(streams: int, tokens: int, rate: float, route: str) -> dict[str, Any
         "events": events,
         "events_per_second": events / elapsed,
         "server_us_per_event": cpu / events * 1e6,
+        "tokens_per_second_per_core": events / cpu,
+        "added_latency_p50_ms": percentile(ages, 0.5) / 1e6,
+        "added_latency_p99_ms": percentile(ages, 0.99) / 1e6,
+        "requests_per_second": answers / request_seconds,
+        "server_us_per_request": request_cpu / max(answers, 1) * 1e6,
         "server_system_us_per_event": system / events * 1e6,
         "server_cpu_share": cpu / elapsed,
         "client_us_per_event": own / events * 1e6,
@@ -232,13 +314,13 @@ def main() -> None:
     parser.add_argument("--role", choices=["bench", "server", "feeder"], default="bench", help=argparse.SUPPRESS)
     parser.add_argument("--ports", help=argparse.SUPPRESS)
     parser.add_argument("--directory", help=argparse.SUPPRESS)
-    parser.add_argument("--rate", type=float, default=50.0, help="tokens per second and stream")
+    parser.add_argument("--rate", type=float, default=20.0, help="tokens per second and stream")
     parser.add_argument("--tokens", type=int, default=200, help="tokens per stream")
-    parser.add_argument("--streams", type=int, nargs="+", default=[1, 64, 256])
+    parser.add_argument("--streams", type=int, nargs="+", default=[1, 64, 512])
     parser.add_argument("--output", type=Path, help="write the results as JSON")
     args = parser.parse_args()
     if args.role == "feeder":
-        feeder(args.ports, args.rate, chars=4)
+        feeder(args.ports, args.rate)
         return
     if args.role == "server":
         import uvloop
@@ -247,19 +329,21 @@ def main() -> None:
         return
     results = []
     print(
-        f"{'route':22} {'streams':>7} {'events/s':>9} {'server µs/event':>15} {'of it kernel':>12} "
-        f"{'server cores':>12} "
-        f"{'client µs/event':>15} {'coalesced':>9}"
+        f"{'route':22} {'streams':>7} {'events/s':>9} {'µs/event':>9} {'of it kernel':>12} {'tokens/s/core':>13} "
+        f"{'of goal':>8} {'p50 ms':>7} {'p99 ms':>7} {'requests/s':>10} {'µs/request':>10} {'client µs/event':>15} "
+        f"{'coalesced':>9}"
     )
     for route in ROUTES:
         for streams in args.streams:
             result = measure(streams, args.tokens, args.rate, route)
             results.append(result)
             print(
-                f"{route:22} {streams:7} {result['events_per_second']:9.0f} {result['server_us_per_event']:15.1f} "
-                f"{result['server_system_us_per_event']:12.1f} "
-                f"{result['server_cpu_share']:12.2f} {result['client_us_per_event']:15.1f}"
-                f" {result['coalesced_share']:9.1%}"
+                f"{route:22} {streams:7} {result['events_per_second']:9.0f} {result['server_us_per_event']:9.1f} "
+                f"{result['server_system_us_per_event']:12.1f} {result['tokens_per_second_per_core']:13.0f} "
+                f"{result['tokens_per_second_per_core'] / GOAL:8.0%} {result['added_latency_p50_ms']:7.2f} "
+                f"{result['added_latency_p99_ms']:7.2f} {result['requests_per_second']:10.0f} "
+                f"{result['server_us_per_request']:10.0f} {result['client_us_per_event']:15.1f} "
+                f"{result['coalesced_share']:9.1%}"
             )
     if args.output:
         machine = {"cpu_count": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version()}

@@ -176,3 +176,17 @@ def test_engine_encodes_and_says_what_it_cannot(reference: np.ndarray) -> None:
         with pytest.raises(BadRequest, match="dimensions"):
             engine.encode("x", dimensions=5)
         assert engine.get_model_info()["is_generation"] is False
+
+
+def test_likeness_of_texts_as_vllm_has_it(server: Server, reference: np.ndarray) -> None:
+    answer = server.post("/v1/score", text_1=TEXTS[1], text_2=[TEXTS[5], TEXTS[0]]).json()
+    scores = [entry["score"] for entry in answer["data"]]
+    expected = [float(reference[1] @ reference[index]) for index in (5, 0)]
+    assert np.abs(np.array(scores) - expected).max() <= TOLERANCE
+    assert scores[0] > scores[1]
+    pairs = server.post("/score", text_1=TEXTS[:2], text_2=TEXTS[:2]).json()
+    assert [round(entry["score"], 3) for entry in pairs["data"]] == [1.0, 1.0]
+    wrong = server.post("/v1/score", text_1=TEXTS[:2], text_2=TEXTS[:3])
+    assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "text_1")
+    cut = server.post("/v1/embeddings", input="x", truncate_prompt_tokens=0)
+    assert (cut.status_code, cut.json()["error"]["param"]) == (400, "truncate_prompt_tokens")

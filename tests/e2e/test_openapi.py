@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -28,7 +29,8 @@ EXAMPLES = settings().max_examples if THOROUGH else 25
 PHASES = tuple(Phase) if THOROUGH else (Phase.generate,)
 """The first phase tries every field at and beyond its bounds: thousands of requests."""
 
-schema = schemathesis.openapi.from_dict(openapi_schema())
+DOCUMENT = openapi_schema()
+schema = schemathesis.openapi.from_dict(DOCUMENT)
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +39,8 @@ def small_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     bounds = ("--context-length", "64", "--max-parallel-samples", "3", "--max-outputs-per-request", "6")
     flags = ("--dtype", "float32", "--cpu-threads", "1", *bounds)
     with running_server(tmp_path_factory.mktemp("fuzzed"), *flags) as server:
+        served = server.client.get("/openapi.json").json()
+        assert served == json.loads(json.dumps(DOCUMENT)), "what is tried is what is served"
         yield server
         server.assert_idle_and_whole()
 

@@ -13,3 +13,9 @@ TOP_LOGPROBS = 128
 
 STOP_STRINGS = 32
 """Stop strings of a request, and as many stop patterns."""
+
+GRAMMAR_BYTES = 256 * 1024
+"""Bytes of a schema, pattern, grammar or list of choices, in UTF-8."""
+
+GRAMMAR_DEPTH = 64
+"""Nested brackets of a JSON schema or structural tag; an object within an object takes two levels."""

@@ -365,6 +365,23 @@ class ServerArgs(OptionTable):
         minimum=0,
         maximum=ceilings.STOP_STRINGS,
     )
+    max_grammar_size: int = option(
+        ceilings.GRAMMAR_BYTES,
+        help="Longest JSON schema, pattern, grammar or list of choices that an output may have to follow.",
+        group=API,
+        unit="bytes",
+        minimum=0,
+        maximum=ceilings.GRAMMAR_BYTES,
+        scaled=True,
+    )
+    max_grammar_depth: int = option(
+        ceilings.GRAMMAR_DEPTH,
+        help="Deepest nesting of brackets in such a JSON schema or structural tag.",
+        group=API,
+        unit="brackets",
+        minimum=1,
+        maximum=ceilings.GRAMMAR_DEPTH,
+    )
     max_sessions: int = option(
         1000,
         help="Most sessions (`/open_session`) at a time; a further one is answered with 503.",

@@ -16,7 +16,7 @@ from bough.config.server_args import ServerArgs
 from bough.errors import BadRequest
 from bough.managers.embedding_struct import EmbeddingRequest
 from bough.managers.io_struct import GenerateRequest
-from bough.sampling.sampling_params import SamplingParams
+from bough.sampling.sampling_params import GrammarSpec, SamplingParams, json_problem
 
 MAX_STREAM_INTERVAL = 2**31 - 1
 
@@ -36,6 +36,8 @@ class RequestLimits:
         max_parallel_samples: largest ``n``.
         max_logprobs: most alternatives per position.
         max_stop_strings: most stop strings, and as many patterns.
+        max_grammar_bytes: longest schema, pattern, grammar or list of choices that a client may send.
+        max_grammar_depth: deepest nesting of brackets in such a schema or structural tag.
         pooling: what the model makes of a prompt; ``None`` if it generates text.
     """
 
@@ -46,6 +48,8 @@ class RequestLimits:
     max_parallel_samples: int = ceilings.PARALLEL_SAMPLES
     max_logprobs: int = ceilings.TOP_LOGPROBS
     max_stop_strings: int = ceilings.STOP_STRINGS
+    max_grammar_bytes: int = ceilings.GRAMMAR_BYTES
+    max_grammar_depth: int = ceilings.GRAMMAR_DEPTH
     pooling: PoolingConfig | None = None
 
     @classmethod
@@ -62,15 +66,20 @@ class RequestLimits:
             max_parallel_samples=args.max_parallel_samples,
             max_logprobs=args.max_logprobs,
             max_stop_strings=args.max_stop_strings,
+            max_grammar_bytes=args.max_grammar_size,
+            max_grammar_depth=args.max_grammar_depth,
             pooling=model_config.pooling,
         )
 
-    def check_params(self, params: SamplingParams, *, tag_is_ours: bool = False) -> None:
+    def check_params(
+        self, params: SamplingParams, *, tag_is_ours: bool = False, grammar_param: str | None = None
+    ) -> None:
         """What can be said about sampling parameters alone.
 
         Args:
             params: of a request.
             tag_is_ours: see :meth:`SamplingParams.validate`.
+            grammar_param: what the client called the grammar, if not by its own name.
 
         Raises:
             BadRequest: naming the field at fault.
@@ -90,6 +99,17 @@ class RequestLimits:
         if grammar is not None and not self.has_tokenizer:
             name = f"sampling_params.{grammar.kind}"
             raise BadRequest(f"{name} needs a tokenizer, and this server has none", param=name)
+        if grammar is not None and not (tag_is_ours and grammar.kind == "structural_tag"):
+            self._check_grammar(grammar, grammar_param or f"sampling_params.{grammar.kind}")
+
+    def _check_grammar(self, grammar: GrammarSpec, name: str) -> None:
+        """Bounds of what a client sends; a tag made of its tools and schema may be larger."""
+        what = f"the size of {name} in bytes"
+        _check_bound(what, len(grammar.text.encode()), self.max_grammar_bytes, "max-grammar-size", name)
+        if self.max_grammar_depth < ceilings.GRAMMAR_DEPTH and grammar.kind in ("json_schema", "structural_tag"):
+            problem = json_problem(grammar.text, may_be_boolean=True, max_depth=self.max_grammar_depth)
+            if problem is not None:
+                raise BadRequest(f"{name} {problem} (--max-grammar-depth)", param=name, code="invalid_grammar")
 
     def check(self, request: GenerateRequest) -> None:
         """What can be said about the rest of a request before its prompt is encoded.

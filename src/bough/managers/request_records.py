@@ -74,8 +74,6 @@ class RequestRecords:
             metrics = self._metrics
             metrics.prompt_tokens += delta.prompt_tokens
             metrics.cached_tokens += delta.cached_tokens
-            if delta.embedding is not None and delta.queue_time is not None:
-                metrics.queue_time.observe(delta.queue_time)  # where tokens come, the first of them tells
             metrics.e2e_request_latency.observe(state.finished_time - state.created_time)
             metrics.prompt_tokens_per_request.observe(delta.prompt_tokens)
             metrics.generation_tokens_per_request.observe(delta.completion_tokens)

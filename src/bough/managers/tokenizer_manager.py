@@ -253,7 +253,11 @@ class TokenizerManager:
         """Take the requests of a call and send them; ``states`` gets those of its outputs."""
         self._check_open()
         for request in {id(request.sampling_params): request for request in requests}.values():
-            self.limits.check_params(request.sampling_params, tag_is_ours=request.grammar_param is not None)
+            self.limits.check_params(
+                request.sampling_params,
+                tag_is_ours=request.grammar_param is not None,
+                grammar_param=request.grammar_param,
+            )
         for request in requests:
             self.limits.check(request)
         await self._register(requests, states, signal)

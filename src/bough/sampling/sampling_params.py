@@ -30,10 +30,10 @@ MAX_PARALLEL_SAMPLES = ceilings.PARALLEL_SAMPLES
 MAX_LOGIT_BIAS_ENTRIES = 4096
 MAX_STOP_TOKEN_IDS = 256
 
-MAX_GRAMMAR_BYTES = 256 * 1024
+MAX_GRAMMAR_BYTES = ceilings.GRAMMAR_BYTES
 """Longest schema, pattern, grammar or list of choices, in bytes of UTF-8."""
 
-MAX_GRAMMAR_DEPTH = 64
+MAX_GRAMMAR_DEPTH = ceilings.GRAMMAR_DEPTH
 """Deepest nesting of brackets in a JSON schema or structural tag; an object within an object takes two levels."""
 
 MAX_TAG_BYTES = 8 * MAX_GRAMMAR_BYTES

@@ -69,6 +69,11 @@ class Requests:
         return len(self.queue) + len(self.sharing) + len(self.compiling)
 
     @property
+    def num_waiting_tokens(self) -> int:
+        """Tokens that requests without a slot have to get into the KV cache, those included that may be there."""
+        return sum(req.fill_len for req in self._by_rid.values() if req.slot < 0)
+
+    @property
     def num_holding(self) -> int:
         """Requests with a slot."""
         return len(self._by_rid) - self.num_waiting

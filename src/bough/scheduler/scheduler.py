@@ -496,6 +496,7 @@ class Scheduler:
         state: dict[str, Any] = msgspec.to_builtins(msgspec.structs.asdict(self.stats()))
         state.update(
             effective_max_running_requests=self.info.max_running_requests,
+            num_waiting_tokens=self.requests.num_waiting_tokens,
             last_gen_throughput=self.log.gen_throughput,
             forced_tokens_total=self.output.forced_tokens,
             new_token_ratio=self.ratio.value,

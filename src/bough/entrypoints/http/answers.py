@@ -485,6 +485,25 @@ class ScoreAnswer(msgspec.Struct):
     usage: VectorUsage
 
 
+class PairScore(msgspec.Struct):
+    """The score of a pair of texts."""
+
+    index: Count
+    object: Literal["score"]
+    score: float
+
+
+class PairScoresAnswer(msgspec.Struct):
+    """Answer of ``/v1/score`` to vLLM's form of requests."""
+
+    id: str
+    object: Literal["list"]
+    created: Count
+    model: str
+    data: list[PairScore]
+    usage: VectorUsage
+
+
 class EncodeAnswer(msgspec.Struct):
     """The vector of one text, in the native shape."""
 

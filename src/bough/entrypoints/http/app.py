@@ -18,6 +18,7 @@ from bough.entrypoints.http.bodies import BodyIntake
 from bough.entrypoints.http.errors import OpenAIErrors
 from bough.entrypoints.http.openapi import openapi_schema
 from bough.entrypoints.http.routes import ROUTES, make_handlers
+from bough.entrypoints.http.routes_later import LATER, METHODS, not_supported_yet
 from bough.errors import BoughError
 from bough.managers.tokenizer_manager import TokenizerManager
 
@@ -69,6 +70,11 @@ def create_app(manager: TokenizerManager) -> Application:
         )
         for path in (info.path, *info.aliases):
             app.add_endpoint(path, info.methods, endpoint)
+    for path in LATER:
+        later = Endpoint(
+            not_supported_yet, path, dialect=OpenAIErrors(), metrics=manager.metrics, intake=intake, takes_body=False
+        )
+        app.add_endpoint(path, METHODS, later)
     app.add_exception_handler(HTTPException, _render_routing_error)
     docs = Endpoint(docs_page, "/docs", dialect=OpenAIErrors(), metrics=None, intake=intake, takes_body=False)
     app.add_endpoint("/docs", ("GET",), docs)

@@ -13,13 +13,18 @@ import msgspec
 from bough.config.options import options_by_key
 from bough.config.server_args import ServerArgs
 from bough.constrained.structural_tag import MAX_PARTS
+from bough.entrypoints.chat.tools import MAX_TOOLS
 from bough.entrypoints.http.bodies import BODY_TIMEOUT, MIN_PROGRESS
 from bough.entrypoints.http.fields import MAX_ELEMENTS, MAX_OUTPUTS_PER_REQUEST, BodySpec
 from bough.entrypoints.http.json_body import LARGE_BODY_BYTES, MAX_DEPTH, MAX_MEMBERS
 from bough.entrypoints.http.native.protocol import SAMPLING_PARAMS
+from bough.entrypoints.http.openai.messages import MAX_TOOL_CALLS
 from bough.entrypoints.http.openai.protocol import MAX_MESSAGES
 from bough.entrypoints.http.openai.protocol import MAX_TOP_LOGPROBS as MAX_OPENAI_TOP_LOGPROBS
+from bough.entrypoints.http.responses.handlers import MAX_ITEMS_LISTED
+from bough.entrypoints.http.responses.protocol import MAX_METADATA_ENTRIES
 from bough.entrypoints.http.routes import ROUTES, RouteInfo
+from bough.entrypoints.http.routes_later import LATER
 from bough.entrypoints.http.server import HEAD_TIMEOUT, MAX_DISCARDED_BYTES, WRITE_TIMEOUT
 from bough.entrypoints.http.shapes import SHAPES
 from bough.managers.io_struct import (
@@ -64,13 +69,19 @@ LIMITS: dict[str, str] = {
     "different `stop_regex` patterns of a batch": str(MAX_STOP_STRINGS),
     "`stop_token_ids`": f"{MAX_STOP_TOKEN_IDS} ids",
     "`logit_bias`": f"{MAX_LOGIT_BIAS_ENTRIES} entries",
-    "a JSON schema, pattern, grammar or list of choices": f"{MAX_GRAMMAR_BYTES // 1024} KiB",
-    "nesting of a JSON schema": f"{MAX_GRAMMAR_DEPTH} brackets",
+    "a JSON schema, pattern, grammar or list of choices": "`--max-grammar-size`, at most "
+    f"{MAX_GRAMMAR_BYTES // 1024} KiB",
+    "nesting of a JSON schema": f"`--max-grammar-depth` brackets, at most {MAX_GRAMMAR_DEPTH}",
     "parts of a structural tag, or of one made of `tools`": str(MAX_PARTS),
     "a tool call of which function or arguments come out only at its end": f"{MAX_HELD_CHARS // 1024} Ki characters; "
     "what is longer is content",
     "`n`": f"`--max-parallel-samples`, at most {MAX_PARALLEL_SAMPLES}",
     "messages of a conversation": str(MAX_MESSAGES),
+    "tools of a request": str(MAX_TOOLS),
+    "tool calls of a message": str(MAX_TOOL_CALLS),
+    "`metadata` of a response": f"{MAX_METADATA_ENTRIES} entries",
+    "responses that are kept": "`--max-stored-responses`, and `--max-stored-response-bytes` together; older ones go",
+    "items of a response listed at once": str(MAX_ITEMS_LISTED),
     "values in the arguments of an earlier tool call": str(MAX_CALL_ELEMENTS),
     "alternatives per token": f"`--max-logprobs`, at most {MAX_OPENAI_TOP_LOGPROBS} on OpenAI routes and "
     f"{MAX_TOP_LOGPROBS} on `/generate`",
@@ -123,6 +134,8 @@ def markdown() -> str:
         lines.append(f"| `{name}` | {value} | `{_json(defaults[name])}` | {meaning} |")
     lines += ["", "Not supported yet; refused, unless null or empty:", ""]
     lines += [f"- `{name}`: {meaning}" for name, meaning in UNSUPPORTED_SAMPLING_PARAMS.items()]
+    lines += ["", "## Routes that are not supported yet", "", "They are answered with status 501.", ""]
+    lines += [f"- `{path}`: {meaning}" for path, meaning in LATER.items()]
     return "\n".join([*lines, ""])
 
 

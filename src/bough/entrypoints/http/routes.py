@@ -31,6 +31,7 @@ from bough.entrypoints.http.answers import (
     OllamaAnswer,
     OllamaModel,
     OllamaModels,
+    PairScoresAnswer,
     QueryParameter,
     RankedDocument,
     RerankAnswer,
@@ -354,7 +355,8 @@ SCORE_ROUTE = RouteInfo(
     "Probabilities of given tokens after query and item; of a classifier its scores (logits).",
     OPENAI,
     SCORE,
-    answer=Answer(ScoreAnswer),
+    answer=Answer(ScoreAnswer, PairScoresAnswer),
+    aliases=("/score",),
 )
 TOKENIZE_ROUTE = RouteInfo(
     "/tokenize",
@@ -384,14 +386,14 @@ LOADS = RouteInfo(
 )
 OPEN_SESSION_ROUTE = RouteInfo(
     "/open_session",
-    ("POST",),
+    ("GET", "POST"),
     "Begin a session, of which requests name only what is new.",
     NATIVE,
     OPEN_SESSION,
     answer=Answer(str),
 )
 CLOSE_SESSION_ROUTE = RouteInfo(
-    "/close_session", ("POST",), "End a session and whatever runs in it.", NATIVE, CLOSE_SESSION, answer=_TEXT
+    "/close_session", ("GET", "POST"), "End a session and whatever runs in it.", NATIVE, CLOSE_SESSION, answer=_TEXT
 )
 PING = RouteInfo("/ping", ("GET",), "The same as `/health`, by SageMaker's name.", NATIVE, is_probe=True, answer=_PROBE)
 INVOCATIONS = RouteInfo(

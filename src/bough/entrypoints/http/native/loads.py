@@ -106,6 +106,7 @@ def _load(rank: int, state: dict[str, Any], sections: set[str]) -> dict[str, Any
             "num_running_reqs": running,
             "num_waiting_reqs": state.get("num_queue_reqs", 0),
             "num_used_tokens": used,
+            "num_total_tokens": used + state.get("num_waiting_tokens", 0),
             "max_total_num_tokens": capacity,
             "max_running_requests": slots,
             "token_usage": used / capacity if capacity else 0.0,
@@ -113,6 +114,7 @@ def _load(rank: int, state: dict[str, Any], sections: set[str]) -> dict[str, Any
             "cache_hit_rate": cached / (cached + computed) if cached + computed else 0.0,
             "utilization": running / slots if slots else 0.0,
             "total_prefill_uncached_tokens": computed,
+            "total_prefill_busy_us": round(state.get("prefill_seconds_total", 0.0) * 1e6),
         }
     if "memory" in sections:
         memory = state.get("memory_usage", {})

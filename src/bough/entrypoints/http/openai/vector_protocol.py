@@ -8,9 +8,13 @@ import msgspec
 from msgspec import Meta
 
 from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec, Refused
+from bough.entrypoints.http.openai.messages import TextPart
 from bough.entrypoints.http.openai.protocol import CacheKey, TokenId
 from bough.managers.embedding_struct import Dimensions, Truncation
 from bough.managers.io_struct import Priority, RequestId, cache_namespace
+
+MAX_TEXT_PARTS = 1024
+"""Most parts of one text."""
 
 Text = str | list[str | int | list[int]]
 
@@ -74,13 +78,31 @@ class ClassifyBody(VectorFields, kw_only=True):
     ] = None
 
 
+class TextOnly(msgspec.Struct, forbid_unknown_fields=True):
+    """A document that has nothing but a text."""
+
+    text: str
+
+
+TextParts = Annotated[list[TextPart], Meta(min_length=1, max_length=MAX_TEXT_PARTS)]
+
+
+def plain_text(given: str | list[TextPart] | TextOnly) -> str:
+    """A text in whatever form it came; its parts are lines."""
+    if isinstance(given, str):
+        return given
+    return given.text if isinstance(given, TextOnly) else "\n".join(part.text for part in given)
+
+
 class RerankBody(VectorFields, kw_only=True):
     """Body of ``/v1/rerank``."""
 
-    query: Annotated[Annotated[str, Meta(min_length=1)], Meta(description="What is looked for.")]
+    query: Annotated[
+        Annotated[str, Meta(min_length=1)] | TextParts, Meta(description="What is looked for: a text, or parts of one.")
+    ]
     documents: Annotated[
-        Annotated[list[str], Meta(min_length=1, max_length=MAX_OUTPUTS_PER_REQUEST)],
-        Meta(description="Texts that may answer the query."),
+        Annotated[list[str | TextParts | TextOnly], Meta(min_length=1, max_length=MAX_OUTPUTS_PER_REQUEST)],
+        Meta(description="What may answer the query: texts, as strings, as parts or as objects with `text`."),
     ]
     instruct: Annotated[
         str | None, Meta(description="What makes a document relevant; for language models only. Default: a web search.")
@@ -98,14 +120,30 @@ class RerankBody(VectorFields, kw_only=True):
     ] = -1
 
 
+Texts = str | Annotated[list[str], Meta(min_length=1, max_length=MAX_OUTPUTS_PER_REQUEST)]
+
+
 class ScoreBody(VectorFields, kw_only=True):
     """Body of ``/v1/score``."""
 
-    query: Annotated[str | list[TokenId], Meta(description="Text or token ids.")]
+    query: Annotated[
+        str | list[TokenId] | None, Meta(description="Text or token ids. Either this and `items`, or vLLM's texts.")
+    ] = None
     items: Annotated[
-        str | Annotated[list[str | list[TokenId]], Meta(min_length=1, max_length=MAX_OUTPUTS_PER_REQUEST)],
+        str | Annotated[list[str | list[TokenId]], Meta(min_length=1, max_length=MAX_OUTPUTS_PER_REQUEST)] | None,
         Meta(description="What is scored: a text or several, or lists of token ids; as the query."),
-    ]
+    ] = None
+    text_1: Annotated[
+        Texts | None,
+        Meta(
+            description="vLLM's form: how alike, or how relevant, each `text_2` is for its `text_1`, or the only one."
+        ),
+    ] = None
+    text_2: Annotated[Texts | None, Meta(description="A text, or several.")] = None
+    truncate_prompt_tokens: Annotated[
+        Truncation | None,
+        Meta(description="With `text_1`: cut longer texts at their end; -1: to what the model takes."),
+    ] = None
     label_token_ids: Annotated[
         list[TokenId | list[TokenId]] | None,
         Meta(description="For a language model: tokens whose probabilities are the scores; one list, or one per item."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from array import array
 from collections.abc import Iterator, Sequence
@@ -18,7 +19,9 @@ from bough.entrypoints.http.openai.vector_protocol import (
     RERANK,
     SCORE,
     RerankBody,
+    ScoreBody,
     VectorFields,
+    plain_text,
 )
 from bough.errors import BadRequest
 from bough.managers.embedding import Embedded, embed, number_turns
@@ -94,7 +97,7 @@ class VectorHandlers:
         for index, judged in ranked:
             answer: dict[str, Any] = {"score": judged.relevance, "index": index}
             if body.return_documents:
-                answer["document"] = body.documents[index]
+                answer["document"] = plain_text(body.documents[index])
             answers.append({**answer, "meta_info": judged.meta_info})
         return Response(_encode(answers))
 
@@ -106,7 +109,7 @@ class VectorHandlers:
         for index, judged in ranked:
             result: dict[str, Any] = {"index": index, "relevance_score": judged.relevance}
             if body.return_documents:
-                result["document"] = {"text": body.documents[index]}
+                result["document"] = {"text": plain_text(body.documents[index])}
             results.append(result)
         name = f"rerank-{body.rid or new_request_id()}"
         return Response(_encode({"id": name, "model": self._model(body), "usage": usage, "results": results}))
@@ -114,6 +117,15 @@ class VectorHandlers:
     async def score(self, call: Call) -> Response:
         """``POST /v1/score``: a list of scores per item, in their order."""
         body = await self._parse(SCORE, call)
+        if body.text_1 is not None or body.text_2 is not None:
+            return await self._score_texts(body)
+        for name in ("query", "items"):
+            if getattr(body, name) is None:
+                raise BadRequest(f"{name} is required", param=name, code="missing_required_parameter")
+        assert body.query is not None, "checked"
+        assert body.items is not None, "checked"
+        if body.truncate_prompt_tokens is not None:
+            raise BadRequest("truncate_prompt_tokens needs text_1", param="truncate_prompt_tokens")
         items = [body.items] if isinstance(body.items, str) else body.items
         result = await score(
             self._manager,
@@ -130,6 +142,56 @@ class VectorHandlers:
         answer = {"object": "scoring", "model": self._model(body), "scores": result.scores, "usage": usage}
         return Response(_encode(answer))
 
+    async def _score_texts(self, body: ScoreBody) -> Response:
+        """A score per pair, in vLLM's form: relevance of a reranker, else the cosine of two embeddings."""
+        for name in ("query", "items", "label_token_ids"):
+            if getattr(body, name) is not None:
+                raise BadRequest(f"{name} cannot be combined with text_1 and text_2", param=name)
+        if body.text_1 is None or body.text_2 is None:
+            missing = "text_1" if body.text_1 is None else "text_2"
+            raise BadRequest(f"{missing} is required", param=missing, code="missing_required_parameter")
+        firsts, seconds = _texts(body.text_1), _texts(body.text_2)
+        if len(firsts) not in (1, len(seconds)):
+            raise BadRequest(
+                f"text_1 has {len(firsts)} texts for {len(seconds)} of text_2; it must have one, or as many",
+                param="text_1",
+            )
+        pairs = list(zip(firsts * (len(seconds) // len(firsts)), seconds, strict=True))
+        pooling = self._manager.model_config.pooling
+        fields: dict[str, Any] = {"rid": body.rid, **body.shared()}
+        if pooling is None or pooling.is_classifier:
+            keep = -1 if body.truncate_prompt_tokens is None else body.truncate_prompt_tokens
+            judged = await rerank(self._manager, pairs, param="text_2", truncate_to=keep, **fields)
+            scores, usage = [each.relevance for each in judged], _usage(judged)
+        else:
+            requests = embedding_requests(
+                [*firsts, *seconds],
+                "text_2",
+                is_batch=True,
+                max_outputs=self._manager.server_args.max_outputs_per_request,
+                truncate_to=body.truncate_prompt_tokens,
+                **fields,
+            )
+            results = await embed(self._manager, requests)
+            vectors = [result.numbers() for result in results]
+            lefts = vectors[: len(firsts)] * (len(seconds) // len(firsts))
+            turns = number_turns()
+            scores = []
+            for left, right in zip(lefts, vectors[len(firsts) :], strict=True):
+                scores.append(_cosine(left, right))
+                await turns.spend(len(left))
+            usage = _usage(results)
+        data = [{"index": index, "object": "score", "score": score} for index, score in enumerate(scores)]
+        answer = {
+            "id": f"score-{body.rid or new_request_id()}",
+            "object": "list",
+            "created": int(time.time()),
+            "model": self._model(body),
+            "data": data,
+            "usage": usage,
+        }
+        return Response(_encode(answer))
+
     async def _parse(self, spec: BodySpec[Body], call: Call) -> Body:
         call.require_json()
         manager = self._manager
@@ -143,7 +205,7 @@ class VectorHandlers:
         """The documents to return by number, the most relevant one first, and the usage."""
         judged = await rerank(
             self._manager,
-            [(body.query, document) for document in body.documents],
+            [(plain_text(body.query), plain_text(document)) for document in body.documents],
             instruct=body.instruct,
             rid=body.rid,
             truncate_to=body.truncate_prompt_tokens,
@@ -171,6 +233,15 @@ class VectorHandlers:
 
     def _model(self, body: VectorFields) -> str:
         return body.model if body.model is not None else self._manager.served_model_name
+
+
+def _texts(given: str | list[str]) -> list[str]:
+    return [given] if isinstance(given, str) else given
+
+
+def _cosine(left: Sequence[float], right: Sequence[float]) -> float:
+    lengths = math.hypot(*left) * math.hypot(*right)
+    return math.fsum(a * b for a, b in zip(left, right, strict=True)) / lengths if lengths else 0.0
 
 
 def _usage(results: Sequence[Embedded | Judged]) -> dict[str, int]:

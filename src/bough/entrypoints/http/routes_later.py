@@ -1,0 +1,91 @@
+"""Routes of other servers that this one does not have yet: they say so, by name, instead of that nothing is there."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from bough.entrypoints.http.asgi import Call, Response
+from bough.errors import RequestFailed
+
+_WEIGHTS = "updating the weights of a running server"
+_LORA = "LoRA adapters"
+_MEMORY = "giving memory back while idle"
+_PAUSE = "pausing generation"
+_PROFILE = "profiling"
+_EXPERTS = "recording which experts are used"
+_STORAGE = "a storage tier of the prefix cache"
+_CORPUS = "speculation from a corpus"
+_ELASTIC = "changing the number of ranks"
+
+LATER: dict[str, str] = {
+    "/v1/audio/transcriptions": "audio",
+    "/v1/batches": "batch files",
+    "/v1/decisions": "decisions; /v1/score and /v1/classify come near",
+    "/v1/files": "batch files",
+    "/v1/fine_tuning/jobs": "training",
+    "/v1/images/generations": "making images",
+    "/v1/load_lora_adapter": _LORA,
+    "/v1/moderations": "moderation",
+    "/v1/systemone": "decisions; /v1/score and /v1/classify come near",
+    "/v1/unload_lora_adapter": _LORA,
+    "/update_weights_from_disk": _WEIGHTS,
+    "/update_weights_from_distributed": _WEIGHTS,
+    "/update_weights_from_tensor": _WEIGHTS,
+    "/update_weights_from_ipc": _WEIGHTS,
+    "/update_weight_version": _WEIGHTS,
+    "/begin_weight_update": _WEIGHTS,
+    "/end_weight_update": _WEIGHTS,
+    "/init_weights_update_group": _WEIGHTS,
+    "/destroy_weights_update_group": _WEIGHTS,
+    "/get_weights_by_name": "reading weights of a running server",
+    "/weights_checker": "reading weights of a running server",
+    "/init_weights_send_group_for_remote_instance": _WEIGHTS,
+    "/send_weights_to_remote_instance": _WEIGHTS,
+    "/remote_instance_transfer_engine_info": _WEIGHTS,
+    "/load_lora_adapter": _LORA,
+    "/load_lora_adapter_from_tensors": _LORA,
+    "/unload_lora_adapter": _LORA,
+    "/release_memory_occupation": _MEMORY,
+    "/resume_memory_occupation": _MEMORY,
+    "/sleep": _MEMORY,
+    "/wake_up": _MEMORY,
+    "/is_sleeping": _MEMORY,
+    "/pause_generation": _PAUSE,
+    "/continue_generation": _PAUSE,
+    "/slow_down": "slowing down for tests",
+    "/start_profile": _PROFILE,
+    "/stop_profile": _PROFILE,
+    "/set_trace_level": "tracing",
+    "/freeze_gc": "tuning of the garbage collector",
+    "/configure_logging": "other logging while running; --log-level and --log-requests are set at the start",
+    "/set_internal_state": "other options while running",
+    "/start_expert_distribution_record": _EXPERTS,
+    "/stop_expert_distribution_record": _EXPERTS,
+    "/dump_expert_distribution_record": _EXPERTS,
+    "/pd_role_switch": "separate servers for prefill and decode",
+    "/hicache/storage-backend": _STORAGE,
+    "/hicache/storage-backend/clear": _STORAGE,
+    "/get_hicache_l3_cache_layout": _STORAGE,
+    "/add_external_corpus": _CORPUS,
+    "/remove_external_corpus": _CORPUS,
+    "/list_external_corpora": _CORPUS,
+    "/scale_elastic_ep": _ELASTIC,
+    "/is_scaling_elastic_ep": _ELASTIC,
+    "/vertex_generate": "Vertex AI's form of requests; use /generate",
+}
+"""What each would be for, by path, whatever the method."""
+
+METHODS = ("GET", "POST", "PUT", "DELETE")
+
+
+async def not_supported_yet(call: Call) -> Response:
+    """Refuses a call of :data:`LATER`.
+
+    Raises:
+        RequestFailed: always, with status 501.
+    """
+    raise RequestFailed(
+        f"{call.path} is not supported yet ({LATER[call.path]})",
+        status_code=HTTPStatus.NOT_IMPLEMENTED,
+        code="unsupported_route",
+    )
