@@ -141,7 +141,9 @@ def test_dummy_weights_need_no_files_and_follow_the_seed(directory: Path) -> Non
     assert bool((first["model.norm.weight"] == 1).all())
 
 
-def test_progress_is_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "bough.model_loader.progress")
+
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
