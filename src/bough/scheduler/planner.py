@@ -39,7 +39,7 @@ from bough.step_plan import (
     TableWrite,
 )
 
-PREFILL_SHARE = 0.9
+PREFILL_SHARE = 0.75
 """Time that prompts get beside running requests, as a share of what those take by themselves."""
 
 MIN_PREFILL_SHARE = 0.25
@@ -50,6 +50,9 @@ SHORT_PROMPT_TOKENS = 512
 
 LOGPROB_CHUNK_TOKENS = 512
 """Most tokens per step of a prompt whose logprobs are wanted: each costs the language-model head as well."""
+
+LOGPROB_TOKEN_PRICE = 3
+"""What such a token costs beside running requests, in others: the head and all that reads its logits."""
 
 LOGPROB_CHUNK_BESIDE_DECODE = 64
 """The same while other requests generate."""
@@ -328,11 +331,13 @@ class StepPlanner:
         given = chunks.get(req, 0)
         context = int(self.table.planned_len[req.slot]) + given
         floor = 0 if any(chunks.values()) else min(self._min_chunk, budget.most_tokens(context))
-        tokens = min(req.fill_len - context, max(budget.tokens_for(context, share), floor))
+        most, price = max(budget.tokens_for(context, share), floor), 1
         if req.logprob_next < req.prompt_len:
-            tokens = min(tokens, budget.logprob_tokens - given)
+            price = LOGPROB_TOKEN_PRICE
+            most = min(-(-most // price), budget.logprob_tokens - given)
+        tokens = min(req.fill_len - context, most)
         if tokens > 0:
-            budget.spend(tokens, context)
+            budget.spend(tokens * price, context)
             chunks[req] = given + tokens
 
     @staticmethod
