@@ -166,9 +166,10 @@ def measure_offline(options: dict[str, Any], repeats: int) -> Result:
             f"offline, {name}: {result['output_throughput']:,.0f} output tokens/s, "
             f"{result['total_throughput']:,.0f} tokens/s in all"
         )
+    percent = {key: 100 * (cost - 1) for key, cost in costs.items()}
     print(
-        f"offline: where it cannot help, the cache costs {100 * (costs['cpu_seconds'] - 1):+.1f} % of the processor time, "
-        f"{100 * (costs['duration'] - 1):+.1f} % of the duration"
+        f"offline: where it cannot help, the cache costs {percent['cpu_seconds']:+.1f} % of the processor time, "
+        f"{percent['duration']:+.1f} % of the duration"
     )
     return {**medians, "on_over_off": costs, "all_ratios": ratios}
 
