@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
 from bough.constrained.base import GrammarMatcher, MaskWords, mask_words
+
+MIN_THREADED_MASKS = 4
+"""Fewer masks are computed sooner than another thread wakes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +25,16 @@ class TokenMasks:
     bits: MaskWords
     """int32 ``[G, mask_words(vocab_size)]``; a row without any token belongs to a matcher with an error"""
 
+    def begin(self) -> None:
+        """Nothing: they are there."""
+
 
 class PendingMasks:
-    """Masks that are computed when :attr:`bits` is first asked for.
+    """Masks that are computed when :attr:`bits` is first asked for, or from :meth:`begin` on in a thread.
 
-    The model runner does so after it has started the forward pass: on an accelerator the host computes them while the
-    device is busy.
+    On an accelerator the model runner asks for them after it has started the forward pass: the host computes them while
+    the device is busy. Native kernels on a CPU return when they are done, so the runner begins the masks before it
+    calls them, and a thread computes them while the kernels run without the GIL.
 
     Attributes:
         rows: see :class:`TokenMasks`.
@@ -51,12 +60,18 @@ class PendingMasks:
         self._extra_ends = extra_ends
         self._words = mask_words(vocab_size)
         self._bits: MaskWords | None = None
+        self._begun: Future[MaskWords] | None = None
+
+    def begin(self) -> None:
+        """Let a thread compute the masks, if they are worth waking it."""
+        if len(self.rows) >= MIN_THREADED_MASKS:
+            self._begun = _mask_thread().submit(self._compute)
 
     @property
     def bits(self) -> MaskWords:
         """See :class:`TokenMasks`."""
         if self._bits is None:
-            self._bits = self._compute()
+            self._bits = self._compute() if self._begun is None else self._begun.result()
         return self._bits
 
     def computed(self) -> TokenMasks:
@@ -78,3 +93,9 @@ def unpack(bits: MaskWords, vocab_size: int) -> npt.NDArray[np.bool_]:
     """Masks ``[G, mask_words(vocab_size)]`` as booleans ``[G, vocab_size]``."""
     flat = np.unpackbits(bits.view(np.uint8), axis=1, bitorder="little", count=vocab_size)
     return flat.view(np.bool_)
+
+
+@cache
+def _mask_thread() -> ThreadPoolExecutor:
+    """The thread of this process that computes masks beside native kernels."""
+    return ThreadPoolExecutor(1, "bough-masks")

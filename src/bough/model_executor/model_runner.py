@@ -333,6 +333,8 @@ class ModelRunner:
         wanted = np.zeros(plan.num_rows, dtype=np.uint8)
         wanted[sampling_rows] = np.where(by_logits, Wanted.LOGITS, Wanted.CHOICE)
         hidden_wanted = bool(plan.pooling) or any(len(request.targets) for request in plan.logprobs)
+        if plan.masks is not None:
+            plan.masks.begin()
         result = graph_runner.replay(plan, wanted, hidden_states=hidden_wanted)
         next_token_ids, finite = result.next_token_ids, result.finite
         sampled: SampleOutput | None = None

@@ -45,6 +45,9 @@ PREFILL_SHARE = 0.75
 MIN_PREFILL_SHARE = 0.25
 """Share of the time target that prompts get even if the running requests alone use it up: nobody starves."""
 
+SHORT_CHUNK_TOKENS = 64
+"""Tokens of short prompts that a step has time for, within its target, whatever running requests are used to."""
+
 SHORT_PROMPT_TOKENS = 512
 """A prompt of at most this length starts however many longer ones are unfinished, and goes before them."""
 
@@ -296,10 +299,12 @@ class StepPlanner:
         target = limits.target_seconds
         if num_decode == 0:
             return _Budget(model, max(target - model.base, MIN_PREFILL_SHARE * target), tokens, logprobs)
-        # Prompts get nearly as much time as running requests take by themselves: their gaps less than double.
+        # Long prompts get nearly as much time as running requests take by themselves: their gaps less than double.
         spent = model.seconds(num_decode, decode_context)
-        seconds = max(min(PREFILL_SHARE * spent, target - spent), min(spent, target) * MIN_PREFILL_SHARE)
-        return _Budget(model, seconds, tokens, logprobs, most_seconds=PREFILL_SHARE * spent)
+        seconds = long = max(min(PREFILL_SHARE * spent, target - spent), min(spent, target) * MIN_PREFILL_SHARE)
+        if len(self.queue) or not all(map(_is_long, self.requests.unfinished)):
+            seconds = max(long, min(model.added_seconds(SHORT_CHUNK_TOKENS, SHORT_CHUNK_TOKENS**2 / 2), target - spent))
+        return _Budget(model, seconds, tokens, logprobs, long_prompt_seconds=long, most_seconds=PREFILL_SHARE * spent)
 
     def _advance(self, chunks: dict[Req, int], budget: _Budget) -> None:
         """Let unfinished prompts go on."""
@@ -331,13 +336,14 @@ class StepPlanner:
         given = chunks.get(req, 0)
         context = int(self.table.planned_len[req.slot]) + given
         floor = 0 if any(chunks.values()) else min(self._min_chunk, budget.most_tokens(context))
-        most, price = max(budget.tokens_for(context, share), floor), 1
+        is_long, price = _is_long(req), 1
+        most = max(budget.tokens_for(context, share, is_long=is_long), floor)
         if req.logprob_next < req.prompt_len:
             price = LOGPROB_TOKEN_PRICE
             most = min(-(-most // price), budget.logprob_tokens - given)
         tokens = min(req.fill_len - context, most)
         if tokens > 0:
-            budget.spend(tokens * price, context)
+            budget.spend(tokens * price, context, is_long=is_long)
             chunks[req] = given + tokens
 
     @staticmethod
@@ -571,10 +577,21 @@ class _Budget:
         tokens: int,
         logprob_tokens: int,
         *,
+        long_prompt_seconds: float = float("inf"),
         most_seconds: float = float("inf"),
     ) -> None:
-        """``most_seconds`` is what a prompt's minimum may take."""
+        """Begin with all of it.
+
+        Args:
+            cost_model: what tokens take.
+            seconds: for all.
+            tokens: for all.
+            logprob_tokens: most tokens with logprobs of one prompt.
+            long_prompt_seconds: of ``seconds``, what long prompts may take.
+            most_seconds: what a prompt's minimum may take.
+        """
         self._cost_model = cost_model
+        self._long_prompt_seconds = long_prompt_seconds
         self._most_seconds = most_seconds
         self._total_seconds = self._seconds = seconds
         self._total_tokens = self._tokens = tokens
@@ -591,7 +608,9 @@ class _Budget:
             return self._total_tokens
         return max(self._cost_model.tokens_within(self._most_seconds, context), 1)
 
-    def tokens_for(self, context: int, share: float, *, leaving: float = 0.0, leaving_tokens: int = 0) -> int:
+    def tokens_for(
+        self, context: int, share: float, *, leaving: float = 0.0, leaving_tokens: int = 0, is_long: bool = False
+    ) -> int:
         """Most tokens that a request with ``context`` earlier ones may take.
 
         Args:
@@ -599,18 +618,30 @@ class _Budget:
             share: of the whole budget, at most.
             leaving: a share of the whole that has to be left.
             leaving_tokens: tokens that have to be left at least.
+            is_long: whether it is a long prompt.
         """
         kept = max(math.ceil(self._total_tokens * leaving), leaving_tokens)
         tokens = max(min(self._tokens - kept, int(self._total_tokens * share)), 0)
         if self._seconds == float("inf"):
             return tokens
         seconds = min(self._seconds - self._total_seconds * leaving, self._total_seconds * share)
+        if is_long:
+            seconds = min(seconds, self._long_prompt_seconds)
         return min(tokens, self._cost_model.tokens_within(seconds, context))
 
-    def spend(self, tokens: int, context: int) -> None:
+    def spend(self, tokens: int, context: int, *, is_long: bool = False) -> None:
+        """Take what so many tokens of a request cost."""
         self._tokens -= tokens
         if self._seconds != float("inf"):
-            self._seconds -= self._cost_model.added_seconds(tokens, tokens * (context + tokens / 2))
+            seconds = self._cost_model.added_seconds(tokens, tokens * (context + tokens / 2))
+            self._seconds -= seconds
+            if is_long:
+                self._long_prompt_seconds -= seconds
+
+
+def _is_long(req: Req) -> bool:
+    """Whether there is much to compute of a prompt."""
+    return req.fill_len - req.cached_tokens > SHORT_PROMPT_TOKENS
 
 
 def _prompt_logprobs(req: Req, row: int, start: int, end: int, samples: bool) -> RowLogprobs | None:
