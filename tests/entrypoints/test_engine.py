@@ -296,6 +296,8 @@ SCRIPT = textwrap.dedent(
     import asyncio, os, signal, sys, threading, time
     from tests.entrypoints.test_engine import EchoEngine, IDS
 
+    # Ignored, and inherited as such, where a shell runs the tests in its background.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     how = sys.argv[1]
     engine = EchoEngine()
     print(*engine.get_all_child_pids(), flush=True)
@@ -359,7 +361,10 @@ def test_signals_of_the_host_are_its_own_and_leave_no_child(tmp_path, number):
         os.killpg(host.pid, number)
     else:
         os.kill(host.pid, number)
-    _, stderr = host.communicate(timeout=20)
+    try:
+        _, stderr = host.communicate(timeout=20)
+    finally:
+        host.kill()
     assert host.returncode == -number
     assert ("KeyboardInterrupt" in stderr) == (number == signal.SIGINT)
     assert eventually(lambda: not any(map(is_running, pids)), timeout=5)

@@ -14,6 +14,7 @@ from bough.kernels import library, structures
 from bough.kernels.library import LibraryMissing, load_library
 from bough.kernels.packed_weights import PackedWeights
 from bough.kernels.thread_pool import ThreadPool
+from tests.entrypoints.leftovers import eventually
 from tests.native import needs_native
 
 
@@ -96,7 +97,8 @@ def test_pools_come_and_go() -> None:
         pool = ThreadPool(count)
         assert threads_of_this_process() == before + count - 1
         del pool
-        assert threads_of_this_process() == before
+        # A thread that was joined may be listed for a moment yet.
+        assert eventually(lambda: threads_of_this_process() == before)
 
 
 @needs_native
