@@ -81,7 +81,7 @@ def test_help_names_every_flag_with_its_default():
         (("--prot", "1"), "unknown flag '--prot'; did you mean '--port'?"),
         (("--prot=1",), "unknown flag '--prot'; did you mean '--port'?"),
         (("--por", "1"), "unknown flag '--por'; did you mean '--port'?"),
-        (("--tensor-parallel-size", "2"), "unknown flag '--tensor-parallel-size'"),
+        (("--tensor-parallel-size", "2"), "--tensor-parallel-size is not supported yet: tensor parallelism"),
         (("--port", "x"), "--port must be a whole number, got 'x'"),
         (("--port",), "expected one argument"),
         (("--dtype", "bf16"), "--dtype must be one of auto, float32, bfloat16, float16, got 'bf16'"),

@@ -214,6 +214,11 @@ def test_idle_server_uses_little_processor_time(server: Server) -> None:
     assert used() - before <= 0.08, "2 % of a core, twice what is promised: the clock ticks in hundredths"
 
 
+def test_slash_too_many_is_not_redirected_to_a_host_of_the_clients_choice(server: Server) -> None:
+    response = server.client.get("/v1/models/", headers={"Host": "elsewhere.example"})
+    assert response.status_code == 404
+
+
 @pytest.mark.parametrize("path", ["/health", "/health_generate", "/ready", "/v1/models", "/get_model_info", "/docs"])
 def test_informative_routes_answer(server: Server, path: str) -> None:
     assert server.client.get(path).status_code == 200

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
+from bough.config.later import feature_of
 from bough.config.options import Option, OptionTable, did_you_mean, groups_of, options_by_key, options_of, unknown_name
 from bough.errors import ConfigError
 
@@ -29,6 +30,9 @@ class CommandParser(argparse.ArgumentParser):
         for extra in extras:
             if extra.startswith("-"):
                 flag = extra.partition("=")[0]
+                feature = feature_of(flag)
+                if feature is not None:
+                    self.error(f"{flag} is not supported yet: {feature}")
                 known = [known for action in self._actions for known in action.option_strings]
                 raise ConfigError(f"{unknown_name('flag', flag, known)} (see {self.prog} --help)")
         if extras:

@@ -34,7 +34,7 @@ class Application(FastAPI):
     """
 
     def __init__(self, intake: BodyIntake) -> None:
-        super().__init__(title="Bough", version=__version__, docs_url=None, redoc_url=None)
+        super().__init__(title="Bough", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False)
         self.intake = intake
         self._endpoints: dict[tuple[str, str], Endpoint] = {}
 

@@ -1,0 +1,27 @@
+"""Flags of SGLang's server that people bring along and that do not work yet."""
+
+from __future__ import annotations
+
+_FEATURES = {
+    "tensor parallelism": ("tp", "tp-size", "tensor-parallel-size"),
+    "pipeline parallelism": ("pp", "pp-size", "pipeline-parallel-size"),
+    "data parallelism": ("dp", "dp-size", "data-parallel-size"),
+    "expert parallelism": ("ep", "ep-size", "expert-parallel-size"),
+    "several machines": ("nnodes", "node-rank", "dist-init-addr"),
+    "LoRA": ("enable-lora", "lora-paths", "max-loras-per-batch", "max-lora-rank"),
+    "API keys": ("api-key", "admin-api-key"),
+    "code from checkpoints": ("trust-remote-code",),
+    "speculative decoding": ("speculative-algorithm", "speculative-draft-model-path", "speculative-num-steps"),
+    "another type for the KV cache": ("kv-cache-dtype",),
+    "a choice of attention kernels": ("attention-backend", "sampling-backend"),
+    "images, sound and video": ("enable-multimodal", "mm-attention-backend"),
+    "CUDA graphs": ("disable-cuda-graph", "cuda-graph-max-bs", "cuda-graph-bs"),
+    "disaggregation": ("disaggregation-mode",),
+    "TLS": ("ssl-keyfile", "ssl-certfile"),
+}
+_FEATURE_OF = {flag: feature for feature, flags in _FEATURES.items() for flag in flags}
+
+
+def feature_of(flag: str) -> str | None:
+    """What a flag (``"--tp"``, ``"tp_size"``) is for that does not work yet, or ``None``."""
+    return _FEATURE_OF.get(flag.lstrip("-").replace("_", "-"))
