@@ -128,6 +128,13 @@ def test_refusals_name_what_is_wrong(
         assert error["param"] == param
 
 
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages"])
+def test_conversations_are_refused_for_what_the_model_is(server: Server, path: str) -> None:
+    response = server.post(path, model="m", max_tokens=5, messages=[{"role": "user", "content": "hi"}])
+    assert response.status_code == 400
+    assert "does not generate text" in response.json()["error"]["message"]
+
+
 def test_texts_are_cut_only_if_asked_for(server: Server, reference: np.ndarray) -> None:
     short = server.post("/v1/embeddings", input="word " * 300, truncate_prompt_tokens=-1).json()
     assert short["usage"]["prompt_tokens"] == 256

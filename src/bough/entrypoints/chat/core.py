@@ -130,6 +130,7 @@ class ChatCore:
         Raises:
             BadRequest: naming what cannot be done.
         """
+        self.manager.limits.require_generation()
         dialect = self.dialect(job.tools)
         prompt = await self.prompt(job)
         thinking = self._begins_in_reasoning(job, dialect, prompt)
