@@ -96,7 +96,7 @@ class EmbeddingReqInput(msgspec.Struct, kw_only=True):
             except msgspec.ValidationError as error:
                 raise BadRequest(f"{name}: {error}", param=name) from None
         if (self.text is None) == (self.input_ids is None):
-            raise BadRequest("give text or input_ids, one of them", param="text", code="missing_required_parameter")
+            raise BadRequest("give either text or input_ids, not both", param="text", code="missing_required_parameter")
         param = "text" if self.text is not None else "input_ids"
         prompts = _texts(self.text) if self.text is not None else _token_ids(self.input_ids)
         return embedding_requests(

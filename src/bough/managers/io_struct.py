@@ -194,7 +194,7 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
 
     def _prompts(self) -> tuple[list[str] | None, list[TokenIds] | None]:
         if (self.text is None) == (self.input_ids is None):
-            raise BadRequest("give text or input_ids, one of them", param="text", code="missing_required_parameter")
+            raise BadRequest("give either text or input_ids, not both", param="text", code="missing_required_parameter")
         if self.text is not None:
             texts = self.text if isinstance(self.text, list) else [self.text]
             if not texts:
