@@ -131,6 +131,8 @@ class NativeOutput:
         self._answer["meta_info"] = self._info
         if with_index:
             self._answer["index"] = state.index
+        is_plain = as_json and has_text and self._logprobs is None
+        self._frame = self._make_frame() if is_plain else None
 
     def add(self, delta: OutputDelta) -> None:
         """Take a delta, or a part of one, in."""
@@ -185,6 +187,32 @@ class NativeOutput:
             if self._logprobs is not None:
                 self._logprobs.clear()
         return answer
+
+    def to_json(self, delta: OutputDelta) -> bytes:
+        """:meth:`answer` as JSON, for an output that was made with ``as_json``."""
+        frame = self._frame
+        if frame is None or delta.finish_reason is not None:
+            return _encode(self.answer(delta))
+        json = frame % (
+            self._text_json,
+            self._ids_json,
+            delta.prompt_tokens,
+            delta.completion_tokens,
+            delta.cached_tokens,
+            0 if self._reasoning is None else self._reasoning.total,
+            delta.num_retractions,
+        )
+        if self._incremental:
+            self._text_json.clear()
+            self._ids_json.clear()
+        return json
+
+    def _make_frame(self) -> bytes:
+        """An answer in the middle of an output as JSON, to be formatted with what changes: see :meth:`to_json`."""
+        counts = ("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens", "num_retractions")
+        info = self._info | dict.fromkeys(counts, _Raw(b"\0d"))
+        answer = self._answer | {"text": _Raw(b'"\0b"'), "output_ids": _Raw(b"[\0b]"), "meta_info": info}
+        return _encode(answer).replace(b"%", b"%%").replace(b"\0", b"%")
 
 
 class NativeLogprobs:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 
-import msgspec
-
-from bough.entrypoints.http.asgi import Call, EventStream, Response
+from bough.entrypoints.http.asgi import BodyWriter, Call, EventStream, Response
+from bough.entrypoints.http.direct import direct_sink
 from bough.entrypoints.http.native.protocol import GENERATE
 from bough.entrypoints.http.pacing import add_paced, compile_patterns
+from bough.ipc.messages import OutputDelta
 from bough.managers.io_struct import GenerateReqInput, GenerateRequest
 from bough.managers.native_output import failure_of
+from bough.managers.req_state import ReqState
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.managers.turns import collect
 
@@ -41,18 +42,27 @@ class GenerateHandler:
         pattern_lists = {request.sampling_params.stop_regex for request in requests}
         await compile_patterns(self._manager.prompt_encoder, pattern_lists, "sampling_params.stop_regex")
         if body.stream:
-            return EventStream(self._events(body, requests))
+            return EventStream(self._events(body, requests, call.writer))
         return Response(await self._whole(body, requests))
 
-    async def _events(self, body: GenerateReqInput, requests: Sequence[GenerateRequest]) -> AsyncGenerator[bytes, None]:
+    async def _events(
+        self, body: GenerateReqInput, requests: Sequence[GenerateRequest], writer: BodyWriter | None
+    ) -> AsyncGenerator[bytes, None]:
         async with self._manager.generation(requests) as generation:
             single = len(generation.states) == 1 and not body.is_batch
             make = self._manager.native_output
             outputs = [make(state, with_index=not single, as_json=True) for state in generation.states]
+
+            def event_of(state: ReqState, delta: OutputDelta) -> bytes:
+                output = outputs[state.index]
+                output.add(delta)
+                return b"data: %b\n\n" % output.to_json(delta)
+
+            sink = direct_sink(writer, event_of)
             started = False
             while generation.unfinished:
                 events = []
-                for state, delta in await generation.deltas():
+                for state, delta in await generation.deltas(sink):
                     if not started:
                         failure = failure_of(delta.finish_reason)
                         if failure is not None:
@@ -60,7 +70,7 @@ class GenerateHandler:
                         started = True
                     output = outputs[state.index]
                     await add_paced(output.add, delta)
-                    events.append(b"data: %b\n\n" % msgspec.json.encode(output.answer(delta)))
+                    events.append(b"data: %b\n\n" % output.to_json(delta))
                 yield b"".join(events)
 
     async def _whole(self, body: GenerateReqInput, requests: Sequence[GenerateRequest]) -> bytes:
@@ -73,5 +83,5 @@ class GenerateHandler:
                         raise failure
                     output = self._manager.native_output(state, with_index=False, as_json=True)
                     await add_paced(output.add, delta)
-                    outputs[state.index] = msgspec.json.encode(output.answer(delta))
+                    outputs[state.index] = output.to_json(delta)
         return outputs[0] if len(outputs) == 1 and not body.is_batch else b"[%b]" % b",".join(outputs)
