@@ -113,14 +113,14 @@ def test_an_event_that_cannot_be_made_ends_its_stream_alone(
     server: RunningServer, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.engine.token_delay = 0.001
-    to_json = NativeOutput.to_json
+    next_json = NativeOutput.next_json
 
     def breaks(output: NativeOutput, delta: Any) -> bytes:
         if delta.completion_tokens == 7:
             raise ValueError("broken")
-        return to_json(output, delta)
+        return next_json(output, delta)
 
-    monkeypatch.setattr(NativeOutput, "to_json", breaks)
+    monkeypatch.setattr(NativeOutput, "next_json", breaks)
     path, body = ROUTES["generate"]
     with client.stream("POST", path, json={**body, "stream": True}) as response:
         blocks = response.read().decode().split("\n\n")

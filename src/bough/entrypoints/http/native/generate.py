@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 
+import msgspec
+
 from bough.entrypoints.http.asgi import BodyWriter, Call, EventStream, Response
 from bough.entrypoints.http.direct import direct_sink
 from bough.entrypoints.http.native.protocol import GENERATE
@@ -54,9 +56,7 @@ class GenerateHandler:
             outputs = [make(state, with_index=not single, as_json=True) for state in generation.states]
 
             def event_of(state: ReqState, delta: OutputDelta) -> bytes:
-                output = outputs[state.index]
-                output.add(delta)
-                return b"data: %b\n\n" % output.to_json(delta)
+                return b"data: %b\n\n" % outputs[state.index].next_json(delta)
 
             sink = direct_sink(writer, event_of)
             started = False
@@ -70,7 +70,7 @@ class GenerateHandler:
                         started = True
                     output = outputs[state.index]
                     await add_paced(output.add, delta)
-                    events.append(b"data: %b\n\n" % output.to_json(delta))
+                    events.append(b"data: %b\n\n" % msgspec.json.encode(output.answer(delta)))
                 yield b"".join(events)
 
     async def _whole(self, body: GenerateReqInput, requests: Sequence[GenerateRequest]) -> bytes:
@@ -83,5 +83,5 @@ class GenerateHandler:
                         raise failure
                     output = self._manager.native_output(state, with_index=False, as_json=True)
                     await add_paced(output.add, delta)
-                    outputs[state.index] = output.to_json(delta)
+                    outputs[state.index] = msgspec.json.encode(output.answer(delta))
         return outputs[0] if len(outputs) == 1 and not body.is_batch else b"[%b]" % b",".join(outputs)
