@@ -427,7 +427,7 @@ class ModelRunner:
         for request in plan.logprobs:
             begin = int(first_tokens[request.row]) + request.first
             states = hidden_states[begin : begin + len(request.targets)]
-            targets, top, chosen = target_fields(states, request, self.model.compute_logits, chunk_rows)
+            targets, top, chosen = target_fields(states, request, self.model.compute_logits, chunk_rows, self.threads)
             if plan.sample[request.row]:
                 results.append(RowLogprobResult(request.row, targets, top, chosen, **next(of_sampled)))
             else:
