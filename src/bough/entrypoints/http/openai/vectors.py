@@ -160,7 +160,9 @@ class VectorHandlers:
         fields: dict[str, Any] = {"rid": body.rid, **body.shared()}
         if pooling is None or pooling.is_classifier:
             keep = -1 if body.truncate_prompt_tokens is None else body.truncate_prompt_tokens
-            judged = await rerank(self._manager, pairs, param="text_2", truncate_to=keep, **fields)
+            judged = await rerank(
+                self._manager, pairs, param="text_2", query_param="text_1", truncate_to=keep, **fields
+            )
             scores, usage = [each.relevance for each in judged], _usage(judged)
         else:
             requests = embedding_requests(
