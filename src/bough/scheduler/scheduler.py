@@ -499,6 +499,10 @@ class Scheduler:
         state.update(
             effective_max_running_requests=self.info.max_running_requests,
             num_waiting_tokens=self.requests.num_waiting_tokens,
+            num_waiting_uncached_tokens=self.requests.num_uncached_tokens,
+            num_compiling_reqs=len(self.requests.compiling),
+            num_retracted_reqs=self.requests.num_retracted_waiting,
+            decode_moments=self.log.decode_moments,
             last_gen_throughput=self.log.gen_throughput,
             forced_tokens_total=self.output.forced_tokens,
             new_token_ratio=self.ratio.value,
