@@ -10,7 +10,7 @@ from bough.parsers.argument_schemas import property_schemas, schema_of_others
 from bough.parsers.base import MAX_NAME_CHARS, NAME_CHARACTERS, ToolSpec
 from bough.parsers.literals import MAX_DEPTH, NotALiteral, parse_literal, to_json
 from bough.parsers.stream import NotACall, Steps, Stream
-from bough.parsers.structural import Format, const, json_schema, regex, separated, sequence, subsequence, tag
+from bough.parsers.structural import Format, any_number, calls_of, const, json_schema, regex, sequence, subsequence, tag
 from bough.parsers.tool_format import MAX_HEAD_CHARS, Calls, ToolFormat
 
 _NAME = re.compile(rf"[{NAME_CHARACTERS}]*")
@@ -59,7 +59,7 @@ class PythonicFormat(ToolFormat):
     def constraint(self, tools: Sequence[ToolSpec], *, parallel: bool) -> Format:
         """See :meth:`ToolFormat.constraint`."""
         each = [tag(f"{tool.name}(", _arguments(tool.parameters), ")") for tool in tools]
-        return sequence(const("["), separated(each, ", ", parallel=parallel), const("]"))
+        return sequence(const("["), calls_of(each, ", ", parallel=parallel), const("]"))
 
 
 def _read_call(calls: Calls) -> Steps[None]:
@@ -175,7 +175,7 @@ def _arguments(schema: dict[str, Any]) -> Format:
     others = schema_of_others(schema)
     if others is not False:
         argument = tag("", sequence(regex("[A-Za-z_][A-Za-z0-9_]{0,63}"), const("="), json_schema(others)), "")
-        return separated([argument], ", ", parallel=True, at_least_one=False)
+        return any_number(argument, ", ")
     must = frozenset(schema.get("required") or ())
     own = property_schemas(schema)
     each = [sequence(const(f"{name}="), json_schema(value)) for name, value in own.items()]
