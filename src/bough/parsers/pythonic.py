@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from bough.parsers.argument_schemas import property_schemas, schema_of_others
+from bough.parsers.argument_schemas import property_schema, property_schemas, schema_of_others, typed_value
 from bough.parsers.base import MAX_NAME_CHARS, NAME_CHARACTERS, ToolSpec
-from bough.parsers.literals import MAX_DEPTH, NotALiteral, parse_literal, to_json
+from bough.parsers.literals import MAX_DEPTH, NotALiteral, to_json
 from bough.parsers.stream import NotACall, Steps, Stream
 from bough.parsers.structural import Format, any_number, calls_of, const, json_schema, regex, sequence, subsequence, tag
 from bough.parsers.tool_format import MAX_HEAD_CHARS, Calls, ToolFormat
@@ -69,7 +69,8 @@ def _read_call(calls: Calls) -> Steps[None]:
         raise NotACall
     spans = yield from _read_arguments(stream)
     try:
-        values = {key: parse_literal(stream.text[begin:end]) for key, begin, end in spans}
+        schema = calls.tools[name].parameters
+        values = {key: typed_value(stream.text[begin:end], property_schema(schema, key)) for key, begin, end in spans}
         fragment = to_json(values)
     except NotALiteral:
         raise NotACall from None
