@@ -16,6 +16,10 @@ MAX_TYPED_CHARS = 1 << 20
 """Longest text of a value that is read: that holds up everybody else for as long as it takes."""
 
 _NESTED = ("anyOf", "oneOf", "allOf")
+_SPEAKS_OF_OTHERS = frozenset(
+    {"additionalProperties", "patternProperties", "unevaluatedProperties", "propertyNames", "minProperties", "not"}
+    | {"$ref", "$dynamicRef", "if", "dependentSchemas", "dependentRequired", *_NESTED}
+)
 _ANNOTATIONS = frozenset({"$comment", "$defs", "default", "definitions", "description", "examples", "title"})
 _SWITCHES = {"true": True, "false": False, "null": None, "none": None}
 _NUMBER_LIKE = re.compile(r"[0-9][0-9A-Za-z_.+-]*")
@@ -54,6 +58,24 @@ def property_schemas(schema: dict[str, Any]) -> dict[str, Any]:
 def schema_of_others(schema: dict[str, Any]) -> Any:
     """The schema of arguments of any name, if no argument is named; ``False`` if there are none."""
     return False if "properties" in schema else schema.get("additionalProperties", True)
+
+
+def closed(schema: Any) -> Any:
+    """The schema without properties that it does not name, wherever it says nothing of others.
+
+    What fits it fits the schema as well; but a model that may make up names of properties may find no end of them.
+    """
+    if not isinstance(schema, dict):
+        return schema
+    result = dict(schema)
+    own = schema.get("properties")
+    if isinstance(own, dict):
+        result["properties"] = {name: closed(each) for name, each in own.items()}
+        if _SPEAKS_OF_OTHERS.isdisjoint(schema) and set(schema.get("required") or ()) <= own.keys():
+            result["additionalProperties"] = False
+    if "items" in schema:
+        result["items"] = closed(schema["items"])
+    return result
 
 
 def allows_anything(schema: Any) -> bool:
