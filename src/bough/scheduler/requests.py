@@ -20,7 +20,7 @@ from bough.step_plan import ForcedTokens, IntArray, NewRequest, ReqSlot, TableWr
 
 if TYPE_CHECKING:
     from bough.constrained.compiler import CompileJob
-    from bough.scheduler.planner import Planned
+    from bough.scheduler.step_builder import Planned
 
 
 MIN_SHARED_PIECE_TOKENS = 512

@@ -43,11 +43,13 @@ from bough.scheduler.executor import StepExecutor, TimedWorker, executor_for
 from bough.scheduler.grammars import Grammars
 from bough.scheduler.intake import RequestIntake
 from bough.scheduler.output_processor import OutputProcessor
-from bough.scheduler.planner import Planned, StepLimits, StepPlanner
+from bough.scheduler.planner import StepPlanner
 from bough.scheduler.prefix_sharing import PrefixSharing
 from bough.scheduler.req import Pooling, Req
 from bough.scheduler.request_table import RequestTable
 from bough.scheduler.requests import Requests
+from bough.scheduler.step_budget import StepLimits
+from bough.scheduler.step_builder import Planned
 from bough.scheduler.step_log import StepLog
 from bough.scheduler.waiting_queue import WaitingQueue
 from bough.scheduler.warmup import measure_step_costs, probe_device

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import time
 
-from bough.scheduler.planner import Planned
 from bough.scheduler.requests import Requests
+from bough.scheduler.step_builder import Planned
 from bough.step_plan import StepResult
 
 logger = logging.getLogger(__name__)
