@@ -3,6 +3,7 @@
 #include "api.h"
 
 #include <cstdio>
+#include <memory>
 #include <vector>
 
 #include "gemm.h"
@@ -78,23 +79,24 @@ BOUGH_API Status bough_embed(ThreadPool* pool, const PackedMatrix* table, const 
 // A single product; for quantised weights the input is float32. Unlike a program it allocates its scratch memory.
 BOUGH_API Status bough_gemm(ThreadPool* pool, const GemmCall* call) {
     return guarded([&] {
-        std::vector<float> scratch(pool->num_threads() * gemm_scratch_floats(call->num_rows));
+        // Not zeroed, unlike vectors.
+        std::unique_ptr<float[]> scratch(new float[pool->num_threads() * gemm_scratch_floats(call->num_rows)]);
+        std::unique_ptr<uint32_t[]> bytes;
         GemmCall complete = *call;
-        complete.scratch = scratch.data();
-        std::vector<uint32_t> bytes;
+        complete.scratch = scratch.get();
         QuantizeCall quantize{};
         const bool quantized = is_quantized(call->weights.dtype);
         if (quantized) {
             const int64_t words = quantized_row_words(call->weights);
-            bytes.resize(call->num_rows * words);
+            bytes.reset(new uint32_t[call->num_rows * words]);
             quantize = {static_cast<const float*>(call->input),
                         call->input_stride,
                         call->num_rows,
                         call->weights.num_inputs,
-                        bytes.data(),
+                        bytes.get(),
                         words,
                         call->weights.dtype};
-            complete.input = bytes.data();
+            complete.input = bytes.get();
             complete.input_stride = words;
         }
         pool->run([&](int thread, int threads) {

@@ -11,11 +11,12 @@ import torch
 from bough.config.server_args import Quantization
 from bough.errors import ConfigError
 from bough.model_executor import native_path
-from tests.common_formats import compute_as
 from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, make_runner
-from tests.model_executor.quality import COMMON_FORMATS, OUTLIERS, bundled_model, measure, plant_outliers, sampled_texts
+from tests.model_executor.quality import OUTLIERS, bundled_model, measure, sampled_texts
 from tests.models.checkpoints import VOCAB_SIZE, Checkpoint, save_checkpoint
 from tests.native import needs_native
+
+WIDER = {"hidden_size": 128, "intermediate_size": 160}
 
 KINDS = pytest.mark.parametrize("kind", ["int8", "int4"])
 
@@ -34,24 +35,21 @@ def logits_of(runner: RecordingRunner, tokens: list[int]) -> torch.Tensor:
 
 
 @needs_native
-@pytest.mark.parametrize(("kind", "common"), [("int8", "Q8_0"), ("int4", "Q4_0")])
+@KINDS
 @pytest.mark.parametrize("factor", [1.0, 20.0, 100.0])
-def test_error_is_no_larger_than_that_of_the_common_format(
-    tmp_path: Path, factor: float, kind: str, common: str
-) -> None:
-    checkpoint = save_checkpoint(tmp_path, "Qwen2", seed=4, tie_word_embeddings=True)
-    with torch.no_grad():
-        for layer in checkpoint.reference.model.layers:
-            for norm in (layer.input_layernorm, layer.post_attention_layernorm):
-                norm.weight[list(OUTLIERS)] *= factor
-    checkpoint.reference.save_pretrained(tmp_path)
-    prompts = [prompt(length, seed=length) for length in (5, 17, 40, 61, 80)]
-    exact = torch.stack([checkpoint.logits(tokens)[-1] for tokens in prompts])
-    runner = make_runner(tmp_path, quantization=kind)
-    ours = torch.stack([logits_of(runner, tokens) for tokens in prompts])
-    compute_as(checkpoint.reference, common)
-    theirs = torch.stack([checkpoint.logits(tokens)[-1] for tokens in prompts])
-    assert float((ours - exact).norm()) <= 1.1 * float((theirs - exact).norm())
+def test_error_is_no_larger_than_that_of_the_common_format(tmp_path: Path, factor: float, kind: Quantization) -> None:
+    ours = theirs = 0.0
+    for seed in range(4):
+        checkpoint = save_checkpoint(tmp_path, "Qwen2", seed=seed, tie_word_embeddings=True, **WIDER)
+        with torch.no_grad():
+            for layer in checkpoint.reference.model.layers:
+                for norm in (layer.input_layernorm, layer.post_attention_layernorm):
+                    norm.weight[list(OUTLIERS)] *= factor
+        our, their = measure(checkpoint.reference, tmp_path, kind, [prompt(100, seed=seed) for seed in range(4)])
+        ours += our.error
+        theirs += their.error
+    # A few single weights decide about the error of outliers.
+    assert ours <= 1.03 * theirs
 
 
 @needs_native
@@ -91,22 +89,18 @@ def test_logits_depend_neither_on_chunks_nor_on_threads(tmp_path: Path, dtype: s
 @pytest.mark.parametrize(("kind", "bits"), [("int8", 9), ("int4", 4.5)])
 def test_weights_take_their_bits_and_a_scale(tmp_path: Path, kind: str, bits: float) -> None:
     checkpoint = save_checkpoint(tmp_path, "Llama", hidden_size=64, intermediate_size=256, num_attention_heads=4)
-    model = make_runner(checkpoint.path, dtype="bfloat16", quantization=kind).model.model
-    assert model.layers[0].mlp.down_proj.weight.nbytes == 64 * 256 * bits / 8
-    assert model.embed_tokens.weight.nbytes == VOCAB_SIZE * 64 * 9 / 8
+    model = make_runner(checkpoint.path, dtype="bfloat16", quantization=kind).model
+    assert model.model.layers[0].mlp.down_proj.weight.nbytes == 64 * 256 * bits / 8
+    assert model.lm_head.weight.nbytes == VOCAB_SIZE * 64 * 9 / 8
 
 
 @needs_native
-@pytest.mark.parametrize("kind", COMMON_FORMATS)
-@pytest.mark.parametrize("factor", [1.0, 20.0, 0.05])
-def test_the_bundled_model_loses_no_more_than_in_the_common_format(
-    tmp_path: Path, kind: Quantization, factor: float
-) -> None:
+@KINDS
+def test_the_bundled_model_loses_no_more_than_in_the_common_format(tmp_path: Path, kind: Quantization) -> None:
     model = bundled_model()
-    plant_outliers(model, factor)
-    ours, theirs = measure(model, tmp_path, kind, sampled_texts(model, count=8, length=150))
-    assert ours.error <= 1.02 * theirs.error
-    assert ours.perplexity <= 1.01 * theirs.perplexity
+    ours, theirs = measure(model, tmp_path, kind, sampled_texts(model, count=6, length=120))
+    assert ours.error <= 1.01 * theirs.error
+    assert ours.perplexity <= 1.005 * theirs.perplexity
 
 
 def test_without_native_kernels_it_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
