@@ -6,19 +6,18 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from bough.config.model_config import ModelConfig
-from bough.config.server_args import KVCacheDType
+from bough.config.server_args import KVCacheDType, Quantization
 from bough.errors import ConfigError
 from bough.layers.attention.base import AttentionBackend
 from bough.layers.attention.torch_native import TorchNativeBackend
 from bough.layers.linear_method import TORCH, LinearMethod
-from bough.layers.packed_method import PackedMethod
+from bough.layers.packed_method import packed_method
 from bough.layers.sampler import SampleOutput, Sampler
 from bough.mem_cache.kv_pool import KVPool, kv_bytes_per_token
 from bough.model_executor.capacity import (
@@ -76,7 +75,7 @@ class RunnerOptions:
     mem_fraction_static: float | None = None
     max_step_tokens: int = 16384
     """Most new tokens of a step; memory for them is set aside."""
-    quantization: Literal["none", "int8"] = "none"
+    quantization: Quantization = "none"
     """What weights become while they are loaded; native kernels only."""
     kv_cache_dtype: KVCacheDType = "auto"
     """How the KV pool holds keys and values."""
@@ -161,13 +160,13 @@ class ModelRunner:
 
     def load_model(self) -> CausalLM:
         """The model of the configuration, with its weights."""
-        int8 = self.options.quantization == "int8"
-        method: LinearMethod = TORCH if self.threads is None else PackedMethod(self.threads, int8=int8)
+        options = self.options
+        method: LinearMethod = TORCH if self.threads is None else packed_method(self.threads, options.quantization)
         model = load_model(
             self.config,
-            load_format=self.options.load_format,
+            load_format=options.load_format,
             device=self.device,
-            seed=self.options.seed,
+            seed=options.seed,
             method=method,
         )
         assert isinstance(model, CausalLM), "encoders have a runner of their own"
@@ -200,7 +199,7 @@ class ModelRunner:
             config=self.config,
             req_to_token=self.req_to_token,
             last_token=self.sampling_state.last_token,
-            # The inputs of int8 products are made from float32.
+            # The inputs of quantised products are made from float32.
             dtype=self.dtype if self.options.quantization == "none" else torch.float32,
             max_step_tokens=self.options.max_step_tokens,
         )
