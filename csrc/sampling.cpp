@@ -15,16 +15,6 @@ constexpr float kInfinity = __builtin_inff();
 constexpr double kUnits = 1099511627776.0;            // 2**40, units in a weight of 1
 constexpr double kMostUnits = 4611686018427387904.0;  // 2**62, more than any row has
 
-// --- ordering ----------------------------------------------------------------------------------------------------
-
-// Unsigned integers in the order of the floats that they stand for; -0 ties with 0.
-BOUGH_INLINE uint32_t order_of(float x) {
-    const float joined = x + 0.0F;
-    uint32_t bits;
-    std::memcpy(&bits, &joined, sizeof bits);
-    return (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
-}
-
 // --- weights -----------------------------------------------------------------------------------------------------
 
 BOUGH_INLINE int64_t units_of(float weight) { return static_cast<int64_t>(weight * static_cast<float>(kUnits)); }

@@ -267,6 +267,21 @@ BOUGH_INLINE uint16_t as_bf16(float x) {
     return static_cast<uint16_t>((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
 }
 
+// Unsigned integers in the order of the floats that they stand for; -0 ties with 0.
+BOUGH_INLINE uint32_t order_of(float x) {
+    const float joined = x + 0.0F;
+    uint32_t bits;
+    std::memcpy(&bits, &joined, sizeof bits);
+    return (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
+}
+// The inverse.
+BOUGH_INLINE float value_of(uint32_t order) {
+    const uint32_t bits = (order & 0x80000000U) != 0 ? order & 0x7FFFFFFFU : ~order;
+    float x;
+    std::memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
 BOUGH_INLINE int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
 BOUGH_INLINE int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
 

@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import json
 import math
+import os
+import sys
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
@@ -102,12 +104,16 @@ class BenchClient:
             StartupError: if it does not in time.
         """
         deadline = time.perf_counter() + timeout
+        told = False
         while True:
             try:
                 await self._fetch("GET", "/v1/models")
             except StartupError as error:
                 if time.perf_counter() > deadline:
                     raise StartupError(f"no server is ready after {timeout:g} s: {error}") from None
+                if not told:
+                    told = True
+                    print(f"{error}; waiting {timeout:g} s at most (--ready-check-timeout-sec)", file=sys.stderr)
                 await asyncio.sleep(_POLL_SECONDS)
             else:
                 return
@@ -160,7 +166,9 @@ class BenchClient:
             async with self._session.request(method, self.base_url + path) as response:
                 content: bytes = await response.read()
         except (aiohttp.ClientError, OSError) as error:
-            raise StartupError(f"{self.base_url}{path} cannot be reached: {error}") from None
+            number = getattr(error, "errno", None)
+            reason = os.strerror(number) if number else str(error)
+            raise StartupError(f"{self.base_url}{path} cannot be reached: {reason}") from None
         if response.status != 200:
             raise StartupError(f"{self.base_url}{path} answered with status {response.status}: {content[:200]!r}")
         return content

@@ -12,7 +12,6 @@ _FEATURES = {
     "API keys": ("api-key", "admin-api-key"),
     "code from checkpoints": ("trust-remote-code",),
     "speculative decoding": ("speculative-algorithm", "speculative-draft-model-path", "speculative-num-steps"),
-    "another type for the KV cache": ("kv-cache-dtype",),
     "a choice of attention kernels": ("attention-backend", "sampling-backend"),
     "images, sound and video": ("enable-multimodal", "mm-attention-backend"),
     "CUDA graphs": ("disable-cuda-graph", "cuda-graph-max-bs", "cuda-graph-bs"),

@@ -17,6 +17,7 @@ from bough.errors import BadRequest, ConfigError
 LoadFormat = Literal["auto", "safetensors", "dummy"]
 DType = Literal["auto", "float32", "bfloat16", "float16"]
 Quantization = Literal["none", "int8", "int4"]
+KVCacheDType = Literal["auto", "bf16", "bfloat16", "int8"]
 Device = Literal["auto", "cpu", "cuda"]
 SchedulePolicy = Literal["lpm", "fcfs", "dfs-weight", "lof", "random", "priority"]
 EvictionPolicy = Literal["lru", "lfu", "fifo", "mru", "priority"]
@@ -145,8 +146,15 @@ class ServerArgs(OptionTable):
     quantization: Quantization = option(
         "none",
         help="What weights become while they are loaded, with a scale for every 32 weights and activations: `int8` "
-        "takes half the memory of bfloat16, `int4` a third (embeddings and head are int8), and both are faster, most "
+        "takes half the memory of bfloat16, `int4` half of that (the head keeps 8 bits), and both are faster, most "
         "with AVX512-VNNI. On a CPU with native kernels only.",
+        group=MODEL,
+    )
+    kv_cache_dtype: KVCacheDType = option(
+        "auto",
+        help="How keys and values are held: `auto` as the model computes, `bf16` (or `bfloat16`), or `int8`, with a "
+        "scale per token and head, in little more than half the memory of bfloat16. What the model does not compute "
+        "in needs native CPU kernels.",
         group=MODEL,
     )
     context_length: int | None = option(

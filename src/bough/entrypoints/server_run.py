@@ -92,6 +92,7 @@ class ServerRun:
                 self._status = SIGNAL_STATUS + self._signal
         finally:
             await self._tear_down()
+        logger.info("The server has ended, with exit status %d", self._status)
         return self._status
 
     # --- start ----------------------------------------------------------------------------------------------------
@@ -202,12 +203,16 @@ class ServerRun:
         timeout = self._plan.server_args.shutdown_timeout
         deadline = loop.time() + timeout
         manager.health.start_draining()
+        cause = f"{self._signal.name}: shutting" if self._signal is not None else "Shutting"
         if manager.rid_to_state:
             logger.info(
-                "Shutting down once %d running requests are finished, in %g s at the latest; another signal ends them",
+                "%s down once %d running requests are finished, in %g s at the latest; another signal ends them",
+                cause,
                 len(manager.rid_to_state),
                 timeout,
             )
+        else:
+            logger.info("%s down; no request is running", cause)
         while manager.rid_to_state and not self._at_once and loop.time() < deadline:
             await asyncio.sleep(_POLL_SECONDS)
         if manager.rid_to_state and self._status == 0 and self._signal is not None:

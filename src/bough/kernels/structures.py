@@ -260,6 +260,27 @@ class SampleCall(ctypes.Structure):
     )
 
 
+class LogprobCall(ctypes.Structure):
+    """``kernels.h``"""
+
+    _fields_ = (
+        ("logits", _POINTER),
+        ("logits_stride", _INT64),
+        ("vocab_size", _INT64),
+        ("num_rows", _INT64),
+        ("targets", _POINTER),
+        ("top_n", _INT64),
+        ("chosen", _POINTER),
+        ("chosen_stride", _INT64),
+        ("num_chosen", _INT64),
+        ("targets_read", _POINTER),
+        ("top_read", _POINTER),
+        ("top_ids", _POINTER),
+        ("top_keys", _POINTER),
+        ("chosen_read", _POINTER),
+    )
+
+
 class ProgramLimits(ctypes.Structure):
     """``program.h``"""
 
@@ -308,6 +329,7 @@ _SHARED = (
     SampleCall,
     QuantizeCall,
     SampleRow,
+    LogprobCall,
 )
 
 SHARED_SIZES = tuple(map(ctypes.sizeof, _SHARED))

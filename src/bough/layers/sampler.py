@@ -118,6 +118,7 @@ class Sampler:
     def __init__(self, state: SamplingState, threads: ThreadPool | None = None) -> None:
         """``threads`` run native kernels, if there are any; the state is in host memory then."""
         self._state = state
+        self._threads = threads
         self._native = None if threads is None else NativeSampler(threads, state.vocab_size)
         self._vocab_size = state.vocab_size
         self._on_cpu = state.device.type == "cpu"
@@ -280,7 +281,8 @@ class Sampler:
             places = to_device(at[part], logits.device)
             wanted = logits.index_select(0, places).mul_(to_device(scales[part], logits.device).unsqueeze(1))
             chosen = to_device(ids[part], logits.device)
-            parts.append(gather_logprobs(wanted, tokens.index_select(0, places), top_n, chosen))
+            targets = tokens.index_select(0, places)
+            parts.append(gather_logprobs(wanted, targets, top_n, chosen, self._threads))
         return SampledLogprobs(
             requests=requests,
             sampled=torch.cat([part.targets for part in parts]),

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 
 from bough.config.model_config import ModelConfig
-from bough.config.server_args import Quantization
+from bough.config.server_args import KVCacheDType, Quantization
 from bough.errors import ConfigError
 from bough.layers.attention.base import AttentionBackend
 from bough.layers.attention.torch_native import TorchNativeBackend
@@ -60,6 +60,9 @@ _MEASURED_TOKENS_ON_CPU = 128
 """Size of the forward pass that start-up measures; more would delay large models."""
 
 
+_KV_DTYPES = {"bf16": torch.bfloat16, "bfloat16": torch.bfloat16, "int8": torch.int8}
+
+
 @dataclass(frozen=True, slots=True)
 class RunnerOptions:
     """What a user may say about how a model is run; ``None`` lets the runner choose."""
@@ -74,6 +77,8 @@ class RunnerOptions:
     """Most new tokens of a step; memory for them is set aside."""
     quantization: Quantization = "none"
     """What weights become while they are loaded; native kernels only."""
+    kv_cache_dtype: KVCacheDType = "auto"
+    """How the KV pool holds keys and values."""
     native: bool = True
     """Use the native kernels where they can run the model; false: torch computes everything."""
 
@@ -108,6 +113,12 @@ class ModelRunner:
             raise ConfigError(
                 f"--quantization {options.quantization} needs the native CPU kernels and --dtype bfloat16 or float32",
                 param="quantization",
+            )
+        self.kv_dtype = _KV_DTYPES.get(options.kv_cache_dtype, self.dtype)
+        if self.kv_dtype != self.dtype and self.threads is None:
+            raise ConfigError(
+                f"--kv-cache-dtype {options.kv_cache_dtype} needs the native CPU kernels, or a model in that type",
+                param="kv_cache_dtype",
             )
         with self._timed("load_weights"):
             self.model = self.load_model()
@@ -169,7 +180,7 @@ class ModelRunner:
             num_layers=self.config.num_layers,
             num_kv_heads=self.config.num_kv_heads,
             head_dim=self.config.head_dim,
-            dtype=self.dtype,
+            dtype=self.kv_dtype,
             device=self.device,
         )
 
@@ -225,7 +236,7 @@ class ModelRunner:
                 num_layers=config.num_layers,
                 num_kv_heads=config.num_kv_heads,
                 head_dim=config.head_dim,
-                dtype=self.dtype,
+                dtype=self.kv_dtype,
             ),
         )
         return fit_pool(
@@ -427,7 +438,7 @@ class ModelRunner:
         for request in plan.logprobs:
             begin = int(first_tokens[request.row]) + request.first
             states = hidden_states[begin : begin + len(request.targets)]
-            targets, top, chosen = target_fields(states, request, self.model.compute_logits, chunk_rows)
+            targets, top, chosen = target_fields(states, request, self.model.compute_logits, chunk_rows, self.threads)
             if plan.sample[request.row]:
                 results.append(RowLogprobResult(request.row, targets, top, chosen, **next(of_sampled)))
             else:

@@ -15,7 +15,7 @@ from starlette.routing import Route
 from bough import __version__
 from bough.entrypoints.http.asgi import Call, Endpoint, Response
 from bough.entrypoints.http.bodies import BodyIntake
-from bough.entrypoints.http.errors import OpenAIErrors
+from bough.entrypoints.http.errors import OpenAIErrors, dialect_of
 from bough.entrypoints.http.openapi import openapi_schema
 from bough.entrypoints.http.routes import ROUTES, make_handlers
 from bough.entrypoints.http.routes_later import LATER, METHODS, not_supported_yet
@@ -72,7 +72,12 @@ def create_app(manager: TokenizerManager) -> Application:
             app.add_endpoint(path, info.methods, endpoint)
     for path in LATER:
         later = Endpoint(
-            not_supported_yet, path, dialect=OpenAIErrors(), metrics=manager.metrics, intake=intake, takes_body=False
+            not_supported_yet,
+            path,
+            dialect=dialect_of(path, ()),
+            metrics=manager.metrics,
+            intake=intake,
+            takes_body=False,
         )
         app.add_endpoint(path, METHODS, later)
     app.add_exception_handler(HTTPException, _render_routing_error)
@@ -106,7 +111,8 @@ async def _render_routing_error(request: Request, error: Exception) -> Starlette
     described = BoughError(f"{request.method} {request.url.path}: {_reason(status)}", code=_CODES.get(status))
     described.status_code = status
     headers = error.headers if isinstance(error, HTTPException) else None
-    return StarletteResponse(OpenAIErrors().body(described), status, headers, media_type="application/json")
+    body = dialect_of(request.url.path, request.scope["headers"]).body(described)
+    return StarletteResponse(body, status, headers, media_type="application/json")
 
 
 _CODES = {404: "not_found", 405: "method_not_allowed"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any, Protocol
 
@@ -102,6 +103,15 @@ class OllamaErrors:
     def event(self, error: BoughError) -> bytes:
         """The same object as a line of the stream."""
         return self.body(error) + b"\n"
+
+
+def dialect_of(path: str, headers: Iterable[tuple[bytes, bytes]]) -> ErrorDialect:
+    """How errors look to whoever asks for a path that is no route, or asks before there are routes."""
+    if path.startswith("/api/"):
+        return OllamaErrors()
+    if path.startswith("/v1/messages") or any(name.lower() == b"anthropic-version" for name, _ in headers):
+        return AnthropicErrors()
+    return OpenAIErrors()
 
 
 def error_type(status: int) -> str:

@@ -33,6 +33,7 @@ STATUSES = {
     404: "There is nothing of that name.",
     408: "The body came too slowly.",
     413: "The body is too large.",
+    415: "The Content-Type is not that of JSON.",
     431: "Request line and headers are too large, or too many.",
     499: "The client has left.",
     500: "The server, or the engine, failed at this request.",
@@ -227,7 +228,7 @@ def _responses(info: RouteInfo, path: str, references: dict[str, Any]) -> dict[s
         content[EVENTS] = {"schema": _event_schema(event, has_names=answer.named_events)}
     statuses = {400, 431, 500, 503}
     if info.has_body:
-        statuses |= {408, 413}
+        statuses |= {408, 413, 415}
     if "{" in path:
         statuses.add(404)
     statuses.update(answer.statuses)

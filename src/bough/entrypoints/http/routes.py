@@ -29,6 +29,8 @@ from bough.entrypoints.http.answers import (
     ModelInfo,
     ModelList,
     OllamaAnswer,
+    OllamaEmbedAnswer,
+    OllamaEmbeddingsAnswer,
     OllamaModel,
     OllamaModels,
     PairScoresAnswer,
@@ -64,8 +66,15 @@ from bough.entrypoints.http.native.parse_text import PARSE_FUNCTION_CALL, SEPARA
 from bough.entrypoints.http.native.protocol import GENERATE
 from bough.entrypoints.http.native.sessions import CLOSE_SESSION, OPEN_SESSION, SessionHandlers
 from bough.entrypoints.http.native.tokenize import DETOKENIZE, TOKENIZE, TokenizeHandlers
+from bough.entrypoints.http.ollama.embed import OllamaEmbedHandlers
 from bough.entrypoints.http.ollama.handlers import OllamaHandlers
-from bough.entrypoints.http.ollama.protocol import OLLAMA_CHAT, OLLAMA_GENERATE, OLLAMA_SHOW
+from bough.entrypoints.http.ollama.protocol import (
+    OLLAMA_CHAT,
+    OLLAMA_EMBED,
+    OLLAMA_EMBEDDINGS,
+    OLLAMA_GENERATE,
+    OLLAMA_SHOW,
+)
 from bough.entrypoints.http.openai.chat import ChatHandler
 from bough.entrypoints.http.openai.completions import CompletionHandler
 from bough.entrypoints.http.openai.models import ModelsHandler
@@ -293,6 +302,22 @@ OLLAMA_GENERATE_ROUTE = RouteInfo(
     OLLAMA_GENERATE,
     answer=Answer(OllamaAnswer, events=OllamaAnswer, events_type=LINES),
 )
+OLLAMA_EMBED_ROUTE = RouteInfo(
+    "/api/embed",
+    ("POST",),
+    "Embeddings of texts, in Ollama's words.",
+    OLLAMA,
+    OLLAMA_EMBED,
+    answer=Answer(OllamaEmbedAnswer),
+)
+OLLAMA_EMBEDDINGS_ROUTE = RouteInfo(
+    "/api/embeddings",
+    ("POST",),
+    "The older form of `/api/embed`, for one text.",
+    OLLAMA,
+    OLLAMA_EMBEDDINGS,
+    answer=Answer(OllamaEmbeddingsAnswer),
+)
 OLLAMA_SHOW_ROUTE = RouteInfo(
     "/api/show", ("POST",), "About the model, for Ollama's clients.", OLLAMA, OLLAMA_SHOW, answer=Answer(OllamaModel)
 )
@@ -413,7 +438,8 @@ ROUTES: tuple[RouteInfo, ...] = (
     *(CHAT_ROUTE, COMPLETIONS_ROUTE, GENERATE_ROUTE, LIST_MODELS, GET_MODEL, MODEL_INFO, SERVER_INFO, FLUSH_CACHE),
     *(RESPONSES_ROUTE, RESPONSE_ROUTE, CANCEL_RESPONSE_ROUTE, RESPONSE_ITEMS_ROUTE),
     *(MESSAGES_ROUTE, COUNT_TOKENS_ROUTE),
-    *(OLLAMA_CHAT_ROUTE, OLLAMA_GENERATE_ROUTE, OLLAMA_SHOW_ROUTE, OLLAMA_TAGS, OLLAMA_PS, OLLAMA_VERSION),
+    *(OLLAMA_CHAT_ROUTE, OLLAMA_GENERATE_ROUTE, OLLAMA_EMBED_ROUTE, OLLAMA_EMBEDDINGS_ROUTE, OLLAMA_SHOW_ROUTE),
+    *(OLLAMA_TAGS, OLLAMA_PS, OLLAMA_VERSION),
     *(EMBEDDINGS_ROUTE, CLASSIFY_ROUTE, RERANK_ROUTE, RERANK_RESULTS_ROUTE, SCORE_ROUTE, ENCODE_ROUTE),
     *(CLASSIFY_NATIVE_ROUTE,),
     *(TOKENIZE_ROUTE, DETOKENIZE_ROUTE, OPEN_SESSION_ROUTE, CLOSE_SESSION_ROUTE, LOADS, INVOCATIONS, PING),
@@ -431,7 +457,7 @@ def make_handlers(manager: TokenizerManager) -> dict[str, Handler]:
     chat, completions, generate = ChatHandler(manager, core), CompletionHandler(manager), GenerateHandler(manager)
     messages, ollama = MessagesHandlers(manager, core), OllamaHandlers(manager, core)
     responses = ResponsesHandlers(manager, core)
-    encode, vectors = EncodeHandler(manager), VectorHandlers(manager)
+    encode, vectors, ollama_embed = EncodeHandler(manager), VectorHandlers(manager), OllamaEmbedHandlers(manager)
     parse_text = ParseTextHandlers(manager)
     return {
         CHAT_ROUTE.path: chat,
@@ -445,6 +471,8 @@ def make_handlers(manager: TokenizerManager) -> dict[str, Handler]:
         COUNT_TOKENS_ROUTE.path: messages.count_tokens,
         OLLAMA_CHAT_ROUTE.path: ollama.chat,
         OLLAMA_GENERATE_ROUTE.path: ollama.generate,
+        OLLAMA_EMBED_ROUTE.path: ollama_embed.embed,
+        OLLAMA_EMBEDDINGS_ROUTE.path: ollama_embed.embeddings,
         OLLAMA_SHOW_ROUTE.path: ollama.show,
         OLLAMA_TAGS.path: ollama.tags,
         OLLAMA_PS.path: ollama.running,
