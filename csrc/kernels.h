@@ -173,10 +173,13 @@ struct SampleRow {
     int32_t num_edits;
     const int64_t* edit_ids;
     const float* edit_addends;
+    // Bits of the tokens that the row may have, lowest first: [ceil(vocab_size / 32)], null: all. Logits of others are
+    // not looked at, whatever they are; those that share a block of kVocabBlock with one of them are overwritten.
+    const uint32_t* allowed;
 };
 
 struct SampleCall {
-    float* logits;  // [.., logits_stride], changed by penalties and edits
+    float* logits;  // [.., logits_stride], changed by penalties, edits and masks
     int64_t logits_stride;
     int64_t vocab_size;
     const SampleRow* rows;

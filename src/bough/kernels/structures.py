@@ -242,6 +242,7 @@ class SampleRow(ctypes.Structure):
         ("num_edits", _INT32),
         ("edit_ids", ctypes.c_uint64),
         ("edit_addends", ctypes.c_uint64),
+        ("allowed", ctypes.c_uint64),
     )
 
 

@@ -378,6 +378,8 @@ class ModelRunner:
 
     def rows_that_need_logits(self, plan: StepPlan, rows: IndexArray) -> npt.NDArray[np.bool_]:
         """Which of the sampling ``rows`` (``[S]``) are not served by the token with the largest logit alone."""
+        if plan.masks is not None and len(plan.masks.rows) == len(rows):
+            return np.ones(len(rows), dtype=np.bool_)
         needs: npt.NDArray[np.bool_] = self.sampling_state.rows(plan.req_slots[rows]).needs != 0
         if plan.logprobs:
             needs |= np.isin(rows, [request.row for request in plan.logprobs])
@@ -409,12 +411,14 @@ class ModelRunner:
             logits: float32 ``[S, vocab_size]``; overwritten.
             rows: int64 ``[S]``, the sampling rows of the plan.
         """
-        sampled_row = {int(row): index for index, row in enumerate(rows)}
-        requests = tuple(
-            RowLogprobs(sampled_row[each.row], 0, each.targets[:0], each.top_n, each.token_ids)
-            for each in plan.logprobs
-            if each.row in sampled_row
-        )
+        requests: tuple[RowLogprobs, ...] = ()
+        if plan.logprobs:
+            sampled_row = {row: index for index, row in enumerate(rows.tolist())}
+            requests = tuple(
+                RowLogprobs(sampled_row[each.row], 0, each.targets[:0], each.top_n, each.token_ids)
+                for each in plan.logprobs
+                if each.row in sampled_row
+            )
         masks = None
         if plan.masks is not None:
             masks = RowMasks(np.searchsorted(rows, plan.masks.rows), plan.masks.bits)
@@ -454,8 +458,8 @@ class ModelRunner:
     def _admit(self, plan: StepPlan) -> None:
         for new in plan.new_requests:
             self.sampling_state.admit(new)
-        for forced in plan.forced:
-            self.sampling_state.append(forced.req_slot, forced.token_ids)
+        if plan.forced:
+            self.sampling_state.append(plan.forced)
         for write in plan.table_writes:
             entries = slice(write.start, write.start + len(write.slots))
             if self._host_table is not None:
