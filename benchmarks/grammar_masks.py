@@ -103,8 +103,8 @@ def main() -> None:
             row["of its cpu"] = statistics.median(b["cpu_us_per_token"] / a["cpu_us_per_token"] for a, b in pairs)
             table[f"{kind}, temperature {temperature:g}"] = {name: round(value, 3) for name, value in row.items()}
             print(
-                f"{kind:21s} temperature {temperature:3g} {row['tokens_per_s']:7.0f} tokens/s {row['of no grammar']:6.3f}"
-                f" {row['cpu_us_per_token']:6.1f} us of this thread a token {row['of its cpu']:6.3f}"
+                f"{kind:21s} temperature {temperature:3g} {row['tokens_per_s']:7.0f} tokens/s "
+                f"{row['of no grammar']:6.3f} {row['cpu_us_per_token']:6.1f} us of this thread a token {row['of its cpu']:6.3f}"
                 f" {row['steps']:4.0f} steps"
             )
     if args.output:
