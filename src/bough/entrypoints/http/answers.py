@@ -536,6 +536,7 @@ class EncodeAnswer(msgspec.Struct):
 
     embedding: list[float]
     meta_info: dict[str, Any]
+    prompt_token_ids: list[int] | UnsetType = UNSET
 
 
 class FunctionCall(msgspec.Struct):
