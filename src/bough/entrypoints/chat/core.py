@@ -10,7 +10,6 @@ import msgspec
 from bough.entrypoints.chat.constraints import constrained
 from bough.entrypoints.chat.job import ChatJob, ToolChoice, ToolUse
 from bough.entrypoints.chat.reader import ChoiceReader
-from bough.entrypoints.chat.reasoning_tokens import ReasoningCounter
 from bough.entrypoints.chat.template_fit import TemplateFit, tool_description
 from bough.ipc.messages import OutputDelta
 from bough.managers.conversations import text_size
@@ -21,6 +20,7 @@ from bough.managers.req_state import ReqState
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.parsers.base import ParsedEvent
 from bough.parsers.dialect import NONE, Dialect, make_dialect
+from bough.parsers.reasoning_tokens import ReasoningCounter
 from bough.sampling.sampling_params import SamplingParams
 from bough.tokenization.tokenizer import TokenIds
 
