@@ -16,7 +16,9 @@ namespace bough {
 enum class DType : int32_t {
     f32 = 0,
     bf16 = 1,
-    i8 = 2,  // KV only: one float32 scale per token and KV head
+    i8 = 2,  // KV: one float32 scale per token and KV head; weights: see gemm.h
+    i4 = 3,  // weights only
+    u4 = 4,  // weights only
 };
 
 // --- the rows of a step ------------------------------------------------------------------------------------------
@@ -171,10 +173,13 @@ struct SampleRow {
     int32_t num_edits;
     const int64_t* edit_ids;
     const float* edit_addends;
+    // Bits of the tokens that the row may have, lowest first: [ceil(vocab_size / 32)], null: all. Logits of others are
+    // not looked at, whatever they are; those that share a block of kVocabBlock with one of them are overwritten.
+    const uint32_t* allowed;
 };
 
 struct SampleCall {
-    float* logits;  // [.., logits_stride], changed by penalties and edits
+    float* logits;  // [.., logits_stride], changed by penalties, edits and masks
     int64_t logits_stride;
     int64_t vocab_size;
     const SampleRow* rows;

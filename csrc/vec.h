@@ -45,6 +45,10 @@ BOUGH_INLINE Vec keep_lanes(Vec x, int first, int end, Vec other) {
     const auto below = [](int n) -> uint32_t { return n <= 0 ? 0U : n >= 16 ? 0xFFFFU : (1U << n) - 1; };
     return _mm512_mask_blend_ps(static_cast<__mmask16>(below(end) & ~below(first)), other, x);
 }
+// x where the lane's bit is set, else `other`; the lowest bit is that of the first lane.
+BOUGH_INLINE Vec keep_bits(Vec x, uint64_t bits, Vec other) {
+    return _mm512_mask_blend_ps(static_cast<__mmask16>(bits), other, x);
+}
 // x * 2**n for whole n, gradually to zero
 BOUGH_INLINE Vec scale_by_power(Vec x, Vec n) { return _mm512_scalef_ps(x, n); }
 BOUGH_INLINE float sum_lanes(Vec x) { return _mm512_reduce_add_ps(x); }
@@ -102,6 +106,11 @@ BOUGH_INLINE Vec keep_lanes(Vec x, int first, int end, Vec other) {
     const __m256i from = _mm256_cmpgt_epi32(lane, _mm256_set1_epi32(first - 1));
     const __m256i until = _mm256_cmpgt_epi32(_mm256_set1_epi32(end), lane);
     return _mm256_blendv_ps(other, x, _mm256_castsi256_ps(_mm256_and_si256(from, until)));
+}
+BOUGH_INLINE Vec keep_bits(Vec x, uint64_t bits, Vec other) {
+    const __m256i places = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+    const __m256i set = _mm256_and_si256(_mm256_set1_epi32(static_cast<int32_t>(bits & 0xFF)), places);
+    return _mm256_blendv_ps(other, x, _mm256_castsi256_ps(_mm256_cmpeq_epi32(set, places)));
 }
 // n at least -126 - 24; below -126 the result is zero.
 BOUGH_INLINE Vec scale_by_power(Vec x, Vec n) {
@@ -180,6 +189,12 @@ BOUGH_INLINE Vec keep_lanes(Vec x, int first, int end, Vec other) {
     const VecBits inside = (lane >= first) & (lane < end);
     return inside ? x : other;
 }
+BOUGH_INLINE Vec keep_bits(Vec x, uint64_t bits, Vec other) {
+    const VecBits places = {1, 2, 4, 8};
+    const int32_t low = static_cast<int32_t>(bits & 0xF);
+    const VecBits set = VecBits{low, low, low, low} & places;
+    return set != 0 ? x : other;
+}
 BOUGH_INLINE Vec scale_by_power(Vec x, Vec n) {
     const VecBits exponent = __builtin_convertvector(n, VecBits) + 127;
     const VecBits bits = (exponent > 0 ? exponent : VecBits{0, 0, 0, 0}) << 23;
@@ -204,7 +219,6 @@ BOUGH_INLINE Vec load_bf16(const uint16_t* p) {
     std::memcpy(&x, &bits, sizeof x);
     return x;
 }
-// Not negative
 BOUGH_INLINE Vec load_f16(const uint16_t* p) {
     float values[kLanes];
     for (int i = 0; i < kLanes; ++i) values[i] = from_half(p[i]);

@@ -613,7 +613,7 @@ class TokenizerManager:
     async def get_server_info(self) -> dict[str, Any]:
         """Resolved options, what the scheduler reported at the start, and its state now."""
         return {
-            **self.server_args.to_dict(),
+            **self.server_args.to_public_dict(),
             **self.scheduler_info,
             "startup_time": self.metrics.startup_time,
             "internal_states": await self.get_internal_state(),

@@ -6,19 +6,18 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from bough.config.model_config import ModelConfig
-from bough.config.server_args import KVCacheDType
+from bough.config.server_args import KVCacheDType, Quantization
 from bough.errors import ConfigError
 from bough.layers.attention.base import AttentionBackend
 from bough.layers.attention.torch_native import TorchNativeBackend
 from bough.layers.linear_method import TORCH, LinearMethod
-from bough.layers.packed_method import PackedMethod
+from bough.layers.packed_method import packed_method
 from bough.layers.sampler import SampleOutput, Sampler
 from bough.mem_cache.kv_pool import KVPool, kv_bytes_per_token
 from bough.model_executor.capacity import (
@@ -76,7 +75,7 @@ class RunnerOptions:
     mem_fraction_static: float | None = None
     max_step_tokens: int = 16384
     """Most new tokens of a step; memory for them is set aside."""
-    quantization: Literal["none", "int8"] = "none"
+    quantization: Quantization = "none"
     """What weights become while they are loaded; native kernels only."""
     kv_cache_dtype: KVCacheDType = "auto"
     """How the KV pool holds keys and values."""
@@ -161,13 +160,13 @@ class ModelRunner:
 
     def load_model(self) -> CausalLM:
         """The model of the configuration, with its weights."""
-        int8 = self.options.quantization == "int8"
-        method: LinearMethod = TORCH if self.threads is None else PackedMethod(self.threads, int8=int8)
+        options = self.options
+        method: LinearMethod = TORCH if self.threads is None else packed_method(self.threads, options.quantization)
         model = load_model(
             self.config,
-            load_format=self.options.load_format,
+            load_format=options.load_format,
             device=self.device,
-            seed=self.options.seed,
+            seed=options.seed,
             method=method,
         )
         assert isinstance(model, CausalLM), "encoders have a runner of their own"
@@ -200,7 +199,7 @@ class ModelRunner:
             config=self.config,
             req_to_token=self.req_to_token,
             last_token=self.sampling_state.last_token,
-            # The inputs of int8 products are made from float32.
+            # The inputs of quantised products are made from float32.
             dtype=self.dtype if self.options.quantization == "none" else torch.float32,
             max_step_tokens=self.options.max_step_tokens,
         )
@@ -379,6 +378,8 @@ class ModelRunner:
 
     def rows_that_need_logits(self, plan: StepPlan, rows: IndexArray) -> npt.NDArray[np.bool_]:
         """Which of the sampling ``rows`` (``[S]``) are not served by the token with the largest logit alone."""
+        if plan.masks is not None and len(plan.masks.rows) == len(rows):
+            return np.ones(len(rows), dtype=np.bool_)
         needs: npt.NDArray[np.bool_] = self.sampling_state.rows(plan.req_slots[rows]).needs != 0
         if plan.logprobs:
             needs |= np.isin(rows, [request.row for request in plan.logprobs])
@@ -410,12 +411,14 @@ class ModelRunner:
             logits: float32 ``[S, vocab_size]``; overwritten.
             rows: int64 ``[S]``, the sampling rows of the plan.
         """
-        sampled_row = {int(row): index for index, row in enumerate(rows)}
-        requests = tuple(
-            RowLogprobs(sampled_row[each.row], 0, each.targets[:0], each.top_n, each.token_ids)
-            for each in plan.logprobs
-            if each.row in sampled_row
-        )
+        requests: tuple[RowLogprobs, ...] = ()
+        if plan.logprobs:
+            sampled_row = {row: index for index, row in enumerate(rows.tolist())}
+            requests = tuple(
+                RowLogprobs(sampled_row[each.row], 0, each.targets[:0], each.top_n, each.token_ids)
+                for each in plan.logprobs
+                if each.row in sampled_row
+            )
         masks = None
         if plan.masks is not None:
             masks = RowMasks(np.searchsorted(rows, plan.masks.rows), plan.masks.bits)
@@ -455,8 +458,8 @@ class ModelRunner:
     def _admit(self, plan: StepPlan) -> None:
         for new in plan.new_requests:
             self.sampling_state.admit(new)
-        for forced in plan.forced:
-            self.sampling_state.append(forced.req_slot, forced.token_ids)
+        if plan.forced:
+            self.sampling_state.append(plan.forced)
         for write in plan.table_writes:
             entries = slice(write.start, write.start + len(write.slots))
             if self._host_table is not None:

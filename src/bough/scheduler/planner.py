@@ -147,16 +147,19 @@ class StepPlanner:
         if len(jumping) == 0:
             return []
         reqs = [req for req in map(self.table.reqs.__getitem__, jumping.tolist()) if req is not None]
+        contexts = self.table.planned_len[jumping]
+        wanted = self.table.known_len[jumping] - contexts
         prompts_wait = bool(self.requests.unfinished) or len(self.queue) > 0
+        leaving, leaving_tokens = (OLDEST_PROMPT_SHARE, self._min_chunk) if prompts_wait else (0.0, 0)
+        context, total = int(contexts.max()), int(wanted.sum())
+        if total <= budget.tokens_for(context, 1.0, leaving=leaving, leaving_tokens=leaving_tokens):
+            budget.spend(total - len(reqs), context)
+            return self._allocate_chunks(dict(zip(reqs, wanted.tolist(), strict=True)))
         chunks: dict[Req, int] = {}
         for req in sorted(reqs, key=self._precedence):
             context = int(self.table.planned_len[req.slot])
-            tokens = int(self.table.known_len[req.slot]) - context
-            if prompts_wait:
-                most = budget.tokens_for(context, 1.0, leaving=OLDEST_PROMPT_SHARE, leaving_tokens=self._min_chunk)
-            else:
-                most = budget.tokens_for(context, 1.0)
-            chunks[req] = tokens = max(min(tokens, most), 1)
+            most = budget.tokens_for(context, 1.0, leaving=leaving, leaving_tokens=leaving_tokens)
+            chunks[req] = tokens = max(min(int(self.table.known_len[req.slot]) - context, most), 1)
             budget.spend(tokens - 1, context)
         return self._allocate_chunks(chunks)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
 
+from bough.entrypoints.http.access import Access, Gate
 from bough.entrypoints.http.bodies import BodyIntake, ClientLeft, Upload
 from bough.entrypoints.http.errors import INTERNAL_ERROR, ErrorDialect, error_headers
 from bough.entrypoints.http.json_body import RawValue
@@ -156,6 +157,8 @@ class Endpoint:
         metrics: where requests are counted; ``None`` for probes, which are not.
         intake: receives bodies, those of the other routes too.
         takes_body: whether there is a body to read.
+        gate: who may call.
+        access: what the route asks of its callers.
     """
 
     def __init__(
@@ -167,7 +170,11 @@ class Endpoint:
         metrics: Metrics | None,
         intake: BodyIntake,
         takes_body: bool,
+        gate: Gate,
+        access: Access = Access.CLIENT,
     ) -> None:
+        self._gate = gate
+        self._access = access
         self._handler = handler
         self._path = path
         self._dialect = dialect
@@ -197,6 +204,7 @@ class Endpoint:
         watcher: asyncio.Task[None] | None = None
         try:
             try:
+                self._gate.check(self._access, call.headers)
                 if self._takes_body:
                     await call.read_body()
                 task = asyncio.current_task()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bough.entrypoints.chat.core import ChatCore
+from bough.entrypoints.http.access import Access
 from bough.entrypoints.http.answers import (
     ANY_JSON,
     LINES,
@@ -115,7 +116,8 @@ class RouteInfo:
         dialect: how errors look.
         body: fields of the body, if there is one.
         aliases: older paths of the same thing.
-        is_probe: whether it is left out of the metrics.
+        is_probe: whether it is left out of the metrics, and open to all.
+        is_control: whether it acts on other clients' requests or on the server.
         takes_body: whether there is a body of one of the :data:`INVOCABLE` kinds.
         answer: what it answers with.
         query: what the query string may say.
@@ -128,9 +130,17 @@ class RouteInfo:
     body: BodySpec[Any] | None = None
     aliases: tuple[str, ...] = ()
     is_probe: bool = False
+    is_control: bool = False
     takes_body: bool = False
     answer: Answer = ANY_JSON
     query: tuple[QueryParameter, ...] = ()
+
+    @property
+    def access(self) -> Access:
+        """What it asks of its callers."""
+        if self.is_probe:
+            return Access.OPEN
+        return Access.CONTROL if self.is_control else Access.CLIENT
 
     @property
     def has_body(self) -> bool:
@@ -188,6 +198,7 @@ FLUSH_CACHE = RouteInfo(
     ("GET", "POST"),
     "Forget cached prefixes. Query: `timeout`, seconds to wait for running requests.",
     NATIVE,
+    is_control=True,
     answer=Answer(None, text_statuses=(400,)),
     query=(
         QueryParameter(
@@ -198,7 +209,13 @@ FLUSH_CACHE = RouteInfo(
     ),
 )
 ABORT_ROUTE = RouteInfo(
-    "/abort_request", ("POST",), "End requests by id, by prefix of ids, or all.", NATIVE, ABORT, answer=_TEXT
+    "/abort_request",
+    ("POST",),
+    "End requests by id, by prefix of ids, or all.",
+    NATIVE,
+    ABORT,
+    is_control=True,
+    answer=_TEXT,
 )
 LIST_MODELS = RouteInfo("/v1/models", ("GET",), "The models that are served.", OPENAI, answer=Answer(ModelList))
 GET_MODEL = RouteInfo("/v1/models/{model:path}", ("GET",), "One model.", OPENAI, answer=Answer(ModelCard))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 import sys
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from bough.config.server_args import ServerArgs
 from bough.entrypoints.http.errors import OpenAIErrors
+from bough.entrypoints.http.tls import tls_context
 from bough.errors import RequestFailed, StartupError
 
 HEAD_TIMEOUT = 30.0
@@ -50,9 +52,21 @@ class HeadBounds:
 class BoundedConfig(uvicorn.Config):
     """uvicorn's configuration, with bounds for its protocol."""
 
-    def __init__(self, app: Any, bounds: HeadBounds, **options: Any) -> None:
+    def __init__(self, app: Any, bounds: HeadBounds, tls: ssl.SSLContext | None, **options: Any) -> None:
         super().__init__(app, http=BoundedHttpProtocol, **options)
         self.bounds = bounds
+        self._tls = tls
+
+    @property
+    def is_ssl(self) -> bool:
+        """Whether connections are encrypted."""
+        return self._tls is not None
+
+    def load(self) -> None:
+        """Make ready what connections need."""
+        tls, self._tls = self._tls, None  # uvicorn would make a context of its own
+        super().load()
+        self._tls = self.ssl = tls
 
 
 class BoundedHttpProtocol(HttpToolsProtocol):
@@ -268,11 +282,15 @@ def make_server(app: Any, server_args: ServerArgs) -> HttpServer:
 
     Args:
         app: from :func:`bough.entrypoints.http.app.create_app`.
-        server_args: for ``log_level`` and the bounds of requests.
+        server_args: for ``log_level``, the bounds of requests and TLS.
+
+    Raises:
+        ConfigError: if the files for TLS cannot be used.
     """
     config = BoundedConfig(
         app,
         HeadBounds(server_args.max_header_size, server_args.max_headers, server_args.max_url_length),
+        tls_context(server_args),
         ws="none",
         lifespan="off",
         log_config=None,
