@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from bough.entrypoints.chat.reasoning_tokens import ReasoningCounter
 from bough.ipc.messages import OutputDelta
 from bough.parsers.base import Content, OutputParser, ParsedEvent, Reasoning, ToolCallArguments, ToolCallStart
+from bough.parsers.reasoning_tokens import ReasoningCounter
 
 SLICE_CHARS = 4096
 """Text parsed between two turns of the event loop: a millisecond at most."""
@@ -88,7 +88,7 @@ class ChoiceReader:
                     await asyncio.sleep(0)
                 events = [*events, *held]
         if self._counter is not None:
-            self.begins = self._counter.add(delta, events)
+            self.begins = self._counter.add(delta.token_ids, text or "", events)
         if not self._include_reasoning:
             events = [event for event in events if not isinstance(event, Reasoning)]
             self.begins = []
