@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 
 import torch
 
+from bough.layers.quantized_rows import QuantizedRows
+
 
 class CheckpointWeight(ABC):
     """The place of one tensor of a checkpoint in a model, however the model holds it.
@@ -23,6 +25,10 @@ class CheckpointWeight(ABC):
     @abstractmethod
     def write(self, tensor: torch.Tensor) -> None:
         """Replace the whole weight, at the same address, by ``tensor`` of its shape and any floating-point dtype."""
+
+    def write_quantized(self, rows: QuantizedRows) -> None:
+        """Replace the whole weight by ``rows`` of its shape; weights that are held in the same way keep the codes."""
+        self.write(rows.dequantize())
 
     @abstractmethod
     def read(self) -> torch.Tensor:

@@ -339,6 +339,22 @@ class OllamaAnswer(msgspec.Struct):
     eval_count: Count | UnsetType = UNSET
 
 
+class OllamaEmbedAnswer(msgspec.Struct):
+    """Answer of ``/api/embed``: vectors of length 1, and nanoseconds."""
+
+    model: str
+    embeddings: list[list[float]]
+    total_duration: Count
+    load_duration: Count
+    prompt_eval_count: Count
+
+
+class OllamaEmbeddingsAnswer(msgspec.Struct):
+    """Answer of ``/api/embeddings``."""
+
+    embedding: list[float]
+
+
 class OllamaModels(msgspec.Struct):
     """The models that there are, or that are loaded."""
 
@@ -485,6 +501,17 @@ class ScoreAnswer(msgspec.Struct):
     usage: VectorUsage
 
 
+class DecisionsAnswer(msgspec.Struct):
+    """Answer of ``/v1/decisions``: by the id of the question its ``type``, ``probabilities``, ``label_mass`` (what the
+    model gives to the answers and to nothing else), and the likeliest ``choice`` or the mean level as ``score``."""
+
+    object: Literal["decisions"]
+    model: str
+    prompt_format_version: Literal[1]
+    answers: dict[str, dict[str, Any]]
+    usage: VectorUsage
+
+
 class PairScore(msgspec.Struct):
     """The score of a pair of texts."""
 
@@ -509,6 +536,7 @@ class EncodeAnswer(msgspec.Struct):
 
     embedding: list[float]
     meta_info: dict[str, Any]
+    prompt_token_ids: list[int] | UnsetType = UNSET
 
 
 class FunctionCall(msgspec.Struct):
