@@ -284,9 +284,9 @@ def test_no_such_path(tmp_path: Path) -> None:
 
 
 def test_a_file_is_no_checkpoint(tmp_path: Path) -> None:
-    write(tmp_path, "model.gguf", "")
-    with pytest.raises(ConfigError, match="is a file; give the directory"):
-        ModelConfig.from_path(str(tmp_path / "model.gguf"))
+    write(tmp_path, "model.bin", "")
+    with pytest.raises(ConfigError, match="is a file; give a GGUF file, or the directory"):
+        ModelConfig.from_path(str(tmp_path / "model.bin"))
 
 
 def test_directory_without_configuration(tmp_path: Path) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping
+
 import torch
 from torch import nn
 
 from bough.kernels.packed_weights import PackedWeights
 from bough.kernels.thread_pool import ThreadPool
 from bough.layers.checkpoint_weight import CheckpointWeight
-from bough.layers.linear_method import LinearMethod, MatrixShape
+from bough.layers.linear_method import LinearMethod, MatrixShape, MethodChoice
 
 
 class PackedMethod(LinearMethod):
@@ -64,6 +66,33 @@ class PackedMethod(LinearMethod):
     def embed(self, layer: nn.Module, input_ids: torch.Tensor) -> torch.Tensor:
         """See :class:`LinearMethod`."""
         return _packed(layer).embed(input_ids)
+
+
+class StoredFormats(MethodChoice):
+    """Every matrix in the format that holds its weights as the checkpoint has them.
+
+    Matrices of which some projections are wider than others get the width of the widest. What is not quantised is
+    held in 8 bits: all products of a program have inputs of one type, and those of quantised weights are quantised.
+    """
+
+    def __init__(
+        self, methods: Mapping[int, LinearMethod], bits: Callable[[str], int | None], *, prefix: str = ""
+    ) -> None:
+        """Args:
+        methods: by the width of codes; 8 is there.
+        bits: width of the weight of that name, ``None`` if it is not quantised.
+        prefix: of the names of what this is for.
+        """
+        self._methods, self._bits, self._prefix = methods, bits, prefix
+
+    def below(self, path: str) -> StoredFormats:
+        """See :class:`MethodChoice`."""
+        return StoredFormats(self._methods, self._bits, prefix=f"{self._prefix}{path}.")
+
+    def for_matrix(self, names: Collection[str]) -> LinearMethod:
+        """See :class:`MethodChoice`."""
+        widest = max(self._bits(f"{self._prefix}{name}.weight") or 8 for name in names)
+        return self._methods.get(widest, self._methods[8])
 
 
 def _packed(layer: nn.Module) -> PackedWeights:
