@@ -14,6 +14,7 @@ import msgspec
 from bough.config.checkpoint import read_json, resolve_model_path
 from bough.config.gguf_config import FREQUENCY_FACTORS, read_gguf_config
 from bough.config.pooling import PoolingConfig, PoolingMethod, max_sequence_tokens, read_pooling
+from bough.config.stored_quantization import StoredQuantization, read_stored_quantization
 from bough.errors import ConfigError
 from bough.kernels.library import Isa, LibraryMissing, best_isa
 from bough.models.registry import (
@@ -122,6 +123,8 @@ class ModelConfig:
     """How the model makes a vector of a sequence; ``None`` if it generates text."""
     encoder: EncoderParameters | None = None
     """``None`` if the model is no encoder."""
+    stored_quantization: StoredQuantization | None = None
+    """How the checkpoint's safetensors are quantised; ``None`` if they are not. GGUF files say it of each tensor."""
 
     @property
     def is_generation(self) -> bool:
@@ -272,12 +275,10 @@ class _Parser:
         is_embedding: bool = False,
         pooling_method: PoolingMethod | None = None,
     ) -> ModelConfig:
-        if self.values.get("quantization_config") is not None:
-            method = self.values["quantization_config"]
-            name = method.get("quant_method", "unknown") if isinstance(method, dict) else method
+        quantization = self.values.get("quantization_config") or self.values.get("compression_config")
+        if quantization is not None and self.is_encoder:
             raise ConfigError(
-                f"{self.source}: quantised checkpoints ({name}) are not supported; use an unquantised one",
-                param="model_path",
+                f"{self.source}: quantised encoders are not supported; use an unquantised one", param="model_path"
             )
         activations = _ENCODER_ACTIVATIONS if self.is_encoder else ("silu", "swish")
         if (activation := self.values.get("hidden_act", activations[0])) not in activations:
@@ -337,6 +338,7 @@ class _Parser:
             eos_token_ids=_eos_token_ids(self.values, generation_config, tokenizer_dir, vocab_size),
             pooling=pooling,
             encoder=encoder,
+            stored_quantization=None if quantization is None else read_stored_quantization(self.source, quantization),
         )
 
     def _encoder(self) -> EncoderParameters:

@@ -71,28 +71,30 @@ class PackedMethod(LinearMethod):
 class StoredFormats(MethodChoice):
     """Every matrix in the format that holds its weights as the checkpoint has them.
 
-    Matrices of which some projections are wider than others get the width of the widest. What is not quantised is
-    held in 8 bits: all products of a program have inputs of one type, and those of quantised weights are quantised.
+    A matrix of several projections gets the one that can hold all of them. What is not quantised is held in 8 bits: all
+    products of a program have inputs of one type, and those of quantised weights are quantised.
     """
 
     def __init__(
-        self, methods: Mapping[int, LinearMethod], bits: Callable[[str], int | None], *, prefix: str = ""
+        self, methods: Mapping[str, LinearMethod], form: Callable[[str], str | None], *, prefix: str = ""
     ) -> None:
         """Args:
-        methods: by the width of codes; 8 is there.
-        bits: width of the weight of that name, ``None`` if it is not quantised.
+        methods: by the form of weights; each can hold those before it, too, and the last one everything.
+        form: of the weight of that name, ``None`` if it is not quantised.
         prefix: of the names of what this is for.
         """
-        self._methods, self._bits, self._prefix = methods, bits, prefix
+        self._methods, self._form, self._prefix = methods, form, prefix
 
     def below(self, path: str) -> StoredFormats:
         """See :class:`MethodChoice`."""
-        return StoredFormats(self._methods, self._bits, prefix=f"{self._prefix}{path}.")
+        return StoredFormats(self._methods, self._form, prefix=f"{self._prefix}{path}.")
 
     def for_matrix(self, names: Collection[str]) -> LinearMethod:
         """See :class:`MethodChoice`."""
-        widest = max(self._bits(f"{self._prefix}{name}.weight") or 8 for name in names)
-        return self._methods.get(widest, self._methods[8])
+        forms = list(self._methods)
+        last = len(forms) - 1
+        found = (self._form(f"{self._prefix}{name}.weight") for name in names)
+        return self._methods[forms[max(forms.index(form) if form in forms else last for form in found)]]
 
 
 def _packed(layer: nn.Module) -> PackedWeights:

@@ -160,7 +160,7 @@ class ModelRunner:
             if not self.quantized:
                 method = PackedMethod(self.threads)
             elif source is not None and self.options.quantization == "none":
-                method = StoredFormats({8: int8}, source.bits)
+                method = StoredFormats({"int8": int8}, source.form)
         model = load_model(self.config, source=source, device=self.device, seed=self.options.seed, method=method)
         assert isinstance(model, CausalLM), "encoders have a runner of their own"
         return model

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import torch
 
 from bough.config.gguf_config import ROPE_FACTORS, TOKEN_TABLE
-from bough.config.gguf_file import GGUFFile, TensorInfo
+from bough.config.gguf_file import GGUFFile, TensorInfo, TensorType
 from bough.config.model_config import ModelConfig
 from bough.errors import StartupError
 from bough.layers.quantized_rows import QuantizedRows
 from bough.model_loader.gguf_blocks import read_numbers, read_quantized
 from bough.model_loader.progress import Progress
-from bough.model_loader.sources import Bits, Weight, WeightSource
+from bough.model_loader.sources import StoredForm, Weight, WeightSource
 
 _NAMES = {
     TOKEN_TABLE: "model.embed_tokens.weight",
@@ -36,6 +36,12 @@ _LAYER_NAMES = {
     "ffn_down": "mlp.down_proj",
 }
 _LAYER_TENSOR = re.compile(r"blk\.(\d+)\.(\w+)\.(weight|bias)", re.ASCII)
+
+_FORMS: dict[TensorType, StoredForm] = {
+    TensorType.Q4_0: "int4",
+    TensorType.Q4_1: "uint4",
+    TensorType.Q4_K: "uint4",
+}
 
 _CHUNK_BYTES = 2**24
 """Of stored rows that are taken apart at a time: what that takes beside the result stays small."""
@@ -62,12 +68,14 @@ class GGUFSource(WeightSource):
         """See :class:`WeightSource`."""
         return any(info.block.bits is not None for info in self._infos.values())
 
-    def bits(self, name: str) -> Bits | None:
+    def form(self, name: str) -> StoredForm | None:
         """See :class:`WeightSource`."""
         info = self._infos.get(name)
-        return None if info is None else info.block.bits
+        if info is None or info.block.bits is None:
+            return None
+        return _FORMS.get(info.type, "int8")
 
-    def read(self, file: Path, progress: Progress) -> Iterator[tuple[str, Weight]]:
+    def read(self, file: Path, progress: Progress, known: Collection[str]) -> Iterator[tuple[str, Weight]]:
         """See :class:`WeightSource`."""
         part = self.files.index(file)
         for name, info in self._infos.items():

@@ -14,6 +14,7 @@ from bough.errors import ModelError, StartupError
 from bough.layers.linear_method import TORCH, MethodChoice
 from bough.model_loader.gguf_source import GGUFSource
 from bough.model_loader.progress import Progress
+from bough.model_loader.quantized_source import QuantizedSource
 from bough.model_loader.sources import NAMES_SHOWN, SafetensorsSource, WeightSource
 from bough.models.base import Model
 from bough.models.registry import make_model
@@ -37,7 +38,10 @@ def open_source(config: ModelConfig, load_format: str) -> WeightSource | None:
     if load_format == "dummy":
         return None
     path = Path(config.model_path)
-    return GGUFSource(config) if path.is_file() else SafetensorsSource(path)
+    if path.is_file():
+        return GGUFSource(config)
+    quantization = config.stored_quantization
+    return SafetensorsSource(path) if quantization is None else QuantizedSource(path, quantization)
 
 
 def load_model(
@@ -82,7 +86,7 @@ def load_checkpoint(model: Model, source: WeightSource) -> None:
     with Progress("Loading weights", total_bytes) as progress:
         for file in source.files:
             try:
-                loaded |= model.load_weights(source.read(file, progress))
+                loaded |= model.load_weights(source.read(file, progress, model.checkpoint_weights))
             except SafetensorError as error:
                 raise StartupError(
                     f"cannot load {file}: it is damaged or cut short ({error}); download it again"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +16,8 @@ from bough.layers.quantized_rows import QuantizedRows
 from bough.model_loader.progress import Progress
 
 Weight = torch.Tensor | QuantizedRows
-Bits = Literal[4, 8]
+StoredForm = Literal["int4", "uint4", "int8"]
+"""Quantised weights by what holds them: signed codes of 4 bits, codes from 0 to 15 with minimums, anything else."""
 
 NAMES_SHOWN = 8
 
@@ -44,13 +45,18 @@ class WeightSource(ABC):
         """Whether there are weights that are quantised already."""
         return False
 
-    def bits(self, name: str) -> Bits | None:
-        """How wide the codes of a quantised weight are; ``None`` for one that is not quantised."""
+    def form(self, name: str) -> StoredForm | None:
+        """The form of a quantised weight; ``None`` for one that is not quantised."""
         return None
 
     @abstractmethod
-    def read(self, file: Path, progress: Progress) -> Iterator[tuple[str, Weight]]:
+    def read(self, file: Path, progress: Progress, known: Collection[str]) -> Iterator[tuple[str, Weight]]:
         """Names and weights of one of the files; each can be let go before the next is made.
+
+        Args:
+            file: which one.
+            progress: is told what has been read.
+            known: names that the model has, for those who leave out what need not be there.
 
         Raises:
             SafetensorError: if a file is damaged.
@@ -67,7 +73,7 @@ class SafetensorsSource(WeightSource):
         """
         self.files = checkpoint_files(directory)
 
-    def read(self, file: Path, progress: Progress) -> Iterator[tuple[str, Weight]]:
+    def read(self, file: Path, progress: Progress, known: Collection[str]) -> Iterator[tuple[str, Weight]]:
         """See :class:`WeightSource`."""
         with safe_open(file, framework="pt", device="cpu") as tensors:
             for name in tensors.keys():  # noqa: SIM118 - no mapping
