@@ -10,9 +10,7 @@ from bough.errors import ConfigError
 
 Layout = Literal["gptq", "awq", "packed", "integers"]
 
-_SUPPORTED = (
-    "GPTQ and AWQ (gemm), compressed-tensors (pack-quantized, int-quantized), all of 4 or 8 bits, and GGUF files"
-)
+_SUPPORTED = "GPTQ, AWQ (gemm) and compressed-tensors (pack-quantized, int-quantized) of 4 or 8 bits, and GGUF files"
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,8 @@ class MatrixShape:
     bias: bool = False
     gated: bool = False
     """The first half of the outputs are gates of the second half: see :class:`bough.layers.linear.GatedLinear`."""
+    table: bool = False
+    """A row for each token of the vocabulary: embeddings, a language-model head."""
 
 
 class MethodChoice(ABC):

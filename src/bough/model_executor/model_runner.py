@@ -6,18 +6,18 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from bough.config.model_config import ModelConfig
+from bough.config.server_args import Quantization
 from bough.errors import ConfigError
 from bough.layers.attention.base import AttentionBackend
 from bough.layers.attention.torch_native import TorchNativeBackend
 from bough.layers.linear_method import TORCH, MethodChoice
-from bough.layers.packed_method import PackedMethod, StoredFormats
+from bough.layers.packed_method import StoredFormats, packed_method
 from bough.layers.sampler import SampleOutput, Sampler
 from bough.mem_cache.kv_pool import KVPool, kv_bytes_per_token
 from bough.model_executor.capacity import (
@@ -73,7 +73,7 @@ class RunnerOptions:
     mem_fraction_static: float | None = None
     max_step_tokens: int = 16384
     """Most new tokens of a step; memory for them is set aside."""
-    quantization: Literal["none", "int8"] = "none"
+    quantization: Quantization = "none"
     """What weights become while they are loaded; native kernels only."""
     native: bool = True
     """Use the native kernels where they can run the model; false: torch computes everything."""
@@ -154,13 +154,12 @@ class ModelRunner:
 
     def load_model(self, source: WeightSource | None) -> CausalLM:
         """The model of the configuration, with weights from ``source``, or random ones."""
+        quantization = self.options.quantization
         method: MethodChoice = TORCH
         if self.threads is not None:
-            method = int8 = PackedMethod(self.threads, int8=True)
-            if not self.quantized:
-                method = PackedMethod(self.threads)
-            elif source is not None and self.options.quantization == "none":
-                method = StoredFormats({"int8": int8}, source.form)
+            method = packed_method(self.threads, quantization)
+            if source is not None and source.quantized and quantization == "none":
+                method = StoredFormats(self.threads, source.form)
         model = load_model(self.config, source=source, device=self.device, seed=self.options.seed, method=method)
         assert isinstance(model, CausalLM), "encoders have a runner of their own"
         return model

@@ -27,7 +27,7 @@ _COMPANIONS = (
     # What a model was calibrated with; inputs are quantised by what they are instead.
     *("input_scale", "input_zero_point", "output_scale", "output_zero_point"),
 )
-_AWQ_PLACES = (0, 4, 1, 5, 2, 6, 3, 7)
+_AWQ_PLACES = [0, 4, 1, 5, 2, 6, 3, 7]
 """Where in a word AWQ has each of eight columns."""
 
 _KERNEL_GROUP = 32
@@ -42,16 +42,17 @@ class QuantizedSource(SafetensorsSource):
         """
         super().__init__(directory)
         self._quantization = quantization
-        self._opened: dict[Path, Any] = {}
+        self._names: dict[Path, list[str]] = {}
         self._holders: dict[str, Any] = {}
         for file in self.files:
             try:
-                self._opened[file] = opened = safe_open(file, framework="pt", device="cpu")
+                opened: Any = safe_open(file, framework="pt", device="cpu")
             except SafetensorError as error:
                 raise StartupError(
                     f"cannot load {file}: it is damaged or cut short ({error}); download it again"
                 ) from None
-            self._holders.update(dict.fromkeys(opened.keys(), opened))
+            self._names[file] = list(opened.keys())
+            self._holders.update(dict.fromkeys(self._names[file], opened))
         scales = f".{_SCALES[quantization.layout]}"
         self._modules = frozenset(name.removesuffix(scales) for name in self._holders if name.endswith(scales))
 
@@ -76,8 +77,8 @@ class QuantizedSource(SafetensorsSource):
     def read(self, file: Path, progress: Progress, known: Collection[str]) -> Iterator[tuple[str, Weight]]:
         """See :class:`WeightSource`."""
         codes = _CODES[self._quantization.layout]
-        for name in self._opened[file].keys():
-            tensor = self._opened[file].get_tensor(name)
+        for name in self._names[file]:
+            tensor = self._holders[name].get_tensor(name)
             module, _, part = name.rpartition(".")
             if module in self._modules and part == codes:
                 yield f"{module}.weight", self._matrix(module)
@@ -94,9 +95,12 @@ class QuantizedSource(SafetensorsSource):
         codes = self._codes(module)
         rows, inputs = codes.shape
         scales = self._tensor(module, _SCALES[stored.layout]).float()
-        scales = (
-            scales.T if stored.layout in ("gptq", "awq") else scales.reshape(scales.shape[0] if scales.ndim else 1, -1)
-        )
+        if scales.ndim < 2:  # one for all, or one for each row
+            scales = scales.reshape(-1, 1)
+        elif stored.layout in ("gptq", "awq"):
+            scales = scales.T
+        if scales.ndim != 2 or len(scales) not in (1, rows):
+            raise StartupError(f"{module} has scales {list(scales.shape)} for {rows} rows")
         scales = scales.expand(rows, -1).contiguous()
         zeros, order = self._zeros(module), self._group_order(module)
         if zeros is not None and zeros.shape != scales.shape:
@@ -141,7 +145,7 @@ class QuantizedSource(SafetensorsSource):
         return codes if self._zeros(module) is not None else (codes - 2 ** (bits - 1)).view(torch.int8)
 
     def _zeros(self, module: str) -> torch.Tensor | None:
-        """Zero points, ``[rows, groups]`` in float32, of codes as they are stored; ``None`` if all are in the middle."""
+        """Zero points of codes as they are stored, float32 ``[rows, groups]``; ``None`` if all are in the middle."""
         layout, bits = self._quantization.layout, self._quantization.bits
         name = "qzeros" if layout in ("gptq", "awq") else "weight_zero_point"
         if f"{module}.{name}" not in self._holders:
