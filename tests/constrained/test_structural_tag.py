@@ -105,6 +105,14 @@ def test_free_text_in_a_tag_needs_an_end_where_other_tags_may_follow() -> None:
     assert "must be followed" in refusal(sequence(ANY, regex("a")))
 
 
+def test_number_of_tags_is_bounded() -> None:
+    form = {"type": "tags_with_separator", "tags": [tag("<", regex("[0-9]"), ">")], "separator": ",", "at_most": 3}
+    assert allowed(form, "", "<1>", "<1>,<2>,<3>", "<1>,<2>,<3>,<4>") == [True, True, True, False]
+    assert allowed({**form, "at_least_one": True, "at_most": 1}, "", "<1>", "<1>,<2>") == [False, True, False]
+    for wrong in (0, True, 1.5, "3"):
+        assert "at_most" in refusal({**form, "at_most": wrong})
+
+
 def test_a_trigger_that_begins_with_another_makes_no_tag_unreachable() -> None:
     tags = [
         {"begin": "<f>", "content": regex("[0-9]"), "end": "</f>"},

@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import numpy as np
+import ollama
 import openai
 import pytest
 import torch
@@ -197,3 +198,22 @@ def test_likeness_of_texts_as_vllm_has_it(server: Server, reference: np.ndarray)
     assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "text_1")
     cut = server.post("/v1/embeddings", input="x", truncate_prompt_tokens=0)
     assert (cut.status_code, cut.json()["error"]["param"]) == (400, "truncate_prompt_tokens")
+
+
+def test_ollama_clients_get_the_same_vectors(server: Server, reference: np.ndarray) -> None:
+    client = ollama.Client(host=server.url)
+    several = client.embed(model="minilm", input=TEXTS, options={"num_ctx": 512})
+    assert_close(several.embeddings, reference)
+    assert several.prompt_eval_count == sum(
+        item["meta_info"]["prompt_tokens"] for item in server.post("/encode", text=TEXTS).json()
+    )
+    assert_close(client.embed(model="minilm", input=TEXTS[0]).embeddings, reference[:1])
+    assert_close(client.embeddings(model="minilm", prompt=TEXTS[1]).embedding, reference[1])
+    assert client.embed(model="minilm", input=[]).embeddings == []
+    assert client.embeddings(model="minilm", prompt="").embedding == []
+    too_long = "word " * 2000
+    assert len(client.embed(model="minilm", input=too_long).embeddings) == 1
+    with pytest.raises(ollama.ResponseError) as refused:
+        client.embed(model="minilm", input=too_long, truncate=False)
+    assert refused.value.status_code == 400
+    assert client.show("minilm").capabilities == ["embedding"]

@@ -132,6 +132,7 @@ struct Weights {
 void check_attention(ThreadPool& pool);
 void check_gemm(ThreadPool& pool);
 void check_elementwise(ThreadPool& pool);
+void check_logprobs(ThreadPool& pool);
 void check_sampling(ThreadPool& pool);
 void check_program(ThreadPool& pool);
 void check_threads();

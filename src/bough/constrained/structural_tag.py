@@ -17,7 +17,7 @@ The newer one is ``{"type": "structural_tag", "format": F}``, where ``F`` has a 
 ``subsequence``              ``elements``; ``required``: a boolean for each; ``separator`` between those that come
 ``tag``                      ``begin``, ``content``, ``end``
 ``triggered_tags``           ``triggers``, ``tags``; ``at_least_one``: it begins with a tag; ``stop_after_first``
-``tags_with_separator``      ``tags``, ``separator``; ``at_least_one``, ``stop_after_first``
+``tags_with_separator``      ``tags``, ``separator``; ``at_least_one``, ``stop_after_first``, ``at_most``: so many tags
 ============================ =========================================================================================
 
 Free text, and text that follows a pattern or a grammar, ends at the first occurrence of what may end it, as far as that
@@ -141,7 +141,8 @@ class StructuralTagWriter:
         if not isinstance(kind, str) or kind not in _KEYS:
             raise TagError(f"{where}.type must be one of {', '.join(_KEYS)}")
         flags = _FLAGS if kind in ("triggered_tags", "tags_with_separator") else ()
-        _check_keys(form, where, _KEYS[kind], ("type", *flags))
+        bounds = ("at_most",) if kind == "tags_with_separator" else ()
+        _check_keys(form, where, _KEYS[kind], ("type", *flags, *bounds))
         for flag in flags:
             if not isinstance(form.get(flag, False), bool):
                 raise TagError(f"{where}.{flag} must be true or false")
@@ -273,7 +274,13 @@ class StructuralTagWriter:
     def _tags_with_separator_items(self, form: dict[str, Any], where: str) -> list[_Item]:
         separator = self._literal(_string(form, "separator", where))
         tag = self._rule_of(self._either([self._closed(items, name) for name, _, items in self._tags(form, where)]))
-        tags = tag if form.get("stop_after_first", False) else f"{tag} ({separator} {tag})*"
+        most = form.get("at_most")
+        if most is not None and (type(most) is not int or most < 1):
+            raise TagError(f"{where}.at_most must be an integer, at least 1")
+        if form.get("stop_after_first", False) or most == 1:
+            tags = tag
+        else:
+            tags = f"{tag} ({separator} {tag}){'*' if most is None else f'{{0,{most - 1}}}'}"
         return [_Exact(f"({tags})" if form.get("at_least_one", False) else f"({tags})?")]
 
     def _tags(self, form: dict[str, Any], where: str) -> list[tuple[str, dict[str, Any], list[_Item]]]:

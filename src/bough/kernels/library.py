@@ -56,6 +56,7 @@ _FUNCTIONS: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "bough_attention": (_Status, (_POINTER, _POINTER, _INT64, _INT64)),
     "bough_sample_scratch_bytes": (_INT64, (_INT64, _INT32)),
     "bough_sample": (_Status, (_POINTER, _POINTER)),
+    "bough_logprobs": (_Status, (_POINTER, _POINTER)),
     "bough_program_bytes": (_INT64, (_POINTER, _INT32)),
     "bough_attention_bytes": (_INT64, (_POINTER, _POINTER, _INT32)),
     "bough_program_create": (_Status, (_POINTER, _POINTER, _POINTER)),

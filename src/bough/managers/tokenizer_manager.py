@@ -612,7 +612,7 @@ class TokenizerManager:
     async def get_server_info(self) -> dict[str, Any]:
         """Resolved options, what the scheduler reported at the start, and its state now."""
         return {
-            **self.server_args.to_dict(),
+            **self.server_args.to_public_dict(),
             **self.scheduler_info,
             "internal_states": await self.get_internal_state(),
             "version": __version__,

@@ -54,6 +54,11 @@ class EncoderWorker:
                 f"--quantization {server_args.quantization} is for language models, not {self.config.architecture}",
                 param="quantization",
             )
+        if server_args.kv_cache_dtype != "auto":
+            raise ConfigError(
+                f"--kv-cache-dtype is for language models: {self.config.architecture} caches nothing",
+                param="kv_cache_dtype",
+            )
         if self.config.pooling is None:
             raise ConfigError(f"{self.config.architecture} does not pool", param="model_path")
         self.pooling = self.config.pooling

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 
 from bough.config.model_config import ModelConfig
-from bough.config.server_args import Quantization
+from bough.config.server_args import KVCacheDType, Quantization
 from bough.errors import ConfigError
 from bough.layers.attention.base import AttentionBackend
 from bough.layers.attention.torch_native import TorchNativeBackend
@@ -61,6 +61,9 @@ _MEASURED_TOKENS_ON_CPU = 128
 """Size of the forward pass that start-up measures; more would delay large models."""
 
 
+_KV_DTYPES = {"bf16": torch.bfloat16, "bfloat16": torch.bfloat16, "int8": torch.int8}
+
+
 @dataclass(frozen=True, slots=True)
 class RunnerOptions:
     """What a user may say about how a model is run; ``None`` lets the runner choose."""
@@ -75,6 +78,8 @@ class RunnerOptions:
     """Most new tokens of a step; memory for them is set aside."""
     quantization: Quantization = "none"
     """What weights become while they are loaded; native kernels only."""
+    kv_cache_dtype: KVCacheDType = "auto"
+    """How the KV pool holds keys and values."""
     native: bool = True
     """Use the native kernels where they can run the model; false: torch computes everything."""
 
@@ -110,6 +115,12 @@ class ModelRunner:
             raise ConfigError(
                 f"--quantization {options.quantization} needs the native CPU kernels and --dtype bfloat16 or float32",
                 param="quantization",
+            )
+        self.kv_dtype = _KV_DTYPES.get(options.kv_cache_dtype, self.dtype)
+        if self.kv_dtype != self.dtype and self.threads is None:
+            raise ConfigError(
+                f"--kv-cache-dtype {options.kv_cache_dtype} needs the native CPU kernels, or a model in that type",
+                param="kv_cache_dtype",
             )
         with self._timed("load_weights"):
             source = open_source(self.config, options.load_format)
@@ -172,7 +183,7 @@ class ModelRunner:
             num_layers=self.config.num_layers,
             num_kv_heads=self.config.num_kv_heads,
             head_dim=self.config.head_dim,
-            dtype=self.dtype,
+            dtype=self.kv_dtype,
             device=self.device,
         )
 
@@ -228,7 +239,7 @@ class ModelRunner:
                 num_layers=config.num_layers,
                 num_kv_heads=config.num_kv_heads,
                 head_dim=config.head_dim,
-                dtype=self.dtype,
+                dtype=self.kv_dtype,
             ),
         )
         return fit_pool(
@@ -370,6 +381,8 @@ class ModelRunner:
 
     def rows_that_need_logits(self, plan: StepPlan, rows: IndexArray) -> npt.NDArray[np.bool_]:
         """Which of the sampling ``rows`` (``[S]``) are not served by the token with the largest logit alone."""
+        if plan.masks is not None and len(plan.masks.rows) == len(rows):
+            return np.ones(len(rows), dtype=np.bool_)
         needs: npt.NDArray[np.bool_] = self.sampling_state.rows(plan.req_slots[rows]).needs != 0
         if plan.logprobs:
             needs |= np.isin(rows, [request.row for request in plan.logprobs])
@@ -401,12 +414,14 @@ class ModelRunner:
             logits: float32 ``[S, vocab_size]``; overwritten.
             rows: int64 ``[S]``, the sampling rows of the plan.
         """
-        sampled_row = {int(row): index for index, row in enumerate(rows)}
-        requests = tuple(
-            RowLogprobs(sampled_row[each.row], 0, each.targets[:0], each.top_n, each.token_ids)
-            for each in plan.logprobs
-            if each.row in sampled_row
-        )
+        requests: tuple[RowLogprobs, ...] = ()
+        if plan.logprobs:
+            sampled_row = {row: index for index, row in enumerate(rows.tolist())}
+            requests = tuple(
+                RowLogprobs(sampled_row[each.row], 0, each.targets[:0], each.top_n, each.token_ids)
+                for each in plan.logprobs
+                if each.row in sampled_row
+            )
         masks = None
         if plan.masks is not None:
             masks = RowMasks(np.searchsorted(rows, plan.masks.rows), plan.masks.bits)
@@ -430,7 +445,7 @@ class ModelRunner:
         for request in plan.logprobs:
             begin = int(first_tokens[request.row]) + request.first
             states = hidden_states[begin : begin + len(request.targets)]
-            targets, top, chosen = target_fields(states, request, self.model.compute_logits, chunk_rows)
+            targets, top, chosen = target_fields(states, request, self.model.compute_logits, chunk_rows, self.threads)
             if plan.sample[request.row]:
                 results.append(RowLogprobResult(request.row, targets, top, chosen, **next(of_sampled)))
             else:
@@ -446,8 +461,8 @@ class ModelRunner:
     def _admit(self, plan: StepPlan) -> None:
         for new in plan.new_requests:
             self.sampling_state.admit(new)
-        for forced in plan.forced:
-            self.sampling_state.append(forced.req_slot, forced.token_ids)
+        if plan.forced:
+            self.sampling_state.append(plan.forced)
         for write in plan.table_writes:
             entries = slice(write.start, write.start + len(write.slots))
             if self._host_table is not None:

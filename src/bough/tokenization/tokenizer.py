@@ -178,7 +178,7 @@ class Tokenizer:
         Args:
             segments: texts, each with the second one of its pair or ``None``.
             limits: most tokens of each; ``None``: as they are.
-            params: names of the request fields that they come from, for error messages.
+            params: names of the request fields that the first texts come from, for error messages.
 
         Returns:
             For each its ids, and for a pair also which text each token belongs to, a byte 0 or 1 per token.

@@ -221,3 +221,15 @@ def test_the_order_of_a_gap_is_that_of_the_model() -> None:
     assert find_gap_format(tiny_tokenizer()) is None
     format_ = GapFormat("[PREFIX]", "[SUFFIX]", "", suffix_first=True)
     assert format_.prompt("a", "b") == "[SUFFIX]b[PREFIX]a"
+
+
+def test_a_model_that_generates_makes_no_embeddings(api: ollama.Client) -> None:
+    with pytest.raises(ollama.ResponseError, match="makes no embeddings"):
+        api.embed(model=MODEL_NAME, input="Hi")
+
+
+def test_quantization_is_shown(tmp_path: Path) -> None:
+    with running_server(tmp_path, quantization="int8") as server:
+        (model,) = ollama.Client(host=server.url).list().models
+        assert model.details is not None
+        assert model.details.quantization_level == "int8"

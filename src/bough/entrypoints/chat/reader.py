@@ -79,9 +79,11 @@ class ChoiceReader:
             for start in range(0, len(text), SLICE_CHARS):
                 events += parser.feed(text[start : start + SLICE_CHARS])
                 await asyncio.sleep(0)
-        is_last = delta.finish_reason is not None
-        if is_last:
-            for number, held in enumerate(parser.finish()):
+        reason = delta.finish_reason
+        is_last = reason is not None
+        if reason is not None:
+            cut = reason.type != "stop" or isinstance(reason.matched, str)
+            for number, held in enumerate(parser.finish(cut=cut)):
                 if number:
                     await asyncio.sleep(0)
                 events = [*events, *held]

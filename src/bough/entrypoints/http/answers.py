@@ -339,6 +339,22 @@ class OllamaAnswer(msgspec.Struct):
     eval_count: Count | UnsetType = UNSET
 
 
+class OllamaEmbedAnswer(msgspec.Struct):
+    """Answer of ``/api/embed``: vectors of length 1, and nanoseconds."""
+
+    model: str
+    embeddings: list[list[float]]
+    total_duration: Count
+    load_duration: Count
+    prompt_eval_count: Count
+
+
+class OllamaEmbeddingsAnswer(msgspec.Struct):
+    """Answer of ``/api/embeddings``."""
+
+    embedding: list[float]
+
+
 class OllamaModels(msgspec.Struct):
     """The models that there are, or that are loaded."""
 

@@ -15,9 +15,15 @@ _PROFILE = "profiling"
 _EXPERTS = "recording which experts are used"
 _STORAGE = "a storage tier of the prefix cache"
 _CORPUS = "speculation from a corpus"
+_OLLAMA_MODELS = "other models than the one that the server was started with"
 _ELASTIC = "changing the number of ranks"
 
 LATER: dict[str, str] = {
+    "/api/copy": _OLLAMA_MODELS,
+    "/api/create": _OLLAMA_MODELS,
+    "/api/delete": _OLLAMA_MODELS,
+    "/api/pull": _OLLAMA_MODELS,
+    "/api/push": _OLLAMA_MODELS,
     "/v1/audio/transcriptions": "audio",
     "/v1/batches": "batch files",
     "/v1/decisions": "decisions; /v1/score and /v1/classify come near",

@@ -33,6 +33,7 @@ class ModelCard:
         weights = [path] if path.is_file() else path.glob("*.safetensors")
         self._size = sum(file.stat().st_size for file in weights)
         self._digest = hashlib.sha256(msgspec.json.encode(config.hf_config, order="deterministic")).hexdigest()
+        quantization = manager.server_args.quantization
         family = str(config.hf_config.get("model_type", ""))
         self._details = {
             "parent_model": "",
@@ -40,7 +41,7 @@ class ModelCard:
             "family": family,
             "families": [family],
             "parameter_size": "",
-            "quantization_level": config.dtype,
+            "quantization_level": config.dtype if quantization == "none" else quantization,
         }
         self._info = {
             "general.architecture": family,
@@ -54,8 +55,8 @@ class ModelCard:
         self._context_len = manager.limits.context_len
         template = manager.chat_template
         self._template = "" if template is None else next(iter(template.sources.values()), "")
-        self._capabilities = ["completion"]
-        if template is not None:
+        self._capabilities = ["completion" if config.is_generation else "embedding"]
+        if template is not None and config.is_generation:
             self._capabilities.append("tools")
         if core.reasons:
             self._capabilities.append("thinking")

@@ -1,0 +1,80 @@
+"""Ollama's routes for embeddings."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+
+import msgspec
+
+from bough.entrypoints.http.asgi import Call, Response
+from bough.entrypoints.http.fields import Body, BodySpec
+from bough.entrypoints.http.ollama.protocol import OLLAMA_EMBED, OLLAMA_EMBEDDINGS
+from bough.entrypoints.http.ollama.render import NANOSECONDS
+from bough.managers.embedding import Embedded, embed, number_turns, require_embeddings
+from bough.managers.embedding_struct import embedding_requests
+from bough.managers.tokenizer_manager import TokenizerManager
+
+_TO_THE_CONTEXT = -1
+
+_encode = msgspec.json.encode
+
+
+class OllamaEmbedHandlers:
+    """Answers with embeddings, in Ollama's dialect.
+
+    Args:
+        manager: does the work.
+    """
+
+    def __init__(self, manager: TokenizerManager) -> None:
+        self._manager = manager
+
+    async def embed(self, call: Call) -> Response:
+        """``POST /api/embed``: a vector of length 1 per text, in their order."""
+        started = time.monotonic()
+        body = await self._parse(OLLAMA_EMBED, call)
+        texts = [body.input] if isinstance(body.input, str) else body.input
+        results = [] if texts in ([], [""]) else await self._results(texts, body.dimensions, truncate=body.truncate)
+        turns = number_turns()
+        vectors = []
+        for result in results:
+            vectors.append(_encode(_of_length_one(result.numbers())))
+            await turns.spend(len(result.data) // 4)
+        return Response(
+            b'{"model":%b,"embeddings":[%b],"total_duration":%d,"load_duration":0,"prompt_eval_count":%d}'
+            % (
+                _encode(body.model),
+                b",".join(vectors),
+                (time.monotonic() - started) * NANOSECONDS,
+                sum(result.prompt_tokens for result in results),
+            )
+        )
+
+    async def embeddings(self, call: Call) -> Response:
+        """``POST /api/embeddings``, the older form: the vector of one text, as the model makes it."""
+        body = await self._parse(OLLAMA_EMBEDDINGS, call)
+        results = await self._results([body.prompt], None, truncate=True) if body.prompt else []
+        return Response(_encode({"embedding": results[0].numbers() if results else []}))
+
+    async def _parse(self, spec: BodySpec[Body], call: Call) -> Body:
+        require_embeddings(self._manager)
+        allow_unknown = self._manager.server_args.allow_unknown_fields
+        return await spec.parse(call.take_body(), allow_unknown=allow_unknown, max_tokens=0)
+
+    async def _results(self, texts: Sequence[str], dimensions: int | None, *, truncate: bool) -> list[Embedded]:
+        requests = embedding_requests(
+            texts,
+            "input",
+            is_batch=len(texts) > 1,
+            max_outputs=self._manager.server_args.max_outputs_per_request,
+            dimensions=dimensions,
+            truncate_to=_TO_THE_CONTEXT if truncate else None,
+        )
+        return await embed(self._manager, requests)
+
+
+def _of_length_one(vector: Sequence[float]) -> list[float]:
+    length = math.hypot(*vector) or 1.0
+    return [value / length for value in vector]
