@@ -9,6 +9,8 @@ import pytest
 import torch
 from gguf import GGMLQuantizationType as Kind
 
+from bough.model_loader.loader import open_source
+from bough.model_loader.progress import Progress
 from tests.model_executor.plan_builder import PlanBuilder, make_runner
 from tests.models.checkpoints import VOCAB_SIZE, Checkpoint, save_checkpoint
 from tests.models.gguf_files import write_gguf
@@ -76,15 +78,6 @@ def test_kernels_stay_close_to_the_numbers_that_were_written(tmp_path: Path, kin
 
 
 @needs_native
-def test_eight_bit_blocks_keep_their_numbers_in_the_kernels(tmp_path: Path) -> None:
-    original = save_checkpoint(tmp_path / "hf", "Llama", tie_word_embeddings=True, **WIDE)
-    checkpoint = write_gguf(tmp_path / "model.gguf", original, Kind.Q8_0)
-    weights = make_runner(checkpoint.path, dtype="float32").model.checkpoint_weights
-    for name, expected in checkpoint.reference.state_dict().items():
-        torch.testing.assert_close(weights[name].read(), expected, rtol=2e-3, atol=1e-3)
-
-
-@needs_native
 def test_a_mixture_of_types_gives_each_matrix_the_width_of_its_widest_part(tmp_path: Path) -> None:
     """As in the popular ``Q4_K_M``: most matrices in four bits, some in six, the norms and little else in full."""
     original = save_checkpoint(tmp_path / "hf", "Llama", tie_word_embeddings=True, **WIDE)
@@ -121,3 +114,35 @@ def test_scaled_positions_are_those_of_the_file(tmp_path: Path, kind: str) -> No
         entries["qwen2.rope.scaling.original_context_length"] = 32
     checkpoint = write_gguf(tmp_path / "model.gguf", original, metadata=entries)
     assert error_of(checkpoint) < 1e-4
+
+
+@needs_native
+@pytest.mark.parametrize("kind", [Kind.Q8_0, Kind.Q4_0, Kind.Q4_K])
+def test_weights_replaced_one_by_one_equal_those_of_a_fresh_model(tmp_path: Path, kind: Kind) -> None:
+    first, second = (
+        write_gguf(tmp_path / f"{seed}.gguf", save_checkpoint(tmp_path / str(seed), "Llama", seed=seed, **WIDE), kind)
+        for seed in (1, 2)
+    )
+    runner, fresh = make_runner(first.path), make_runner(second.path)
+    source = open_source(fresh.config, "auto")
+    assert source is not None
+    addresses = [parameter.data_ptr() for parameter in runner.model.parameters()]
+    for name, weight in source.read(source.files[0], Progress("", 1), ()):
+        assert runner.update_weights([(name, weight)]) == {name}
+    assert [parameter.data_ptr() for parameter in runner.model.parameters()] == addresses
+    for ours, theirs in zip(runner.model.parameters(), fresh.model.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+@needs_native
+@pytest.mark.parametrize(
+    ("kind", "form"), [(Kind.Q8_0, "int8"), (Kind.Q4_0, "int4"), (Kind.Q4_1, "uint4"), (Kind.Q4_K, "uint4")]
+)
+def test_codes_stay_what_they_are(tmp_path: Path, kind: Kind, form: str) -> None:
+    original = save_checkpoint(tmp_path / "hf", "Llama", tie_word_embeddings=True, **WIDE)
+    checkpoint = write_gguf(tmp_path / "model.gguf", original, kind)
+    model = make_runner(checkpoint.path, dtype="float32").model
+    assert model.model.layers[0].mlp.down_proj.packed.stored == model.model.embed_tokens.packed.stored == form
+    for name, expected in checkpoint.reference.state_dict().items():
+        if name in model.checkpoint_weights:
+            torch.testing.assert_close(model.checkpoint_weights[name].read(), expected, rtol=2e-3, atol=1e-3)

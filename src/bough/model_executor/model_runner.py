@@ -18,6 +18,7 @@ from bough.layers.attention.base import AttentionBackend
 from bough.layers.attention.torch_native import TorchNativeBackend
 from bough.layers.linear_method import TORCH, MethodChoice
 from bough.layers.packed_method import StoredFormats, packed_method
+from bough.layers.quantized_rows import QuantizedRows
 from bough.layers.sampler import SampleOutput, Sampler
 from bough.mem_cache.kv_pool import KVPool, kv_bytes_per_token
 from bough.model_executor.capacity import (
@@ -452,7 +453,7 @@ class ModelRunner:
                 results.append(RowLogprobResult(request.row, targets, top, chosen))
         return tuple(results)
 
-    def update_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> set[str]:
+    def update_weights(self, weights: Iterable[tuple[str, torch.Tensor | QuantizedRows]]) -> set[str]:
         """Replace weights between two steps; see :meth:`CausalLM.load_weights`."""
         return self.model.load_weights(weights)
 

@@ -42,19 +42,14 @@ class QuantizedSource(SafetensorsSource):
         """
         super().__init__(directory)
         self._quantization = quantization
+        self._opened: tuple[Path, Any] | None = None
         self._names: dict[Path, list[str]] = {}
-        self._holders: dict[str, Any] = {}
+        self._files: dict[str, Path] = {}
         for file in self.files:
-            try:
-                opened: Any = safe_open(file, framework="pt", device="cpu")
-            except SafetensorError as error:
-                raise StartupError(
-                    f"cannot load {file}: it is damaged or cut short ({error}); download it again"
-                ) from None
-            self._names[file] = list(opened.keys())
-            self._holders.update(dict.fromkeys(self._names[file], opened))
+            self._names[file] = list(self._open(file).keys())
+            self._files.update(dict.fromkeys(self._names[file], file))
         scales = f".{_SCALES[quantization.layout]}"
-        self._modules = frozenset(name.removesuffix(scales) for name in self._holders if name.endswith(scales))
+        self._modules = frozenset(name.removesuffix(scales) for name in self._files if name.endswith(scales))
 
     @property
     def quantized(self) -> bool:
@@ -78,7 +73,7 @@ class QuantizedSource(SafetensorsSource):
         """See :class:`WeightSource`."""
         codes = _CODES[self._quantization.layout]
         for name in self._names[file]:
-            tensor = self._holders[name].get_tensor(name)
+            tensor = self._open(file).get_tensor(name)
             module, _, part = name.rpartition(".")
             if module in self._modules and part == codes:
                 yield f"{module}.weight", self._matrix(module)
@@ -148,7 +143,7 @@ class QuantizedSource(SafetensorsSource):
         """Zero points of codes as they are stored, float32 ``[rows, groups]``; ``None`` if all are in the middle."""
         layout, bits = self._quantization.layout, self._quantization.bits
         name = "qzeros" if layout in ("gptq", "awq") else "weight_zero_point"
-        if f"{module}.{name}" not in self._holders:
+        if f"{module}.{name}" not in self._files:
             return None
         stored = self._tensor(module, name, torch.int8 if layout == "integers" else torch.int32)
         if stored.ndim != 2:
@@ -168,17 +163,29 @@ class QuantizedSource(SafetensorsSource):
     def _group_order(self, module: str) -> torch.Tensor | None:
         """The group of each input; ``None`` if they follow each other as usual."""
         name = "g_idx" if self._quantization.layout == "gptq" else "weight_g_idx"
-        if f"{module}.{name}" not in self._holders:
+        if f"{module}.{name}" not in self._files:
             return None
         order = self._tensor(module, name).long()
         size = self._quantization.group or max(len(order), 1)
         return None if torch.equal(order, torch.arange(len(order)) // size) else order
 
+    def _open(self, file: Path) -> Any:
+        """A file, mapped. Only one is at a time: their pages count as this process's memory."""
+        if self._opened is None or self._opened[0] != file:
+            self._opened = None
+            try:
+                self._opened = (file, safe_open(file, framework="pt", device="cpu"))
+            except SafetensorError as error:
+                raise StartupError(
+                    f"cannot load {file}: it is damaged or cut short ({error}); download it again"
+                ) from None
+        return self._opened[1]
+
     def _tensor(self, module: str, part: str, dtype: torch.dtype | None = None) -> torch.Tensor:
         name = f"{module}.{part}"
-        if name not in self._holders:
+        if name not in self._files:
             raise StartupError(f"the checkpoint has no tensor {name}; download it again")
-        tensor: torch.Tensor = self._holders[name].get_tensor(name)
+        tensor: torch.Tensor = self._open(self._files[name]).get_tensor(name)
         if dtype is not None and tensor.dtype != dtype:
             raise StartupError(f"tensor {name} must be {dtype}, got {tensor.dtype}")
         return tensor
