@@ -38,10 +38,13 @@ def bundled_model() -> Any:
 
 
 @torch.no_grad()
-def plant_outliers(model: Any, factor: float) -> None:
-    """Make some channels larger where they enter products, and their weights smaller: what is computed stays.
+def plant_outliers(model: Any, factor: float, *, weights: bool = True) -> None:
+    """Make some channels larger where they enter products.
 
-    With a factor below 1 it is the weights that become larger.
+    Args:
+        model: is changed.
+        factor: below 1 they become smaller.
+        weights: make their weights smaller in turn, so that what is computed stays.
     """
     channels = list(OUTLIERS)
     for layer in model.model.layers:
@@ -51,6 +54,8 @@ def plant_outliers(model: Any, factor: float) -> None:
             (layer.post_attention_layernorm, (mlp.gate_proj, mlp.up_proj)),
         ):
             norm.weight[channels] *= factor
+            if not weights:
+                continue
             for projection in projections:
                 projection.weight[:, channels] /= factor
 
