@@ -16,7 +16,7 @@ from bough.managers.conversations import text_size
 from bough.managers.io_struct import GenerateRequest
 from bough.managers.native_output import failure_of
 from bough.managers.prompt_encoder import INLINE_CHARS
-from bough.managers.req_state import ReqState
+from bough.managers.req_state import ReqState, Sink
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.parsers.base import ParsedEvent
 from bough.parsers.dialect import NONE, Dialect, make_dialect
@@ -167,22 +167,29 @@ class ChatCore:
         )
         return ChatRun(request, readers, prompt)
 
-    async def deltas(self, run: ChatRun) -> AsyncGenerator[ChoiceDelta, None]:
+    async def deltas(self, run: ChatRun, sink: Sink | None = None) -> AsyncGenerator[ChoiceDelta, None]:
         """Run a job and say what comes of it; the last delta of each answer has a finish reason.
 
         Leaving early ends what is unfinished.
+
+        Args:
+            run: the job.
+            sink: see :meth:`Generation.deltas`; what it takes it reads itself.
 
         Raises:
             BoughError: if an answer fails, or nothing can be answered now.
         """
         async with self.manager.generation([run.request]) as generation:
             while generation.unfinished:
-                for state, output in await generation.deltas():
+                for state, output in await generation.deltas(sink):
                     failure = failure_of(output.finish_reason)
                     if failure is not None:
                         raise failure
                     reader = run.readers[state.index]
-                    yield ChoiceDelta(state, await reader.read(output), output, reader)
+                    events = reader.read_now(output)
+                    if events is None:
+                        events = await reader.read(output)
+                    yield ChoiceDelta(state, events, output, reader)
 
     async def _constrained(
         self, job: ChatJob, dialect: Dialect, *, thinking: bool
