@@ -341,6 +341,21 @@ class OllamaAnswer(msgspec.Struct):
     eval_count: Count | UnsetType = UNSET
 
 
+class OllamaEmbedAnswer(msgspec.Struct):
+    """Answer of ``/api/embed``."""
+
+    model: str
+    embeddings: Annotated[list[list[float]], Meta(description="A vector for each text.")]
+    total_duration: Annotated[Count, Meta(description="Time from arrival to end, in nanoseconds.")]
+    prompt_eval_count: Count
+
+
+class OllamaEmbeddingsAnswer(msgspec.Struct):
+    """Answer of ``/api/embeddings``."""
+
+    embedding: list[float]
+
+
 class OllamaModels(msgspec.Struct):
     """The models that there are, or that are loaded."""
 

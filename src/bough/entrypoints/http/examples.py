@@ -61,6 +61,8 @@ REQUESTS: dict[str, Any] = {
     "CountTokensRequest": {"model": "sapling", "messages": _MESSAGES},
     "OllamaChatRequest": {"model": "sapling", "messages": _MESSAGES, "options": {"num_predict": 24}},
     "OllamaGenerateRequest": {"model": "sapling", "prompt": "Tell me about the oak.", "options": {"num_predict": 24}},
+    "OllamaEmbedRequest": {"model": "minilm", "input": ["The oak is a large tree.", "A big tree: the oak."]},
+    "OllamaEmbeddingsRequest": {"model": "minilm", "prompt": "The oak is a large tree."},
     "OllamaShowRequest": {"model": "sapling"},
     "EmbeddingsBody": {"model": "minilm", "input": ["The oak is a large tree.", "A big tree: the oak."]},
     "ClassifyBody": {"model": "classifier", "input": ["The oak is a large tree."]},
@@ -151,6 +153,13 @@ ANSWERS: dict[str, Any] = {
         "prompt_eval_count": 16,
         "eval_count": 24,
     },
+    "OllamaEmbedAnswer": {
+        "model": "minilm",
+        "embeddings": [_VECTOR, _VECTOR],
+        "total_duration": 4000000,
+        "prompt_eval_count": 18,
+    },
+    "OllamaEmbeddingsAnswer": {"embedding": _VECTOR},
     "OllamaModels": {"models": [{"name": "sapling", "model": "sapling", "details": _OLLAMA_DETAILS}]},
     "OllamaModel": {
         "details": _OLLAMA_DETAILS,

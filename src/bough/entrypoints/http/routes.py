@@ -29,6 +29,8 @@ from bough.entrypoints.http.answers import (
     ModelInfo,
     ModelList,
     OllamaAnswer,
+    OllamaEmbedAnswer,
+    OllamaEmbeddingsAnswer,
     OllamaModel,
     OllamaModels,
     PairScoresAnswer,
@@ -64,6 +66,7 @@ from bough.entrypoints.http.native.parse_text import PARSE_FUNCTION_CALL, SEPARA
 from bough.entrypoints.http.native.protocol import GENERATE
 from bough.entrypoints.http.native.sessions import CLOSE_SESSION, OPEN_SESSION, SessionHandlers
 from bough.entrypoints.http.native.tokenize import DETOKENIZE, TOKENIZE, TokenizeHandlers
+from bough.entrypoints.http.ollama.embed import OLLAMA_EMBED, OLLAMA_EMBEDDINGS, OllamaEmbedHandlers
 from bough.entrypoints.http.ollama.handlers import OllamaHandlers
 from bough.entrypoints.http.ollama.protocol import OLLAMA_CHAT, OLLAMA_GENERATE, OLLAMA_SHOW
 from bough.entrypoints.http.openai.chat import ChatHandler
@@ -296,6 +299,22 @@ OLLAMA_GENERATE_ROUTE = RouteInfo(
 OLLAMA_SHOW_ROUTE = RouteInfo(
     "/api/show", ("POST",), "About the model, for Ollama's clients.", OLLAMA, OLLAMA_SHOW, answer=Answer(OllamaModel)
 )
+OLLAMA_EMBED_ROUTE = RouteInfo(
+    "/api/embed",
+    ("POST",),
+    "Embeddings of texts, in Ollama's words.",
+    OLLAMA,
+    OLLAMA_EMBED,
+    answer=Answer(OllamaEmbedAnswer),
+)
+OLLAMA_EMBEDDINGS_ROUTE = RouteInfo(
+    "/api/embeddings",
+    ("POST",),
+    "The embedding of one text, in Ollama's older words.",
+    OLLAMA,
+    OLLAMA_EMBEDDINGS,
+    answer=Answer(OllamaEmbeddingsAnswer),
+)
 OLLAMA_TAGS = RouteInfo(
     "/api/tags", ("GET",), "The models that there are, for Ollama's clients.", OLLAMA, answer=Answer(OllamaModels)
 )
@@ -414,6 +433,7 @@ ROUTES: tuple[RouteInfo, ...] = (
     *(RESPONSES_ROUTE, RESPONSE_ROUTE, CANCEL_RESPONSE_ROUTE, RESPONSE_ITEMS_ROUTE),
     *(MESSAGES_ROUTE, COUNT_TOKENS_ROUTE),
     *(OLLAMA_CHAT_ROUTE, OLLAMA_GENERATE_ROUTE, OLLAMA_SHOW_ROUTE, OLLAMA_TAGS, OLLAMA_PS, OLLAMA_VERSION),
+    *(OLLAMA_EMBED_ROUTE, OLLAMA_EMBEDDINGS_ROUTE),
     *(EMBEDDINGS_ROUTE, CLASSIFY_ROUTE, RERANK_ROUTE, RERANK_RESULTS_ROUTE, SCORE_ROUTE, ENCODE_ROUTE),
     *(CLASSIFY_NATIVE_ROUTE,),
     *(TOKENIZE_ROUTE, DETOKENIZE_ROUTE, OPEN_SESSION_ROUTE, CLOSE_SESSION_ROUTE, LOADS, INVOCATIONS, PING),
@@ -430,6 +450,7 @@ def make_handlers(manager: TokenizerManager) -> dict[str, Handler]:
     sessions, tokens = SessionHandlers(manager), TokenizeHandlers(manager, core)
     chat, completions, generate = ChatHandler(manager, core), CompletionHandler(manager), GenerateHandler(manager)
     messages, ollama = MessagesHandlers(manager, core), OllamaHandlers(manager, core)
+    ollama_embed = OllamaEmbedHandlers(manager)
     responses = ResponsesHandlers(manager, core)
     encode, vectors = EncodeHandler(manager), VectorHandlers(manager)
     parse_text = ParseTextHandlers(manager)
@@ -446,6 +467,8 @@ def make_handlers(manager: TokenizerManager) -> dict[str, Handler]:
         OLLAMA_CHAT_ROUTE.path: ollama.chat,
         OLLAMA_GENERATE_ROUTE.path: ollama.generate,
         OLLAMA_SHOW_ROUTE.path: ollama.show,
+        OLLAMA_EMBED_ROUTE.path: ollama_embed.embed,
+        OLLAMA_EMBEDDINGS_ROUTE.path: ollama_embed.embeddings,
         OLLAMA_TAGS.path: ollama.tags,
         OLLAMA_PS.path: ollama.running,
         OLLAMA_VERSION.path: ollama.version,
