@@ -201,7 +201,12 @@ ANSWERS: dict[str, Any] = {
         "model": "sapling",
         "prompt_format_version": 1,
         "answers": {
-            "is_tree": {"type": "yes_no", "probabilities": {"yes": 0.75, "no": 0.25}, "choice": "yes", "label_mass": 0.5}
+            "is_tree": {
+                "type": "yes_no",
+                "probabilities": {"yes": 0.75, "no": 0.25},
+                "choice": "yes",
+                "label_mass": 0.5,
+            }
         },
         "usage": {"prompt_tokens": 40, "total_tokens": 40},
     },
