@@ -28,12 +28,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from bough.constrained.bare_strings import patterns_of
 from bough.constrained.ebnf import EbnfError, to_lark
+from bough.sampling.sampling_params import GrammarSpec
 
 MAX_PARTS = 8192
 """Most tags and other parts in all."""
@@ -54,6 +55,8 @@ _KEYS: dict[str, tuple[str, ...]] = {
 }
 _FLAGS = ("at_least_one", "stop_after_first")
 _LAZY_TEXT = "FREE_TEXT"
+_MAX_SHOWN_CHARS = 80
+"""Of a tag's beginning, in errors."""
 
 
 class TagError(ValueError):
@@ -362,6 +365,30 @@ class StructuralTagWriter:
 
     def _new_name(self, kind: str) -> str:
         return f"{kind}_{len(self._lines)}"
+
+
+def parts_of(text: str) -> Iterator[tuple[str, GrammarSpec]]:
+    """The schemas and patterns in a structural tag, given as JSON text, and before each in which tags it is, if any."""
+
+    def within(value: Any, place: str) -> Iterator[tuple[str, GrammarSpec]]:
+        if isinstance(value, list):
+            for each in value:
+                yield from within(each, place)
+        if not isinstance(value, dict):
+            return
+        if isinstance(value.get("begin"), str):
+            begin = value["begin"]
+            shown = begin if len(begin) <= _MAX_SHOWN_CHARS else begin[:_MAX_SHOWN_CHARS] + "…"
+            place += f"in the tag that begins with {shown!r}: " if begin else ""
+        for key, inner in value.items():
+            if key in ("json_schema", "schema"):
+                yield place, GrammarSpec("json_schema", json.dumps(inner))
+            elif key == "pattern" and isinstance(inner, str):
+                yield place, GrammarSpec("regex", inner)
+            else:
+                yield from within(inner, place)
+
+    return within(json.loads(text), "")
 
 
 def _constant(text: str) -> list[_Item]:
