@@ -274,10 +274,25 @@ class StructuralTagWriter:
         return [_Open(lambda end: f"{first_tag if must else ''} {tags}* {self._text_until(end)}", is_free=True)]
 
     def _tags_with_separator_items(self, form: dict[str, Any], where: str) -> list[_Item]:
-        separator = self._literal(_string(form, "separator", where))
-        tag = self._rule_of(self._either([self._closed(items, name) for name, _, items in self._tags(form, where)]))
-        tags = tag if form.get("stop_after_first", False) else f"{tag} ({separator} {tag})*"
-        return [_Exact(f"({tags})" if form.get("at_least_one", False) else f"({tags})?")]
+        separator = _string(form, "separator", where)
+        once, must = form.get("stop_after_first", False), form.get("at_least_one", False)
+        tags = self._tags(form, where)
+        if not any(items and isinstance(items[-1], _Open) for _, _, items in tags):
+            tag = self._rule_of(self._either([self._sequence(items) for _, _, items in tags]))
+            several = tag if once else f"{tag} ({self._literal(separator)} {tag})*"
+            return [_Exact(f"({several})" if must else f"({several})?")]
+        for name, _, items in tags:
+            self._check_closed(items, name)
+
+        def write(end: str | None) -> str:
+            # What ends a tag that has no end of its own: the separator, or behind the last one what follows them all.
+            last = self._rule_of(self._either([self._sequence(items, end) for _, _, items in tags]))
+            if not once:
+                other = self._either([self._sequence(items, separator or None) for _, _, items in tags])
+                last = f"{self._rule_of(other)}* {last}"
+            return self._either([last] if must else [last, self._literal(end or "")])
+
+        return [_Open(write)]
 
     def _tags(self, form: dict[str, Any], where: str) -> list[tuple[str, dict[str, Any], list[_Item]]]:
         """Where each tag is, the tag, and what it consists of."""
@@ -293,9 +308,13 @@ class StructuralTagWriter:
 
     def _closed(self, items: list[_Item], where: str) -> str:
         """Lark for items that something else than a constant may follow."""
+        self._check_closed(items, where)
+        return self._sequence(items)
+
+    @staticmethod
+    def _check_closed(items: list[_Item], where: str) -> None:
         if items and isinstance(items[-1], _Open) and items[-1].is_free:
             raise TagError(f"{where} ends in free text, and needs an end that is not empty")
-        return self._sequence(items)
 
     def _sequence(self, items: list[_Item], end: str | None = None) -> str:
         """Lark for items one after the other; ``end`` is what comes after them if the last one is open."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from bough.errors import BadRequest
@@ -45,6 +46,32 @@ def property_schemas(schema: dict[str, Any]) -> dict[str, Any]:
     if referring and len(referring) * len(json.dumps(shared)) > MAX_REPEATED_CHARS:
         raise BadRequest("tools: too many properties refer to too large definitions in $defs", param="tools")
     return {**properties, **{name: {**properties[name], **shared} for name in referring}}
+
+
+def writable_schemas(schema: dict[str, Any], key: re.Pattern[str], tool: str) -> dict[str, Any]:
+    """Those of :func:`property_schemas` that a format can write without quotes around their names.
+
+    A name that holds a mark of the format would be read as something else, so an answer that is constrained leaves it
+    out.
+
+    Args:
+        schema: of the arguments.
+        key: matches names as a whole that can be written.
+        tool: name of the function, for errors.
+
+    Raises:
+        BadRequest: as that function; and if an argument that is required cannot be written.
+    """
+    own = property_schemas(schema)
+    must = schema.get("required") or ()
+    for name in own:
+        if name in must and key.fullmatch(name) is None:
+            raise BadRequest(
+                f"tools: the required property {name[:80]!r} of {tool!r} has a name that this model's form of calls "
+                "cannot write; rename it",
+                param="tools",
+            )
+    return {name: each for name, each in own.items() if key.fullmatch(name) is not None}
 
 
 def schema_of_others(schema: dict[str, Any]) -> Any:
