@@ -17,6 +17,9 @@ _TOO_MUCH_WORK = (
     "its patterns take too much work for one token; make bounded repetitions such as {1,1000} shorter, and "
     "alternatives fewer"
 )
+_TOO_MANY_STATES = (
+    "its patterns come to too many states; make bounded repetitions shorter, and let alternatives differ sooner"
+)
 _TOO_LARGE = "it is too large once it is written out; make bounded repetitions shorter, and its parts fewer"
 
 _MEANINGS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
@@ -43,7 +46,8 @@ _MEANINGS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"NoExtension.*", "nothing can be written that follows it: its parts exclude each other"),
     (r"Too many items .*|ParserTooComplex.*", _AMBIGUOUS),
     (r"initial lexer configuration .*|grammar size .*|DNF too large.*", _TOO_LARGE),
-    (r".*fuel\b.*|LexerTooComplex.*|.*too many (?:lexer )?states.*", _TOO_MUCH_WORK),
+    (r".*fuel\b.*|LexerTooComplex.*", _TOO_MUCH_WORK),
+    (r".*too many (?:lexer )?states.*", _TOO_MANY_STATES),
 )
 _PATTERNS = tuple((re.compile(pattern, re.DOTALL), meaning) for pattern, meaning in _MEANINGS)
 
