@@ -17,7 +17,7 @@ MIN_THINKING_BUDGET = 1024
 
 
 class Thinking(msgspec.Struct, forbid_unknown_fields=True):
-    """``thinking``."""
+    """Whether the model thinks before it answers, and whether that is shown."""
 
     type: Literal["enabled", "disabled", "adaptive"]
     budget_tokens: Annotated[int, Meta(ge=MIN_THINKING_BUDGET)] | None = None
@@ -25,7 +25,7 @@ class Thinking(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class AnthropicToolChoice(msgspec.Struct, forbid_unknown_fields=True):
-    """``tool_choice``."""
+    """Whether a tool is called, and which."""
 
     type: Literal["auto", "any", "tool", "none"]
     name: str | None = None
@@ -33,14 +33,14 @@ class AnthropicToolChoice(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class OutputFormat(msgspec.Struct, forbid_unknown_fields=True):
-    """``output_config.format``."""
+    """A schema that the answer follows."""
 
     type: Literal["json_schema"]
     schema: dict[str, Any]
 
 
 class OutputConfig(msgspec.Struct, forbid_unknown_fields=True):
-    """``output_config``."""
+    """How much the model thinks, and what its answer follows."""
 
     effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None
     format: OutputFormat | None = None

@@ -73,7 +73,7 @@ class ChatHandler(OpenAIHandler):
             echo=body.messages[-1].text() if body.echo else "",
         )
         writers = [ChatChoiceWriter(answer.chunk_start, index, run.readers[index], options) for index in range(body.n)]
-        return await self.answer(answer, body, [run.request], writers)
+        return await self.answer(call, answer, body, [run.request], writers)
 
     def _job(self, body: ChatCompletionRequest, given: Set[str], unknown: dict[str, None] | None) -> ChatJob:
         if body.top_logprobs and not body.logprobs:

@@ -39,7 +39,7 @@ TokenCount = Annotated[int, Meta(ge=0, le=MAX_TOKENS)]
 
 
 class StreamOptions(msgspec.Struct, forbid_unknown_fields=True):
-    """``stream_options``."""
+    """What a stream tells besides its text."""
 
     include_usage: Annotated[
         bool | None, Meta(description="End the stream with an event that has no choices and the whole usage.")

@@ -22,7 +22,7 @@ MetadataValue = Annotated[str, Meta(max_length=512)]
 
 
 class ResponseReasoning(msgspec.Struct, forbid_unknown_fields=True):
-    """``reasoning``."""
+    """How much the model thinks before it answers."""
 
     effort: Effort | None = None
     summary: Literal["auto", "concise", "detailed"] | None = None
@@ -30,14 +30,14 @@ class ResponseReasoning(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class TextConfig(msgspec.Struct, forbid_unknown_fields=True):
-    """``text``."""
+    """What the text of the answer follows."""
 
     format: dict[str, Any] | None = None
     verbosity: Literal["medium"] | None = None
 
 
 class ResponseStreamOptions(msgspec.Struct, forbid_unknown_fields=True):
-    """``stream_options``."""
+    """What a stream tells besides its events; nothing."""
 
     include_obfuscation: bool | None = None
 
