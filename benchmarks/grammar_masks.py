@@ -104,8 +104,8 @@ def main() -> None:
             table[f"{kind}, temperature {temperature:g}"] = {name: round(value, 3) for name, value in row.items()}
             print(
                 f"{kind:21s} temperature {temperature:3g} {row['tokens_per_s']:7.0f} tokens/s "
-                f"{row['of no grammar']:6.3f} {row['cpu_us_per_token']:6.1f} us of this thread a token {row['of its cpu']:6.3f}"
-                f" {row['steps']:4.0f} steps"
+                f"{row['of no grammar']:6.3f} {row['cpu_us_per_token']:6.1f} us of this thread a token "
+                f"{row['of its cpu']:6.3f} {row['steps']:4.0f} steps"
             )
     if args.output:
         args.output.write_text(json.dumps(table, indent=1))

@@ -342,12 +342,12 @@ class OllamaAnswer(msgspec.Struct):
 
 
 class OllamaEmbedAnswer(msgspec.Struct):
-    """Answer of ``/api/embed``: vectors of length 1, and nanoseconds."""
+    """Answer of ``/api/embed``."""
 
     model: str
-    embeddings: list[list[float]]
-    total_duration: Count
-    load_duration: Count
+    embeddings: Annotated[list[list[float]], Meta(description="A vector of length 1 for each text.")]
+    total_duration: Annotated[Count, Meta(description="Time from arrival to end, in nanoseconds.")]
+    load_duration: Annotated[Count, Meta(description="0: the model is loaded already.")]
     prompt_eval_count: Count
 
 

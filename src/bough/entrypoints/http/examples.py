@@ -61,11 +61,18 @@ REQUESTS: dict[str, Any] = {
     "CountTokensRequest": {"model": "sapling", "messages": _MESSAGES},
     "OllamaChatRequest": {"model": "sapling", "messages": _MESSAGES, "options": {"num_predict": 24}},
     "OllamaGenerateRequest": {"model": "sapling", "prompt": "Tell me about the oak.", "options": {"num_predict": 24}},
+    "OllamaEmbedRequest": {"model": "minilm", "input": ["The oak is a large tree.", "A big tree: the oak."]},
+    "OllamaEmbeddingsRequest": {"model": "minilm", "prompt": "The oak is a large tree."},
     "OllamaShowRequest": {"model": "sapling"},
     "EmbeddingsBody": {"model": "minilm", "input": ["The oak is a large tree.", "A big tree: the oak."]},
     "ClassifyBody": {"model": "classifier", "input": ["The oak is a large tree."]},
     "RerankBody": {"model": "reranker", "query": "large trees", "documents": ["The oak.", "The cowberry."]},
     "ScoreBody": {"model": "sapling", "query": "Is the oak a tree?", "items": [" Yes"], "label_token_ids": [295, 547]},
+    "DecisionsBody": {
+        "model": "sapling",
+        "input": "The oak is a large tree.",
+        "questions": [{"type": "yes_no", "id": "is_tree", "question": "Is the oak a tree?"}],
+    },
     "EmbeddingReqInput": {"text": "The oak is a large tree."},
     "TokenizeRequest": {"prompt": "The oak"},
     "DetokenizeRequest": {"tokens": [295, 547]},
@@ -151,6 +158,13 @@ ANSWERS: dict[str, Any] = {
         "prompt_eval_count": 16,
         "eval_count": 24,
     },
+    "OllamaEmbedAnswer": {
+        "model": "minilm",
+        "embeddings": [_VECTOR, _VECTOR],
+        "total_duration": 4000000,
+        "prompt_eval_count": 18,
+    },
+    "OllamaEmbeddingsAnswer": {"embedding": _VECTOR},
     "OllamaModels": {"models": [{"name": "sapling", "model": "sapling", "details": _OLLAMA_DETAILS}]},
     "OllamaModel": {
         "details": _OLLAMA_DETAILS,
@@ -182,6 +196,20 @@ ANSWERS: dict[str, Any] = {
         "results": [{"index": 0, "relevance_score": 0.93, "document": {"text": "The oak."}}],
     },
     "ScoreAnswer": {"object": "scoring", "model": "sapling", "scores": [[0.75, 0.25]], "usage": _VECTOR_USAGE},
+    "DecisionsAnswer": {
+        "object": "decisions",
+        "model": "sapling",
+        "prompt_format_version": 1,
+        "answers": {
+            "is_tree": {
+                "type": "yes_no",
+                "probabilities": {"yes": 0.75, "no": 0.25},
+                "choice": "yes",
+                "label_mass": 0.5,
+            }
+        },
+        "usage": {"prompt_tokens": 40, "total_tokens": 40},
+    },
     "EncodeAnswer": {"embedding": _VECTOR, "meta_info": {"id": _ID, "prompt_tokens": 9}},
     "TokenizeAnswer": {"tokens": [295, 547], "count": 2, "max_model_len": 4096},
     "DetokenizeAnswer": {"text": "The oak"},
