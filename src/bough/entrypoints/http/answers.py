@@ -538,7 +538,7 @@ class EncodeAnswer(msgspec.Struct):
 
     embedding: list[float]
     meta_info: dict[str, Any]
-    prompt_token_ids: list[int] | UnsetType = UNSET
+    prompt_token_ids: list[Count] | UnsetType = UNSET
 
 
 class FunctionCall(msgspec.Struct):
