@@ -14,7 +14,7 @@ from bough.config import ceilings
 from bough.config.options import OptionTable, option
 from bough.errors import BadRequest, ConfigError
 
-LoadFormat = Literal["auto", "safetensors", "dummy"]
+LoadFormat = Literal["auto", "safetensors", "gguf", "dummy"]
 DType = Literal["auto", "float32", "bfloat16", "float16"]
 KVCacheDType = Literal["auto", "bf16", "bfloat16", "int8"]
 Quantization = Literal["none", "int8", "int4"]
@@ -119,7 +119,7 @@ class ServerArgs(OptionTable):
 
     model_path: str = option(
         str(bundled_model_path()),
-        help="Directory in Hugging Face format, or id of a model on the hub.",
+        help="Directory in Hugging Face format, GGUF file, or id of a model on the hub.",
         group=MODEL,
         metavar="PATH",
         default_text="the model that comes with Bough",
@@ -141,7 +141,8 @@ class ServerArgs(OptionTable):
     )
     load_format: LoadFormat = option(
         "auto",
-        help="How weights are read. `dummy` makes random weights from config.json alone; `auto` reads safetensors.",
+        help="How weights are read. `auto` reads safetensors, else the directory's GGUF file; `dummy` makes random "
+        "weights from config.json alone.",
         group=MODEL,
     )
     dtype: DType = option(
@@ -635,7 +636,11 @@ def resolve(args: ServerArgs, *, seed_source: Callable[[], int] = draw_seed) -> 
     Returns:
         New arguments in which ``tokenizer_path``, ``served_model_name`` and ``random_seed`` are set.
     """
-    name = BUNDLED_MODEL_NAME if args.model_path == str(bundled_model_path()) else args.model_path
+    name = args.model_path
+    if name == str(bundled_model_path()):
+        name = BUNDLED_MODEL_NAME
+    elif name.endswith(".gguf"):
+        name = Path(name).stem
     return dataclasses.replace(
         args,
         tokenizer_path=args.tokenizer_path if args.tokenizer_path is not None else args.model_path,

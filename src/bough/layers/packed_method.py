@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+
 import torch
 from torch import nn
 
 from bough.config.server_args import Quantization
 from bough.kernels.packed_weights import PackedWeights, WeightFormat
 from bough.kernels.program import QUANTIZED_GROUP
-from bough.kernels.structures import PanelLayout
 from bough.kernels.thread_pool import ThreadPool
 from bough.layers.checkpoint_weight import CheckpointWeight
-from bough.layers.linear_method import LinearMethod, MatrixShape
+from bough.layers.linear_method import LinearMethod, MatrixShape, MethodChoice
 from bough.layers.quantized_rows import QuantizedRows
 
 _ROWS_AT_A_TIME = 4096
@@ -37,24 +38,6 @@ class PackedMethod(LinearMethod):
 
     def create_weights(self, layer: nn.Module, shape: MatrixShape) -> None:
         """See :class:`LinearMethod`."""
-        self._create(layer, shape, self._tables if shape.table else self._stored)
-
-    def hold(self, layer: nn.Module, stored: WeightFormat) -> None:
-        """Make anew the memory of one layer, for weights in another format; before any are loaded or asked for."""
-        packed = _packed(layer)
-        if packed.stored == stored:
-            return
-        matrix = packed.matrix
-        shape = MatrixShape(
-            matrix.num_outputs,
-            matrix.num_inputs,
-            packed.dtype,
-            bias=packed.bias is not None,
-            gated=matrix.layout == PanelLayout.GATED,
-        )
-        self._create(layer, shape, stored)
-
-    def _create(self, layer: nn.Module, shape: MatrixShape, stored: WeightFormat) -> None:
         packed = PackedWeights(
             self._threads,
             shape.out_features,
@@ -62,7 +45,7 @@ class PackedMethod(LinearMethod):
             shape.dtype,
             bias=shape.bias,
             gated=shape.gated,
-            stored=stored,
+            stored=self._tables if shape.table else self._stored,
         )
         object.__setattr__(layer, "packed", packed)
         layer.weight = nn.Parameter(packed.panels, requires_grad=False)
@@ -92,6 +75,35 @@ class PackedMethod(LinearMethod):
     def embed(self, layer: nn.Module, input_ids: torch.Tensor) -> torch.Tensor:
         """See :class:`LinearMethod`."""
         return _packed(layer).embed(input_ids)
+
+
+_FORMS: tuple[WeightFormat, ...] = ("int4", "uint4", "int8")
+"""Each can hold what those before it can, the last one anything."""
+
+
+class StoredFormats(MethodChoice):
+    """Every matrix in the format that holds its weights as the checkpoint has them.
+
+    A matrix of several projections gets the one that can hold all of them. What is not quantised is held in 8 bits: all
+    products of a program have inputs of one type, and those of quantised weights are quantised.
+    """
+
+    def __init__(self, threads: ThreadPool, form: Callable[[str], WeightFormat | None], *, prefix: str = "") -> None:
+        """Args:
+        threads: run the kernels.
+        form: of the weight of that name, ``None`` if it is not quantised.
+        prefix: of the names of what this is for.
+        """
+        self._threads, self._form, self._prefix = threads, form, prefix
+
+    def below(self, path: str) -> StoredFormats:
+        """See :class:`MethodChoice`."""
+        return StoredFormats(self._threads, self._form, prefix=f"{self._prefix}{path}.")
+
+    def for_matrix(self, names: Collection[str]) -> PackedMethod:
+        """See :class:`MethodChoice`."""
+        forms = (self._form(f"{self._prefix}{name}.weight") or "int8" for name in names)
+        return PackedMethod(self._threads, max(forms, key=_FORMS.index))
 
 
 def packed_method(threads: ThreadPool, quantization: Quantization) -> PackedMethod:

@@ -64,12 +64,13 @@ class OllamaHandlers:
         started = time.monotonic()
         body = await OLLAMA_CHAT.parse(call.take_body(), allow_unknown=self._allow_unknown, max_tokens=0)
         self._require_tokenizer()
-        if not body.messages:
-            return _loaded({"message": {"role": "assistant", "content": ""}}, body)
         messages = [_to_template(message, f"messages[{index}]") for index, message in enumerate(body.messages)]
         with unknown_members(allowed=self._allow_unknown) as unknown:
             tools = tool_use(body.tools, None, unknown)
-        run = await self._core.prepare(self._job(body, messages=messages, tools=tools))
+        job = self._job(body, messages=messages, tools=tools)
+        if not messages:
+            return _loaded({"message": {"role": "assistant", "content": ""}}, body)
+        run = await self._core.prepare(job)
         return await self._answer(call, body, run, started, is_chat=True)
 
     async def generate(self, call: Call) -> Response | EventStream:
@@ -78,6 +79,7 @@ class OllamaHandlers:
         body = await OLLAMA_GENERATE.parse(call.take_body(), allow_unknown=self._allow_unknown, max_tokens=0)
         self._require_tokenizer()
         if not body.prompt and not body.suffix:
+            self._job(body, messages=[])  # which checks the other fields
             return _loaded({"response": ""}, body)
         messages: list[Message] = []
         ids: TokenIds | None = None

@@ -21,7 +21,6 @@ from bough.entrypoints.http.openai.serving import (
     OpenAIHandler,
     check_session,
     check_stream_options,
-    prefix_namespace,
     request_ids,
     tokens_to_keep,
 )
@@ -103,7 +102,7 @@ class ChatHandler(OpenAIHandler):
             truncate_prompt_tokens=tokens_to_keep(body, limits, max_tokens),
             exact_max_tokens=max_tokens_field if max_tokens is not None else None,
             priority=body.priority,
-            extra_key=prefix_namespace(body),
+            extra_key=body.prefix_namespace,
             session_params=body.session_params,
         )
 

@@ -21,7 +21,6 @@ from bough.entrypoints.http.openai.serving import (
     OpenAIHandler,
     check_session,
     check_stream_options,
-    prefix_namespace,
     request_ids,
     tokens_to_keep,
 )
@@ -96,7 +95,7 @@ class CompletionHandler(OpenAIHandler):
                 logprob_start_len=0 if wants_prompt_logprobs else -1,
                 top_logprobs_num=max(body.logprobs or 0, body.prompt_logprobs or 0),
                 priority=body.priority,
-                extra_key=prefix_namespace(body),
+                extra_key=body.prefix_namespace,
                 session_params=body.session_params,
                 exact_max_new_tokens=None if is_default else "max_tokens",
             )

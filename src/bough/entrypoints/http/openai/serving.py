@@ -17,7 +17,7 @@ from bough.entrypoints.http.openai.protocol import SharedFields
 from bough.entrypoints.http.openai.usage import Usage
 from bough.errors import BadRequest
 from bough.ipc.messages import OutputDelta
-from bough.managers.io_struct import GenerateRequest, cache_namespace, new_request_id
+from bough.managers.io_struct import GenerateRequest, new_request_id
 from bough.managers.native_output import DEFAULT_WEIGHT_VERSION, failure_of
 from bough.managers.req_state import ReqState
 from bough.managers.request_limits import RequestLimits
@@ -281,8 +281,3 @@ def request_ids(rid: str | None, count: int) -> list[str]:
     if rid is None:
         return [new_request_id() for _ in range(count)]
     return [rid] if count == 1 else [f"{rid}_{index}" for index in range(count)]
-
-
-def prefix_namespace(body: SharedFields) -> str | None:
-    """Namespace of the prefix cache that a request asks for."""
-    return cache_namespace(body.extra_key, body.cache_salt)
