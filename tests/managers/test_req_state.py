@@ -31,8 +31,8 @@ def make_generation(outputs: int = 1) -> tuple[Generation, ReadySignal]:
     return Generation(states, signal), signal
 
 
-def push(state: ReqState, token: int, *, last: bool = False) -> None:
-    state.push(OutputDelta(state.rid, [token], "", FinishReason("length") if last else None))
+def push(state: ReqState, token: int, *, last: bool = False, may_sink: bool = True) -> None:
+    state.push(OutputDelta(state.rid, [token], "", FinishReason("length") if last else None), may_sink)
 
 
 def on_loop(test: Callable[[], Coroutine[None, None, None]]) -> Callable[[], None]:
@@ -120,7 +120,7 @@ async def test_a_waiter_that_has_left_leaves_no_sink_behind() -> None:
     assert signal.sink is None
 
 
-@given(st.lists(st.sampled_from(["push", "close", "open", "turn"]), max_size=40), st.integers(1, 3))
+@given(st.lists(st.sampled_from(["push", "lag", "close", "open", "turn"]), max_size=40), st.integers(1, 3))
 def test_all_comes_once_and_in_order_however_sink_and_waiter_alternate(steps: list[str], outputs: int) -> None:
     async def run() -> None:
         generation, _ = make_generation(outputs)
@@ -135,8 +135,8 @@ def test_all_comes_once_and_in_order_however_sink_and_waiter_alternate(steps: li
         waiting = asyncio.create_task(wait())
         sent = 0
         for step in steps:
-            if step == "push":
-                push(generation.states[sent % outputs], sent)
+            if step in ("push", "lag"):
+                push(generation.states[sent % outputs], sent, may_sink=step == "push")
                 sent += 1
             elif step == "turn":
                 await turn()

@@ -292,6 +292,11 @@ class TokenizerChannels:
             await self._waiter
         return self._inbox.popleft()
 
+    @property
+    def lagging(self) -> bool:
+        """Whether the next message is there already."""
+        return bool(self._inbox)
+
     def send(self, message: ToScheduler) -> None:
         """Hand a message to the scheduler. Never blocks.
 

@@ -153,12 +153,12 @@ class ReqState:
         self.last_time = 0.0
         self.gone: asyncio.Future[None] | None = None
 
-    def push(self, delta: OutputDelta) -> None:
-        """Add what the engine sent, and wake the waiter if this concerns it."""
+    def push(self, delta: OutputDelta, may_sink: bool = True) -> None:
+        """Add what the engine sent, and wake the waiter if this concerns it; ``may_sink``: unless a sink takes it."""
         if self.abandoned:
             return
         sink = self.event.sink
-        if sink is not None and delta.finish_reason is None and sink(self, delta):
+        if may_sink and sink is not None and delta.finish_reason is None and sink(self, delta):
             return
         out_list = self.out_list
         out_list.append(delta)

@@ -74,6 +74,11 @@ class Channels(Protocol):
         """The next message; waits for it."""
         ...
 
+    @property
+    def lagging(self) -> bool:
+        """Whether the next message is there already."""
+        ...
+
     def send(self, message: ToScheduler) -> None:
         """Hand a message to the scheduler; never blocks."""
         ...
@@ -510,6 +515,8 @@ class TokenizerManager:
     def _handle_batch_output(self, deltas: Sequence[OutputDelta]) -> None:
         """Hand the results of a step to those who wait for them."""
         now = time.monotonic()
+        # Of streams that lag all deltas are written together, which costs less.
+        may_sink = not self._channels.lagging
         if any(delta.token_ids or delta.embedding for delta in deltas):
             self.health.on_progress()
         for delta in deltas:
@@ -525,7 +532,7 @@ class TokenizerManager:
                 if given_up:
                     delta.text = ""
                 if not state.abandoned:
-                    self._handle_delta(state, delta, now)
+                    self._handle_delta(state, delta, now, may_sink)
             except Exception as error:
                 logger.exception("Could not handle a result of request %r", delta.rid)
                 state.event.fail(RequestFailed("internal error while handling a result", code="internal_error"))
@@ -537,7 +544,7 @@ class TokenizerManager:
             elif is_last and not given_up:
                 self._forget(state)
 
-    def _handle_delta(self, state: ReqState, delta: OutputDelta, now: float) -> None:
+    def _handle_delta(self, state: ReqState, delta: OutputDelta, now: float, may_sink: bool) -> None:
         if delta.queue_time is not None or delta.first_token_delay is not None:
             self._records.on_first_delta(state, delta)
         if delta.token_ids:
@@ -548,7 +555,7 @@ class TokenizerManager:
             delta.finish_reason = in_client_terms(delta.finish_reason, state.obj.grammar_param)
             state.finished_time = now
             self._on_finished(state, delta)
-        state.push(delta)
+        state.push(delta, may_sink)
 
     def _on_finished(self, state: ReqState, delta: OutputDelta) -> None:
         turn = state.obj.turn

@@ -73,6 +73,10 @@ class FakeEngine:
     async def recv(self) -> ToTokenizer:
         return await self._outbox.get()
 
+    @property
+    def lagging(self) -> bool:
+        return not self._outbox.empty()
+
     def send(self, message: ToScheduler) -> None:
         if self.dead:
             raise EngineDead("the engine was shut down")

@@ -64,6 +64,10 @@ class Feed:
     async def recv(self) -> ToTokenizer:
         return await self.inbox.get()
 
+    @property
+    def lagging(self) -> bool:
+        return not self.inbox.empty()
+
     def send(self, message: ToScheduler) -> None:
         if isinstance(message, TokenizedGenerateReqInput):
             self.requests.append(message)
