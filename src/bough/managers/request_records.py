@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import defaultdict
 from typing import Literal
 
 from bough.errors import BoughError, EngineDead
@@ -30,6 +31,8 @@ class RequestRecords:
     def __init__(self, metrics: Metrics, *, log_requests: bool) -> None:
         self._metrics = metrics
         self._log_requests = log_requests
+        self._gaps: defaultdict[float, int] = defaultdict(int)
+        """Seconds between tokens of the step that is being handled, and how often each."""
 
     def on_first_delta(self, state: ReqState, delta: OutputDelta) -> None:
         """Note how long an output has waited. Tokens may come in blocks: the scheduler says when it had the first."""
@@ -44,19 +47,25 @@ class RequestRecords:
                 metrics.queue_time.observe(delta.queue_time)
 
     def on_tokens(self, state: ReqState, delta: OutputDelta, now: float) -> None:
-        """Tokens have arrived."""
+        """Tokens have arrived; to be followed by :meth:`on_step`."""
         last_time = state.last_time
         state.last_time = now
         state.completion_tokens = delta.completion_tokens
         if not state.obj.log_metrics:
             return
-        metrics = self._metrics
         num_tokens = gaps = len(delta.token_ids)
-        metrics.generation_tokens += num_tokens
+        self._metrics.generation_tokens += num_tokens
         if last_time == 0.0:
-            last_time, gaps = state.first_token_time, num_tokens - 1
+            last_time, gaps = min(state.first_token_time, now), num_tokens - 1
         if last_time != 0.0 and gaps:
-            metrics.inter_token_latency.observe(max(now - last_time, 0.0) / gaps, gaps)
+            self._gaps[(now - last_time) / gaps] += gaps
+
+    def on_step(self) -> None:
+        """All tokens of a step have arrived. Those of one step have mostly waited equally long."""
+        observe = self._metrics.inter_token_latency.observe
+        for gap, count in self._gaps.items():
+            observe(gap, count)
+        self._gaps.clear()
 
     def on_last_delta(self, state: ReqState, delta: OutputDelta) -> None:
         """The engine has had its last word about an output."""

@@ -543,6 +543,7 @@ class TokenizerManager:
                 self._abandon(state)
             elif is_last and not given_up:
                 self._forget(state)
+        self._records.on_step()
 
     def _handle_delta(self, state: ReqState, delta: OutputDelta, now: float, may_sink: bool) -> None:
         if delta.queue_time is not None or delta.first_token_delay is not None:

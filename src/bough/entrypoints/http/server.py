@@ -88,7 +88,7 @@ class ChunkWriter:
         """Whether a part may be written now."""
         cycle = self._cycle
         # Nobody knows how an answer will be framed before it begins.
-        return bool(cycle.chunked_encoding) and not (
+        return cycle.chunked_encoding is True and not (
             self._flow.write_paused or cycle.disconnected or cycle.response_complete
         )
 
