@@ -12,7 +12,7 @@ from bough.config.server_args import Quantization
 from bough.errors import ConfigError
 from bough.model_executor import native_path
 from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, make_runner
-from tests.model_executor.quality import OUTLIERS, bundled_model, measure, sampled_texts
+from tests.model_executor.quality import bundled_model, measure, plant_outliers, sampled_texts
 from tests.models.checkpoints import VOCAB_SIZE, Checkpoint, save_checkpoint
 from tests.native import needs_native
 
@@ -41,10 +41,7 @@ def test_error_is_no_larger_than_that_of_the_common_format(tmp_path: Path, facto
     ours = theirs = 0.0
     for seed in range(4):
         checkpoint = save_checkpoint(tmp_path, "Qwen2", seed=seed, tie_word_embeddings=True, **WIDER)
-        with torch.no_grad():
-            for layer in checkpoint.reference.model.layers:
-                for norm in (layer.input_layernorm, layer.post_attention_layernorm):
-                    norm.weight[list(OUTLIERS)] *= factor
+        plant_outliers(checkpoint.reference, factor, weights=False)
         our, their = measure(checkpoint.reference, tmp_path, kind, [prompt(100, seed=seed) for seed in range(4)])
         ours += our.error
         theirs += their.error

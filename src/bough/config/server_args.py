@@ -154,7 +154,7 @@ class ServerArgs(OptionTable):
     quantization: Quantization = option(
         "none",
         help="What weights become while they are loaded, with a scale for every 32 weights and activations: `int8` "
-        "takes half the memory of bfloat16, `int4` a third (embeddings and head are int8), and both are faster, most "
+        "takes half the memory of bfloat16, `int4` half of that (the head keeps 8 bits), and both are faster, most "
         "with AVX512-VNNI. On a CPU with native kernels only.",
         group=MODEL,
     )

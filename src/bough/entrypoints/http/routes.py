@@ -18,6 +18,7 @@ from bough.entrypoints.http.answers import (
     ClassifyAnswer,
     CompletionAnswer,
     CompletionChunk,
+    DecisionsAnswer,
     DeletedAnswer,
     DetokenizeAnswer,
     EmbeddingsAnswer,
@@ -78,6 +79,7 @@ from bough.entrypoints.http.ollama.protocol import (
 )
 from bough.entrypoints.http.openai.chat import ChatHandler
 from bough.entrypoints.http.openai.completions import CompletionHandler
+from bough.entrypoints.http.openai.decisions import DECISIONS, DecisionsHandler
 from bough.entrypoints.http.openai.models import ModelsHandler
 from bough.entrypoints.http.openai.protocol import CHAT, COMPLETIONS
 from bough.entrypoints.http.openai.vector_protocol import CLASSIFY, EMBEDDINGS, RERANK, SCORE
@@ -400,6 +402,14 @@ SCORE_ROUTE = RouteInfo(
     answer=Answer(ScoreAnswer, PairScoresAnswer),
     aliases=("/score",),
 )
+DECISIONS_ROUTE = RouteInfo(
+    "/v1/decisions",
+    ("POST",),
+    "Answer typed questions about a text by probabilities, without generating.",
+    OPENAI,
+    DECISIONS,
+    answer=Answer(DecisionsAnswer),
+)
 TOKENIZE_ROUTE = RouteInfo(
     "/tokenize",
     ("POST",),
@@ -457,8 +467,8 @@ ROUTES: tuple[RouteInfo, ...] = (
     *(MESSAGES_ROUTE, COUNT_TOKENS_ROUTE),
     *(OLLAMA_CHAT_ROUTE, OLLAMA_GENERATE_ROUTE, OLLAMA_EMBED_ROUTE, OLLAMA_EMBEDDINGS_ROUTE, OLLAMA_SHOW_ROUTE),
     *(OLLAMA_TAGS, OLLAMA_PS, OLLAMA_VERSION),
-    *(EMBEDDINGS_ROUTE, CLASSIFY_ROUTE, RERANK_ROUTE, RERANK_RESULTS_ROUTE, SCORE_ROUTE, ENCODE_ROUTE),
-    *(CLASSIFY_NATIVE_ROUTE,),
+    *(EMBEDDINGS_ROUTE, CLASSIFY_ROUTE, RERANK_ROUTE, RERANK_RESULTS_ROUTE, SCORE_ROUTE, DECISIONS_ROUTE),
+    *(ENCODE_ROUTE, CLASSIFY_NATIVE_ROUTE),
     *(TOKENIZE_ROUTE, DETOKENIZE_ROUTE, OPEN_SESSION_ROUTE, CLOSE_SESSION_ROUTE, LOADS, INVOCATIONS, PING),
     *(PARSE_FUNCTION_CALL_ROUTE, SEPARATE_REASONING_ROUTE),
     *(ABORT_ROUTE, HEALTH, READY, HEALTH_GENERATE, METRICS, ROOT),
@@ -520,6 +530,7 @@ def make_handlers(manager: TokenizerManager) -> dict[str, Handler]:
         CLASSIFY_ROUTE.path: vectors.classify,
         RERANK_ROUTE.path: vectors.rerank,
         RERANK_RESULTS_ROUTE.path: vectors.rerank_results,
+        DECISIONS_ROUTE.path: DecisionsHandler(manager, core),
         SCORE_ROUTE.path: vectors.score,
         ABORT_ROUTE.path: control.abort_request,
         PARSE_FUNCTION_CALL_ROUTE.path: parse_text.parse_function_call,

@@ -17,6 +17,7 @@ from httptools import HttpParserError
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from bough.config.server_args import ServerArgs
+from bough.entrypoints.http.asgi import BODY_WRITER
 from bough.entrypoints.http.errors import OpenAIErrors
 from bough.entrypoints.http.tls import tls_context
 from bough.errors import RequestFailed, StartupError
@@ -67,6 +68,33 @@ class BoundedConfig(uvicorn.Config):
         tls, self._tls = self._tls, None  # uvicorn would make a context of its own
         super().load()
         self._tls = self.ssl = tls
+
+
+class ChunkWriter:
+    """Writes parts of an answer in chunks (RFC 9112, 7.1), as a :class:`~bough.entrypoints.http.asgi.BodyWriter`.
+
+    Args:
+        cycle: the request and its answer.
+    """
+
+    __slots__ = ("_cycle", "_flow", "_write")
+
+    def __init__(self, cycle: RequestResponseCycle) -> None:
+        self._cycle = cycle
+        self._flow = cycle.flow
+        self._write = cycle.transport.write
+
+    def ready(self) -> bool:
+        """Whether a part may be written now."""
+        cycle = self._cycle
+        # Nobody knows how an answer will be framed before it begins.
+        return bool(cycle.chunked_encoding) and not (
+            self._flow.write_paused or cycle.disconnected or cycle.response_complete
+        )
+
+    def write(self, part: bytes) -> None:
+        """Write the next part."""
+        self._write(b"%x\r\n%b\r\n" % (len(part), part))
 
 
 class BoundedHttpProtocol(HttpToolsProtocol):
@@ -158,6 +186,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._head_bytes = 0
         self._stop_head_timer()
         super().on_headers_complete()
+        self.cycle.scope["extensions"] = {BODY_WRITER: {"writer": ChunkWriter(self.cycle)}}
         self._unanswered = [cycle for cycle in self._unanswered if not cycle.response_complete]
         self._unanswered.append(self.cycle)
 
