@@ -13,30 +13,44 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
-from tests.model_executor.quality import COMMON_FORMATS, bundled_model, measure, plant_outliers, sampled_texts
+from tests.model_executor.quality import COMMON_FORMATS, Quality, bundled_model, measure, plant_outliers, sampled_texts
 from tests.models.checkpoints import save_checkpoint
+
+CHANNELS = ((3, 20, 41), (77, 130, 201), (12, 99, 250))
+"""What few channels do is much a matter of chance: figures are means over several choices."""
 
 RANDOM = {"hidden_size": 256, "intermediate_size": 512, "vocab_size": 512}
 
 
-def models(directory: Path) -> Iterator[tuple[str, Any]]:
+def models(directory: Path) -> Iterator[tuple[str, list[Any]]]:
+    def planted(make: Callable[[], Any], factor: float, weights: bool) -> list[Any]:
+        made = []
+        for channels in CHANNELS[: 1 if factor == 1 else None]:
+            made.append(make())
+            plant_outliers(made[-1], factor, weights=weights, channels=channels)
+        return made
+
     for factor in (1.0, 20.0, 100.0, 1 / 20, 1 / 100):
-        model = bundled_model()
-        plant_outliers(model, factor)
         what = f"activations x{factor:g}" if factor > 1 else f"weights x{1 / factor:g}"
-        yield "bundled" if factor == 1 else f"bundled, {what}", model
+        yield "bundled" if factor == 1 else f"bundled, {what}", planted(bundled_model, factor, True)
     for family in ("Qwen2", "Llama"):
+        make = partial(save_checkpoint, directory, family, tie_word_embeddings=True, **RANDOM)
         for factor in (1.0, 20.0, 100.0):
-            model = save_checkpoint(directory, family, tie_word_embeddings=True, **RANDOM).reference
-            plant_outliers(model, factor, weights=False)
-            yield f"random {family}" if factor == 1 else f"random {family}, activations x{factor:g}", model
+            what = f"random {family}" if factor == 1 else f"random {family}, activations x{factor:g}"
+            yield what, planted(lambda make=make: make().reference, factor, False)
+
+
+def mean(qualities: Sequence[Quality]) -> Quality:
+    count = len(qualities)
+    return Quality(sum(each.error for each in qualities) / count, sum(each.perplexity for each in qualities) / count)
 
 
 def main() -> None:
@@ -51,10 +65,11 @@ def main() -> None:
     figures = []
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
-        for model_name, model in models(directory):
-            texts = sampled_texts(model, args.texts, args.length)
+        for model_name, several in models(directory):
+            texts = [sampled_texts(model, args.texts, args.length) for model in several]
             for kind, common in COMMON_FORMATS.items():
-                ours, theirs = measure(model, directory, kind, texts)
+                pairs = [measure(model, directory, kind, text) for model, text in zip(several, texts, strict=True)]
+                ours, theirs = mean([pair[0] for pair in pairs]), mean([pair[1] for pair in pairs])
                 figures.append({"model": model_name, kind: asdict(ours), common: asdict(theirs)})
                 print(
                     f"{model_name:<34} {kind:>5} {ours.error:>8.4f} {ours.perplexity:>11.4f} {common:>6} "

@@ -20,7 +20,7 @@ from tests.model_executor.plan_builder import PlanBuilder, int32, make_runner
 COMMON_FORMATS: dict[Quantization, str] = {"int8": "Q8_0", "int4": "Q4_0"}
 
 OUTLIERS = (3, 20, 41)
-"""Channels of the residual stream that are made larger."""
+"""Channels of the residual stream."""
 
 
 @dataclass(frozen=True)
@@ -38,26 +38,26 @@ def bundled_model() -> Any:
 
 
 @torch.no_grad()
-def plant_outliers(model: Any, factor: float, *, weights: bool = True) -> None:
+def plant_outliers(model: Any, factor: float, *, weights: bool = True, channels: tuple[int, ...] = OUTLIERS) -> None:
     """Make some channels larger where they enter products.
 
     Args:
         model: is changed.
         factor: below 1 they become smaller.
+        channels: which.
         weights: make their weights smaller in turn, so that what is computed stays.
     """
-    channels = list(OUTLIERS)
     for layer in model.model.layers:
         attention, mlp = layer.self_attn, layer.mlp
         for norm, projections in (
             (layer.input_layernorm, (attention.q_proj, attention.k_proj, attention.v_proj)),
             (layer.post_attention_layernorm, (mlp.gate_proj, mlp.up_proj)),
         ):
-            norm.weight[channels] *= factor
+            norm.weight[list(channels)] *= factor
             if not weights:
                 continue
             for projection in projections:
-                projection.weight[:, channels] /= factor
+                projection.weight[:, list(channels)] /= factor
 
 
 @torch.no_grad()

@@ -75,6 +75,38 @@ void check_packing(ThreadPool& pool, Weights& weights) {
     }
 }
 
+// Codes that come with scales and perhaps minimums stay what they are.
+void check_codes(ThreadPool& pool) {
+    PackedMatrix matrix{};
+    matrix.num_outputs = pick({2, 34, 70});
+    matrix.num_inputs = pick({1, 33, 128});
+    matrix.dtype = static_cast<DType>(between(2, 4));
+    matrix.layout = flip() ? kGated : kPlain;
+    Aligned<uint32_t> panels(packed_words(matrix));
+    matrix.panels = panels.data();
+    const bool shifted = matrix.dtype == DType::u4 && flip(), bytes = matrix.dtype == DType::i8;
+    const int64_t groups = num_groups(matrix), size = matrix.num_outputs * matrix.num_inputs;
+    std::vector<int8_t> codes(static_cast<size_t>(size));
+    std::vector<float> scales(static_cast<size_t>(matrix.num_outputs * groups)), minimums = scales;
+    for (int8_t& code : codes) {
+        const int64_t largest = bytes ? 127 : shifted ? 15 : 7;
+        code = static_cast<int8_t>(between(shifted ? 0 : -largest - 1, largest));
+    }
+    for (float& scale : scales) scale = static_cast<float>(pick({-3, 0, 1, 7})) / 64;
+    for (float& minimum : minimums) minimum = static_cast<float>(pick({-5, 0, 2})) / 32;
+    std::vector<float> rows(codes.size());
+    pool.run([&](int thread, int count) {
+        pack_codes(matrix, 0, matrix.num_outputs, codes.data(), scales.data(), shifted ? minimums.data() : nullptr,
+                   thread, count);
+    });
+    pool.run([&](int thread, int count) { unpack_rows(matrix, 0, matrix.num_outputs, rows.data(), thread, count); });
+    for (int64_t i = 0; i < size; ++i) {
+        const int64_t group = i / matrix.num_inputs * groups + i % matrix.num_inputs / kGroupInputs;
+        const float wanted = scales[group] * static_cast<float>(codes[i]) + (shifted ? minimums[group] : 0);
+        expect_near(rows[i], wanted, 0, "weight of a code");
+    }
+}
+
 // Rows of f32 as int8, and in `input.values` what they then stand for.
 std::vector<uint32_t> quantized(ThreadPool& pool, Stored& input, int64_t stride, int64_t rows,
                                 const PackedMatrix& matrix) {
@@ -117,6 +149,7 @@ void check_gemm(ThreadPool& pool) {
     const int64_t rows = pick({1, 2, 7, 13, 25, 60, 131});
     Weights weights(pool, outputs, inputs, dtype, gated ? kGated : kPlain, flip());
     check_packing(pool, weights);
+    check_codes(pool);
 
     const int64_t stride = inputs + inputs % 2;
     std::vector<float> padded(static_cast<size_t>(rows * stride));

@@ -428,7 +428,8 @@ class _Header:
         value: int | float | bool
         layout = struct.Struct(f"<{code}")
         (value,) = layout.unpack_from(self._content, self._take(layout.size))
-        return value
+        # 0.7 and 1e-5, as whoever wrote it meant, not what they become in double precision.
+        return float(str(np.float32(value))) if code == "f" else value
 
     def _take(self, size: int) -> int:
         """Where the next ``size`` bytes begin."""
