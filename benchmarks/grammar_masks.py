@@ -1,15 +1,17 @@
-"""What a JSON schema costs 32 concurrent requests on the bundled model, and what jumping forward gains.
+"""What grammars cost 32 concurrent requests on the bundled model, and what jumping forward gains.
 
-Run with ``python benchmarks/grammar_masks.py [--requests 32] [--tokens 128] [--repeats 5] [--output FILE]``. The same
-requests, in one process and without HTTP: without a grammar; with a schema, every token sampled; with the schema,
-jumping forward; and the same with JSON whose blanks are fixed, where more of the text is certain. All outputs have
-``--tokens`` tokens, so that tokens per second can be compared. The kinds take turns; figures are medians.
+Run with ``python benchmarks/grammar_masks.py [--requests 32] [--follow 64] [--repeats 5] [--output FILE]``. The same
+requests, in one process and without HTTP: without a grammar; with a JSON schema, a pattern, and JSON of any shape; with
+the schema and every token sampled; with the schema and fixed blanks, where more of the text is certain. ``--follow``
+more requests start as others end, so that as many run at a time all the while but for the end; each has 32 to 96
+tokens, the same in every kind. The kinds take turns; figures are medians, ratios those of each turn.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import random
 import statistics
 import time
 from pathlib import Path
@@ -30,59 +32,81 @@ PERSON = {
     "additionalProperties": False,
 }
 SCHEMA = {"type": "array", "items": PERSON, "minItems": 100}
+PATTERN = r"([a-z]{3,9} [0-9]{1,3}, (oak|ash|birch); ){200}"
+ANY_JSON = {"type": "array", "minItems": 300}
+"""What ``json_object`` allows, but for an end before the last token."""
 PROMPT = "<|im_start|>user\nTell me about the oak.<|im_end|>\n<|im_start|>assistant\n"
 
 
-def run(engine: LLMEngine, requests: int, tokens: int, temperature: float, params: dict[str, Any]) -> dict[str, float]:
-    """Tokens per second of all requests together, and steps."""
-    for i in range(requests):
-        sampling = {"temperature": temperature, "max_new_tokens": tokens, "sampling_seed": i, "ignore_eos": True}
-        engine.add_request(str(i), PROMPT, {**sampling, **params})
+def run(engine: LLMEngine, lengths: list[int], concurrent: int, sampling: dict[str, Any]) -> dict[str, float]:
+    """Tokens per second of all requests together, processor time of this thread per token, and steps."""
+    waiting = list(enumerate(lengths))[::-1]
+
+    def add() -> None:
+        if waiting:
+            seed, tokens = waiting.pop()
+            params = {"max_new_tokens": tokens, "sampling_seed": seed, "ignore_eos": True, **sampling}
+            engine.add_request(str(seed), PROMPT, params)
+
+    for _ in range(concurrent):
+        add()
     steps_before = engine.get_stats().steps_total
-    begin = time.perf_counter()
+    begin, begin_cpu = time.perf_counter(), time.thread_time()
     produced = 0
     while engine.has_unfinished_requests():
         for output in engine.step():
             if output.finished:
                 produced += sum(len(each.token_ids) for each in output.outputs)
-    seconds = time.perf_counter() - begin
-    return {"tokens_per_s": produced / seconds, "steps": engine.get_stats().steps_total - steps_before}
+                add()
+    return {
+        "tokens_per_s": produced / (time.perf_counter() - begin),
+        "cpu_us_per_token": (time.thread_time() - begin_cpu) / produced * 1e6,
+        "steps": engine.get_stats().steps_total - steps_before,
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--requests", type=int, default=32)
-    parser.add_argument("--tokens", type=int, default=128)
+    parser.add_argument("--follow", type=int, default=64)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--temperatures", type=float, nargs="+", default=[0.0, 1.0])
     parser.add_argument("--output", type=Path)
     args = parser.parse_args()
     common: dict[str, Any] = {"max_running_requests": args.requests}
+    default = LLMEngine(**common)
     sampled = LLMEngine(disable_jump_forward=True, **common)
-    jumping = LLMEngine(**common)
     compact = LLMEngine(constrained_json_disable_any_whitespace=True, **common)
     schema = {"json_schema": json.dumps(SCHEMA)}
     kinds: dict[str, tuple[LLMEngine, dict[str, Any]]] = {
-        "no grammar": (sampled, {}),
-        "schema, sampled": (sampled, schema),
-        "schema, jumping": (jumping, schema),
-        "fixed blanks, jumping": (compact, schema),
+        "no grammar": (default, {}),
+        "schema": (default, schema),
+        "pattern": (default, {"regex": PATTERN}),
+        "any JSON": (default, {"json_schema": json.dumps(ANY_JSON)}),
+        "schema, all sampled": (sampled, schema),
+        "schema, fixed blanks": (compact, schema),
     }
+    rng = random.Random(0)
+    lengths = [rng.randint(32, 96) for _ in range(args.requests + args.follow)]
     table: dict[str, dict[str, float]] = {}
     for temperature in args.temperatures:
         results: dict[str, list[dict[str, float]]] = {kind: [] for kind in kinds}
         for repeat in range(args.repeats + 1):
             for kind, (engine, params) in kinds.items():
-                result = run(engine, args.requests, args.tokens, temperature, params)
+                result = run(engine, lengths, args.requests, {"temperature": temperature, **params})
                 if repeat > 0:  # the first round fills caches
                     results[kind].append(result)
-        base = statistics.median(each["tokens_per_s"] for each in results["no grammar"])
-        for kind, each_run in results.items():
-            rate = statistics.median(each["tokens_per_s"] for each in each_run)
-            steps = statistics.median(each["steps"] for each in each_run)
-            row = {"tokens_per_s": round(rate), "of no grammar": round(rate / base, 3), "steps": steps}
-            table[f"{kind}, temperature {temperature:g}"] = row
-            print(f"{kind:24s} temperature {temperature:3g} {rate:9.0f} tokens/s {rate / base:6.3f} {steps:6.0f} steps")
+        for kind, runs in results.items():
+            pairs = list(zip(runs, results["no grammar"], strict=True))
+            row = {name: statistics.median(each[name] for each in runs) for name in runs[0]}
+            row["of no grammar"] = statistics.median(a["tokens_per_s"] / b["tokens_per_s"] for a, b in pairs)
+            row["of its cpu"] = statistics.median(b["cpu_us_per_token"] / a["cpu_us_per_token"] for a, b in pairs)
+            table[f"{kind}, temperature {temperature:g}"] = {name: round(value, 3) for name, value in row.items()}
+            rate, cpu = row["tokens_per_s"], row["cpu_us_per_token"]
+            print(
+                f"{kind:21s} temperature {temperature:3g} {rate:7.0f} tokens/s {row['of no grammar']:6.3f} "
+                f"{cpu:6.1f} us of this thread a token {row['of its cpu']:6.3f} {row['steps']:4.0f} steps"
+            )
     if args.output:
         args.output.write_text(json.dumps(table, indent=1))
 

@@ -5,7 +5,7 @@
 FLAGS = -std=c++17 -pthread -fno-math-errno -fno-trapping-math -ffp-contract=fast -Wno-uninitialized -Wno-maybe-uninitialized
 
 # Files that are compiled once for each instruction set, with its name as BOUGH_ISA; all others once.
-PER_ISA = attention elementwise gemm sampling
+PER_ISA = attention elementwise gemm logprobs sampling
 
 # Instruction sets beside "portable", in ascending order, and the flags of each. Which one runs is decided when the
 # library is loaded.

@@ -8,13 +8,14 @@
 
 namespace bough {
 
-#define BOUGH_TABLE(isa)                                                                             \
-    namespace isa {                                                                                  \
-    extern const AttentionKernels attention_kernels;                                                 \
-    extern const ElementwiseKernels elementwise_kernels;                                             \
-    extern const SamplingKernels sampling_kernels;                                                   \
-    extern const GemmKernels gemm_kernels;                                                           \
-    const KernelTable table{attention_kernels, elementwise_kernels, sampling_kernels, gemm_kernels}; \
+#define BOUGH_TABLE(isa)                                                                                              \
+    namespace isa {                                                                                                   \
+    extern const AttentionKernels attention_kernels;                                                                  \
+    extern const ElementwiseKernels elementwise_kernels;                                                              \
+    extern const LogprobKernels logprob_kernels;                                                                      \
+    extern const SamplingKernels sampling_kernels;                                                                    \
+    extern const GemmKernels gemm_kernels;                                                                            \
+    const KernelTable table{attention_kernels, elementwise_kernels, logprob_kernels, sampling_kernels, gemm_kernels}; \
     }
 
 // The build says which it has: a compiler may lack some.

@@ -23,6 +23,7 @@ constexpr int kNumIsas = 4;
 struct KernelTable {
     const AttentionKernels& attention;
     const ElementwiseKernels& elementwise;
+    const LogprobKernels& logprobs;
     const SamplingKernels& sampling;
     const GemmKernels& gemm;
 };

@@ -22,6 +22,12 @@ BOUGH_API Status bough_sample(ThreadPool* pool, const SampleCall* call) {
     return run_on(pool, [&](int thread, int threads) { kernels().sampling.sample(*call, thread, threads); });
 }
 
+// --- log-probabilities -------------------------------------------------------------------------------------------
+
+BOUGH_API Status bough_logprobs(ThreadPool* pool, const LogprobCall* call) {
+    return run_on(pool, [&](int thread, int threads) { kernels().logprobs.logprobs(*call, thread, threads); });
+}
+
 // --- element-wise ------------------------------------------------------------------------------------------------
 
 BOUGH_API Status bough_rms_norm(ThreadPool* pool, const NormCall* call) {

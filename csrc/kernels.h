@@ -4,8 +4,8 @@
 // runs all shares and puts a barrier behind. Nothing allocates, locks, throws or keeps state. What a kernel computes
 // depends neither on the number of threads nor on which rows are computed together.
 //
-// attention.cpp, elementwise.cpp and sampling.cpp are compiled once per instruction set and each define a table of
-// functions in namespace bough::BOUGH_ISA.
+// attention.cpp, elementwise.cpp, logprobs.cpp and sampling.cpp are compiled once per instruction set and each define a
+// table of functions in namespace bough::BOUGH_ISA.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,9 @@ namespace bough {
 enum class DType : int32_t {
     f32 = 0,
     bf16 = 1,
-    i8 = 2,  // KV only: one float32 scale per token and KV head
+    i8 = 2,  // KV: one float32 scale per token and KV head; weights: see gemm.h
+    i4 = 3,  // weights only
+    u4 = 4,  // weights only
 };
 
 // --- the rows of a step ------------------------------------------------------------------------------------------
@@ -171,10 +173,13 @@ struct SampleRow {
     int32_t num_edits;
     const int64_t* edit_ids;
     const float* edit_addends;
+    // Bits of the tokens that the row may have, lowest first: [ceil(vocab_size / 32)], null: all. Logits of others are
+    // not looked at, whatever they are; those that share a block of kVocabBlock with one of them are overwritten.
+    const uint32_t* allowed;
 };
 
 struct SampleCall {
-    float* logits;  // [.., logits_stride], changed by penalties and edits
+    float* logits;  // [.., logits_stride], changed by penalties, edits and masks
     int64_t logits_stride;
     int64_t vocab_size;
     const SampleRow* rows;
@@ -185,6 +190,26 @@ struct SampleCall {
 };
 
 size_t sample_scratch_bytes(int64_t vocab_size, int num_threads);
+
+// --- log-probabilities -------------------------------------------------------------------------------------------
+
+// Log-softmax of each row, read at some of its tokens. All ids are below vocab_size.
+struct LogprobCall {
+    const float* logits;  // [num_rows, logits_stride]
+    int64_t logits_stride;
+    int64_t vocab_size;
+    int64_t num_rows;
+    const int64_t* targets;  // [num_rows]
+    int64_t top_n;           // likeliest tokens, at most vocab_size
+    const int64_t* chosen;   // [num_rows, chosen_stride]; stride 0: the same ids for all rows
+    int64_t chosen_stride;
+    int64_t num_chosen;
+    float* targets_read;  // [num_rows]
+    float* top_read;      // [num_rows, top_n], descending, ties by ascending id
+    int64_t* top_ids;     // [num_rows, top_n]
+    uint64_t* top_keys;   // [num_rows, top_n], scratch
+    float* chosen_read;   // [num_rows, num_chosen]
+};
 
 // --- the tables --------------------------------------------------------------------------------------------------
 
@@ -201,6 +226,10 @@ struct ElementwiseKernels {
     void (*rows_finite)(const FiniteCall&, int thread, int num_threads);
 };
 
+struct LogprobKernels {
+    void (*logprobs)(const LogprobCall&, int thread, int num_threads);
+};
+
 struct SamplingKernels {
     void (*sample)(const SampleCall&, int thread, int num_threads);
 };
@@ -209,6 +238,7 @@ struct SamplingKernels {
 namespace BOUGH_ISA {
 extern const AttentionKernels attention_kernels;
 extern const ElementwiseKernels elementwise_kernels;
+extern const LogprobKernels logprob_kernels;
 extern const SamplingKernels sampling_kernels;
 }  // namespace BOUGH_ISA
 #endif

@@ -12,18 +12,9 @@ namespace BOUGH_ISA {
 namespace {
 
 constexpr float kInfinity = __builtin_inff();
+constexpr uint64_t kAll = ~uint64_t{0};
 constexpr double kUnits = 1099511627776.0;            // 2**40, units in a weight of 1
 constexpr double kMostUnits = 4611686018427387904.0;  // 2**62, more than any row has
-
-// --- ordering ----------------------------------------------------------------------------------------------------
-
-// Unsigned integers in the order of the floats that they stand for; -0 ties with 0.
-BOUGH_INLINE uint32_t order_of(float x) {
-    const float joined = x + 0.0F;
-    uint32_t bits;
-    std::memcpy(&bits, &joined, sizeof bits);
-    return (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
-}
 
 // --- weights -----------------------------------------------------------------------------------------------------
 
@@ -102,16 +93,35 @@ private:
         logits_[token] = logit > 0.0F ? logit / row_.repetition_penalty : logit * row_.repetition_penalty;
     }
 
-    // The largest logit of each block and of all, and the first token that has it. False if the row is not finite.
+    // Bits of the tokens of a block that are allowed.
+    uint64_t allowed_in(int64_t block) const {
+        if (row_.allowed == nullptr) return kAll;
+        const int64_t size = block_size(block);
+        const uint64_t low = row_.allowed[2 * block];
+        const uint64_t high = size > 32 ? row_.allowed[2 * block + 1] : 0;
+        const uint64_t bits = low | high << 32;
+        return size == kVocabBlock ? bits : bits & ((uint64_t{1} << size) - 1);
+    }
+
+    // The largest logit of each block and of all allowed tokens, and the first token that has it. False if the row is
+    // not finite. From here on a block whose largest logit is -infinity is not looked at, and the logits of the others
+    // are -infinity where a token is not allowed.
     bool find_largest() {
         bool nan = false;
         largest_ = -kInfinity;
         int64_t best_block = 0;
         for (int64_t block = 0; block < num_blocks_; ++block) {
-            const float* x = logits_ + block * kVocabBlock;
+            float* x = logits_ + block * kVocabBlock;
             const int64_t size = block_size(block);
+            const uint64_t allowed = allowed_in(block);
             float largest = -kInfinity;
-            if (size == kVocabBlock) {
+            if (allowed == 0) {
+                s_.block_maxima[block] = largest;
+                continue;
+            }
+            if (allowed != kAll) {
+                nan |= mask_block(x, size, allowed, &largest);
+            } else if (size == kVocabBlock) {
                 Vec most = load(x);
                 Vec unordered = sub(most, most);  // NaN for what is not finite
                 for (int64_t i = kLanes; i < kVocabBlock; i += kLanes) {
@@ -140,6 +150,27 @@ private:
             }
         }
         return !nan && __builtin_isfinite(largest_);
+    }
+
+    // Makes the logits of tokens that are not allowed -infinity; whether one of the others is NaN, and the largest.
+    static bool mask_block(float* x, int64_t size, uint64_t allowed, float* largest) {
+        if (size < kVocabBlock) {
+            for (int64_t i = 0; i < size; ++i) {
+                if ((allowed >> i & 1) == 0) x[i] = -kInfinity;
+            }
+            return has_nan(x, size, largest);
+        }
+        Vec most = splat(-kInfinity);
+        Vec unordered = splat(0.0F);
+        for (int64_t i = 0; i < kVocabBlock; i += kLanes, allowed >>= kLanes) {
+            const Vec logits = load(x + i);
+            const Vec kept = keep_bits(logits, allowed, splat(-kInfinity));
+            store(x + i, kept);
+            most = max(most, kept);
+            unordered = add(unordered, mul(keep_bits(logits, allowed, splat(0.0F)), splat(0.0F)));
+        }
+        *largest = max_lanes(most);
+        return any_not_finite(unordered) && has_nan(x, kVocabBlock, largest);
     }
 
     static bool has_nan(const float* x, int64_t size, float* largest) {
@@ -196,7 +227,9 @@ private:
             const float* x = logits_ + block * kVocabBlock;
             const int64_t size = block_size(block);
             float sum = 0.0F;
-            if (size == kVocabBlock) {
+            if (s_.block_maxima[block] == -kInfinity) {
+                // Nothing of it can be drawn.
+            } else if (size == kVocabBlock) {
                 Vec even = splat(0.0F);
                 Vec odd = splat(0.0F);
                 for (int64_t i = 0; i < kVocabBlock; i += 2 * kLanes) {
@@ -272,11 +305,11 @@ private:
         return prefix;
     }
 
-    // All tokens of at least `bound`, ascending by id.
+    // All tokens of at least `bound`, ascending by id, without blocks in which nothing is allowed.
     void gather(float bound) {
         num_candidates_ = 0;
         for (int64_t block = 0; block < num_blocks_; ++block) {
-            if (s_.block_maxima[block] < bound) continue;
+            if (s_.block_maxima[block] < bound || s_.block_maxima[block] == -kInfinity) continue;
             const float* x = logits_ + block * kVocabBlock;
             const int64_t size = block_size(block);
             float weights[kVocabBlock];

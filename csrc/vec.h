@@ -45,6 +45,10 @@ BOUGH_INLINE Vec keep_lanes(Vec x, int first, int end, Vec other) {
     const auto below = [](int n) -> uint32_t { return n <= 0 ? 0U : n >= 16 ? 0xFFFFU : (1U << n) - 1; };
     return _mm512_mask_blend_ps(static_cast<__mmask16>(below(end) & ~below(first)), other, x);
 }
+// x where the lane's bit is set, else `other`; the lowest bit is that of the first lane.
+BOUGH_INLINE Vec keep_bits(Vec x, uint64_t bits, Vec other) {
+    return _mm512_mask_blend_ps(static_cast<__mmask16>(bits), other, x);
+}
 // x * 2**n for whole n, gradually to zero
 BOUGH_INLINE Vec scale_by_power(Vec x, Vec n) { return _mm512_scalef_ps(x, n); }
 BOUGH_INLINE float sum_lanes(Vec x) { return _mm512_reduce_add_ps(x); }
@@ -102,6 +106,11 @@ BOUGH_INLINE Vec keep_lanes(Vec x, int first, int end, Vec other) {
     const __m256i from = _mm256_cmpgt_epi32(lane, _mm256_set1_epi32(first - 1));
     const __m256i until = _mm256_cmpgt_epi32(_mm256_set1_epi32(end), lane);
     return _mm256_blendv_ps(other, x, _mm256_castsi256_ps(_mm256_and_si256(from, until)));
+}
+BOUGH_INLINE Vec keep_bits(Vec x, uint64_t bits, Vec other) {
+    const __m256i places = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+    const __m256i set = _mm256_and_si256(_mm256_set1_epi32(static_cast<int32_t>(bits & 0xFF)), places);
+    return _mm256_blendv_ps(other, x, _mm256_castsi256_ps(_mm256_cmpeq_epi32(set, places)));
 }
 // n at least -126 - 24; below -126 the result is zero.
 BOUGH_INLINE Vec scale_by_power(Vec x, Vec n) {
@@ -180,6 +189,12 @@ BOUGH_INLINE Vec keep_lanes(Vec x, int first, int end, Vec other) {
     const VecBits inside = (lane >= first) & (lane < end);
     return inside ? x : other;
 }
+BOUGH_INLINE Vec keep_bits(Vec x, uint64_t bits, Vec other) {
+    const VecBits places = {1, 2, 4, 8};
+    const int32_t low = static_cast<int32_t>(bits & 0xF);
+    const VecBits set = VecBits{low, low, low, low} & places;
+    return set != 0 ? x : other;
+}
 BOUGH_INLINE Vec scale_by_power(Vec x, Vec n) {
     const VecBits exponent = __builtin_convertvector(n, VecBits) + 127;
     const VecBits bits = (exponent > 0 ? exponent : VecBits{0, 0, 0, 0}) << 23;
@@ -204,7 +219,6 @@ BOUGH_INLINE Vec load_bf16(const uint16_t* p) {
     std::memcpy(&x, &bits, sizeof x);
     return x;
 }
-// Not negative
 BOUGH_INLINE Vec load_f16(const uint16_t* p) {
     float values[kLanes];
     for (int i = 0; i < kLanes; ++i) values[i] = from_half(p[i]);
@@ -266,6 +280,21 @@ BOUGH_INLINE uint16_t as_bf16(float x) {
     std::memcpy(&bits, &x, sizeof bits);
     if ((bits & 0x7FFFFFFFU) > 0x7F800000U) return 0x7FC0;
     return static_cast<uint16_t>((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
+}
+
+// Unsigned integers in the order of the floats that they stand for; -0 ties with 0.
+BOUGH_INLINE uint32_t order_of(float x) {
+    const float joined = x + 0.0F;
+    uint32_t bits;
+    std::memcpy(&bits, &joined, sizeof bits);
+    return (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
+}
+// The inverse.
+BOUGH_INLINE float value_of(uint32_t order) {
+    const uint32_t bits = (order & 0x80000000U) != 0 ? order & 0x7FFFFFFFU : ~order;
+    float x;
+    std::memcpy(&x, &bits, sizeof x);
+    return x;
 }
 
 BOUGH_INLINE int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }

@@ -129,8 +129,23 @@ def test_no_server_is_said_after_the_time_to_wait():
         async with connect("http://127.0.0.1:9") as client:
             await client.wait_until_ready(0.0)
 
-    with pytest.raises(StartupError, match=r"no server is ready after 0 s: http://127.0.0.1:9/v1/models cannot be"):
+    refused = r"no server is ready after 0 s: http://127.0.0.1:9/v1/models cannot be reached: Connection refused$"
+    with pytest.raises(StartupError, match=refused):
         asyncio.run(wait())
+
+
+def test_waiting_for_a_server_is_said_at_once(capsys):
+    async def wait():
+        async with connect("http://127.0.0.1:9") as client:
+            await client.wait_until_ready(0.5)
+
+    with pytest.raises(StartupError, match=r"after 0\.5 s"):
+        asyncio.run(wait())
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == (
+        "http://127.0.0.1:9/v1/models cannot be reached: Connection refused; "
+        "waiting 0.5 s at most (--ready-check-timeout-sec)"
+    )
 
 
 def test_the_command_prints_a_table_and_writes_json(server, tmp_path, capsys):

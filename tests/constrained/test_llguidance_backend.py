@@ -55,7 +55,7 @@ def test_texts_that_follow_and_texts_that_do_not(
         ("json_schema", {"$ref": "#/$defs/missing"}, "missing"),
         ("json_schema", False, "no value"),
         ("json_schema", {"x-guidance": {"whitespace_pattern": ".*"}}, "x-guidance"),
-        ("regex", "(?=a)b", "look-ahead"),
+        ("regex", "(?=a)b", "look-around"),
         ("regex", "(", "unclosed group"),
         ("regex", r"(a)\1", "backreferences"),
         ("ebnf", "root ::= missing", "missing"),

@@ -96,6 +96,9 @@ def test_long_documents_are_cut_and_long_queries_are_refused(rerank_server: Serv
     assert item["score"] == pytest.approx(expected, abs=TOLERANCE)
     refused = rerank_server.post("/v1/rerank", query=" ".join(words), documents=["w1"])
     assert (refused.status_code, refused.json()["error"]["code"]) == (400, "context_length_exceeded")
+    assert refused.json()["error"]["param"] == "query"
+    refused = rerank_server.post("/v1/score", text_1=" ".join(words * 9), text_2=["w1", "w2"])
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "text_1")
     refused = rerank_server.post("/encode", text=[[QUERY, " ".join(words)]])
     assert (refused.status_code, refused.json()["error"]["code"]) == (400, "context_length_exceeded")
 

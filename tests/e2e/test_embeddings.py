@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import numpy as np
+import ollama
 import openai
 import pytest
 import torch
@@ -197,3 +198,33 @@ def test_likeness_of_texts_as_vllm_has_it(server: Server, reference: np.ndarray)
     assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "text_1")
     cut = server.post("/v1/embeddings", input="x", truncate_prompt_tokens=0)
     assert (cut.status_code, cut.json()["error"]["param"]) == (400, "truncate_prompt_tokens")
+
+
+def test_the_prompt_and_the_pooling_can_be_asked_for(server: Server) -> None:
+    (one,) = server.post(
+        "/encode", text=[TEXTS[0]], return_prompt_token_ids=True, is_cross_encoder_request=False
+    ).json()
+    assert one["prompt_token_ids"] == server.post("/tokenize", prompt=TEXTS[0]).json()["tokens"]
+    assert "prompt_token_ids" not in server.post("/encode", text=TEXTS[0]).json()
+    described = server.client.get("/model_info").json()["embedding"]
+    assert (described["method"], described["normalize"], described["dim"]) == ("mean", True, 384)
+    assert server.client.get("/server_info").json()["startup_time"] > 0
+
+
+def test_ollama_clients_get_the_same_vectors(server: Server, reference: np.ndarray) -> None:
+    client = ollama.Client(host=server.url)
+    several = client.embed(model="minilm", input=TEXTS, options={"num_ctx": 512})
+    assert_close(several.embeddings, reference)
+    assert several.prompt_eval_count == sum(
+        item["meta_info"]["prompt_tokens"] for item in server.post("/encode", text=TEXTS).json()
+    )
+    assert_close(client.embed(model="minilm", input=TEXTS[0]).embeddings, reference[:1])
+    assert_close(client.embeddings(model="minilm", prompt=TEXTS[1]).embedding, reference[1])
+    assert client.embed(model="minilm", input=[]).embeddings == []
+    assert client.embeddings(model="minilm", prompt="").embedding == []
+    too_long = "word " * 2000
+    assert len(client.embed(model="minilm", input=too_long).embeddings) == 1
+    with pytest.raises(ollama.ResponseError) as refused:
+        client.embed(model="minilm", input=too_long, truncate=False)
+    assert refused.value.status_code == 400
+    assert client.show("minilm").capabilities == ["embedding"]

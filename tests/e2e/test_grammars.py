@@ -125,7 +125,7 @@ def test_engine_follows_grammars() -> None:
         for params, follows in CASES:
             answer = engine.generate(TEXT, {"temperature": 0, "max_new_tokens": 150, **params})
             assert follows(answer["text"]), answer["text"]
-        with pytest.raises(ValueError, match="look-ahead"):
+        with pytest.raises(ValueError, match="look-around"):
             engine.generate(TEXT, {"regex": "(?=x)"})
 
 

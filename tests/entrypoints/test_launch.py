@@ -136,6 +136,8 @@ def test_server_answers_and_ends_in_order_when_told_to(serve):
     server.signal(signal.SIGTERM)
     assert server.wait() == 0
     assert server.leaves_nothing()
+    assert "SIGTERM: shutting down; no request is running" in server.lines[-2]
+    assert "The server has ended, with exit status 0" in server.lines[-1]
 
 
 def test_start_up_is_accounted_for_and_says_how_to_talk(serve):

@@ -10,9 +10,10 @@ from bough.kernels.library import Isa
 from bough.kernels.thread_pool import ThreadPool
 from bough.layers.sampler import SampleOutput, Sampler
 from bough.sampling.device_state import SamplingState
+from bough.sampling.mask_rows import RowMasks
 from bough.sampling.sampling_params import SamplingParams
-from bough.step_plan import NewRequest
-from tests.sampling.naive import CPU, new_request
+from bough.step_plan import NewRequest, RowLogprobs
+from tests.sampling.naive import CPU, masks_of, new_request
 
 
 @pytest.fixture(scope="module", params=[1, 2, 3], ids=lambda threads: f"threads{threads}")
@@ -32,13 +33,14 @@ class Twins:
         self.native = Sampler(self.states[0], threads)
         self.reference = Sampler(self.states[1])
 
-    def sample(self, logits: np.ndarray) -> tuple[SampleOutput, SampleOutput]:
+    def sample(self, logits: np.ndarray, masks: RowMasks | None = None) -> tuple[SampleOutput, SampleOutput]:
         """One step of both, after which they must agree in everything."""
         both = [torch.from_numpy(logits.copy()) for _ in range(2)]
-        native = self.native.sample(both[0], self.slots)
-        reference = self.reference.sample(both[1], self.slots)
+        native = self.native.sample(both[0], self.slots, masks=masks)
+        reference = self.reference.sample(both[1], self.slots, masks=masks)
         np.testing.assert_array_equal(native.finite, reference.finite)
-        torch.testing.assert_close(both[0], both[1], rtol=1e-6, atol=1e-6, equal_nan=True)
+        if masks is None:
+            torch.testing.assert_close(both[0], both[1], rtol=1e-6, atol=1e-6, equal_nan=True)
         assert ((native.next_token_ids >= 0) & (native.next_token_ids < logits.shape[1])).all()
         valid = reference.finite
         assert native.next_token_ids[valid].tolist() == reference.next_token_ids[valid].tolist()
@@ -82,6 +84,15 @@ def random_logits(rng: np.random.Generator, rows: int, vocab_size: int) -> np.nd
     return logits.astype(np.float32)
 
 
+def random_masks(rng: np.random.Generator, rows: int, vocab_size: int) -> np.ndarray:
+    """Booleans: some tokens, few, many, or whole ranges; at least one each."""
+    allowed = rng.random((rows, vocab_size)) < rng.choice([0.02, 0.3, 0.98], (rows, 1))
+    for row in allowed:
+        start = int(rng.integers(0, vocab_size))
+        row[start : start + int(rng.choice([1, 1, 200]))] = True
+    return allowed
+
+
 @pytest.mark.parametrize("vocab_size", [5, 64, 100, 1000, 5003])
 def test_tokens_are_those_of_the_reference(isa: Isa, threads: ThreadPool, vocab_size: int) -> None:
     rng = np.random.default_rng(vocab_size)
@@ -91,6 +102,63 @@ def test_tokens_are_those_of_the_reference(isa: Isa, threads: ThreadPool, vocab_
         twins = Twins(threads, vocab_size, [random_request(rng, slot, vocab_size) for slot in slots])
         for _ in range(4):
             twins.sample(random_logits(rng, rows, vocab_size))
+
+
+@pytest.mark.parametrize("vocab_size", [5, 31, 33, 64, 100, 1000, 5003])
+def test_masked_rows_choose_as_those_of_the_reference(isa: Isa, threads: ThreadPool, vocab_size: int) -> None:
+    rng = np.random.default_rng(vocab_size)
+    for _ in range(4):
+        rows = int(rng.integers(1, 12))
+        twins = Twins(threads, vocab_size, [random_request(rng, slot, vocab_size) for slot in range(rows)])
+        for _ in range(4):
+            masked = np.flatnonzero(rng.random(rows) < 0.7)
+            allowed = random_masks(rng, len(masked), vocab_size)
+            logits = random_logits(rng, rows, vocab_size)
+            hidden = ~allowed & (rng.random(allowed.shape) < 0.1)
+            part = logits[masked]
+            part[hidden] = rng.choice([np.nan, np.inf, 1e30], hidden.sum())
+            logits[masked] = part
+            native, _ = twins.sample(logits, masks_of(allowed, masked.tolist()))
+            at = masked[native.finite[masked].numpy()]
+            assert allowed[np.isin(masked, at), native.next_token_ids[at]].all()
+
+
+def test_rows_that_may_have_no_token_or_a_broken_one_are_reported(isa: Isa, threads: ThreadPool) -> None:
+    rng = np.random.default_rng(3)
+    for temperature in (0.0, 1.0):
+        params = SamplingParams(temperature=temperature, top_k=3)
+        twins = Twins(threads, 300, [new_request(slot, params, seed=slot) for slot in range(6)])
+        allowed = np.ones((4, 300), dtype=np.bool_)
+        allowed[0] = False
+        allowed[1, 8:] = False
+        allowed[2, 200] = False
+        allowed[3, 100:299] = False
+        logits = random_logits(rng, 6, 300)
+        logits[1, 7] = logits[2, 299] = np.nan
+        logits[5, 150] = np.nan
+        native, _ = twins.sample(logits, masks_of(allowed, [0, 1, 2, 5]))
+        assert native.finite.tolist() == [False, False, False, True, True, True]
+
+
+def test_logprobs_are_of_the_tokens_that_are_allowed(isa: Isa, threads: ThreadPool) -> None:
+    rng = np.random.default_rng(3)
+    twins = Twins(threads, 200, [new_request(slot, SamplingParams(), seed=slot) for slot in range(3)])
+    allowed = random_masks(rng, 2, 200)
+    allowed[:, 7] = False
+    requests = tuple(RowLogprobs(row, 0, np.zeros(0, dtype=np.int32), 5, (7,)) for row in (0, 2))
+    logits = random_logits(rng, 3, 200)
+    outputs = [
+        sampler.sample(torch.from_numpy(logits.copy()), twins.slots, requests, masks_of(allowed, [0, 1]))
+        for sampler in (twins.native, twins.reference)
+    ]
+    found, expected = (output.logprobs for output in outputs)
+    assert found is not None
+    assert expected is not None
+    torch.testing.assert_close(found.sampled, expected.sampled)
+    torch.testing.assert_close(found.top_values, expected.top_values)
+    assert found.top_ids.tolist() == expected.top_ids.tolist()
+    assert found.chosen[0].item() == -np.inf
+    assert np.isfinite(found.chosen[1].item())
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

@@ -55,6 +55,29 @@ def test_scrub_removes_what_is_not_finite_and_nothing_else() -> None:
     torch.testing.assert_close(pool.get_value_buffer(2)[slots], expected, rtol=0, atol=0)
 
 
+def test_whole_numbers_have_a_scale_for_each_head_of_a_token() -> None:
+    pool = make_pool(dtype=torch.int8)
+    per_token = kv_bytes_per_token(num_layers=3, num_kv_heads=2, head_dim=4, dtype=torch.int8)
+    assert per_token == 2 * 3 * 2 * (4 + 4)
+    assert pool.num_bytes == 40 * per_token
+    layer = pool.kernel_layer(1)
+    assert layer.value_scales - layer.key_scales == 40 * 2 * 4
+    with pytest.raises(TypeError, match=r"holds torch.int8, not torch.float32"):
+        pool.set_kv_buffer(0, torch.tensor([9]), torch.zeros(1, 2, 4), torch.zeros(1, 2, 4))
+
+
+def test_scrub_removes_scales_that_are_not_finite() -> None:
+    pool = make_pool(dtype=torch.int8)
+    pool.touch()
+    scales = pool._scales
+    assert scales is not None
+    scales.fill_(0.5)
+    scales[2, 0, 8, 1] = torch.nan
+    pool.scrub(torch.tensor([8, 9]))
+    assert scales[2, 0, 8, 1] == 0.0
+    assert (scales == 0.5).sum() == scales.numel() - 1
+
+
 @pytest.mark.parametrize("tokens", [0, 7, 12])
 def test_pool_is_whole_pages(tokens: int) -> None:
     with pytest.raises(ValueError, match="whole number of pages"):

@@ -74,6 +74,8 @@ def test_the_log_names_the_instruction_set_and_what_the_build_lacks(
     assert native_threads(config_of(checkpoint), CPU, 2) is not None
     assert "native CPU kernels: AVX2, 2 threads" in caplog.text
     assert "has AVX512BF16, but the compiler" in caplog.text
+    assert native_threads(config_of(checkpoint), CPU, 1) is not None
+    assert caplog.text.count("1 thread\n") == 1
 
 
 @needs_native

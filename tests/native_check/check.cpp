@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
                 check_gemm(pool);
                 check_elementwise(pool);
                 check_program(pool);
+                check_logprobs(pool);
                 if (round % 4 == 0) check_sampling(pool);
             }
         }

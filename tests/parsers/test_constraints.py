@@ -12,6 +12,7 @@ import pytest
 
 from bough.errors import BadRequest
 from bough.parsers.base import ToolSpec
+from bough.parsers.structural import MAX_CALLS
 from bough.parsers.tool_formats import TOOL_FORMATS
 from tests.constrained.following import allows, bundled_backend, random_walk, spec_of
 from tests.constrained.special_tokens import FIRST_SPECIAL, vocabulary
@@ -50,6 +51,14 @@ def test_constrained_answers_are_calls_with_arguments_that_fit(name: str, only: 
         for called, arguments in found:
             assert only in (None, called)
             jsonschema.validate(arguments, SCHEMAS[called])
+
+
+def test_required_calls_come_to_an_end() -> None:
+    call = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
+    several = dialect("hermes").constraint(TOOLS, name=None, parallel=True)
+    grammar = bundled_backend().compile(spec_of("structural_tag", several))
+    assert allows(grammar, "\n".join([call] * MAX_CALLS))
+    assert not allows(grammar, "\n".join([call] * (MAX_CALLS + 1)))
 
 
 @pytest.mark.parametrize("name", sorted(TOOL_FORMATS.keys() - set(OTHER_FORMS)))
@@ -250,3 +259,27 @@ def test_arguments_bring_the_definitions_that_they_refer_to(name: str) -> None:
     with pytest.raises(BadRequest) as error:
         constraint(2000)
     assert error.value.param == "tools"
+
+
+@pytest.mark.parametrize(
+    ("name", "call", "wrong"),
+    [
+        (
+            "qwen3_coder",
+            "<tool_call>\n<function=f>\n<parameter=a b>\n1\n</parameter>\n</function>\n</tool_call>",
+            "x>b",
+        ),
+        ("glm45", "<tool_call>f\n<arg_key>a b</arg_key>\n<arg_value>1</arg_value>\n</tool_call>", "x</arg_key>"),
+        ("pythonic", "[f(a=1)]", "x b"),
+    ],
+)
+def test_names_that_hold_marks_are_left_out_or_refused(name: str, call: str, wrong: str) -> None:
+    properties = {key: {"type": "integer"} for key in ("a", "a b", wrong)}
+    schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    made = dialect(name, "none")
+    tag = made.constraint([ToolSpec("f", None, schema, True)], name=None, parallel=False)
+    grammar = bundled_backend().compile(spec_of("structural_tag", tag))
+    assert allows(grammar, call)
+    assert wrong not in tag
+    with pytest.raises(BadRequest, match=r"tools: the required property .* of 'f'"):
+        made.constraint([ToolSpec("f", None, {**schema, "required": [wrong]}, True)], name=None, parallel=False)

@@ -9,6 +9,7 @@ import torch
 
 from bough.layers.sampler import Sampler
 from bough.sampling.device_state import SamplingState
+from bough.sampling.mask_rows import RowMasks
 from bough.sampling.sampling_params import ALL_TOKENS, SamplingParams
 from bough.step_plan import NewRequest, ReqSlot
 
@@ -97,3 +98,11 @@ def model_like_logits(rows: int, vocab_size: int, seed: int = 0) -> torch.Tensor
     for row in logits:
         row[rng.choice(vocab_size, head, replace=False)] += np.linspace(12.0, 1.0, head)
     return torch.from_numpy(logits.astype(np.float32))
+
+
+def masks_of(allowed: np.ndarray, rows: Sequence[int]) -> RowMasks:
+    """From booleans ``[G, V]``."""
+    words = -(-allowed.shape[1] // 32)
+    padded = np.zeros((len(allowed), 32 * words), dtype=np.bool_)
+    padded[:, : allowed.shape[1]] = allowed
+    return RowMasks(np.array(rows, dtype=np.int64), np.packbits(padded, axis=1, bitorder="little").view(np.int32))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from bough.layers.sampler import Sampler
 from bough.sampling.device_state import SamplingState
 from bough.sampling.sampling_params import SamplingParams
+from bough.step_plan import ForcedTokens, ReqSlot
 from tests.sampling.naive import CPU, edited_logits, make_sampler, new_request, slots_of
 
 GREEDY = SamplingParams(temperature=0.0)
@@ -97,7 +98,7 @@ def test_tokens_that_were_not_sampled_count_like_others() -> None:
     for token in (7, 9, 7, 11):
         sampled.record(sampled.rows(slot), torch.tensor([token]))
     appended.record(appended.rows(slot), torch.tensor([7]))
-    appended.append(1, (9, 7))
+    appended.append([ForcedTokens(ReqSlot(1), (9, 7))])
     assert appended.last_token[1] == 7
     appended.record(appended.rows(slot), torch.tensor([11]))
     logits = torch.randn(1, vocab_size)

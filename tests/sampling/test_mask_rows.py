@@ -7,15 +7,7 @@ import pytest
 import torch
 
 from bough.sampling import mask_rows
-from bough.sampling.mask_rows import RowMasks
-
-
-def masks_of(allowed: np.ndarray, rows: list[int]) -> RowMasks:
-    """From booleans ``[G, V]``."""
-    words = -(-allowed.shape[1] // 32)
-    padded = np.zeros((len(allowed), 32 * words), dtype=np.bool_)
-    padded[:, : allowed.shape[1]] = allowed
-    return RowMasks(np.array(rows), np.packbits(padded, axis=1, bitorder="little").view(np.int32))
+from tests.sampling.naive import masks_of
 
 
 @pytest.mark.parametrize("vocab_size", [7, 64, 1000])
@@ -37,17 +29,3 @@ def test_tokens_that_are_not_allowed_lose_whatever_their_logits(
     lost = expected.isnan() & torch.isin(torch.arange(5), torch.tensor(rows)).unsqueeze(1)
     assert logits[lost].isinf().all()
     torch.testing.assert_close(logits[~lost], expected[~lost], rtol=0, atol=0, equal_nan=True)
-
-
-def test_choosing_is_masking_and_taking_the_largest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mask_rows, "_TILE_LOGITS", 300)
-    rng = np.random.default_rng(0)
-    logits = torch.from_numpy(rng.integers(-3, 4, (6, 100)).astype(np.float32))
-    logits[2, 5], logits[3, 5], logits[4, 5] = math.inf, math.nan, math.nan
-    allowed = rng.random((6, 100)) < 0.3
-    allowed[:, 5] = [True, True, True, True, False, True]
-    allowed[5] = False
-    tokens, finite = masks_of(allowed, list(range(6))).choose(logits.clone())
-    assert finite.tolist() == [True, True, False, False, True, False]
-    masks_of(allowed, list(range(6))).apply(logits)
-    assert tokens[finite].tolist() == logits.argmax(1)[finite].tolist()

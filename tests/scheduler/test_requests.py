@@ -474,3 +474,21 @@ def test_logprob_ids_outside_the_vocabulary_are_refused_alone() -> None:
     assert harness.outputs[bad].finish_reason is not None
     assert harness.outputs[bad].finish_reason.status_code == 400
     assert harness.outputs[good].token_ids == harness.expected(prompt_of(20), 8)
+
+
+def test_state_tells_what_waits_and_what_decoding_took() -> None:
+    harness = Harness(max_running_requests=1, chunked_prefill_size=16)
+    state = harness.scheduler.internal_state
+    harness.submit(prompt_of(40), max_new_tokens=5)
+    harness.submit([*prompt_of(40), *prompt_of(8, 1)], max_new_tokens=5)
+    assert state()["num_waiting_uncached_tokens"] == 88
+    assert state()["decode_moments"][0] == 0
+    harness.step()
+    assert state()["num_waiting_uncached_tokens"] == 88 - 16  # a chunk is computed
+    harness.run()
+    harness.close()
+    after = state()
+    steps, rows, micros, squares, products, tokens = after["decode_moments"]
+    assert after["num_waiting_uncached_tokens"] == after["num_retracted_reqs"] == after["num_compiling_reqs"] == 0
+    assert steps == rows == squares == tokens == 8  # two requests, one at a time, whose first token ends the prompt
+    assert micros == products > 0

@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import json
 import math
+import os
+import sys
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
@@ -102,12 +104,16 @@ class BenchClient:
             StartupError: if it does not in time.
         """
         deadline = time.perf_counter() + timeout
+        told = False
         while True:
             try:
                 await self._fetch("GET", "/v1/models")
             except StartupError as error:
                 if time.perf_counter() > deadline:
                     raise StartupError(f"no server is ready after {timeout:g} s: {error}") from None
+                if not told:
+                    told = True
+                    print(f"{error}; waiting {timeout:g} s at most (--ready-check-timeout-sec)", file=sys.stderr)
                 await asyncio.sleep(_POLL_SECONDS)
             else:
                 return
@@ -160,15 +166,21 @@ class BenchClient:
             async with self._session.request(method, self.base_url + path) as response:
                 content: bytes = await response.read()
         except (aiohttp.ClientError, OSError) as error:
-            raise StartupError(f"{self.base_url}{path} cannot be reached: {error}") from None
+            number = getattr(error, "errno", None)
+            reason = os.strerror(number) if number else str(error)
+            raise StartupError(f"{self.base_url}{path} cannot be reached: {reason}") from None
         if response.status != 200:
             raise StartupError(f"{self.base_url}{path} answered with status {response.status}: {content[:200]!r}")
         return content
 
 
 @contextlib.asynccontextmanager
-async def connect(base_url: str) -> AsyncIterator[BenchClient]:
+async def connect(base_url: str, api_key: str | None = None) -> AsyncIterator[BenchClient]:
     """A client of the server at ``base_url`` (``http://host:port``), closed at the end of the block.
+
+    Args:
+        base_url: of the server.
+        api_key: sent with every request.
 
     Raises:
         StartupError: if ``aiohttp`` is not installed.
@@ -176,7 +188,10 @@ async def connect(base_url: str) -> AsyncIterator[BenchClient]:
     aiohttp = import_aiohttp()
     connector = aiohttp.TCPConnector(limit=0)
     timeout = aiohttp.ClientTimeout(total=None)
-    async with aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False) as session:
+    headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
+    async with aiohttp.ClientSession(
+        connector=connector, timeout=timeout, headers=headers, auto_decompress=False
+    ) as session:
         yield BenchClient(session, base_url)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from bough.entrypoints.http.asgi import TEXT_TYPE, Response
-from bough.entrypoints.http.errors import OpenAIErrors, error_headers
+from bough.entrypoints.http.errors import dialect_of, error_headers
 from bough.errors import Overloaded
 
 AsgiApp = Callable[[Any, Any, Any], Awaitable[None]]
@@ -35,5 +35,6 @@ class StartingApp:
         if scope["path"] in _PROBES:
             response = Response(f"{error.message}\n".encode(), error.status_code, TEXT_TYPE, ((b"retry-after", b"1"),))
         else:
-            response = Response(OpenAIErrors().body(error), error.status_code, headers=tuple(error_headers(error)))
+            body = dialect_of(scope["path"], scope["headers"]).body(error)
+            response = Response(body, error.status_code, headers=tuple(error_headers(error)))
         await response.send(send)

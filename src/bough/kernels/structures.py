@@ -17,6 +17,8 @@ class DType(IntEnum):
     F32 = 0
     BF16 = 1
     I8 = 2
+    I4 = 3
+    U4 = 4
 
 
 class PanelLayout(IntEnum):
@@ -76,6 +78,7 @@ class QuantizeCall(ctypes.Structure):
         ("size", _INT64),
         ("output", _POINTER),
         ("output_stride", _INT64),
+        ("weights", _INT32),
     )
 
 
@@ -239,6 +242,7 @@ class SampleRow(ctypes.Structure):
         ("num_edits", _INT32),
         ("edit_ids", ctypes.c_uint64),
         ("edit_addends", ctypes.c_uint64),
+        ("allowed", ctypes.c_uint64),
     )
 
 
@@ -254,6 +258,27 @@ class SampleCall(ctypes.Structure):
         ("tokens", _POINTER),
         ("finite", _POINTER),
         ("scratch", _POINTER),
+    )
+
+
+class LogprobCall(ctypes.Structure):
+    """``kernels.h``"""
+
+    _fields_ = (
+        ("logits", _POINTER),
+        ("logits_stride", _INT64),
+        ("vocab_size", _INT64),
+        ("num_rows", _INT64),
+        ("targets", _POINTER),
+        ("top_n", _INT64),
+        ("chosen", _POINTER),
+        ("chosen_stride", _INT64),
+        ("num_chosen", _INT64),
+        ("targets_read", _POINTER),
+        ("top_read", _POINTER),
+        ("top_ids", _POINTER),
+        ("top_keys", _POINTER),
+        ("chosen_read", _POINTER),
     )
 
 
@@ -305,6 +330,7 @@ _SHARED = (
     SampleCall,
     QuantizeCall,
     SampleRow,
+    LogprobCall,
 )
 
 SHARED_SIZES = tuple(map(ctypes.sizeof, _SHARED))

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import torch
 
+from bough.kernels.logprobs import read_logprobs
+from bough.kernels.thread_pool import ThreadPool
 from bough.sampling.vocab_blocks import BLOCK, block_maxima, top_tokens
 
 
@@ -28,24 +30,28 @@ def gather_logprobs(
     targets: torch.Tensor,
     top_n: int = 0,
     token_ids: tuple[int, ...] | torch.Tensor = (),
+    threads: ThreadPool | None = None,
 ) -> GatheredLogprobs:
     """Log-softmax of each row, read at the row's target, at its ``top_n`` likeliest tokens and at ``token_ids``.
 
-    Nothing of the size of the vocabulary is kept but one temporary of the size of ``logits``; the caller bounds ``k``.
-    A row's result does not depend on the other rows.
+    Nothing of the size of the vocabulary is kept but, without native kernels, one temporary of the size of ``logits``;
+    the caller bounds ``k``. A row's result does not depend on the other rows.
 
     Args:
         logits: float32 ``[k, V]``, contiguous; not modified.
         targets: int64 ``[k]``.
         top_n: how many of the likeliest tokens to return per row; cut to ``V``.
         token_ids: the ids ``[c]`` to read in every row, or int64 ``[k, c]`` with each row's own.
+        threads: run the native kernel, on logits in host memory.
     """
-    maxima = block_maxima(logits)
-    largest = maxima.amax(-1, keepdim=True)
-    log_total = _log_total_weights(logits, largest)
     if isinstance(token_ids, tuple):
         token_ids = torch.tensor(token_ids, dtype=torch.int64, device=logits.device).expand(len(logits), -1)
     top_n = min(top_n, logits.shape[1])
+    if threads is not None:
+        return GatheredLogprobs(*read_logprobs(threads, logits, targets, top_n, token_ids))
+    maxima = block_maxima(logits)
+    largest = maxima.amax(-1, keepdim=True)
+    log_total = _log_total_weights(logits, largest)
     if top_n:
         top_values, top_ids = top_tokens(logits, maxima, top_n)
     else:

@@ -103,7 +103,7 @@ class _Step:
         """Set the tokens of the rows ``at``, int64 ``[n]``."""
         self.next_token_ids.index_copy_(0, to_device(at, tokens.device), tokens)
 
-    def any_has(self, at: RowIndices, need: Needs) -> bool:
+    def any_has(self, at: RowIndices, need: int) -> bool:
         """Whether any of the rows ``at`` has a need."""
         return bool((self.rows.needs[at] & need).any())
 
@@ -118,6 +118,7 @@ class Sampler:
     def __init__(self, state: SamplingState, threads: ThreadPool | None = None) -> None:
         """``threads`` run native kernels, if there are any; the state is in host memory then."""
         self._state = state
+        self._threads = threads
         self._native = None if threads is None else NativeSampler(threads, state.vocab_size)
         self._vocab_size = state.vocab_size
         self._on_cpu = state.device.type == "cpu"
@@ -150,26 +151,28 @@ class Sampler:
         if logits.shape != (len(req_slots), self._vocab_size):
             raise ValueError(f"logits are {tuple(logits.shape)}, expected {(len(req_slots), self._vocab_size)}")
         rows = self._state.rows(req_slots)
-        if masks is not None and self._on_cpu and not rows.union and not logprobs and len(masks.rows) == len(req_slots):
-            next_token_ids, finite = masks.choose(logits)
-            self._state.record(rows, next_token_ids)
-            return SampleOutput(next_token_ids, finite)
-        if masks is not None:
-            # Before all else: nothing that follows makes a number of minus infinity.
-            masks.apply(logits)
-        if self._native is None:
-            next_token_ids, finite = self._choose(logits, rows)
+        if self._native is not None:
+            if masks is not None and logprobs:
+                # Where they only keep tokens from being chosen, masked logits are not all overwritten.
+                masks.apply(logits)
+                masks = None
+            next_token_ids, finite = self._choose_natively(self._native, logits, rows, masks)
         else:
-            next_token_ids, finite = self._choose_natively(self._native, logits, rows)
+            if masks is not None:
+                # Before all else: nothing that follows makes a number of minus infinity.
+                masks.apply(logits)
+            next_token_ids, finite = self._choose(logits, rows)
         answers = self._read_logprobs(logits, rows, next_token_ids, logprobs) if logprobs else None
         self._state.record(rows, next_token_ids)
         return SampleOutput(next_token_ids, finite, answers)
 
     def _choose_natively(
-        self, native: NativeSampler, logits: torch.Tensor, rows: SamplingRows
+        self, native: NativeSampler, logits: torch.Tensor, rows: SamplingRows, masks: RowMasks | None
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """The tokens of all rows and which rows are finite. Applies penalties, bans and biases to ``logits``."""
         described, kept = self._state.describe(rows)
+        if masks is not None:
+            masks.describe(described)
         tokens, finite = native.sample(logits.numpy(), described)
         del kept  # the native code has read it
         return torch.from_numpy(tokens), torch.from_numpy(finite)
@@ -280,7 +283,8 @@ class Sampler:
             places = to_device(at[part], logits.device)
             wanted = logits.index_select(0, places).mul_(to_device(scales[part], logits.device).unsqueeze(1))
             chosen = to_device(ids[part], logits.device)
-            parts.append(gather_logprobs(wanted, tokens.index_select(0, places), top_n, chosen))
+            targets = tokens.index_select(0, places)
+            parts.append(gather_logprobs(wanted, targets, top_n, chosen, self._threads))
         return SampledLogprobs(
             requests=requests,
             sampled=torch.cat([part.targets for part in parts]),

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bough.errors import RequestFailed
+from bough.errors import BadRequest, RequestFailed
 from bough.ipc.messages import OutputDelta
 from bough.managers.native_output import failure_of, meta_info
 from bough.managers.turns import Turns, collect
@@ -53,7 +53,19 @@ class Embedded:
 
     def native(self) -> dict[str, Any]:
         """The answer of ``/encode`` and of ``Engine.encode``."""
-        return {"embedding": self.numbers(), "meta_info": meta_info(self.state, self.delta)}
+        answer = {"embedding": self.numbers(), "meta_info": meta_info(self.state, self.delta)}
+        request = self.state.obj
+        if request.return_prompt_token_ids and request.input_ids is not None:
+            answer["prompt_token_ids"] = request.input_ids.tolist()
+        return answer
+
+
+def require_embeddings(manager: TokenizerManager) -> None:
+    """Raise :class:`BadRequest` if the model makes no embeddings."""
+    pooling = manager.model_config.pooling
+    if pooling is None or pooling.is_classifier:
+        kind = "generates text" if pooling is None else "scores classes"
+        raise BadRequest(f"this model {kind} and makes no embeddings", code="unsupported_by_model")
 
 
 async def embed(manager: TokenizerManager, made: Iterable[EmbeddingRequest]) -> list[Embedded]:

@@ -62,6 +62,7 @@ class EmbeddingReqInput(msgspec.Struct, kw_only=True):
         RequestId | list[RequestId] | None,
         Meta(description="Id of the request, for `/abort_request` and logs; made up if absent. `id` makes `id_0` ..."),
     ] = None
+    return_prompt_token_ids: Annotated[bool, Meta(description="Add `prompt_token_ids` to the answer.")] = False
     log_metrics: Annotated[bool, Meta(description="Count this request in `/metrics`.")] = True
     priority: Annotated[
         Priority | None,
@@ -107,6 +108,7 @@ class EmbeddingReqInput(msgspec.Struct, kw_only=True):
             max_outputs=max_outputs,
             dimensions=self.dimensions,
             truncate_to=self.truncate_prompt_tokens,
+            return_prompt_token_ids=self.return_prompt_token_ids,
             log_metrics=self.log_metrics,
             priority=self.priority,
             extra_key=cache_namespace(self.extra_key, self.cache_salt),
@@ -119,6 +121,8 @@ class EmbeddingRequest(GenerateRequest, kw_only=True):
     sampling_params: SamplingParams = _NOTHING_GENERATED
     text_pair: str | None = None
     """The second text, for models that judge pairs; the first one is ``text``."""
+    first_param: str | None = None
+    """What the client called the first text of a pair, if that is a field of its own."""
     token_types: bytes | None = None
     """Which text of a pair each token belongs to, one byte a token; filled in with ``input_ids``."""
     dimensions: int | None = None

@@ -78,13 +78,16 @@ class PromptEncoder:
         return encoded
 
     async def encode_segments(
-        self, segments: Sequence[tuple[str, str | None]], params: Sequence[str], limits: Sequence[int | None]
+        self,
+        segments: Sequence[tuple[str, str | None]],
+        params: Sequence[tuple[str, str]],
+        limits: Sequence[int | None],
     ) -> list[tuple[TokenIds, bytes | None]]:
         """Token ids of texts and pairs of texts, with what the tokenizer puts around and between them.
 
         Args:
             segments: texts, each with the second one of its pair.
-            params: what the client called each of them, for errors.
+            params: what the client called the first, and the second one, for errors.
             limits: most tokens of each, to be cut to; ``None``: as they are.
 
         Returns:
@@ -95,16 +98,17 @@ class PromptEncoder:
         """
         num_chars = 0
         bounded: list[tuple[str, str | None]] = []
-        for (first, second), param, limit in zip(segments, params, limits, strict=True):
+        for (first, second), names, limit in zip(segments, params, limits, strict=True):
             texts = [first] if second is None else [first, second]
             if limit is not None:
                 texts[-1] = self._beginning(texts[-1], limit)
-            for text in texts:
+            for text, param in zip(texts, names, strict=False):
                 self.check_length(len(text), param)
                 check_text(text, param)
                 num_chars += len(text)
             bounded.append((texts[0], None if second is None else texts[1]))
-        return await self.run(num_chars, lambda: self._tokenizer.encode_segments(bounded, limits, params))
+        firsts = [first for first, _ in params]
+        return await self.run(num_chars, lambda: self._tokenizer.encode_segments(bounded, limits, firsts))
 
     def ending(self, text: str, num_tokens: int) -> str:
         """As much of a text as its last ``num_tokens`` tokens can possibly stand for, and a little more."""
@@ -220,7 +224,7 @@ async def encode_segments(
     assert encoder is not None, "checked before"
     encoded = await encoder.encode_segments(
         [(request.text or "", request.text_pair) for request in chosen],
-        [request.prompt_param for request in chosen],
+        [(request.first_param or request.prompt_param, request.prompt_param) for request in chosen],
         limits,
     )
     for request, (ids, token_types) in zip(chosen, encoded, strict=True):

@@ -89,6 +89,7 @@ async def rerank(
     pairs: Sequence[tuple[str, str]],
     *,
     param: str = "documents",
+    query_param: str = "query",
     instruct: str | None = None,
     truncate_to: int = CUT_TO_MODEL,
     **fields: Any,
@@ -102,6 +103,7 @@ async def rerank(
         manager: of the model.
         pairs: query and document, at least one.
         param: what the client calls the documents.
+        query_param: what the client calls the query.
         instruct: what makes a document relevant, for a language model; ``None`` for a web search.
         truncate_to: most tokens for a cross-encoder, whose documents are cut at their end; -1: what the model takes.
         fields: further fields of the requests.
@@ -112,7 +114,7 @@ async def rerank(
     if manager.model_config.is_generation:
         if truncate_to != CUT_TO_MODEL:
             raise BadRequest("truncate_prompt_tokens is for cross-encoders", param="truncate_prompt_tokens")
-        return await _ask_language_model(manager, pairs, param, instruct, fields)
+        return await _ask_language_model(manager, pairs, param, query_param, instruct, fields)
     if instruct:
         raise BadRequest("instruct is for language models, and this is a cross-encoder", param="instruct")
     pooling = require_classifier(manager)
@@ -120,7 +122,9 @@ async def rerank(
         raise BadRequest(
             f"this model tells {pooling.dim} classes apart; a reranker has one", code="unsupported_by_model"
         )
-    requests = embedding_requests(pairs, param, is_batch=True, truncate_to=truncate_to, **fields)
+    requests = embedding_requests(
+        pairs, param, is_batch=True, truncate_to=truncate_to, first_param=query_param, **fields
+    )
     return [
         Judged(relevance(pooling, each.numbers()[0]), each.prompt_tokens, meta_info(each.state, each.delta))
         for each in await embed(manager, requests)
@@ -131,6 +135,7 @@ async def _ask_language_model(
     manager: TokenizerManager,
     pairs: Sequence[tuple[str, str]],
     param: str,
+    query_param: str,
     instruct: str | None,
     fields: dict[str, Any],
 ) -> list[Judged]:
@@ -147,8 +152,9 @@ async def _ask_language_model(
     requests = []
     for index, ((query, document), rid) in enumerate(zip(pairs, rids, strict=True)):
         messages = [{"role": "query", "content": query}, {"role": "document", "content": document}]
-        prompt = await manager.conversations.encode(messages, template_kwargs={"instruct": instruct})
-        requests.append(_label_request(rid, f"{param}[{index}]", labels, input_ids=prompt, ids_are_ours=True, **fields))
+        longer = query_param if len(query) > len(document) else f"{param}[{index}]"
+        prompt = await manager.conversations.encode(messages, template_kwargs={"instruct": instruct}, where=longer)
+        requests.append(_label_request(rid, longer, labels, input_ids=prompt, ids_are_ours=True, **fields))
     results = await _label_logprobs(manager, requests)
     return [Judged(softmax(row)[1], delta.prompt_tokens, meta_info(state, delta)) for state, delta, row in results]
 
@@ -211,11 +217,44 @@ async def score(
         raise BadRequest("label_token_ids is for language models, and this is a classifier", param="label_token_ids")
     as_pairs = manager.model_config.is_encoder and isinstance(query, str)
     prompts: list[Prompt] = [pair if as_pairs else pair[0] + pair[1] for pair in pairs]
-    embedded = await embed(manager, embedding_requests(prompts, "items", is_batch=True, rid=rids, **fields))
+    first_param = None if item_first or not as_pairs else "query"
+    embedded = await embed(
+        manager, embedding_requests(prompts, "items", is_batch=True, rid=rids, first_param=first_param, **fields)
+    )
     scores = [each.numbers() for each in embedded]
     if apply_softmax:
         scores = [softmax(row, temperature) for row in scores]
     return ScoreResult(scores, sum(each.prompt_tokens for each in embedded))
+
+
+async def label_logprobs(
+    manager: TokenizerManager,
+    prompts: Sequence[TokenIds],
+    labels: Sequence[Sequence[int]],
+    *,
+    param: str,
+    rid: str,
+    **fields: Any,
+) -> list[list[float]]:
+    """Logprobs of some tokens right after prompts.
+
+    Args:
+        manager: of the model.
+        prompts: token ids of our own making.
+        labels: the tokens, per prompt.
+        param: what the client calls the prompts.
+        rid: id of them all.
+        fields: further fields of the requests.
+
+    Raises:
+        BoughError: if one of them cannot be taken, or fails.
+    """
+    rids = request_ids(rid, len(prompts), is_batch=True)
+    requests = [
+        _label_request(each_rid, f"{param}[{index}]", each, input_ids=prompt, ids_are_ours=True, **fields)
+        for index, (each_rid, prompt, each) in enumerate(zip(rids, prompts, labels, strict=True))
+    ]
+    return [row for _, _, row in await _label_logprobs(manager, requests)]
 
 
 def _joined(first: Any, second: Any) -> dict[str, Any]:

@@ -10,11 +10,15 @@ import torch
 
 from bough.kernels.structures import DType, KVLayer
 
-_KERNEL_DTYPES = {torch.float32: DType.F32, torch.bfloat16: DType.BF16}
+_KERNEL_DTYPES = {torch.float32: DType.F32, torch.bfloat16: DType.BF16, torch.int8: DType.I8}
+_SCALE_DTYPE = torch.float32
 
 
 class KVPool:
     """One key and one value buffer per layer, addressed by slot.
+
+    Of int8, every head of a token's keys, and of its values, has a scale: it stands for whole numbers times that. Only
+    native kernels store and read it so.
 
     The first page is nobody's: it stays zero, and padding reads it. Slots that an allocator may hand out are
     ``range(page_size, num_slots)``.
@@ -49,15 +53,21 @@ class KVPool:
         self._buffer = _zeros((num_layers, 2, self.num_slots, num_kv_heads, head_dim), dtype, device)
         self._keys = [self._buffer[layer, 0] for layer in range(num_layers)]
         self._values = [self._buffer[layer, 1] for layer in range(num_layers)]
+        # [layers, 2, slots, kv_heads]
+        self._scales: torch.Tensor | None = None
+        if dtype == torch.int8:
+            self._scales = _zeros((num_layers, 2, self.num_slots, num_kv_heads), _SCALE_DTYPE, device)
 
     @property
     def num_bytes(self) -> int:
         """Memory of all buffers, in bytes."""
-        return self._buffer.nbytes
+        return self._buffer.nbytes + (0 if self._scales is None else self._scales.nbytes)
 
     def touch(self) -> None:
         """Make the system commit all of the pool's memory now, so that it cannot be missing later. Zeroes the pool."""
         self._buffer.zero_()
+        if self._scales is not None:
+            self._scales.zero_()
 
     def get_key_buffer(self, layer_id: int) -> torch.Tensor:
         """Keys of a layer: ``[num_slots, num_kv_heads, head_dim]``, the pool's own memory."""
@@ -76,6 +86,8 @@ class KVPool:
         return KVLayer(
             keys=self._keys[layer_id].data_ptr(),
             values=self._values[layer_id].data_ptr(),
+            key_scales=None if self._scales is None else self._scales[layer_id, 0].data_ptr(),
+            value_scales=None if self._scales is None else self._scales[layer_id, 1].data_ptr(),
             dtype=_KERNEL_DTYPES[self.dtype],
         )
 
@@ -87,7 +99,12 @@ class KVPool:
             slots: int64 ``[num_tokens]``, each at most once.
             k: ``[num_tokens, num_kv_heads, head_dim]``
             v: like ``k``
+
+        Raises:
+            TypeError: if the pool is of another dtype.
         """
+        if k.dtype != self.dtype:
+            raise TypeError(f"the pool holds {self.dtype}, not {k.dtype}")
         self._keys[layer_id].index_copy_(0, slots, k)
         self._values[layer_id].index_copy_(0, slots, v)
 
@@ -96,7 +113,8 @@ class KVPool:
 
         Padding multiplies neighbours on a page by a weight of zero, which does not silence a NaN.
         """
-        for buffer in (*self._keys, *self._values):
+        buffers = (*self._keys, *self._values) if self._scales is None else self._scales.flatten(0, 1)
+        for buffer in buffers:
             buffer[slots] = torch.nan_to_num(buffer[slots], nan=0.0, posinf=0.0, neginf=0.0)
 
 
@@ -119,4 +137,5 @@ def _zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> 
 
 def kv_bytes_per_token(*, num_layers: int, num_kv_heads: int, head_dim: int, dtype: torch.dtype) -> int:
     """Memory of one token's keys and values, all layers together, in bytes."""
-    return 2 * num_layers * num_kv_heads * head_dim * dtype.itemsize
+    scale_bytes = _SCALE_DTYPE.itemsize if dtype == torch.int8 else 0
+    return 2 * num_layers * num_kv_heads * (head_dim * dtype.itemsize + scale_bytes)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from bough.kernels.thread_pool import ThreadPool
 from bough.layers.logprobs import gather_logprobs
 from bough.layers.sampler import SampledLogprobs
 from bough.step_plan import IntArray, RowLogprobs
@@ -48,6 +49,7 @@ def target_fields(
     request: RowLogprobs,
     compute_logits: Callable[[torch.Tensor], torch.Tensor],
     chunk_rows: int,
+    threads: ThreadPool | None = None,
 ) -> tuple[FloatArray, TopTokens | None, FloatArray | None]:
     """Logprobs of a row's targets: values, top tokens and chosen tokens as a ``RowLogprobResult`` has them.
 
@@ -58,6 +60,7 @@ def target_fields(
         request: what is asked.
         compute_logits: hidden states to float32 logits.
         chunk_rows: at least 1.
+        threads: run native kernels, if there are any.
     """
     targets = torch.from_numpy(request.targets).to(hidden_states.device, torch.int64)
     pieces = [
@@ -66,6 +69,7 @@ def target_fields(
             targets[start : start + chunk_rows],
             request.top_n,
             request.token_ids,
+            threads,
         )
         for start in range(0, len(targets), chunk_rows)
     ]

@@ -6,18 +6,19 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from bough.config.model_config import ModelConfig
+from bough.config.server_args import KVCacheDType, Quantization
 from bough.errors import ConfigError
 from bough.layers.attention.base import AttentionBackend
 from bough.layers.attention.torch_native import TorchNativeBackend
-from bough.layers.linear_method import TORCH, LinearMethod
-from bough.layers.packed_method import PackedMethod
+from bough.layers.linear_method import TORCH, MethodChoice
+from bough.layers.packed_method import StoredFormats, packed_method
+from bough.layers.quantized_rows import QuantizedRows
 from bough.layers.sampler import SampleOutput, Sampler
 from bough.mem_cache.kv_pool import KVPool, kv_bytes_per_token
 from bough.model_executor.capacity import (
@@ -33,7 +34,8 @@ from bough.model_executor.logprob_results import sampled_fields, target_fields
 from bough.model_executor.machine import Machine, peak_resident_bytes, reset_peak_resident_bytes
 from bough.model_executor.native_path import native_threads
 from bough.model_executor.pooling import CausalPooling
-from bough.model_loader.loader import load_model
+from bough.model_loader.loader import load_model, open_source
+from bough.model_loader.sources import WeightSource
 from bough.models.base import CausalLM, torch_dtype
 from bough.models.pooled import PooledCausalLM
 from bough.sampling.device_state import SamplingState
@@ -60,6 +62,9 @@ _MEASURED_TOKENS_ON_CPU = 128
 """Size of the forward pass that start-up measures; more would delay large models."""
 
 
+_KV_DTYPES = {"bf16": torch.bfloat16, "bfloat16": torch.bfloat16, "int8": torch.int8}
+
+
 @dataclass(frozen=True, slots=True)
 class RunnerOptions:
     """What a user may say about how a model is run; ``None`` lets the runner choose."""
@@ -72,8 +77,10 @@ class RunnerOptions:
     mem_fraction_static: float | None = None
     max_step_tokens: int = 16384
     """Most new tokens of a step; memory for them is set aside."""
-    quantization: Literal["none", "int8"] = "none"
+    quantization: Quantization = "none"
     """What weights become while they are loaded; native kernels only."""
+    kv_cache_dtype: KVCacheDType = "auto"
+    """How the KV pool holds keys and values."""
     native: bool = True
     """Use the native kernels where they can run the model; false: torch computes everything."""
 
@@ -89,6 +96,7 @@ class ModelRunner:
         page_size: tokens per KV page.
         max_running_requests: rows of ``req_to_token``.
         max_req_len: most tokens of one request, prompt and output together.
+        quantized: whether native kernels multiply quantised weights.
     """
 
     def __init__(self, config: ModelConfig, device: torch.device, options: RunnerOptions) -> None:
@@ -109,8 +117,17 @@ class ModelRunner:
                 f"--quantization {options.quantization} needs the native CPU kernels and --dtype bfloat16 or float32",
                 param="quantization",
             )
+        self.kv_dtype = _KV_DTYPES.get(options.kv_cache_dtype, self.dtype)
+        if self.kv_dtype != self.dtype and self.threads is None:
+            raise ConfigError(
+                f"--kv-cache-dtype {options.kv_cache_dtype} needs the native CPU kernels, or a model in that type",
+                param="kv_cache_dtype",
+            )
         with self._timed("load_weights"):
-            self.model = self.load_model()
+            source = open_source(self.config, options.load_format)
+            stored = source is not None and source.quantized
+            self.quantized = self.threads is not None and (stored or options.quantization != "none")
+            self.model = self.load_model(source)
         self.weight_bytes = sum(parameter.nbytes for parameter in self.model.parameters())
         with self._timed("measure_forward"):
             self.model.measure_kernels()
@@ -147,17 +164,15 @@ class ModelRunner:
 
     # --- start-up ---
 
-    def load_model(self) -> CausalLM:
-        """The model of the configuration, with its weights."""
-        int8 = self.options.quantization == "int8"
-        method: LinearMethod = TORCH if self.threads is None else PackedMethod(self.threads, int8=int8)
-        model = load_model(
-            self.config,
-            load_format=self.options.load_format,
-            device=self.device,
-            seed=self.options.seed,
-            method=method,
-        )
+    def load_model(self, source: WeightSource | None) -> CausalLM:
+        """The model of the configuration, with weights from ``source``, or random ones."""
+        quantization = self.options.quantization
+        method: MethodChoice = TORCH
+        if self.threads is not None:
+            method = packed_method(self.threads, quantization)
+            if source is not None and source.quantized and quantization == "none":
+                method = StoredFormats(self.threads, source.form)
+        model = load_model(self.config, source=source, device=self.device, seed=self.options.seed, method=method)
         assert isinstance(model, CausalLM), "encoders have a runner of their own"
         return model
 
@@ -169,7 +184,7 @@ class ModelRunner:
             num_layers=self.config.num_layers,
             num_kv_heads=self.config.num_kv_heads,
             head_dim=self.config.head_dim,
-            dtype=self.dtype,
+            dtype=self.kv_dtype,
             device=self.device,
         )
 
@@ -188,8 +203,8 @@ class ModelRunner:
             config=self.config,
             req_to_token=self.req_to_token,
             last_token=self.sampling_state.last_token,
-            # The inputs of int8 products are made from float32.
-            dtype=self.dtype if self.options.quantization == "none" else torch.float32,
+            # The inputs of products with quantised weights are made from float32.
+            dtype=torch.float32 if self.quantized else self.dtype,
             max_step_tokens=self.options.max_step_tokens,
         )
 
@@ -225,7 +240,7 @@ class ModelRunner:
                 num_layers=config.num_layers,
                 num_kv_heads=config.num_kv_heads,
                 head_dim=config.head_dim,
-                dtype=self.dtype,
+                dtype=self.kv_dtype,
             ),
         )
         return fit_pool(
@@ -367,6 +382,8 @@ class ModelRunner:
 
     def rows_that_need_logits(self, plan: StepPlan, rows: IndexArray) -> npt.NDArray[np.bool_]:
         """Which of the sampling ``rows`` (``[S]``) are not served by the token with the largest logit alone."""
+        if plan.masks is not None and len(plan.masks.rows) == len(rows):
+            return np.ones(len(rows), dtype=np.bool_)
         needs: npt.NDArray[np.bool_] = self.sampling_state.rows(plan.req_slots[rows]).needs != 0
         if plan.logprobs:
             needs |= np.isin(rows, [request.row for request in plan.logprobs])
@@ -398,12 +415,14 @@ class ModelRunner:
             logits: float32 ``[S, vocab_size]``; overwritten.
             rows: int64 ``[S]``, the sampling rows of the plan.
         """
-        sampled_row = {int(row): index for index, row in enumerate(rows)}
-        requests = tuple(
-            RowLogprobs(sampled_row[each.row], 0, each.targets[:0], each.top_n, each.token_ids)
-            for each in plan.logprobs
-            if each.row in sampled_row
-        )
+        requests: tuple[RowLogprobs, ...] = ()
+        if plan.logprobs:
+            sampled_row = {row: index for index, row in enumerate(rows.tolist())}
+            requests = tuple(
+                RowLogprobs(sampled_row[each.row], 0, each.targets[:0], each.top_n, each.token_ids)
+                for each in plan.logprobs
+                if each.row in sampled_row
+            )
         masks = None
         if plan.masks is not None:
             masks = RowMasks(np.searchsorted(rows, plan.masks.rows), plan.masks.bits)
@@ -427,14 +446,14 @@ class ModelRunner:
         for request in plan.logprobs:
             begin = int(first_tokens[request.row]) + request.first
             states = hidden_states[begin : begin + len(request.targets)]
-            targets, top, chosen = target_fields(states, request, self.model.compute_logits, chunk_rows)
+            targets, top, chosen = target_fields(states, request, self.model.compute_logits, chunk_rows, self.threads)
             if plan.sample[request.row]:
                 results.append(RowLogprobResult(request.row, targets, top, chosen, **next(of_sampled)))
             else:
                 results.append(RowLogprobResult(request.row, targets, top, chosen))
         return tuple(results)
 
-    def update_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> set[str]:
+    def update_weights(self, weights: Iterable[tuple[str, torch.Tensor | QuantizedRows]]) -> set[str]:
         """Replace weights between two steps; see :meth:`CausalLM.load_weights`."""
         return self.model.load_weights(weights)
 
@@ -443,8 +462,8 @@ class ModelRunner:
     def _admit(self, plan: StepPlan) -> None:
         for new in plan.new_requests:
             self.sampling_state.admit(new)
-        for forced in plan.forced:
-            self.sampling_state.append(forced.req_slot, forced.token_ids)
+        if plan.forced:
+            self.sampling_state.append(plan.forced)
         for write in plan.table_writes:
             entries = slice(write.start, write.start + len(write.slots))
             if self._host_table is not None:

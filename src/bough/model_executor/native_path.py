@@ -40,7 +40,8 @@ def native_threads(config: ModelConfig, device: torch.device, num_threads: int) 
     except LibraryMissing as missing:
         logger.warning("torch computes, several times slower than native kernels: %s.", missing)
         return None
-    logger.info("native CPU kernels: %s, %d threads", current_isa().name, num_threads)
+    threads = f"{num_threads} thread{'' if num_threads == 1 else 's'}"
+    logger.info("native CPU kernels: %s, %s", current_isa().name, threads)
     if best_isa() < machine_isa():
         logger.warning(
             "This machine has %s, but the compiler that built the native kernels did not know it: a newer one makes "

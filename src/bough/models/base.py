@@ -15,7 +15,8 @@ from bough.errors import ModelError
 from bough.layers.checkpoint_weight import CheckpointWeight, TensorWeight
 from bough.layers.embedding import LMHead, VocabEmbedding
 from bough.layers.linear import MergedLinear
-from bough.layers.linear_method import LinearMethod
+from bough.layers.linear_method import MethodChoice
+from bough.layers.quantized_rows import QuantizedRows
 
 if TYPE_CHECKING:
     from bough.kernels.program import Program
@@ -71,11 +72,12 @@ class Model(nn.Module, ABC):
         return frozenset(first_names.values())
 
     @torch.no_grad()
-    def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> set[str]:
+    def load_weights(self, weights: Iterable[tuple[str, torch.Tensor | QuantizedRows]]) -> set[str]:
         """Copy weights into the model, casting to its dtype. Addresses stay; the model may be in use between steps.
 
         Args:
-            weights: names as in the checkpoint and tensors on any device; any subset, in any order.
+            weights: names as in the checkpoint and tensors on any device, or what is quantised already; any subset, in
+                any order.
 
         Returns:
             The model's own names of what was copied. Derived tensors are skipped, and second names of tied weights
@@ -99,11 +101,15 @@ class Model(nn.Module, ABC):
                 raise ModelError(
                     f"weight {name} must have shape {list(target.shape)}, got {list(tensor.shape)}", param=name
                 )
-            if not tensor.is_floating_point():
+            if isinstance(tensor, torch.Tensor) and not tensor.is_floating_point():
                 raise ModelError(f"weight {name} must be floating point, got {tensor.dtype}", param=name)
-            if own_name in self.required_names:
+            if own_name not in self.required_names:
+                continue
+            if isinstance(tensor, QuantizedRows):
+                target.write_quantized(tensor)
+            else:
                 target.write(tensor)
-                loaded.add(own_name)
+            loaded.add(own_name)
         return loaded
 
 
@@ -139,7 +145,7 @@ class CausalLM(Model):
         raise ModelError(f"native kernels cannot run {type(self).__name__}")
 
     @classmethod
-    def make_body(cls, config: ModelConfig, method: LinearMethod) -> Body:
+    def make_body(cls, config: ModelConfig, method: MethodChoice) -> Body:
         """The model without its head: like :meth:`forward`, with the checkpoint's names below ``model.``.
 
         Args:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
-from bough.parsers.argument_schemas import property_schemas, schema_of_others
+from bough.parsers.argument_schemas import property_schema, schema_of_others, typed_value, writable_schemas
 from bough.parsers.base import MAX_NAME_CHARS, NAME_CHARACTERS, ToolSpec
-from bough.parsers.literals import MAX_DEPTH, NotALiteral, parse_literal, to_json
+from bough.parsers.literals import MAX_DEPTH, NotALiteral, to_json
 from bough.parsers.stream import NotACall, Steps, Stream
-from bough.parsers.structural import Format, const, json_schema, regex, separated, sequence, subsequence, tag
+from bough.parsers.structural import Format, any_number, calls_of, const, json_schema, regex, sequence, subsequence, tag
 from bough.parsers.tool_format import MAX_HEAD_CHARS, Calls, ToolFormat
 
 _NAME = re.compile(rf"[{NAME_CHARACTERS}]*")
 _KEY = re.compile(r"[^\s<>\"'`{}\[\]()=,:;|\\]*")
+_OWN_KEY = re.compile(rf"{_KEY.pattern[:-1]}{{1,{MAX_NAME_CHARS}}}")
 _WORD = re.compile(r"[-+.\w]*")
 _BRACKETS = {"(": ")", "[": "]", "{": "}"}
 _STRING_ENDS = {quote: re.compile(rf"(?s)\\.|{quote}") for quote in ("'''", '"""', "'", '"')}
@@ -58,8 +58,8 @@ class PythonicFormat(ToolFormat):
 
     def constraint(self, tools: Sequence[ToolSpec], *, parallel: bool) -> Format:
         """See :meth:`ToolFormat.constraint`."""
-        each = [tag(f"{tool.name}(", _arguments(tool.parameters), ")") for tool in tools]
-        return sequence(const("["), separated(each, ", ", parallel=parallel), const("]"))
+        each = [tag(f"{tool.name}(", _arguments(tool), ")") for tool in tools]
+        return sequence(const("["), calls_of(each, ", ", parallel=parallel), const("]"))
 
 
 def _read_call(calls: Calls) -> Steps[None]:
@@ -69,7 +69,8 @@ def _read_call(calls: Calls) -> Steps[None]:
         raise NotACall
     spans = yield from _read_arguments(stream)
     try:
-        values = {key: parse_literal(stream.text[begin:end]) for key, begin, end in spans}
+        schema = calls.tools[name].parameters
+        values = {key: typed_value(stream.text[begin:end], property_schema(schema, key)) for key, begin, end in spans}
         fragment = to_json(values)
     except NotALiteral:
         raise NotACall from None
@@ -167,16 +168,17 @@ def _skip_string(stream: Stream) -> Steps[None]:
             return
 
 
-def _arguments(schema: dict[str, Any]) -> Format:
+def _arguments(tool: ToolSpec) -> Format:
     """Arguments by keyword, in the order of the schema.
 
     Values are JSON, which differs from Python in ``true``, ``false`` and ``null``; these are read as well.
     """
+    schema = tool.parameters
     others = schema_of_others(schema)
     if others is not False:
         argument = tag("", sequence(regex("[A-Za-z_][A-Za-z0-9_]{0,63}"), const("="), json_schema(others)), "")
-        return separated([argument], ", ", parallel=True, at_least_one=False)
+        return any_number(argument, ", ")
     must = frozenset(schema.get("required") or ())
-    own = property_schemas(schema)
+    own = writable_schemas(schema, _OWN_KEY, tool.name)
     each = [sequence(const(f"{name}="), json_schema(value)) for name, value in own.items()]
     return subsequence(each, [name in must for name in own], ", ")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,26 +17,31 @@ from bough.sampling.penalties import PenaltyTable
 from bough.sampling.random_stream import stream_key, uniforms
 from bough.sampling.sampling_params import ALL_TOKENS
 from bough.sampling.transfer import to_device
-from bough.step_plan import IntArray, NewRequest
+from bough.step_plan import ForcedTokens, IntArray, NewRequest
 
 BoolArray = npt.NDArray[np.bool_]
 
 
-class Needs(IntEnum):
-    """Which stages of token choice a request needs beyond taking the largest logit; bits to be combined."""
+class Needs:
+    """Which stages of token choice a request needs beyond taking the largest logit; bits to be combined.
 
-    RANDOM = 1
+    Plain integers: a step asks for them dozens of times, and an enumeration's members take a microsecond each.
+    """
+
+    RANDOM: Final = 1
     """It is not greedy."""
-    TEMPERATURE = 2
+    TEMPERATURE: Final = 2
     """Its temperature is not 1."""
-    TRUNCATION = 4
+    TRUNCATION: Final = 4
     """It has a top-k, top-p or min-p."""
-    TOP_P = 8
-    PENALTIES = 16
-    MIN_TOKENS = 32
+    TOP_P: Final = 8
+    PENALTIES: Final = 16
+    MIN_TOKENS: Final = 32
     """Some tokens are banned until it has produced enough."""
-    LOGIT_BIAS = 64
+    LOGIT_BIAS: Final = 64
 
+
+_DRAW_FIELDS = ("inverse_temperature", "top_p", "top_k", "log_min_p")
 
 _EDITS = Needs.PENALTIES | Needs.MIN_TOKENS | Needs.LOGIT_BIAS
 
@@ -131,6 +135,8 @@ class SamplingState:
         self._stream_key = np.zeros(max_running_requests, dtype=np.uint64)
         # [4, slots]: inverse temperature, top-p, top-k, log(min-p); float64 holds every top-k exactly
         self._shape_of_draw = np.zeros((4, max_running_requests), dtype=np.float64)
+        # What the native sampler is told of a slot in every step.
+        self._described = np.zeros(max_running_requests, dtype=SAMPLE_ROW)
         self._penalties = PenaltyTable(max_running_requests, vocab_size, device)
         self._banned = LogitEdits(max_running_requests, vocab_size, device)
         self._bias = LogitEdits(max_running_requests, vocab_size, device)
@@ -174,6 +180,10 @@ class SamplingState:
                 math.log(params.min_p) if params.min_p > 0.0 else -np.inf,
             )
             self._stream_key[slot] = stream_key(new.seed)
+        described = self._described[slot : slot + 1]
+        described["random"] = not params.is_greedy
+        for name, value in zip(_DRAW_FIELDS, self._shape_of_draw[:, slot], strict=True):
+            described[name] = value
         produced = len(new.output_ids)
         if params.has_penalties:
             needs |= Needs.PENALTIES
@@ -195,15 +205,17 @@ class SamplingState:
         if produced:
             self.last_token[slot] = int(new.output_ids[-1])
 
-    def append(self, slot: int, token_ids: Sequence[int]) -> None:
-        """Note that a request has got tokens that were not sampled, the last of which is now its last token."""
-        if self._needs[slot] & Needs.PENALTIES:
-            slots, first = np.array([slot], dtype=np.int64), np.zeros(1, dtype=np.int64)
-            for i, token in enumerate(token_ids):
-                produced = self._num_outputs[slots] + i
-                self._penalties.record(first, slots, produced, torch.tensor([token], device=self.device))
-        self._num_outputs[slot] += len(token_ids)
-        self.last_token[slot] = int(token_ids[-1])
+    def append(self, forced: Sequence[ForcedTokens]) -> None:
+        """Note that requests, each named once, have got tokens that were not sampled."""
+        slots = np.array([each.req_slot for each in forced], dtype=np.int64)
+        last = np.array([each.token_ids[-1] for each in forced], dtype=np.int64)
+        for i in np.flatnonzero(self._needs[slots] & Needs.PENALTIES).tolist():
+            slot, first = slots[i : i + 1], np.zeros(1, dtype=np.int64)
+            for n, token in enumerate(forced[i].token_ids):
+                produced = self._num_outputs[slot] + n
+                self._penalties.record(first, slot, produced, torch.tensor([token], device=self.device))
+        self._num_outputs[slots] += [len(each.token_ids) for each in forced]
+        self._set_last_tokens(slots, torch.from_numpy(last))
 
     def rows(self, req_slots: IntArray) -> SamplingRows:
         """Look up the rows of a step, ``[S]``, each slot at most once. Ends bans that have run out."""
@@ -238,15 +250,13 @@ class SamplingState:
             :data:`~bough.kernels.sampling.SAMPLE_ROW` ``[S]``, whose addresses are valid until the state changes, and
             arrays that must live as long.
         """
-        described = np.zeros(len(rows.slots), dtype=SAMPLE_ROW)
+        described = self._described[rows.slots]
         described["logits_row"] = np.arange(len(rows.slots))
-        described["random"] = rows.having(Needs.RANDOM)
         if rows.union & Needs.RANDOM:
-            shape_of_draw = self._shape_of_draw[:, rows.slots]
-            for name, values in zip(("inverse_temperature", "top_p", "top_k", "log_min_p"), shape_of_draw, strict=True):
-                described[name] = values
             described["uniform"] = uniforms(self._stream_key[rows.slots], rows.num_outputs)
         kept: list[npt.NDArray[Any]] = []
+        if not rows.union & _EDITS:
+            return described, kept
         if rows.union & Needs.PENALTIES:
             at = np.flatnonzero(rows.having(Needs.PENALTIES))
             part = described[at]
@@ -292,7 +302,13 @@ class SamplingState:
     def record(self, rows: SamplingRows, next_token_ids: torch.Tensor) -> None:
         """Note that each row's request has produced one more token, ``next_token_ids`` int64 ``[S]``."""
         self._num_outputs[rows.slots] += 1
-        self.last_token.index_copy_(0, to_device(rows.slots, self.device), next_token_ids)
+        self._set_last_tokens(rows.slots, next_token_ids)
         if rows.union & Needs.PENALTIES:
             at = np.flatnonzero(rows.having(Needs.PENALTIES))
             self._penalties.record(at, rows.slots[at], rows.num_outputs[at], next_token_ids)
+
+    def _set_last_tokens(self, slots: npt.NDArray[np.int64], tokens: torch.Tensor) -> None:
+        if self.device.type == "cpu":
+            self._host_last_token[slots] = tokens.numpy()
+        else:
+            self.last_token.index_copy_(0, to_device(slots, self.device), tokens.to(self.device))

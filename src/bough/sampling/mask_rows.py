@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +28,7 @@ class RowMasks:
     rows: npt.NDArray[np.int64]
     """``[G]``, ascending, of the logits"""
     bits: npt.NDArray[np.int32]
-    """``[G, ceil(vocab_size / 32)]``: token ``t`` is bit ``t % 32`` of word ``t // 32``"""
+    """``[G, ceil(vocab_size / 32)]``, contiguous: token ``t`` is bit ``t % 32`` of word ``t // 32``"""
 
     def apply(self, logits: torch.Tensor) -> None:
         """Take all other tokens out of ``logits``, float32 ``[S, V]``, in place."""
@@ -36,25 +37,10 @@ class RowMasks:
         else:
             self._apply_on_device(logits)
 
-    def choose(self, logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """The largest logit of each row, the lowest id of several, on a CPU, if all rows are masked.
-
-        Args:
-            logits: float32 ``[G, V]``; not changed.
-
-        Returns:
-            int64 ``[G]`` token ids, and bool ``[G]``, whether that logit is finite.
-        """
-        tokens = np.empty(len(self.rows), dtype=np.int64)
-        finite = np.empty(len(self.rows), dtype=np.bool_)
-        values = logits.numpy()
-        for part in self._tiles(values.shape[1]):
-            masked = self._bounds(part, values.shape[1])
-            np.fmin(values[part], masked, out=masked)
-            best = masked.argmax(axis=1)
-            tokens[part] = best
-            finite[part] = np.isfinite(masked[np.arange(len(best)), best])
-        return torch.from_numpy(tokens), torch.from_numpy(finite)
+    def describe(self, described: npt.NDArray[Any]) -> None:
+        """Point rows for the native sampler, :data:`~bough.kernels.sampling.SAMPLE_ROW` ``[S]``, at their masks."""
+        stride = self.bits.shape[1] * self.bits.itemsize
+        described["allowed"][self.rows] = self.bits.ctypes.data + np.arange(len(self.rows), dtype=np.uint64) * stride
 
     def _apply_on_cpu(self, logits: torch.Tensor) -> None:
         # In one thread: this is less work than waking others takes.

@@ -284,7 +284,9 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
             if name in _SCALAR_OR_LIST and not isinstance(value, (list, tuple)):
                 value = (value,)  # noqa: PLW2901
             try:
-                values[name] = msgspec.convert(value, _FIELD_TYPES[name], strict=name != "logit_bias")
+                # Not strict: keys that are numbers, and whole numbers that are written like 2.0.
+                strict = name != "logit_bias" and not isinstance(value, float)
+                values[name] = msgspec.convert(value, _FIELD_TYPES[name], strict=strict)
             except msgspec.ValidationError as error:
                 raise BadRequest(f"{named(name)}: {error}", param=named(name)) from None
         return cls(**values)

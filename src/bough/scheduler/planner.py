@@ -15,50 +15,25 @@ while prompts wait. Of the prompts,
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
 import numpy as np
 
-from bough.constrained.masks import PendingMasks
 from bough.scheduler.admission import OUTPUT_CLIP_TOKENS, NewTokenRatio
 from bough.scheduler.cost_model import MIN_CHUNK_TOKENS, CostModel
 from bough.scheduler.req import Req
 from bough.scheduler.requests import Requests
-from bough.step_plan import (
-    FUTURE_TOKEN,
-    ForcedTokens,
-    ForwardMode,
-    IntArray,
-    NewRequest,
-    RowLogprobs,
-    RowPooling,
-    StepPlan,
-    TableWrite,
-)
-
-PREFILL_SHARE = 0.75
-"""Time that prompts get beside running requests, as a share of what those take by themselves."""
-
-MIN_PREFILL_SHARE = 0.25
-"""Share of the time target that prompts get even if the running requests alone use it up: nobody starves."""
-
-SHORT_CHUNK_TOKENS = 64
-"""Tokens of short prompts that a step has time for, within its target, whatever running requests are used to."""
+from bough.scheduler.step_budget import StepBudget, StepLimits, budget_of_step
+from bough.scheduler.step_builder import Planned, StepBuilder
+from bough.step_plan import IntArray
 
 SHORT_PROMPT_TOKENS = 512
 """A prompt of at most this length starts however many longer ones are unfinished, and goes before them."""
 
-LOGPROB_CHUNK_TOKENS = 512
-"""Most tokens per step of a prompt whose logprobs are wanted: each costs the language-model head as well."""
-
 LOGPROB_TOKEN_PRICE = 3
 """What such a token costs beside running requests, in others: the head and all that reads its logits."""
-
-LOGPROB_CHUNK_BESIDE_DECODE = 64
-"""The same while other requests generate."""
 
 OLDEST_PROMPT_SHARE = 0.5
 OTHER_PROMPTS_SHARE = 0.25
@@ -68,55 +43,6 @@ MAX_UNFINISHED_PROMPTS = 2
 
 ADMISSION_LOOKAHEAD = 16
 """Requests looked at beyond those for which there are slots, when some do not fit."""
-
-
-@dataclass(frozen=True)
-class StepLimits:
-    """Bounds on one step.
-
-    Attributes:
-        target_seconds: duration that a step should not exceed.
-        chunk_tokens: most prompt tokens in a step, replacing the budget in time; ``None`` to use that one.
-        max_prefill_tokens: most prompt tokens in a step in any case.
-        whole_prompts: whether a prompt must be computed in one step, however long it takes.
-    """
-
-    target_seconds: float
-    chunk_tokens: int | None = None
-    max_prefill_tokens: int = 16384
-    whole_prompts: bool = False
-
-
-@dataclass
-class Planned:
-    """A plan and what the scheduler must remember to process its results."""
-
-    plan: StepPlan
-    extend_reqs: list[Req]
-    """Requests of the rows after the decode rows, in row order."""
-    jump_reqs: list[Req]
-    """Requests of the rows after those: output that was not sampled."""
-    token_context: float
-    alive: np.ndarray = field(init=False)
-    """[R] bool; false for rows whose request ended while the step was in flight."""
-    left: set[int] = field(default_factory=set)
-    """Slots whose owner has ended or lost them since the step was planned."""
-
-    def __post_init__(self) -> None:
-        self.alive = np.ones(self.plan.num_rows, dtype=np.bool_)
-
-    def drop_slot(self, slot: int) -> None:
-        """Ignore this step's result for the request in ``slot``."""
-        self.alive[self.plan.req_slots == slot] = False
-        self.left.add(slot)
-
-    @property
-    def concerned_slots(self) -> list[int]:
-        """Slots of requests that depend on this step: it computes for them, or tells the device of them."""
-        plan = self.plan
-        told: list[NewRequest | TableWrite | ForcedTokens] = [*plan.new_requests, *plan.table_writes, *plan.forced]
-        slots = dict.fromkeys([*plan.req_slots.tolist(), *(each.req_slot for each in told)])
-        return [slot for slot in slots if slot not in self.left]
 
 
 @dataclass
@@ -150,7 +76,6 @@ class StepPlanner:
         send_interval: Callable[[Req], int],
     ) -> None:
         self.requests = requests
-        self._vocab_size = vocab_size
         self.kv = requests.kv
         self.table = requests.table
         self.queue = requests.queue
@@ -158,7 +83,7 @@ class StepPlanner:
         self.ratio = ratio
         self.limits = limits
         self._send_interval = send_interval
-        self._step_id = 0
+        self._builder = StepBuilder(requests, vocab_size)
         self._min_chunk = min(MIN_CHUNK_TOKENS, limits.max_prefill_tokens, limits.chunk_tokens or MIN_CHUNK_TOKENS)
 
     # --- the plan -------------------------------------------------------------------------------------------------
@@ -187,7 +112,7 @@ class StepPlanner:
         if len(decode_slots) == 0 and not rows:
             self._resolve_standstill(outcome, in_flight)
             return outcome
-        outcome.planned = self._build(decode_slots, decode_kv, rows, decode_context)
+        outcome.planned = self._builder.build(decode_slots, decode_kv, rows, decode_context)
         return outcome
 
     # --- decode ---------------------------------------------------------------------------------------------------
@@ -214,7 +139,7 @@ class StepPlanner:
         lengths = self.kv.lengths[np.concatenate((slots, jumping))]
         return self.kv.allocator.num_new_pages_decode(lengths) * self.kv.page_size <= self.kv.available_tokens
 
-    def _plan_jumps(self, jumping: IntArray, budget: _Budget) -> list[tuple[Req, int, IntArray]]:
+    def _plan_jumps(self, jumping: IntArray, budget: StepBudget) -> list[tuple[Req, int, IntArray]]:
         """Compute output that was not sampled, and sample what comes after it; in pieces if there is much of it.
 
         Like everyone who runs, each of them gets one token whatever the budget; of that they take half if prompts wait.
@@ -222,16 +147,19 @@ class StepPlanner:
         if len(jumping) == 0:
             return []
         reqs = [req for req in map(self.table.reqs.__getitem__, jumping.tolist()) if req is not None]
+        contexts = self.table.planned_len[jumping]
+        wanted = self.table.known_len[jumping] - contexts
         prompts_wait = bool(self.requests.unfinished) or len(self.queue) > 0
+        leaving, leaving_tokens = (OLDEST_PROMPT_SHARE, self._min_chunk) if prompts_wait else (0.0, 0)
+        context, total = int(contexts.max()), int(wanted.sum())
+        if total <= budget.tokens_for(context, 1.0, leaving=leaving, leaving_tokens=leaving_tokens):
+            budget.spend(total - len(reqs), context)
+            return self._allocate_chunks(dict(zip(reqs, wanted.tolist(), strict=True)))
         chunks: dict[Req, int] = {}
         for req in sorted(reqs, key=self._precedence):
             context = int(self.table.planned_len[req.slot])
-            tokens = int(self.table.known_len[req.slot]) - context
-            if prompts_wait:
-                most = budget.tokens_for(context, 1.0, leaving=OLDEST_PROMPT_SHARE, leaving_tokens=self._min_chunk)
-            else:
-                most = budget.tokens_for(context, 1.0)
-            chunks[req] = tokens = max(min(tokens, most), 1)
+            most = budget.tokens_for(context, 1.0, leaving=leaving, leaving_tokens=leaving_tokens)
+            chunks[req] = tokens = max(min(int(self.table.known_len[req.slot]) - context, most), 1)
             budget.spend(tokens - 1, context)
         return self._allocate_chunks(chunks)
 
@@ -272,13 +200,13 @@ class StepPlanner:
 
     # --- prefill --------------------------------------------------------------------------------------------------
 
-    def _plan_prefill(self, now: float, budget: _Budget, idle: bool, *, may_admit: bool) -> dict[Req, int]:
+    def _plan_prefill(self, now: float, budget: StepBudget, idle: bool, *, may_admit: bool) -> dict[Req, int]:
         """Decide how many prompt tokens each request computes; admits new requests."""
         chunks: dict[Req, int] = {}
         if not self.requests.unfinished and not len(self.queue):
             return chunks
         # What a retraction has just freed is for those who run.
-        new_first = self._step_id % 2 == 1
+        new_first = self._builder.num_built % 2 == 1
         if may_admit and new_first:
             self._admit(now, chunks, budget, idle=idle)
         self._advance(chunks, budget)
@@ -290,23 +218,11 @@ class StepPlanner:
             self._give(chunks, req, budget, 1.0)
         return {req: tokens for req, tokens in chunks.items() if tokens > 0}
 
-    def _budget(self, num_decode: int, decode_context: float) -> _Budget:
-        limits, model = self.limits, self.cost_model
-        tokens = limits.max_prefill_tokens
-        logprobs = LOGPROB_CHUNK_BESIDE_DECODE if num_decode else LOGPROB_CHUNK_TOKENS
-        if limits.chunk_tokens is not None:
-            return _Budget(model, float("inf"), min(tokens, limits.chunk_tokens), logprobs)
-        target = limits.target_seconds
-        if num_decode == 0:
-            return _Budget(model, max(target - model.base, MIN_PREFILL_SHARE * target), tokens, logprobs)
-        # Long prompts get nearly as much time as running requests take by themselves: their gaps less than double.
-        spent = model.seconds(num_decode, decode_context)
-        seconds = long = max(min(PREFILL_SHARE * spent, target - spent), min(spent, target) * MIN_PREFILL_SHARE)
-        if len(self.queue) or not all(map(_is_long, self.requests.unfinished)):
-            seconds = max(long, min(model.added_seconds(SHORT_CHUNK_TOKENS, SHORT_CHUNK_TOKENS**2 / 2), target - spent))
-        return _Budget(model, seconds, tokens, logprobs, long_prompt_seconds=long, most_seconds=PREFILL_SHARE * spent)
+    def _budget(self, num_decode: int, decode_context: float) -> StepBudget:
+        only_long = not len(self.queue) and all(map(_is_long, self.requests.unfinished))
+        return budget_of_step(self.limits, self.cost_model, num_decode, decode_context, only_long=only_long)
 
-    def _advance(self, chunks: dict[Req, int], budget: _Budget) -> None:
+    def _advance(self, chunks: dict[Req, int], budget: StepBudget) -> None:
         """Let unfinished prompts go on."""
         started = [req for req in self.requests.unfinished if req not in chunks]
         if not started:
@@ -318,7 +234,7 @@ class StepPlanner:
             (oldest, OLDEST_PROMPT_SHARE if others_wait else 1.0),
             *((req, OTHER_PROMPTS_SHARE) for req in others),
         ]
-        if others and self._step_id % 2 == 1:
+        if others and self._builder.num_built % 2 == 1:
             # Where the budget is enough for one prompt only, the shortest has its turns too.
             shares[0], shares[1] = shares[1], shares[0]
         for req, share in shares:
@@ -326,7 +242,7 @@ class StepPlanner:
                 break
             self._give(chunks, req, budget, share)
 
-    def _give(self, chunks: dict[Req, int], req: Req, budget: _Budget, share: float) -> None:
+    def _give(self, chunks: dict[Req, int], req: Req, budget: StepBudget, share: float) -> None:
         """Let a prompt compute as much more as its share allows; at least a minimum if it is the first to choose."""
         if self.limits.whole_prompts:
             if req not in chunks and self._fits_whole(req.fill_len, chunks, budget):
@@ -347,11 +263,11 @@ class StepPlanner:
             chunks[req] = given + tokens
 
     @staticmethod
-    def _fits_whole(num_tokens: int, chunks: dict[Req, int], budget: _Budget) -> bool:
+    def _fits_whole(num_tokens: int, chunks: dict[Req, int], budget: StepBudget) -> bool:
         """Whether a prompt that cannot be cut has a place in the step; the first to choose always has."""
         return not chunks or num_tokens <= budget.tokens_for(0, 1.0)
 
-    def _admit(self, now: float, chunks: dict[Req, int], budget: _Budget, *, idle: bool) -> None:
+    def _admit(self, now: float, chunks: dict[Req, int], budget: StepBudget, *, idle: bool) -> None:
         free_slots = self.kv.req_to_token.available_size
         if free_slots == 0 or not len(self.queue) or (budget.is_spent and chunks):
             return
@@ -376,7 +292,7 @@ class StepPlanner:
                 return
 
     def _try_admit(
-        self, req: Req, chunks: dict[Req, int], budget: _Budget, reserved: float, *, aged: bool, nothing_runs: bool
+        self, req: Req, chunks: dict[Req, int], budget: StepBudget, reserved: float, *, aged: bool, nothing_runs: bool
     ) -> bool:
         fill = req.fill_ids
         prefix = min(self.kv.match(fill, req.extra_key), req.max_prefix_len) // self.kv.page_size * self.kv.page_size
@@ -451,224 +367,7 @@ class StepPlanner:
                 rows.append((req, tokens, slots))
         return rows
 
-    # --- the value ------------------------------------------------------------------------------------------------
-
-    def _build(
-        self,
-        decode_slots: IntArray,
-        decode_kv: IntArray,
-        rows: list[tuple[Req, int, IntArray]],
-        decode_context: float,
-    ) -> Planned:
-        table = self.table
-        num_decode = len(decode_slots)
-        decode_prefix = table.planned_len[decode_slots]
-        table.planned_len[decode_slots] += 1
-        table.planned_out[decode_slots] += 1
-        logprobs = self._decode_logprobs(decode_slots)
-        writes = self.requests.take_table_writes()
-        new_requests = self.requests.take_new_requests()
-        self._step_id += 1
-        if not rows:
-            plan = StepPlan(
-                step_id=self._step_id,
-                mode=ForwardMode.DECODE,
-                num_decode_rows=num_decode,
-                req_slots=decode_slots,
-                prefix_lens=decode_prefix,
-                extend_lens=np.ones(num_decode, dtype=np.int32),
-                input_ids=np.full(num_decode, FUTURE_TOKEN, dtype=np.int32),
-                out_slots=decode_kv,
-                sample=np.ones(num_decode, dtype=np.bool_),
-                new_requests=new_requests,
-                table_writes=writes,
-                logprobs=tuple(logprobs),
-                forced=self.requests.take_forced(),
-                masks=self._masks(decode_slots, None),
-            )
-            return Planned(plan, [], [], decode_context)
-
-        num_prompts = sum(not table.decoding[req.slot] for req, _, _ in rows)
-        prefixes, lengths, samples = [], [], []
-        pooling: list[RowPooling] = []
-        inputs, out_slots = [np.full(num_decode, FUTURE_TOKEN, dtype=np.int32)], [decode_kv]
-        token_context = decode_context
-        for index, (req, tokens, kv_slots) in enumerate(rows):
-            slot = req.slot
-            prefix = int(table.planned_len[slot])
-            end = prefix + tokens
-            jumps = bool(table.decoding[slot])
-            ends_prompt = end == req.fill_len and not jumps
-            samples_token = ends_prompt and int(table.planned_out[slot]) < req.max_new_tokens
-            if jumps:
-                samples_token = end == int(table.known_len[slot])
-                table.planned_out[slot] += samples_token
-                req.jump_from = prefix
-            row_logprobs = _prompt_logprobs(req, num_decode + index, prefix, end, samples_token)
-            if row_logprobs is not None:
-                logprobs.append(row_logprobs)
-            if req.pooling is not None:
-                pooling.append(RowPooling(num_decode + index, ends_prompt, req.pooling.dimensions))
-            prefixes.append(prefix)
-            lengths.append(tokens)
-            samples.append(samples_token)
-            inputs.append(table.tokens[slot, prefix:end].copy())
-            out_slots.append(kv_slots)
-            token_context += tokens * (prefix + tokens / 2)
-            table.planned_len[slot] = end
-            if ends_prompt:
-                self.requests.end_of_prompt_planned(req, samples=samples_token)
-        req_slots = np.concatenate((decode_slots, np.array([req.slot for req, _, _ in rows], dtype=np.int32)))
-        sample = np.concatenate((np.ones(num_decode, dtype=np.bool_), np.array(samples, dtype=np.bool_)))
-        plan = StepPlan(
-            step_id=self._step_id,
-            mode=ForwardMode.MIXED if num_decode else ForwardMode.EXTEND,
-            num_decode_rows=num_decode,
-            req_slots=req_slots,
-            prefix_lens=np.concatenate((decode_prefix, np.array(prefixes, dtype=np.int32))),
-            extend_lens=np.concatenate((np.ones(num_decode, dtype=np.int32), np.array(lengths, dtype=np.int32))),
-            input_ids=np.concatenate(inputs),
-            out_slots=np.concatenate(out_slots),
-            sample=sample,
-            new_requests=new_requests,
-            table_writes=writes,
-            logprobs=tuple(logprobs),
-            forced=self.requests.take_forced(),
-            pooling=tuple(pooling),
-            token_types=_token_types([req for req, _, _ in rows]),
-            masks=self._masks(req_slots, sample),
-        )
-        prompts = [req for req, _, _ in rows[:num_prompts]]
-        return Planned(plan, prompts, [req for req, _, _ in rows[num_prompts:]], token_context)
-
-    def _masks(self, req_slots: IntArray, sample: np.ndarray | None) -> PendingMasks | None:
-        """Masks for the sampling rows that have a grammar; ``sample`` is ``None`` if all rows sample."""
-        constrained = self.table.constrained[req_slots]
-        if sample is not None:
-            constrained &= sample
-        rows = np.flatnonzero(constrained).astype(np.int32)
-        if len(rows) == 0:
-            return None
-        reqs = [self.table.reqs[slot] for slot in req_slots[rows]]
-        return PendingMasks(
-            rows,
-            [req.matcher for req in reqs if req is not None and req.matcher is not None],
-            [req.extra_ends for req in reqs if req is not None],
-            self._vocab_size,
-        )
-
-    def _decode_logprobs(self, decode_slots: IntArray) -> list[RowLogprobs]:
-        rows = np.flatnonzero(self.table.careful[decode_slots])
-        result: list[RowLogprobs] = []
-        for row in rows.tolist():
-            req = self.table.reqs[decode_slots[row]]
-            if req is not None and req.return_logprob:
-                result.append(RowLogprobs(row, 0, _NO_TARGETS, req.top_logprobs_num, req.token_ids_logprob))
-        return result
-
-
-class _Budget:
-    """What is left of a step, in seconds and tokens."""
-
-    def __init__(
-        self,
-        cost_model: CostModel,
-        seconds: float,
-        tokens: int,
-        logprob_tokens: int,
-        *,
-        long_prompt_seconds: float = float("inf"),
-        most_seconds: float = float("inf"),
-    ) -> None:
-        """Begin with all of it.
-
-        Args:
-            cost_model: what tokens take.
-            seconds: for all.
-            tokens: for all.
-            logprob_tokens: most tokens with logprobs of one prompt.
-            long_prompt_seconds: of ``seconds``, what long prompts may take.
-            most_seconds: what a prompt's minimum may take.
-        """
-        self._cost_model = cost_model
-        self._long_prompt_seconds = long_prompt_seconds
-        self._most_seconds = most_seconds
-        self._total_seconds = self._seconds = seconds
-        self._total_tokens = self._tokens = tokens
-        self.logprob_tokens = logprob_tokens
-
-    @property
-    def is_spent(self) -> bool:
-        """Whether not even one token fits any more."""
-        return self._tokens <= 0 or self._seconds < self._cost_model.per_token
-
-    def most_tokens(self, context: int) -> int:
-        """Bound of the minimum by which a prompt with ``context`` earlier tokens advances; at least one token."""
-        if self._most_seconds == float("inf"):
-            return self._total_tokens
-        return max(self._cost_model.tokens_within(self._most_seconds, context), 1)
-
-    def tokens_for(
-        self, context: int, share: float, *, leaving: float = 0.0, leaving_tokens: int = 0, is_long: bool = False
-    ) -> int:
-        """Most tokens that a request with ``context`` earlier ones may take.
-
-        Args:
-            context: see above.
-            share: of the whole budget, at most.
-            leaving: a share of the whole that has to be left.
-            leaving_tokens: tokens that have to be left at least.
-            is_long: whether it is a long prompt.
-        """
-        kept = max(math.ceil(self._total_tokens * leaving), leaving_tokens)
-        tokens = max(min(self._tokens - kept, int(self._total_tokens * share)), 0)
-        if self._seconds == float("inf"):
-            return tokens
-        seconds = min(self._seconds - self._total_seconds * leaving, self._total_seconds * share)
-        if is_long:
-            seconds = min(seconds, self._long_prompt_seconds)
-        return min(tokens, self._cost_model.tokens_within(seconds, context))
-
-    def spend(self, tokens: int, context: int, *, is_long: bool = False) -> None:
-        """Take what so many tokens of a request cost."""
-        self._tokens -= tokens
-        if self._seconds != float("inf"):
-            seconds = self._cost_model.added_seconds(tokens, tokens * (context + tokens / 2))
-            self._seconds -= seconds
-            if is_long:
-                self._long_prompt_seconds -= seconds
-
 
 def _is_long(req: Req) -> bool:
     """Whether there is much to compute of a prompt."""
     return req.fill_len - req.cached_tokens > SHORT_PROMPT_TOKENS
-
-
-def _prompt_logprobs(req: Req, row: int, start: int, end: int, samples: bool) -> RowLogprobs | None:
-    """Logprobs wanted from a chunk ``[start, end)``: of prompt tokens it predicts, and of the one it samples."""
-    if not req.return_logprob:
-        return None
-    first, targets = 0, _NO_TARGETS
-    if req.logprob_next < req.prompt_len:
-        # The logprob of the token at position p is read from the logits at p - 1.
-        begin = max(max(req.logprob_next, 1) - 1, start)
-        stop = min(end, req.prompt_len - 1)
-        if begin < stop:
-            first = begin - start
-            targets = req.prompt[begin + 1 : stop + 1]
-    if len(targets) == 0 and not samples:
-        return None
-    return RowLogprobs(row, first, targets, req.top_logprobs_num, req.token_ids_logprob)
-
-
-def _token_types(reqs: list[Req]) -> IntArray | None:
-    """Which text of a pair each token of whole prompts belongs to; ``None`` if no prompt is a pair."""
-    if all(req.pooling is None or req.pooling.token_types is None for req in reqs):
-        return None
-    types = [None if req.pooling is None else req.pooling.token_types for req in reqs]
-    return np.concatenate(
-        [np.zeros(req.fill_len, np.int32) if each is None else each for req, each in zip(reqs, types, strict=True)]
-    )
-
-
-_NO_TARGETS: IntArray = np.zeros(0, dtype=np.int32)

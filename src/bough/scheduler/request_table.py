@@ -36,9 +36,11 @@ class RequestTable:
         shape = (max_running_requests,)
         self.tokens: IntArray = np.zeros((max_running_requests, max_len), dtype=np.int32)
         self.planned_len: IntArray = np.zeros(shape, dtype=np.int32)
-        self.known_len: IntArray = np.zeros(shape, dtype=np.int32)
-        self.planned_out: IntArray = np.zeros(shape, dtype=np.int32)
-        self.out_len: IntArray = np.zeros(shape, dtype=np.int32)
+        # What grows with output that was not sampled, to be changed at once.
+        self._lengths: IntArray = np.zeros((3, max_running_requests), dtype=np.int32)
+        self.known_len: IntArray = self._lengths[0]
+        self.planned_out: IntArray = self._lengths[1]
+        self.out_len: IntArray = self._lengths[2]
         self.max_new: IntArray = np.zeros(shape, dtype=np.int32)
         self.next_send: IntArray = np.zeros(shape, dtype=np.int32)
         self.send_interval: IntArray = np.ones(shape, dtype=np.int32)
@@ -107,8 +109,7 @@ class RequestTable:
         """Add output that was not sampled."""
         start, count = int(self.known_len[slot]), len(token_ids)
         self.tokens[slot, start : start + count] = token_ids
-        for lengths in (self.known_len, self.out_len, self.planned_out):
-            lengths[slot] += count
+        self._lengths[:, slot] += count
 
     def output_ids(self, req: Req) -> IntArray:
         """Copy of the processed output tokens of a request, with or without a slot."""

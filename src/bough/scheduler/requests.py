@@ -15,12 +15,12 @@ from bough.mem_cache.kv_cache_manager import KVCacheManager, RequestKV
 from bough.scheduler.prefix_sharing import PrefixSharing
 from bough.scheduler.req import Req, ReqState
 from bough.scheduler.request_table import RequestTable
-from bough.scheduler.waiting_queue import WaitingQueue
+from bough.scheduler.waiting_queue import CACHE_AWARE_QUEUE_LIMIT, WaitingQueue
 from bough.step_plan import ForcedTokens, IntArray, NewRequest, ReqSlot, TableWrite
 
 if TYPE_CHECKING:
     from bough.constrained.compiler import CompileJob
-    from bough.scheduler.planner import Planned
+    from bough.scheduler.step_builder import Planned
 
 
 MIN_SHARED_PIECE_TOKENS = 512
@@ -72,6 +72,21 @@ class Requests:
     def num_waiting_tokens(self) -> int:
         """Tokens that requests without a slot have to get into the KV cache, those included that may be there."""
         return sum(req.fill_len for req in self._by_rid.values() if req.slot < 0)
+
+    @property
+    def num_uncached_tokens(self) -> int:
+        """Tokens that have yet to be computed before their requests decode.
+
+        Of those that wait, only the first are looked up in the prefix cache; the others count in full.
+        """
+        waiting = [req for req in self._by_rid.values() if req.slot < 0]
+        cached = sum(self.kv.match(req.fill_ids, req.extra_key) for req in waiting[:CACHE_AWARE_QUEUE_LIMIT])
+        return sum(req.fill_len for req in waiting) - cached + sum(r.fill_len - r.computed_len for r in self.unfinished)
+
+    @property
+    def num_retracted_waiting(self) -> int:
+        """Requests that have lost their slot and wait for another."""
+        return sum(req.slot < 0 and req.num_retractions > 0 for req in self._by_rid.values())
 
     @property
     def num_holding(self) -> int:

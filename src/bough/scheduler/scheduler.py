@@ -43,11 +43,13 @@ from bough.scheduler.executor import StepExecutor, TimedWorker, executor_for
 from bough.scheduler.grammars import Grammars
 from bough.scheduler.intake import RequestIntake
 from bough.scheduler.output_processor import OutputProcessor
-from bough.scheduler.planner import Planned, StepLimits, StepPlanner
+from bough.scheduler.planner import StepPlanner
 from bough.scheduler.prefix_sharing import PrefixSharing
 from bough.scheduler.req import Pooling, Req
 from bough.scheduler.request_table import RequestTable
 from bough.scheduler.requests import Requests
+from bough.scheduler.step_budget import StepLimits
+from bough.scheduler.step_builder import Planned
 from bough.scheduler.step_log import StepLog
 from bough.scheduler.waiting_queue import WaitingQueue
 from bough.scheduler.warmup import measure_step_costs, probe_device
@@ -497,6 +499,10 @@ class Scheduler:
         state.update(
             effective_max_running_requests=self.info.max_running_requests,
             num_waiting_tokens=self.requests.num_waiting_tokens,
+            num_waiting_uncached_tokens=self.requests.num_uncached_tokens,
+            num_compiling_reqs=len(self.requests.compiling),
+            num_retracted_reqs=self.requests.num_retracted_waiting,
+            decode_moments=self.log.decode_moments,
             last_gen_throughput=self.log.gen_throughput,
             forced_tokens_total=self.output.forced_tokens,
             new_token_ratio=self.ratio.value,

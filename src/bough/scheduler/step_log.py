@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import time
 
-from bough.scheduler.planner import Planned
 from bough.scheduler.requests import Requests
+from bough.scheduler.step_builder import Planned
 from bough.step_plan import StepResult
 
 logger = logging.getLogger(__name__)
@@ -27,6 +27,9 @@ class StepLog:
         """Prompt tokens taken from the prefix cache."""
         self.gen_throughput = 0.0
         """Decoded tokens per second over the last interval."""
+        self.decode_moments = [0, 0, 0.0, 0, 0.0, 0]
+        """Sums over the steps that only decoded, from which their time as a line over the batch can be fitted: steps,
+        rows, microseconds, rows², rows * microseconds, tokens."""
         self._decode_steps = 0
         self._decoded = 0
         self._since = time.monotonic()
@@ -57,7 +60,12 @@ class StepLog:
                 )
         if plan.num_decode_rows or planned.jump_reqs:
             self._decode_steps += 1
-            self._decoded += plan.num_decode_rows + int(plan.extend_lens[end:].sum())
+            decoded = plan.num_decode_rows + int(plan.extend_lens[end:].sum())
+            self._decoded += decoded
+            if not new_tokens:
+                rows, micros = plan.num_decode_rows + len(planned.jump_reqs), result.seconds * 1e6
+                added = (1, rows, micros, rows * rows, rows * micros, decoded)
+                self.decode_moments = [total + each for total, each in zip(self.decode_moments, added, strict=True)]
             if self._decode_steps % self._interval == 0:
                 self._log_decode()
 

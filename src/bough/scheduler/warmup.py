@@ -64,10 +64,10 @@ def measure_step_costs(worker: Worker) -> CostModel:
     else:
         model = CostModel.fit(measurements)
     logger.info(
-        "Step cost: %.2f ms + %.1f us per token + %.1f ns per token and 1000 tokens of context",
-        model.base * 1e3,
+        "Step cost: %.0f us + %.1f us per token + %.2f us per token and 1000 tokens of context",
+        model.base * 1e6,
         model.per_token * 1e6,
-        model.per_token_context * 1e12,
+        model.per_token_context * 1e9,
     )
     return model
 

@@ -12,7 +12,9 @@ from typing import Any, TypeAlias
 
 from tokenizers import Tokenizer as Backend
 
+from bough.config.checkpoint import GGUF_SUFFIX
 from bough.errors import BadRequest, ConfigError
+from bough.tokenization.gguf_tokenizer import load_gguf_tokenizer
 from bough.tokenization.pieces import (
     BytePieces,
     DecoderKind,
@@ -104,11 +106,13 @@ class Tokenizer:
         """Load the tokenizer of a checkpoint.
 
         Args:
-            path: a local directory, or a ``tokenizer.json``.
+            path: a local directory, a ``tokenizer.json``, or a GGUF file.
 
         Raises:
             ConfigError: if there is no tokenizer in it, or none that can be read.
         """
+        if Path(path).suffix == GGUF_SUFFIX:
+            return cls.from_backend(*load_gguf_tokenizer(Path(path)))
         files = TokenizerFiles.read(Path(path))
         if files.tokenizer_json is None:
             wordpiece = load_wordpiece(files.directory)
@@ -174,7 +178,7 @@ class Tokenizer:
         Args:
             segments: texts, each with the second one of its pair or ``None``.
             limits: most tokens of each; ``None``: as they are.
-            params: names of the request fields that they come from, for error messages.
+            params: names of the request fields that the first texts come from, for error messages.
 
         Returns:
             For each its ids, and for a pair also which text each token belongs to, a byte 0 or 1 per token.

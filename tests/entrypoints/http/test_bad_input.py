@@ -401,9 +401,63 @@ class TestContextLength:
 
 def test_content_type_must_be_json_on_openai_routes(client: httpx.Client) -> None:
     body = json.dumps(ENDPOINTS["/v1/completions"][1])
-    assert client.post("/v1/completions", content=body, headers={"content-type": "text/plain"}).status_code == 400
+    assert client.post("/v1/completions", content=body, headers={"content-type": "text/plain"}).status_code == 415
     native = json.dumps(ENDPOINTS["/generate"][1])
     assert client.post("/generate", content=native, headers={"content-type": "text/plain"}).status_code == 200
+
+
+def test_whole_numbers_may_be_written_as_floats(client: httpx.Client) -> None:
+    body = {"prompt": "Hi", "max_tokens": 2.0, "n": 1.0, "top_k": 1e2, "stop_token_ids": [7.0]}
+    assert client.post("/v1/completions", json=body).json()["usage"]["completion_tokens"] == 2
+    native = {"text": "Hi", "sampling_params": {"max_new_tokens": 2.0}}
+    assert client.post("/generate", json=native).json()["meta_info"]["completion_tokens"] == 2
+    assert_refused(client.post("/v1/completions", json={**body, "max_tokens": 2.5}), "max_tokens")
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "param", "choices"),
+    [
+        ("/v1/responses", {"input": "Hi", "reasoning": {"effort": "x"}}, "reasoning.effort", "high, low, max, medium"),
+        (
+            "/v1/chat/completions",
+            {"messages": [{"role": "user", "content": "Hi"}, {"role": "x" * 10_000, "content": "Hi"}]},
+            "messages[1].role",
+            "assistant, developer",
+        ),
+        ("/v1/responses", {"input": "Hi", "include": ["x"]}, "include[0]", "reasoning.encrypted_content"),
+        ("/v1/embeddings", {"input": "Hi", "encoding_format": "x"}, "encoding_format", "base64, float"),
+    ],
+)
+def test_wrong_choices_are_told_the_right_ones(
+    client: httpx.Client, path: str, body: dict[str, Any], param: str, choices: str
+) -> None:
+    error = client.post(path, json=body).json()["error"]
+    assert error["param"] == param
+    assert choices in error["message"].partition("; expected one of ")[2]
+    assert len(error["message"]) < 400
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_what_is_no_route_is_refused_in_the_words_of_its_dialect(client: httpx.Client, method: str) -> None:
+    wrong = {"GET": 405, "POST": 404}[method]
+    ollama = client.request(method, "/api/chat" if wrong == 405 else "/api/nothing")
+    assert ollama.status_code == wrong
+    assert isinstance(ollama.json()["error"], str)
+    anthropic = client.request(method, "/v1/messages" if wrong == 405 else "/v1/messages/nothing")
+    assert anthropic.status_code == wrong
+    kind = {404: "not_found_error", 405: "invalid_request_error"}[wrong]
+    assert anthropic.json()["type"] == "error"
+    assert anthropic.json()["error"]["type"] == kind
+
+
+def test_models_of_other_servers_are_refused_in_the_words_of_who_asks(client: httpx.Client) -> None:
+    assert client.get("/v1/models/x").json()["error"]["code"] == "model_not_found"
+    anthropic = client.get("/v1/models/x", headers={"anthropic-version": "2023-06-01"})
+    assert anthropic.status_code == 404
+    assert anthropic.json()["error"]["type"] == "not_found_error"
+    pull = client.post("/api/pull", json={"model": "x"})
+    assert pull.status_code == 501
+    assert "not supported yet" in pull.json()["error"]
 
 
 def test_wrong_paths_and_methods(client: httpx.Client) -> None:

@@ -40,3 +40,17 @@ def test_bad_query_is_refused_naming_the_parameter(client: httpx.Client, query: 
     response = client.get(f"/v1/loads?{query}")
     assert response.status_code == 400
     assert response.json()["error"]["param"] == query.partition("=")[0]
+
+
+def test_every_field_that_routers_know_is_there(client: httpx.Client) -> None:
+    (load,) = client.get("/v1/loads").json()["loads"]
+    assert load["num_active_tokens"] == load["num_total_tokens"] >= load["num_used_tokens"]
+    assert load["num_waiting_uncached_tokens"] == load["num_prealloc_ready_tokens"] == 0
+    assert load["decode_moments"] is None
+    assert load["memory"]["graph_gb"] == 0.0
+    assert load["disaggregation"]["mode"] == "null"
+    assert load["queues"] == {"waiting": 0, "grammar": 0, "paused": 0, "retracted": 0, "prealloc_ready": 0}
+    gauges = client.get("/v1/loads", params={"format": "prometheus"}).text
+    assert "bough_disagg_kv_transfer_latency_ms" in gauges
+    assert "mode" not in gauges
+    assert "decode_moments" not in gauges

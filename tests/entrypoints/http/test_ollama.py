@@ -221,3 +221,24 @@ def test_the_order_of_a_gap_is_that_of_the_model() -> None:
     assert find_gap_format(tiny_tokenizer()) is None
     format_ = GapFormat("[PREFIX]", "[SUFFIX]", "", suffix_first=True)
     assert format_.prompt("a", "b") == "[SUFFIX]b[PREFIX]a"
+
+
+def test_a_model_that_generates_makes_no_embeddings(api: ollama.Client) -> None:
+    with pytest.raises(ollama.ResponseError, match="makes no embeddings"):
+        api.embed(model=MODEL_NAME, input="Hi")
+
+
+def test_quantization_is_shown(tmp_path: Path) -> None:
+    with running_server(tmp_path, quantization="int8") as server:
+        (model,) = ollama.Client(host=server.url).list().models
+        assert model.details is not None
+        assert model.details.quantization_level == "int8"
+
+
+def test_whole_numbers_may_be_written_as_floats(http: httpx.Client) -> None:
+    options = {"num_predict": 2.0, "top_k": 40.0, "seed": 1.0, "temperature": 1}
+    body = {"model": "m", "messages": [USER], "stream": False, "options": options}
+    assert http.post("/api/chat", json=body).json()["eval_count"] == 2
+    refused = http.post("/api/chat", json={**body, "options": {"num_predict": 2.5}})
+    assert refused.status_code == 400
+    assert "options.num_predict" in refused.json()["error"]

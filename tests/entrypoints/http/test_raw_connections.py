@@ -293,6 +293,56 @@ class TestHeads:
             connection.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 hello\r\n\r\n")
             assert status_of(connection.recv(65536)) == 400
 
+    def test_bound_of_the_head_is_exact_however_it_comes(self, tmp_path: Any) -> None:
+        limit = 2048
+        body = b'{"text": "Hi", "sampling_params": {"max_new_tokens": 1}}'
+        head = b"POST /generate HTTP/1.1\r\nconnection: close\r\ncontent-length: %d\r\nx: " % len(body)
+        with running_server(tmp_path, max_header_size=limit) as server:
+            for size, status in ((limit, 200), (limit + 1, 431), (60_000, 431)):
+                data = head + b"a" * (size - len(head) - 4) + b"\r\n\r\n" + body
+                for cut in (len(data), 1000, limit - 1, limit):
+                    with server.connect() as connection:
+                        connection.sendall(data[:cut])
+                        time.sleep(0.02)
+                        with contextlib.suppress(OSError):
+                            connection.sendall(data[cut:])
+                        assert status_of(connection.recv(65536)) == status, (size, cut)
+
+    @pytest.mark.parametrize(
+        ("rest", "named"),
+        [
+            (b"content-length: abc\r\n\r\n", "Content-Length"),
+            (b"content-length: 5\r\ncontent-length: 6\r\n\r\n", "Content-Length"),
+            (b"content-length: 99999999999999999999999\r\n\r\n", "Content-Length"),
+            (b"transfer-encoding: chunked\r\n\r\nzz\r\nabc\r\n", "chunk size"),
+            (b"transfer-encoding: chunked\r\n\r\n3\r\nabcXX", "chunk data"),
+            (b"transfer-encoding: foo\r\n\r\n3\r\nabc", "Transfer-Encoding"),
+            (b"no colon\r\n\r\n", "header"),
+        ],
+    )
+    def test_what_is_wrong_with_a_request_is_said(self, server: RunningServer, rest: bytes, named: str) -> None:
+        for cut in (len(rest), len(rest) - 3):
+            with server.connect() as connection:
+                connection.sendall(b"POST /generate HTTP/1.1\r\nhost: x\r\n" + rest[:cut])
+                time.sleep(0.02)
+                with contextlib.suppress(OSError):
+                    connection.sendall(rest[cut:])
+                answer = read_all(connection)
+            assert status_of(answer) == 400
+            assert answer.count(b"HTTP/1.1 ") == 1
+            assert named in json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["message"]
+        server.wait_until(lambda: server.manager.metrics.http_requests_active == 0)
+
+    def test_bad_body_behind_a_request_that_is_answered_ends_the_connection_without_a_word(
+        self, server: RunningServer
+    ) -> None:
+        server.run(server.engine.gate.clear)
+        with server.connect() as connection:
+            first = request_bytes("/generate", {"text": "Hi", "sampling_params": LONG})
+            connection.sendall(first + b"POST /generate HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n")
+            assert read_all(connection) == b""
+        server.wait_until(lambda: not server.engine.running)
+
     def test_silent_client_is_disconnected(self, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(http_server, "HEAD_TIMEOUT", 0.2)
         with running_server(tmp_path) as server:

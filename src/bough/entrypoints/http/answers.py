@@ -342,11 +342,12 @@ class OllamaAnswer(msgspec.Struct):
 
 
 class OllamaEmbedAnswer(msgspec.Struct):
-    """Answer of ``/api/embed``."""
+    """Answer of ``/api/embed``: vectors of length 1, and nanoseconds."""
 
     model: str
-    embeddings: Annotated[list[list[float]], Meta(description="A vector for each text.")]
-    total_duration: Annotated[Count, Meta(description="Time from arrival to end, in nanoseconds.")]
+    embeddings: list[list[float]]
+    total_duration: Count
+    load_duration: Count
     prompt_eval_count: Count
 
 
@@ -502,6 +503,17 @@ class ScoreAnswer(msgspec.Struct):
     usage: VectorUsage
 
 
+class DecisionsAnswer(msgspec.Struct):
+    """Answer of ``/v1/decisions``: by the id of the question its ``type``, ``probabilities``, ``label_mass`` (what the
+    model gives to the answers and to nothing else), and the likeliest ``choice`` or the mean level as ``score``."""
+
+    object: Literal["decisions"]
+    model: str
+    prompt_format_version: Literal[1]
+    answers: dict[str, dict[str, Any]]
+    usage: VectorUsage
+
+
 class PairScore(msgspec.Struct):
     """The score of a pair of texts."""
 
@@ -526,6 +538,7 @@ class EncodeAnswer(msgspec.Struct):
 
     embedding: list[float]
     meta_info: dict[str, Any]
+    prompt_token_ids: list[Count] | UnsetType = UNSET
 
 
 class FunctionCall(msgspec.Struct):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any, Protocol
 
@@ -104,6 +105,15 @@ class OllamaErrors:
         return self.body(error) + b"\n"
 
 
+def dialect_of(path: str, headers: Iterable[tuple[bytes, bytes]]) -> ErrorDialect:
+    """How errors look to whoever asks for a path that is no route, or asks before there are routes."""
+    if path.startswith("/api/"):
+        return OllamaErrors()
+    if path.startswith("/v1/messages") or any(name.lower() == b"anthropic-version" for name, _ in headers):
+        return AnthropicErrors()
+    return OpenAIErrors()
+
+
 def error_type(status: int) -> str:
     """OpenAI's class of an error, by HTTP status."""
     if status == HTTPStatus.TOO_MANY_REQUESTS:
@@ -127,4 +137,6 @@ def error_headers(error: BoughError) -> list[tuple[bytes, bytes]]:
         headers.append((b"retry-after", str(max(1, round(error.retry_after))).encode()))
         if error.code == "shutting_down":
             headers.append((b"connection", b"close"))
+    elif error.status_code == HTTPStatus.UNAUTHORIZED:
+        headers.append((b"www-authenticate", b"Bearer"))
     return headers

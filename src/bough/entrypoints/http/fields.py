@@ -17,6 +17,7 @@ from itertools import islice
 from typing import Any, Generic, TypeVar, get_type_hints
 
 import msgspec
+from msgspec import inspect
 
 from bough.config import ceilings
 from bough.entrypoints.http.json_body import JSON_ERRORS, LARGE_BODY_BYTES, RawValue, decode_token_ids, split_object
@@ -31,6 +32,9 @@ without keeping other clients waiting."""
 
 MAX_UNKNOWN_LOGGED = 8
 """Most names of unknown fields in a line of the log."""
+
+MAX_ERROR_CHARS = 128
+"""Most characters of an error that repeats what the client has sent."""
 
 _INDEX = re.compile(r"\[\d+\]")
 _UNDECODED = msgspec.json.Decoder(dict[str, msgspec.Raw] | list[msgspec.Raw])
@@ -156,14 +160,16 @@ class BodySpec(Generic[Body]):
             return decoder.decode(raw)
         except JSON_ERRORS as error:
             tidy = self.tidy.get(target)
-            if tidy is None or not isinstance(error, msgspec.ValidationError):
-                raise _wrong_value(name, raw, error) from None
+            may_be_tidied = tidy is not None or "got `float`" in str(error)
+            if not may_be_tidied or not isinstance(error, msgspec.ValidationError):
+                raise _wrong_value(name, raw, error, decoder.type) from None
         try:
-            return msgspec.convert(tidy(msgspec.json.decode(raw), unknown), decoder.type)
+            value = _with_integers(msgspec.json.decode(raw))
+            return msgspec.convert(value if tidy is None else tidy(value, unknown), decoder.type)
         except BadRequest:
             raise
         except JSON_ERRORS as error:
-            raise _wrong_value(name, raw, error) from None
+            raise _wrong_value(name, raw, error, decoder.type) from None
 
     def element_limit(self, name: str, beginning: bytes) -> int | None:
         """How many elements a field of a large body may have; ``None`` if it is not decoded, or in slices."""
@@ -255,6 +261,17 @@ def _log_unknown(unknown: Collection[str]) -> None:
         logger.warning("Ignoring unknown fields of a request: %s%s", shown, f" and {more} more" if more > 0 else "")
 
 
+def _with_integers(value: Any) -> Any:
+    """A decoded value whose whole numbers are integers, as JSON schema has it, also those written like ``2.0``."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else value
+    if isinstance(value, list):
+        return [_with_integers(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _with_integers(each) for name, each in value.items()}
+    return value
+
+
 def _same(value: Any, neutral: Any) -> bool:
     return type(value) is type(neutral) and bool(value == neutral)
 
@@ -281,7 +298,39 @@ def _place_of_fault(raw: RawValue, depth: int = 3) -> str:
     return ""
 
 
-def _wrong_value(name: str, raw: RawValue, error: Exception) -> BadRequest:
+def _choices(kind: Any, place: str) -> list[str]:
+    """What may stand at a place like ``[0].role`` of a value, if that is one of some constants."""
+    kinds = [inspect.type_info(kind)]
+    for step in re.findall(r"\.[^.\[]+|\[[^\]]*\]", place):
+        kinds = [inside for each in kinds for inside in _inside(each, step)]
+    values: dict[str, None] = {}
+    while kinds:
+        each = kinds.pop(0)
+        if isinstance(each, inspect.Metadata):
+            kinds.insert(0, each.type)
+        elif isinstance(each, inspect.UnionType):
+            kinds[:0] = each.types
+        elif isinstance(each, inspect.LiteralType):
+            values.update(dict.fromkeys(map(str, each.values)))
+    return list(values)
+
+
+def _inside(kind: inspect.Type, step: str) -> list[inspect.Type]:
+    """Types of a member of a value."""
+    if isinstance(kind, inspect.Metadata):
+        return _inside(kind.type, step)
+    if isinstance(kind, inspect.UnionType):
+        return [inside for each in kind.types for inside in _inside(each, step)]
+    if isinstance(kind, inspect.StructType):
+        if step[1:] == kind.tag_field:
+            return [inspect.LiteralType((kind.tag,))]
+        return [each.type for each in kind.fields if each.encode_name == step[1:]]
+    if isinstance(kind, (inspect.ListType, inspect.VarTupleType)):
+        return [kind.item_type]
+    return [kind.value_type] if isinstance(kind, inspect.DictType) else []
+
+
+def _wrong_value(name: str, raw: RawValue, error: Exception, kind: Any = Any) -> BadRequest:
     text = str(error)
     param = name
     if isinstance(error, RecursionError):
@@ -291,6 +340,9 @@ def _wrong_value(name: str, raw: RawValue, error: Exception) -> BadRequest:
     elif isinstance(error, msgspec.ValidationError):
         # msgspec ends with the place: " - at `$[0].role`"
         text, separator, place = text.partition(" - at `$")
+        if text.startswith(("Invalid enum value", "Invalid value")):
+            shown = text if len(text) <= MAX_ERROR_CHARS else f"{text[:MAX_ERROR_CHARS]}..."
+            text = f"{shown}; expected one of {', '.join(_choices(kind, place.rstrip('`')))}"
         if separator:
             # it does not know the names of members whose types are not declared
             param = name + (_place_of_fault(raw) or place.rstrip("`") if "[...]" in place else place.rstrip("`"))

@@ -7,6 +7,7 @@ from typing import Any, get_args
 import msgspec
 
 from bough import __version__
+from bough.entrypoints.http.access import Access
 from bough.entrypoints.http.answers import (
     EVENTS,
     JSON,
@@ -32,9 +33,12 @@ _SAMPLING = "SamplingParams"
 
 STATUSES = {
     400: "The request is wrong; `error.param` names the field.",
+    401: "The key is missing or wrong.",
+    403: "Closed on a public address without an administrator's key.",
     404: "There is nothing of that name.",
     408: "The body came too slowly.",
     413: "The body is too large.",
+    415: "The Content-Type is not that of JSON.",
     431: "Request line and headers are too large, or too many.",
     499: "The client has left.",
     500: "The server, or the engine, failed at this request.",
@@ -101,8 +105,12 @@ def openapi_schema() -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {"title": "Bough", "version": __version__, "description": _ABOUT},
         "paths": dict(sorted(paths.items())),
-        "components": {"schemas": components},
+        "components": {"schemas": components, "securitySchemes": {_KEY: {"type": "http", "scheme": "bearer"}}},
     }
+
+
+_KEY = "key"
+"""Name of the one security scheme."""
 
 
 def _key(model: Any) -> str:
@@ -205,6 +213,8 @@ def _operation(info: RouteInfo, path: str, references: dict[str, Any]) -> dict[s
         "tags": ["OpenAI" if path.startswith("/v1") else "probes" if info.is_probe else "native"],
         "responses": _responses(info, path, references),
     }
+    if info.access is not Access.OPEN:
+        operation["security"] = [{_KEY: []}, {}]
     bodies = [info.body] if info.body is not None else list(INVOCABLE) if info.takes_body else []
     if bodies:
         kinds = [{"$ref": _REF.format(name=spec.model.__name__)} for spec in bodies]
@@ -272,7 +282,11 @@ def _responses(info: RouteInfo, path: str, references: dict[str, Any]) -> dict[s
         content[EVENTS] = {"schema": _event_schema(event, has_names=answer.named_events)}
     statuses = {400, 431, 500, 503}
     if info.has_body:
-        statuses |= {408, 413}
+        statuses |= {408, 413, 415}
+    if info.access is not Access.OPEN:
+        statuses.add(401)
+    if info.access is Access.CONTROL:
+        statuses.add(403)
     if "{" in path:
         statuses.add(404)
     statuses.update(answer.statuses)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bough.entrypoints.chat.core import ChatCore
+from bough.entrypoints.http.access import Access
 from bough.entrypoints.http.answers import (
     ANY_JSON,
     LINES,
@@ -17,6 +18,7 @@ from bough.entrypoints.http.answers import (
     ClassifyAnswer,
     CompletionAnswer,
     CompletionChunk,
+    DecisionsAnswer,
     DeletedAnswer,
     DetokenizeAnswer,
     EmbeddingsAnswer,
@@ -66,11 +68,18 @@ from bough.entrypoints.http.native.parse_text import PARSE_FUNCTION_CALL, SEPARA
 from bough.entrypoints.http.native.protocol import GENERATE
 from bough.entrypoints.http.native.sessions import CLOSE_SESSION, OPEN_SESSION, SessionHandlers
 from bough.entrypoints.http.native.tokenize import DETOKENIZE, TOKENIZE, TokenizeHandlers
-from bough.entrypoints.http.ollama.embed import OLLAMA_EMBED, OLLAMA_EMBEDDINGS, OllamaEmbedHandlers
+from bough.entrypoints.http.ollama.embed import OllamaEmbedHandlers
 from bough.entrypoints.http.ollama.handlers import OllamaHandlers
-from bough.entrypoints.http.ollama.protocol import OLLAMA_CHAT, OLLAMA_GENERATE, OLLAMA_SHOW
+from bough.entrypoints.http.ollama.protocol import (
+    OLLAMA_CHAT,
+    OLLAMA_EMBED,
+    OLLAMA_EMBEDDINGS,
+    OLLAMA_GENERATE,
+    OLLAMA_SHOW,
+)
 from bough.entrypoints.http.openai.chat import ChatHandler
 from bough.entrypoints.http.openai.completions import CompletionHandler
+from bough.entrypoints.http.openai.decisions import DECISIONS, DecisionsHandler
 from bough.entrypoints.http.openai.models import ModelsHandler
 from bough.entrypoints.http.openai.protocol import CHAT, COMPLETIONS
 from bough.entrypoints.http.openai.vector_protocol import CLASSIFY, EMBEDDINGS, RERANK, SCORE
@@ -107,7 +116,8 @@ class RouteInfo:
         dialect: how errors look.
         body: fields of the body, if there is one.
         aliases: older paths of the same thing.
-        is_probe: whether it is left out of the metrics.
+        is_probe: whether it is left out of the metrics, and open to all.
+        is_control: whether it acts on other clients' requests or on the server.
         takes_body: whether there is a body of one of the :data:`INVOCABLE` kinds.
         answer: what it answers with.
         query: what the query string may say.
@@ -120,9 +130,17 @@ class RouteInfo:
     body: BodySpec[Any] | None = None
     aliases: tuple[str, ...] = ()
     is_probe: bool = False
+    is_control: bool = False
     takes_body: bool = False
     answer: Answer = ANY_JSON
     query: tuple[QueryParameter, ...] = ()
+
+    @property
+    def access(self) -> Access:
+        """What it asks of its callers."""
+        if self.is_probe:
+            return Access.OPEN
+        return Access.CONTROL if self.is_control else Access.CLIENT
 
     @property
     def has_body(self) -> bool:
@@ -180,6 +198,7 @@ FLUSH_CACHE = RouteInfo(
     ("GET", "POST"),
     "Forget cached prefixes. Query: `timeout`, seconds to wait for running requests.",
     NATIVE,
+    is_control=True,
     answer=Answer(None, text_statuses=(400,)),
     query=(
         QueryParameter(
@@ -190,7 +209,13 @@ FLUSH_CACHE = RouteInfo(
     ),
 )
 ABORT_ROUTE = RouteInfo(
-    "/abort_request", ("POST",), "End requests by id, by prefix of ids, or all.", NATIVE, ABORT, answer=_TEXT
+    "/abort_request",
+    ("POST",),
+    "End requests by id, by prefix of ids, or all.",
+    NATIVE,
+    ABORT,
+    is_control=True,
+    answer=_TEXT,
 )
 LIST_MODELS = RouteInfo("/v1/models", ("GET",), "The models that are served.", OPENAI, answer=Answer(ModelList))
 GET_MODEL = RouteInfo("/v1/models/{model:path}", ("GET",), "One model.", OPENAI, answer=Answer(ModelCard))
@@ -296,9 +321,6 @@ OLLAMA_GENERATE_ROUTE = RouteInfo(
     OLLAMA_GENERATE,
     answer=Answer(OllamaAnswer, events=OllamaAnswer, events_type=LINES),
 )
-OLLAMA_SHOW_ROUTE = RouteInfo(
-    "/api/show", ("POST",), "About the model, for Ollama's clients.", OLLAMA, OLLAMA_SHOW, answer=Answer(OllamaModel)
-)
 OLLAMA_EMBED_ROUTE = RouteInfo(
     "/api/embed",
     ("POST",),
@@ -310,10 +332,13 @@ OLLAMA_EMBED_ROUTE = RouteInfo(
 OLLAMA_EMBEDDINGS_ROUTE = RouteInfo(
     "/api/embeddings",
     ("POST",),
-    "The embedding of one text, in Ollama's older words.",
+    "The older form of `/api/embed`, for one text.",
     OLLAMA,
     OLLAMA_EMBEDDINGS,
     answer=Answer(OllamaEmbeddingsAnswer),
+)
+OLLAMA_SHOW_ROUTE = RouteInfo(
+    "/api/show", ("POST",), "About the model, for Ollama's clients.", OLLAMA, OLLAMA_SHOW, answer=Answer(OllamaModel)
 )
 OLLAMA_TAGS = RouteInfo(
     "/api/tags", ("GET",), "The models that there are, for Ollama's clients.", OLLAMA, answer=Answer(OllamaModels)
@@ -377,6 +402,14 @@ SCORE_ROUTE = RouteInfo(
     answer=Answer(ScoreAnswer, PairScoresAnswer),
     aliases=("/score",),
 )
+DECISIONS_ROUTE = RouteInfo(
+    "/v1/decisions",
+    ("POST",),
+    "Answer typed questions about a text by probabilities, without generating.",
+    OPENAI,
+    DECISIONS,
+    answer=Answer(DecisionsAnswer),
+)
 TOKENIZE_ROUTE = RouteInfo(
     "/tokenize",
     ("POST",),
@@ -432,10 +465,10 @@ ROUTES: tuple[RouteInfo, ...] = (
     *(CHAT_ROUTE, COMPLETIONS_ROUTE, GENERATE_ROUTE, LIST_MODELS, GET_MODEL, MODEL_INFO, SERVER_INFO, FLUSH_CACHE),
     *(RESPONSES_ROUTE, RESPONSE_ROUTE, CANCEL_RESPONSE_ROUTE, RESPONSE_ITEMS_ROUTE),
     *(MESSAGES_ROUTE, COUNT_TOKENS_ROUTE),
-    *(OLLAMA_CHAT_ROUTE, OLLAMA_GENERATE_ROUTE, OLLAMA_SHOW_ROUTE, OLLAMA_TAGS, OLLAMA_PS, OLLAMA_VERSION),
-    *(OLLAMA_EMBED_ROUTE, OLLAMA_EMBEDDINGS_ROUTE),
-    *(EMBEDDINGS_ROUTE, CLASSIFY_ROUTE, RERANK_ROUTE, RERANK_RESULTS_ROUTE, SCORE_ROUTE, ENCODE_ROUTE),
-    *(CLASSIFY_NATIVE_ROUTE,),
+    *(OLLAMA_CHAT_ROUTE, OLLAMA_GENERATE_ROUTE, OLLAMA_EMBED_ROUTE, OLLAMA_EMBEDDINGS_ROUTE, OLLAMA_SHOW_ROUTE),
+    *(OLLAMA_TAGS, OLLAMA_PS, OLLAMA_VERSION),
+    *(EMBEDDINGS_ROUTE, CLASSIFY_ROUTE, RERANK_ROUTE, RERANK_RESULTS_ROUTE, SCORE_ROUTE, DECISIONS_ROUTE),
+    *(ENCODE_ROUTE, CLASSIFY_NATIVE_ROUTE),
     *(TOKENIZE_ROUTE, DETOKENIZE_ROUTE, OPEN_SESSION_ROUTE, CLOSE_SESSION_ROUTE, LOADS, INVOCATIONS, PING),
     *(PARSE_FUNCTION_CALL_ROUTE, SEPARATE_REASONING_ROUTE),
     *(ABORT_ROUTE, HEALTH, READY, HEALTH_GENERATE, METRICS, ROOT),
@@ -450,9 +483,8 @@ def make_handlers(manager: TokenizerManager) -> dict[str, Handler]:
     sessions, tokens = SessionHandlers(manager), TokenizeHandlers(manager, core)
     chat, completions, generate = ChatHandler(manager, core), CompletionHandler(manager), GenerateHandler(manager)
     messages, ollama = MessagesHandlers(manager, core), OllamaHandlers(manager, core)
-    ollama_embed = OllamaEmbedHandlers(manager)
     responses = ResponsesHandlers(manager, core)
-    encode, vectors = EncodeHandler(manager), VectorHandlers(manager)
+    encode, vectors, ollama_embed = EncodeHandler(manager), VectorHandlers(manager), OllamaEmbedHandlers(manager)
     parse_text = ParseTextHandlers(manager)
     return {
         CHAT_ROUTE.path: chat,
@@ -466,9 +498,9 @@ def make_handlers(manager: TokenizerManager) -> dict[str, Handler]:
         COUNT_TOKENS_ROUTE.path: messages.count_tokens,
         OLLAMA_CHAT_ROUTE.path: ollama.chat,
         OLLAMA_GENERATE_ROUTE.path: ollama.generate,
-        OLLAMA_SHOW_ROUTE.path: ollama.show,
         OLLAMA_EMBED_ROUTE.path: ollama_embed.embed,
         OLLAMA_EMBEDDINGS_ROUTE.path: ollama_embed.embeddings,
+        OLLAMA_SHOW_ROUTE.path: ollama.show,
         OLLAMA_TAGS.path: ollama.tags,
         OLLAMA_PS.path: ollama.running,
         OLLAMA_VERSION.path: ollama.version,
@@ -498,6 +530,7 @@ def make_handlers(manager: TokenizerManager) -> dict[str, Handler]:
         CLASSIFY_ROUTE.path: vectors.classify,
         RERANK_ROUTE.path: vectors.rerank,
         RERANK_RESULTS_ROUTE.path: vectors.rerank_results,
+        DECISIONS_ROUTE.path: DecisionsHandler(manager, core),
         SCORE_ROUTE.path: vectors.score,
         ABORT_ROUTE.path: control.abort_request,
         PARSE_FUNCTION_CALL_ROUTE.path: parse_text.parse_function_call,

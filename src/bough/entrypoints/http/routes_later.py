@@ -15,18 +15,23 @@ _PROFILE = "profiling"
 _EXPERTS = "recording which experts are used"
 _STORAGE = "a storage tier of the prefix cache"
 _CORPUS = "speculation from a corpus"
+_OLLAMA_MODELS = "other models than the one that the server was started with"
 _ELASTIC = "changing the number of ranks"
 
 LATER: dict[str, str] = {
+    "/api/copy": _OLLAMA_MODELS,
+    "/api/create": _OLLAMA_MODELS,
+    "/api/delete": _OLLAMA_MODELS,
+    "/api/pull": _OLLAMA_MODELS,
+    "/api/push": _OLLAMA_MODELS,
     "/v1/audio/transcriptions": "audio",
     "/v1/batches": "batch files",
-    "/v1/decisions": "decisions; /v1/score and /v1/classify come near",
     "/v1/files": "batch files",
     "/v1/fine_tuning/jobs": "training",
     "/v1/images/generations": "making images",
     "/v1/load_lora_adapter": _LORA,
     "/v1/moderations": "moderation",
-    "/v1/systemone": "decisions; /v1/score and /v1/classify come near",
+    "/v1/systemone": "another form of /v1/decisions",
     "/v1/unload_lora_adapter": _LORA,
     "/update_weights_from_disk": _WEIGHTS,
     "/update_weights_from_distributed": _WEIGHTS,

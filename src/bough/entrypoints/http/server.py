@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
+import sys
 from collections.abc import Generator
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -12,10 +14,12 @@ from typing import Any
 
 import uvicorn
 from httptools import HttpParserError
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from bough.config.server_args import ServerArgs
+from bough.entrypoints.http.asgi import BODY_WRITER
 from bough.entrypoints.http.errors import OpenAIErrors
+from bough.entrypoints.http.tls import tls_context
 from bough.errors import RequestFailed, StartupError
 
 HEAD_TIMEOUT = 30.0
@@ -49,9 +53,48 @@ class HeadBounds:
 class BoundedConfig(uvicorn.Config):
     """uvicorn's configuration, with bounds for its protocol."""
 
-    def __init__(self, app: Any, bounds: HeadBounds, **options: Any) -> None:
+    def __init__(self, app: Any, bounds: HeadBounds, tls: ssl.SSLContext | None, **options: Any) -> None:
         super().__init__(app, http=BoundedHttpProtocol, **options)
         self.bounds = bounds
+        self._tls = tls
+
+    @property
+    def is_ssl(self) -> bool:
+        """Whether connections are encrypted."""
+        return self._tls is not None
+
+    def load(self) -> None:
+        """Make ready what connections need."""
+        tls, self._tls = self._tls, None  # uvicorn would make a context of its own
+        super().load()
+        self._tls = self.ssl = tls
+
+
+class ChunkWriter:
+    """Writes parts of an answer in chunks (RFC 9112, 7.1), as a :class:`~bough.entrypoints.http.asgi.BodyWriter`.
+
+    Args:
+        cycle: the request and its answer.
+    """
+
+    __slots__ = ("_cycle", "_flow", "_write")
+
+    def __init__(self, cycle: RequestResponseCycle) -> None:
+        self._cycle = cycle
+        self._flow = cycle.flow
+        self._write = cycle.transport.write
+
+    def ready(self) -> bool:
+        """Whether a part may be written now."""
+        cycle = self._cycle
+        # Nobody knows how an answer will be framed before it begins.
+        return bool(cycle.chunked_encoding) and not (
+            self._flow.write_paused or cycle.disconnected or cycle.response_complete
+        )
+
+    def write(self, part: bytes) -> None:
+        """Write the next part."""
+        self._write(b"%x\r\n%b\r\n" % (len(part), part))
 
 
 class BoundedHttpProtocol(HttpToolsProtocol):
@@ -62,6 +105,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         assert isinstance(self.config, BoundedConfig), "made by make_server"
         self._bounds = self.config.bounds
         self._violation: RequestFailed | None = None
+        self._unanswered: list[RequestResponseCycle] = []
+        """The request that is being answered, and those that have come behind it."""
         self._in_head = True
         self._head_bytes = 0
         self._discarded_bytes = 0
@@ -77,34 +122,39 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """A client has gone."""
         self._stop_head_timer()
         self._stop_write_timer()
+        for cycle in self._unanswered:
+            if not cycle.response_complete:
+                cycle.disconnected = True  # uvicorn tells only the last one
+                cycle.message_event.set()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Bytes have come from the client."""
-        if self._in_head:
+        limit = self._bounds.head_bytes
+        while data and not self.transport.is_closing():
+            if not self._in_head:
+                if self.cycle is not None and self.cycle.response_complete:
+                    self._discarded_bytes += len(data)
+                    if self._discarded_bytes > MAX_DISCARDED_BYTES:
+                        self.transport.abort()
+                        return
+                super().data_received(data)
+                return
             if self._head_bytes == 0:
                 data = data.lstrip(b"\r\n")  # some clients send them behind a body; they begin no request
                 if not data:
                     return
-            self._head_bytes += len(data)
-            is_answering = self.cycle is not None and not self.cycle.response_complete
-            if self._head_timer is None and not is_answering:
+            if self._head_timer is None and not self._is_answering:
                 self._start_head_timer()
-        elif self.cycle is not None and self.cycle.response_complete:
-            self._discarded_bytes += len(data)
-            if self._discarded_bytes > MAX_DISCARDED_BYTES:
-                self.transport.abort()
-                return
-        super().data_received(data)
-        if self._in_head and self._head_bytes > self._bounds.head_bytes and not self.transport.is_closing():
-            limit = self._bounds.head_bytes
-            self._refuse(
-                RequestFailed(
-                    f"request line and headers are larger than {limit} bytes (--max-header-size)",
-                    status_code=431,
-                    code="headers_too_large",
-                )
-            )
+            # The parser is shown no more than a head may have before it is known that this one has ended.
+            room = limit - self._head_bytes
+            piece, data = data[:room], data[room:]
+            if piece:
+                self._head_bytes += len(piece)
+                super().data_received(piece)
+            else:
+                message = f"request line and headers are larger than {limit} bytes (--max-header-size)"
+                self._refuse(RequestFailed(message, status_code=431, code="headers_too_large"))
 
     def on_url(self, url: bytes) -> None:
         """A part of the URL has come."""
@@ -126,8 +176,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         return HttpParserError(message)
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is not HTTP, or is beyond a bound."""
-        self._refuse(self._violation or RequestFailed("this is not HTTP/1.1", status_code=400, code="invalid_http"))
+        """Answer what is not HTTP, or is beyond a bound; called where the parser has raised."""
+        message = f"this is not valid HTTP/1.1: {sys.exc_info()[1]}"
+        self._refuse(self._violation or RequestFailed(message, status_code=400, code="invalid_http"))
 
     def on_headers_complete(self) -> None:
         """The head of a request is complete."""
@@ -135,6 +186,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._head_bytes = 0
         self._stop_head_timer()
         super().on_headers_complete()
+        self.cycle.scope["extensions"] = {BODY_WRITER: {"writer": ChunkWriter(self.cycle)}}
+        self._unanswered = [cycle for cycle in self._unanswered if not cycle.response_complete]
+        self._unanswered.append(self.cycle)
 
     def on_message_complete(self) -> None:
         """A request is complete; what follows belongs to the next."""
@@ -159,6 +213,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self.transport.abort()
         super().timeout_keep_alive_handler()
 
+    @property
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
     def _start_write_timer(self) -> None:
         unread = self.transport.get_write_buffer_size()
         self._write_timer = self.loop.call_later(WRITE_TIMEOUT, self._check_reader, unread)
@@ -178,8 +236,11 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def _refuse(self, error: RequestFailed) -> None:
         """Say what is wrong, unless that would stand in the middle of another answer; then close the connection."""
-        is_answering = self.cycle is not None and not self.cycle.response_complete
-        if not is_answering:
+        cycle = self.cycle
+        awaits_body = self._is_answering and cycle.more_body and not cycle.response_started and not self.pipeline
+        if awaits_body:
+            cycle.disconnected = True  # it must not answer as well
+        if awaits_body or not self._is_answering:
             body = OpenAIErrors().body(error)
             self.transport.write(
                 b"HTTP/1.1 %d %b\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b"
@@ -250,11 +311,15 @@ def make_server(app: Any, server_args: ServerArgs) -> HttpServer:
 
     Args:
         app: from :func:`bough.entrypoints.http.app.create_app`.
-        server_args: for ``log_level`` and the bounds of requests.
+        server_args: for ``log_level``, the bounds of requests and TLS.
+
+    Raises:
+        ConfigError: if the files for TLS cannot be used.
     """
     config = BoundedConfig(
         app,
         HeadBounds(server_args.max_header_size, server_args.max_headers, server_args.max_url_length),
+        tls_context(server_args),
         ws="none",
         lifespan="off",
         log_config=None,

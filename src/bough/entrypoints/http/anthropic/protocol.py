@@ -9,7 +9,8 @@ from msgspec import Meta
 
 from bough.entrypoints.chat.tools import MAX_TOOLS
 from bough.entrypoints.http.fields import BodySpec, Refused, drop_extras
-from bough.entrypoints.http.openai.protocol import MAX_MESSAGES, StopString
+from bough.entrypoints.http.openai.protocol import MAX_MESSAGES
+from bough.entrypoints.http.shared_fields import StopString, Temperature, TopK, TopP
 from bough.sampling.sampling_params import MAX_STOP_STRINGS
 
 MIN_THINKING_BUDGET = 1024
@@ -98,17 +99,9 @@ class MessagesRequest(CountTokensRequest, kw_only=True):
         Annotated[list[StopString], Meta(max_length=MAX_STOP_STRINGS)] | None,
         Meta(description="Strings that end the output; they are not part of it."),
     ] = None
-    temperature: Annotated[
-        Annotated[float, Meta(ge=0, le=10000)] | None,
-        Meta(description="0 takes the likeliest token always. Default: the model's own, else 1."),
-    ] = None
-    top_p: Annotated[
-        Annotated[float, Meta(gt=0, le=1)] | None,
-        Meta(description="Keep the likeliest tokens that together have this probability."),
-    ] = None
-    top_k: Annotated[
-        Annotated[int, Meta(ge=-1, le=2**31 - 1)] | None, Meta(description="Keep so many of the likeliest tokens.")
-    ] = None
+    temperature: Temperature = None
+    top_p: TopP = None
+    top_k: TopK = None
 
 
 _NO_EFFECT = {

@@ -19,11 +19,25 @@ from bough.entrypoints.http.native.control import METRICS_TYPE
 from bough.errors import BadRequest
 from bough.managers.tokenizer_manager import TokenizerManager
 
-SECTIONS = ("core", "memory", "queues")
+SECTIONS = ("core", "memory", "disagg", "queues")
 """What ``include`` may name, besides ``all`` and the sections of what this server does not do."""
 
-EMPTY_SECTIONS = ("spec", "lora", "disagg")
-"""Sections about speculative decoding, adapters and disaggregation: known names, and nothing to report."""
+EMPTY_SECTIONS = ("spec", "lora")
+"""Sections about speculative decoding and adapters: known names, and nothing to report."""
+
+_NO_DISAGGREGATION: dict[str, Any] = {
+    "mode": "null",
+    **dict.fromkeys(
+        (
+            *("prefill_bootstrap_queue_reqs", "prefill_inflight_queue_reqs", "decode_prealloc_queue_reqs"),
+            *("decode_transfer_queue_reqs", "decode_retracted_queue_reqs"),
+        ),
+        0,
+    ),
+    "kv_transfer_speed_gb_s": 0.0,
+    "kv_transfer_latency_ms": 0.0,
+}
+"""What routers expect of a server that does prefill and decode itself."""
 
 _NAMES = "|".join((*SECTIONS, *EMPTY_SECTIONS, "all"))
 
@@ -43,6 +57,8 @@ LOADS_QUERY = (
 )
 
 _GB = 1e9
+_SHORT_NAMES = {"disaggregation": "disagg"}
+"""How gauges call a section."""
 
 
 class LoadsHandler:
@@ -101,12 +117,17 @@ def _load(rank: int, state: dict[str, Any], sections: set[str]) -> dict[str, Any
     slots = state.get("effective_max_running_requests", 0)
     if "core" in sections:
         used = state.get("num_used_tokens", 0)
+        total = used + state.get("num_waiting_tokens", 0)
+        moments = state.get("decode_moments")
         computed, cached = state.get("prefill_tokens_total", 0), state.get("cached_tokens_total", 0)
         load |= {
             "num_running_reqs": running,
             "num_waiting_reqs": state.get("num_queue_reqs", 0),
+            "num_waiting_uncached_tokens": state.get("num_waiting_uncached_tokens", 0),
             "num_used_tokens": used,
-            "num_total_tokens": used + state.get("num_waiting_tokens", 0),
+            "num_total_tokens": total,
+            "num_active_tokens": total,
+            "num_prealloc_ready_tokens": 0,
             "max_total_num_tokens": capacity,
             "max_running_requests": slots,
             "token_usage": used / capacity if capacity else 0.0,
@@ -115,16 +136,27 @@ def _load(rank: int, state: dict[str, Any], sections: set[str]) -> dict[str, Any
             "utilization": running / slots if slots else 0.0,
             "total_prefill_uncached_tokens": computed,
             "total_prefill_busy_us": round(state.get("prefill_seconds_total", 0.0) * 1e6),
+            "decode_moments": moments if moments and moments[0] else None,
         }
     if "memory" in sections:
         memory = state.get("memory_usage", {})
         load["memory"] = {
             "weight_gb": memory.get("weight", 0) / _GB,
             "kv_cache_gb": memory.get("kvcache", 0) / _GB,
+            "graph_gb": 0.0,
             "token_capacity": memory.get("token_capacity", capacity),
         }
     if "queues" in sections:
-        load["queues"] = {"waiting": state.get("num_queue_reqs", 0)}
+        compiling, retracted = state.get("num_compiling_reqs", 0), state.get("num_retracted_reqs", 0)
+        load["queues"] = {
+            "waiting": state.get("num_queue_reqs", 0) - compiling,
+            "grammar": compiling,
+            "paused": 0,
+            "retracted": retracted,
+            "prealloc_ready": 0,
+        }
+    if "disagg" in sections:
+        load["disaggregation"] = _NO_DISAGGREGATION
     return load
 
 
@@ -138,7 +170,8 @@ class _Gauges(Collector):
             flat = {name: value for name, value in load.items() if isinstance(value, (int, float))}
             for section, values in load.items():
                 if isinstance(values, dict):
-                    flat |= {f"{section}_{name}": value for name, value in values.items()}
+                    prefix = _SHORT_NAMES.get(section, section)
+                    flat |= {f"{prefix}_{name}": each for name, each in values.items() if not isinstance(each, str)}
             for name, value in flat.items():
                 if name in ("dp_rank", "timestamp"):
                     continue

@@ -1,53 +1,28 @@
-"""``POST /api/embed`` and its older form, ``/api/embeddings``."""
+"""Ollama's routes for embeddings."""
 
 from __future__ import annotations
 
+import math
 import time
-from typing import Annotated
+from collections.abc import Sequence
 
 import msgspec
-from msgspec import Meta
 
 from bough.entrypoints.http.asgi import Call, Response
-from bough.entrypoints.http.fields import BodySpec
-from bough.errors import BadRequest
-from bough.managers.embedding import Embedded, embed, number_turns
-from bough.managers.embedding_struct import Dimensions, embedding_requests
+from bough.entrypoints.http.fields import Body, BodySpec
+from bough.entrypoints.http.ollama.protocol import OLLAMA_EMBED, OLLAMA_EMBEDDINGS
+from bough.entrypoints.http.ollama.render import NANOSECONDS
+from bough.managers.embedding import Embedded, embed, number_turns, require_embeddings
+from bough.managers.embedding_struct import embedding_requests
 from bough.managers.tokenizer_manager import TokenizerManager
 
-_NO_EFFECT = {
-    "keep_alive": "The model stays loaded as long as the server runs.",
-    "options": "Those of Ollama are about memory and devices, or about tokens that are chosen.",
-}
+_TO_THE_CONTEXT = -1
 
-
-class OllamaEmbedRequest(msgspec.Struct, kw_only=True):
-    """Body of ``/api/embed``."""
-
-    model: Annotated[str, Meta(description="Name of the model. Any name is taken and given back.")]
-    input: Annotated[str | list[str], Meta(description="A text, or a list of texts.")]
-    truncate: Annotated[
-        bool, Meta(description="Cut a text that is too long at its end; without that it is an error.")
-    ] = True
-    dimensions: Annotated[
-        Dimensions | None,
-        Meta(description="How many numbers of the embedding to return, for models trained for that (Matryoshka)."),
-    ] = None
-
-
-class OllamaEmbeddingsRequest(msgspec.Struct, kw_only=True):
-    """Body of ``/api/embeddings``."""
-
-    model: Annotated[str, Meta(description="Name of the model. Any name is taken and given back.")]
-    prompt: Annotated[str, Meta(description="The text.")]
-
-
-OLLAMA_EMBED = BodySpec(OllamaEmbedRequest, no_effect=_NO_EFFECT)
-OLLAMA_EMBEDDINGS = BodySpec(OllamaEmbeddingsRequest, no_effect=_NO_EFFECT)
+_encode = msgspec.json.encode
 
 
 class OllamaEmbedHandlers:
-    """Answers in Ollama's dialect with vectors.
+    """Answers with embeddings, in Ollama's dialect.
 
     Args:
         manager: does the work.
@@ -57,50 +32,49 @@ class OllamaEmbedHandlers:
         self._manager = manager
 
     async def embed(self, call: Call) -> Response:
-        """``POST /api/embed``: a vector per text, in their order."""
-        started = time.monotonic_ns()
-        body = await OLLAMA_EMBED.parse(call.take_body(), allow_unknown=self._allow_unknown, max_tokens=0)
+        """``POST /api/embed``: a vector of length 1 per text, in their order."""
+        started = time.monotonic()
+        body = await self._parse(OLLAMA_EMBED, call)
         texts = [body.input] if isinstance(body.input, str) else body.input
-        results = await self._vectors(texts, "input", truncate=body.truncate, dimensions=body.dimensions)
+        results = [] if texts in ([], [""]) else await self._results(texts, body.dimensions, truncate=body.truncate)
         turns = number_turns()
         vectors = []
         for result in results:
-            vectors.append(msgspec.json.encode(result.numbers()))
+            vectors.append(_encode(_of_length_one(result.numbers())))
             await turns.spend(len(result.data) // 4)
         return Response(
             b'{"model":%b,"embeddings":[%b],"total_duration":%d,"load_duration":0,"prompt_eval_count":%d}'
             % (
-                msgspec.json.encode(body.model),
+                _encode(body.model),
                 b",".join(vectors),
-                time.monotonic_ns() - started,
+                (time.monotonic() - started) * NANOSECONDS,
                 sum(result.prompt_tokens for result in results),
             )
         )
 
     async def embeddings(self, call: Call) -> Response:
-        """``POST /api/embeddings``: the vector of one text."""
-        body = await OLLAMA_EMBEDDINGS.parse(call.take_body(), allow_unknown=self._allow_unknown, max_tokens=0)
-        (result,) = await self._vectors([body.prompt], "prompt", truncate=True)
-        return Response(msgspec.json.encode({"embedding": result.numbers()}))
+        """``POST /api/embeddings``, the older form: the vector of one text, as the model makes it."""
+        body = await self._parse(OLLAMA_EMBEDDINGS, call)
+        results = await self._results([body.prompt], None, truncate=True) if body.prompt else []
+        return Response(_encode({"embedding": results[0].numbers() if results else []}))
 
-    @property
-    def _allow_unknown(self) -> bool:
-        return self._manager.server_args.allow_unknown_fields
+    async def _parse(self, spec: BodySpec[Body], call: Call) -> Body:
+        require_embeddings(self._manager)
+        allow_unknown = self._manager.server_args.allow_unknown_fields
+        return await spec.parse(call.take_body(), allow_unknown=allow_unknown, max_tokens=0)
 
-    async def _vectors(
-        self, texts: list[str], param: str, *, truncate: bool, dimensions: int | None = None
-    ) -> list[Embedded]:
-        pooling = self._manager.limits.pooling
-        if pooling is not None and pooling.is_classifier:
-            raise BadRequest("this model scores classes and makes no embeddings", code="unsupported_by_model")
-        return await embed(
-            self._manager,
-            embedding_requests(
-                texts,
-                param,
-                is_batch=len(texts) > 1,
-                max_outputs=self._manager.server_args.max_outputs_per_request,
-                truncate_to=-1 if truncate else None,
-                dimensions=dimensions,
-            ),
+    async def _results(self, texts: Sequence[str], dimensions: int | None, *, truncate: bool) -> list[Embedded]:
+        requests = embedding_requests(
+            texts,
+            "input",
+            is_batch=len(texts) > 1,
+            max_outputs=self._manager.server_args.max_outputs_per_request,
+            dimensions=dimensions,
+            truncate_to=_TO_THE_CONTEXT if truncate else None,
         )
+        return await embed(self._manager, requests)
+
+
+def _of_length_one(vector: Sequence[float]) -> list[float]:
+    length = math.hypot(*vector) or 1.0
+    return [value / length for value in vector]

@@ -29,17 +29,19 @@ class ModelCard:
         config = manager.model_config
         self._name = manager.served_model_name
         self._modified = timestamp()
-        weights = [path.stat().st_size for path in Path(config.model_path).glob("*.safetensors")]
-        self._size = sum(weights)
+        path = Path(config.model_path)
+        weights = [path] if path.is_file() else path.glob("*.safetensors")
+        self._size = sum(file.stat().st_size for file in weights)
         self._digest = hashlib.sha256(msgspec.json.encode(config.hf_config, order="deterministic")).hexdigest()
+        quantization = manager.server_args.quantization
         family = str(config.hf_config.get("model_type", ""))
         self._details = {
             "parent_model": "",
-            "format": "safetensors",
+            "format": "gguf" if path.is_file() else "safetensors",
             "family": family,
             "families": [family],
             "parameter_size": "",
-            "quantization_level": config.dtype,
+            "quantization_level": config.dtype if quantization == "none" else quantization,
         }
         self._info = {
             "general.architecture": family,
@@ -53,8 +55,8 @@ class ModelCard:
         self._context_len = manager.limits.context_len
         template = manager.chat_template
         self._template = "" if template is None else next(iter(template.sources.values()), "")
-        self._capabilities = ["completion"]
-        if template is not None:
+        self._capabilities = ["completion" if config.is_generation else "embedding"]
+        if template is not None and config.is_generation:
             self._capabilities.append("tools")
         if core.reasons:
             self._capabilities.append("thinking")

@@ -9,9 +9,10 @@ import msgspec
 from msgspec import Meta
 
 from bough.entrypoints.chat.tools import MAX_TOOLS
-from bough.entrypoints.http.fields import BodySpec, Refused, drop_extras
+from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec, Refused, drop_extras
 from bough.entrypoints.http.openai.protocol import MAX_MESSAGES, MAX_TOP_LOGPROBS
 from bough.errors import BadRequest
+from bough.managers.embedding_struct import Dimensions
 
 ThinkingLevel = Literal["low", "medium", "high"]
 
@@ -124,6 +125,30 @@ class OllamaGenerateRequest(OllamaShared, kw_only=True):
     raw: Annotated[bool, Meta(description="Take the prompt as it is, without the chat template.")] = False
 
 
+class OllamaEmbedRequest(msgspec.Struct, kw_only=True):
+    """Body of ``/api/embed``."""
+
+    model: Annotated[str, Meta(description="Name of the model. Any name is taken and given back.")]
+    input: Annotated[
+        str | Annotated[list[str], Meta(max_length=MAX_OUTPUTS_PER_REQUEST)],
+        Meta(description="A text, or several; nothing, for a look whether the model is there."),
+    ] = ""
+    truncate: Annotated[
+        bool, Meta(description="Cut a longer text at its end to what the model takes, instead of refusing it.")
+    ] = True
+    dimensions: Annotated[
+        Dimensions | None,
+        Meta(description="How many numbers of the embedding to return, for models trained for that (Matryoshka)."),
+    ] = None
+
+
+class OllamaEmbeddingsRequest(msgspec.Struct, kw_only=True):
+    """Body of ``/api/embeddings``."""
+
+    model: Annotated[str, Meta(description="Name of the model. Any name means the one that is served.")]
+    prompt: Annotated[str, Meta(description="The text; a longer one is cut at its end.")] = ""
+
+
 class OllamaShowRequest(msgspec.Struct, kw_only=True):
     """Body of ``/api/show``."""
 
@@ -166,6 +191,9 @@ OLLAMA_GENERATE = BodySpec(
         **{name: Refused("making images", (0,)) for name in ("width", "height", "steps")},
     },
 )
+_NO_EFFECT_ON_VECTORS = {**_NO_EFFECT, "options": "Nothing is sampled."}
+OLLAMA_EMBED = BodySpec(OllamaEmbedRequest, no_effect=_NO_EFFECT_ON_VECTORS)
+OLLAMA_EMBEDDINGS = BodySpec(OllamaEmbeddingsRequest, no_effect=_NO_EFFECT_ON_VECTORS)
 OLLAMA_SHOW = BodySpec(
     OllamaShowRequest,
     aliases={"name": "model"},
@@ -187,9 +215,10 @@ def sampling_values(options: Mapping[str, Any] | None) -> dict[str, Any]:
         if name in SAMPLING_OPTIONS:
             values[SAMPLING_OPTIONS[name]] = value
         elif name == "num_predict":
-            if not isinstance(value, int) or isinstance(value, bool) or value < -2:
+            is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+            if not is_whole or isinstance(value, bool) or value < -2:
                 raise BadRequest(f"{param} must be at least 0, or -1 or -2: until the context ends", param=param)
-            values["max_new_tokens"] = value if value >= 0 else None
+            values["max_new_tokens"] = int(value) if value >= 0 else None
         elif name not in _NEUTRAL:
             raise BadRequest(f"unknown field: {param}", param=param, code="unknown_parameter")
         elif value not in _NEUTRAL[name]:

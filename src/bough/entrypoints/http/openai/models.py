@@ -7,6 +7,7 @@ import time
 import msgspec
 
 from bough.entrypoints.http.asgi import Call, Response
+from bough.entrypoints.http.errors import dialect_of
 from bough.errors import NotFound
 from bough.managers.tokenizer_manager import TokenizerManager
 
@@ -37,6 +38,7 @@ class ModelsHandler:
         """``GET /v1/models/{id}``; ids may contain slashes."""
         name = call.path_params["model"]
         if name != self._card["id"]:
+            call.dialect = dialect_of(call.path, call.headers)  # Anthropic's clients ask here as well
             raise NotFound(
                 f"the model {name!r} does not exist; this server has {self._card['id']!r}",
                 param="model",

@@ -24,7 +24,7 @@ from bough.entrypoints.http.openai.vector_protocol import (
     plain_text,
 )
 from bough.errors import BadRequest
-from bough.managers.embedding import Embedded, embed, number_turns
+from bough.managers.embedding import Embedded, embed, number_turns, require_embeddings
 from bough.managers.embedding_struct import EmbeddingRequest, embedding_requests
 from bough.managers.io_struct import new_request_id
 from bough.managers.scoring import Judged, class_probabilities, require_classifier, rerank, score
@@ -46,8 +46,7 @@ class VectorHandlers:
     async def embeddings(self, call: Call) -> Response:
         """``POST /v1/embeddings``: a vector per input, in their order."""
         body = await self._parse(EMBEDDINGS, call)
-        if self._manager.limits.pooling is not None and self._manager.limits.pooling.is_classifier:
-            raise BadRequest("this model scores classes and makes no embeddings", code="unsupported_by_model")
+        require_embeddings(self._manager)
         requests = self._input_requests(body, dimensions=body.dimensions, truncate_to=body.truncate_prompt_tokens)
         results = await embed(self._manager, requests)
         turns = number_turns()
@@ -161,7 +160,9 @@ class VectorHandlers:
         fields: dict[str, Any] = {"rid": body.rid, **body.shared()}
         if pooling is None or pooling.is_classifier:
             keep = -1 if body.truncate_prompt_tokens is None else body.truncate_prompt_tokens
-            judged = await rerank(self._manager, pairs, param="text_2", truncate_to=keep, **fields)
+            judged = await rerank(
+                self._manager, pairs, param="text_2", query_param="text_1", truncate_to=keep, **fields
+            )
             scores, usage = [each.relevance for each in judged], _usage(judged)
         else:
             requests = embedding_requests(

@@ -1,0 +1,139 @@
+"""What the prompts of a step may take: time, tokens."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from bough.scheduler.cost_model import CostModel
+
+PREFILL_SHARE = 0.75
+"""Time that prompts get beside running requests, as a share of what those take by themselves."""
+
+MIN_PREFILL_SHARE = 0.25
+"""Share of the time target that prompts get even if the running requests alone use it up: nobody starves."""
+
+SHORT_CHUNK_TOKENS = 64
+"""Tokens of short prompts that a step has time for, within its target, whatever running requests are used to."""
+
+LOGPROB_CHUNK_TOKENS = 512
+"""Most tokens per step of a prompt whose logprobs are wanted: each costs the language-model head as well."""
+
+LOGPROB_CHUNK_BESIDE_DECODE = 64
+"""The same while other requests generate."""
+
+
+@dataclass(frozen=True)
+class StepLimits:
+    """Bounds on one step.
+
+    Attributes:
+        target_seconds: duration that a step should not exceed.
+        chunk_tokens: most prompt tokens in a step, replacing the budget in time; ``None`` to use that one.
+        max_prefill_tokens: most prompt tokens in a step in any case.
+        whole_prompts: whether a prompt must be computed in one step, however long it takes.
+    """
+
+    target_seconds: float
+    chunk_tokens: int | None = None
+    max_prefill_tokens: int = 16384
+    whole_prompts: bool = False
+
+
+def budget_of_step(
+    limits: StepLimits, model: CostModel, num_decode: int, decode_context: float, *, only_long: bool
+) -> StepBudget:
+    """What is there for prompts, and for output that was not sampled.
+
+    Args:
+        limits: of all steps.
+        model: what tokens take.
+        num_decode: running requests that get a token.
+        decode_context: their tokens so far, in all.
+        only_long: whether no short prompt is there that could use the time.
+    """
+    tokens = limits.max_prefill_tokens
+    logprobs = LOGPROB_CHUNK_BESIDE_DECODE if num_decode else LOGPROB_CHUNK_TOKENS
+    if limits.chunk_tokens is not None:
+        return StepBudget(model, float("inf"), min(tokens, limits.chunk_tokens), logprobs)
+    target = limits.target_seconds
+    if num_decode == 0:
+        return StepBudget(model, max(target - model.base, MIN_PREFILL_SHARE * target), tokens, logprobs)
+    # Long prompts get nearly as much time as running requests take by themselves: their gaps less than double.
+    spent = model.seconds(num_decode, decode_context)
+    seconds = long = max(min(PREFILL_SHARE * spent, target - spent), min(spent, target) * MIN_PREFILL_SHARE)
+    if not only_long:
+        seconds = max(long, min(model.added_seconds(SHORT_CHUNK_TOKENS, SHORT_CHUNK_TOKENS**2 / 2), target - spent))
+    return StepBudget(model, seconds, tokens, logprobs, long_prompt_seconds=long, most_seconds=PREFILL_SHARE * spent)
+
+
+class StepBudget:
+    """What is left of a step, in seconds and tokens."""
+
+    def __init__(
+        self,
+        cost_model: CostModel,
+        seconds: float,
+        tokens: int,
+        logprob_tokens: int,
+        *,
+        long_prompt_seconds: float = float("inf"),
+        most_seconds: float = float("inf"),
+    ) -> None:
+        """Begin with all of it.
+
+        Args:
+            cost_model: what tokens take.
+            seconds: for all.
+            tokens: for all.
+            logprob_tokens: most tokens with logprobs of one prompt.
+            long_prompt_seconds: of ``seconds``, what long prompts may take.
+            most_seconds: what a prompt's minimum may take.
+        """
+        self._cost_model = cost_model
+        self._long_prompt_seconds = long_prompt_seconds
+        self._most_seconds = most_seconds
+        self._total_seconds = self._seconds = seconds
+        self._total_tokens = self._tokens = tokens
+        self.logprob_tokens = logprob_tokens
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether not even one token fits any more."""
+        return self._tokens <= 0 or self._seconds < self._cost_model.per_token
+
+    def most_tokens(self, context: int) -> int:
+        """Bound of the minimum by which a prompt with ``context`` earlier tokens advances; at least one token."""
+        if self._most_seconds == float("inf"):
+            return self._total_tokens
+        return max(self._cost_model.tokens_within(self._most_seconds, context), 1)
+
+    def tokens_for(
+        self, context: int, share: float, *, leaving: float = 0.0, leaving_tokens: int = 0, is_long: bool = False
+    ) -> int:
+        """Most tokens that a request with ``context`` earlier ones may take.
+
+        Args:
+            context: see above.
+            share: of the whole budget, at most.
+            leaving: a share of the whole that has to be left.
+            leaving_tokens: tokens that have to be left at least.
+            is_long: whether it is a long prompt.
+        """
+        kept = max(math.ceil(self._total_tokens * leaving), leaving_tokens)
+        tokens = max(min(self._tokens - kept, int(self._total_tokens * share)), 0)
+        if self._seconds == float("inf"):
+            return tokens
+        seconds = min(self._seconds - self._total_seconds * leaving, self._total_seconds * share)
+        if is_long:
+            seconds = min(seconds, self._long_prompt_seconds)
+        return min(tokens, self._cost_model.tokens_within(seconds, context))
+
+    def spend(self, tokens: int, context: int, *, is_long: bool = False) -> None:
+        """Take what so many tokens of a request cost."""
+        self._tokens -= tokens
+        if self._seconds != float("inf"):
+            seconds = self._cost_model.added_seconds(tokens, tokens * (context + tokens / 2))
+            self._seconds -= seconds
+            if is_long:
+                self._long_prompt_seconds -= seconds

@@ -1,0 +1,219 @@
+"""From what each request computes in a step to the plan that the worker gets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bough.constrained.masks import PendingMasks
+from bough.scheduler.req import Req
+from bough.scheduler.requests import Requests
+from bough.step_plan import (
+    FUTURE_TOKEN,
+    ForcedTokens,
+    ForwardMode,
+    IntArray,
+    NewRequest,
+    RowLogprobs,
+    RowPooling,
+    StepPlan,
+    TableWrite,
+)
+
+_NO_TARGETS: IntArray = np.zeros(0, dtype=np.int32)
+
+
+@dataclass
+class Planned:
+    """A plan and what the scheduler must remember to process its results."""
+
+    plan: StepPlan
+    extend_reqs: list[Req]
+    """Requests of the rows after the decode rows, in row order."""
+    jump_reqs: list[Req]
+    """Requests of the rows after those: output that was not sampled."""
+    token_context: float
+    alive: np.ndarray = field(init=False)
+    """[R] bool; false for rows whose request ended while the step was in flight."""
+    left: set[int] = field(default_factory=set)
+    """Slots whose owner has ended or lost them since the step was planned."""
+
+    def __post_init__(self) -> None:
+        self.alive = np.ones(self.plan.num_rows, dtype=np.bool_)
+
+    def drop_slot(self, slot: int) -> None:
+        """Ignore this step's result for the request in ``slot``."""
+        self.alive[self.plan.req_slots == slot] = False
+        self.left.add(slot)
+
+    @property
+    def concerned_slots(self) -> list[int]:
+        """Slots of requests that depend on this step: it computes for them, or tells the device of them."""
+        plan = self.plan
+        told: list[NewRequest | TableWrite | ForcedTokens] = [*plan.new_requests, *plan.table_writes, *plan.forced]
+        slots = dict.fromkeys([*plan.req_slots.tolist(), *(each.req_slot for each in told)])
+        return [slot for slot in slots if slot not in self.left]
+
+
+class StepBuilder:
+    """Builds plans, numbers them, and enters into the request table what is planned."""
+
+    def __init__(self, requests: Requests, vocab_size: int) -> None:
+        self._requests = requests
+        self._table = requests.table
+        self._vocab_size = vocab_size
+        self._step_id = 0
+
+    @property
+    def num_built(self) -> int:
+        """How many plans there have been."""
+        return self._step_id
+
+    def build(
+        self,
+        decode_slots: IntArray,
+        decode_kv: IntArray,
+        rows: list[tuple[Req, int, IntArray]],
+        decode_context: float,
+    ) -> Planned:
+        """The next plan; takes what the worker has yet to be told of requests.
+
+        Args:
+            decode_slots: request slots ``[n]`` that take one more sampled token.
+            decode_kv: its KV slots ``[n]``.
+            rows: requests that compute more: how many tokens, and their KV slots; prompts first.
+            decode_context: tokens so far of ``decode_slots``, in all.
+        """
+        table = self._table
+        num_decode = len(decode_slots)
+        decode_prefix = table.planned_len[decode_slots]
+        table.planned_len[decode_slots] += 1
+        table.planned_out[decode_slots] += 1
+        logprobs = self._decode_logprobs(decode_slots)
+        writes = self._requests.take_table_writes()
+        new_requests = self._requests.take_new_requests()
+        self._step_id += 1
+        if not rows:
+            plan = StepPlan(
+                step_id=self._step_id,
+                mode=ForwardMode.DECODE,
+                num_decode_rows=num_decode,
+                req_slots=decode_slots,
+                prefix_lens=decode_prefix,
+                extend_lens=np.ones(num_decode, dtype=np.int32),
+                input_ids=np.full(num_decode, FUTURE_TOKEN, dtype=np.int32),
+                out_slots=decode_kv,
+                sample=np.ones(num_decode, dtype=np.bool_),
+                new_requests=new_requests,
+                table_writes=writes,
+                logprobs=tuple(logprobs),
+                forced=self._requests.take_forced(),
+                masks=self._masks(decode_slots, None),
+            )
+            return Planned(plan, [], [], decode_context)
+
+        num_prompts = sum(not table.decoding[req.slot] for req, _, _ in rows)
+        prefixes, lengths, samples = [], [], []
+        pooling: list[RowPooling] = []
+        inputs, out_slots = [np.full(num_decode, FUTURE_TOKEN, dtype=np.int32)], [decode_kv]
+        token_context = decode_context
+        for index, (req, tokens, kv_slots) in enumerate(rows):
+            slot = req.slot
+            prefix = int(table.planned_len[slot])
+            end = prefix + tokens
+            jumps = bool(table.decoding[slot])
+            ends_prompt = end == req.fill_len and not jumps
+            samples_token = ends_prompt and int(table.planned_out[slot]) < req.max_new_tokens
+            if jumps:
+                samples_token = end == int(table.known_len[slot])
+                table.planned_out[slot] += samples_token
+                req.jump_from = prefix
+            row_logprobs = _prompt_logprobs(req, num_decode + index, prefix, end, samples_token)
+            if row_logprobs is not None:
+                logprobs.append(row_logprobs)
+            if req.pooling is not None:
+                pooling.append(RowPooling(num_decode + index, ends_prompt, req.pooling.dimensions))
+            prefixes.append(prefix)
+            lengths.append(tokens)
+            samples.append(samples_token)
+            inputs.append(table.tokens[slot, prefix:end].copy())
+            out_slots.append(kv_slots)
+            token_context += tokens * (prefix + tokens / 2)
+            table.planned_len[slot] = end
+            if ends_prompt:
+                self._requests.end_of_prompt_planned(req, samples=samples_token)
+        req_slots = np.concatenate((decode_slots, np.array([req.slot for req, _, _ in rows], dtype=np.int32)))
+        sample = np.concatenate((np.ones(num_decode, dtype=np.bool_), np.array(samples, dtype=np.bool_)))
+        plan = StepPlan(
+            step_id=self._step_id,
+            mode=ForwardMode.MIXED if num_decode else ForwardMode.EXTEND,
+            num_decode_rows=num_decode,
+            req_slots=req_slots,
+            prefix_lens=np.concatenate((decode_prefix, np.array(prefixes, dtype=np.int32))),
+            extend_lens=np.concatenate((np.ones(num_decode, dtype=np.int32), np.array(lengths, dtype=np.int32))),
+            input_ids=np.concatenate(inputs),
+            out_slots=np.concatenate(out_slots),
+            sample=sample,
+            new_requests=new_requests,
+            table_writes=writes,
+            logprobs=tuple(logprobs),
+            forced=self._requests.take_forced(),
+            pooling=tuple(pooling),
+            token_types=_token_types([req for req, _, _ in rows]),
+            masks=self._masks(req_slots, sample),
+        )
+        prompts = [req for req, _, _ in rows[:num_prompts]]
+        return Planned(plan, prompts, [req for req, _, _ in rows[num_prompts:]], token_context)
+
+    def _masks(self, req_slots: IntArray, sample: np.ndarray | None) -> PendingMasks | None:
+        """Masks for the sampling rows that have a grammar; ``sample`` is ``None`` if all rows sample."""
+        constrained = self._table.constrained[req_slots]
+        if sample is not None:
+            constrained &= sample
+        rows = np.flatnonzero(constrained).astype(np.int32)
+        if len(rows) == 0:
+            return None
+        reqs = [self._table.reqs[slot] for slot in req_slots[rows]]
+        return PendingMasks(
+            rows,
+            [req.matcher for req in reqs if req is not None and req.matcher is not None],
+            [req.extra_ends for req in reqs if req is not None],
+            self._vocab_size,
+        )
+
+    def _decode_logprobs(self, decode_slots: IntArray) -> list[RowLogprobs]:
+        rows = np.flatnonzero(self._table.careful[decode_slots])
+        result: list[RowLogprobs] = []
+        for row in rows.tolist():
+            req = self._table.reqs[decode_slots[row]]
+            if req is not None and req.return_logprob:
+                result.append(RowLogprobs(row, 0, _NO_TARGETS, req.top_logprobs_num, req.token_ids_logprob))
+        return result
+
+
+def _prompt_logprobs(req: Req, row: int, start: int, end: int, samples: bool) -> RowLogprobs | None:
+    """Logprobs wanted from a chunk ``[start, end)``: of prompt tokens it predicts, and of the one it samples."""
+    if not req.return_logprob:
+        return None
+    first, targets = 0, _NO_TARGETS
+    if req.logprob_next < req.prompt_len:
+        # The logprob of the token at position p is read from the logits at p - 1.
+        begin = max(max(req.logprob_next, 1) - 1, start)
+        stop = min(end, req.prompt_len - 1)
+        if begin < stop:
+            first = begin - start
+            targets = req.prompt[begin + 1 : stop + 1]
+    if len(targets) == 0 and not samples:
+        return None
+    return RowLogprobs(row, first, targets, req.top_logprobs_num, req.token_ids_logprob)
+
+
+def _token_types(reqs: list[Req]) -> IntArray | None:
+    """Which text of a pair each token of whole prompts belongs to; ``None`` if no prompt is a pair."""
+    if all(req.pooling is None or req.pooling.token_types is None for req in reqs):
+        return None
+    types = [None if req.pooling is None else req.pooling.token_types for req in reqs]
+    return np.concatenate(
+        [np.zeros(req.fill_len, np.int32) if each is None else each for req, each in zip(reqs, types, strict=True)]
+    )

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from bough.errors import ModelError
+from bough.layers.checkpoint_weight import TensorWeight
+from bough.layers.quantized_rows import QuantizedRows
+
+CODES = torch.tensor([[-8, 7, 0, 1, 2], [3, -4, 5, -6, 7]], dtype=torch.int8)
+SCALES = torch.tensor([[0.5, 2.0], [1.0, -3.0]])
+
+
+def test_an_element_is_its_code_times_the_scale_of_its_group() -> None:
+    rows = QuantizedRows(4, 3, CODES, SCALES)
+    expected = torch.tensor([[-4.0, 3.5, 0.0, 2.0, 4.0], [3.0, -4.0, 5.0, 18.0, -21.0]])
+    assert torch.equal(rows.dequantize(), expected)
+    assert torch.equal(rows.part(1, 2).dequantize(), expected[1:])
+
+
+def test_minimums_are_added() -> None:
+    rows = QuantizedRows(4, 3, CODES.abs().to(torch.uint8), SCALES, torch.tensor([[1.0, -1.0], [0.0, 2.0]]))
+    expected = torch.tensor([[5.0, 4.5, 1.0, 1.0, 3.0], [3.0, 4.0, 5.0, -16.0, -19.0]])
+    assert torch.equal(rows.dequantize(), expected)
+
+
+def test_a_weight_that_is_held_otherwise_gets_the_numbers() -> None:
+    held = torch.zeros(2, 5, dtype=torch.bfloat16)
+    rows = QuantizedRows(4, 3, CODES, SCALES)
+    TensorWeight(held).write_quantized(rows)
+    assert torch.equal(held.float(), rows.dequantize())
+
+
+@pytest.mark.parametrize(
+    ("codes", "scales", "message"),
+    [
+        (CODES, SCALES[:, :1], r"scales of 2 rows of 5 codes in groups of 3 must be float32 \[2, 2\], got"),
+        (CODES, SCALES.half(), r"must be float32 \[2, 2\], got torch.float16"),
+        (CODES.int(), SCALES, "codes must be bytes in rows, got torch.int32"),
+        (CODES[0], SCALES, r"codes must be bytes in rows, got torch.int8 \[5\]"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(codes: torch.Tensor, scales: torch.Tensor, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        QuantizedRows(4, 3, codes, scales)
