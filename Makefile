@@ -28,12 +28,12 @@ INSTALL_TORCH := $(UV) pip install --quiet --python $(BIN)/python --torch-backen
 endif
 
 .DELETE_ON_ERROR:
-.PHONY: help serve test lint format typecheck unit fuzz conformance package sanitize tsan arm64 bench docs clean
+.PHONY: help serve test lint format typecheck unit fuzz conformance package sanitize tsan arm64 bench bench-peers docs clean
 
 help: ## Show this list
 	@echo "make TARGET, where TARGET is one of"
-	@sed -nE 's/^([a-z0-9]+):.*## (.*)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
-	@echo "Variables: MODEL and ARGS (serve), ARGS (unit, bench), PYTHON, VENV, UV, TORCH_BACKEND"
+	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+	@echo "Variables: MODEL and ARGS (serve), ARGS (unit, bench…), PYTHON, VENV, UV, TORCH_BACKEND"
 
 serve: $(BASE_STAMP) ## Serve the bundled model, or MODEL=…, with further flags in ARGS='…'
 	@exec $(BIN)/bough serve $(MODEL) $(ARGS)
@@ -79,11 +79,14 @@ arm64: ## Check the native kernels for arm64 under qemu (needs g++-aarch64-linux
 bench: $(DEV_STAMP) ## Measure this machine: offline, serving, shared prefixes; a table and results/*.json
 	$(BIN)/python benchmarks/run_all.py $(ARGS)
 
+bench-peers: $(DEV_STAMP) ## Build llama.cpp and OpenVINO GenAI, and measure Bough beside them; ARGS='--quick', --cells …
+	$(BIN)/python -m benchmarks.peers --directory $(VENV)-peers $(ARGS)
+
 docs: $(DEV_STAMP) ## Write the generated pages of docs/
 	$(BIN)/python tools/generate_docs.py
 
 clean: ## Remove the environment and everything that is made from the sources
-	rm -rf $(VENV) $(VENV)-clients build dist results src/*.egg-info src/bough/kernels/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-clients $(VENV)-peers build dist results src/*.egg-info src/bough/kernels/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -115,6 +115,7 @@ async def serve(directory: str, ports: str) -> None:
     from bough.config.server_args import ServerArgs
     from bough.entrypoints.http.app import create_app
     from bough.entrypoints.http.server import bind_socket, make_server
+    from bough.entrypoints.server_run import settle_garbage_collector
     from bough.ipc.channels import TokenizerChannels
     from bough.managers.tokenizer_manager import TokenizerManager
     from bough.tokenization.tokenizer import Tokenizer
@@ -134,6 +135,7 @@ async def serve(directory: str, ports: str) -> None:
     sock = bind_socket("127.0.0.1", 0)
     server = make_server(create_app(manager), args)
     serving = asyncio.create_task(server.serve(sockets=[sock]))
+    settle_garbage_collector()
     print(sock.getsockname()[1], flush=True)
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()

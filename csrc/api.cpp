@@ -3,6 +3,7 @@
 #include "api.h"
 
 #include <cstdio>
+#include <memory>
 #include <vector>
 
 #include "gemm.h"
@@ -52,6 +53,15 @@ BOUGH_API Status bough_pack_rows(ThreadPool* pool, const PackedMatrix* matrix, i
         pool->run([&](int thread, int threads) { pack_rows(*matrix, first_row, num_rows, rows, thread, threads); });
     });
 }
+// Rows that are quantised already, in groups of 32 inputs: see packing.h.
+BOUGH_API Status bough_pack_codes(ThreadPool* pool, const PackedMatrix* matrix, int64_t first_row, int64_t num_rows,
+                                  const int8_t* codes, const float* scales, const float* minimums) {
+    return guarded([&] {
+        pool->run([&](int thread, int threads) {
+            pack_codes(*matrix, first_row, num_rows, codes, scales, minimums, thread, threads);
+        });
+    });
+}
 BOUGH_API Status bough_unpack_rows(ThreadPool* pool, const PackedMatrix* matrix, int64_t first_row, int64_t num_rows,
                                    void* rows) {
     return guarded([&] {
@@ -66,29 +76,31 @@ BOUGH_API Status bough_embed(ThreadPool* pool, const PackedMatrix* table, const 
     });
 }
 
-// A single product; for weights of int8 the input is float32. Unlike a program it allocates its scratch memory.
+// A single product; for quantised weights the input is float32. Unlike a program it allocates its scratch memory.
 BOUGH_API Status bough_gemm(ThreadPool* pool, const GemmCall* call) {
     return guarded([&] {
-        std::vector<float> scratch(pool->num_threads() * gemm_scratch_floats(call->num_rows));
+        // Not zeroed, unlike vectors.
+        std::unique_ptr<float[]> scratch(new float[pool->num_threads() * gemm_scratch_floats(call->num_rows)]);
+        std::unique_ptr<uint32_t[]> bytes;
         GemmCall complete = *call;
-        complete.scratch = scratch.data();
-        std::vector<uint32_t> bytes;
+        complete.scratch = scratch.get();
         QuantizeCall quantize{};
-        const bool is_int8 = call->weights.dtype == DType::i8;
-        if (is_int8) {
-            const int64_t words = int8_row_words(call->weights);
-            bytes.resize(call->num_rows * words);
+        const bool quantized = is_quantized(call->weights.dtype);
+        if (quantized) {
+            const int64_t words = quantized_row_words(call->weights);
+            bytes.reset(new uint32_t[call->num_rows * words]);
             quantize = {static_cast<const float*>(call->input),
                         call->input_stride,
                         call->num_rows,
                         call->weights.num_inputs,
-                        bytes.data(),
-                        words};
-            complete.input = bytes.data();
+                        bytes.get(),
+                        words,
+                        call->weights.dtype};
+            complete.input = bytes.get();
             complete.input_stride = words;
         }
         pool->run([&](int thread, int threads) {
-            if (is_int8) {
+            if (quantized) {
                 kernels().gemm.quantize(quantize, thread, threads);
                 pool->barrier();
             }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "gemm_tile_int4.h"
 #include "gemm_tile_int8.h"
 #include "vec.h"
 
@@ -114,14 +115,18 @@ __attribute__((noinline)) void multiply_tile(const uint32_t* input, int64_t inpu
     }
 }
 
-// The last argument, scales of the inputs, is for int8 only.
+// The last argument, scales of the inputs, is for quantised ones only.
 using TileKernel = void (*)(const uint32_t*, int64_t, const uint32_t*, int64_t, float*, bool, const char*,
                             const float*);
 
 template <DType kType>
 constexpr int kTileRows = kType == DType::f32    ? kRowsF32
                           : kType == DType::bf16 ? kRowsBF16
-                                                 : kRowsI8;
+                          : kType == DType::i8   ? kRowsI8
+                                                 : kRowsI4;
+
+template <DType kType>
+constexpr bool kFourBits = kType == DType::i4 || kType == DType::u4;
 
 template <DType kType, int kRows, int kLines>
 constexpr TileKernel tile() {
@@ -129,6 +134,9 @@ constexpr TileKernel tile() {
     constexpr int kExisting = kRows <= kTileRows<kType> ? kRows : 1;
     if constexpr (kType == DType::i8) {
         return multiply_tile_int8<kExisting, kLines>;
+    } else if constexpr (kFourBits<kType>) {
+        // Where many tiles read them, nothing is asked for ahead and codes are bytes.
+        return multiply_tile_int4<kType, kExisting, kLines, kLines == 0>;
     } else {
         return multiply_tile<kType, kExisting, kLines>;
     }
@@ -257,9 +265,6 @@ void finish_tile(const GemmCall& call, Choice* choices, int64_t panel, int64_t f
 // Units of a block along the inputs: a block of 12 rows (29 KB) stays in the first-level cache.
 constexpr int64_t kBlockUnits = 608;
 
-// Panels of a block whose product with all rows is computed before the next ones: they stay in the second-level cache.
-constexpr int64_t kGroupBytes = 384 << 10;
-
 // Most tiles for which panels are the outer loop and the next panel is fetched by software meanwhile.
 constexpr int64_t kFewTiles = 6;
 
@@ -276,6 +281,7 @@ struct Cut {
     int64_t end_panel;
     Choice* choices;
     float* scratch;
+    uint32_t* unpacked;
 
     int64_t tile_begin(int64_t tile) const { return first_row + num_rows * tile / num_tiles; }
     int64_t block_end(int64_t unit) const { return at_most(units, unit + block_units); }
@@ -284,16 +290,17 @@ struct Cut {
         return static_cast<const uint32_t*>(call.weights.panels) + words;
     }
     const uint32_t* inputs(int64_t row, int64_t unit) const { return input + row * input_stride + unit; }
-    // Of the inputs' groups, for int8: behind the bytes of a row.
+    // Of the inputs' groups, where they are quantised: behind the bytes of a row.
     const float* scales(int64_t row, int64_t unit) const {
-        return reinterpret_cast<const float*>(inputs(row, units)) + unit / kGroupUnits;
+        return reinterpret_cast<const float*>(inputs(row, units)) +
+               unit / kGroupUnits * scale_words(call.weights.dtype);
     }
 };
 
 template <DType kType, int kLines>
 void multiply_few_tiles(const Cut& cut) {
     alignas(64) float sums[kFewTiles * kTileRows<kType> * kColumns];
-    constexpr int64_t kUnitsPerFetch = kType == DType::i8 ? kGroupUnits : kUnroll;
+    constexpr int64_t kUnitsPerFetch = is_quantized(kType) ? kGroupUnits : kUnroll;
     for (int64_t panel = cut.first_panel; panel < cut.end_panel; ++panel) {
         for (int64_t unit = 0; unit < cut.units; unit += cut.block_units) {
             const int64_t end = cut.block_end(unit);
@@ -320,12 +327,21 @@ void multiply_few_tiles(const Cut& cut) {
 template <DType kType>
 void multiply_many_tiles(const Cut& cut) {
     const bool one_block = cut.units <= cut.block_units;
-    int64_t group = at_least(kGroupBytes / (panel_words(cut.call.weights, cut.block_units) * 4), 1);
+    // Words of a panel's block as tiles read it.
+    const int64_t block_words = kFourBits<kType> ? cut.block_units / kGroupUnits * kUnpackedWords<kType>
+                                                 : panel_words(cut.call.weights, cut.block_units);
+    int64_t group = at_least(kGroupBytes / (block_words * 4), 1);
     if (!one_block) group = at_most(group, kMaxGroupPanels);
     for (int64_t first = cut.first_panel; first < cut.end_panel; first += group) {
         const int64_t end_panel = at_most(first + group, cut.end_panel);
         for (int64_t unit = 0; unit < cut.units; unit += cut.block_units) {
             const int64_t end = cut.block_end(unit);
+            if constexpr (kFourBits<kType>) {
+                for (int64_t panel = first; panel < end_panel; ++panel) {
+                    unpack_groups<kType>(cut.weights(panel, unit), (end - unit) / kGroupUnits,
+                                         cut.unpacked + (panel - first) * block_words);
+                }
+            }
             for (int64_t tile = 0; tile < cut.num_tiles; ++tile) {
                 const int64_t begin = cut.tile_begin(tile);
                 const int rows = static_cast<int>(cut.tile_begin(tile + 1) - begin);
@@ -335,8 +351,10 @@ void multiply_many_tiles(const Cut& cut) {
                     if (!one_block) {
                         sums += ((begin - cut.first_row) * (end_panel - first) + (panel - first) * rows) * kColumns;
                     }
-                    kernel(cut.inputs(begin, unit), cut.input_stride, cut.weights(panel, unit), end - unit, sums,
-                           unit > 0, nullptr, cut.scales(begin, unit));
+                    const uint32_t* weights =
+                        kFourBits<kType> ? cut.unpacked + (panel - first) * block_words : cut.weights(panel, unit);
+                    kernel(cut.inputs(begin, unit), cut.input_stride, weights, end - unit, sums, unit > 0, nullptr,
+                           cut.scales(begin, unit));
                     if (end == cut.units) finish_tile(cut.call, cut.choices, panel, begin, rows, sums);
                 }
             }
@@ -351,8 +369,8 @@ void multiply(Cut& cut) {
     const int64_t balanced = (cut.units + num_blocks - 1) / num_blocks;
     cut.block_units = (balanced + kGroupUnits - 1) / kGroupUnits * kGroupUnits;
     if (cut.num_tiles == 1) cut.block_units = cut.units;
-    // Cache lines of weights per kUnroll units, of int8 per group, shared by the tiles.
-    constexpr int kAll = kType == DType::i8 ? static_cast<int>(kGroupWords) / 16 : 8;
+    // Cache lines of weights per kUnroll units, of quantised ones per group, shared by the tiles.
+    constexpr int kAll = is_quantized(kType) ? static_cast<int>(group_words(kType)) / 16 : 8;
     switch (cut.num_tiles) {
         case 1:
             return multiply_few_tiles<kType, kAll>(cut);
@@ -364,7 +382,7 @@ void multiply(Cut& cut) {
         case 5:
         case 6:
             // Rows of wide tiles are many enough to do without.
-            if constexpr (kType == DType::i8) return multiply_few_tiles<kType, (kAll + 3) / 4>(cut);
+            if constexpr (is_quantized(kType)) return multiply_few_tiles<kType, (kAll + 3) / 4>(cut);
             [[fallthrough]];
         default:
             return multiply_many_tiles<kType>(cut);
@@ -410,7 +428,9 @@ void gemm(const GemmCall& call, int thread, int num_threads) {
             panels * panel_share / along,
             panels * (panel_share + 1) / along,
             choices,
-            call.scratch + thread * gemm_scratch_floats(call.num_rows)};
+            call.scratch + thread * gemm_scratch_floats(call.num_rows),
+            nullptr};
+    cut.unpacked = reinterpret_cast<uint32_t*>(cut.scratch + sum_floats(call.num_rows));
     cut.num_rows = call.num_rows * (row_share + 1) / across - cut.first_row;
     if (cut.num_rows == 0 || cut.first_panel == cut.end_panel) return;
     switch (call.weights.dtype) {
@@ -418,14 +438,19 @@ void gemm(const GemmCall& call, int thread, int num_threads) {
             return multiply<DType::bf16>(cut);
         case DType::i8:
             return multiply<DType::i8>(cut);
+        case DType::i4:
+            return multiply<DType::i4>(cut);
+        case DType::u4:
+            return multiply<DType::u4>(cut);
         default:
             return multiply<DType::f32>(cut);
     }
 }
 
-// --- int8 inputs -------------------------------------------------------------------------------------------------
+// --- quantised inputs -----------------------------------------------------------------------------------------------
 
-void quantize_group(const float* input, int64_t count, int8_t* output, float* scale) {
+// `scales` as scale_words says.
+void quantize_group(const float* input, int64_t count, DType weights, int8_t* output, float* scales) {
     alignas(64) float values[kGroupInputs] = {};
     std::memcpy(values, input, count * sizeof(float));
     Vec largest = splat(0.0F);
@@ -436,11 +461,22 @@ void quantize_group(const float* input, int64_t count, int8_t* output, float* sc
         largest = max(largest, absolute(value));
     }
     const float most = finite ? max_lanes(largest) : 0.0F;
-    *scale = finite ? most / 127.0F / kScaleFactor : __builtin_nanf("");
+    scales[0] = finite ? most / 127.0F / kScaleFactor : __builtin_nanf("");
     // Also zero where the quotient would not be finite.
     const Vec inverse = splat(most > 1e-36F ? 127.0F / most : 0.0F);
     for (int i = 0; i < kGroupInputs; i += kLanes) store_i8(output + i, round(mul(load(values + i), inverse)));
-    for (int i = 0; i < kGroupInputs; ++i) output[i] ^= static_cast<int8_t>(-128);
+    if (weights == DType::i8) {
+        for (int i = 0; i < kGroupInputs; ++i) output[i] ^= static_cast<int8_t>(-128);
+        return;
+    }
+    int sum = 0;
+    for (int i = 0; i < kGroupInputs; ++i) sum += output[i];
+    if (weights == DType::u4) {
+        scales[1] = scales[0] * static_cast<float>(sum);
+    } else {
+        const int32_t start = -8 * sum;
+        std::memcpy(scales + 1, &start, sizeof start);
+    }
 }
 
 void quantize(const QuantizeCall& call, int thread, int num_threads) {
@@ -452,8 +488,9 @@ void quantize(const QuantizeCall& call, int thread, int num_threads) {
         float* scales = reinterpret_cast<float*>(output + groups * kGroupUnits);
         for (int64_t group = 0; group < groups; ++group) {
             const int64_t first = group * kGroupInputs;
-            quantize_group(input + first, at_most(call.size - first, kGroupInputs),
-                           reinterpret_cast<int8_t*>(output + group * kGroupUnits), scales + group);
+            quantize_group(input + first, at_most(call.size - first, kGroupInputs), call.weights,
+                           reinterpret_cast<int8_t*>(output + group * kGroupUnits),
+                           scales + group * scale_words(call.weights));
         }
     }
 }

@@ -4,10 +4,18 @@
 // same panels: [num_panels][num_units][32 columns] words of 32 bits, where a unit is what 32 bits hold of a column's
 // inputs (one float32, two bfloat16, four int8). Missing columns and inputs are zeros.
 //
-// int8 weights come in groups of 32 inputs. A group of a panel is [8 units][32 columns] words, 32 scales (half
-// precision) and 32 sums of its weights (int16). Inputs are int8 with 128 added, and behind each row's bytes the scales
-// of its groups (float32). Scales per group keep single channels that are much larger than others from costing the
-// others' precision.
+// Quantised weights come in groups of 32 inputs that share a scale in half precision, so that single channels that are
+// much larger than others do not cost the others' precision. Inputs are int8, in the same groups, with a scale in
+// float32.
+//
+//   i8  codes from -127 to 127. A group of a panel is [8 units][32 columns] words, 32 scales and 32 sums of its codes
+//       (int16). Inputs have 128 added; behind each row's bytes are the scales of its groups.
+//   i4  codes from -8 to 7. A group is [8 units][16 columns] words, with code + 8 of columns 0 to 15 in the lower half
+//       of each byte and of columns 16 to 31 in the upper one, and 32 scales. Behind each row's bytes are pairs for its
+//       groups: the scale, and -8 times the sum of its numbers (int32).
+//   u4  codes from 0 to 15, with a number to be added to scale * code: like i4, and behind the scales 32 minimums in
+//   half
+//       precision. The second of a pair is the sum of the group's inputs (float32).
 //
 // One accumulator per output element runs over all inputs in ascending order, in every tile and with every number of
 // threads: an element's value depends on its own row and column alone. Sums are in float32.
@@ -27,7 +35,6 @@ constexpr int64_t kGroupUnits = kGroupInputs / 4;
 
 // Scales of weights are stored times this, which makes them normal numbers of half precision, those of inputs divided.
 constexpr float kScaleFactor = 1024.0F;
-constexpr int64_t kGroupWords = kGroupUnits * kPanelColumns + kPanelColumns / 2 + kPanelColumns / 2;
 
 enum PanelLayout : int32_t {
     kPlain = 0,
@@ -39,7 +46,7 @@ struct PackedMatrix {
     const float* bias;  // [num_panels * 32] in the order of the panels' columns; null: none
     int64_t num_outputs;
     int64_t num_inputs;
-    DType dtype;  // the input's as well
+    DType dtype;  // says what the input is, too
     PanelLayout layout;
 };
 
@@ -53,18 +60,31 @@ inline int64_t num_panels(const PackedMatrix& matrix) {
 
 inline int64_t num_groups(const PackedMatrix& matrix) { return (matrix.num_inputs + kGroupInputs - 1) / kGroupInputs; }
 
+constexpr bool is_quantized(DType dtype) { return dtype == DType::i8 || dtype == DType::i4 || dtype == DType::u4; }
+
+// Words of the codes of a panel's group, and of the group.
+constexpr int64_t code_words(DType dtype) { return kGroupUnits * (dtype == DType::i8 ? kPanelColumns : 16); }
+constexpr int64_t group_words(DType dtype) {
+    return code_words(dtype) + (dtype == DType::i4 ? kPanelColumns / 2 : kPanelColumns);
+}
+
+// Words behind the bytes of a row of quantised inputs, for each group.
+constexpr int64_t scale_words(DType weights) { return weights == DType::i8 ? 1 : 2; }
+
 // Words of 32 bits that the numbers of a row of inputs take.
 inline int64_t num_units(const PackedMatrix& matrix) {
-    if (matrix.dtype == DType::i8) return num_groups(matrix) * kGroupUnits;
+    if (is_quantized(matrix.dtype)) return num_groups(matrix) * kGroupUnits;
     return matrix.dtype == DType::bf16 ? (matrix.num_inputs + 1) / 2 : matrix.num_inputs;
 }
 
-// Words of a row of int8 inputs with its scales.
-inline int64_t int8_row_words(const PackedMatrix& matrix) { return num_units(matrix) + num_groups(matrix); }
+// Words of a row of quantised inputs with its scales.
+inline int64_t quantized_row_words(const PackedMatrix& matrix) {
+    return num_units(matrix) + num_groups(matrix) * scale_words(matrix.dtype);
+}
 
-// Words of the first `units` units of a panel, whole groups of int8.
+// Words of the first `units` units of a panel, whole groups if they are quantised.
 inline int64_t panel_words(const PackedMatrix& matrix, int64_t units) {
-    return matrix.dtype == DType::i8 ? units / kGroupUnits * kGroupWords : units * kPanelColumns;
+    return is_quantized(matrix.dtype) ? units / kGroupUnits * group_words(matrix.dtype) : units * kPanelColumns;
 }
 
 }  // namespace
@@ -85,7 +105,7 @@ struct Choice {
 
 struct GemmCall {
     const void* input;     // [num_rows, input_stride]; an odd last bfloat16 is followed by a zero or any finite number
-    int64_t input_stride;  // in elements; of int8 in words of 32 bits
+    int64_t input_stride;  // in elements; of quantised ones in words of 32 bits
     int64_t num_rows;
     PackedMatrix weights;
     Epilogue epilogue;
@@ -100,16 +120,20 @@ struct GemmCall {
 // Panels whose sums are kept while long rows of inputs are worked off block by block.
 constexpr int64_t kMaxGroupPanels = 8;
 
+// Panels of a block along the inputs whose product with all rows is computed before the next ones: they stay in the
+// second-level cache. Those of 4 bits are taken apart for it.
+constexpr int64_t kGroupBytes = 384 << 10;
+
 namespace {
 
+inline int64_t sum_floats(int64_t rows) { return (rows < 16 ? 16 : rows) * kMaxGroupPanels * kPanelColumns; }
+
 // Scratch memory of one thread for up to `max_rows` rows, of any matrix.
-inline int64_t gemm_scratch_floats(int64_t max_rows) {
-    return (max_rows < 16 ? 16 : max_rows) * kMaxGroupPanels * kPanelColumns;
-}
+inline int64_t gemm_scratch_floats(int64_t max_rows) { return sum_floats(max_rows) + kGroupBytes / 4; }
 
 }  // namespace
 
-// Rows of float32 to int8 as GemmCall takes it. A group that is not finite gets NaN for a scale.
+// Rows of float32 to int8 as GemmCall takes them for such weights. A group that is not finite gets NaN for a scale.
 struct QuantizeCall {
     const float* input;  // [num_rows, input_stride]
     int64_t input_stride;
@@ -117,6 +141,7 @@ struct QuantizeCall {
     int64_t size;
     uint32_t* output;  // [num_rows, output_stride] words
     int64_t output_stride;
+    DType weights;
 };
 
 struct GemmKernels {

@@ -130,7 +130,7 @@ __attribute__((noinline)) void multiply_tile_int8(const uint32_t* input, int64_t
                     sum[row][v] = fma(to_float(product[row][v]), scale, sum[row][v]);
                 }
             }
-            group += kGroupWords;
+            group += group_words(DType::i8);
             ++input_scales;
             BOUGH_UNROLL for (int i = 0; i < (kRows + 2) / 3; ++i) inputs[i] += kUnits;
         }

@@ -1,4 +1,4 @@
-// Half precision without instructions for it, for numbers that are not negative.
+// Half precision without instructions for it.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,9 @@ constexpr uint16_t kHalfNan = 0x7e00;
 
 // What infinity and NaN would be is NaN.
 inline float from_half(uint16_t half) {
-    if (half >= 0x7c00) return __builtin_nanf("");
-    const uint32_t bits = static_cast<uint32_t>(half) << 13;
+    const uint32_t size = half & 0x7fffU;
+    if (size >= 0x7c00) return __builtin_nanf("");
+    const uint32_t bits = (half & 0x8000U) << 16 | size << 13;
     float x;
     std::memcpy(&x, &bits, sizeof x);
     return x * 0x1p112F;  // the difference of the exponents' biases
@@ -25,8 +26,9 @@ inline uint16_t to_half(float x) {
     const float shifted = x * 0x1p-112F;
     uint32_t bits;
     std::memcpy(&bits, &shifted, sizeof bits);
-    const uint32_t half = (bits + 0xfffU + ((bits >> 13) & 1U)) >> 13;
-    return half < 0x7c00 ? static_cast<uint16_t>(half) : kHalfNan;
+    const uint32_t size = bits & 0x7fffffffU;
+    const uint32_t half = (size + 0xfffU + ((size >> 13) & 1U)) >> 13;
+    return half < 0x7c00 ? static_cast<uint16_t>(bits >> 31 << 15 | half) : kHalfNan;
 }
 
 }  // namespace

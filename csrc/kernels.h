@@ -16,7 +16,9 @@ namespace bough {
 enum class DType : int32_t {
     f32 = 0,
     bf16 = 1,
-    i8 = 2,  // KV only: one float32 scale per token and KV head
+    i8 = 2,  // KV: one float32 scale per token and KV head; weights: see gemm.h
+    i4 = 3,  // weights only
+    u4 = 4,  // weights only
 };
 
 // --- the rows of a step ------------------------------------------------------------------------------------------

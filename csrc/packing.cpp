@@ -15,49 +15,145 @@ float wide(uint32_t bits) {
     return value;
 }
 
-// Where a group of int8 weights of one row is: bytes of input i at bytes[i / 4 * 128 + i % 4].
+// Where a group of quantised weights of one row is; see gemm.h.
 struct Group {
-    int8_t* bytes;
-    uint16_t* scale;  // times kScaleFactor, in half precision
-    int16_t* sum;
+    uint8_t* codes;      // of the units' first words
+    int64_t unit_bytes;  // from one unit's codes to the next
+    int shift;           // of 4 bits within a byte
+    uint16_t* scale;     // times kScaleFactor, in half precision
+    uint16_t* other;     // i8: sum of the codes; u4: minimum, like the scale
 };
 
 Group group_of(const PackedMatrix& matrix, int64_t row, int64_t group) {
     const int64_t column = packed_column(matrix, row), within = column % kPanelColumns;
-    uint32_t* words =
-        static_cast<uint32_t*>(matrix.panels) + (column / kPanelColumns * num_groups(matrix) + group) * kGroupWords;
-    uint16_t* scales = reinterpret_cast<uint16_t*>(words + kGroupUnits * kPanelColumns);
-    return {reinterpret_cast<int8_t*>(words + within), scales + within,
-            reinterpret_cast<int16_t*>(scales + kPanelColumns) + within};
+    const int64_t words = group_words(matrix.dtype), codes = code_words(matrix.dtype);
+    uint32_t* start =
+        static_cast<uint32_t*>(matrix.panels) + (column / kPanelColumns * num_groups(matrix) + group) * words;
+    uint16_t* scale = reinterpret_cast<uint16_t*>(start + codes) + within;
+    const bool bytes = matrix.dtype == DType::i8;
+    return {reinterpret_cast<uint8_t*>(start + (bytes ? within : within % 16)), codes / kGroupUnits * 4,
+            bytes ? 0 : static_cast<int>(within / 16 * 4), scale, scale + kPanelColumns};
 }
 
-int8_t& byte_of(const Group& group, int64_t input) { return group.bytes[input / 4 * kPanelColumns * 4 + input % 4]; }
+uint8_t& byte_of(const Group& group, int64_t input) { return group.codes[input / 4 * group.unit_bytes + input % 4]; }
 
-void quantize_group(const Group& group, const float* weights, int64_t count) {
-    float largest = 0.0F;
-    bool finite = true;
-    for (int64_t i = 0; i < count; ++i) {
-        largest = std::max(largest, std::fabs(weights[i]));
-        finite &= std::isfinite(weights[i]);
-    }
-    *group.scale = finite ? to_half(largest / 127.0F * kScaleFactor) : kHalfNan;
-    // Of numbers too small for a scale nothing is left.
-    const float inverse = finite && *group.scale != 0 ? 127.0F / largest : 0.0F;
+// A code of 4 bits, without its sign.
+void set_code(const Group& group, int64_t input, int code) {
+    uint8_t& byte = byte_of(group, input);
+    byte = static_cast<uint8_t>((byte & (0xf0 >> group.shift)) | (code & 15) << group.shift);
+}
+
+void write_codes(DType dtype, const Group& group, const int8_t* codes, int64_t count, float scale) {
+    *group.scale = to_half(scale * kScaleFactor);
     int sum = 0;
     for (int64_t i = 0; i < count; ++i) {
-        const int8_t weight = finite ? static_cast<int8_t>(std::nearbyint(weights[i] * inverse)) : int8_t{0};
-        byte_of(group, i) = weight;
-        sum += weight;
+        sum += codes[i];
+        if (dtype == DType::i8) {
+            byte_of(group, i) = static_cast<uint8_t>(codes[i]);
+        } else {
+            set_code(group, i, codes[i] + 8);
+        }
     }
-    *group.sum = static_cast<int16_t>(sum);
+    if (dtype == DType::i8) *group.other = static_cast<uint16_t>(sum);
+    if (dtype == DType::u4) *group.other = to_half(-8.0F * scale * kScaleFactor);
+}
+
+void write_codes(const Group& group, const int8_t* codes, int64_t count, float scale, float minimum) {
+    *group.scale = to_half(scale * kScaleFactor);
+    *group.other = to_half(minimum * kScaleFactor);
+    for (int64_t i = 0; i < count; ++i) set_code(group, i, codes[i]);
+}
+
+typedef float Four __attribute__((vector_size(16)));
+constexpr int kFours = kGroupInputs / 4;
+
+float sum_of(Four x) { return (x[0] + x[2]) + (x[1] + x[3]); }
+
+// Codes from -8 to 7 and the scale with which they come nearest to `weights`, by squared error: the largest weight
+// becomes one of several numbers near the end of the range, the others are rounded accordingly, and the best scale for
+// what came out follows by least squares. Returns the scale.
+float search_codes(const float* weights, float extreme, int8_t* codes) {
+    Four numbers[kFours];
+    std::memcpy(numbers, weights, sizeof numbers);
+    constexpr float kEnds[] = {8.0F, 7.0F, 7.25F, 7.5F, 7.75F, 8.25F, 8.5F, 8.75F, 9.0F};
+    float best = 0.0F, scale = 0.0F;
+    Four best_codes[kFours] = {};
+    for (const float end : kEnds) {
+        const float inverse = -end / extreme;
+        Four steps[kFours], products = {}, squares = {};
+        for (int i = 0; i < kFours; ++i) {
+            // Rounds to a whole number, ties to even.
+            constexpr float kShift = 12582912.0F;
+            const Four whole = (numbers[i] * inverse + kShift) - kShift;
+            const Four at_least = whole > -8.0F ? whole : Four{} - 8.0F;
+            steps[i] = at_least < 7.0F ? at_least : Four{} + 7.0F;
+            products += numbers[i] * steps[i];
+            squares += steps[i] * steps[i];
+        }
+        // What the squared error is smaller by than that of zeros.
+        const float product = sum_of(products), square = sum_of(squares), gain = product / square * product;
+        if (gain > best) {
+            best = gain;
+            scale = product / square;
+            std::memcpy(best_codes, steps, sizeof steps);
+        }
+    }
+    for (int i = 0; i < kGroupInputs; ++i) codes[i] = static_cast<int8_t>(best_codes[i / 4][i % 4]);
+    return scale;
+}
+
+void quantize_group(DType dtype, const Group& group, const float* weights, int64_t count) {
+    float extreme = 0.0F, low = weights[0], high = weights[0], numbers[kGroupInputs] = {};
+    bool finite = true;
+    for (int64_t i = 0; i < count; ++i) {
+        finite &= std::isfinite(weights[i]);
+        if (std::fabs(weights[i]) > std::fabs(extreme)) extreme = weights[i];
+        low = std::min(low, weights[i]);
+        high = std::max(high, weights[i]);
+        numbers[i] = weights[i];
+    }
+    int8_t codes[kGroupInputs] = {};
+    if (!finite) return write_codes(dtype, group, codes, count, __builtin_nanf(""));
+    if (dtype == DType::u4) {
+        const float scale = (high - low) / 15.0F;
+        // Of numbers too small for a scale nothing is left.
+        const float inverse = to_half(scale * kScaleFactor) != 0 ? 15.0F / (high - low) : 0.0F;
+        for (int64_t i = 0; i < count; ++i)
+            codes[i] = static_cast<int8_t>(std::nearbyint((weights[i] - low) * inverse));
+        return write_codes(group, codes, count, scale, low);
+    }
+    const float largest = std::fabs(extreme);
+    if (to_half(largest / 127.0F * kScaleFactor) == 0) return write_codes(dtype, group, codes, count, 0.0F);
+    if (dtype == DType::i4) return write_codes(dtype, group, codes, count, search_codes(numbers, extreme, codes));
+    const float inverse = 127.0F / largest;
+    for (int64_t i = 0; i < count; ++i) codes[i] = static_cast<int8_t>(std::nearbyint(weights[i] * inverse));
+    write_codes(dtype, group, codes, count, largest / 127.0F);
 }
 
 void dequantize_row(const PackedMatrix& matrix, int64_t row, float* values) {
+    const bool bytes = matrix.dtype == DType::i8;
     for (int64_t input = 0; input < matrix.num_inputs; input += kGroupInputs) {
         const Group group = group_of(matrix, row, input / kGroupInputs);
         const float scale = from_half(*group.scale) / kScaleFactor;
+        const float minimum = matrix.dtype == DType::u4 ? from_half(*group.other) / kScaleFactor : 0.0F;
         const int64_t count = std::min(matrix.num_inputs - input, kGroupInputs);
-        for (int64_t i = 0; i < count; ++i) values[input + i] = scale * static_cast<float>(byte_of(group, i));
+        for (int64_t i = 0; i < count; ++i) {
+            const int code = bytes ? static_cast<int8_t>(byte_of(group, i)) : byte_of(group, i) >> group.shift & 15;
+            const int number = matrix.dtype == DType::i4 ? code - 8 : code;
+            values[input + i] = scale * static_cast<float>(number) + minimum;
+        }
+    }
+}
+
+// Calls `visit(row, input, group)` for every group of quantised weights of this thread's share of the rows. Columns of
+// one panel share bytes, so each panel is one thread's.
+template <class Visit>
+void visit_groups(const PackedMatrix& matrix, int64_t first_row, int64_t num_rows, int thread, int num_threads,
+                  Visit visit) {
+    for (int64_t row = 0; row < num_rows; ++row) {
+        if (packed_column(matrix, first_row + row) / kPanelColumns % num_threads != thread) continue;
+        for (int64_t group = 0; group < num_groups(matrix); ++group)
+            visit(row, group, group_of(matrix, first_row + row, group));
     }
 }
 
@@ -106,15 +202,13 @@ int64_t packed_column(const PackedMatrix& matrix, int64_t row) {
 
 void pack_rows(const PackedMatrix& matrix, int64_t first_row, int64_t num_rows, const void* rows, int thread,
                int num_threads) {
-    if (matrix.dtype == DType::i8) {
+    if (is_quantized(matrix.dtype)) {
         const float* weights = static_cast<const float*>(rows);
-        for (int64_t row = num_rows * thread / num_threads; row < num_rows * (thread + 1) / num_threads; ++row) {
-            for (int64_t input = 0; input < matrix.num_inputs; input += kGroupInputs) {
-                quantize_group(group_of(matrix, first_row + row, input / kGroupInputs),
-                               weights + row * matrix.num_inputs + input,
-                               std::min(matrix.num_inputs - input, kGroupInputs));
-            }
-        }
+        visit_groups(matrix, first_row, num_rows, thread, num_threads, [&](int64_t row, int64_t index, Group group) {
+            const int64_t input = index * kGroupInputs;
+            quantize_group(matrix.dtype, group, weights + row * matrix.num_inputs + input,
+                           std::min(matrix.num_inputs - input, kGroupInputs));
+        });
         return;
     }
     const char* source = static_cast<const char*>(rows);
@@ -125,9 +219,24 @@ void pack_rows(const PackedMatrix& matrix, int64_t first_row, int64_t num_rows, 
                 });
 }
 
+void pack_codes(const PackedMatrix& matrix, int64_t first_row, int64_t num_rows, const int8_t* codes,
+                const float* scales, const float* minimums, int thread, int num_threads) {
+    const int64_t groups = num_groups(matrix);
+    visit_groups(matrix, first_row, num_rows, thread, num_threads, [&](int64_t row, int64_t index, Group group) {
+        const int64_t input = index * kGroupInputs, count = std::min(matrix.num_inputs - input, kGroupInputs);
+        const int8_t* from = codes + row * matrix.num_inputs + input;
+        const float scale = scales[row * groups + index];
+        if (minimums != nullptr) {
+            write_codes(group, from, count, scale, minimums[row * groups + index]);
+        } else {
+            write_codes(matrix.dtype, group, from, count, scale);
+        }
+    });
+}
+
 void unpack_rows(const PackedMatrix& matrix, int64_t first_row, int64_t num_rows, void* rows, int thread,
                  int num_threads) {
-    if (matrix.dtype == DType::i8) {
+    if (is_quantized(matrix.dtype)) {
         float* weights = static_cast<float*>(rows);
         for (int64_t row = num_rows * thread / num_threads; row < num_rows * (thread + 1) / num_threads; ++row) {
             dequantize_row(matrix, first_row + row, weights + row * matrix.num_inputs);
@@ -146,7 +255,7 @@ void embed(const PackedMatrix& table, const int32_t* ids, int64_t num_tokens, fl
            int thread, int num_threads) {
     const int64_t units = num_units(table);
     for (int64_t i = num_tokens * thread / num_threads; i < num_tokens * (thread + 1) / num_threads; ++i) {
-        if (table.dtype == DType::i8) {
+        if (is_quantized(table.dtype)) {
             dequantize_row(table, ids[i], output + i * output_stride);
             continue;
         }

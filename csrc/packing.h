@@ -8,12 +8,18 @@ namespace bough {
 // Words of 32 bits that a matrix takes, padding included; it must start out as zeros.
 int64_t packed_words(const PackedMatrix& matrix);
 
-// Thread `thread` packs its share of rows [first_row, first_row + num_rows), given densely in the matrix's dtype, for
-// int8 in float32.
+// Thread `thread` packs its share of rows [first_row, first_row + num_rows), given densely in the matrix's dtype, in
+// float32 where that is quantised.
 void pack_rows(const PackedMatrix& matrix, int64_t first_row, int64_t num_rows, const void* rows, int thread,
                int num_threads);
 
-// The inverse.
+// The same of rows that are quantised already: codes [num_rows, num_inputs], scales and minimums [num_rows,
+// num_groups]. Null minimums: codes are signed; u4 then takes those of 4 bits. Not null: codes are from 0 to 15, for u4
+// only.
+void pack_codes(const PackedMatrix& matrix, int64_t first_row, int64_t num_rows, const int8_t* codes,
+                const float* scales, const float* minimums, int thread, int num_threads);
+
+// The inverse of pack_rows.
 void unpack_rows(const PackedMatrix& matrix, int64_t first_row, int64_t num_rows, void* rows, int thread,
                  int num_threads);
 

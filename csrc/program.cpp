@@ -266,7 +266,7 @@ void Program::finish_piece(const Step& step, int thread, int num_threads) {
     GemmCall head{};
     head.input = norm.output;
     head.input_stride = norm.output_stride;
-    if (head_.dtype == DType::i8) {
+    if (is_quantized(head_.dtype)) {
         QuantizeCall quantize = head_quantize_;
         quantize.num_rows = num_sampled;
         kernels().gemm.quantize(quantize, thread, num_threads);

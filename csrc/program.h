@@ -70,7 +70,7 @@ public:
     void add(const QuantizeCall& call) { operations_.emplace_back(call); }
     void add(const RotaryStoreCall& call) { operations_.emplace_back(call); }
     void add(const AttentionCall& call);
-    // The end: the final norm of rows' last tokens into a buffer of max_rows rows, and the head. A head of int8 takes
+    // The end: the final norm of rows' last tokens into a buffer of max_rows rows, and the head. A quantised head takes
     // what `quantize` makes of the norm's output. Without outputs of the head, hidden states are all that steps can
     // want.
     void finish(const NormCall& norm, const QuantizeCall& quantize, const PackedMatrix& head);

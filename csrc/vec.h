@@ -219,7 +219,6 @@ BOUGH_INLINE Vec load_bf16(const uint16_t* p) {
     std::memcpy(&x, &bits, sizeof x);
     return x;
 }
-// Not negative
 BOUGH_INLINE Vec load_f16(const uint16_t* p) {
     float values[kLanes];
     for (int i = 0; i < kLanes; ++i) values[i] = from_half(p[i]);

@@ -265,7 +265,7 @@ def test_bfloat16_arithmetic_is_recognised(tmp_path: Path, cpuinfo: str, expecte
         ({"torch_dtype": "int8"}, "dtype must be float32, bfloat16 or float16"),
         ({"eos_token_id": "</s>"}, "eos_token_id must be a token id"),
         ({"tie_word_embeddings": 1}, "tie_word_embeddings must be true or false"),
-        ({"quantization_config": {"quant_method": "awq"}}, r"quantised checkpoints \(awq\) are not supported"),
+        ({"quantization_config": {"quant_method": "fp8"}}, "quantisation: .* is not supported; supported are GPTQ"),
         (
             {"architectures": ["Qwen2ForCausalLM"], "use_sliding_window": True, "layer_types": ["full_attention"]},
             "layer_types must list 4",
@@ -284,9 +284,9 @@ def test_no_such_path(tmp_path: Path) -> None:
 
 
 def test_a_file_is_no_checkpoint(tmp_path: Path) -> None:
-    write(tmp_path, "model.gguf", "")
-    with pytest.raises(ConfigError, match="is a file; give the directory"):
-        ModelConfig.from_path(str(tmp_path / "model.gguf"))
+    write(tmp_path, "model.bin", "")
+    with pytest.raises(ConfigError, match="is a file; give a GGUF file, or the directory"):
+        ModelConfig.from_path(str(tmp_path / "model.bin"))
 
 
 def test_directory_without_configuration(tmp_path: Path) -> None:

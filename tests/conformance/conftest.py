@@ -21,6 +21,7 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTEXT_LENGTH = 2048
+MAX_BODY_SIZE = 500_000
 MODEL = "bough"
 
 
@@ -38,6 +39,7 @@ def server_python(pytestconfig: pytest.Config) -> str:
 def shared_server(tmp_path_factory: pytest.TempPathFactory, server_python: str) -> Iterator[Server]:
     """The bundled model in float32, in which equal means equal."""
     flags = ("--dtype", "float32", "--cpu-threads", "1", "--context-length", str(CONTEXT_LENGTH))
+    flags += ("--max-body-size", str(MAX_BODY_SIZE))
     directory = tmp_path_factory.mktemp("conformance")
     with running_server(directory, *flags, "--served-model-name", MODEL, python=server_python) as server:
         yield server

@@ -13,6 +13,10 @@ QUESTION = "Tell me about the oak."
 MESSAGES: list[Any] = [{"role": "user", "content": QUESTION}]
 TOO_LONG = "word " * 4000
 """More tokens than the context has."""
+TOO_LARGE = "word " * 120_000
+"""More bytes than the server takes."""
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
+"""An image, for a model that reads text only."""
 
 NAMED: Any = {"type": "function", "function": {"name": "count_trees"}}
 RESULT = "There are 12 oaks."

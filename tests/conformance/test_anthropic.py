@@ -7,7 +7,18 @@ import anthropic
 import pytest
 
 from tests.conformance.conftest import MODEL
-from tests.conformance.tasks import MESSAGES, RESULT, TOO_LONG, Kind, check_answer, check_tree, schema
+from tests.conformance.tasks import (
+    MESSAGES,
+    PIXEL,
+    QUESTION,
+    RESULT,
+    TOO_LARGE,
+    TOO_LONG,
+    Kind,
+    check_answer,
+    check_tree,
+    schema,
+)
 from tests.e2e.server import Server
 
 FIELDS: dict[str, Any] = {"model": MODEL, "max_tokens": 60, "messages": MESSAGES, "temperature": 0}
@@ -98,6 +109,26 @@ def test_tokens_are_counted_as_they_are_used(client: anthropic.Anthropic) -> Non
 
 def test_models(client: anthropic.Anthropic) -> None:
     assert [model.id for model in client.models.list()] == [MODEL]
+
+
+def test_content_in_blocks(client: anthropic.Anthropic) -> None:
+    text: dict[str, Any] = {"type": "text", "text": QUESTION, "cache_control": {"type": "ephemeral"}}
+    answer = create(client, messages=[{"role": "user", "content": [text]}])
+    assert answer.content[0].text == create(client).content[0].text
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
+    with pytest.raises(anthropic.BadRequestError, match="text"):
+        create(client, messages=[{"role": "user", "content": [text, image]}])
+
+
+def test_errors_have_their_classes(client: anthropic.Anthropic) -> None:
+    with pytest.raises(anthropic.APIStatusError) as large:
+        create(client, messages=[{"role": "user", "content": TOO_LARGE}])
+    assert large.value.status_code == 413
+    assert large.value.body["error"]["type"] == "request_too_large"  # type: ignore[index]
+    with pytest.raises(anthropic.NotFoundError):
+        client.models.retrieve("claude-nonsense")
+    with pytest.raises(anthropic.BadRequestError):
+        client.messages.count_tokens(model=MODEL, messages=[])
 
 
 @pytest.mark.parametrize(

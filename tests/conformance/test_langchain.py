@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import openai
@@ -7,9 +8,11 @@ import pytest
 
 from tests.conformance.conftest import MODEL
 from tests.conformance.tasks import (
+    PIXEL,
     QUESTION,
     RESULT,
     TEXTS,
+    TOO_LARGE,
     TOO_LONG,
     Tree,
     check_answer,
@@ -75,6 +78,29 @@ def test_calls_and_their_results(chat: Any) -> None:
     assert answer.text or answer.tool_calls
 
 
+def test_structured_output_of_responses_and_streams(chat: Any) -> None:
+    made = chat(use_responses_api=True).with_structured_output(Tree, method="json_schema")
+    assert isinstance(made.invoke(QUESTION), Tree)
+    *_, last = chat().with_structured_output(Tree, method="json_schema").stream(QUESTION)
+    assert isinstance(last, Tree)
+
+
+def test_asynchronous_calls(chat: Any) -> None:
+    async def ask() -> list[Any]:
+        return await asyncio.gather(*(chat(max_tokens=20).ainvoke(QUESTION) for _ in range(4)))
+
+    assert len({answer.text for answer in asyncio.run(ask())}) == 1
+
+
+def test_content_in_parts(chat: Any) -> None:
+    text: dict[str, Any] = {"type": "text", "text": QUESTION}
+    model = chat(max_tokens=20)
+    assert model.invoke([messages.HumanMessage([text])]).text == model.invoke(QUESTION).text
+    image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}
+    with pytest.raises(openai.BadRequestError, match="text"):
+        model.invoke([messages.HumanMessage([text, image])])
+
+
 def test_embeddings(embedder: Server) -> None:
     model = langchain_openai.OpenAIEmbeddings(
         model="minilm",
@@ -90,3 +116,8 @@ def test_errors(chat: Any) -> None:
         chat(temperature=-1).invoke(QUESTION)
     with pytest.raises(openai.BadRequestError, match="maximum context length"):
         chat().invoke(TOO_LONG)
+    with pytest.raises(openai.APIStatusError) as info:
+        chat().invoke(TOO_LARGE)
+    assert info.value.status_code == 413
+    with pytest.raises(openai.NotFoundError):
+        chat(use_responses_api=True, model="gpt-nonsense").invoke(QUESTION)

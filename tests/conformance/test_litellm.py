@@ -9,9 +9,11 @@ from tests.conformance.conftest import MODEL
 from tests.conformance.tasks import (
     MESSAGES,
     NAMED,
+    PIXEL,
     QUESTION,
     RESULT,
     TEXTS,
+    TOO_LARGE,
     TOO_LONG,
     Tree,
     check_answer,
@@ -85,9 +87,34 @@ def test_embeddings(embedder: Server) -> None:
     check_vectors([entry["embedding"] for entry in answer.data])
 
 
+def test_embeddings_in_the_words_of_others(embedder: Server) -> None:
+    for provider, path in (("ollama", ""), ("hosted_vllm", "/v1")):
+        answer = litellm.embedding(model=f"{provider}/minilm", input=TEXTS, api_base=embedder.url + path)
+        check_vectors([entry["embedding"] for entry in answer.data])
+
+
+@pytest.mark.parametrize("provider", ["openai", "hosted_vllm", "anthropic"])
+def test_content_in_parts(server: Server, provider: str) -> None:
+    text: dict[str, Any] = {"type": "text", "text": QUESTION}
+    content = [text]
+    answer = ask(server, provider, messages=[{"role": "user", "content": content}], max_tokens=60)
+    check_answer(answer.choices[0].message.content)
+    content.append({"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}})
+    with pytest.raises(litellm.BadRequestError):
+        ask(server, provider, messages=[{"role": "user", "content": content}])
+
+
 @pytest.mark.parametrize("provider", ["openai", "hosted_vllm", "anthropic"])
 def test_errors(server: Server, provider: str) -> None:
     with pytest.raises(litellm.BadRequestError):
         ask(server, provider, temperature=-1)
     with pytest.raises(litellm.ContextWindowExceededError):
         ask(server, provider, messages=[{"role": "user", "content": TOO_LONG}])
+    # What it makes of 413 depends on the provider, and not on the server.
+    with pytest.raises((litellm.BadRequestError, litellm.APIError), match="max-body-size"):
+        ask(server, provider, messages=[{"role": "user", "content": TOO_LARGE}])
+
+
+def test_models_that_are_not_served(server: Server) -> None:
+    with pytest.raises(litellm.NotFoundError):
+        litellm.responses(model="openai/gpt-nonsense", input=QUESTION, api_base=f"{server.url}/v1", api_key="none")

@@ -6,10 +6,21 @@ import openai
 import pytest
 
 from tests.conformance.conftest import CONTEXT_LENGTH, MODEL
-from tests.conformance.tasks import QUESTION, TOO_LONG, Tree, check_answer, check_tree
+from tests.conformance.tasks import (
+    PIXEL,
+    QUESTION,
+    TEXTS,
+    TOO_LARGE,
+    TOO_LONG,
+    Tree,
+    check_answer,
+    check_tree,
+    check_vectors,
+)
 from tests.e2e.server import Server
 
 openai_like = pytest.importorskip("llama_index.llms.openai_like")
+embeddings = pytest.importorskip("llama_index.embeddings.openai_like")
 llms = pytest.importorskip("llama_index.core.llms")
 tools = pytest.importorskip("llama_index.core.tools")
 prompts = pytest.importorskip("llama_index.core.prompts")
@@ -73,8 +84,51 @@ def test_structured_output(model: Any) -> None:
     assert isinstance(model().structured_predict(Tree, template, question=QUESTION), Tree)
 
 
+def test_calls_are_streamed(model: Any) -> None:
+    function = tools.FunctionTool.from_defaults(fn=describe_tree, fn_schema=Tree)
+    *_, last = model().stream_chat_with_tools(
+        [function], user_msg=QUESTION, tool_required=True, allow_parallel_tool_calls=False
+    )
+    (call,) = model().get_tool_calls_from_response(last)
+    check_tree(call.tool_kwargs)
+
+
+def test_responses(server: Server) -> None:
+    made = openai_like.OpenAILikeResponses(
+        model=MODEL,
+        api_base=f"{server.url}/v1",
+        api_key="none",
+        max_retries=0,
+        context_window=CONTEXT_LENGTH,
+        temperature=0,
+        max_output_tokens=60,
+    )
+    asked = [llms.ChatMessage(role="user", content=QUESTION)]
+    whole = made.chat(asked)
+    check_answer(whole.message.content)
+    *_, last = made.stream_chat(asked)
+    assert last.message.content == whole.message.content
+
+
+def test_embeddings(embedder: Server) -> None:
+    made = embeddings.OpenAILikeEmbedding(model_name="minilm", api_base=f"{embedder.url}/v1", api_key="none")
+    check_vectors(made.get_text_embedding_batch(TEXTS))
+
+
+def test_content_in_parts(model: Any) -> None:
+    text = llms.TextBlock(text=QUESTION)
+    asked = llms.ChatMessage(role="user", blocks=[text])
+    check_answer(model(max_tokens=60).chat([asked]).message.content)
+    image = llms.ImageBlock(image=PIXEL.encode(), image_mimetype="image/png")
+    with pytest.raises(openai.BadRequestError, match="text"):
+        model().chat([llms.ChatMessage(role="user", blocks=[text, image])])
+
+
 def test_errors(model: Any) -> None:
     with pytest.raises(openai.BadRequestError):
         model(additional_kwargs={"extra_body": {"no_such_field": 1}}).complete(QUESTION)
     with pytest.raises(openai.BadRequestError, match="maximum context length"):
         model().complete(TOO_LONG)
+    with pytest.raises(openai.APIStatusError) as info:
+        model().complete(TOO_LARGE)
+    assert info.value.status_code == 413

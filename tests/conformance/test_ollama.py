@@ -6,7 +6,21 @@ import ollama
 import pytest
 
 from tests.conformance.conftest import MODEL
-from tests.conformance.tasks import MESSAGES, QUESTION, RESULT, TOO_LONG, Tree, check_answer, check_tree, schema, tool
+from tests.conformance.tasks import (
+    MESSAGES,
+    PIXEL,
+    QUESTION,
+    RESULT,
+    TEXTS,
+    TOO_LARGE,
+    TOO_LONG,
+    Tree,
+    check_answer,
+    check_tree,
+    check_vectors,
+    schema,
+    tool,
+)
 from tests.e2e.server import Server
 
 OPTIONS: Any = {"temperature": 0, "num_predict": 60, "seed": 1}
@@ -52,6 +66,32 @@ def test_tools_and_their_results(client: ollama.Client) -> None:
         {"role": "tool", "tool_name": "describe_tree", "content": RESULT},
     ]
     assert client.chat(model=MODEL, messages=turns, tools=[tool()], options=OPTIONS).message.content is not None
+
+
+def test_embeddings(embedder: Server) -> None:
+    client = ollama.Client(host=embedder.url)
+    answer = client.embed(model="minilm", input=TEXTS)
+    check_vectors(answer.embeddings)
+    assert client.embed(model="minilm", input=TEXTS[0]).embeddings == answer.embeddings[:1]
+    assert client.embeddings(model="minilm", prompt=TEXTS[0]).embedding == answer.embeddings[0]
+    assert client.embed(model="minilm", input=TOO_LONG).embeddings, "it is truncated"
+    with pytest.raises(ollama.ResponseError) as info:
+        client.embed(model="minilm", input=TOO_LONG, truncate=False)
+    assert info.value.status_code == 400
+
+
+def test_errors_have_their_statuses(client: ollama.Client) -> None:
+    seen: dict[str, Any] = {"role": "user", "content": QUESTION, "images": [PIXEL]}
+    for status, ask in (
+        (400, lambda: client.chat(model=MODEL, messages=[seen])),
+        (400, lambda: client.embed(model=MODEL, input=TEXTS)),
+        (413, lambda: client.generate(model=MODEL, prompt=TOO_LARGE)),
+        (404, lambda: client.pull(MODEL)),
+    ):
+        with pytest.raises(ollama.ResponseError) as info:
+            ask()
+        assert info.value.status_code == status
+        assert info.value.error
 
 
 def test_models(client: ollama.Client) -> None:

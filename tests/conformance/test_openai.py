@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,9 +13,11 @@ from tests.conformance.conftest import MODEL
 from tests.conformance.tasks import (
     MESSAGES,
     NAMED,
+    PIXEL,
     QUESTION,
     RESULT,
     TEXTS,
+    TOO_LARGE,
     TOO_LONG,
     Tree,
     check_answer,
@@ -173,6 +177,110 @@ def test_embeddings(embedder: Server) -> None:
             assert answer.usage.prompt_tokens > len(TEXTS)
         with pytest.raises(openai.BadRequestError):
             client.chat.completions.create(**CHAT)
+
+
+def test_embeddings_of_bad_input(embedder: Server) -> None:
+    with openai.OpenAI(base_url=f"{embedder.url}/v1", api_key="none", max_retries=0) as client:
+        with pytest.raises(openai.BadRequestError) as info:
+            client.embeddings.create(model="minilm", input=[])
+        assert info.value.param == "input"
+        with pytest.raises(openai.BadRequestError) as info:
+            client.embeddings.create(model="minilm", input=TOO_LONG)
+        assert info.value.code == "context_length_exceeded"
+
+
+def test_content_in_parts(client: openai.OpenAI) -> None:
+    parts: list[Any] = [{"type": "text", "text": QUESTION}]
+    asked: Any = {**CHAT, "messages": [{"role": "user", "content": parts}]}
+    whole = client.chat.completions.create(**CHAT).choices[0].message.content
+    assert client.chat.completions.create(**asked).choices[0].message.content == whole
+    parts.append({"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}})
+    with pytest.raises(openai.BadRequestError, match="text") as info:
+        client.chat.completions.create(**asked)
+    assert info.value.param == "messages[0].content[1]"
+
+
+def test_several_answers_are_told_apart(client: openai.OpenAI) -> None:
+    fields: Any = {**CHAT, "n": 3, "temperature": 1, "seed": 5}
+    whole = client.chat.completions.create(**fields).choices
+    texts = ["", "", ""]
+    for chunk in client.chat.completions.create(**fields, stream=True):
+        for choice in chunk.choices:
+            texts[choice.index] += choice.delta.content or ""
+    assert texts == [choice.message.content for choice in whole]
+
+
+def test_asynchronous_client_can_leave(server: Server) -> None:
+    async def leave() -> str:
+        async with openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0) as client:
+            stream: Any = await client.chat.completions.create(**{**CHAT, "max_tokens": 500}, stream=True)
+            async for chunk in stream:
+                if chunk.choices[0].delta.content:
+                    await stream.close()
+                    return str(chunk.choices[0].delta.content)
+            return ""
+
+    assert asyncio.run(leave())
+    server.assert_idle_and_whole()
+
+
+def test_bodies_that_are_too_large(client: openai.OpenAI) -> None:
+    messages: Any = [{"role": "user", "content": TOO_LARGE}]
+    with pytest.raises(openai.APIStatusError, match="max-body-size") as info:
+        client.chat.completions.create(**{**CHAT, "messages": messages})
+    assert info.value.status_code == 413
+
+
+def test_paths_that_are_none(client: openai.OpenAI) -> None:
+    with pytest.raises(openai.NotFoundError):
+        client.get("/no-such-thing", cast_to=object)
+    with pytest.raises(openai.NotFoundError) as info:
+        client.responses.create(model="gpt-nonsense", input=QUESTION)
+    assert info.value.code == "model_not_found"
+    with pytest.raises(openai.APIStatusError) as later:
+        client.files.list()
+    assert later.value.status_code == 501
+
+
+def test_responses_in_the_background(client: openai.OpenAI) -> None:
+    fields: Any = {"model": MODEL, "temperature": 0, "background": True}
+    response = client.responses.create(input=QUESTION, max_output_tokens=40, **fields)
+    while response.status in ("queued", "in_progress"):
+        time.sleep(0.02)
+        response = client.responses.retrieve(response.id)
+    check_answer(response.output_text)
+    (item,) = client.responses.input_items.list(response.id).data
+    assert item.type == "message"
+    numbers: Any = {"type": "array", "items": {"type": "integer", "maximum": 9}, "minItems": 500}
+    fields["text"] = {"format": {"type": "json_schema", "name": "numbers", "schema": numbers}}
+    long = client.responses.create(input=QUESTION, max_output_tokens=1500, **fields)
+    assert client.responses.cancel(long.id).status == "cancelled"
+
+
+def test_responses_streamed_with_tools_and_schemas(client: openai.OpenAI) -> None:
+    fields: Any = {"model": MODEL, "temperature": 0, "max_output_tokens": 200, "input": QUESTION}
+    function: Any = {"type": "function", "name": "describe_tree", "parameters": schema(), "strict": True}
+    with client.responses.stream(
+        **fields, tools=[function], tool_choice="required", parallel_tool_calls=False
+    ) as stream:
+        pieces = [event.delta for event in stream if event.type == "response.function_call_arguments.delta"]
+        (call,) = [item for item in stream.get_final_response().output if item.type == "function_call"]
+    check_tree("".join(pieces))
+    assert "".join(pieces) == call.arguments
+    with client.responses.stream(**fields, text_format=Tree) as stream:
+        for _ in stream:
+            pass
+        assert isinstance(stream.get_final_response().output_parsed, Tree)
+
+
+def test_responses_to_bad_requests(client: openai.OpenAI) -> None:
+    fields: Any = {"model": MODEL, "max_output_tokens": 20}
+    image: Any = [{"role": "user", "content": [{"type": "input_image", "image_url": f"data:image/png;base64,{PIXEL}"}]}]
+    for given, code in ((image, None), (TOO_LONG, "context_length_exceeded")):
+        for stream in (False, True):
+            with pytest.raises(openai.BadRequestError) as info:
+                client.responses.create(**{**fields, "input": given}, stream=stream)
+            assert code is None or info.value.code == code
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,14 @@ def test_free_text_in_a_tag_needs_an_end_where_other_tags_may_follow() -> None:
     assert "must be followed" in refusal(sequence(ANY, regex("a")))
 
 
+def test_number_of_tags_is_bounded() -> None:
+    form = {"type": "tags_with_separator", "tags": [tag("<", regex("[0-9]"), ">")], "separator": ",", "at_most": 3}
+    assert allowed(form, "", "<1>", "<1>,<2>,<3>", "<1>,<2>,<3>,<4>") == [True, True, True, False]
+    assert allowed({**form, "at_least_one": True, "at_most": 1}, "", "<1>", "<1>,<2>") == [False, True, False]
+    for wrong in (0, True, 1.5, "3"):
+        assert "at_most" in refusal({**form, "at_most": wrong})
+
+
 def test_a_separator_ends_tags_that_have_no_end_of_their_own() -> None:
     tags = [tag("<", regex("[a-z;]+"), ""), tag("=", {"type": "grammar", "grammar": "root ::= [0-9;]+"}, "")]
     form = {"type": "tags_with_separator", "tags": tags, "separator": ";", "at_least_one": True}
@@ -113,6 +121,7 @@ def test_a_separator_ends_tags_that_have_no_end_of_their_own() -> None:
     assert allowed(tag("[", form, "]"), *(f"[{text}]" for text in texts)) == [True, True, True, False, False, False]
     assert allowed({**form, "at_least_one": False}, "", "<a;<b") == [True, True]
     assert allowed({**form, "stop_after_first": True}, "<ab", "<ab;<cd") == [True, False]
+    assert allowed({**form, "at_most": 2}, "<a", "<a;<b", "<a;<b;<c") == [True, True, False]
 
 
 def test_a_trigger_that_begins_with_another_makes_no_tag_unreachable() -> None:

@@ -10,6 +10,7 @@ import ollama
 import openai
 import pytest
 
+from bough.parsers.structural import MAX_CALLS
 from tests.e2e.server import Server
 
 QUESTION: list[Any] = [{"role": "user", "content": "Tell me about the oak."}]
@@ -41,6 +42,34 @@ def test_required_calls_parse_whole_and_streamed(openai_client: openai.OpenAI) -
         final = stream.get_final_completion().choices[0]
     assert final.message.tool_calls is not None
     assert final.message.tool_calls[0].function.arguments == call.function.arguments  # type: ignore[union-attr]
+
+
+def test_required_calls_come_to_an_end_by_themselves(openai_client: openai.OpenAI) -> None:
+    loose = {**PARAMETERS}
+    del loose["additionalProperties"]
+    tool = {"type": "function", "function": {"name": "tree", "parameters": loose}}
+    fields: Any = {"model": "m", "messages": QUESTION, "tools": [tool], "tool_choice": "required", "temperature": 0}
+    choice = openai_client.chat.completions.create(**fields).choices[0]
+    assert choice.finish_reason == "tool_calls"
+    assert 1 <= len(choice.message.tool_calls or ()) <= MAX_CALLS
+    for call in choice.message.tool_calls or ():
+        check_tree(json.loads(call.function.arguments))  # type: ignore[union-attr]
+
+
+def test_a_call_that_is_cut_off_leaves_no_marker(openai_client: openai.OpenAI) -> None:
+    fields: Any = {"model": "m", "messages": QUESTION, "tools": [TREE], "tool_choice": "required", "temperature": 0}
+    for max_tokens in (1, 3, 9, 20, 28):
+        choice = openai_client.chat.completions.create(**fields, max_tokens=max_tokens).choices[0]
+        assert choice.finish_reason == "length"
+        assert choice.message.content == ""
+        deltas = [
+            chunk.choices[0].delta
+            for chunk in openai_client.chat.completions.create(**fields, max_tokens=max_tokens, stream=True)
+            if chunk.choices
+        ]
+        assert not any(delta.content for delta in deltas)
+        begun = [call.function.name for delta in deltas for call in delta.tool_calls or () if call.function]
+        assert bool(choice.message.tool_calls) == ("tree" in begun)
 
 
 def test_a_strict_tool_leaves_free_text_as_it_is(openai_client: openai.OpenAI) -> None:

@@ -200,6 +200,17 @@ def test_likeness_of_texts_as_vllm_has_it(server: Server, reference: np.ndarray)
     assert (cut.status_code, cut.json()["error"]["param"]) == (400, "truncate_prompt_tokens")
 
 
+def test_the_prompt_and_the_pooling_can_be_asked_for(server: Server) -> None:
+    (one,) = server.post(
+        "/encode", text=[TEXTS[0]], return_prompt_token_ids=True, is_cross_encoder_request=False
+    ).json()
+    assert one["prompt_token_ids"] == server.post("/tokenize", prompt=TEXTS[0]).json()["tokens"]
+    assert "prompt_token_ids" not in server.post("/encode", text=TEXTS[0]).json()
+    described = server.client.get("/model_info").json()["embedding"]
+    assert (described["method"], described["normalize"], described["dim"]) == ("mean", True, 384)
+    assert server.client.get("/server_info").json()["startup_time"] > 0
+
+
 def test_ollama_clients_get_the_same_vectors(server: Server, reference: np.ndarray) -> None:
     client = ollama.Client(host=server.url)
     several = client.embed(model="minilm", input=TEXTS, options={"num_ctx": 512})

@@ -162,3 +162,29 @@ def test_a_schema_near_the_limit_passes_inside_thoughts_too() -> None:
     wrapped, field = constrained(params, "response_format", ToolUse(), dialect, thinking=False)
     assert field == "response_format"
     wrapped.validate(None, tag_is_ours=True)
+
+
+def test_required_calls_make_up_no_properties() -> None:
+    def grammar_of(**parameters: Any) -> Any:
+        tool = ToolSpec("f", None, {"type": "object", **parameters}, False)
+        use = ToolUse((tool,), ToolChoice.REQUIRED)
+        params, _ = constrained(SamplingParams(), None, use, make_dialect(None), thinking=False)
+        assert params.structural_tag is not None
+        return bundled_backend().compile(spec_of("structural_tag", params.structural_tag))
+
+    def call(arguments: str) -> str:
+        return f'[{{"name": "f", "parameters": {arguments}}}]'
+
+    named = {"a": {"type": "integer"}, "in": {"type": "object", "properties": {"b": {}}}}
+    closed = grammar_of(properties=named)
+    for arguments, allowed in (
+        ('{"a": 1, "in": {"b": 2}}', True),
+        ("{}", True),
+        ('{"c": 1}', False),
+        ('{"in": {"c": 2}}', False),
+    ):
+        assert allows(closed, call(arguments)) is allowed, arguments
+    assert not allows(grammar_of(properties={}), call('{"c": 1}'))
+    for opening in ({"additionalProperties": True}, {"patternProperties": {"c": {}}}, {"required": ["c"]}):
+        assert allows(grammar_of(properties=named, **opening), call('{"c": 1}')), opening
+    assert allows(grammar_of(), call('{"c": 1}'))

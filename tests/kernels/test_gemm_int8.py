@@ -22,7 +22,7 @@ def random_matrix(rows: int, columns: int, seed: int) -> torch.Tensor:
 
 
 def packed(threads: ThreadPool, weight: torch.Tensor, *, gated: bool = False) -> PackedWeights:
-    weights = PackedWeights(threads, *weight.shape, torch.float32, bias=False, gated=gated, int8=True)
+    weights = PackedWeights(threads, *weight.shape, torch.float32, bias=False, gated=gated, stored="int8")
     weights.write(0, weight)
     return weights
 

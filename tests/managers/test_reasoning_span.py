@@ -30,6 +30,13 @@ def ids(text: str) -> list[int]:
         ("deepseek-r1", "Hi", "<think>Hm.</think>Yes.", "Hm."),
         ("deepseek-r1", "Hi", "", ""),
         ("glm45", "Hi", "<think>Hm.<tool_call>f</think>", "Hm."),
+        (
+            "gpt-oss",
+            "Hi",
+            "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>commentary<|message|>So.<|end|>"
+            "<|start|>assistant<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>4",
+            "Hm.Hm.",
+        ),
     ],
 )
 def test_tokens_between_the_markers_are_counted(name: str, prompt: str, output: str, thoughts: str, step: int) -> None:

@@ -12,8 +12,9 @@ from safetensors.torch import load_file, save_file
 
 from bough.config.model_config import ModelConfig
 from bough.errors import StartupError
-from bough.model_loader.loader import checkpoint_files, load_model
+from bough.model_loader.loader import load_model, open_source
 from bough.model_loader.progress import Progress
+from bough.model_loader.sources import checkpoint_files
 from bough.models.base import CausalLM
 from tests.models.checkpoints import save_checkpoint
 
@@ -26,7 +27,7 @@ def directory(tmp_path: Path) -> Path:
 
 def load(directory: Path, load_format: str = "auto", seed: int = 0, **options: Any) -> CausalLM:
     config = ModelConfig.from_path(str(directory), device="cpu", **options)
-    return load_model(config, load_format=load_format, device=torch.device("cpu"), seed=seed)
+    return load_model(config, source=open_source(config, load_format), device=torch.device("cpu"), seed=seed)
 
 
 def weights(model: CausalLM) -> dict[str, torch.Tensor]:

@@ -10,7 +10,7 @@ from bough.errors import ModelError
 from bough.layers.linear_method import TORCH
 from bough.layers.packed_method import PackedMethod
 from bough.model_executor.native_path import native_threads
-from bough.model_loader.loader import load_model
+from bough.model_loader.loader import load_model, open_source
 from bough.models.base import CausalLM
 from tests.models.checkpoints import Checkpoint, save_checkpoint
 
@@ -26,7 +26,7 @@ def model(request: pytest.FixtureRequest, checkpoint: Checkpoint) -> CausalLM:
     cpu = torch.device("cpu")
     threads = native_threads(config, cpu, 2) if request.param == "packed" else None
     method = PackedMethod(threads) if threads is not None else TORCH
-    return load_model(config, load_format="auto", device=cpu, seed=0, method=method)
+    return load_model(config, source=open_source(config, "auto"), device=cpu, seed=0, method=method)
 
 
 Q_WEIGHT = "model.layers.1.self_attn.q_proj.weight"

@@ -118,7 +118,7 @@ struct Aligned {
     std::vector<unsigned char> memory;
 };
 
-// A packed matrix and its numbers [num_outputs, num_inputs], of int8 those that are held, as f32.
+// A packed matrix and its numbers [num_outputs, num_inputs], of a quantised one those that are held, as f32.
 struct Weights {
     Weights(ThreadPool& pool, int64_t outputs, int64_t inputs, DType dtype, PanelLayout layout, bool with_bias,
             float scale = 1.0F);

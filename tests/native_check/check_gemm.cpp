@@ -4,7 +4,7 @@ namespace check {
 
 Weights::Weights(ThreadPool& pool, int64_t outputs, int64_t inputs, DType dtype, PanelLayout layout, bool with_bias,
                  float scale)
-    : plain(stored(normal(outputs * inputs, scale), dtype == DType::i8 ? DType::f32 : dtype)), panels([&] {
+    : plain(stored(normal(outputs * inputs, scale), is_quantized(dtype) ? DType::f32 : dtype)), panels([&] {
           matrix.num_outputs = outputs;
           matrix.num_inputs = inputs;
           matrix.dtype = dtype;
@@ -13,12 +13,12 @@ Weights::Weights(ThreadPool& pool, int64_t outputs, int64_t inputs, DType dtype,
       }()) {
     matrix.panels = panels.data();
     pool.run([&](int thread, int count) { pack_rows(matrix, 0, outputs, plain.data(), thread, count); });
-    if (dtype == DType::i8) {
+    if (is_quantized(dtype)) {
         std::vector<float> held(plain.values.size());
         pool.run([&](int thread, int count) { unpack_rows(matrix, 0, outputs, held.data(), thread, count); });
         for (size_t i = 0; i < held.size(); ++i) {
-            // Half a step of the largest weight that normal() makes.
-            expect_near(held[i], plain.values[i], 0.025 * scale, "int8 weight");
+            // Half a step of the largest weight that normal() makes; four bits may cut off two steps at the end.
+            expect_near(held[i], plain.values[i], (dtype == DType::i8 ? 0.025 : 1.5) * scale, "quantised weight");
         }
         plain = stored(held, DType::f32);
     }
@@ -75,23 +75,62 @@ void check_packing(ThreadPool& pool, Weights& weights) {
     }
 }
 
+// Codes that come with scales and perhaps minimums stay what they are.
+void check_codes(ThreadPool& pool) {
+    PackedMatrix matrix{};
+    matrix.num_outputs = pick({2, 34, 70});
+    matrix.num_inputs = pick({1, 33, 128});
+    matrix.dtype = static_cast<DType>(between(2, 4));
+    matrix.layout = flip() ? kGated : kPlain;
+    Aligned<uint32_t> panels(packed_words(matrix));
+    matrix.panels = panels.data();
+    const bool shifted = matrix.dtype == DType::u4 && flip(), bytes = matrix.dtype == DType::i8;
+    const int64_t groups = num_groups(matrix), size = matrix.num_outputs * matrix.num_inputs;
+    std::vector<int8_t> codes(static_cast<size_t>(size));
+    std::vector<float> scales(static_cast<size_t>(matrix.num_outputs * groups)), minimums = scales;
+    for (int8_t& code : codes) {
+        const int64_t largest = bytes ? 127 : shifted ? 15 : 7;
+        code = static_cast<int8_t>(between(shifted ? 0 : -largest - 1, largest));
+    }
+    for (float& scale : scales) scale = static_cast<float>(pick({-3, 0, 1, 7})) / 64;
+    for (float& minimum : minimums) minimum = static_cast<float>(pick({-5, 0, 2})) / 32;
+    std::vector<float> rows(codes.size());
+    pool.run([&](int thread, int count) {
+        pack_codes(matrix, 0, matrix.num_outputs, codes.data(), scales.data(), shifted ? minimums.data() : nullptr,
+                   thread, count);
+    });
+    pool.run([&](int thread, int count) { unpack_rows(matrix, 0, matrix.num_outputs, rows.data(), thread, count); });
+    for (int64_t i = 0; i < size; ++i) {
+        const int64_t group = i / matrix.num_inputs * groups + i % matrix.num_inputs / kGroupInputs;
+        const float wanted = scales[group] * static_cast<float>(codes[i]) + (shifted ? minimums[group] : 0);
+        expect_near(rows[i], wanted, 0, "weight of a code");
+    }
+}
+
 // Rows of f32 as int8, and in `input.values` what they then stand for.
 std::vector<uint32_t> quantized(ThreadPool& pool, Stored& input, int64_t stride, int64_t rows,
                                 const PackedMatrix& matrix) {
-    const int64_t words = int8_row_words(matrix), groups = num_groups(matrix);
+    const int64_t words = quantized_row_words(matrix), groups = num_groups(matrix), apart = scale_words(matrix.dtype);
+    const bool shifted = matrix.dtype == DType::i8;
     std::vector<uint32_t> bytes(static_cast<size_t>(rows * words));
-    const QuantizeCall call{
-        reinterpret_cast<const float*>(input.data()), stride, rows, matrix.num_inputs, bytes.data(), words};
+    const QuantizeCall call{reinterpret_cast<const float*>(input.data()),
+                            stride,
+                            rows,
+                            matrix.num_inputs,
+                            bytes.data(),
+                            words,
+                            matrix.dtype};
     pool.run([&](int thread, int count) { kernels().gemm.quantize(call, thread, count); });
     for (int64_t row = 0; row < rows; ++row) {
         const uint8_t* numbers = reinterpret_cast<const uint8_t*>(&bytes[row * words]);
         for (int64_t i = 0; i < matrix.num_inputs; ++i) {
             float scale;
-            std::memcpy(&scale, &bytes[row * words + groups * kGroupUnits + i / kGroupInputs], sizeof scale);
+            std::memcpy(&scale, &bytes[row * words + groups * kGroupUnits + i / kGroupInputs * apart], sizeof scale);
             scale *= kScaleFactor;
-            const float value = scale * static_cast<float>(numbers[i] - 128);
+            const int number = shifted ? numbers[i] - 128 : static_cast<int8_t>(numbers[i]);
+            const float value = scale * static_cast<float>(number);
             float& given = input.values[row * stride + i];
-            expect_near(value, given, 0.501 * scale, "int8 input");
+            expect_near(value, given, 0.501 * scale, "quantised input");
             given = value;
         }
     }
@@ -103,26 +142,28 @@ double silu(double x) { return x / (1 + std::exp(-x)); }
 }  // namespace
 
 void check_gemm(ThreadPool& pool) {
-    const DType dtype = static_cast<DType>(between(0, 2));
+    const DType dtype = static_cast<DType>(between(0, 4));
     const bool gated = between(0, 3) == 0;
     const int64_t inputs = pick({1, 3, 48, 130, 1301});
     const int64_t outputs = gated ? pick({2, 32, 70, 128}) : pick({1, 32, 33, 96, 300});
     const int64_t rows = pick({1, 2, 7, 13, 25, 60, 131});
     Weights weights(pool, outputs, inputs, dtype, gated ? kGated : kPlain, flip());
     check_packing(pool, weights);
+    check_codes(pool);
 
     const int64_t stride = inputs + inputs % 2;
     std::vector<float> padded(static_cast<size_t>(rows * stride));
     const std::vector<float> dense = normal(rows * inputs);
     for (int64_t i = 0; i < rows * inputs; ++i) padded[i / inputs * stride + i % inputs] = dense[i];
-    Stored input = stored(padded, dtype == DType::i8 ? DType::f32 : dtype);
+    const bool bytewise = is_quantized(dtype);
+    Stored input = stored(padded, bytewise ? DType::f32 : dtype);
     std::vector<uint32_t> bytes;
-    if (dtype == DType::i8) bytes = quantized(pool, input, stride, rows, weights.matrix);
+    if (bytewise) bytes = quantized(pool, input, stride, rows, weights.matrix);
     const Product product = expected(input, stride, rows, weights);
 
     GemmCall call{};
-    call.input = dtype == DType::i8 ? static_cast<void*>(bytes.data()) : input.data();
-    call.input_stride = dtype == DType::i8 ? int8_row_words(weights.matrix) : stride;
+    call.input = bytewise ? static_cast<void*>(bytes.data()) : input.data();
+    call.input_stride = bytewise ? quantized_row_words(weights.matrix) : stride;
     call.num_rows = rows;
     call.weights = weights.matrix;
     call.epilogue = gated ? kSiluMul : static_cast<Epilogue>(pick({kStore, kAdd, kChoose}));

@@ -34,9 +34,16 @@ SECOND: dict[str, Any] = {}
 
 
 def parser(
-    dialect: Dialect, *, parse_tools: bool = True, separate_reasoning: bool = True, thinking: bool = False
+    dialect: Dialect,
+    *,
+    parse_tools: bool = True,
+    separate_reasoning: bool = True,
+    thinking: bool = False,
+    forced: bool = False,
 ) -> OutputParser:
-    made = dialect.parser(TOOLS, parse_tools=parse_tools, separate_reasoning=separate_reasoning, thinking=thinking)
+    made = dialect.parser(
+        TOOLS, parse_tools=parse_tools, separate_reasoning=separate_reasoning, thinking=thinking, forced=forced
+    )
     assert made is not None
     return made
 
@@ -45,13 +52,13 @@ def dialect(tools: str | None, reasoning: str | None = None) -> Dialect:
     return make_dialect(None, tool_call_parser=tools, reasoning_parser=reasoning)
 
 
-def run(made: OutputParser, pieces: Iterable[str]) -> list[ParsedEvent]:
+def run(made: OutputParser, pieces: Iterable[str], *, cut: bool = False) -> list[ParsedEvent]:
     events = [event for piece in pieces for event in made.feed(piece)]
-    return merged([*events, *finish(made)])
+    return merged([*events, *finish(made, cut=cut)])
 
 
-def finish(made: OutputParser) -> list[ParsedEvent]:
-    return [event for held in made.finish() for event in held]
+def finish(made: OutputParser, *, cut: bool = False) -> list[ParsedEvent]:
+    return [event for held in made.finish(cut=cut) for event in held]
 
 
 def merged(events: Iterable[ParsedEvent]) -> list[ParsedEvent]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from itertools import pairwise
 
@@ -9,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bough.parsers.base import ToolCallStart
+from bough.parsers.base import ParsedEvent, ToolCallArguments, ToolCallStart
 from bough.parsers.dialect import Dialect
 from bough.parsers.reasoning import REASONING_FORMATS
 from bough.parsers.tool_formats import TOOL_FORMATS
 from tests.parsers.parsing import FIRST, SECOND, calls, content, dialect, finish, parser, payload, reasoning, run
 from tests.parsers.samples import STARTS_ANSWER, TWO_CALLS
 
+JSON_ARRAY = json.dumps([{"name": "get_weather", "parameters": FIRST}, {"name": "now", "parameters": SECOND}])
 SAMPLES = [(name, text) for name, texts in TWO_CALLS.items() for text in texts]
 THINKING = {"gpt-oss": ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant")}
 
@@ -74,6 +76,47 @@ def test_an_answer_that_is_cut_off_loses_nothing(name: str, text: str) -> None:
         events = [*made.feed(text[:at] + "Zq7"), *finish(made)]
         ids = [event.id for event in events if isinstance(event, ToolCallStart)]
         assert "Zq7" in payload(events) + "".join(ids), "the last that came is shown, whatever was held back"
+
+
+@pytest.mark.parametrize(("name", "text"), [*SAMPLES, ("none", JSON_ARRAY)])
+@pytest.mark.parametrize("forced", [True, False])
+def test_a_call_that_is_cut_off_leaves_no_marker_in_the_content(name: str, text: str, forced: bool) -> None:
+    if name == "none" and not forced:
+        return
+    made = dialect(name)
+    whole = run(parser(made, forced=forced), [text])
+    raw = _arguments(whole)
+    begins = ("[",) if name == "none" else (*TOOL_FORMATS[name].triggers, *TOOL_FORMATS[name].openers)
+    for at in range(len(text)):
+        events = run(parser(made, forced=forced), [text[:at]], cut=True)
+        assert run(parser(made, forced=forced), text[:at], cut=True) == events
+        found = _arguments(events)
+        assert [called for called, _ in found] == [called for called, _ in raw[: len(found)]]
+        for (_, arguments), (_, complete) in zip(found, raw, strict=False):
+            assert "<" not in arguments
+            assert name in ("qwen3_coder", "glm", "glm45", "glm47") or complete.startswith(arguments)
+        left = content(events)
+        assert not left if forced else not left or any(begin.startswith(left.strip()) for begin in begins)
+
+
+def _arguments(events: list[ParsedEvent]) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for event in events:
+        if isinstance(event, ToolCallStart):
+            found.append((event.name, ""))
+        elif isinstance(event, ToolCallArguments):
+            found[-1] = (found[-1][0], found[-1][1] + event.fragment)
+    return found
+
+
+@pytest.mark.parametrize("name", TOOL_FORMATS)
+def test_text_that_is_cut_off_loses_nothing_but_the_beginning_of_a_call(name: str) -> None:
+    final = "<|channel|>final<|message|>" if name == "gpt-oss" else ""
+    for text in ("Is 1 <", "a <table", "An [x", "{", "1 <tool_call and on", "<tool_call>so</tool_call> and so"):
+        shown = content(run(parser(dialect(name)), [final + text], cut=True))
+        assert (
+            shown == text or (name in STARTS_ANSWER and shown == "" and text == "{") or text.startswith("<tool_call>")
+        )
 
 
 @pytest.mark.parametrize(("name", "text"), SAMPLES)

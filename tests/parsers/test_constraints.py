@@ -12,6 +12,7 @@ import pytest
 
 from bough.errors import BadRequest
 from bough.parsers.base import ToolSpec
+from bough.parsers.structural import MAX_CALLS
 from bough.parsers.tool_formats import TOOL_FORMATS
 from tests.constrained.following import allows, bundled_backend, random_walk, spec_of
 from tests.constrained.special_tokens import FIRST_SPECIAL, vocabulary
@@ -50,6 +51,14 @@ def test_constrained_answers_are_calls_with_arguments_that_fit(name: str, only: 
         for called, arguments in found:
             assert only in (None, called)
             jsonschema.validate(arguments, SCHEMAS[called])
+
+
+def test_required_calls_come_to_an_end() -> None:
+    call = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
+    several = dialect("hermes").constraint(TOOLS, name=None, parallel=True)
+    grammar = bundled_backend().compile(spec_of("structural_tag", several))
+    assert allows(grammar, "\n".join([call] * MAX_CALLS))
+    assert not allows(grammar, "\n".join([call] * (MAX_CALLS + 1)))
 
 
 @pytest.mark.parametrize("name", sorted(TOOL_FORMATS.keys() - set(OTHER_FORMS)))

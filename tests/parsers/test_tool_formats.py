@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from bough.parsers.argument_schemas import typed_value
 from bough.parsers.base import Content, ParsedEvent, Reasoning, ToolCallArguments, ToolCallStart, ToolSpec
 from bough.parsers.json_scanner import JsonScanner
 from tests.parsers.parsing import calls, content, dialect, finish, merged, parser, payload, reasoning, run
@@ -150,6 +151,68 @@ def test_values_between_tags_have_the_type_of_the_schema(key: str, value: str, e
         return
     assert glm(key, value) == expected
     assert type(glm(key, value)) is type(expected)
+
+
+TYPED = ToolSpec(
+    "send",
+    None,
+    {
+        "type": "object",
+        "properties": {
+            "code": {"type": "string"},
+            "flag": {"enum": ["1", "true"]},
+            "count": {"type": "integer"},
+            "price": {"type": ["number", "null"]},
+            "on": {"type": "boolean"},
+            "ids": {"type": "array"},
+            "any": {},
+        },
+    },
+    False,
+)
+EXPECTED = {"code": "01067", "flag": "1", "count": 42, "price": 2.5, "on": True, "ids": [1, "2"], "any": 7}
+
+
+def written(name: str, values: dict[str, str]) -> str:
+    if name == "qwen3_coder":
+        tags = "".join(f"<parameter={key}>\n{value}\n</parameter>\n" for key, value in values.items())
+        return f"<tool_call>\n<function=send>\n{tags}</function>\n</tool_call>"
+    if name.startswith("glm"):
+        tags = "".join(f"<arg_key>{key}</arg_key><arg_value>{value}</arg_value>" for key, value in values.items())
+        return f"<tool_call>send{tags}</tool_call>"
+    return f"[send({', '.join(f'{key}={value}' for key, value in values.items())})]"
+
+
+@pytest.mark.parametrize("name", ["glm", "glm45", "glm47", "qwen3_coder", "pythonic", "llama4"])
+@pytest.mark.parametrize("quoted", [False, True])
+def test_arguments_have_the_types_of_the_schema_whatever_they_look_like(name: str, quoted: bool) -> None:
+    shown = {"code": "01067", "flag": "1", "count": "42", "price": "2.5", "on": "True", "ids": '[1, "2"]', "any": "7"}
+    if quoted:
+        if name not in ("pythonic", "llama4"):
+            return
+        shown = {key: repr(value) for key, value in shown.items()}
+    made = dialect(name).parser((TYPED,), parse_tools=True, separate_reasoning=True, thinking=False)
+    assert made is not None
+    [(called, found)] = calls(run(made, [written(name, shown)]))
+    assert called == "send"
+    assert found == {**EXPECTED, "any": "7" if quoted else 7}
+
+
+@pytest.mark.parametrize(
+    ("literal", "kind", "expected"),
+    [
+        ("None", "string", None),
+        ("True", "string", "True"),
+        ("[1]", "string", [1]),
+        ("'a b'", "integer", "a b"),
+        ("'1.5'", "integer", "1.5"),
+        ("'2.0'", "integer", 2.0),
+        ("7", "integer", 7),
+    ],
+)
+def test_python_values_that_do_not_fit_stay_what_they_are(literal: str, kind: str, expected: Any) -> None:
+    value = typed_value(literal, {"type": kind})
+    assert (type(value), value) == (type(expected), expected)
 
 
 def test_strings_between_tags_are_streamed() -> None:

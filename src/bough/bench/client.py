@@ -175,8 +175,12 @@ class BenchClient:
 
 
 @contextlib.asynccontextmanager
-async def connect(base_url: str) -> AsyncIterator[BenchClient]:
+async def connect(base_url: str, api_key: str | None = None) -> AsyncIterator[BenchClient]:
     """A client of the server at ``base_url`` (``http://host:port``), closed at the end of the block.
+
+    Args:
+        base_url: of the server.
+        api_key: sent with every request.
 
     Raises:
         StartupError: if ``aiohttp`` is not installed.
@@ -184,7 +188,10 @@ async def connect(base_url: str) -> AsyncIterator[BenchClient]:
     aiohttp = import_aiohttp()
     connector = aiohttp.TCPConnector(limit=0)
     timeout = aiohttp.ClientTimeout(total=None)
-    async with aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False) as session:
+    headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
+    async with aiohttp.ClientSession(
+        connector=connector, timeout=timeout, headers=headers, auto_decompress=False
+    ) as session:
         yield BenchClient(session, base_url)
 
 

@@ -14,6 +14,8 @@ from bough.bench.metrics import details, summarise, table
 from bough.bench.report import write_json
 from bough.config.command_line import CommandParser, add_options, given_options
 from bough.config.options import OptionTable, option
+from bough.config.server_args import key_rule
+from bough.entrypoints.http.access import read_keys
 from bough.errors import RequestFailed, StartupError
 
 TARGET = "Server"
@@ -43,6 +45,12 @@ class BenchServeArgs(OptionTable):
         group=TARGET,
         metavar="NAME",
         default_text="the first that the server lists",
+    )
+    api_key: str | None = option(
+        None, help="Key of the server.", group=TARGET, metavar="KEY", secret=True, rule=key_rule
+    )
+    api_key_file: str | None = option(
+        None, help="File whose first line is the key of the server.", group=TARGET, metavar="FILE"
     )
     ready_check_timeout_sec: float = option(
         60.0, help="How long to wait for the server.", group=TARGET, unit="seconds", minimum=0.0
@@ -104,7 +112,8 @@ async def run_benchmark(args: BenchServeArgs, dataset: DatasetArgs) -> dict[str,
         StartupError: if the server does not answer, or a warm-up request fails.
         ConfigError: if the dataset is wrong.
     """
-    async with connect(args.url) as client:
+    keys = read_keys(args.api_key, args.api_key_file, "api_key_file")
+    async with connect(args.url, keys[0] if keys else None) as client:
         await client.wait_until_ready(args.ready_check_timeout_sec)
         model = args.model or (await client.get_json("/v1/models"))["data"][0]["id"]
         requests = make_requests(dataset, vocab_size=await _vocab_size(client, dataset))

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from bough.config.command_line import CommandParser, add_config_option, add_options, given_options
 from bough.config.options import OptionTable, did_you_mean, option
 from bough.config.server_args import ServerArgs
+from bough.entrypoints.http.access import own_key, read_keys
 from bough.errors import BadRequest, ConfigError, RequestFailed
 
 CHAT = "Chat"
@@ -65,8 +66,11 @@ class ChatServer:
     fails or hangs up.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, api_key: str | None = None) -> None:
         self._url = urlsplit(url)
+        self._headers = {"Content-Type": "application/json"}
+        if api_key is not None:
+            self._headers["Authorization"] = f"Bearer {api_key}"
 
     def first_model(self) -> str:
         """Name of the first model that the server lists."""
@@ -93,7 +97,7 @@ class ChatServer:
             connection.connect()
             connection.sock.settimeout(None)  # an answer may take its time; reaching the server may not
             payload = None if body is None else json.dumps(body).encode()
-            connection.request(method, self._url.path.rstrip("/") + path, payload, {"Content-Type": "application/json"})
+            connection.request(method, self._url.path.rstrip("/") + path, payload, self._headers)
             response = connection.getresponse()
             if response.status != http.client.OK:
                 message = _error_message(response.read())
@@ -224,21 +228,22 @@ def main(argv: list[str]) -> int:
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401 (importing it gives input() line editing and history)
     if args.url is not None:
-        if unused := sorted(set(server_options) - {"log_level"}):
+        if unused := sorted(set(server_options) - {"log_level", "api_key", "api_key_file"}):
             raise ConfigError(f"{', '.join(unused)} cannot be set for a server that runs already (--url)")
-        return _run(args, args.url)
+        keys = read_keys(server_options.get("api_key"), server_options.get("api_key_file"), "api_key_file")
+        return _run(args, args.url, keys[0] if keys else None)
     from bough import Runtime
 
     print("Starting a server …", file=sys.stderr)
     runtime = Runtime(**server_options)
     try:
-        return _run(args, runtime.url)
+        return _run(args, runtime.url, own_key(runtime.server_args))
     finally:
         runtime.shutdown()
 
 
-def _run(args: ChatArgs, url: str) -> int:
-    server = ChatServer(url)
+def _run(args: ChatArgs, url: str, api_key: str | None) -> int:
+    server = ChatServer(url, api_key)
     model = server.first_model()
     print(f"Talking with {model}. /help lists the commands.")
     talk(Conversation(server, model, system=args.system, fields=args.request_fields()))

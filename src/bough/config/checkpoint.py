@@ -16,19 +16,24 @@ SMALL_FILES = ("*.json", "*.jinja", "tokenizer.model", "*.tiktoken", "merges.txt
 
 WEIGHT_FILES = ("*.safetensors",)
 
+GGUF_SUFFIX = ".gguf"
+
 _HUB_ID = re.compile(r"[\w][\w.\-]*(/[\w][\w.\-]*)?", re.ASCII)
 _MAX_JSON_BYTES = 512 * 2**20
 
 
-def resolve_model_path(model_path: str, *, revision: str | None = None, weights: bool = True) -> Path:
+def resolve_model_path(model_path: str, *, revision: str | None = None, load_format: str = "auto") -> Path:
     """Directory that holds the files of ``model_path``, downloading them from the hub if it is no local directory.
+
+    A GGUF file stands for itself, and for a directory with no other weights.
 
     What ``huggingface_hub`` honours holds here too: its cache, access tokens, endpoint and offline mode.
 
     Args:
-        model_path: a local directory, or the id of a model on the hub (``owner/name``).
+        model_path: a local directory, a local GGUF file, or the id of a model on the hub (``owner/name``).
         revision: branch, tag or commit on the hub; a local directory has none.
-        weights: whether the weights are needed as well.
+        load_format: ``gguf`` wants the directory's GGUF file, whatever else it has; with ``dummy`` no weights are
+            downloaded, and with ``safetensors`` those of a GGUF file are not taken.
 
     Raises:
         ConfigError: if there is neither such a directory nor such a model, or it cannot be downloaded.
@@ -40,17 +45,37 @@ def resolve_model_path(model_path: str, *, revision: str | None = None, weights:
                 f"--revision {revision} is for models on the hub, and {model_path} is a local directory",
                 param="revision",
             )
+        return _weights_in(local.resolve(), load_format)
+    if local.is_file() and local.suffix == GGUF_SUFFIX and load_format != "safetensors":
         return local.resolve()
     if local.exists():
         raise ConfigError(
-            f"{model_path} is a file; give the directory of a checkpoint in Hugging Face format", param="model_path"
+            f"{model_path} is a file; give a GGUF file, or the directory of a checkpoint in Hugging Face format",
+            param="model_path",
         )
     if _looks_like_path(model_path) or not _HUB_ID.fullmatch(model_path):
         raise ConfigError(
             f"no such directory: {model_path}; give the directory of a checkpoint or the id of a model on the hub",
             param="model_path",
         )
-    return _download(model_path, revision, SMALL_FILES + WEIGHT_FILES if weights else SMALL_FILES)
+    if load_format == "gguf":
+        raise ConfigError(
+            f"no such file or directory: {model_path}; download a GGUF file and name that",
+            param="model_path",
+        )
+    return _download(model_path, revision, SMALL_FILES if load_format == "dummy" else SMALL_FILES + WEIGHT_FILES)
+
+
+def _weights_in(directory: Path, load_format: str) -> Path:
+    wanted = load_format == "gguf"
+    if not wanted and (load_format != "auto" or any(directory.glob("*.safetensors"))):
+        return directory
+    from bough.config.gguf_file import find_gguf  # late: numpy, which --help does without
+
+    found = find_gguf(directory)
+    if wanted and found is None:
+        raise ConfigError(f"{directory} has no GGUF file", param="model_path")
+    return found or directory
 
 
 def read_json(path: Path) -> Any:

@@ -9,14 +9,12 @@ _FEATURES = {
     "expert parallelism": ("ep", "ep-size", "expert-parallel-size"),
     "several machines": ("nnodes", "node-rank", "dist-init-addr"),
     "LoRA": ("enable-lora", "lora-paths", "max-loras-per-batch", "max-lora-rank"),
-    "API keys": ("api-key", "admin-api-key"),
     "code from checkpoints": ("trust-remote-code",),
     "speculative decoding": ("speculative-algorithm", "speculative-draft-model-path", "speculative-num-steps"),
     "a choice of attention kernels": ("attention-backend", "sampling-backend"),
     "images, sound and video": ("enable-multimodal", "mm-attention-backend"),
     "CUDA graphs": ("disable-cuda-graph", "cuda-graph-max-bs", "cuda-graph-bs"),
     "disaggregation": ("disaggregation-mode",),
-    "TLS": ("ssl-keyfile", "ssl-certfile"),
 }
 _FEATURE_OF = {flag: feature for feature, flags in _FEATURES.items() for flag in flags}
 

@@ -19,12 +19,12 @@ def with_local_files(args: ServerArgs) -> ServerArgs:
     Raises:
         ConfigError: if there is no such model or tokenizer.
     """
-    model = str(resolve_model_path(args.model_path, revision=args.revision, weights=args.load_format != "dummy"))
+    model = str(resolve_model_path(args.model_path, revision=args.revision, load_format=args.load_format))
     tokenizer = args.tokenizer_path or args.model_path
     if tokenizer == args.model_path:
         tokenizer = model
-    elif not Path(tokenizer).is_file():  # a tokenizer.json may be given as it is
-        tokenizer = str(resolve_model_path(tokenizer, weights=False))
+    elif not Path(tokenizer).is_file():  # a tokenizer.json or a GGUF file may be given as it is
+        tokenizer = str(resolve_model_path(tokenizer, load_format="dummy"))
     return dataclasses.replace(args, model_path=model, tokenizer_path=tokenizer, revision=None)
 
 

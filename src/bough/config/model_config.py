@@ -12,7 +12,9 @@ from typing import Any, Literal
 import msgspec
 
 from bough.config.checkpoint import read_json, resolve_model_path
+from bough.config.gguf_config import FREQUENCY_FACTORS, read_gguf_config
 from bough.config.pooling import PoolingConfig, PoolingMethod, max_sequence_tokens, read_pooling
+from bough.config.stored_quantization import StoredQuantization, read_stored_quantization
 from bough.errors import ConfigError
 from bough.kernels.library import Isa, LibraryMissing, best_isa
 from bough.models.registry import (
@@ -24,9 +26,9 @@ from bough.models.registry import (
 
 DTypeName = Literal["float32", "bfloat16", "float16"]
 DeviceType = Literal["cpu", "cuda"]
-RopeType = Literal["default", "linear", "dynamic", "llama3", "yarn"]
+RopeType = Literal["default", "linear", "dynamic", "llama3", "yarn", "frequency_factors"]
 
-_ROPE_TYPES = ("default", "linear", "dynamic", "llama3", "yarn")
+_ROPE_TYPES = ("default", "linear", "dynamic", "llama3", "yarn", FREQUENCY_FACTORS)
 _DTYPE_ALIASES: dict[str, DTypeName] = {
     "float32": "float32",
     "float": "float32",
@@ -69,6 +71,8 @@ class RopeParameters:
     mscale: float | None = None
     mscale_all_dim: float | None = None
     truncate: bool = True
+    frequency_factors: tuple[float, ...] = ()
+    """What each pair's frequency is divided by, for ``frequency_factors``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +91,11 @@ class ModelConfig:
     """What the rest of the system must know about a checkpoint. Made by :meth:`from_path`."""
 
     model_path: str
-    """Local directory with the files."""
+    """Local directory with the files, or a GGUF file."""
     hf_config: dict[str, Any]
-    """config.json as it is, for facts that concern one family only."""
+    """config.json as it is, or what it would be of a GGUF file, for facts that concern one family only."""
     generation_config: dict[str, Any]
-    """generation_config.json, or an empty dictionary."""
+    """generation_config.json in the same way, or an empty dictionary."""
     architecture: str
     vocab_size: int
     hidden_size: int
@@ -119,6 +123,8 @@ class ModelConfig:
     """How the model makes a vector of a sequence; ``None`` if it generates text."""
     encoder: EncoderParameters | None = None
     """``None`` if the model is no encoder."""
+    stored_quantization: StoredQuantization | None = None
+    """How the checkpoint's safetensors are quantised; ``None`` if they are not. GGUF files say it of each tensor."""
 
     @property
     def is_generation(self) -> bool:
@@ -179,20 +185,12 @@ class ModelConfig:
         Raises:
             ConfigError: one line that says what is wrong with the checkpoint or the options.
         """
-        directory = resolve_model_path(model_path, revision=revision, weights=load_format != "dummy")
-        config_file = directory / "config.json"
-        if not config_file.is_file():
-            raise ConfigError(
-                f"{directory} is not a checkpoint in Hugging Face format: it has no config.json", param="model_path"
-            )
-        hf_config = read_json(config_file)
-        if not isinstance(hf_config, dict):
-            raise ConfigError(f"{config_file} must hold a JSON object", param="model_path")
+        directory = resolve_model_path(model_path, revision=revision, load_format=load_format)
+        if directory.is_file():
+            config_file, (hf_config, generation_config) = directory, read_gguf_config(directory)
+        else:
+            config_file, hf_config, generation_config = _read_json_files(directory)
         hf_config = {**hf_config, **(overrides or {})}
-        generation_file = directory / "generation_config.json"
-        generation_config = read_json(generation_file) if generation_file.is_file() else {}
-        if not isinstance(generation_config, dict):
-            raise ConfigError(f"{generation_file} must hold a JSON object", param="model_path")
         tokenizer_dir = Path(tokenizer_path) if tokenizer_path and Path(tokenizer_path).is_dir() else directory
         return _Parser(config_file, hf_config).parse(
             directory,
@@ -204,6 +202,20 @@ class ModelConfig:
             is_embedding=is_embedding,
             pooling_method=pooling_method,
         )
+
+
+def _read_json_files(directory: Path) -> tuple[Path, dict[str, Any], dict[str, Any]]:
+    """Path and content of config.json, and the content of generation_config.json."""
+    config_file, generation_file = directory / "config.json", directory / "generation_config.json"
+    if not config_file.is_file():
+        raise ConfigError(
+            f"{directory} is not a checkpoint in Hugging Face format: it has no config.json", param="model_path"
+        )
+    contents = [read_json(config_file), read_json(generation_file) if generation_file.is_file() else {}]
+    for file, content in zip((config_file, generation_file), contents, strict=True):
+        if not isinstance(content, dict):
+            raise ConfigError(f"{file} must hold a JSON object", param="model_path")
+    return config_file, contents[0], contents[1]
 
 
 class _Parser:
@@ -266,12 +278,10 @@ class _Parser:
         is_embedding: bool = False,
         pooling_method: PoolingMethod | None = None,
     ) -> ModelConfig:
-        if self.values.get("quantization_config") is not None:
-            method = self.values["quantization_config"]
-            name = method.get("quant_method", "unknown") if isinstance(method, dict) else method
+        quantization = self.values.get("quantization_config") or self.values.get("compression_config")
+        if quantization is not None and self.is_encoder:
             raise ConfigError(
-                f"{self.source}: quantised checkpoints ({name}) are not supported; use an unquantised one",
-                param="model_path",
+                f"{self.source}: quantised encoders are not supported; use an unquantised one", param="model_path"
             )
         activations = _ENCODER_ACTIVATIONS if self.is_encoder else ("silu", "swish")
         if (activation := self.values.get("hidden_act", activations[0])) not in activations:
@@ -291,6 +301,8 @@ class _Parser:
         if head_dim % 2 and not self.is_encoder:
             raise self.error("head_dim", "must be even", head_dim)
         rope, derived = self._rope()
+        if len(rope.frequency_factors) not in (0, head_dim // 2):
+            raise self.error("factors", f"must have {head_dim // 2} entries", len(rope.frequency_factors))
         encoder = self._encoder() if self.is_encoder else None
         if encoder is not None:
             derived = self._encoder_positions(derived, encoder.first_position)
@@ -329,6 +341,7 @@ class _Parser:
             eos_token_ids=_eos_token_ids(self.values, generation_config, tokenizer_dir, vocab_size),
             pooling=pooling,
             encoder=encoder,
+            stored_quantization=None if quantization is None else read_stored_quantization(self.source, quantization),
         )
 
     def _encoder(self) -> EncoderParameters:
@@ -371,7 +384,7 @@ class _Parser:
         if original is not None and (isinstance(original, bool) or not isinstance(original, int) or original < 1):
             raise self.error("original_max_position_embeddings", "must be a whole number of at least 1", original)
         original_positions = original or max_positions
-        if rope_type not in ("default", "yarn") and raw.get("factor") is None:
+        if rope_type not in ("default", "yarn", FREQUENCY_FACTORS) and raw.get("factor") is None:
             raise self.error("factor", f"must be given for rope type {rope_type}", None)
         rope = RopeParameters(
             rope_type=rope_type,
@@ -391,6 +404,7 @@ class _Parser:
             mscale=self.number("mscale", 0.0, values=raw) or None,
             mscale_all_dim=self.number("mscale_all_dim", 0.0, values=raw) or None,
             truncate=raw.get("truncate", True) is not False,
+            frequency_factors=self._frequency_factors(raw) if rope_type == FREQUENCY_FACTORS else (),
         )
         derived = max_positions
         if rope_type == "linear":
@@ -398,6 +412,12 @@ class _Parser:
         elif rope_type == "yarn":
             derived = max(max_positions, int(original_positions * rope.factor))
         return rope, derived
+
+    def _frequency_factors(self, raw: dict[str, Any]) -> tuple[float, ...]:
+        factors = raw.get("factors")
+        if not isinstance(factors, list) or not all(isinstance(f, float) and 0.0 < f < math.inf for f in factors):
+            raise self.error("factors", "must be a list of numbers greater than 0", factors)
+        return tuple(factors)
 
     def _context_len(self, wanted: int | None, derived: int, rope: RopeParameters) -> int:
         if wanted is None:

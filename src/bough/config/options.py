@@ -44,6 +44,7 @@ class _Declaration:
     scaled: bool
     infinite: bool
     rule: Rule | None
+    secret: bool
 
 
 def option(
@@ -60,6 +61,7 @@ def option(
     scaled: bool = False,
     infinite: bool = False,
     rule: Rule | None = None,
+    secret: bool = False,
 ) -> Any:
     """Declare one field of an :class:`OptionTable`. Type, choices and name come from the field's annotation.
 
@@ -76,11 +78,12 @@ def option(
         scaled: whether ``"32k"`` and ``"16MiB"`` are accepted, in powers of 1024.
         infinite: whether a float may be infinite.
         rule: a check that the other arguments cannot express.
+        secret: whether the value is to be shown nowhere.
     """
     declaration = _Declaration(
-        help, group, unit, default_text, metavar, minimum, maximum, aliases, scaled, infinite, rule
+        help, group, unit, default_text, metavar, minimum, maximum, aliases, scaled, infinite, rule, secret
     )
-    return dataclasses.field(default=default, metadata={_METADATA_KEY: declaration})
+    return dataclasses.field(default=default, repr=not secret, metadata={_METADATA_KEY: declaration})
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +184,8 @@ class Option:
         if high is not None and value > high:
             raise ConfigError(f"{shown} must be at most {self._bound(high)}, got {value}", param=self.name)
         if self.declared.rule is not None and (complaint := self.declared.rule(value)) is not None:
-            raise ConfigError(f"{shown} {complaint}, got {value}", param=self.name)
+            got = "" if self.declared.secret else f", got {value}"
+            raise ConfigError(f"{shown} {complaint}{got}", param=self.name)
         return value
 
     def _bound(self, value: float) -> str:
@@ -233,7 +237,8 @@ class Option:
             "str": "text",
             "json": "a JSON object",
         }[self.kind]
-        return ConfigError(f"{shown} must be {expected}, got {value!r}", param=self.name)
+        got = type(value).__name__ if self.declared.secret else repr(value)
+        return ConfigError(f"{shown} must be {expected}, got {got}", param=self.name)
 
 
 Table = TypeVar("Table", bound="OptionTable")
@@ -273,6 +278,14 @@ class OptionTable:
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain values that JSON and MessagePack can carry."""
         return {each.name: getattr(self, each.name) for each in options_of(type(self))}
+
+    def to_public_dict(self) -> dict[str, Any]:
+        """The same, for everybody's eyes: of secrets only whether there is one."""
+        values = self.to_dict()
+        for each in options_of(type(self)):
+            if each.declared.secret and values[each.name] is not None:
+                values[each.name] = "(set)"
+        return values
 
     @classmethod
     def from_dict(cls: type[Table], values: dict[str, Any]) -> Table:

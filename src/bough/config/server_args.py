@@ -14,10 +14,10 @@ from bough.config import ceilings
 from bough.config.options import OptionTable, option
 from bough.errors import BadRequest, ConfigError
 
-LoadFormat = Literal["auto", "safetensors", "dummy"]
+LoadFormat = Literal["auto", "safetensors", "gguf", "dummy"]
 DType = Literal["auto", "float32", "bfloat16", "float16"]
-Quantization = Literal["none", "int8"]
 KVCacheDType = Literal["auto", "bf16", "bfloat16", "int8"]
+Quantization = Literal["none", "int8", "int4"]
 Device = Literal["auto", "cpu", "cuda"]
 SchedulePolicy = Literal["lpm", "fcfs", "dfs-weight", "lof", "random", "priority"]
 EvictionPolicy = Literal["lru", "lfu", "fifo", "mru", "priority"]
@@ -32,6 +32,7 @@ BUNDLED_MODEL_NAME = "sapling"
 
 MODEL = "Model"
 SERVER = "Server"
+SECURITY = "Security"
 API = "API"
 MEMORY = "Memory and scheduling"
 DEVICE = "Device"
@@ -76,6 +77,12 @@ def _preferred_sampling_params_rule(value: dict[str, Any]) -> str | None:
     return sampling_params_rule(value)
 
 
+def key_rule(value: str) -> str | None:
+    """What is wrong with a key that clients are to send in a header."""
+    is_sendable = value.isascii() and value.isprintable() and " " not in value
+    return None if is_sendable else "must be printable ASCII without blanks, so that it can be sent in a header"
+
+
 def _whitespace_rule(value: str) -> str | None:
     try:
         re.compile(value)
@@ -112,7 +119,7 @@ class ServerArgs(OptionTable):
 
     model_path: str = option(
         str(bundled_model_path()),
-        help="Directory in Hugging Face format, or id of a model on the hub.",
+        help="Directory in Hugging Face format, GGUF file, or id of a model on the hub.",
         group=MODEL,
         metavar="PATH",
         default_text="the model that comes with Bough",
@@ -134,7 +141,8 @@ class ServerArgs(OptionTable):
     )
     load_format: LoadFormat = option(
         "auto",
-        help="How weights are read. `dummy` makes random weights from config.json alone; `auto` reads safetensors.",
+        help="How weights are read. `auto` reads safetensors, else the directory's GGUF file; `dummy` makes random "
+        "weights from config.json alone.",
         group=MODEL,
     )
     dtype: DType = option(
@@ -145,8 +153,9 @@ class ServerArgs(OptionTable):
     )
     quantization: Quantization = option(
         "none",
-        help="What weights become while they are loaded: `int8`, with a scale for every 32 weights and activations, "
-        "takes half the memory of bfloat16, and is faster with AVX512-VNNI. On a CPU with native kernels only.",
+        help="What weights become while they are loaded, with a scale for every 32 weights and activations: `int8` "
+        "takes half the memory of bfloat16, `int4` half of that (the head keeps 8 bits), and both are faster, most "
+        "with AVX512-VNNI. On a CPU with native kernels only.",
         group=MODEL,
     )
     kv_cache_dtype: KVCacheDType = option(
@@ -189,7 +198,7 @@ class ServerArgs(OptionTable):
 
     host: str = option(
         "127.0.0.1",
-        help="Address to listen on. 0.0.0.0 lets other machines in; Bough itself asks nobody for a key.",
+        help="Address to listen on. 0.0.0.0 lets other machines in: set keys then, see Security.",
         group=SERVER,
         metavar="ADDRESS",
     )
@@ -239,6 +248,50 @@ class ServerArgs(OptionTable):
         group=SERVER,
         unit="seconds",
         minimum=0.0,
+    )
+
+    api_key: str | None = option(
+        None,
+        help="Key that requests must bring, as `Authorization: Bearer KEY` or `x-api-key: KEY`; probes and metrics "
+        "need none. Other users of the machine may see a command line: --api-key-file keeps keys off it.",
+        group=SECURITY,
+        metavar="KEY",
+        secret=True,
+        rule=key_rule,
+    )
+    api_key_file: str | None = option(
+        None, help="File with such keys, one a line; each of them will do.", group=SECURITY, metavar="FILE"
+    )
+    admin_api_key: str | None = option(
+        None,
+        help="Key of the control routes (/flush_cache, /abort_request), which then take no other; it opens all other "
+        "routes, too. Without one, control routes take the other keys; without any key they answer on a loopback "
+        "address only.",
+        group=SECURITY,
+        metavar="KEY",
+        secret=True,
+        rule=key_rule,
+    )
+    admin_api_key_file: str | None = option(
+        None, help="File with keys of the control routes, one a line.", group=SECURITY, metavar="FILE"
+    )
+    ssl_certfile: str | None = option(
+        None,
+        help="Certificate chain in PEM; the server then speaks HTTPS only.",
+        group=SECURITY,
+        metavar="FILE",
+    )
+    ssl_keyfile: str | None = option(
+        None, help="Its private key.", group=SECURITY, metavar="FILE", default_text="in the file of the certificate"
+    )
+    ssl_keyfile_password: str | None = option(
+        None, help="What the private key is encrypted with.", group=SECURITY, metavar="TEXT", secret=True
+    )
+    ssl_ca_certs: str | None = option(
+        None,
+        help="Certificates of authorities, in PEM; clients must bring a certificate that one of them has signed.",
+        group=SECURITY,
+        metavar="FILE",
     )
 
     served_model_name: str | None = option(
@@ -583,7 +636,11 @@ def resolve(args: ServerArgs, *, seed_source: Callable[[], int] = draw_seed) -> 
     Returns:
         New arguments in which ``tokenizer_path``, ``served_model_name`` and ``random_seed`` are set.
     """
-    name = BUNDLED_MODEL_NAME if args.model_path == str(bundled_model_path()) else args.model_path
+    name = args.model_path
+    if name == str(bundled_model_path()):
+        name = BUNDLED_MODEL_NAME
+    elif name.endswith(".gguf"):
+        name = Path(name).stem
     return dataclasses.replace(
         args,
         tokenizer_path=args.tokenizer_path if args.tokenizer_path is not None else args.model_path,

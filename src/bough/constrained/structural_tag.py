@@ -17,7 +17,7 @@ The newer one is ``{"type": "structural_tag", "format": F}``, where ``F`` has a 
 ``subsequence``              ``elements``; ``required``: a boolean for each; ``separator`` between those that come
 ``tag``                      ``begin``, ``content``, ``end``
 ``triggered_tags``           ``triggers``, ``tags``; ``at_least_one``: it begins with a tag; ``stop_after_first``
-``tags_with_separator``      ``tags``, ``separator``; ``at_least_one``, ``stop_after_first``
+``tags_with_separator``      ``tags``, ``separator``; ``at_least_one``, ``stop_after_first``, ``at_most``: so many tags
 ============================ =========================================================================================
 
 Free text, and text that follows a pattern or a grammar, ends at the first occurrence of what may end it, as far as that
@@ -144,7 +144,8 @@ class StructuralTagWriter:
         if not isinstance(kind, str) or kind not in _KEYS:
             raise TagError(f"{where}.type must be one of {', '.join(_KEYS)}")
         flags = _FLAGS if kind in ("triggered_tags", "tags_with_separator") else ()
-        _check_keys(form, where, _KEYS[kind], ("type", *flags))
+        bounds = ("at_most",) if kind == "tags_with_separator" else ()
+        _check_keys(form, where, _KEYS[kind], ("type", *flags, *bounds))
         for flag in flags:
             if not isinstance(form.get(flag, False), bool):
                 raise TagError(f"{where}.{flag} must be true or false")
@@ -275,11 +276,15 @@ class StructuralTagWriter:
 
     def _tags_with_separator_items(self, form: dict[str, Any], where: str) -> list[_Item]:
         separator = _string(form, "separator", where)
-        once, must = form.get("stop_after_first", False), form.get("at_least_one", False)
+        must, most = form.get("at_least_one", False), form.get("at_most")
+        if most is not None and (type(most) is not int or most < 1):
+            raise TagError(f"{where}.at_most must be an integer, at least 1")
+        once = form.get("stop_after_first", False) or most == 1
+        further = "*" if most is None else f"{{0,{most - 1}}}"
         tags = self._tags(form, where)
         if not any(items and isinstance(items[-1], _Open) for _, _, items in tags):
             tag = self._rule_of(self._either([self._sequence(items) for _, _, items in tags]))
-            several = tag if once else f"{tag} ({self._literal(separator)} {tag})*"
+            several = tag if once else f"{tag} ({self._literal(separator)} {tag}){further}"
             return [_Exact(f"({several})" if must else f"({several})?")]
         for name, _, items in tags:
             self._check_closed(items, name)
@@ -289,7 +294,7 @@ class StructuralTagWriter:
             last = self._rule_of(self._either([self._sequence(items, end) for _, _, items in tags]))
             if not once:
                 other = self._either([self._sequence(items, separator or None) for _, _, items in tags])
-                last = f"{self._rule_of(other)}* {last}"
+                last = f"{self._rule_of(other)}{further} {last}"
             return self._either([last] if must else [last, self._literal(end or "")])
 
         return [_Open(write)]

@@ -9,6 +9,7 @@ import json
 import os
 import select
 import socket
+import ssl
 import weakref
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from urllib.parse import urlsplit
 
 from bough.config.local_files import with_local_files
 from bough.config.server_args import ServerArgs, resolve
+from bough.entrypoints.http.access import own_key
 from bough.entrypoints.process_supervisor import ChildProcess, child_config
 from bough.errors import BadRequest, Overloaded, RequestFailed, StartupError
 
@@ -40,13 +42,25 @@ class RuntimeEndpoint:
 
     Args:
         base_url: ``http://host:port``.
+        api_key: sent with every request.
+        verify: whether an ``https`` server must prove its identity; a path names the certificates to trust instead of
+            the system's.
     """
 
-    def __init__(self, base_url: str) -> None:
+    def __init__(self, base_url: str, api_key: str | None = None, verify: bool | str = True) -> None:
+        self._headers = {"Content-Type": "application/json"}
+        if api_key is not None:
+            self._headers["Authorization"] = f"Bearer {api_key}"
         self.base_url = base_url.rstrip("/")
         self._address = urlsplit(self.base_url)
         if self._address.scheme not in ("http", "https") or not self._address.hostname:
             raise BadRequest(f"not the URL of a server: {base_url}", param="base_url")
+        self._tls: ssl.SSLContext | None = None
+        if self._address.scheme == "https":
+            self._tls = ssl.create_default_context(cafile=verify if isinstance(verify, str) else None)
+            if verify is False:
+                self._tls.check_hostname = False
+                self._tls.verify_mode = ssl.CERT_NONE
 
     def generate(self, **fields: Any) -> Any:
         """``POST /generate`` with these fields; returns the answer, a dictionary or a list of them."""
@@ -83,14 +97,18 @@ class RuntimeEndpoint:
     ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
         """Send a request; returns when the head of a good answer is there."""
         address = self._address
-        kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
-        connection = kind(address.hostname or "", address.port, timeout=CONNECT_TIMEOUT_SECONDS)
+        host, timeout = address.hostname or "", CONNECT_TIMEOUT_SECONDS
+        connection = (
+            http.client.HTTPConnection(host, address.port, timeout=timeout)
+            if self._tls is None
+            else http.client.HTTPSConnection(host, address.port, timeout=timeout, context=self._tls)
+        )
         try:
             with self._reported():
                 connection.connect()
                 connection.sock.settimeout(None)  # reaching the server may not take long, an answer may
                 payload = None if body is None else json.dumps(body).encode()
-                connection.request(method, address.path + path, payload, {"Content-Type": "application/json"})
+                connection.request(method, address.path + path, payload, self._headers)
                 response = connection.getresponse()
                 if response.status != http.client.OK:
                     raise _refusal(response.status, response.read())
@@ -170,9 +188,11 @@ class Runtime:
             self._server = _ServerProcess(ChildProcess(_RUNTIME_MODULE, config, new_session=True), self.server_args)
         self._finalizer = weakref.finalize(self, self._server.end)
         reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-        self.url = f"http://[{reachable}]:{port}" if ":" in reachable else f"http://{reachable}:{port}"
+        scheme = "http" if self.server_args.ssl_certfile is None else "https"
+        self.url = f"{scheme}://[{reachable}]:{port}" if ":" in reachable else f"{scheme}://{reachable}:{port}"
         self.generate_url = f"{self.url}/generate"
-        self.endpoint = RuntimeEndpoint(self.url)
+        # The socket was bound here: whose server it is needs no certificate.
+        self.endpoint = RuntimeEndpoint(self.url, own_key(self.server_args), verify=False)
         try:
             self._server.wait_until_ready(launch_timeout)
         except BaseException:

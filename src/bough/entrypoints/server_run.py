@@ -14,6 +14,8 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from bough.config.port_args import PortArgs
+from bough.entrypoints.http.access import Gate
+from bough.entrypoints.http.tls import tls_context
 from bough.entrypoints.launch import LaunchPlan, _launch_subprocesses, watch_health
 from bough.errors import BoughError, EngineDead, Overloaded, StartupError
 from bough.ipc.channels import TokenizerChannels
@@ -43,6 +45,16 @@ CHILDREN_GRACE_SECONDS = 5.0
 _POLL_SECONDS = 0.05
 
 WARM_UP_TOKENS = 4
+
+YOUNG_OBJECTS = 10_000
+"""Objects made since the last look for garbage in cycles before the next one. A few hundred streams make several
+thousand with every step, next to none of which is in a cycle."""
+
+
+def settle_garbage_collector() -> None:
+    """Leave what is there now out of every later look for garbage, and look seldom: the start is over."""
+    gc.freeze()
+    gc.set_threshold(YOUNG_OBJECTS, *gc.get_threshold()[1:])
 
 
 class ServerRun:
@@ -99,6 +111,8 @@ class ServerRun:
 
     async def _start(self) -> None:
         plan, timer = self._plan, self._timer
+        gate = Gate(plan.server_args)
+        tls_context(plan.server_args)  # what is wrong with its files is said before anything is started
         self._port_args = PortArgs.create()
         self._supervisor = _launch_subprocesses(plan, self._port_args)
         timer.end_phase("starting processes")
@@ -131,12 +145,12 @@ class ServerRun:
         loop = asyncio.get_running_loop()
         self._supervisor.watch(lambda message: _call_soon(loop, self._on_death, message))
         self._health_check = asyncio.create_task(watch_health(manager.health, self._on_death))
-        app = create_app(manager)
+        app = create_app(manager, gate)
         timer.end_phase("application")
         if not plan.server_args.skip_server_warmup:
             await warm_up(manager)
             timer.end_phase("warm-up")
-        gc.freeze()
+        settle_garbage_collector()
         entrance.app = app
         self._announce(manager)
 
@@ -152,9 +166,10 @@ class ServerRun:
 
     def _url(self) -> str:
         host, port = self._listener.getsockname()[:2]
+        scheme = "http" if self._plan.server_args.ssl_certfile is None else "https"
         if self._listener.family == socket.AF_INET6:
-            return f"http://[{'::1' if host == '::' else host}]:{port}"
-        return f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"
+            return f"{scheme}://[{'::1' if host == '::' else host}]:{port}"
+        return f"{scheme}://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"
 
     async def _unless_ended(self, work: Coroutine[Any, Any, None]) -> bool:
         """Do ``work``, but give it up when the server shall end; returns whether it was done."""
@@ -299,10 +314,12 @@ def how_to_talk(url: str, manager: TokenizerManager) -> list[str]:
     else:
         path = "/v1/chat/completions"
         body = {"model": model, "messages": [{"role": "user", "content": "Hello! Who are you?"}]}
+    needs_key = bool(manager.server_args.api_key or manager.server_args.api_key_file)
+    header = " -H 'Authorization: Bearer KEY'" if needs_key else ""
     return [
         f"Serving {model} at {url} (interactive documentation at {url}/docs). To talk to it:",
-        f"  curl {url}{path} -H 'Content-Type: application/json' -d {shlex.quote(json.dumps(body))}",
-        f'  OpenAI(base_url="{url}/v1", api_key="none")',
+        f"  curl {url}{path}{header} -H 'Content-Type: application/json' -d {shlex.quote(json.dumps(body))}",
+        f'  OpenAI(base_url="{url}/v1", api_key="{"KEY" if needs_key else "none"}")',
     ]
 
 

@@ -20,8 +20,8 @@ class Message(msgspec.Struct, array_like=True, tag=True):
     """Base of everything that is sent on its own."""
 
 
-class Record(msgspec.Struct, array_like=True):
-    """Base of the parts of messages."""
+class Record(msgspec.Struct, array_like=True, gc=False):
+    """Base of the parts of messages: plain data without cycles, which the garbage collector need not visit."""
 
 
 # --- main process -> scheduler ------------------------------------------------------------------------------------

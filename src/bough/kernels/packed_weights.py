@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from typing import Literal
 
 import torch
 
@@ -10,6 +11,12 @@ from bough.kernels.library import load_library
 from bough.kernels.program import KERNEL_DTYPES, padded_columns
 from bough.kernels.structures import DType, Epilogue, GemmCall, PackedMatrix, PanelLayout
 from bough.kernels.thread_pool import ThreadPool
+
+WeightFormat = Literal["native", "int8", "int4", "uint4"]
+"""How a matrix is held: as it is; or with a scale for each 32 inputs of a row, in whole numbers from -127 to 127, from
+-8 to 7, or from 0 to 15 with a number to be added to all of them."""
+
+_QUANTIZED: dict[WeightFormat, DType] = {"int8": DType.I8, "int4": DType.I4, "uint4": DType.U4}
 
 PANEL_COLUMNS = 32
 
@@ -21,7 +28,8 @@ class PackedWeights:
     """A matrix ``[num_outputs, num_inputs]`` with its bias, packed.
 
     Attributes:
-        panels: the memory, of the weights' dtype or int8.
+        stored: how the matrix is held.
+        panels: the memory, of the weights' dtype or quantised.
         dtype: of what is read and multiplied.
         bias: float32 in the panels' order, or ``None``.
         matrix: what kernels take.
@@ -36,7 +44,7 @@ class PackedWeights:
         *,
         bias: bool,
         gated: bool,
-        int8: bool = False,
+        stored: WeightFormat = "native",
     ) -> None:
         """Make room for a matrix of zeros.
 
@@ -44,24 +52,26 @@ class PackedWeights:
             threads: run the kernels.
             num_outputs: rows.
             num_inputs: columns.
-            dtype: of the weights, or with ``int8`` of what they stand for.
+            dtype: of the weights, or of what they stand for.
             bias: whether there is one.
             gated: whether the first half of the rows are gates of the second.
-            int8: hold each 32 inputs of a row as whole numbers from -127 to 127 and a scale.
+            stored: how they are held.
         """
         self._library = load_library()
         self._threads = threads
         self.dtype = dtype
+        self.stored: WeightFormat = stored
         self.matrix = PackedMatrix(
             num_outputs=num_outputs,
             num_inputs=num_inputs,
-            dtype=DType.I8 if int8 else KERNEL_DTYPES[dtype],
+            dtype=_QUANTIZED.get(stored, KERNEL_DTYPES[dtype]),
             layout=PanelLayout.GATED if gated else PanelLayout.PLAIN,
         )
         words = self._library.bough_packed_words(ctypes.byref(self.matrix))
-        storage = torch.int8 if int8 else dtype
-        # What kernels read and write: the numbers of an int8 matrix are float32 outside of it.
-        self._rows_dtype = torch.float32 if int8 else dtype
+        quantized = stored != "native"
+        storage = torch.int8 if quantized else dtype
+        # What kernels read and write: the numbers of a quantised matrix are float32 outside of it.
+        self._rows_dtype = torch.float32 if quantized else dtype
         self.panels = torch.zeros(words * 4 // storage.itemsize, dtype=storage, device="cpu")
         self.matrix.panels = self.panels.data_ptr()
         self.bias: torch.Tensor | None = None
@@ -79,6 +89,30 @@ class PackedWeights:
             self._library.bough_pack_rows(
                 self._threads.handle, ctypes.byref(self.matrix), first_row + start, len(part), part.data_ptr()
             )
+
+    def write_codes(
+        self, first_row: int, codes: torch.Tensor, scales: torch.Tensor, minimums: torch.Tensor | None
+    ) -> None:
+        """Pack rows that are quantised already; the matrix must be.
+
+        Args:
+            first_row: where they go.
+            codes: bytes ``[n, num_inputs]``. Signed without minimums: of 4 bits for matrices that are not int8. With
+                them from 0 to 15.
+            scales: float32 ``[n, groups]``, for each :data:`QUANTIZED_GROUP` inputs; become half precision.
+            minimums: like scales; for uint4 only.
+        """
+        codes, scales = codes.to("cpu").contiguous(), scales.to("cpu").contiguous()
+        minimums = None if minimums is None else minimums.to("cpu").contiguous()
+        self._library.bough_pack_codes(
+            self._threads.handle,
+            ctypes.byref(self.matrix),
+            first_row,
+            len(codes),
+            codes.data_ptr(),
+            scales.data_ptr(),
+            None if minimums is None else minimums.data_ptr(),
+        )
 
     def read(self, first_row: int, num_rows: int) -> torch.Tensor:
         """Rows as they are held, ``[num_rows, num_inputs]``."""

@@ -39,8 +39,10 @@ KERNEL_DTYPES = {torch.float32: DType.F32, torch.bfloat16: DType.BF16}
 
 _LINE_BYTES = 64
 
-INT8_GROUP = 32
-"""Inputs that share a scale, in int8."""
+QUANTIZED_GROUP = 32
+"""Inputs that share a scale where they are quantised."""
+
+QUANTIZED_DTYPES = frozenset({DType.I8, DType.I4, DType.U4})
 
 _STEP_ERRORS = {
     1: "has more rows, or longer ones, than there is room for",
@@ -99,7 +101,7 @@ class Program:
     """One model's forward pass.
 
     Attributes:
-        dtype: of the inputs of matrix products; float32 where weights are int8, whose inputs are made from it.
+        dtype: of the inputs of matrix products; float32 where weights are quantised, whose inputs are made from it.
         limits: most rows, tokens and positions of a step.
     """
 
@@ -264,31 +266,33 @@ class Program:
         output = self.buffer("head_input", x.columns, self.dtype, self.limits.max_rows)
         norm = _norm_call(x, norm_weight, eps, output)
         quantize = QuantizeCall()
-        if head is not None and head.dtype == DType.I8:
-            quantize = self._quantize_call(output, "quantized_head_input", self.limits.max_rows)
+        if head is not None and head.dtype in QUANTIZED_DTYPES:
+            quantize = self._quantize_call(output, head, "quantized_head_input", self.limits.max_rows)
         self._library.bough_program_finish(
             self._handle, ctypes.byref(norm), ctypes.byref(quantize), None if head is None else ctypes.byref(head)
         )
 
-    def _quantize_call(self, x: Buffer, name: str, rows: int | None = None) -> QuantizeCall:
-        groups = -(-x.columns // INT8_GROUP)
-        words = groups * (INT8_GROUP // 4 + 1)
-        output = self.buffer(name, words, torch.int32, rows)
+    def _quantize_call(self, x: Buffer, weights: PackedMatrix, name: str, rows: int | None = None) -> QuantizeCall:
+        groups = -(-x.columns // QUANTIZED_GROUP)
+        # Bytes, a scale, and with weights of 4 bits one number more.
+        words = groups * (QUANTIZED_GROUP // 4 + (1 if weights.dtype == DType.I8 else 2))
+        output = self.buffer(f"{name}_{words}", words, torch.int32, rows)
         return QuantizeCall(
             input=x.pointer,
             input_stride=x.stride,
             size=x.columns,
             output=output.pointer,
             output_stride=output.stride,
+            weights=weights.dtype,
         )
 
     def _record_gemm(self, x: Buffer, weights: PackedMatrix, epilogue: Epilogue, output: Buffer) -> None:
-        int8 = weights.dtype == DType.I8
-        if (x.dtype, x.columns) != (DType.F32 if int8 else weights.dtype, weights.num_inputs):
+        quantized = weights.dtype in QUANTIZED_DTYPES
+        if (x.dtype, x.columns) != (DType.F32 if quantized else weights.dtype, weights.num_inputs):
             raise ValueError(f"{x.columns} inputs of {x.dtype} do not fit weights for {weights.num_inputs}")
         input_pointer, input_stride = x.pointer, x.stride
-        if int8:
-            quantize = self._quantize_call(x, f"quantized_{x.columns}")
+        if quantized:
+            quantize = self._quantize_call(x, weights, "quantized")
             self._record("quantize", ctypes.byref(quantize))
             input_pointer, input_stride = quantize.output, quantize.output_stride
         call = GemmCall(

@@ -17,6 +17,8 @@ class DType(IntEnum):
     F32 = 0
     BF16 = 1
     I8 = 2
+    I4 = 3
+    U4 = 4
 
 
 class PanelLayout(IntEnum):
@@ -76,6 +78,7 @@ class QuantizeCall(ctypes.Structure):
         ("size", _INT64),
         ("output", _POINTER),
         ("output_stride", _INT64),
+        ("weights", _INT32),
     )
 
 

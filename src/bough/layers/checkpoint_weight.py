@@ -8,6 +8,9 @@ import torch
 
 from bough.layers.quantized_rows import QuantizedRows
 
+_ROWS_AT_A_TIME = 4096
+"""Rows that are dequantised at a time, so that no second copy of a matrix exists."""
+
 
 class CheckpointWeight(ABC):
     """The place of one tensor of a checkpoint in a model, however the model holds it.
@@ -51,6 +54,12 @@ class TensorWeight(CheckpointWeight):
     def write(self, tensor: torch.Tensor) -> None:
         """See :class:`CheckpointWeight`."""
         self._tensor.copy_(tensor)
+
+    def write_quantized(self, rows: QuantizedRows) -> None:
+        """See :class:`CheckpointWeight`."""
+        for start in range(0, self.shape[0], _ROWS_AT_A_TIME):
+            part = self._tensor[start : start + _ROWS_AT_A_TIME]
+            part.copy_(rows.part(start, start + len(part)).dequantize())
 
     def read(self) -> torch.Tensor:
         """See :class:`CheckpointWeight`."""

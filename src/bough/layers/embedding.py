@@ -34,7 +34,7 @@ class VocabEmbedding(nn.Module):
         super().__init__()
         self.vocab_size = vocab_size
         self.method = method
-        method.create_weights(self, MatrixShape(vocab_size, hidden_size, dtype))
+        method.create_weights(self, MatrixShape(vocab_size, hidden_size, dtype, table=True))
 
     def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
         """``[num_tokens]`` (int32 or int64) to ``[num_tokens, hidden_size]``."""
@@ -77,7 +77,7 @@ class LMHead(nn.Module):
         self._holder: tuple[nn.Module] = (self if tied_to is None else tied_to,)
         self.method = method if tied_to is None else tied_to.method
         if tied_to is None:
-            method.create_weights(self, MatrixShape(vocab_size, hidden_size, dtype))
+            method.create_weights(self, MatrixShape(vocab_size, hidden_size, dtype, table=True))
 
     @property
     def holder(self) -> nn.Module:

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from bough.layers.checkpoint_weight import CheckpointWeight
-from bough.layers.linear_method import TORCH, LinearMethod, MatrixShape, packed_matrix
+from bough.layers.linear_method import TORCH, MatrixShape, MethodChoice, packed_matrix
 
 if TYPE_CHECKING:
     from bough.kernels.program import Buffer, Program
@@ -35,14 +35,14 @@ class MergedLinear(nn.Module):
         *,
         bias: bool,
         dtype: torch.dtype,
-        method: LinearMethod = TORCH,
+        method: MethodChoice = TORCH,
     ) -> None:
         super().__init__()
         self.parts = dict(parts)
         self.has_bias = bias
-        self.method = method
+        self.method = method.for_matrix(self.parts)
         shape = MatrixShape(sum(self.parts.values()), in_features, dtype, bias=bias, gated=self.gated)
-        method.create_weights(self, shape)
+        self.method.create_weights(self, shape)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """``[num_tokens, in_features]`` to ``[num_tokens, sum of the parts' widths]``."""
@@ -77,7 +77,7 @@ class Linear(MergedLinear):
         *,
         bias: bool,
         dtype: torch.dtype,
-        method: LinearMethod = TORCH,
+        method: MethodChoice = TORCH,
     ) -> None:
         super().__init__(in_features, {name: out_features}, bias=bias, dtype=dtype, method=method)
 

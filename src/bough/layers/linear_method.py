@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -28,10 +29,32 @@ class MatrixShape:
     bias: bool = False
     gated: bool = False
     """The first half of the outputs are gates of the second half: see :class:`bough.layers.linear.GatedLinear`."""
+    table: bool = False
+    """A row for each token of the vocabulary: embeddings, a language-model head."""
 
 
-class LinearMethod(ABC):
-    """Stores and applies weight matrices of one format."""
+class MethodChoice(ABC):
+    """Which method each matrix of a model gets."""
+
+    @abstractmethod
+    def below(self, path: str) -> MethodChoice:
+        """The choice for a part of the model; ``path`` leads to it from where this one is for."""
+
+    @abstractmethod
+    def for_matrix(self, names: Collection[str]) -> LinearMethod:
+        """The method of one matrix that holds the checkpoint's projections ``names`` together."""
+
+
+class LinearMethod(MethodChoice):
+    """Stores and applies weight matrices of one format. As a choice it is itself, whatever the matrix."""
+
+    def below(self, path: str) -> LinearMethod:
+        """See :class:`MethodChoice`."""
+        return self
+
+    def for_matrix(self, names: Collection[str]) -> LinearMethod:
+        """See :class:`MethodChoice`."""
+        return self
 
     @abstractmethod
     def create_weights(self, layer: nn.Module, shape: MatrixShape) -> None:

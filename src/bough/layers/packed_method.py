@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+
 import torch
 from torch import nn
 
-from bough.kernels.packed_weights import PackedWeights
+from bough.config.server_args import Quantization
+from bough.kernels.packed_weights import PackedWeights, WeightFormat
+from bough.kernels.program import QUANTIZED_GROUP
 from bough.kernels.thread_pool import ThreadPool
 from bough.layers.checkpoint_weight import CheckpointWeight
-from bough.layers.linear_method import LinearMethod, MatrixShape
+from bough.layers.linear_method import LinearMethod, MatrixShape, MethodChoice
+from bough.layers.quantized_rows import QuantizedRows
+
+_ROWS_AT_A_TIME = 4096
 
 
 class PackedMethod(LinearMethod):
-    """The matrix in panels, as it is or in int8; the only copy in memory: products and look-ups read the same.
+    """The matrix in panels, as it is or quantised; the only copy in memory: products and look-ups read the same.
 
     Layers get ``packed``, a :class:`PackedWeights`, and its memory as the parameters ``weight`` and ``bias`` (float32).
     """
 
-    def __init__(self, threads: ThreadPool, *, int8: bool = False) -> None:
+    def __init__(
+        self, threads: ThreadPool, stored: WeightFormat = "native", *, tables: WeightFormat | None = None
+    ) -> None:
         """Args:
         threads: run the kernels.
-        int8: quantise what is loaded.
+        stored: how matrices are held; what is loaded is quantised accordingly.
+        tables: the same of embeddings and heads; by default like other matrices.
         """
         self._threads = threads
-        self._int8 = int8
+        self._stored: WeightFormat = stored
+        self._tables: WeightFormat = tables or stored
 
     def create_weights(self, layer: nn.Module, shape: MatrixShape) -> None:
         """See :class:`LinearMethod`."""
@@ -34,7 +45,7 @@ class PackedMethod(LinearMethod):
             shape.dtype,
             bias=shape.bias,
             gated=shape.gated,
-            int8=self._int8,
+            stored=self._tables if shape.table else self._stored,
         )
         object.__setattr__(layer, "packed", packed)
         layer.weight = nn.Parameter(packed.panels, requires_grad=False)
@@ -66,9 +77,54 @@ class PackedMethod(LinearMethod):
         return _packed(layer).embed(input_ids)
 
 
+_FORMS: tuple[WeightFormat, ...] = ("int4", "uint4", "int8")
+"""Each can hold what those before it can, the last one anything."""
+
+
+class StoredFormats(MethodChoice):
+    """Every matrix in the format that holds its weights as the checkpoint has them.
+
+    A matrix of several projections gets the one that can hold all of them. What is not quantised is held in 8 bits: all
+    products of a program have inputs of one type, and those of quantised weights are quantised.
+    """
+
+    def __init__(self, threads: ThreadPool, form: Callable[[str], WeightFormat | None], *, prefix: str = "") -> None:
+        """Args:
+        threads: run the kernels.
+        form: of the weight of that name, ``None`` if it is not quantised.
+        prefix: of the names of what this is for.
+        """
+        self._threads, self._form, self._prefix = threads, form, prefix
+
+    def below(self, path: str) -> StoredFormats:
+        """See :class:`MethodChoice`."""
+        return StoredFormats(self._threads, self._form, prefix=f"{self._prefix}{path}.")
+
+    def for_matrix(self, names: Collection[str]) -> PackedMethod:
+        """See :class:`MethodChoice`."""
+        forms = (self._form(f"{self._prefix}{name}.weight") or "int8" for name in names)
+        return PackedMethod(self._threads, max(forms, key=_FORMS.index))
+
+
+def packed_method(threads: ThreadPool, quantization: Quantization) -> PackedMethod:
+    """How ``--quantization`` holds matrices. Errors in a head go straight into logits, so it keeps 8 bits at least."""
+    if quantization == "int4":
+        return PackedMethod(threads, "int4", tables="int8")
+    return PackedMethod(threads, "native" if quantization == "none" else quantization)
+
+
 def _packed(layer: nn.Module) -> PackedWeights:
     packed: PackedWeights = layer.packed  # type: ignore[assignment]
     return packed
+
+
+def _holds(stored: WeightFormat, rows: QuantizedRows) -> bool:
+    """Whether such codes can stay what they are."""
+    if stored == "native" or rows.group % QUANTIZED_GROUP != 0:
+        return False
+    if rows.minimums is not None:
+        return stored == "uint4" and rows.bits == 4
+    return stored == "int8" or rows.bits == 4
 
 
 class _WeightRows(CheckpointWeight):
@@ -80,6 +136,22 @@ class _WeightRows(CheckpointWeight):
 
     def write(self, tensor: torch.Tensor) -> None:
         self._packed.write(self._first_row, tensor)
+
+    def write_quantized(self, rows: QuantizedRows) -> None:
+        packed = self._packed
+        for start in range(0, rows.shape[0], _ROWS_AT_A_TIME):
+            part = rows.part(start, min(start + _ROWS_AT_A_TIME, rows.shape[0]))
+            if _holds(packed.stored, rows):
+                times = rows.group // QUANTIZED_GROUP
+                groups = -(-rows.shape[1] // QUANTIZED_GROUP)
+                scales, minimums = (
+                    None if each is None else each.repeat_interleave(times, dim=1)[:, :groups]
+                    for each in (part.scales, part.minimums)
+                )
+                assert scales is not None
+                packed.write_codes(self._first_row + start, part.codes, scales, minimums)
+            else:
+                packed.write(self._first_row + start, part.dequantize())
 
     def read(self) -> torch.Tensor:
         return self._packed.read(self._first_row, self.shape[0])

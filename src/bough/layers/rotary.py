@@ -70,6 +70,8 @@ def inverse_frequencies(head_dim: int, rope: RopeParameters, context_len: int) -
         return _llama3(inv_freq, rope), 1.0
     if rope.rope_type == "yarn":
         return _yarn(inv_freq, head_dim, rope), _yarn_attention_factor(rope)
+    if rope.frequency_factors:
+        return inv_freq / torch.tensor(rope.frequency_factors), 1.0
     return inv_freq, 1.0
 
 

@@ -53,7 +53,11 @@ class Embedded:
 
     def native(self) -> dict[str, Any]:
         """The answer of ``/encode`` and of ``Engine.encode``."""
-        return {"embedding": self.numbers(), "meta_info": meta_info(self.state, self.delta)}
+        answer = {"embedding": self.numbers(), "meta_info": meta_info(self.state, self.delta)}
+        request = self.state.obj
+        if request.return_prompt_token_ids and request.input_ids is not None:
+            answer["prompt_token_ids"] = request.input_ids.tolist()
+        return answer
 
 
 def require_embeddings(manager: TokenizerManager) -> None:

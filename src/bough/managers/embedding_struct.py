@@ -62,6 +62,7 @@ class EmbeddingReqInput(msgspec.Struct, kw_only=True):
         RequestId | list[RequestId] | None,
         Meta(description="Id of the request, for `/abort_request` and logs; made up if absent. `id` makes `id_0` ..."),
     ] = None
+    return_prompt_token_ids: Annotated[bool, Meta(description="Add `prompt_token_ids` to the answer.")] = False
     log_metrics: Annotated[bool, Meta(description="Count this request in `/metrics`.")] = True
     priority: Annotated[
         Priority | None,
@@ -107,6 +108,7 @@ class EmbeddingReqInput(msgspec.Struct, kw_only=True):
             max_outputs=max_outputs,
             dimensions=self.dimensions,
             truncate_to=self.truncate_prompt_tokens,
+            return_prompt_token_ids=self.return_prompt_token_ids,
             log_metrics=self.log_metrics,
             priority=self.priority,
             extra_key=cache_namespace(self.extra_key, self.cache_salt),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bough.ipc.messages import OutputDelta
-from bough.managers.req_state import ReadySignal, ReqState
+from bough.managers.req_state import ReadySignal, ReqState, Sink
 
 
 class Generation:
@@ -17,17 +17,20 @@ class Generation:
         """Outputs whose last delta was not taken yet."""
         self._signal = signal
 
-    async def deltas(self) -> list[tuple[ReqState, OutputDelta]]:
+    async def deltas(self, sink: Sink | None = None) -> list[tuple[ReqState, OutputDelta]]:
         """What is new, oldest first; waits until there is something.
 
         A request that does not stream has news once, when it is finished; of a stream that lags behind several deltas
         may come at once.
 
+        Args:
+            sink: gets what arrives while this waits. What it does not take, and what comes after that, is returned.
+
         Raises:
             BoughError: if the engine cannot go on.
         """
         news = []
-        for state in await self._signal.wait():
+        for state in await self._signal.wait(sink):
             for delta in state.take():
                 if delta.finish_reason is not None:
                     self.unfinished -= 1

@@ -131,6 +131,8 @@ class NativeOutput:
         self._answer["meta_info"] = self._info
         if with_index:
             self._answer["index"] = state.index
+        self._frame = b""
+        self._frame_counts: tuple[int, int, int] | None = None
 
     def add(self, delta: OutputDelta) -> None:
         """Take a delta, or a part of one, in."""
@@ -185,6 +187,35 @@ class NativeOutput:
             if self._logprobs is not None:
                 self._logprobs.clear()
         return answer
+
+    def next_json(self, delta: OutputDelta) -> bytes:
+        """What :meth:`add` and :meth:`answer` make of a delta that is not the last, as JSON."""
+        if self._logprobs is not None or not self._has_text:
+            self.add(delta)
+            return _encode(self.answer(delta))
+        counts = (delta.prompt_tokens, delta.cached_tokens, delta.num_retractions)
+        if counts != self._frame_counts:
+            self._frame_counts = counts
+            self._frame = self._make_frame(delta)
+        text: bytes | bytearray
+        ids: bytes | bytearray
+        if self._incremental:
+            text, ids = _encode(delta.text or ""), _encode(delta.token_ids)
+            if self._reasoning is not None:
+                self._reasoning.add(delta.token_ids)
+        else:
+            self.add(delta)
+            text, ids = self._text_json, self._ids_json
+        reasoning_tokens = 0 if self._reasoning is None else self._reasoning.total
+        return self._frame % (text, ids, delta.completion_tokens, reasoning_tokens)
+
+    def _make_frame(self, delta: OutputDelta) -> bytes:
+        """An answer as JSON, to be formatted with what changes with every token: see :meth:`next_json`."""
+        answer = self.answer(delta)
+        info = answer["meta_info"] | dict.fromkeys(("completion_tokens", "reasoning_tokens"), _Raw(b"\0d"))
+        quoted = (b"\0b", b"\0b") if self._incremental else (b'"\0b"', b"[\0b]")
+        answer = answer | {"text": _Raw(quoted[0]), "output_ids": _Raw(quoted[1]), "meta_info": info}
+        return _encode(answer).replace(b"%", b"%%").replace(b"\0", b"%")
 
 
 class NativeLogprobs:

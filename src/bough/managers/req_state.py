@@ -14,13 +14,22 @@ from bough.managers.io_struct import GenerateRequest
 MAX_SEPARATE_DELTAS = 16
 """Deltas that a stream which lags gets one by one; more come as one, so that it catches up."""
 
+Sink = Callable[["ReqState", OutputDelta], bool]
+"""Deals at once with a delta that is not the last, without a turn of the waiter; ``False`` leaves it to the waiter.
+What it raises ends the call."""
+
 
 class ReadySignal:
-    """Tells the one waiter of a call which of its outputs have news."""
+    """Tells the one waiter of a call which of its outputs have news.
 
-    __slots__ = ("_error", "_on_end", "_ready", "_unfinished", "_waiter")
+    Attributes:
+        sink: where deltas go while the waiter waits and nothing has been left to it, so that all stays in order.
+    """
+
+    __slots__ = ("_error", "_on_end", "_ready", "_unfinished", "_waiter", "sink")
 
     def __init__(self) -> None:
+        self.sink: Sink | None = None
         self._unfinished = 0
         self._on_end: Callable[[], None] | None = None
         self._ready: list[ReqState] = []
@@ -30,6 +39,7 @@ class ReadySignal:
     def mark(self, state: ReqState) -> None:
         """``state`` has news that were not taken yet."""
         self._ready.append(state)
+        self.sink = None
         waiter = self._waiter
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
@@ -53,22 +63,27 @@ class ReadySignal:
     def fail(self, error: BoughError) -> None:
         """Nothing more will come; every later :meth:`wait` raises."""
         self._error = error
+        self.sink = None
         waiter = self._waiter
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
-    async def wait(self) -> list[ReqState]:
+    async def wait(self, sink: Sink | None = None) -> list[ReqState]:
         """Outputs with news since the last call, in order of arrival; waits until there is at least one.
+
+        Args:
+            sink: gets the news first, while this waits.
 
         Raises:
             BoughError: if the engine cannot finish the call.
         """
         if not self._ready and self._error is None:
             self._waiter = asyncio.get_running_loop().create_future()
+            self.sink = sink
             try:
                 await self._waiter
             finally:
-                self._waiter = None
+                self._waiter = self.sink = None
         if self._error is not None:
             raise copy.copy(self._error)  # a copy: many waiters may raise it, each with a traceback of its own
         ready, self._ready = self._ready, []
@@ -141,6 +156,9 @@ class ReqState:
     def push(self, delta: OutputDelta) -> None:
         """Add what the engine sent, and wake the waiter if this concerns it."""
         if self.abandoned:
+            return
+        sink = self.event.sink
+        if sink is not None and delta.finish_reason is None and sink(self, delta):
             return
         out_list = self.out_list
         out_list.append(delta)

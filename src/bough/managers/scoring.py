@@ -227,6 +227,36 @@ async def score(
     return ScoreResult(scores, sum(each.prompt_tokens for each in embedded))
 
 
+async def label_logprobs(
+    manager: TokenizerManager,
+    prompts: Sequence[TokenIds],
+    labels: Sequence[Sequence[int]],
+    *,
+    param: str,
+    rid: str,
+    **fields: Any,
+) -> list[list[float]]:
+    """Logprobs of some tokens right after prompts.
+
+    Args:
+        manager: of the model.
+        prompts: token ids of our own making.
+        labels: the tokens, per prompt.
+        param: what the client calls the prompts.
+        rid: id of them all.
+        fields: further fields of the requests.
+
+    Raises:
+        BoughError: if one of them cannot be taken, or fails.
+    """
+    rids = request_ids(rid, len(prompts), is_batch=True)
+    requests = [
+        _label_request(each_rid, f"{param}[{index}]", each, input_ids=prompt, ids_are_ours=True, **fields)
+        for index, (each_rid, prompt, each) in enumerate(zip(rids, prompts, labels, strict=True))
+    ]
+    return [row for _, _, row in await _label_logprobs(manager, requests)]
+
+
 def _joined(first: Any, second: Any) -> dict[str, Any]:
     """Two texts, or the token ids of two, as the prompt of a request."""
     if isinstance(first, str):

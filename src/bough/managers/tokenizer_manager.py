@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from typing import Any, Protocol
 
 from bough import __version__
@@ -612,8 +613,9 @@ class TokenizerManager:
     async def get_server_info(self) -> dict[str, Any]:
         """Resolved options, what the scheduler reported at the start, and its state now."""
         return {
-            **self.server_args.to_dict(),
+            **self.server_args.to_public_dict(),
             **self.scheduler_info,
+            "startup_time": self.metrics.startup_time,
             "internal_states": await self.get_internal_state(),
             "version": __version__,
             "frontend": "python",
@@ -637,4 +639,5 @@ class TokenizerManager:
             "has_audio_understanding": False,
             "model_type": config.hf_config.get("model_type"),
             "architectures": [config.architecture],
+            "embedding": None if config.pooling is None else asdict(config.pooling),
         }

@@ -18,7 +18,7 @@ from bough.model_executor.machine import Machine, keep_freed_memory
 from bough.model_executor.pooling import finish
 from bough.model_executor.tp_worker import resolve_device
 from bough.model_executor.worker_info import WorkerInfo
-from bough.model_loader.loader import load_model
+from bough.model_loader.loader import load_model, open_source
 from bough.models.base import torch_dtype
 from bough.models.encoder import Encoder, EncoderBatch
 from bough.step_plan import FUTURE_TOKEN, StepPlan, StepResult
@@ -62,9 +62,8 @@ class EncoderWorker:
         if self.config.pooling is None:
             raise ConfigError(f"{self.config.architecture} does not pool", param="model_path")
         self.pooling = self.config.pooling
-        model = load_model(
-            self.config, load_format=server_args.load_format, device=self.device, seed=server_args.random_seed or 0
-        )
+        source = open_source(self.config, server_args.load_format)
+        model = load_model(self.config, source=source, device=self.device, seed=server_args.random_seed or 0)
         assert isinstance(model, Encoder), "language models have a worker of their own"
         self.model = model
         self.weight_bytes = sum(parameter.nbytes for parameter in model.parameters())

@@ -6,19 +6,19 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from bough.config.model_config import ModelConfig
-from bough.config.server_args import KVCacheDType
+from bough.config.server_args import KVCacheDType, Quantization
 from bough.errors import ConfigError
 from bough.layers.attention.base import AttentionBackend
 from bough.layers.attention.torch_native import TorchNativeBackend
-from bough.layers.linear_method import TORCH, LinearMethod
-from bough.layers.packed_method import PackedMethod
+from bough.layers.linear_method import TORCH, MethodChoice
+from bough.layers.packed_method import StoredFormats, packed_method
+from bough.layers.quantized_rows import QuantizedRows
 from bough.layers.sampler import SampleOutput, Sampler
 from bough.mem_cache.kv_pool import KVPool, kv_bytes_per_token
 from bough.model_executor.capacity import (
@@ -34,7 +34,8 @@ from bough.model_executor.logprob_results import sampled_fields, target_fields
 from bough.model_executor.machine import Machine, peak_resident_bytes, reset_peak_resident_bytes
 from bough.model_executor.native_path import native_threads
 from bough.model_executor.pooling import CausalPooling
-from bough.model_loader.loader import load_model
+from bough.model_loader.loader import load_model, open_source
+from bough.model_loader.sources import WeightSource
 from bough.models.base import CausalLM, torch_dtype
 from bough.models.pooled import PooledCausalLM
 from bough.sampling.device_state import SamplingState
@@ -76,7 +77,7 @@ class RunnerOptions:
     mem_fraction_static: float | None = None
     max_step_tokens: int = 16384
     """Most new tokens of a step; memory for them is set aside."""
-    quantization: Literal["none", "int8"] = "none"
+    quantization: Quantization = "none"
     """What weights become while they are loaded; native kernels only."""
     kv_cache_dtype: KVCacheDType = "auto"
     """How the KV pool holds keys and values."""
@@ -95,6 +96,7 @@ class ModelRunner:
         page_size: tokens per KV page.
         max_running_requests: rows of ``req_to_token``.
         max_req_len: most tokens of one request, prompt and output together.
+        quantized: whether native kernels multiply quantised weights.
     """
 
     def __init__(self, config: ModelConfig, device: torch.device, options: RunnerOptions) -> None:
@@ -122,7 +124,10 @@ class ModelRunner:
                 param="kv_cache_dtype",
             )
         with self._timed("load_weights"):
-            self.model = self.load_model()
+            source = open_source(self.config, options.load_format)
+            stored = source is not None and source.quantized
+            self.quantized = self.threads is not None and (stored or options.quantization != "none")
+            self.model = self.load_model(source)
         self.weight_bytes = sum(parameter.nbytes for parameter in self.model.parameters())
         with self._timed("measure_forward"):
             self.model.measure_kernels()
@@ -159,17 +164,15 @@ class ModelRunner:
 
     # --- start-up ---
 
-    def load_model(self) -> CausalLM:
-        """The model of the configuration, with its weights."""
-        int8 = self.options.quantization == "int8"
-        method: LinearMethod = TORCH if self.threads is None else PackedMethod(self.threads, int8=int8)
-        model = load_model(
-            self.config,
-            load_format=self.options.load_format,
-            device=self.device,
-            seed=self.options.seed,
-            method=method,
-        )
+    def load_model(self, source: WeightSource | None) -> CausalLM:
+        """The model of the configuration, with weights from ``source``, or random ones."""
+        quantization = self.options.quantization
+        method: MethodChoice = TORCH
+        if self.threads is not None:
+            method = packed_method(self.threads, quantization)
+            if source is not None and source.quantized and quantization == "none":
+                method = StoredFormats(self.threads, source.form)
+        model = load_model(self.config, source=source, device=self.device, seed=self.options.seed, method=method)
         assert isinstance(model, CausalLM), "encoders have a runner of their own"
         return model
 
@@ -200,8 +203,8 @@ class ModelRunner:
             config=self.config,
             req_to_token=self.req_to_token,
             last_token=self.sampling_state.last_token,
-            # The inputs of int8 products are made from float32.
-            dtype=self.dtype if self.options.quantization == "none" else torch.float32,
+            # The inputs of products with quantised weights are made from float32.
+            dtype=torch.float32 if self.quantized else self.dtype,
             max_step_tokens=self.options.max_step_tokens,
         )
 
@@ -450,7 +453,7 @@ class ModelRunner:
                 results.append(RowLogprobResult(request.row, targets, top, chosen))
         return tuple(results)
 
-    def update_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> set[str]:
+    def update_weights(self, weights: Iterable[tuple[str, torch.Tensor | QuantizedRows]]) -> set[str]:
         """Replace weights between two steps; see :meth:`CausalLM.load_weights`."""
         return self.model.load_weights(weights)
 

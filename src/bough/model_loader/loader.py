@@ -1,73 +1,92 @@
-"""Make a model and fill it: from safetensors files, or with random weights."""
+"""Make a model and fill it: from files, or with random weights."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 
-from bough.config.checkpoint import read_json
 from bough.config.model_config import ModelConfig
 from bough.errors import ModelError, StartupError
-from bough.layers.linear_method import TORCH, LinearMethod
+from bough.layers.linear_method import TORCH, MethodChoice
+from bough.model_loader.gguf_source import GGUFSource
 from bough.model_loader.progress import Progress
+from bough.model_loader.quantized_source import QuantizedSource
+from bough.model_loader.sources import NAMES_SHOWN, SafetensorsSource, WeightSource
 from bough.models.base import Model
 from bough.models.registry import make_model
 
 logger = logging.getLogger(__name__)
 
-_INDEX_FILE = "model.safetensors.index.json"
-_SINGLE_FILE = "model.safetensors"
-_PICKLED_SUFFIXES = (".bin", ".pt", ".pth", ".ckpt")
-_NAMES_SHOWN = 8
 _DUMMY_STD = 0.02
 _DUMMY_BLOCK = 1_048_573
 
 
+def open_source(config: ModelConfig, load_format: str) -> WeightSource | None:
+    """Where a model's weights come from; ``None`` if they are to be random.
+
+    Args:
+        config: of the checkpoint.
+        load_format: ``dummy`` for random weights; the files of all others are recognised by what they are.
+
+    Raises:
+        StartupError: if files are missing or damaged.
+    """
+    if load_format == "dummy":
+        return None
+    path = Path(config.model_path)
+    if path.is_file():
+        return GGUFSource(config)
+    quantization = config.stored_quantization
+    return SafetensorsSource(path) if quantization is None else QuantizedSource(path, quantization)
+
+
 def load_model(
-    config: ModelConfig, *, load_format: str, device: torch.device, seed: int, method: LinearMethod = TORCH
+    config: ModelConfig,
+    *,
+    source: WeightSource | None,
+    device: torch.device,
+    seed: int,
+    method: MethodChoice = TORCH,
 ) -> Model:
     """A model with its weights, ready to run.
 
     Args:
         config: of the checkpoint.
-        load_format: ``auto`` or ``safetensors`` read files; ``dummy`` makes random weights from ``seed``.
+        source: of the weights; ``None`` makes random ones from ``seed``.
         device: where the weights go.
-        seed: only for ``dummy``.
+        seed: only for random weights.
         method: how linear layers hold their weights.
 
     Raises:
-        StartupError: if files are missing, damaged or do not fit the model.
+        StartupError: if files are damaged or do not fit the model.
     """
     with torch.device(device):
         model = make_model(config, method)
     model.eval()
-    if load_format == "dummy":
+    if source is None:
         fill_with_random_weights(model, seed)
     else:
-        load_checkpoint(model, Path(config.model_path))
+        load_checkpoint(model, source)
     return model
 
 
-def load_checkpoint(model: Model, directory: Path) -> None:
-    """Stream all safetensors files of a directory into a model, casting to its dtype.
+def load_checkpoint(model: Model, source: WeightSource) -> None:
+    """Stream all weights of a checkpoint into a model, casting to its dtype.
 
     Raises:
         StartupError: naming the file and what is wrong with it, or the weights that no file has.
     """
-    files = checkpoint_files(directory)
-    total_bytes = sum(file.stat().st_size for file in files)
+    total_bytes = source.total_bytes
     begin = time.perf_counter()
     loaded: set[str] = set()
     with Progress("Loading weights", total_bytes) as progress:
-        for file in files:
+        for file in source.files:
             try:
-                loaded |= model.load_weights(_with_progress(file, progress))
+                loaded |= model.load_weights(source.read(file, progress, model.checkpoint_weights))
             except SafetensorError as error:
                 raise StartupError(
                     f"cannot load {file}: it is damaged or cut short ({error}); download it again"
@@ -76,52 +95,11 @@ def load_checkpoint(model: Model, directory: Path) -> None:
                 raise StartupError(f"cannot load {file}: {error}") from error
     missing = sorted(model.required_names - loaded)
     if missing:
-        shown = ", ".join(missing[:_NAMES_SHOWN]) + (", …" if len(missing) > _NAMES_SHOWN else "")
-        raise StartupError(
-            f"the checkpoint in {directory} lacks {len(missing)} of {len(model.required_names)} weights: {shown}"
-        )
+        shown = ", ".join(missing[:NAMES_SHOWN]) + (", …" if len(missing) > NAMES_SHOWN else "")
+        where, needed = source.files[0].parent, len(model.required_names)
+        raise StartupError(f"the checkpoint in {where} lacks {len(missing)} of {needed} weights: {shown}")
     seconds = time.perf_counter() - begin
     logger.info("loaded %d weights, %.2f GB, in %.1f s", len(loaded), total_bytes / 1e9, seconds)
-
-
-def checkpoint_files(directory: Path) -> list[Path]:
-    """The safetensors files of a checkpoint: those that its index names, else the single one, else all there are.
-
-    Raises:
-        StartupError: if there are none, or the index names one that is not there.
-    """
-    index_file = directory / _INDEX_FILE
-    if index_file.is_file():
-        index = read_json(index_file)
-        weight_map: Any = index.get("weight_map") if isinstance(index, dict) else None
-        if not isinstance(weight_map, dict) or not all(isinstance(name, str) for name in weight_map.values()):
-            raise StartupError(f"{index_file} has no valid weight_map; download it again")
-        files = [directory / name for name in sorted(set(weight_map.values()))]
-        absent = [file.name for file in files if not file.is_file() or file.name not in weight_map.values()]
-        if absent:
-            raise StartupError(
-                f"{directory} lacks {', '.join(absent[:_NAMES_SHOWN])}, named by its index; download again"
-            )
-        return files
-    if (directory / _SINGLE_FILE).is_file():
-        return [directory / _SINGLE_FILE]
-    files = sorted(directory.glob("*.safetensors"))
-    if files:
-        return files
-    if any(file.suffix in _PICKLED_SUFFIXES for file in directory.iterdir()):
-        raise StartupError(
-            f"{directory} has only pickled weights, which can run code when opened and are never read; convert the "
-            f"checkpoint to safetensors (transformers' save_pretrained does)"
-        )
-    raise StartupError(f"{directory} has no *.safetensors files; download the weights, or use --load-format dummy")
-
-
-def _with_progress(file: Path, progress: Progress) -> Iterator[tuple[str, torch.Tensor]]:
-    with safe_open(file, framework="pt", device="cpu") as tensors:
-        for name in tensors.keys():  # noqa: SIM118 - no mapping
-            tensor = tensors.get_tensor(name)
-            yield name, tensor
-            progress.advance(tensor.nbytes)
 
 
 @torch.no_grad()

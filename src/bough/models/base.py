@@ -15,7 +15,7 @@ from bough.errors import ModelError
 from bough.layers.checkpoint_weight import CheckpointWeight, TensorWeight
 from bough.layers.embedding import LMHead, VocabEmbedding
 from bough.layers.linear import MergedLinear
-from bough.layers.linear_method import LinearMethod
+from bough.layers.linear_method import MethodChoice
 from bough.layers.quantized_rows import QuantizedRows
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class CausalLM(Model):
         raise ModelError(f"native kernels cannot run {type(self).__name__}")
 
     @classmethod
-    def make_body(cls, config: ModelConfig, method: LinearMethod) -> Body:
+    def make_body(cls, config: ModelConfig, method: MethodChoice) -> Body:
         """The model without its head: like :meth:`forward`, with the checkpoint's names below ``model.``.
 
         Args:

@@ -11,7 +11,7 @@ from bough.config.model_config import ModelConfig
 from bough.layers.attention.radix_attention import RadixAttention
 from bough.layers.embedding import LMHead, VocabEmbedding
 from bough.layers.linear import GatedLinear, Linear, MergedLinear
-from bough.layers.linear_method import TORCH, LinearMethod, packed_matrix
+from bough.layers.linear_method import TORCH, LinearMethod, MethodChoice, packed_matrix
 from bough.layers.norm import RMSNorm
 from bough.layers.rotary import RotaryEmbedding, Rotation, apply_rotary
 from bough.models.base import Body, CausalLM, torch_dtype
@@ -34,9 +34,10 @@ class HeadNorms(NamedTuple):
 class LlamaMLP(nn.Module):
     """Gated feed-forward network."""
 
-    def __init__(self, config: ModelConfig, method: LinearMethod, *, bias: bool) -> None:
+    def __init__(self, config: ModelConfig, method: MethodChoice, *, bias: bool) -> None:
         super().__init__()
         dtype, width = torch_dtype(config), config.intermediate_size
+        method = method.below("mlp")
         parts = {"gate_proj": width, "up_proj": width}
         self.gate_up_proj = GatedLinear(config.hidden_size, parts, bias=bias, dtype=dtype, method=method)
         self.down_proj = Linear("down_proj", width, config.hidden_size, bias=bias, dtype=dtype, method=method)
@@ -55,7 +56,7 @@ class LlamaAttention(nn.Module):
     """Grouped-query attention with rotary positions."""
 
     def __init__(
-        self, config: ModelConfig, layer_id: int, method: LinearMethod, *, qkv_bias: bool, output_bias: bool
+        self, config: ModelConfig, layer_id: int, method: MethodChoice, *, qkv_bias: bool, output_bias: bool
     ) -> None:
         super().__init__()
         dtype = torch_dtype(config)
@@ -63,6 +64,7 @@ class LlamaAttention(nn.Module):
         self.num_heads = config.num_heads
         self.num_kv_heads = config.num_kv_heads
         q_size, kv_size = config.num_heads * config.head_dim, config.num_kv_heads * config.head_dim
+        method = method.below("self_attn")
         parts = {"q_proj": q_size, "k_proj": kv_size, "v_proj": kv_size}
         self.qkv_proj = MergedLinear(config.hidden_size, parts, bias=qkv_bias, dtype=dtype, method=method)
         self.o_proj = Linear("o_proj", q_size, config.hidden_size, bias=output_bias, dtype=dtype, method=method)
@@ -162,7 +164,7 @@ class LlamaModel(Body):
 class LlamaForCausalLM(CausalLM):
     """Llama with its language-model head. Families that differ in a block's parts override :meth:`make_layer`."""
 
-    def __init__(self, config: ModelConfig, method: LinearMethod = TORCH) -> None:
+    def __init__(self, config: ModelConfig, method: MethodChoice = TORCH) -> None:
         super().__init__()
         self.model = self.make_body(config, method)
         self.lm_head = LMHead(
@@ -170,19 +172,23 @@ class LlamaForCausalLM(CausalLM):
             config.hidden_size,
             torch_dtype(config),
             tied_to=self.model.embed_tokens if config.tie_word_embeddings else None,
-            method=method,
+            method=method.for_matrix(("lm_head",)),
         )
 
     @classmethod
-    def make_body(cls, config: ModelConfig, method: LinearMethod) -> LlamaModel:
+    def make_body(cls, config: ModelConfig, method: MethodChoice) -> LlamaModel:
         """See :class:`CausalLM`."""
-        layers = [cls.make_layer(config, layer_id, method) for layer_id in range(config.num_layers)]
+        layers = [
+            cls.make_layer(config, layer_id, method.below(f"model.layers.{layer_id}"))
+            for layer_id in range(config.num_layers)
+        ]
         # A table of its own is only looked up in, and rows are looked up fastest as they are.
         is_shared = config.tie_word_embeddings and config.is_generation
-        return LlamaModel(config, layers, embedding_method=method if is_shared else TORCH)
+        table = method.below("model").for_matrix(("embed_tokens",)) if is_shared else TORCH
+        return LlamaModel(config, layers, embedding_method=table)
 
     @classmethod
-    def make_layer(cls, config: ModelConfig, layer_id: int, method: LinearMethod) -> LlamaDecoderLayer:
+    def make_layer(cls, config: ModelConfig, layer_id: int, method: MethodChoice) -> LlamaDecoderLayer:
         """Block number ``layer_id``."""
         bias = bool(config.hf_config.get("attention_bias", False))
         return LlamaDecoderLayer(

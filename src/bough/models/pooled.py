@@ -9,7 +9,7 @@ from torch import nn
 
 from bough.config.model_config import ModelConfig
 from bough.layers.linear import Linear
-from bough.layers.linear_method import TORCH, LinearMethod
+from bough.layers.linear_method import TORCH, MethodChoice
 from bough.models.base import CausalLM, torch_dtype
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class PooledCausalLM(CausalLM):
         method: how the body's linear layers hold their weights.
     """
 
-    def __init__(self, config: ModelConfig, language_model: type[CausalLM], method: LinearMethod = TORCH) -> None:
+    def __init__(self, config: ModelConfig, language_model: type[CausalLM], method: MethodChoice = TORCH) -> None:
         super().__init__()
         assert config.pooling is not None, "models that generate text have a class of their own"
         self.model = language_model.make_body(config, method)

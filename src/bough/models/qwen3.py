@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from bough.config.model_config import ModelConfig
-from bough.layers.linear_method import LinearMethod
+from bough.layers.linear_method import MethodChoice
 from bough.layers.norm import RMSNorm
 from bough.layers.rotary import Rotation, apply_rotary
 from bough.models.base import torch_dtype
@@ -15,7 +15,7 @@ from bough.models.llama import HeadNorms, LlamaAttention, LlamaDecoderLayer, Lla
 class Qwen3Attention(LlamaAttention):
     """Attention that normalises each head of the queries and keys before rotating it."""
 
-    def __init__(self, config: ModelConfig, layer_id: int, method: LinearMethod, *, bias: bool) -> None:
+    def __init__(self, config: ModelConfig, layer_id: int, method: MethodChoice, *, bias: bool) -> None:
         super().__init__(config, layer_id, method, qkv_bias=bias, output_bias=bias)
         self.q_norm = RMSNorm(config.head_dim, config.rms_norm_eps, torch_dtype(config))
         self.k_norm = RMSNorm(config.head_dim, config.rms_norm_eps, torch_dtype(config))
@@ -36,7 +36,7 @@ class Qwen3ForCausalLM(LlamaForCausalLM):
     """Llama with normalised queries and keys, and optionally a sliding window in some layers."""
 
     @classmethod
-    def make_layer(cls, config: ModelConfig, layer_id: int, method: LinearMethod) -> LlamaDecoderLayer:
+    def make_layer(cls, config: ModelConfig, layer_id: int, method: MethodChoice) -> LlamaDecoderLayer:
         """Block number ``layer_id``."""
         bias = bool(config.hf_config.get("attention_bias", False))
         attention = Qwen3Attention(config, layer_id, method, bias=bias)

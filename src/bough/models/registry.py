@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from bough.config.model_config import ModelConfig
-    from bough.layers.linear_method import LinearMethod
+    from bough.layers.linear_method import MethodChoice
     from bough.models.base import CausalLM, Model
     from bough.models.encoder import Encoder
 
@@ -66,7 +66,7 @@ def load_model_class(architecture: str) -> type[CausalLM]:
     return model_class
 
 
-def make_model(config: ModelConfig, method: LinearMethod | None = None) -> Model:
+def make_model(config: ModelConfig, method: MethodChoice | None = None) -> Model:
     """The model of a configuration, its weights not set. Imports torch.
 
     Args:

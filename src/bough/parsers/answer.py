@@ -48,9 +48,9 @@ class StreamParser:
             start = end
         return events
 
-    def finish(self) -> Iterator[list[ParsedEvent]]:
+    def finish(self, *, cut: bool = False) -> Iterator[list[ParsedEvent]]:
         """See :class:`~bough.parsers.base.OutputParser`."""
-        self._stream.ended = True
+        self._stream.ended, self._stream.cut = True, cut
         yield self._read_on()
         while self._stream.tired:
             yield self._read_on()
@@ -71,8 +71,11 @@ def read_answer(
     separate_reasoning: bool,
     format_: ToolFormat | None,
     tools: Sequence[ToolSpec],
+    forced: bool = False,
 ) -> Steps[None]:
     """Read thoughts, then content and calls in any order.
+
+    Where the answer is cut off, the beginning of a call is no content; with ``forced`` nor is that of a marker.
 
     Args:
         stream: the answer.
@@ -81,7 +84,9 @@ def read_answer(
         separate_reasoning: whether they are told apart from content.
         format_: how calls are written; ``None`` to look for none.
         tools: what may be called.
+        forced: whether the answer has to consist of calls.
     """
+    stream.in_call = forced
     if reasoning is not None:
         yield from reasoning.read(stream, inside=inside_reasoning, separate=separate_reasoning)
     if format_ is None:
@@ -100,13 +105,20 @@ def read_answer(
         opener = None
         if marker is None:
             return
+        stream.in_call, stream.ran_out = True, False
+        is_call = True
         try:
             yield from format_.read(calls, marker)
         except NotACall:
-            stream.reject()
-        else:
+            is_call = False
+        stream.in_call = forced
+        if stream.cut and stream.ran_out:
+            stream.drop_rest()
+        elif is_call:
             yield from stream.skip_space()
             stream.commit()
+        else:
+            stream.reject()
 
 
 def _one_of(stream: Stream, literals: Sequence[str]) -> Steps[str | None]:

@@ -16,8 +16,15 @@ MAX_TYPED_CHARS = 1 << 20
 """Longest text of a value that is read: that holds up everybody else for as long as it takes."""
 
 _NESTED = ("anyOf", "oneOf", "allOf")
+_SPEAKS_OF_OTHERS = frozenset(
+    {"additionalProperties", "patternProperties", "unevaluatedProperties", "propertyNames", "minProperties", "not"}
+    | {"$ref", "$dynamicRef", "if", "dependentSchemas", "dependentRequired", *_NESTED}
+)
 _ANNOTATIONS = frozenset({"$comment", "$defs", "default", "definitions", "description", "examples", "title"})
 _SWITCHES = {"true": True, "false": False, "null": None, "none": None}
+_NUMBER_LIKE = re.compile(r"[0-9][0-9A-Za-z_.+-]*")
+"""Words that Python takes for a number gone wrong, such as the postcode 01067."""
+
 _KINDS: dict[type, tuple[str, ...]] = {
     bool: ("boolean",),
     int: ("integer", "number"),
@@ -79,6 +86,24 @@ def schema_of_others(schema: dict[str, Any]) -> Any:
     return False if "properties" in schema else schema.get("additionalProperties", True)
 
 
+def closed(schema: Any) -> Any:
+    """The schema without properties that it does not name, wherever it says nothing of others.
+
+    What fits it fits the schema as well; but a model that may make up names of properties may find no end of them.
+    """
+    if not isinstance(schema, dict):
+        return schema
+    result = dict(schema)
+    own = schema.get("properties")
+    if isinstance(own, dict):
+        result["properties"] = {name: closed(each) for name, each in own.items()}
+        if _SPEAKS_OF_OTHERS.isdisjoint(schema) and set(schema.get("required") or ()) <= own.keys():
+            result["additionalProperties"] = False
+    if "items" in schema:
+        result["items"] = closed(schema["items"])
+    return result
+
+
 def allows_anything(schema: Any) -> bool:
     """Whether a schema says nothing of a value but what it is for."""
     return schema is True or (isinstance(schema, dict) and schema.keys() <= _ANNOTATIONS)
@@ -134,10 +159,41 @@ def typed_json(text: str, schema: Any) -> str:
             except NotALiteral:
                 pass
     for shown, value in candidates:
-        whole_number = isinstance(value, float) and value.is_integer() and "integer" in kinds
-        if not kinds or whole_number or kinds.intersection(_KINDS[type(value)]):
+        if not kinds or _is_one_of(value, kinds):
             return shown
     return json.dumps(text, ensure_ascii=False)
+
+
+def typed_value(literal: str, schema: Any) -> Any:
+    """The value of a Python literal, as far as possible of the type that the schema speaks of.
+
+    A number that has to be a string is the text of it, and a string that must not be one is what is written in it.
+
+    Raises:
+        NotALiteral: if it is none.
+    """
+    kinds, literal = kinds_of(schema), literal.strip()
+    try:
+        value = parse_literal(literal)
+    except NotALiteral:
+        if kinds == {"string"} and _NUMBER_LIKE.fullmatch(literal):
+            return literal
+        raise
+    if kinds == {"string"} and isinstance(value, (bool, int, float)):
+        return literal
+    if isinstance(value, str) and kinds and "string" not in kinds:
+        try:
+            inner = parse_literal(value)
+        except NotALiteral:
+            return value
+        return inner if _is_one_of(inner, kinds) else value
+    return value
+
+
+def _is_one_of(value: Any, kinds: set[str]) -> bool:
+    if isinstance(value, float) and value.is_integer() and "integer" in kinds:
+        return True
+    return not kinds.isdisjoint(_KINDS[type(value)])
 
 
 def _refuse(name: str) -> None:

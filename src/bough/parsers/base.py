@@ -185,8 +185,10 @@ class OutputParser(Protocol):
     def feed(self, text: str) -> list[ParsedEvent]:
         """What is certain after some more text."""
 
-    def finish(self) -> Iterator[list[ParsedEvent]]:
+    def finish(self, *, cut: bool = False) -> Iterator[list[ParsedEvent]]:
         """What was held back, after the last text; in pieces, between which others may have their turn.
 
-        A call whose function is not known yet comes out as content.
+        Args:
+            cut: whether the answer has ended where the model did not mean it to. What is only the beginning of a call
+                is left out then; else it is content, unless its arguments have begun.
         """

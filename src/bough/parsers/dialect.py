@@ -96,6 +96,7 @@ class Dialect:
                     separate_reasoning=separate_reasoning,
                     format_=harmony,
                     tools=tools if parse_tools else (),
+                    forced=forced,
                 )
             )
         format_ = self.tool_format or (_JSON_ARRAY if forced else None)
@@ -110,6 +111,7 @@ class Dialect:
             separate_reasoning=separate_reasoning,
             format_=format_,
             tools=tools,
+            forced=forced,
         )
         return StreamParser(reader)
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from bough.parsers.base import Content, Reasoning, ToolSpec
 from bough.parsers.stream import NotACall, Steps
-from bough.parsers.structural import Format, json_schema, separated, tag
+from bough.parsers.structural import Format, calls_of, json_schema, tag
 from bough.parsers.tool_format import MAX_HEAD_CHARS, Calls, ToolFormat
 
 _START, _CHANNEL, _MESSAGE, _CALL = "<|start|>", "<|channel|>", "<|message|>", "<|call|>"
@@ -65,6 +65,7 @@ class HarmonyFormat(ToolFormat):
                 stream.resume = stream.pos
                 stream.reject()
         stream.commit()
+        stream.in_call = False
         marker = yield from stream.flow(kind, (*_ENDS, _START, _CHANNEL), trim=False)
         if marker in _ENDS and (self._separate or header["channel"] != "analysis"):
             stream.commit()
@@ -94,7 +95,7 @@ class HarmonyFormat(ToolFormat):
         for tool in tools:
             begin = f"{_CHANNEL}commentary to=functions.{tool.name} <|constrain|>json{_MESSAGE}"
             each.append(tag(begin, json_schema(tool.arguments_schema), ""))
-        return separated(each, "", parallel=False)
+        return calls_of(each, "", parallel=False)
 
 
 def final_message(answer: Format) -> Format:

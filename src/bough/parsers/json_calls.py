@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from bough.parsers.base import ToolSpec
 from bough.parsers.stream import NotACall, Steps
-from bough.parsers.structural import Format, const, json_schema, separated, sequence, tag
+from bough.parsers.structural import Format, calls_of, const, json_schema, sequence, tag
 from bough.parsers.tool_format import MAX_HEAD_CHARS, Calls, ToolFormat, held_json, held_string, is_object, string_value
 
 _ARGUMENT_KEYS = ("arguments", "parameters")
@@ -143,7 +143,7 @@ class HermesFormat(ToolFormat):
     def constraint(self, tools: Sequence[ToolSpec], *, parallel: bool) -> Format:
         """See :meth:`ToolFormat.constraint`."""
         each = [call_object(tool, begin="<tool_call>\n", end="\n</tool_call>") for tool in tools]
-        return separated(each, "\n", parallel=parallel)
+        return calls_of(each, "\n", parallel=parallel)
 
 
 class LlamaFormat(ToolFormat):
@@ -176,7 +176,7 @@ class LlamaFormat(ToolFormat):
 
     def constraint(self, tools: Sequence[ToolSpec], *, parallel: bool) -> Format:
         """See :meth:`ToolFormat.constraint`."""
-        return separated([call_object(tool, "parameters") for tool in tools], "; ", parallel=parallel)
+        return calls_of([call_object(tool, "parameters") for tool in tools], "; ", parallel=parallel)
 
 
 class MistralFormat(ToolFormat):
@@ -230,10 +230,10 @@ class MistralFormat(ToolFormat):
     def constraint(self, tools: Sequence[ToolSpec], *, parallel: bool) -> Format:
         """See :meth:`ToolFormat.constraint`."""
         if self._lists:
-            calls = separated([call_object(tool) for tool in tools], ", ", parallel=parallel)
+            calls = calls_of([call_object(tool) for tool in tools], ", ", parallel=parallel)
             return sequence(const("[TOOL_CALLS] ["), calls, const("]"))
         each = [tag(f"[TOOL_CALLS]{tool.name}[ARGS]", json_schema(tool.arguments_schema), "") for tool in tools]
-        return separated(each, "", parallel=parallel)
+        return calls_of(each, "", parallel=parallel)
 
 
 _ID_CHARACTERS = string.ascii_letters + string.digits
@@ -254,5 +254,5 @@ class JsonArrayFormat(ToolFormat):
 
     def constraint(self, tools: Sequence[ToolSpec], *, parallel: bool) -> Format:
         """See :meth:`ToolFormat.constraint`."""
-        calls = separated([call_object(tool, "parameters") for tool in tools], ", ", parallel=parallel)
+        calls = calls_of([call_object(tool, "parameters") for tool in tools], ", ", parallel=parallel)
         return sequence(const("["), calls, const("]"))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from bough.parsers.base import ToolSpec
 from bough.parsers.stream import NotACall, Steps
-from bough.parsers.structural import Format, const, json_schema, regex, separated, sequence, tag
+from bough.parsers.structural import Format, calls_of, const, json_schema, regex, sequence, tag
 from bough.parsers.tool_format import MAX_HEAD_CHARS, Calls, ToolFormat
 
 
@@ -57,7 +57,7 @@ class SectionFormat(ToolFormat):
     def constraint(self, tools: Sequence[ToolSpec], *, parallel: bool) -> Format:
         """See :meth:`ToolFormat.constraint`."""
         each = [self.call_constraint(tool) for tool in tools]
-        calls = separated(each, self.separator, parallel=parallel)
+        calls = calls_of(each, self.separator, parallel=parallel)
         return sequence(const(self.section_begin), calls, const(self.section_end))
 
     @abstractmethod

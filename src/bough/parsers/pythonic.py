@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from bough.parsers.argument_schemas import schema_of_others, writable_schemas
+from bough.parsers.argument_schemas import property_schema, schema_of_others, typed_value, writable_schemas
 from bough.parsers.base import MAX_NAME_CHARS, NAME_CHARACTERS, ToolSpec
-from bough.parsers.literals import MAX_DEPTH, NotALiteral, parse_literal, to_json
+from bough.parsers.literals import MAX_DEPTH, NotALiteral, to_json
 from bough.parsers.stream import NotACall, Steps, Stream
-from bough.parsers.structural import Format, const, json_schema, regex, separated, sequence, subsequence, tag
+from bough.parsers.structural import Format, any_number, calls_of, const, json_schema, regex, sequence, subsequence, tag
 from bough.parsers.tool_format import MAX_HEAD_CHARS, Calls, ToolFormat
 
 _NAME = re.compile(rf"[{NAME_CHARACTERS}]*")
@@ -59,7 +59,7 @@ class PythonicFormat(ToolFormat):
     def constraint(self, tools: Sequence[ToolSpec], *, parallel: bool) -> Format:
         """See :meth:`ToolFormat.constraint`."""
         each = [tag(f"{tool.name}(", _arguments(tool), ")") for tool in tools]
-        return sequence(const("["), separated(each, ", ", parallel=parallel), const("]"))
+        return sequence(const("["), calls_of(each, ", ", parallel=parallel), const("]"))
 
 
 def _read_call(calls: Calls) -> Steps[None]:
@@ -69,7 +69,8 @@ def _read_call(calls: Calls) -> Steps[None]:
         raise NotACall
     spans = yield from _read_arguments(stream)
     try:
-        values = {key: parse_literal(stream.text[begin:end]) for key, begin, end in spans}
+        schema = calls.tools[name].parameters
+        values = {key: typed_value(stream.text[begin:end], property_schema(schema, key)) for key, begin, end in spans}
         fragment = to_json(values)
     except NotALiteral:
         raise NotACall from None
@@ -176,7 +177,7 @@ def _arguments(tool: ToolSpec) -> Format:
     others = schema_of_others(schema)
     if others is not False:
         argument = tag("", sequence(regex("[A-Za-z_][A-Za-z0-9_]{0,63}"), const("="), json_schema(others)), "")
-        return separated([argument], ", ", parallel=True, at_least_one=False)
+        return any_number(argument, ", ")
     must = frozenset(schema.get("required") or ())
     own = writable_schemas(schema, _OWN_KEY, tool.name)
     each = [sequence(const(f"{name}="), json_schema(value)) for name, value in own.items()]

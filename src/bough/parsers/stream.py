@@ -45,7 +45,21 @@ class Stream:
     hold until the next commit.
     """
 
-    __slots__ = ("begin", "ended", "events", "idle", "pos", "resume", "steps", "text", "tired", "watched")
+    __slots__ = (
+        "begin",
+        "cut",
+        "ended",
+        "events",
+        "idle",
+        "in_call",
+        "pos",
+        "ran_out",
+        "resume",
+        "steps",
+        "text",
+        "tired",
+        "watched",
+    )
 
     def __init__(self) -> None:
         self.text = ""
@@ -56,6 +70,12 @@ class Stream:
         self.resume = 0
         """Where to look for calls again if this is none."""
         self.ended = False
+        self.cut = False
+        """Whether it has ended where the writer did not mean it to."""
+        self.ran_out = False
+        """Whether a reader has asked for more when there was no more."""
+        self.in_call = False
+        """Whether what is read now is part of a call, or has to become one."""
         self.events: list[ParsedEvent] = []
         self.idle: Callable[[str], ParsedEvent] | None = None
         """Makes an event of text that has nothing of ``watched`` and does not end in white space, if all that matters
@@ -91,11 +111,17 @@ class Stream:
             self.events.append(Content(self.text[self.begin : self.pos]))
         self.commit()
 
+    def drop_rest(self) -> None:
+        """What has not been dealt with is of no use."""
+        self.pos = len(self.text)
+        self.commit()
+
     # --- reading --------------------------------------------------------------------------------------------------
 
     def more(self) -> Steps[bool]:
         """Wait for text; false if there is none any more, or more than enough is held back (:data:`MAX_HELD_CHARS`)."""
         if self.ended or self.room <= 0:
+            self.ran_out = self.ended
             return False
         yield
         return True
@@ -213,7 +239,10 @@ class Stream:
             self.pass_on(kind, end)
             searched = self.pos + held - end
             if self.ended:
-                self.pass_on(kind, len(self.text))
+                if self.cut and self.in_call:
+                    self.drop_rest()
+                else:
+                    self.pass_on(kind, len(self.text))
                 return None
             yield from self.wait(kind, watched)
 
@@ -248,13 +277,15 @@ class Stream:
         while True:
             at, found = find_first(self.text, markers, self.pos)
             end = at if found is not None else beginning_of_marker(self.text, markers, self.pos)
-            if found is None and self.ended:
+            if found is None and self.ended and not self.cut:
                 end = len(self.text)
             piece = self.text[self.pos : end]
             self.pos = end + len(found or "")
             self.commit()
             if piece:
                 emit(piece)
+            if self.cut and found is None:
+                self.drop_rest()
             if found is not None or self.ended:
                 return found is not None
             yield from self.wait(idle, watched)

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+MAX_CALLS = 16
+"""Most tool calls of an answer that has to consist of them: a model that is never allowed to say anything else may find
+no end."""
+
 Format = dict[str, Any]
 """``{"type": "tag", …}`` and the like: see :mod:`bough.constrained.structural_tag`."""
 
@@ -61,12 +65,17 @@ def subsequence(elements: Sequence[Format], required: Sequence[bool], separator:
     }
 
 
-def separated(tags: Sequence[Format], separator: str, *, parallel: bool, at_least_one: bool = True) -> Format:
-    """One of the tags, or with ``parallel`` any number of them, with ``separator`` between them."""
+def any_number(each: Format, separator: str) -> Format:
+    """A tag any number of times, also never, with ``separator`` between."""
+    return {"type": "tags_with_separator", "tags": [each], "separator": separator}
+
+
+def calls_of(tags: Sequence[Format], separator: str, *, parallel: bool) -> Format:
+    """One of the tags, or with ``parallel`` up to :data:`MAX_CALLS` of them, with ``separator`` between them."""
     return {
         "type": "tags_with_separator",
         "tags": list(tags),
         "separator": separator,
-        "at_least_one": at_least_one,
-        "stop_after_first": not parallel,
+        "at_least_one": True,
+        "at_most": MAX_CALLS if parallel else 1,
     }

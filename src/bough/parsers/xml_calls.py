@@ -24,13 +24,14 @@ from bough.parsers.base import Content, ToolSpec
 from bough.parsers.stream import NotACall, Steps
 from bough.parsers.structural import (
     Format,
+    any_number,
     any_text,
     bare_string,
+    calls_of,
     const,
     either,
     json_schema,
     regex,
-    separated,
     sequence,
     subsequence,
     tag,
@@ -165,7 +166,7 @@ class QwenCoderFormat(TaggedFormat):
         for tool in tools:
             arguments = _tags(tool, "<parameter={}>\n", "\n</parameter>\n")
             each.append(tag(f"<tool_call>\n<function={tool.name}>\n", arguments, "</function>\n</tool_call>"))
-        return separated(each, "\n", parallel=parallel)
+        return calls_of(each, "\n", parallel=parallel)
 
 
 class GlmFormat(TaggedFormat):
@@ -211,7 +212,7 @@ class GlmFormat(TaggedFormat):
             begin = f"<arg_key>{{}}</arg_key>{line}<arg_value>"
             arguments = _tags(tool, begin, f"</arg_value>{line}")
             each.append(tag(f"<tool_call>{tool.name}{line}", arguments, "</tool_call>"))
-        return separated(each, line, parallel=parallel)
+        return calls_of(each, line, parallel=parallel)
 
 
 def _string_body(text: str) -> str:
@@ -226,7 +227,7 @@ def _tags(tool: ToolSpec, begin: str, end: str) -> Format:
     if others is not False:
         before, behind = begin.split("{}")
         content = sequence(regex(_ANY_KEY), const(behind), _value(others))
-        return separated([tag(before, content, end)], "", parallel=True, at_least_one=False)
+        return any_number(tag(before, content, end), "")
     must = frozenset(schema.get("required") or ())
     own = writable_schemas(schema, _OWN_KEY, tool.name)
     each = [tag(begin.format(name), _value(value), end) for name, value in own.items()]

@@ -12,7 +12,9 @@ from typing import Any, TypeAlias
 
 from tokenizers import Tokenizer as Backend
 
+from bough.config.checkpoint import GGUF_SUFFIX
 from bough.errors import BadRequest, ConfigError
+from bough.tokenization.gguf_tokenizer import load_gguf_tokenizer
 from bough.tokenization.pieces import (
     BytePieces,
     DecoderKind,
@@ -104,11 +106,13 @@ class Tokenizer:
         """Load the tokenizer of a checkpoint.
 
         Args:
-            path: a local directory, or a ``tokenizer.json``.
+            path: a local directory, a ``tokenizer.json``, or a GGUF file.
 
         Raises:
             ConfigError: if there is no tokenizer in it, or none that can be read.
         """
+        if Path(path).suffix == GGUF_SUFFIX:
+            return cls.from_backend(*load_gguf_tokenizer(Path(path)))
         files = TokenizerFiles.read(Path(path))
         if files.tokenizer_json is None:
             wordpiece = load_wordpiece(files.directory)

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import jsonschema
 import msgspec
 import pytest
+import schemathesis
 
 from bough.entrypoints.http.describe import markdown
+from bough.entrypoints.http.examples import ANSWERS, REQUESTS
+from bough.entrypoints.http.meanings import MEANINGS
 from bough.entrypoints.http.native.protocol import SAMPLING_PARAMS, SAMPLING_SCHEMAS
 from bough.entrypoints.http.openapi import openapi_schema
 from bough.entrypoints.http.routes import ROUTES
-from bough.entrypoints.http.shapes import INEFFECTIVE_TYPES, SHAPES
+from bough.entrypoints.http.shapes import SHAPES
 from bough.managers.io_struct import UNSUPPORTED_SAMPLING_PARAMS
 from bough.sampling.sampling_params import SamplingParams
 
@@ -35,7 +40,7 @@ def test_every_route_and_field_is_in_the_openapi_document(client: httpx.Client) 
 def test_ranges_are_in_the_openapi_document() -> None:
     properties = openapi_schema()["components"]["schemas"]["ChatCompletionRequest"]["properties"]
     assert properties["n"]["maximum"] == 128
-    assert properties["presence_penalty"]["minimum"] == -2
+    assert properties["presence_penalty"]["anyOf"][0]["minimum"] == -2
 
 
 def test_every_field_is_in_the_markdown() -> None:
@@ -78,6 +83,30 @@ def test_every_route_describes_its_answers_and_errors() -> None:
                 assert {"408", "413"} <= responses.keys()
 
 
+def test_document_and_its_schemas_are_valid() -> None:
+    document = openapi_schema()
+    schemathesis.openapi.from_dict(document).validate()
+    for schema in document["components"]["schemas"].values():
+        jsonschema.Draft202012Validator.check_schema(schema)
+
+
+def test_every_request_and_answer_has_an_example_that_fits() -> None:
+    document = openapi_schema()
+    used = set()
+    for path, operations in document["paths"].items():
+        for operation in operations.values():
+            media = [operation["requestBody"]["content"]] if "requestBody" in operation else []
+            media.append(operation["responses"]["200"]["content"])
+            for each in (content["application/json"] for content in media if "application/json" in content):
+                if each["schema"] in ({}, {"type": "string"}):
+                    continue  # what an answer to /invocations looks like depends on its request
+                used.add(json.dumps(each["example"]))
+                whole = {**each["schema"], "components": document["components"]}
+                errors = list(jsonschema.Draft202012Validator(whole).iter_errors(each["example"]))
+                assert not errors, (path, errors)
+    assert used == {json.dumps(example) for example in (*REQUESTS.values(), *ANSWERS.values())}
+
+
 def test_every_reference_and_operation_id_is_good() -> None:
     schema = openapi_schema()
     references = set(re.findall(r"#/components/schemas/(\w+)", json.dumps(schema)))
@@ -92,8 +121,55 @@ def test_every_field_of_a_body_has_a_type_and_a_default() -> None:
         schema = schemas[spec.model.__name__]
         for name in spec.names:
             described = schema["properties"][name]
-            assert described.keys() & {"type", "anyOf", "enum", "$ref", "allOf"}, (spec.model, name)
+            if name not in spec.no_effect:
+                assert described.keys() & {"type", "anyOf", "enum", "$ref", "allOf"}, (spec.model, name)
             assert "default" in described or name in schema["required"], (spec.model, name)
+
+
+def members(schema: dict[str, Any], place: str = "") -> Iterator[tuple[str, dict[str, Any], bool]]:
+    """Every schema within ``schema``, its place, and whether that is the member of an object."""
+    inner = [(f"{place}.{name}", each, True) for name, each in schema.get("properties", {}).items()]
+    inner += [(place, each, False) for key in ("anyOf", "oneOf", "allOf") for each in schema.get(key, ())]
+    inner += [(f"{place}[]", each, False) for each in schema.get("prefixItems", ())]
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), dict):
+            inner.append((f"{place}[]", schema[key], False))
+    for where, each, is_member in inner:
+        yield where, each, is_member
+        yield from members(each, where)
+
+
+def test_everything_that_has_a_name_has_a_meaning() -> None:
+    schemas = openapi_schema()["components"]["schemas"]
+    for title, schema in schemas.items():
+        said = [(title, schema["description"])]
+        said += [(title + place, each.get("description", "")) for place, each, named in members(schema) if named]
+        for place, text in said:
+            assert len(text.split()) > 1, (place, text)
+            assert text.endswith((".", ".)")), (place, text)
+    names = {name for schema in schemas.values() for name in schema.get("properties", {})}
+    assert {meaning.rpartition(".")[2] for meaning in MEANINGS} <= names, "a meaning of nothing"
+
+
+def test_numbers_have_a_range() -> None:
+    schema = openapi_schema()
+    bounds = {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "enum", "const"}
+    bodies = {info.body.model.__name__ for info in ROUTES if info.body is not None} | {"SamplingParams"}
+    inside = {kind for fields in SHAPES.values() for kind in re.findall(r"[A-Z]\w+", str(fields))}
+    for title, component in schema["components"]["schemas"].items():
+        whole = [(place, each) for place, each, _ in members(component)]
+        free = {
+            place
+            for place, each in whole
+            if re.search("without effect|has no effect", each.get("description", ""), re.IGNORECASE)
+        }
+        for place, each in whole:
+            kinds = each.get("type", ())
+            kinds = {kinds} if isinstance(kinds, str) else set(kinds)
+            # Scores, vectors and log-probabilities of answers may be any number.
+            wanted = {"integer", "number"} if title in bodies | inside else {"integer"}
+            if kinds & wanted and place not in free:
+                assert each.keys() & bounds, title + place
 
 
 def test_what_fields_hold_is_described_down_to_their_members() -> None:
@@ -102,7 +178,6 @@ def test_what_fields_hold_is_described_down_to_their_members() -> None:
         for name in fields:
             kinds = json.dumps(schemas[body]["properties"][name])
             assert re.search(r"\$ref|maxLength|maxItems|enum", kinds), (body, name)
-    assert set(INEFFECTIVE_TYPES) <= {name for info in ROUTES if info.body is not None for name in info.body.no_effect}
 
 
 @pytest.mark.parametrize(

@@ -233,3 +233,12 @@ def test_quantization_is_shown(tmp_path: Path) -> None:
         (model,) = ollama.Client(host=server.url).list().models
         assert model.details is not None
         assert model.details.quantization_level == "int8"
+
+
+def test_whole_numbers_may_be_written_as_floats(http: httpx.Client) -> None:
+    options = {"num_predict": 2.0, "top_k": 40.0, "seed": 1.0, "temperature": 1}
+    body = {"model": "m", "messages": [USER], "stream": False, "options": options}
+    assert http.post("/api/chat", json=body).json()["eval_count"] == 2
+    refused = http.post("/api/chat", json={**body, "options": {"num_predict": 2.5}})
+    assert refused.status_code == 400
+    assert "options.num_predict" in refused.json()["error"]

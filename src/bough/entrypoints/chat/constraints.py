@@ -12,6 +12,7 @@ import msgspec
 
 from bough.entrypoints.chat.job import ToolChoice, ToolUse
 from bough.errors import BadRequest
+from bough.parsers.argument_schemas import closed
 from bough.parsers.base import ToolSpec
 from bough.parsers.dialect import Dialect
 from bough.parsers.structural import Format, any_text, const, either, regex, sequence, tag
@@ -109,7 +110,8 @@ def _enforceable(tool: ToolSpec, where: str) -> ToolSpec:
     problem = problem or json_problem(text.decode(), may_be_boolean=False)
     if problem is not None:
         raise BadRequest(f"{where}: the schema of {tool.name!r} {problem}", param=where, code="invalid_grammar")
-    return tool if tool.strict else dataclasses.replace(tool, parameters={**LENIENTLY, **tool.parameters})
+    loosely = {} if tool.strict else LENIENTLY
+    return dataclasses.replace(tool, parameters={**loosely, **closed(tool.parameters)})
 
 
 def _with_strict_calls(

@@ -10,17 +10,17 @@ import msgspec
 from bough.entrypoints.chat.constraints import constrained
 from bough.entrypoints.chat.job import ChatJob, ToolChoice, ToolUse
 from bough.entrypoints.chat.reader import ChoiceReader
-from bough.entrypoints.chat.reasoning_tokens import ReasoningCounter
 from bough.entrypoints.chat.template_fit import TemplateFit, tool_description
 from bough.ipc.messages import OutputDelta
 from bough.managers.conversations import text_size
 from bough.managers.io_struct import GenerateRequest
 from bough.managers.native_output import failure_of
 from bough.managers.prompt_encoder import INLINE_CHARS
-from bough.managers.req_state import ReqState
+from bough.managers.req_state import ReqState, Sink
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.parsers.base import ParsedEvent
 from bough.parsers.dialect import NONE, Dialect, make_dialect
+from bough.parsers.reasoning_tokens import ReasoningCounter
 from bough.sampling.sampling_params import SamplingParams
 from bough.tokenization.tokenizer import TokenIds
 
@@ -124,6 +124,17 @@ class ChatCore:
         )
         return last_tokens(ids, job.truncate_prompt_tokens)
 
+    def begins_in_reasoning(self, job: ChatJob, prompt: TokenIds) -> bool:
+        """Whether an answer to this prompt begins inside the model's thoughts."""
+        dialect, tokenizer = self.dialect(job.tools), self.manager.tokenizer
+        reasoning = dialect.reasoning_format
+        if reasoning is None or tokenizer is None:
+            return False
+        end = tokenizer.decode(prompt[-_PROMPT_END:].tolist(), skip_special_tokens=False)
+        if job.continue_final_message:  # the answer has begun, and with it all that may come before it
+            return end.rstrip().endswith(reasoning.start)
+        return dialect.begins_in_reasoning(end)
+
     async def prepare(self, job: ChatJob) -> ChatRun:
         """Make everything ready that can fail because of what the client has asked for.
 
@@ -133,7 +144,7 @@ class ChatCore:
         self.manager.limits.require_generation()
         dialect = self.dialect(job.tools)
         prompt = await self.prompt(job)
-        thinking = self._begins_in_reasoning(job, dialect, prompt)
+        thinking = self.begins_in_reasoning(job, prompt)
         params, grammar_param = await self._constrained(job, dialect, thinking=thinking)
         readers = self._readers(job, dialect, thinking=thinking)
         if dialect.needs_special_tokens and not readers[0].is_plain:
@@ -156,22 +167,29 @@ class ChatCore:
         )
         return ChatRun(request, readers, prompt)
 
-    async def deltas(self, run: ChatRun) -> AsyncGenerator[ChoiceDelta, None]:
+    async def deltas(self, run: ChatRun, sink: Sink | None = None) -> AsyncGenerator[ChoiceDelta, None]:
         """Run a job and say what comes of it; the last delta of each answer has a finish reason.
 
         Leaving early ends what is unfinished.
+
+        Args:
+            run: the job.
+            sink: see :meth:`Generation.deltas`; what it takes it reads itself.
 
         Raises:
             BoughError: if an answer fails, or nothing can be answered now.
         """
         async with self.manager.generation([run.request]) as generation:
             while generation.unfinished:
-                for state, output in await generation.deltas():
+                for state, output in await generation.deltas(sink):
                     failure = failure_of(output.finish_reason)
                     if failure is not None:
                         raise failure
                     reader = run.readers[state.index]
-                    yield ChoiceDelta(state, await reader.read(output), output, reader)
+                    events = reader.read_now(output)
+                    if events is None:
+                        events = await reader.read(output)
+                    yield ChoiceDelta(state, events, output, reader)
 
     async def _constrained(
         self, job: ChatJob, dialect: Dialect, *, thinking: bool
@@ -187,15 +205,6 @@ class ChatCore:
         encoder = self.manager.prompt_encoder
         assert encoder is not None, "checked by the front end"
         return await encoder.run(0 if size < LARGE_SCHEMAS else INLINE_CHARS + 1, work)
-
-    def _begins_in_reasoning(self, job: ChatJob, dialect: Dialect, prompt: TokenIds) -> bool:
-        reasoning, tokenizer = dialect.reasoning_format, self.manager.tokenizer
-        if reasoning is None or tokenizer is None:
-            return False
-        end = tokenizer.decode(prompt[-_PROMPT_END:].tolist(), skip_special_tokens=False)
-        if job.continue_final_message:  # the answer has begun, and with it all that may come before it
-            return end.rstrip().endswith(reasoning.start)
-        return dialect.begins_in_reasoning(end)
 
     def _readers(self, job: ChatJob, dialect: Dialect, *, thinking: bool) -> list[ChoiceReader]:
         readers = []

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from bough.entrypoints.chat.reasoning_tokens import ReasoningCounter
 from bough.ipc.messages import OutputDelta
 from bough.parsers.base import Content, OutputParser, ParsedEvent, Reasoning, ToolCallArguments, ToolCallStart
+from bough.parsers.reasoning_tokens import ReasoningCounter
 
 SLICE_CHARS = 4096
 """Text parsed between two turns of the event loop: a millisecond at most."""
@@ -67,26 +67,36 @@ class ChoiceReader:
 
     async def read(self, delta: OutputDelta) -> list[ParsedEvent]:
         """What ``delta`` adds to the answer; the last delta brings out all that was held back."""
-        parser, text = self._parser, delta.text
+        parser, text = self._parser, delta.text or ""
         if parser is None:
             return [Content(text)] if text else []
-        if not text:
-            events: list[ParsedEvent] = []
-        elif len(text) <= SLICE_CHARS:
-            events = parser.feed(text)
-        else:
-            events = []
-            for start in range(0, len(text), SLICE_CHARS):
-                events += parser.feed(text[start : start + SLICE_CHARS])
+        events: list[ParsedEvent] = []
+        for start in range(0, len(text), SLICE_CHARS):
+            events += parser.feed(text[start : start + SLICE_CHARS])
+            if len(text) > SLICE_CHARS:
                 await asyncio.sleep(0)
-        is_last = delta.finish_reason is not None
-        if is_last:
-            for number, held in enumerate(parser.finish()):
+        reason = delta.finish_reason
+        if reason is not None:
+            cut = reason.type != "stop" or isinstance(reason.matched, str)
+            for number, held in enumerate(parser.finish(cut=cut)):
                 if number:
                     await asyncio.sleep(0)
-                events = [*events, *held]
+                events += held
+        return self._told(delta, events, is_last=reason is not None)
+
+    def read_now(self, delta: OutputDelta) -> list[ParsedEvent] | None:
+        """The same, at once; ``None``, and nothing is read, for the last delta and where that could take long."""
+        parser, text = self._parser, delta.text or ""
+        if delta.finish_reason is not None or len(text) > SLICE_CHARS:
+            return None
+        if parser is None:
+            return [Content(text)] if text else []
+        return self._told(delta, parser.feed(text) if text else [], is_last=False)
+
+    def _told(self, delta: OutputDelta, events: list[ParsedEvent], *, is_last: bool) -> list[ParsedEvent]:
+        """What is told of the events of a delta."""
         if self._counter is not None:
-            self.begins = self._counter.add(delta, events)
+            self.begins = self._counter.add(delta.token_ids, delta.text or "", events)
         if not self._include_reasoning:
             events = [event for event in events if not isinstance(event, Reasoning)]
             self.begins = []

@@ -65,7 +65,9 @@ class QueryParameter:
 
 Count = Annotated[int, Meta(ge=0)]
 Seconds = Annotated[float, Meta(ge=0)]
-LogprobTriple = tuple[float | None, int, str | None]
+TokenId = Annotated[int, Meta(ge=0)]
+Status = Annotated[int, Meta(ge=400, le=599)]
+LogprobTriple = tuple[float | None, TokenId, str | None]
 
 
 class ErrorDescription(msgspec.Struct):
@@ -88,7 +90,7 @@ class StreamErrorDescription(msgspec.Struct):
 
     message: str
     type: str
-    code: Annotated[int | str, Meta(description="On `/generate` the status that it would have had, else the reason.")]
+    code: Annotated[Status | str, Meta(description="On `/generate` the status, else the reason.")]
 
 
 class StreamError(msgspec.Struct):
@@ -125,11 +127,11 @@ class FinishReasonAnswer(msgspec.Struct):
 
     type: Literal["stop", "length", "abort"]
     matched: Annotated[
-        int | str | UnsetType | None, Meta(description="Stop token, stop string or pattern that ended the output.")
+        TokenId | str | UnsetType | None, Meta(description="Stop token, stop string or pattern that ended the output.")
     ] = UNSET
-    length: Annotated[int | UnsetType | None, Meta(description="Tokens that were generated.")] = UNSET
+    length: Annotated[Count | UnsetType | None, Meta(description="Tokens that were generated.")] = UNSET
     message: str | UnsetType = UNSET
-    status_code: int | UnsetType = UNSET
+    status_code: Status | UnsetType = UNSET
 
 
 class MetaInfo(msgspec.Struct):
@@ -158,11 +160,11 @@ class MetaInfo(msgspec.Struct):
 class GenerateAnswer(msgspec.Struct):
     """One output of ``/generate``."""
 
-    output_ids: list[int]
+    output_ids: list[TokenId]
     meta_info: MetaInfo
     text: Annotated[str | UnsetType, Meta(description="Absent on a server without a tokenizer.")] = UNSET
-    prompt_token_ids: list[int] | UnsetType = UNSET
-    index: Annotated[int | UnsetType, Meta(description="Which output an event belongs to, if there are several.")] = (
+    prompt_token_ids: list[TokenId] | UnsetType = UNSET
+    index: Annotated[Count | UnsetType, Meta(description="Which output an event belongs to, if there are several.")] = (
         UNSET
     )
 
@@ -177,8 +179,8 @@ class UsageAnswer(msgspec.Struct):
     total_tokens: Count
     completion_tokens: Count
     reasoning_tokens: Count
-    prompt_tokens_details: dict[str, int | None] | None
-    completion_tokens_details: dict[str, int | None] | None
+    prompt_tokens_details: dict[str, Count | None] | None
+    completion_tokens_details: dict[str, Count | None] | None
 
 
 class CompletionChoice(msgspec.Struct):
@@ -188,8 +190,8 @@ class CompletionChoice(msgspec.Struct):
     text: str
     logprobs: dict[str, list[Any]] | None
     finish_reason: str | None
-    matched_stop: int | str | None
-    stop_reason: int | str | UnsetType | None = UNSET
+    matched_stop: TokenId | str | None
+    stop_reason: TokenId | str | UnsetType | None = UNSET
 
 
 class CompletionAnswer(msgspec.Struct):
@@ -231,8 +233,8 @@ class ChatChoice(msgspec.Struct):
     message: ChatMessageAnswer
     logprobs: dict[str, Any] | None
     finish_reason: str | None
-    matched_stop: int | str | None
-    stop_reason: int | str | UnsetType | None = UNSET
+    matched_stop: TokenId | str | None
+    stop_reason: TokenId | str | UnsetType | None = UNSET
 
 
 class ChatAnswer(msgspec.Struct):
@@ -263,8 +265,8 @@ class ChatChunkChoice(msgspec.Struct):
     delta: ChatDelta
     logprobs: dict[str, Any] | None
     finish_reason: str | None
-    matched_stop: int | str | None
-    stop_reason: int | str | UnsetType | None = UNSET
+    matched_stop: TokenId | str | None
+    stop_reason: TokenId | str | UnsetType | None = UNSET
 
 
 class ChatChunk(msgspec.Struct):
@@ -334,7 +336,7 @@ class OllamaAnswer(msgspec.Struct):
     done_reason: str | UnsetType = UNSET
     message: dict[str, Any] | UnsetType = UNSET
     response: str | UnsetType = UNSET
-    total_duration: Annotated[Count | UnsetType, Meta(description="Nanoseconds.")] = UNSET
+    total_duration: Annotated[Count | UnsetType, Meta(description="Time from arrival to end, in nanoseconds.")] = UNSET
     prompt_eval_count: Count | UnsetType = UNSET
     eval_count: Count | UnsetType = UNSET
 
@@ -451,7 +453,7 @@ class Classification(msgspec.Struct):
 
     index: Count
     label: str
-    probs: list[float]
+    probs: list[Annotated[float, Meta(ge=0, le=1)]]
     num_classes: Count
 
 
@@ -501,6 +503,17 @@ class ScoreAnswer(msgspec.Struct):
     usage: VectorUsage
 
 
+class DecisionsAnswer(msgspec.Struct):
+    """Answer of ``/v1/decisions``: by the id of the question its ``type``, ``probabilities``, ``label_mass`` (what the
+    model gives to the answers and to nothing else), and the likeliest ``choice`` or the mean level as ``score``."""
+
+    object: Literal["decisions"]
+    model: str
+    prompt_format_version: Literal[1]
+    answers: dict[str, dict[str, Any]]
+    usage: VectorUsage
+
+
 class PairScore(msgspec.Struct):
     """The score of a pair of texts."""
 
@@ -525,6 +538,7 @@ class EncodeAnswer(msgspec.Struct):
 
     embedding: list[float]
     meta_info: dict[str, Any]
+    prompt_token_ids: list[Count] | UnsetType = UNSET
 
 
 class FunctionCall(msgspec.Struct):
@@ -565,7 +579,7 @@ class SeparateReasoningAnswer(msgspec.Struct):
 class TokenizeAnswer(msgspec.Struct):
     """Token ids; lists of lists for a list of texts."""
 
-    tokens: list[int | list[int]]
+    tokens: list[TokenId | list[TokenId]]
     count: Count | list[Count]
     max_model_len: Count
     token_strs: list[str | list[str | None] | None] | UnsetType = UNSET

@@ -13,6 +13,7 @@ from starlette.responses import Response as StarletteResponse
 from starlette.routing import Route
 
 from bough import __version__
+from bough.entrypoints.http.access import Access, Gate
 from bough.entrypoints.http.asgi import Call, Endpoint, Response
 from bough.entrypoints.http.bodies import BodyIntake
 from bough.entrypoints.http.errors import OpenAIErrors, dialect_of
@@ -53,11 +54,20 @@ class Application(FastAPI):
             await super().__call__(scope, receive, send)
 
 
-def create_app(manager: TokenizerManager) -> Application:
-    """The application that serves everything that ``manager`` can do."""
+def create_app(manager: TokenizerManager, gate: Gate | None = None) -> Application:
+    """The application that serves everything that ``manager`` can do.
+
+    Args:
+        manager: of the engine.
+        gate: who may call; made from the manager's options if there is none yet.
+
+    Raises:
+        ConfigError: if the keys of the options cannot be read.
+    """
     handlers = make_handlers(manager)
     args = manager.server_args
     intake = BodyIntake(args.max_body_size, args.max_pending_body_size)
+    gate = gate or Gate(args)
     app = Application(intake)
     for info in ROUTES:
         endpoint = Endpoint(
@@ -67,6 +77,8 @@ def create_app(manager: TokenizerManager) -> Application:
             metrics=None if info.is_probe else manager.metrics,
             intake=intake,
             takes_body=info.has_body,
+            gate=gate,
+            access=info.access,
         )
         for path in (info.path, *info.aliases):
             app.add_endpoint(path, info.methods, endpoint)
@@ -78,10 +90,20 @@ def create_app(manager: TokenizerManager) -> Application:
             metrics=manager.metrics,
             intake=intake,
             takes_body=False,
+            gate=gate,
         )
         app.add_endpoint(path, METHODS, later)
     app.add_exception_handler(HTTPException, _render_routing_error)
-    docs = Endpoint(docs_page, "/docs", dialect=OpenAIErrors(), metrics=None, intake=intake, takes_body=False)
+    docs = Endpoint(
+        docs_page,
+        "/docs",
+        dialect=OpenAIErrors(),
+        metrics=None,
+        intake=intake,
+        takes_body=False,
+        gate=gate,
+        access=Access.OPEN,
+    )
     app.add_endpoint("/docs", ("GET",), docs)
     schema = openapi_schema()
 

@@ -1,6 +1,7 @@
 """The thin layer between ASGI and the handlers: reading bodies, sending answers, noticing that a client has left.
 
-Plain ASGI, because it runs once per streamed token: an event costs one ``send``, and nothing in between looks at it.
+Plain ASGI, because it may run once per streamed token: an event costs one ``send``, and nothing in between looks at it;
+or none at all, see :mod:`~bough.entrypoints.http.direct`.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import parse_qsl
 
+from bough.entrypoints.http.access import Access, Gate
 from bough.entrypoints.http.bodies import BodyIntake, ClientLeft, Upload
 from bough.entrypoints.http.errors import INTERNAL_ERROR, ErrorDialect, error_headers
 from bough.entrypoints.http.json_body import RawValue
@@ -34,6 +36,22 @@ TEXT_TYPE = (b"content-type", b"text/plain; charset=utf-8")
 _STREAM_HEADERS = [(b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no")]
 
 Headers = list[tuple[bytes, bytes]]
+
+
+BODY_WRITER = "bough.body_writer"
+"""The ASGI extension of a server that has a :class:`BodyWriter` for each request, as its ``writer``."""
+
+
+class BodyWriter(Protocol):
+    """Writes parts of an answer past ASGI's ``send``."""
+
+    def ready(self) -> bool:
+        """Whether a part may be written now: the answer has begun, is not complete, and its client keeps up."""
+        ...
+
+    def write(self, part: bytes) -> None:
+        """Write the next part."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -76,6 +94,8 @@ class Call:
         self._upload: Upload | None = None
         self._members: Mapping[str, RawValue] | None = None
         self.client_left = False
+        self.writer: BodyWriter | None = scope.get("extensions", {}).get(BODY_WRITER, {}).get("writer")
+        """Writes parts of a streamed answer, if the server can do that."""
         self.dialect: ErrorDialect | None = None
         """How errors look, where that is not known by the path."""
 
@@ -156,6 +176,8 @@ class Endpoint:
         metrics: where requests are counted; ``None`` for probes, which are not.
         intake: receives bodies, those of the other routes too.
         takes_body: whether there is a body to read.
+        gate: who may call.
+        access: what the route asks of its callers.
     """
 
     def __init__(
@@ -167,7 +189,11 @@ class Endpoint:
         metrics: Metrics | None,
         intake: BodyIntake,
         takes_body: bool,
+        gate: Gate,
+        access: Access = Access.CLIENT,
     ) -> None:
+        self._gate = gate
+        self._access = access
         self._handler = handler
         self._path = path
         self._dialect = dialect
@@ -197,6 +223,7 @@ class Endpoint:
         watcher: asyncio.Task[None] | None = None
         try:
             try:
+                self._gate.check(self._access, call.headers)
                 if self._takes_body:
                     await call.read_body()
                 task = asyncio.current_task()

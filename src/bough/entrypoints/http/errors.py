@@ -137,4 +137,6 @@ def error_headers(error: BoughError) -> list[tuple[bytes, bytes]]:
         headers.append((b"retry-after", str(max(1, round(error.retry_after))).encode()))
         if error.code == "shutting_down":
             headers.append((b"connection", b"close"))
+    elif error.status_code == HTTPStatus.UNAUTHORIZED:
+        headers.append((b"www-authenticate", b"Bearer"))
     return headers

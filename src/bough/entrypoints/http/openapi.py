@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
 from bough import __version__
+from bough.entrypoints.http.access import Access
 from bough.entrypoints.http.answers import (
     EVENTS,
     JSON,
@@ -18,10 +19,12 @@ from bough.entrypoints.http.answers import (
     StreamError,
 )
 from bough.entrypoints.http.errors import AnthropicErrors, OllamaErrors
+from bough.entrypoints.http.examples import ANSWERS, REQUESTS
 from bough.entrypoints.http.fields import BodySpec
+from bough.entrypoints.http.meanings import MEANINGS
 from bough.entrypoints.http.native.protocol import SAMPLING_PARAMS, SAMPLING_SCHEMAS
 from bough.entrypoints.http.routes import INVOCABLE, ROUTES, RouteInfo
-from bough.entrypoints.http.shapes import INEFFECTIVE_TYPES, SHAPES
+from bough.entrypoints.http.shapes import SHAPES
 from bough.managers.io_struct import UNSUPPORTED_SAMPLING_PARAMS
 from bough.sampling.sampling_params import SamplingParams
 
@@ -30,6 +33,8 @@ _SAMPLING = "SamplingParams"
 
 STATUSES = {
     400: "The request is wrong; `error.param` names the field.",
+    401: "The key is missing or wrong.",
+    403: "Closed on a public address without an administrator's key.",
     404: "There is nothing of that name.",
     408: "The body came too slowly.",
     413: "The body is too large.",
@@ -46,6 +51,26 @@ _ABOUT = (
     "as its absence. Unknown fields are refused, as are fields of other servers that this one does not implement."
 )
 
+
+_LINKS: dict[str, dict[str, dict[str, Any]]] = {
+    "post_v1_responses": {
+        operation: {"operationId": operation, "parameters": {"response_id": "$response.body#/id"}}
+        for operation in (
+            *("get_v1_responses_response_id", "delete_v1_responses_response_id"),
+            *("post_v1_responses_response_id_cancel", "get_v1_responses_response_id_input_items"),
+        )
+    },
+    "post_open_session": {
+        "post_close_session": {"operationId": "post_close_session", "requestBody": {"session_id": "$response.body"}}
+    },
+    "get_v1_models": {
+        "get_v1_models_model": {
+            "operationId": "get_v1_models_model",
+            "parameters": {"model": "$response.body#/data/0/id"},
+        }
+    },
+}
+"""By operation: those that its answer tells the parameters of."""
 
 _ERRORS: dict[type, Any] = {AnthropicErrors: AnthropicErrorAnswer, OllamaErrors: OllamaErrorAnswer}
 
@@ -73,12 +98,19 @@ def openapi_schema() -> dict[str, Any]:
                 method.lower(): {**_operation(info, shown, references), "operationId": _operation_id(method, shown)}
                 for method in info.methods
             }
+    operations = {each["operationId"]: each for path in paths.values() for each in path.values()}
+    for name, links in _LINKS.items():
+        operations[name]["responses"]["200"]["links"] = links
     return {
         "openapi": "3.1.0",
         "info": {"title": "Bough", "version": __version__, "description": _ABOUT},
         "paths": dict(sorted(paths.items())),
-        "components": {"schemas": components},
+        "components": {"schemas": components, "securitySchemes": {_KEY: {"type": "http", "scheme": "bearer"}}},
     }
+
+
+_KEY = "key"
+"""Name of the one security scheme."""
 
 
 def _key(model: Any) -> str:
@@ -98,6 +130,8 @@ def _complete(schema: dict[str, Any], spec: BodySpec[Any], references: dict[str,
         properties[name] = {**references[_key(shape)], **kept}
     for name, override in spec.schemas.items():
         properties[name] = {**properties[name], **override}
+    for name in spec.token_ids & properties.keys():
+        _bound_integers(properties[name])
     if "sampling_params" in properties:
         reference = {"$ref": _REF.format(name=_SAMPLING)}
         given = {key: properties["sampling_params"][key] for key in ("description", "default")}
@@ -106,20 +140,26 @@ def _complete(schema: dict[str, Any], spec: BodySpec[Any], references: dict[str,
     for alias, name in spec.aliases.items():
         properties[alias] = {**properties[name], "description": f"Other name of `{name}`."}
     for name, meaning in spec.no_effect.items():
-        properties[name] = {"description": f"Accepted without effect. {meaning}".strip(), **_type_of_ineffective(name)}
+        # Nothing is done with it, so whatever it holds is taken.
+        properties[name] = {"description": f"Accepted without effect. {meaning}".strip(), "default": None}
     for name, refused in spec.refused.items():
         properties[name] = {"description": _refusal(refused.meaning), "enum": [None, *refused.neutral], "default": None}
+    for name in properties.keys() - set(schema.get("required", ())):
+        properties[name] = _nullable(properties[name])
     schema["additionalProperties"] = False
+
+
+def _bound_integers(schema: dict[str, Any]) -> None:
+    """Say that token ids are not negative: what decodes many of them sees to that, not their annotation."""
+    if schema.get("type") == "integer":
+        schema.setdefault("minimum", 0)
+    for part in (*schema.get("anyOf", ()), schema.get("items")):
+        if isinstance(part, dict):
+            _bound_integers(part)
 
 
 def _refusal(meaning: str) -> str:
     return f"Not supported yet ({meaning}): only null or a value that asks for nothing is accepted."
-
-
-def _type_of_ineffective(name: str) -> dict[str, Any]:
-    """What clients send in a field without effect. Nothing else is refused, since nothing is done with it."""
-    kind = INEFFECTIVE_TYPES.get(name, "string")
-    return {"type": [kind, "null"], "default": None}
 
 
 def _sampling_params_schema() -> dict[str, Any]:
@@ -146,18 +186,25 @@ def _sampling_params_schema() -> dict[str, Any]:
 def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
     """``schema``, or null."""
     if "anyOf" in schema:
-        return {**schema, "anyOf": [*schema["anyOf"], {"type": "null"}]}
-    kind = {key: value for key, value in schema.items() if key not in ("description", "default")}
-    return {"anyOf": [kind, {"type": "null"}], "description": schema["description"], "default": schema["default"]}
+        has_null = any(each.get("type") == "null" for each in schema["anyOf"])
+        return schema if has_null else {**schema, "anyOf": [*schema["anyOf"], {"type": "null"}]}
+    if "enum" in schema:
+        return schema if None in schema["enum"] else {**schema, "enum": [*schema["enum"], None]}
+    if isinstance(schema.get("type"), str):
+        return {**schema, "type": [schema["type"], "null"]}
+    about: dict[str, Any] = {key: schema[key] for key in ("description", "default") if key in schema}
+    kind = {key: value for key, value in schema.items() if key not in about}
+    return {"anyOf": [kind, {"type": "null"}], **about} if kind else schema
 
 
 def _describe(components: dict[str, Any]) -> None:
-    """Give every property a description: that of its type, where it has none of its own."""
-    for schema in components.values():
+    """Give every property a description: that of its type, where neither it nor its name has one."""
+    for title, schema in components.items():
         for name, described in schema.get("properties", {}).items():
             target = described.get("$ref", "").rsplit("/", 1)[-1]
             if "description" not in described:
-                described["description"] = components.get(target, {}).get("description") or f"`{name}`."
+                own = MEANINGS.get(f"{title}.{name}") or MEANINGS.get(name)
+                described["description"] = own or components[target]["description"]
 
 
 def _operation(info: RouteInfo, path: str, references: dict[str, Any]) -> dict[str, Any]:
@@ -166,11 +213,14 @@ def _operation(info: RouteInfo, path: str, references: dict[str, Any]) -> dict[s
         "tags": ["OpenAI" if path.startswith("/v1") else "probes" if info.is_probe else "native"],
         "responses": _responses(info, path, references),
     }
+    if info.access is not Access.OPEN:
+        operation["security"] = [{_KEY: []}, {}]
     bodies = [info.body] if info.body is not None else list(INVOCABLE) if info.takes_body else []
     if bodies:
         kinds = [{"$ref": _REF.format(name=spec.model.__name__)} for spec in bodies]
         schema = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
-        operation["requestBody"] = {"required": True, "content": {JSON: {"schema": schema}}}
+        media = {"schema": schema, "example": REQUESTS[bodies[0].model.__name__]}
+        operation["requestBody"] = {"required": True, "content": {JSON: media}}
     parameters: list[dict[str, Any]] = [
         {"name": each.name, "in": "query", "required": False, "schema": each.schema, "description": each.description}
         for each in info.query
@@ -215,6 +265,10 @@ def _responses(info: RouteInfo, path: str, references: dict[str, Any]) -> dict[s
     if answer.model is not None:
         kinds = [references[_key(kind)] for kind in (answer.model, answer.or_model) if kind is not None]
         content[JSON] = {"schema": kinds[0] if len(kinds) == 1 else {"anyOf": kinds}}
+        # A union begins with the usual one, and a list has an example by the name of what it holds.
+        usual = (get_args(answer.model) or (answer.model,))[0]
+        if usual.__name__ in ANSWERS:
+            content[JSON]["example"] = ANSWERS[usual.__name__]
     if answer.model is None or answer.also_text:
         content[TEXT] = {"schema": {"type": "string"}}
     if answer.events is not None:
@@ -229,6 +283,10 @@ def _responses(info: RouteInfo, path: str, references: dict[str, Any]) -> dict[s
     statuses = {400, 431, 500, 503}
     if info.has_body:
         statuses |= {408, 413, 415}
+    if info.access is not Access.OPEN:
+        statuses.add(401)
+    if info.access is Access.CONTROL:
+        statuses.add(403)
     if "{" in path:
         statuses.add(404)
     statuses.update(answer.statuses)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bough.entrypoints.chat.core import ChatCore
+from bough.entrypoints.http.access import Access
 from bough.entrypoints.http.answers import (
     ANY_JSON,
     LINES,
@@ -17,6 +18,7 @@ from bough.entrypoints.http.answers import (
     ClassifyAnswer,
     CompletionAnswer,
     CompletionChunk,
+    DecisionsAnswer,
     DeletedAnswer,
     DetokenizeAnswer,
     EmbeddingsAnswer,
@@ -77,6 +79,7 @@ from bough.entrypoints.http.ollama.protocol import (
 )
 from bough.entrypoints.http.openai.chat import ChatHandler
 from bough.entrypoints.http.openai.completions import CompletionHandler
+from bough.entrypoints.http.openai.decisions import DECISIONS, DecisionsHandler
 from bough.entrypoints.http.openai.models import ModelsHandler
 from bough.entrypoints.http.openai.protocol import CHAT, COMPLETIONS
 from bough.entrypoints.http.openai.vector_protocol import CLASSIFY, EMBEDDINGS, RERANK, SCORE
@@ -113,7 +116,8 @@ class RouteInfo:
         dialect: how errors look.
         body: fields of the body, if there is one.
         aliases: older paths of the same thing.
-        is_probe: whether it is left out of the metrics.
+        is_probe: whether it is left out of the metrics, and open to all.
+        is_control: whether it acts on other clients' requests or on the server.
         takes_body: whether there is a body of one of the :data:`INVOCABLE` kinds.
         answer: what it answers with.
         query: what the query string may say.
@@ -126,9 +130,17 @@ class RouteInfo:
     body: BodySpec[Any] | None = None
     aliases: tuple[str, ...] = ()
     is_probe: bool = False
+    is_control: bool = False
     takes_body: bool = False
     answer: Answer = ANY_JSON
     query: tuple[QueryParameter, ...] = ()
+
+    @property
+    def access(self) -> Access:
+        """What it asks of its callers."""
+        if self.is_probe:
+            return Access.OPEN
+        return Access.CONTROL if self.is_control else Access.CLIENT
 
     @property
     def has_body(self) -> bool:
@@ -186,6 +198,7 @@ FLUSH_CACHE = RouteInfo(
     ("GET", "POST"),
     "Forget cached prefixes. Query: `timeout`, seconds to wait for running requests.",
     NATIVE,
+    is_control=True,
     answer=Answer(None, text_statuses=(400,)),
     query=(
         QueryParameter(
@@ -196,7 +209,13 @@ FLUSH_CACHE = RouteInfo(
     ),
 )
 ABORT_ROUTE = RouteInfo(
-    "/abort_request", ("POST",), "End requests by id, by prefix of ids, or all.", NATIVE, ABORT, answer=_TEXT
+    "/abort_request",
+    ("POST",),
+    "End requests by id, by prefix of ids, or all.",
+    NATIVE,
+    ABORT,
+    is_control=True,
+    answer=_TEXT,
 )
 LIST_MODELS = RouteInfo("/v1/models", ("GET",), "The models that are served.", OPENAI, answer=Answer(ModelList))
 GET_MODEL = RouteInfo("/v1/models/{model:path}", ("GET",), "One model.", OPENAI, answer=Answer(ModelCard))
@@ -383,6 +402,14 @@ SCORE_ROUTE = RouteInfo(
     answer=Answer(ScoreAnswer, PairScoresAnswer),
     aliases=("/score",),
 )
+DECISIONS_ROUTE = RouteInfo(
+    "/v1/decisions",
+    ("POST",),
+    "Answer typed questions about a text by probabilities, without generating.",
+    OPENAI,
+    DECISIONS,
+    answer=Answer(DecisionsAnswer),
+)
 TOKENIZE_ROUTE = RouteInfo(
     "/tokenize",
     ("POST",),
@@ -440,8 +467,8 @@ ROUTES: tuple[RouteInfo, ...] = (
     *(MESSAGES_ROUTE, COUNT_TOKENS_ROUTE),
     *(OLLAMA_CHAT_ROUTE, OLLAMA_GENERATE_ROUTE, OLLAMA_EMBED_ROUTE, OLLAMA_EMBEDDINGS_ROUTE, OLLAMA_SHOW_ROUTE),
     *(OLLAMA_TAGS, OLLAMA_PS, OLLAMA_VERSION),
-    *(EMBEDDINGS_ROUTE, CLASSIFY_ROUTE, RERANK_ROUTE, RERANK_RESULTS_ROUTE, SCORE_ROUTE, ENCODE_ROUTE),
-    *(CLASSIFY_NATIVE_ROUTE,),
+    *(EMBEDDINGS_ROUTE, CLASSIFY_ROUTE, RERANK_ROUTE, RERANK_RESULTS_ROUTE, SCORE_ROUTE, DECISIONS_ROUTE),
+    *(ENCODE_ROUTE, CLASSIFY_NATIVE_ROUTE),
     *(TOKENIZE_ROUTE, DETOKENIZE_ROUTE, OPEN_SESSION_ROUTE, CLOSE_SESSION_ROUTE, LOADS, INVOCATIONS, PING),
     *(PARSE_FUNCTION_CALL_ROUTE, SEPARATE_REASONING_ROUTE),
     *(ABORT_ROUTE, HEALTH, READY, HEALTH_GENERATE, METRICS, ROOT),
@@ -503,6 +530,7 @@ def make_handlers(manager: TokenizerManager) -> dict[str, Handler]:
         CLASSIFY_ROUTE.path: vectors.classify,
         RERANK_ROUTE.path: vectors.rerank,
         RERANK_RESULTS_ROUTE.path: vectors.rerank_results,
+        DECISIONS_ROUTE.path: DecisionsHandler(manager, core),
         SCORE_ROUTE.path: vectors.score,
         ABORT_ROUTE.path: control.abort_request,
         PARSE_FUNCTION_CALL_ROUTE.path: parse_text.parse_function_call,

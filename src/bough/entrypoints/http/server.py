@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 import sys
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -16,7 +17,9 @@ from httptools import HttpParserError
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from bough.config.server_args import ServerArgs
+from bough.entrypoints.http.asgi import BODY_WRITER
 from bough.entrypoints.http.errors import OpenAIErrors
+from bough.entrypoints.http.tls import tls_context
 from bough.errors import RequestFailed, StartupError
 
 HEAD_TIMEOUT = 30.0
@@ -50,9 +53,48 @@ class HeadBounds:
 class BoundedConfig(uvicorn.Config):
     """uvicorn's configuration, with bounds for its protocol."""
 
-    def __init__(self, app: Any, bounds: HeadBounds, **options: Any) -> None:
+    def __init__(self, app: Any, bounds: HeadBounds, tls: ssl.SSLContext | None, **options: Any) -> None:
         super().__init__(app, http=BoundedHttpProtocol, **options)
         self.bounds = bounds
+        self._tls = tls
+
+    @property
+    def is_ssl(self) -> bool:
+        """Whether connections are encrypted."""
+        return self._tls is not None
+
+    def load(self) -> None:
+        """Make ready what connections need."""
+        tls, self._tls = self._tls, None  # uvicorn would make a context of its own
+        super().load()
+        self._tls = self.ssl = tls
+
+
+class ChunkWriter:
+    """Writes parts of an answer in chunks (RFC 9112, 7.1), as a :class:`~bough.entrypoints.http.asgi.BodyWriter`.
+
+    Args:
+        cycle: the request and its answer.
+    """
+
+    __slots__ = ("_cycle", "_flow", "_write")
+
+    def __init__(self, cycle: RequestResponseCycle) -> None:
+        self._cycle = cycle
+        self._flow = cycle.flow
+        self._write = cycle.transport.write
+
+    def ready(self) -> bool:
+        """Whether a part may be written now."""
+        cycle = self._cycle
+        # Nobody knows how an answer will be framed before it begins.
+        return bool(cycle.chunked_encoding) and not (
+            self._flow.write_paused or cycle.disconnected or cycle.response_complete
+        )
+
+    def write(self, part: bytes) -> None:
+        """Write the next part."""
+        self._write(b"%x\r\n%b\r\n" % (len(part), part))
 
 
 class BoundedHttpProtocol(HttpToolsProtocol):
@@ -144,6 +186,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._head_bytes = 0
         self._stop_head_timer()
         super().on_headers_complete()
+        self.cycle.scope["extensions"] = {BODY_WRITER: {"writer": ChunkWriter(self.cycle)}}
         self._unanswered = [cycle for cycle in self._unanswered if not cycle.response_complete]
         self._unanswered.append(self.cycle)
 
@@ -268,11 +311,15 @@ def make_server(app: Any, server_args: ServerArgs) -> HttpServer:
 
     Args:
         app: from :func:`bough.entrypoints.http.app.create_app`.
-        server_args: for ``log_level`` and the bounds of requests.
+        server_args: for ``log_level``, the bounds of requests and TLS.
+
+    Raises:
+        ConfigError: if the files for TLS cannot be used.
     """
     config = BoundedConfig(
         app,
         HeadBounds(server_args.max_header_size, server_args.max_headers, server_args.max_url_length),
+        tls_context(server_args),
         ws="none",
         lifespan="off",
         log_config=None,

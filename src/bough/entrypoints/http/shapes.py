@@ -27,6 +27,7 @@ JsonSchema = Annotated[dict[str, Any], Meta(description="A JSON schema.")]
 GrammarText = Annotated[str, Meta(min_length=1, max_length=MAX_GRAMMAR_BYTES)]
 Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME_CHARS)]
 Choices = Annotated[list[str], Meta(min_length=1, max_length=MAX_CHOICES)]
+_STRICT = "Whether a schema that cannot be enforced completely is refused; else it is enforced as far as possible."
 Stop = Annotated[str, Meta(min_length=1, max_length=MAX_STOP_STRING_CHARS)]
 
 
@@ -105,7 +106,7 @@ class NamedSchema(msgspec.Struct):
     schema: JsonSchema | bool
     name: str | None = None
     description: str | None = None
-    strict: Annotated[bool | None, Meta(description="Without effect: schemas are always enforced.")] = None
+    strict: Annotated[bool | None, Meta(description=_STRICT)] = None
 
 
 class ResponseFormat(msgspec.Struct):
@@ -125,7 +126,7 @@ class TextFormat(msgspec.Struct):
     schema: Annotated[JsonSchema | bool | None, Meta(description="For the type `json_schema`.")] = None
     name: str | None = None
     description: str | None = None
-    strict: Annotated[bool | None, Meta(description="Without effect: schemas are always enforced.")] = None
+    strict: Annotated[bool | None, Meta(description=_STRICT)] = None
 
 
 class ResponsesText(msgspec.Struct):
@@ -274,18 +275,3 @@ SHAPES: dict[str, dict[str, Any]] = {
     "OllamaGenerateRequest": _OLLAMA,
 }
 """By the body's name and the field's: what the field holds, where its own type says less."""
-
-INEFFECTIVE_TYPES: dict[str, str] = {
-    **dict.fromkeys(("store", "stream", "no_logs", "verbose"), "boolean"),
-    **dict.fromkeys(("max_tokens", "max_tool_calls"), "integer"),
-    **dict.fromkeys(("temperature", "received_time"), "number"),
-    **dict.fromkeys(("betas",), "array"),
-    **dict.fromkeys(
-        (
-            *("metadata", "prediction", "prompt_cache_options", "custom_labels", "cache_control", "diagnostics"),
-            *("sampling_params", "options", "external_trace_header"),
-        ),
-        "object",
-    ),
-}
-"""JSON types of fields without effect that are not strings."""

@@ -12,6 +12,7 @@ from bough.entrypoints.http.anthropic import convert
 from bough.entrypoints.http.anthropic.protocol import COUNT_TOKENS, MESSAGES, CountTokensRequest, MessagesRequest
 from bough.entrypoints.http.anthropic.render import MessageWriter
 from bough.entrypoints.http.asgi import Call, EventStream, Response
+from bough.entrypoints.http.direct import chat_sink
 from bough.entrypoints.http.fields import unknown_members
 from bough.errors import BadRequest
 from bough.managers.io_struct import new_request_id
@@ -54,10 +55,10 @@ class MessagesHandlers:
         message_id = f"msg_{new_request_id()}"
         run = await self._core.prepare(self._job(body, self._params(body), message_id, stream=body.stream))
         writer = MessageWriter(message_id, body.model, shows_thinking=thinking is None or thinking.display != "omitted")
-        deltas = self._core.deltas(run)
         if body.stream:
-            return EventStream(writer.events(deltas), end=b"")
-        return Response(await writer.whole(deltas))
+            sink = chat_sink(call.writer, run, writer.plain_events)
+            return EventStream(writer.events(self._core.deltas(run, sink)), end=b"")
+        return Response(await writer.whole(self._core.deltas(run)))
 
     async def count_tokens(self, call: Call) -> Response:
         """``POST /v1/messages/count_tokens``."""

@@ -9,7 +9,8 @@ from msgspec import Meta
 
 from bough.entrypoints.chat.tools import MAX_TOOLS
 from bough.entrypoints.http.fields import BodySpec, Refused, drop_extras
-from bough.entrypoints.http.openai.protocol import MAX_MESSAGES, StopString
+from bough.entrypoints.http.openai.protocol import MAX_MESSAGES
+from bough.entrypoints.http.shared_fields import StopString, Temperature, TopK, TopP
 from bough.sampling.sampling_params import MAX_STOP_STRINGS
 
 MIN_THINKING_BUDGET = 1024
@@ -17,7 +18,7 @@ MIN_THINKING_BUDGET = 1024
 
 
 class Thinking(msgspec.Struct, forbid_unknown_fields=True):
-    """``thinking``."""
+    """Whether the model thinks before it answers, and whether that is shown."""
 
     type: Literal["enabled", "disabled", "adaptive"]
     budget_tokens: Annotated[int, Meta(ge=MIN_THINKING_BUDGET)] | None = None
@@ -25,7 +26,7 @@ class Thinking(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class AnthropicToolChoice(msgspec.Struct, forbid_unknown_fields=True):
-    """``tool_choice``."""
+    """Whether a tool is called, and which."""
 
     type: Literal["auto", "any", "tool", "none"]
     name: str | None = None
@@ -33,14 +34,14 @@ class AnthropicToolChoice(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class OutputFormat(msgspec.Struct, forbid_unknown_fields=True):
-    """``output_config.format``."""
+    """A schema that the answer follows."""
 
     type: Literal["json_schema"]
     schema: dict[str, Any]
 
 
 class OutputConfig(msgspec.Struct, forbid_unknown_fields=True):
-    """``output_config``."""
+    """How much the model thinks, and what its answer follows."""
 
     effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None
     format: OutputFormat | None = None
@@ -98,17 +99,9 @@ class MessagesRequest(CountTokensRequest, kw_only=True):
         Annotated[list[StopString], Meta(max_length=MAX_STOP_STRINGS)] | None,
         Meta(description="Strings that end the output; they are not part of it."),
     ] = None
-    temperature: Annotated[
-        Annotated[float, Meta(ge=0, le=10000)] | None,
-        Meta(description="0 takes the likeliest token always. Default: the model's own, else 1."),
-    ] = None
-    top_p: Annotated[
-        Annotated[float, Meta(gt=0, le=1)] | None,
-        Meta(description="Keep the likeliest tokens that together have this probability."),
-    ] = None
-    top_k: Annotated[
-        Annotated[int, Meta(ge=-1, le=2**31 - 1)] | None, Meta(description="Keep so many of the likeliest tokens.")
-    ] = None
+    temperature: Temperature = None
+    top_p: TopP = None
+    top_k: TopK = None
 
 
 _NO_EFFECT = {

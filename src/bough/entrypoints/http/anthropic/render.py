@@ -56,12 +56,18 @@ class MessageWriter:
                     started = True
                     message = self._message([], delta.output, None)
                     parts += (_event("message_start", {"message": message}), _event("ping", {}))
-                for event in delta.events:
-                    self._write(event, parts)
+                parts.append(self.plain_events(delta))
                 if delta.output.finish_reason is not None:
                     self._end(delta, parts)
-                if parts:
+                if any(parts):
                     yield b"".join(parts)
+
+    def plain_events(self, delta: ChoiceDelta) -> bytes:
+        """The events for a delta in the middle of a stream that has begun."""
+        parts: list[bytes] = []
+        for event in delta.events:
+            self._write(event, parts)
+        return b"".join(parts)
 
     async def whole(self, deltas: AsyncGenerator[ChoiceDelta, None]) -> bytes:
         """The message of an answer that comes at once."""

@@ -22,6 +22,8 @@ ENCODE = BodySpec(
     no_effect={
         "no_logs": "Keep the request out of the log.",
         "sampling_params": "How tokens are chosen; none are.",
+        "is_cross_encoder_request": "Pairs of texts are known by their form.",
+        "routing_key": "Name for a routing policy that this server does not have.",
         "external_trace_header": "Trace that the request belongs to.",
         "received_time": "When a gateway received the request.",
     },
@@ -31,6 +33,9 @@ ENCODE = BodySpec(
         "embed_override_token_id": Refused("vectors in place of tokens"),
         "embed_overrides": Refused("vectors in place of tokens", ([],)),
         "return_pooled_hidden_states": Refused("hidden states of the model", (False,)),
+        "token_indices_to_pool": Refused("vectors of chosen tokens", ([],)),
+        "multi_item_delimiter_indices": Refused("several items in one prompt", ([],)),
+        "decision_layout": Refused("decisions; use /v1/decisions"),
         "lora_path": Refused("LoRA adapters", ("", [])),
         "background": Refused("going on after the client has left", (False,)),
         "routed_dp_rank": Refused("data parallelism", (0,)),

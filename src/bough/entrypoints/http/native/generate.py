@@ -6,11 +6,14 @@ from collections.abc import AsyncGenerator, Sequence
 
 import msgspec
 
-from bough.entrypoints.http.asgi import Call, EventStream, Response
+from bough.entrypoints.http.asgi import BodyWriter, Call, EventStream, Response
+from bough.entrypoints.http.direct import direct_sink
 from bough.entrypoints.http.native.protocol import GENERATE
 from bough.entrypoints.http.pacing import add_paced, compile_patterns
+from bough.ipc.messages import OutputDelta
 from bough.managers.io_struct import GenerateReqInput, GenerateRequest
 from bough.managers.native_output import failure_of
+from bough.managers.req_state import ReqState
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.managers.turns import collect
 
@@ -41,18 +44,25 @@ class GenerateHandler:
         pattern_lists = {request.sampling_params.stop_regex for request in requests}
         await compile_patterns(self._manager.prompt_encoder, pattern_lists, "sampling_params.stop_regex")
         if body.stream:
-            return EventStream(self._events(body, requests))
+            return EventStream(self._events(body, requests, call.writer))
         return Response(await self._whole(body, requests))
 
-    async def _events(self, body: GenerateReqInput, requests: Sequence[GenerateRequest]) -> AsyncGenerator[bytes, None]:
+    async def _events(
+        self, body: GenerateReqInput, requests: Sequence[GenerateRequest], writer: BodyWriter | None
+    ) -> AsyncGenerator[bytes, None]:
         async with self._manager.generation(requests) as generation:
             single = len(generation.states) == 1 and not body.is_batch
             make = self._manager.native_output
             outputs = [make(state, with_index=not single, as_json=True) for state in generation.states]
+
+            def event_of(state: ReqState, delta: OutputDelta) -> bytes:
+                return b"data: %b\n\n" % outputs[state.index].next_json(delta)
+
+            sink = direct_sink(writer, event_of)
             started = False
             while generation.unfinished:
                 events = []
-                for state, delta in await generation.deltas():
+                for state, delta in await generation.deltas(sink):
                     if not started:
                         failure = failure_of(delta.finish_reason)
                         if failure is not None:

@@ -14,6 +14,7 @@ from bough.entrypoints.chat.job import NO_TOOLS, ChatJob, Message, ToolUse, temp
 from bough.entrypoints.chat.sampling import make_sampling_params, sampling_defaults
 from bough.entrypoints.chat.tools import template_variables
 from bough.entrypoints.http.asgi import Call, EventStream, Response
+from bough.entrypoints.http.direct import chat_sink
 from bough.entrypoints.http.fields import unknown_members
 from bough.entrypoints.http.logprobs import TokenNames
 from bough.entrypoints.http.ollama.models import ModelCard
@@ -63,13 +64,14 @@ class OllamaHandlers:
         started = time.monotonic()
         body = await OLLAMA_CHAT.parse(call.take_body(), allow_unknown=self._allow_unknown, max_tokens=0)
         self._require_tokenizer()
-        if not body.messages:
-            return _loaded({"message": {"role": "assistant", "content": ""}}, body)
         messages = [_to_template(message, f"messages[{index}]") for index, message in enumerate(body.messages)]
         with unknown_members(allowed=self._allow_unknown) as unknown:
             tools = tool_use(body.tools, None, unknown)
-        run = await self._core.prepare(self._job(body, messages=messages, tools=tools))
-        return await self._answer(body, run, started, is_chat=True)
+        job = self._job(body, messages=messages, tools=tools)
+        if not messages:
+            return _loaded({"message": {"role": "assistant", "content": ""}}, body)
+        run = await self._core.prepare(job)
+        return await self._answer(call, body, run, started, is_chat=True)
 
     async def generate(self, call: Call) -> Response | EventStream:
         """``POST /api/generate``."""
@@ -77,6 +79,7 @@ class OllamaHandlers:
         body = await OLLAMA_GENERATE.parse(call.take_body(), allow_unknown=self._allow_unknown, max_tokens=0)
         self._require_tokenizer()
         if not body.prompt and not body.suffix:
+            self._job(body, messages=[])  # which checks the other fields
             return _loaded({"response": ""}, body)
         messages: list[Message] = []
         ids: TokenIds | None = None
@@ -87,7 +90,7 @@ class OllamaHandlers:
                 messages.append({"role": "system", "content": body.system})
             messages.append({"role": "user", "content": body.prompt})
         run = await self._core.prepare(self._job(body, messages=messages, input_ids=ids))
-        return await self._answer(body, run, started, is_chat=False)
+        return await self._answer(call, body, run, started, is_chat=False)
 
     async def tags(self, call: Call) -> Response:
         """``GET /api/tags``: the models that there are, which is one."""
@@ -165,7 +168,7 @@ class OllamaHandlers:
         )
 
     async def _answer(
-        self, body: OllamaShared, run: ChatRun, started: float, *, is_chat: bool
+        self, call: Call, body: OllamaShared, run: ChatRun, started: float, *, is_chat: bool
     ) -> Response | EventStream:
         writer = OllamaWriter(
             body.model,
@@ -175,10 +178,10 @@ class OllamaHandlers:
             skip_special_tokens=run.request.sampling_params.skip_special_tokens,
             started=started,
         )
-        deltas = self._core.deltas(run)
         if body.stream:
-            return EventStream(writer.lines(deltas), end=b"", content_type=_LINES)
-        return Response(await writer.whole(deltas))
+            sink = None if body.logprobs else chat_sink(call.writer, run, writer.plain_lines)
+            return EventStream(writer.lines(self._core.deltas(run, sink)), end=b"", content_type=_LINES)
+        return Response(await writer.whole(self._core.deltas(run)))
 
 
 def _is_unfinished(message: Message) -> bool:

@@ -29,14 +29,15 @@ class ModelCard:
         config = manager.model_config
         self._name = manager.served_model_name
         self._modified = timestamp()
-        weights = [path.stat().st_size for path in Path(config.model_path).glob("*.safetensors")]
-        self._size = sum(weights)
+        path = Path(config.model_path)
+        weights = [path] if path.is_file() else path.glob("*.safetensors")
+        self._size = sum(file.stat().st_size for file in weights)
         self._digest = hashlib.sha256(msgspec.json.encode(config.hf_config, order="deterministic")).hexdigest()
         quantization = manager.server_args.quantization
         family = str(config.hf_config.get("model_type", ""))
         self._details = {
             "parent_model": "",
-            "format": "safetensors",
+            "format": "gguf" if path.is_file() else "safetensors",
             "family": family,
             "families": [family],
             "parameter_size": "",

@@ -215,9 +215,10 @@ def sampling_values(options: Mapping[str, Any] | None) -> dict[str, Any]:
         if name in SAMPLING_OPTIONS:
             values[SAMPLING_OPTIONS[name]] = value
         elif name == "num_predict":
-            if not isinstance(value, int) or isinstance(value, bool) or value < -2:
+            is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+            if not is_whole or isinstance(value, bool) or value < -2:
                 raise BadRequest(f"{param} must be at least 0, or -1 or -2: until the context ends", param=param)
-            values["max_new_tokens"] = value if value >= 0 else None
+            values["max_new_tokens"] = int(value) if value >= 0 else None
         elif name not in _NEUTRAL:
             raise BadRequest(f"unknown field: {param}", param=param, code="unknown_parameter")
         elif value not in _NEUTRAL[name]:

@@ -56,6 +56,11 @@ class OllamaWriter:
         self._arguments: list[str] = []
         self._unsaid: list[PositionLogprobs] = []
 
+    def plain_lines(self, delta: ChoiceDelta) -> bytes:
+        """The lines for a delta in the middle of a stream, where no logprobs are wanted."""
+        pieces = self._pieces(delta.events, is_last=False)
+        return b"".join([self._line(*piece, b"", b'"done":false}\n') for piece in pieces])
+
     async def lines(self, deltas: AsyncGenerator[ChoiceDelta, None]) -> AsyncGenerator[bytes, None]:
         """The lines of a stream; the last one has no text, but the reason of the end and all counts."""
         async with aclosing(deltas):

@@ -21,7 +21,6 @@ from bough.entrypoints.http.openai.serving import (
     OpenAIHandler,
     check_session,
     check_stream_options,
-    prefix_namespace,
     request_ids,
     tokens_to_keep,
 )
@@ -73,7 +72,7 @@ class ChatHandler(OpenAIHandler):
             echo=body.messages[-1].text() if body.echo else "",
         )
         writers = [ChatChoiceWriter(answer.chunk_start, index, run.readers[index], options) for index in range(body.n)]
-        return await self.answer(answer, body, [run.request], writers)
+        return await self.answer(call, answer, body, [run.request], writers)
 
     def _job(self, body: ChatCompletionRequest, given: Set[str], unknown: dict[str, None] | None) -> ChatJob:
         if body.top_logprobs and not body.logprobs:
@@ -103,7 +102,7 @@ class ChatHandler(OpenAIHandler):
             truncate_prompt_tokens=tokens_to_keep(body, limits, max_tokens),
             exact_max_tokens=max_tokens_field if max_tokens is not None else None,
             priority=body.priority,
-            extra_key=prefix_namespace(body),
+            extra_key=body.prefix_namespace,
             session_params=body.session_params,
         )
 

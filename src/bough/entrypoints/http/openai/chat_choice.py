@@ -65,12 +65,11 @@ class ChatChoiceWriter(ChoiceWriter):
         self._unsaid_ids: list[int] = []
         self._parsed: list[ParsedEvent] = []
         self.parses = not reader.is_plain
-        # The usual case, whose events are put together from bytes that stay the same.
-        self._is_bare = reader.is_plain and not options.logprobs and not options.token_ids
+        # The usual case: nothing but text and what is read from it.
+        self._is_bare = not options.logprobs and not options.token_ids
         self._delta_start = b'%b{"index":%d,"delta":' % (chunk_start, index)
         self._content_start = self._delta_start + b'{"content":'
-        self._content_end = b',"reasoning_content":null},"logprobs":'
-        self._plain_end = self._content_end + b'null,"finish_reason":null,"matched_stop":null}]'
+        self._plain_end = b',"reasoning_content":null},"logprobs":null,"finish_reason":null,"matched_stop":null}]'
 
     @property
     def reasoning_tokens(self) -> int | None:
@@ -81,11 +80,21 @@ class ChatChoiceWriter(ChoiceWriter):
         """Take the text of a delta apart, before anything is written about it."""
         self._parsed = await self._reader.read(delta)
 
+    def plain_event(self, delta: OutputDelta, usage: bytes) -> bytes | None:
+        """See :meth:`ChoiceWriter.plain_event`."""
+        if not (self._is_bare and self._started):
+            return None
+        if not self.parses:
+            text = delta.text
+            return b"%b%b%b%b}\n\n" % (self._content_start, _encode(text), self._plain_end, usage) if text else b""
+        events = self._reader.read_now(delta)
+        if events is None:
+            return None
+        return b"".join([self._event(_described(event), b"null", b"null", b"null", b"", usage) for event in events])
+
     async def events(self, delta: OutputDelta, usage: bytes) -> bytes:
         """A first event with the role, then what is new, a last one with the finish reason, as far as they are due."""
-        text, reason = delta.text, delta.finish_reason
-        if self._started and reason is None and self._is_bare:
-            return b"%b%b%b%b}\n\n" % (self._content_start, _encode(text), self._plain_end, usage) if text else b""
+        reason = delta.finish_reason
         events = []
         if not self._started:
             self._started = True

@@ -21,7 +21,6 @@ from bough.entrypoints.http.openai.serving import (
     OpenAIHandler,
     check_session,
     check_stream_options,
-    prefix_namespace,
     request_ids,
     tokens_to_keep,
 )
@@ -96,7 +95,7 @@ class CompletionHandler(OpenAIHandler):
                 logprob_start_len=0 if wants_prompt_logprobs else -1,
                 top_logprobs_num=max(body.logprobs or 0, body.prompt_logprobs or 0),
                 priority=body.priority,
-                extra_key=prefix_namespace(body),
+                extra_key=body.prefix_namespace,
                 session_params=body.session_params,
                 exact_max_new_tokens=None if is_default else "max_tokens",
             )
@@ -114,7 +113,7 @@ class CompletionHandler(OpenAIHandler):
             )
             for index in range(len(rids))
         ]
-        return await self.answer(answer, body, requests, writers)
+        return await self.answer(call, answer, body, requests, writers)
 
     def _with_gaps(self, prompts: list[str | TokenIds], body: CompletionRequest) -> list[str | TokenIds]:
         """The prompts that make a model fill the gap before ``suffix``, if there is one."""
@@ -193,12 +192,17 @@ class CompletionChoiceWriter(ChoiceWriter):
         if body.logprobs is not None:
             self._logprobs = CompletionLogprobs(names, body.skip_special_tokens, body.logprobs)
 
+    def plain_event(self, delta: OutputDelta, usage: bytes) -> bytes | None:
+        """See :meth:`ChoiceWriter.plain_event`."""
+        if not (self._is_bare and self._started):
+            return None
+        text = delta.text
+        return b"%b%b%b%b}\n\n" % (self._text_start, _encode(text), self._plain_end, usage) if text else b""
+
     async def events(self, delta: OutputDelta, usage: bytes) -> bytes:
         """One event; none if there is neither text nor logprobs nor an end to report."""
-        if self._started and delta.finish_reason is None and self._is_bare:
-            if not delta.text:
-                return b""
-            return b"%b%b%b%b}\n\n" % (self._text_start, _encode(delta.text), self._plain_end, usage)
+        if self._started and delta.finish_reason is None and self._is_bare and not delta.text:
+            return b""
         body = await self._body(delta)
         return b"%b%b]%b}\n\n" % (self._text_start, body, usage)
 

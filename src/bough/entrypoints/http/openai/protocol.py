@@ -10,7 +10,8 @@ from msgspec import Meta
 from bough.entrypoints.chat.tools import MAX_TOOLS, Effort, Reasoning
 from bough.entrypoints.http.fields import BodySpec, Refused, drop_extras
 from bough.entrypoints.http.openai.messages import ChatMessage, tidy_messages
-from bough.managers.io_struct import MAX_CACHE_KEY_CHARS, Priority, RequestId
+from bough.entrypoints.http.shared_fields import SamplingFields
+from bough.managers.io_struct import RequestId
 from bough.managers.sessions import SessionParams
 from bough.sampling.sampling_params import (
     MAX_ALLOWED_TOKEN_IDS,
@@ -18,12 +19,9 @@ from bough.sampling.sampling_params import (
     MAX_BAD_WORDS,
     MAX_LOGIT_BIAS_ENTRIES,
     MAX_PARALLEL_SAMPLES,
-    MAX_REPETITION_PENALTY,
     MAX_STOP_REGEX_BYTES,
-    MAX_STOP_STRING_CHARS,
     MAX_STOP_STRINGS,
     MAX_STOP_TOKEN_IDS,
-    MIN_REPETITION_PENALTY,
 )
 
 MAX_TOP_LOGPROBS = 20
@@ -34,16 +32,14 @@ MAX_MESSAGES = 8192
 
 MAX_TOKENS = 2**31 - 1
 
-CacheKey = Annotated[str, Meta(max_length=MAX_CACHE_KEY_CHARS)]
 BadWord = Annotated[str, Meta(min_length=1, max_length=MAX_BAD_WORD_CHARS)]
-StopString = Annotated[str, Meta(min_length=1, max_length=MAX_STOP_STRING_CHARS)]
 StopRegex = Annotated[str, Meta(min_length=1, max_length=MAX_STOP_REGEX_BYTES)]
 TokenId = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 TokenCount = Annotated[int, Meta(ge=0, le=MAX_TOKENS)]
 
 
 class StreamOptions(msgspec.Struct, forbid_unknown_fields=True):
-    """``stream_options``."""
+    """What a stream tells besides its text."""
 
     include_usage: Annotated[
         bool | None, Meta(description="End the stream with an event that has no choices and the whole usage.")
@@ -52,7 +48,7 @@ class StreamOptions(msgspec.Struct, forbid_unknown_fields=True):
     include_obfuscation: Annotated[bool | None, Meta(description="Without effect.")] = None
 
 
-class SharedFields(msgspec.Struct, kw_only=True):
+class SharedFields(SamplingFields, kw_only=True):
     """What completions and chat completions have in common."""
 
     model: Annotated[
@@ -62,36 +58,6 @@ class SharedFields(msgspec.Struct, kw_only=True):
     stream: Annotated[bool, Meta(description="Answer with server-sent events.")] = False
     stream_options: Annotated[StreamOptions | None, Meta(description="What a stream says besides the text.")] = None
     n: Annotated[Annotated[int, Meta(ge=1, le=MAX_PARALLEL_SAMPLES)], Meta(description="Choices per prompt.")] = 1
-    temperature: Annotated[
-        Annotated[float, Meta(ge=0, le=10000)] | None,
-        Meta(description="0 takes the likeliest token always. Default: the model's own, else 1."),
-    ] = None
-    top_p: Annotated[
-        Annotated[float, Meta(gt=0, le=1)] | None,
-        Meta(
-            description="Keep the likeliest tokens that together have this probability. Default: the model's, else 1."
-        ),
-    ] = None
-    top_k: Annotated[
-        Annotated[int, Meta(ge=-1, le=2**31 - 1)] | None,
-        Meta(description="Keep so many of the likeliest tokens; -1: all. Default: the model's own, else -1."),
-    ] = None
-    min_p: Annotated[
-        Annotated[float, Meta(ge=0, le=1)] | None,
-        Meta(description="Drop tokens less likely than this times the likeliest. Default: the model's own, else 0."),
-    ] = None
-    frequency_penalty: Annotated[
-        Annotated[float, Meta(ge=-2, le=2)],
-        Meta(description="Subtracted from a token's logit for each time that it is in the output."),
-    ] = 0.0
-    presence_penalty: Annotated[
-        Annotated[float, Meta(ge=-2, le=2)],
-        Meta(description="Subtracted from a token's logit once it is in the output."),
-    ] = 0.0
-    repetition_penalty: Annotated[
-        Annotated[float, Meta(ge=MIN_REPETITION_PENALTY, le=MAX_REPETITION_PENALTY)] | None,
-        Meta(description="Divides positive, multiplies negative logits of tokens seen. Default: the model's, else 1."),
-    ] = None
     logit_bias: Annotated[
         dict[TokenId, Annotated[float, Meta(ge=-100, le=100)]] | None,
         Meta(description="Token id to a number added to its logit."),
@@ -106,14 +72,6 @@ class SharedFields(msgspec.Struct, kw_only=True):
             description="Texts that are not generated, as the tokens that each is usually written with, with and "
             f"without a space before it; {MAX_BAD_WORD_CHARS} characters together."
         ),
-    ] = None
-    seed: Annotated[
-        Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | None,
-        Meta(description="Makes the answer reproducible, whatever else is being computed."),
-    ] = None
-    stop: Annotated[
-        StopString | Annotated[list[StopString], Meta(max_length=MAX_STOP_STRINGS)] | None,
-        Meta(description="Strings that end the output; they are not part of it."),
     ] = None
     stop_token_ids: Annotated[
         Annotated[list[TokenId], Meta(max_length=MAX_STOP_TOKEN_IDS)] | None,
@@ -133,18 +91,6 @@ class SharedFields(msgspec.Struct, kw_only=True):
         bool, Meta(description="For the few tokenizers that can leave these spaces out.")
     ] = True
     rid: Annotated[RequestId | None, Meta(description="Id of the request; made up if absent.")] = None
-    priority: Annotated[
-        Priority | None,
-        Meta(description="Higher goes first, if the server was started with `--enable-priority-scheduling`."),
-    ] = None
-    extra_key: Annotated[
-        CacheKey | None,
-        Meta(description="Namespace of the prefix cache: only requests with the same key share prefixes."),
-    ] = None
-    cache_salt: Annotated[
-        CacheKey | None,
-        Meta(description="Secret that keeps others from telling, by timing, whether a prefix is cached."),
-    ] = None
     response_format: Annotated[
         dict[str, Any] | None,
         Meta(

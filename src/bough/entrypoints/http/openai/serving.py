@@ -10,14 +10,16 @@ from typing import Any
 import msgspec
 
 from bough.entrypoints.chat.sampling import sampling_defaults
-from bough.entrypoints.http.asgi import EventStream, Response
+from bough.entrypoints.http.asgi import BodyWriter, Call, EventStream, Response
+from bough.entrypoints.http.direct import direct_sink
 from bough.entrypoints.http.logprobs import TokenIdNames, TokenNames
 from bough.entrypoints.http.openai.protocol import SharedFields
 from bough.entrypoints.http.openai.usage import Usage
 from bough.errors import BadRequest
 from bough.ipc.messages import OutputDelta
-from bough.managers.io_struct import GenerateRequest, cache_namespace, new_request_id
+from bough.managers.io_struct import GenerateRequest, new_request_id
 from bough.managers.native_output import DEFAULT_WEIGHT_VERSION, failure_of
+from bough.managers.req_state import ReqState
 from bough.managers.request_limits import RequestLimits
 from bough.managers.tokenizer_manager import TokenizerManager
 
@@ -42,6 +44,13 @@ class ChoiceWriter(ABC):
 
     async def parse(self, delta: OutputDelta) -> None:
         """Take a delta apart, before anything is written about it."""
+        raise NotImplementedError
+
+    def plain_event(self, delta: OutputDelta, usage: bytes) -> bytes | None:
+        """The events for a delta that is not the last, perhaps none, in the usual case; in any other ``None``.
+
+        Says the same as :meth:`parse` and :meth:`events`, of which the arguments are.
+        """
         raise NotImplementedError
 
     @abstractmethod
@@ -85,9 +94,21 @@ class Answer:
         self._continuous_usage = stream_options is not None and bool(stream_options.continuous_usage_stats)
 
     async def stream(
-        self, manager: TokenizerManager, requests: Sequence[GenerateRequest], writers: Sequence[ChoiceWriter], n: int
+        self,
+        manager: TokenizerManager,
+        requests: Sequence[GenerateRequest],
+        writers: Sequence[ChoiceWriter],
+        n: int,
+        body_writer: BodyWriter | None,
     ) -> AsyncGenerator[bytes, None]:
         """Run the requests and write events as results come.
+
+        Args:
+            manager: does the work.
+            requests: what to do.
+            writers: one per choice.
+            n: choices per prompt.
+            body_writer: for events that are written as they come.
 
         Raises:
             BoughError: if a choice fails; before the first event or after it.
@@ -95,27 +116,35 @@ class Answer:
         usage = Usage(len(writers), n)
         suffix = b',"usage":null' if self._include_usage else b""
         continuous = self._continuous_usage
+
+        def event_of(state: ReqState, delta: OutputDelta) -> bytes | None:
+            return writers[state.index].plain_event(delta, suffix)
+
+        sink = None if continuous else direct_sink(body_writer, event_of)
         async with manager.generation(requests) as generation:
             while generation.unfinished:
                 news: list[bytes] = []
-                for state, delta in await generation.deltas():
+                for state, delta in await generation.deltas(sink):
                     writer = writers[state.index]
+                    if delta.finish_reason is None and not continuous:
+                        events = writer.plain_event(delta, suffix)
+                        if events is not None:
+                            news.append(events)
+                            continue
                     if writer.parses:
                         await writer.parse(delta)
                     if delta.finish_reason is not None:
                         failure = failure_of(delta.finish_reason)
                         if failure is not None:
-                            if news:
+                            if any(news):
                                 yield b"".join(news)
                             raise failure
                         usage.update(state, delta, writer.reasoning_tokens)
                     if continuous:
                         usage.update(state, delta, writer.reasoning_tokens)
                         suffix = b',"usage":%b' % usage.to_json()
-                    events = await writer.events(delta, suffix)
-                    if events:
-                        news.append(events)
-                if news:
+                    news.append(await writer.events(delta, suffix))
+                if any(news):
                     yield b"".join(news)
         if self._include_usage:
             yield b'%b],"usage":%b}\n\n' % (self.chunk_start, usage.to_json())
@@ -192,6 +221,7 @@ class OpenAIHandler:
 
     async def answer(
         self,
+        call: Call,
         answer: Answer,
         body: SharedFields,
         requests: Sequence[GenerateRequest],
@@ -199,7 +229,7 @@ class OpenAIHandler:
     ) -> Response | EventStream:
         """Run the requests and answer in the way that the client asked for."""
         if body.stream:
-            return EventStream(answer.stream(self.manager, requests, writers, body.n))
+            return EventStream(answer.stream(self.manager, requests, writers, body.n, call.writer))
         return Response(await answer.whole(self.manager, requests, writers, requests[0].sampling_params.n))
 
 
@@ -251,8 +281,3 @@ def request_ids(rid: str | None, count: int) -> list[str]:
     if rid is None:
         return [new_request_id() for _ in range(count)]
     return [rid] if count == 1 else [f"{rid}_{index}" for index in range(count)]
-
-
-def prefix_namespace(body: SharedFields) -> str | None:
-    """Namespace of the prefix cache that a request asks for."""
-    return cache_namespace(body.extra_key, body.cache_salt)

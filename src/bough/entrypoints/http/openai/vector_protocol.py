@@ -9,9 +9,10 @@ from msgspec import Meta
 
 from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec, Refused
 from bough.entrypoints.http.openai.messages import TextPart
-from bough.entrypoints.http.openai.protocol import CacheKey, TokenId
+from bough.entrypoints.http.openai.protocol import TokenId
+from bough.entrypoints.http.shared_fields import QueueFields
 from bough.managers.embedding_struct import Dimensions, Truncation
-from bough.managers.io_struct import Priority, RequestId, cache_namespace
+from bough.managers.io_struct import RequestId
 
 MAX_TEXT_PARTS = 1024
 """Most parts of one text."""
@@ -19,7 +20,7 @@ MAX_TEXT_PARTS = 1024
 Text = str | list[str | int | list[int]]
 
 
-class VectorFields(msgspec.Struct, kw_only=True):
+class VectorFields(QueueFields, kw_only=True):
     """What these bodies have in common."""
 
     model: Annotated[
@@ -27,22 +28,10 @@ class VectorFields(msgspec.Struct, kw_only=True):
         Meta(description="Name of the model. Any name is taken and given back: the server serves one model."),
     ] = None
     rid: Annotated[RequestId | None, Meta(description="Id of the request; made up if absent.")] = None
-    priority: Annotated[
-        Priority | None,
-        Meta(description="Higher goes first, if the server was started with `--enable-priority-scheduling`."),
-    ] = None
-    extra_key: Annotated[
-        CacheKey | None,
-        Meta(description="Namespace of the prefix cache: only requests with the same key share prefixes."),
-    ] = None
-    cache_salt: Annotated[
-        CacheKey | None,
-        Meta(description="Secret that keeps others from telling, by timing, whether a prefix is cached."),
-    ] = None
 
     def shared(self) -> dict[str, Any]:
         """What every request made of this body has."""
-        return {"priority": self.priority, "extra_key": cache_namespace(self.extra_key, self.cache_salt)}
+        return {"priority": self.priority, "extra_key": self.prefix_namespace}
 
 
 class EmbeddingsBody(VectorFields, kw_only=True):

@@ -27,7 +27,7 @@ from bough.entrypoints.http.responses.protocol import RESPONSES, WITH_LOGPROBS, 
 from bough.entrypoints.http.responses.store import ResponseStore, StoredResponse
 from bough.errors import BadRequest, BoughError, NotFound, RequestFailed
 from bough.ipc.messages import PositionLogprobs
-from bough.managers.io_struct import cache_namespace, new_request_id
+from bough.managers.io_struct import new_request_id
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.sampling.sampling_params import SamplingParams
 
@@ -296,7 +296,7 @@ class ResponsesHandlers:
             top_logprobs=body.top_logprobs or 0,
             exact_max_tokens=None if body.max_output_tokens is None else "max_output_tokens",
             priority=body.priority,
-            extra_key=cache_namespace(body.extra_key, body.cache_salt),
+            extra_key=body.prefix_namespace,
         )
 
     def _params(self, body: ResponsesRequest, constraint: Constraint | None) -> SamplingParams:

@@ -9,9 +9,8 @@ from msgspec import Meta
 
 from bough.entrypoints.chat.tools import MAX_TOOLS, Effort
 from bough.entrypoints.http.fields import BodySpec, Refused, drop_extras
-from bough.entrypoints.http.openai.protocol import MAX_MESSAGES, MAX_TOP_LOGPROBS, CacheKey, StopString
-from bough.managers.io_struct import Priority
-from bough.sampling.sampling_params import MAX_REPETITION_PENALTY, MAX_STOP_STRINGS, MIN_REPETITION_PENALTY
+from bough.entrypoints.http.openai.protocol import MAX_MESSAGES, MAX_TOP_LOGPROBS
+from bough.entrypoints.http.shared_fields import SamplingFields
 
 WITH_LOGPROBS = "message.output_text.logprobs"
 """What ``include`` may ask for that changes something."""
@@ -22,7 +21,7 @@ MetadataValue = Annotated[str, Meta(max_length=512)]
 
 
 class ResponseReasoning(msgspec.Struct, forbid_unknown_fields=True):
-    """``reasoning``."""
+    """How much the model thinks before it answers."""
 
     effort: Effort | None = None
     summary: Literal["auto", "concise", "detailed"] | None = None
@@ -30,19 +29,19 @@ class ResponseReasoning(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class TextConfig(msgspec.Struct, forbid_unknown_fields=True):
-    """``text``."""
+    """What the text of the answer follows."""
 
     format: dict[str, Any] | None = None
     verbosity: Literal["medium"] | None = None
 
 
 class ResponseStreamOptions(msgspec.Struct, forbid_unknown_fields=True):
-    """``stream_options``."""
+    """What a stream tells besides its events; nothing."""
 
     include_obfuscation: bool | None = None
 
 
-class ResponsesRequest(msgspec.Struct, kw_only=True):
+class ResponsesRequest(SamplingFields, kw_only=True):
     """Body of ``/v1/responses``."""
 
     input: Annotated[
@@ -76,40 +75,6 @@ class ResponsesRequest(msgspec.Struct, kw_only=True):
     max_output_tokens: Annotated[
         Annotated[int, Meta(ge=1, le=2**31 - 1)] | None,
         Meta(description="Most tokens to generate, thoughts included; until the context is full if absent."),
-    ] = None
-    temperature: Annotated[
-        Annotated[float, Meta(ge=0, le=10000)] | None,
-        Meta(description="0 takes the likeliest token always. Default: the model's own, else 1."),
-    ] = None
-    top_p: Annotated[
-        Annotated[float, Meta(gt=0, le=1)] | None,
-        Meta(description="Keep the likeliest tokens that together have this probability."),
-    ] = None
-    top_k: Annotated[
-        Annotated[int, Meta(ge=-1, le=2**31 - 1)] | None, Meta(description="Keep so many of the likeliest tokens.")
-    ] = None
-    min_p: Annotated[
-        Annotated[float, Meta(ge=0, le=1)] | None,
-        Meta(description="Drop tokens less likely than this times the likeliest."),
-    ] = None
-    frequency_penalty: Annotated[
-        Annotated[float, Meta(ge=-2, le=2)] | None,
-        Meta(description="Subtracted from a token's logit for each time that it is in the output."),
-    ] = None
-    presence_penalty: Annotated[
-        Annotated[float, Meta(ge=-2, le=2)] | None,
-        Meta(description="Subtracted from a token's logit once it is in the output."),
-    ] = None
-    repetition_penalty: Annotated[
-        Annotated[float, Meta(ge=MIN_REPETITION_PENALTY, le=MAX_REPETITION_PENALTY)] | None,
-        Meta(description="Divides positive, multiplies negative logits of tokens seen."),
-    ] = None
-    seed: Annotated[
-        Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | None, Meta(description="Makes the answer reproducible.")
-    ] = None
-    stop: Annotated[
-        StopString | Annotated[list[StopString], Meta(max_length=MAX_STOP_STRINGS)] | None,
-        Meta(description="Strings that end the output; they are not part of it."),
     ] = None
     reasoning: Annotated[
         ResponseReasoning | None,
@@ -149,15 +114,6 @@ class ResponsesRequest(msgspec.Struct, kw_only=True):
     ] = None
     user: Annotated[str | None, Meta(description="Given back with the response.")] = None
     chat_template_kwargs: Annotated[dict[str, Any] | None, Meta(description="Variables of the chat template.")] = None
-    priority: Annotated[
-        Priority | None,
-        Meta(description="Higher goes first, if the server was started with `--enable-priority-scheduling`."),
-    ] = None
-    extra_key: Annotated[CacheKey | None, Meta(description="Namespace of the prefix cache.")] = None
-    cache_salt: Annotated[
-        CacheKey | None,
-        Meta(description="Secret that keeps others from telling, by timing, whether a prefix is cached."),
-    ] = None
 
 
 def _tidy_reasoning(value: Any, unknown: dict[str, None] | None) -> Any:

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bough.entrypoints.chat.reasoning_tokens import ReasoningCounter
-from bough.ipc.messages import OutputDelta
 from bough.parsers.base import Content, Reasoning
 from bough.parsers.dialect import make_dialect
+from bough.parsers.reasoning_tokens import ReasoningCounter
 
 
 def counted(name: str, pieces: list[str], cut: int, *, thinking: bool = False) -> tuple[int, int | None, list[str]]:
@@ -31,7 +30,7 @@ def counted(name: str, pieces: list[str], cut: int, *, thinking: bool = False) -
         events = parser.feed(text)
         if ids[-1] == len(pieces) - 1:
             events += [event for held in parser.finish() for event in held]
-        begins = counter.add(OutputDelta("x", ids, text), events)
+        begins = counter.add(ids, text, events)
         for event, begin in zip(events, begins, strict=True):
             assert isinstance(event, (Content, Reasoning))
             if isinstance(event, Content):
@@ -94,9 +93,9 @@ def test_long_thoughts_cost_no_more_than_short_ones() -> None:
     dialect = make_dialect(None, reasoning_parser="qwen3", tool_call_parser="none")
     assert dialect.reasoning_format is not None
     counter = ReasoningCounter(lambda token: 4, dialect.reasoning_format)
-    counter.add(OutputDelta("x", [1, 1], "<think>\n"), [])
+    counter.add([1, 1], "<think>\n", [])
     for _ in range(1000):
-        counter.add(OutputDelta("x", [1], "abcd"), [Reasoning("abcd")])
+        counter.add([1], "abcd", [Reasoning("abcd")])
     assert counter.total == 1000
     assert counter._text == ""
     assert counter._ids == []

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from bough.ipc.messages import OutputDelta
 from bough.parsers.base import Content, ParsedEvent, Reasoning
 from bough.parsers.reasoning import ReasoningFormat
 
@@ -28,7 +27,6 @@ class ReasoningCounter:
         "_end",
         "_format",
         "_ids",
-        "_is_over",
         "_num_bytes",
         "_offset",
         "_position",
@@ -36,6 +34,7 @@ class ReasoningCounter:
         "_text",
         "_walked",
         "_was_reasoning",
+        "is_over",
         "total",
     )  # fmt: skip
 
@@ -48,7 +47,7 @@ class ReasoningCounter:
         self._begins_inside = begins_inside
         self._was_reasoning: bool | None = None
         """Whether the last piece was reasoning; ``None`` if there was none."""
-        self._is_over = False
+        self.is_over = False
         """Whether there can be no more reasoning."""
         self._ids: list[int] = []
         """Tokens that were not walked yet."""
@@ -63,16 +62,16 @@ class ReasoningCounter:
         """The last piece of reasoning, in bytes. The tokens of its end may come later than their text."""
         self.total = 0
 
-    def add(self, delta: OutputDelta, events: Sequence[ParsedEvent]) -> list[int]:
-        """Take in a delta and what the parser made of it.
+    def add(self, token_ids: Sequence[int], text: str, events: Sequence[ParsedEvent]) -> list[int]:
+        """Take in tokens, their text, and what the parser made of it.
 
         Returns:
             For each event how many tokens of the output come before it, markers included.
         """
-        if self._is_over:
+        if self.is_over:
             return [self._walked] * len(events)
-        self._ids += delta.token_ids
-        self._text += delta.text or ""
+        self._ids += token_ids
+        self._text += text
         if self._position < self._end:
             self._walk_reasoning()
         begins = []
@@ -84,7 +83,7 @@ class ReasoningCounter:
             if is_reasoning:
                 self._walk_reasoning()
             elif not self._recurs:
-                self._is_over = True
+                self.is_over = True
         if len(self._text) > _MAX_TEXT_CHARS:  # none of it was found, so it is no reasoning
             self._skip(len(self._text) - _MAX_MARKER_CHARS)
         return begins

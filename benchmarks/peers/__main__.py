@@ -1,0 +1,141 @@
+"""Bough beside llama.cpp, OpenVINO GenAI and transformers: the same weights, the same machine, in turns.
+
+    python -m benchmarks.peers [--cells PATTERN …] [--pairs N] [--quick] [--output FILE]
+
+Makes what is missing first: the peers' programs and the models. Results are written after each cell, so that a run that
+is cut short counts as far as it came. A cell is called SHAPE/PRECISION/COLUMN, like qwen/int8/decode-8 or
+llama/bf16/prefill; the other columns are 4k and 32k (decoding behind a long context), server and shared (jobs through
+servers), first-token, and identity (how far greedy outputs agree).
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fnmatch
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.peers.build import LLAMA_CPP, PACKAGES, ROOT, PeerEnvironment
+from benchmarks.peers.cells import Cell, all_cells
+from benchmarks.peers.checkpoints import PRECISIONS, Checkpoints, Precision
+from benchmarks.peers.engines import ENGINES, Engines
+from benchmarks.peers.identity import agreeing_tokens, greedy_outputs
+from benchmarks.peers.runners import Runner
+from benchmarks.peers.serving import measure_first_token, measure_job
+from benchmarks.peers.table import BOUGH, render, render_remarks
+from benchmarks.run_all import machine
+
+from bough.bench.report import write_json
+
+QUICK_PAIRS = 2
+
+
+def measure_steps(cell: Cell, engines: Engines, runners: Mapping[str, Runner]) -> dict[str, Any]:
+    """Prefill or decoding, all engines in turns; at batch 1 the memory's bandwidth in between."""
+    # transformers at a long context would take as long as all others together.
+    names = [name for name in runners if not (cell.is_long and name == "transformers")]
+    rates: dict[str, list[float]] = {name: [] for name in names}
+    bandwidth: list[float] = []
+    for name in names:
+        runners[name].begin(cell)
+    for pair in range(cell.pairs):
+        first = pair % len(names)
+        for name in names[first:] + names[:first]:
+            rates[name].append(runners[name].measure(cell))
+        if cell.batch == 1 and not cell.is_prefill:
+            probe = [str(engines.environment.bandwidth_probe), str(engines.threads)]
+            bandwidth.append(float(subprocess.check_output(probe, stderr=subprocess.DEVNULL)))
+    for name in names:
+        runners[name].end(cell)
+    return {"rates": rates, "bandwidth": bandwidth}
+
+
+def measure_identity(engines: Engines, runners: Mapping[str, Runner], precision: Precision) -> dict[str, Any]:
+    """How many greedy tokens the peers have in common with Bough, prompt by prompt."""
+    outputs = greedy_outputs(engines, runners, precision)
+    ours = outputs.pop(BOUGH, None)
+    agreeing = {} if ours is None else {peer: agreeing_tokens(ours, theirs) for peer, theirs in outputs.items()}
+    return {"rates": {}, "agreeing_tokens": agreeing}
+
+
+def measure(cell: Cell, engines: Engines, runners: Mapping[str, Runner], precision: Precision) -> dict[str, Any]:
+    """The figures of one cell."""
+    if cell.kind == "identity":
+        return measure_identity(engines, runners, precision)
+    if cell.kind == "first-token":
+        return measure_first_token(cell, engines, precision) if BOUGH in runners else {"rates": {}}
+    if cell.kind in ("server", "shared"):
+        return measure_job(cell, engines, runners, precision)
+    return measure_steps(cell, engines, runners)
+
+
+def run(args: argparse.Namespace, environment: PeerEnvironment) -> dict[str, Any]:
+    """Measure all cells that were asked for; the results are written after each."""
+    results: dict[str, Any] = {"machine": machine(), "peers": [LLAMA_CPP, *PACKAGES], "cells": {}}
+    for shape in args.shapes:
+        engines = Engines(environment, Checkpoints(args.directory / "models", shape, environment), args.threads)
+        for precision in PRECISIONS:
+            cells = [
+                cell
+                for cell in all_cells(shape, precision, args.pairs)
+                if any(fnmatch.fnmatchcase(cell.id, pattern) for pattern in args.cells)
+            ]
+            if not cells:
+                continue
+            with contextlib.ExitStack() as stack:
+                runners, refusals = engines.open_all(stack, args.engines, precision)
+                facts = {name: runner.facts for name, runner in runners.items()}
+                for cell in cells:
+                    figures = measure(cell, engines, runners, precision)
+                    results["cells"][cell.id] = {**figures, "facts": facts, "refusals": refusals}
+                    write_json(args.output, results)
+                    print(render({cell.id: results["cells"][cell.id]}).splitlines()[-1], flush=True)
+    return results
+
+
+def make_models(args: argparse.Namespace, environment: PeerEnvironment) -> None:
+    """Make the models that are missing."""
+    for shape in args.shapes:
+        checkpoints = Checkpoints(args.directory / "models", shape, environment)
+        for precision in PRECISIONS:
+            checkpoints.gguf(precision)
+            checkpoints.openvino(precision)
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.peers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--directory", type=Path, default=ROOT / ".venv-peers", help="where programs and models are")
+    parser.add_argument("--shapes", nargs="+", default=["qwen", "llama"], help="qwen, llama, tiny")
+    parser.add_argument("--engines", nargs="+", default=list(ENGINES), choices=ENGINES)
+    parser.add_argument("--cells", nargs="+", default=["*"], metavar="PATTERN", help="as in a shell, like '*/int8/*'")
+    parser.add_argument("--pairs", type=int, default=7, help="how often everything is measured")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="of llama.cpp and the probe")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="compilers at the same time")
+    parser.add_argument("--quick", action="store_true", help="a tiny model, twice: shows only that everything works")
+    parser.add_argument("--only-make", action="store_true", help="make programs and models, measure nothing")
+    parser.add_argument("--output", type=Path, default=Path("results/peers.json"))
+    args = parser.parse_args(argv)
+    args.directory = args.directory.resolve()
+    if args.quick:
+        args.shapes, args.pairs = ["tiny"], QUICK_PAIRS
+    environment = PeerEnvironment(args.directory)
+    environment.build(args.jobs)
+    make_models(args, environment)
+    if args.only_make:
+        return 0
+    results = run(args, environment)
+    print(f"\n{render(results['cells'])}\n\n{render_remarks(results['cells'])}\nWritten: {args.output}")
+    return 0
+
+
+if __name__ == "__main__":
+    from bough.cli import run_reporting_errors
+
+    sys.exit(run_reporting_errors(main, sys.argv[1:]))

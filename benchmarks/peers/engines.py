@@ -1,0 +1,62 @@
+"""Opening the engines for one model in one precision."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+
+from benchmarks.peers.build import PeerEnvironment
+from benchmarks.peers.checkpoints import Checkpoints, Precision
+from benchmarks.peers.runners import LlamaRunner, NotSupported, Runner, WorkerRunner
+
+ENGINES = ("bough", "llama.cpp", "openvino", "transformers")
+
+
+class Engines:
+    """What is measured, with one shape's checkpoints.
+
+    Args:
+        environment: the peers' programs.
+        checkpoints: makes the models that are missing.
+        threads: of llama.cpp; the others find out for themselves.
+    """
+
+    def __init__(self, environment: PeerEnvironment, checkpoints: Checkpoints, threads: int) -> None:
+        self.environment = environment
+        self.checkpoints = checkpoints
+        self.threads = threads
+
+    def open(self, engine: str, precision: Precision) -> Runner:
+        """Load a model into an engine.
+
+        Raises:
+            NotSupported: if it has no such precision.
+        """
+        if engine == "llama.cpp":
+            return LlamaRunner(self.environment, self.checkpoints.gguf(precision), threads=self.threads)
+        return self.open_worker(engine, precision)
+
+    def open_worker(self, engine: str, precision: Precision) -> WorkerRunner:
+        """The same for engines that are driven step by step: all but llama.cpp."""
+        if engine == "openvino":
+            python, model = self.environment.python, self.checkpoints.openvino(precision)
+        elif engine == "transformers" and precision != "bf16":
+            raise NotSupported("measured in bf16 only")
+        else:
+            python, model = Path(sys.executable), self.checkpoints.hugging_face()
+        return WorkerRunner(python, engine, model, precision, vocab_size=self.checkpoints.config["vocab_size"])
+
+    def open_all(
+        self, stack: contextlib.ExitStack, names: tuple[str, ...], precision: Precision
+    ) -> tuple[dict[str, Runner], dict[str, str]]:
+        """The engines that take ``precision``, for as long as ``stack`` lives; and what the others say."""
+        opened: dict[str, Runner] = {}
+        refusals: dict[str, str] = {}
+        for name in names:
+            try:
+                opened[name] = self.open(name, precision)
+                stack.callback(opened[name].close)
+            except NotSupported as refusal:
+                refusals[name] = str(refusal)
+        return opened, refusals

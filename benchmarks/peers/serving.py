@@ -1,0 +1,164 @@
+"""Jobs through servers: Bough's and llama.cpp's with streaming clients, OpenVINO's pipeline fed the same way."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import uvloop
+from benchmarks.peers.cells import Cell
+from benchmarks.peers.checkpoints import Precision
+from benchmarks.peers.engines import Engines
+from benchmarks.peers.llama_server import llama_server
+from benchmarks.peers.runners import Runner, WorkerRunner
+from benchmarks.run_all import prefill_seconds, running_server
+
+from bough.bench.datasets import DatasetArgs, make_requests
+from bough.bench.serve import BenchServeArgs, run_benchmark
+from bough.errors import StartupError
+
+MAX_TOTAL_TOKENS = 65_536
+REQUESTS = 32
+FIRST_TOKEN_PROMPTS = 8
+
+Measure = Callable[[int], dict[str, Any]]
+"""Does a job once, with a seed; returns at least ``seconds`` and ``cpu_seconds``, the client's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Requests of one length, some at a time."""
+
+    dataset: DatasetArgs
+    prompt_tokens: int
+    output_tokens: int
+    concurrency: int
+
+    def seeded(self, seed: int) -> DatasetArgs:
+        """The requests of one repetition: none starts like those of another, so every repetition finds a cold cache."""
+        return replace(self.dataset, seed=seed)
+
+    def prompts(self, seed: int) -> list[list[int]]:
+        """The same requests as ids."""
+        return [request.input_ids or [] for request in make_requests(self.seeded(seed), vocab_size=1)]
+
+
+def job_of(kind: str, vocab_size: int) -> Job:
+    """Unrelated prompts all at once (``server``), or a shared prefix, 8 at a time (``shared``)."""
+    if kind == "shared":
+        dataset = DatasetArgs(
+            dataset_name="generated-shared-prefix",
+            gsp_num_groups=1,
+            gsp_prompts_per_group=REQUESTS,
+            gsp_system_prompt_len=512,
+            gsp_question_len=32,
+            gsp_output_len=32,
+            vocab_size=vocab_size,
+        )
+        return Job(dataset, prompt_tokens=544, output_tokens=32, concurrency=8)
+    return _unrelated(REQUESTS, 128, 64, vocab_size, concurrency=REQUESTS)
+
+
+def _unrelated(requests: int, prompt_tokens: int, output_tokens: int, vocab_size: int, *, concurrency: int) -> Job:
+    dataset = DatasetArgs(
+        num_prompts=requests,
+        random_input_len=prompt_tokens,
+        random_output_len=output_tokens,
+        random_range_ratio=1.0,
+        vocab_size=vocab_size,
+    )
+    return Job(dataset, prompt_tokens, output_tokens, concurrency)
+
+
+def measure_job(cell: Cell, engines: Engines, runners: Mapping[str, Runner], precision: Precision) -> dict[str, Any]:
+    """A job through every server, in turns; Bough's engine without a server beside it."""
+    job = job_of(cell.kind, engines.checkpoints.config["vocab_size"])
+    with contextlib.ExitStack() as stack:
+        ways: dict[str, Measure] = {}
+        for name, runner in runners.items():
+            if name == "llama.cpp":
+                ways[name] = _through_http(stack.enter_context(_llama_server(engines, precision, job)), job)
+            elif name == "bough":
+                ways[name] = _through_http(stack.enter_context(bough_server(engines, precision)), job)
+                ways["bough offline"] = _through_worker(runner, job)
+            elif name == "openvino":
+                ways[name] = _through_worker(runner, job)
+        results: dict[str, list[dict[str, Any]]] = {name: [] for name in ways}
+        for turn in range(-1, cell.pairs):  # the first is for warming up
+            for name in sorted(ways, reverse=turn % 2 == 0):
+                result = ways[name](turn + 1)
+                if turn >= 0:
+                    results[name].append(result)
+    tokens = REQUESTS * job.output_tokens
+    rates = {
+        name: [tokens / each["seconds"] for each in done] for name, done in results.items() if name != "bough offline"
+    }
+    return {"rates": rates, "jobs": results}
+
+
+def measure_first_token(cell: Cell, engines: Engines, precision: Precision) -> dict[str, Any]:
+    """How long an idle server takes for the first token of 32, beside the forward passes that computed them."""
+    vocab_size = engines.checkpoints.config["vocab_size"]
+    job = _unrelated(FIRST_TOKEN_PROMPTS, 32, 2, vocab_size, concurrency=1)
+    results = []
+    with bough_server(engines, precision) as url:
+        measure = _through_http(url, job)
+        measure(0)
+        for turn in range(cell.pairs):
+            before = prefill_seconds(url)
+            ttft = measure(turn + 1)["mean_ttft_ms"]
+            forward = (prefill_seconds(url) - before) * 1e3 / FIRST_TOKEN_PROMPTS
+            results.append({"ttft_ms": ttft, "forward_ms": forward, "ratio": ttft / forward})
+    return {"rates": {}, "first_token": results}
+
+
+def bough_server(engines: Engines, precision: Precision) -> contextlib.AbstractContextManager[str]:
+    """``bough serve``; gives its URL."""
+    options: dict[str, Any] = {
+        "model-path": str(engines.checkpoints.hugging_face()),
+        "dtype": "bfloat16",
+        "max-total-tokens": MAX_TOTAL_TOKENS,
+    }
+    return running_server(options if precision == "bf16" else {**options, "quantization": precision})
+
+
+def _llama_server(engines: Engines, precision: Precision, job: Job) -> contextlib.AbstractContextManager[str]:
+    return llama_server(
+        engines.environment.tool("llama-server"),
+        engines.checkpoints.gguf(precision),
+        threads=engines.threads,
+        slots=job.concurrency,
+        slot_tokens=job.prompt_tokens + job.output_tokens,
+    )
+
+
+def _through_http(url: str, job: Job) -> Measure:
+    """Measures a server with the client of ``bough bench serve``, over the interface that all servers have."""
+
+    def measure(seed: int) -> dict[str, Any]:
+        args = BenchServeArgs(backend="oai", base_url=url, max_concurrency=job.concurrency, warmup_requests=0)
+        result = uvloop.run(run_benchmark(args, job.seeded(seed)))
+        wanted = len(job.prompts(seed)) * job.output_tokens
+        if result["failed"] or result["total_output_tokens"] != wanted:
+            raise StartupError(f"{url}: {result['total_output_tokens']} tokens, not {wanted}: {result['errors']}")
+        return {
+            "seconds": result["duration"],
+            "cpu_seconds": result["client_cpu_seconds"],
+            "computed_prompt_tokens": result["total_computed_input_tokens"],
+            "mean_ttft_ms": result["mean_ttft_ms"],
+        }
+
+    return measure
+
+
+def _through_worker(runner: Runner, job: Job) -> Measure:
+    """Measures an engine without a server; its worker process is the client."""
+    assert isinstance(runner, WorkerRunner)
+
+    def measure(seed: int) -> dict[str, Any]:
+        prompts = job.prompts(seed)
+        return runner.ask("serve", prompts=prompts, max_tokens=job.output_tokens, concurrency=job.concurrency)
+
+    return measure

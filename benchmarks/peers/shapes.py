@@ -1,0 +1,82 @@
+"""The shapes of the models that are compared; their weights are random."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_COMMON: dict[str, Any] = {
+    "hidden_act": "silu",
+    "tie_word_embeddings": True,
+    "torch_dtype": "bfloat16",
+    "attention_dropout": 0.0,
+    "initializer_range": 0.02,
+    "use_cache": True,
+    "max_position_embeddings": 40960,
+}
+_QWEN: dict[str, Any] = {
+    **_COMMON,
+    "architectures": ["Qwen2ForCausalLM"],
+    "model_type": "qwen2",
+    "hidden_size": 896,
+    "intermediate_size": 4864,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 14,
+    "num_key_value_heads": 2,
+    "rms_norm_eps": 1e-6,
+    "rope_theta": 1000000.0,
+    "use_sliding_window": False,
+    "vocab_size": 151936,
+    "bos_token_id": 151935,
+    "eos_token_id": 151935,
+}
+_LLAMA: dict[str, Any] = {
+    **_COMMON,
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "hidden_size": 2048,
+    "intermediate_size": 8192,
+    "num_hidden_layers": 16,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "head_dim": 64,
+    "attention_bias": False,
+    "mlp_bias": False,
+    "rms_norm_eps": 1e-5,
+    "rope_theta": 500000.0,
+    "vocab_size": 128256,
+    "bos_token_id": 128255,
+    "eos_token_id": 128255,
+}
+_TINY = {**_QWEN, "hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 2, "num_attention_heads": 4}
+_TINY |= {"vocab_size": 20480, "bos_token_id": 20479, "eos_token_id": 20479, "initializer_range": 0.08}
+
+SHAPES: dict[str, dict[str, Any]] = {"qwen": _QWEN, "llama": _LLAMA, "tiny": _TINY}
+"""``config.json`` of Qwen2.5-0.5B and Llama-3.2-1B, with room for a context of 32k and some more; and of a model that
+only shows that everything works.
+
+Llama's scaling of the rotary frequencies is left out: it is a table made once, and costs nothing at run time.
+"""
+
+
+def tensor_shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Name to shape of every tensor of a checkpoint with tied embeddings, in Hugging Face's names."""
+    hidden, intermediate = config["hidden_size"], config["intermediate_size"]
+    head_dim = hidden // config["num_attention_heads"]
+    key_value = config["num_key_value_heads"] * head_dim
+    shapes: dict[str, tuple[int, ...]] = {
+        "model.embed_tokens.weight": (config["vocab_size"], hidden),
+        "model.norm.weight": (hidden,),
+    }
+    for layer in range(config["num_hidden_layers"]):
+        prefix = f"model.layers.{layer}."
+        for name, rows in (("q_proj", hidden), ("k_proj", key_value), ("v_proj", key_value)):
+            shapes[f"{prefix}self_attn.{name}.weight"] = (rows, hidden)
+            if config["model_type"] == "qwen2":
+                shapes[f"{prefix}self_attn.{name}.bias"] = (rows,)
+        shapes[f"{prefix}self_attn.o_proj.weight"] = (hidden, hidden)
+        shapes[f"{prefix}mlp.gate_proj.weight"] = (intermediate, hidden)
+        shapes[f"{prefix}mlp.up_proj.weight"] = (intermediate, hidden)
+        shapes[f"{prefix}mlp.down_proj.weight"] = (hidden, intermediate)
+        shapes[f"{prefix}input_layernorm.weight"] = (hidden,)
+        shapes[f"{prefix}post_attention_layernorm.weight"] = (hidden,)
+    return shapes

@@ -1,0 +1,84 @@
+"""What quantisation costs in quality, beside llama.cpp's formats of as many bits on the same weights.
+
+Run with ``python -m benchmarks.quantization_quality [--texts N] [--length N] [--output FILE]``. The models are the
+bundled one and random ones of two families, as they are and with outliers in three channels: activations 20 or 100
+times larger (with weights as much smaller in the bundled model, so that it still computes the same), or weights
+larger and activations smaller. ``error`` is that of the logits against float32, relative; ``perplexity`` that of text
+which the float32 model has written. Q8_0 and Q4_0 are emulated in float32 (``tests/common_formats.py``): rounded
+weights, inputs of products rounded to Q8_0, embeddings and head in Q8_0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from tests.model_executor.quality import COMMON_FORMATS, Quality, bundled_model, measure, plant_outliers, sampled_texts
+from tests.models.checkpoints import save_checkpoint
+
+CHANNELS = ((3, 20, 41), (77, 130, 201), (12, 99, 250))
+"""What few channels do is much a matter of chance: figures are means over several choices."""
+
+RANDOM = {"hidden_size": 256, "intermediate_size": 512, "vocab_size": 512}
+
+
+def models(directory: Path) -> Iterator[tuple[str, list[Any]]]:
+    def planted(make: Callable[[], Any], factor: float, weights: bool) -> list[Any]:
+        made = []
+        for channels in CHANNELS[: 1 if factor == 1 else None]:
+            made.append(make())
+            plant_outliers(made[-1], factor, weights=weights, channels=channels)
+        return made
+
+    for factor in (1.0, 20.0, 100.0, 1 / 20, 1 / 100):
+        what = f"activations x{factor:g}" if factor > 1 else f"weights x{1 / factor:g}"
+        yield "bundled" if factor == 1 else f"bundled, {what}", planted(bundled_model, factor, True)
+    for family in ("Qwen2", "Llama"):
+        make = partial(save_checkpoint, directory, family, tie_word_embeddings=True, **RANDOM)
+        for factor in (1.0, 20.0, 100.0):
+            what = f"random {family}" if factor == 1 else f"random {family}, activations x{factor:g}"
+            yield what, planted(lambda make=make: make().reference, factor, False)
+
+
+def mean(qualities: Sequence[Quality]) -> Quality:
+    count = len(qualities)
+    return Quality(sum(each.error for each in qualities) / count, sum(each.perplexity for each in qualities) / count)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--output", type=Path, help="write the figures to this file as JSON")
+    parser.add_argument("--texts", type=int, default=8)
+    parser.add_argument("--length", type=int, default=200, help="tokens of each text")
+    args = parser.parse_args()
+    transformers.logging.disable_progress_bar()
+    torch.set_num_threads(1)  # the models are small
+    print(f"{'model':<34} {'':>5} {'error':>8} {'perplexity':>11} {'':>6} {'error':>8} {'perplexity':>11} {'ratio':>6}")
+    figures = []
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        for model_name, several in models(directory):
+            texts = [sampled_texts(model, args.texts, args.length) for model in several]
+            for kind, common in COMMON_FORMATS.items():
+                pairs = [measure(model, directory, kind, text) for model, text in zip(several, texts, strict=True)]
+                ours, theirs = mean([pair[0] for pair in pairs]), mean([pair[1] for pair in pairs])
+                figures.append({"model": model_name, kind: asdict(ours), common: asdict(theirs)})
+                print(
+                    f"{model_name:<34} {kind:>5} {ours.error:>8.4f} {ours.perplexity:>11.4f} {common:>6} "
+                    f"{theirs.error:>8.4f} {theirs.perplexity:>11.4f} {ours.error / theirs.error:>6.3f}",
+                    flush=True,
+                )
+    if args.output:
+        args.output.write_text(json.dumps(figures, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

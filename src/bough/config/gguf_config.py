@@ -1,0 +1,174 @@
+"""From the metadata of a GGUF file to what a config.json would say. No torch here."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bough.config.gguf_file import GGUFFile, TensorType
+from bough.errors import ConfigError
+
+FREQUENCY_FACTORS = "frequency_factors"
+"""A rope type that has no name elsewhere: each pair's frequency is divided by a factor of its own."""
+
+ARCHITECTURES = {
+    "llama": "LlamaForCausalLM",
+    "qwen2": "Qwen2ForCausalLM",
+    "qwen3": "Qwen3ForCausalLM",
+}
+"""``general.architecture`` to the model's class; Mistral's models call themselves llama as well."""
+
+TOKEN_TABLE = "token_embd.weight"
+ROPE_FACTORS = "rope_freqs.weight"
+
+_END_IDS = ("eos_token_id", "eot_token_id", "eom_token_id")
+_END_TOKENS = frozenset(
+    ("<|eot_id|>", "<|im_end|>", "<|end|>", "<|eom_id|>", "<|endoftext|>", "<|end_of_text|>", "<end_of_turn>")
+)
+"""Control tokens that end a turn or a text in every model that has them; files name one of a model's several."""
+
+CONTROL_TOKEN = 3
+
+
+_SAMPLING = {
+    "temperature": "temp",
+    "top_p": "top_p",
+    "top_k": "top_k",
+    "min_p": "min_p",
+    "repetition_penalty": "penalty_repeat",
+}
+"""Entries of a generation_config.json, to what they are called below ``general.sampling``."""
+
+
+def read_gguf_config(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The entries of a config.json, ``eos_token_id`` with all ids that end a text, and of a generation_config.json.
+
+    Raises:
+        ConfigError: if the file is damaged, or has a model that is not supported.
+    """
+    reader = _Reader(GGUFFile(path))
+    return reader.config(), reader.generation_config()
+
+
+class _Reader:
+    def __init__(self, file: GGUFFile) -> None:
+        self._file = file
+        name = file.text("general.architecture")
+        if name not in ARCHITECTURES:
+            raise ConfigError(
+                f"{file.path}: architecture {name} is not supported in GGUF files; supported are "
+                f"{', '.join(ARCHITECTURES)}",
+                param="model_path",
+            )
+        self._name = name
+
+    def config(self) -> dict[str, Any]:
+        file, tensors = self._file, self._file.tensors
+        if TOKEN_TABLE not in tensors:
+            raise ConfigError(
+                f"{file.path} has no weights named {TOKEN_TABLE}; is it only a vocabulary?", param="model_path"
+            )
+        if self._integer("expert_count", 0):
+            raise ConfigError(f"{file.path}: mixtures of experts are not supported in GGUF files", param="model_path")
+        heads = self._heads("attention.head_count")
+        hidden_size = self._integer("embedding_length")
+        head_dim = self._integer("attention.key_length", hidden_size // max(heads, 1))
+        if self._integer("attention.value_length", head_dim) != head_dim:
+            raise file.wrong(self._key("attention.value_length"), f"must be that of keys, {head_dim},")
+        if self._integer("rope.dimension_count", head_dim) != head_dim:
+            raise file.wrong(self._key("rope.dimension_count"), f"must be the width of a head, {head_dim},")
+        window = self._integer("attention.sliding_window", 0) if self._name == "llama" else 0
+        return {
+            "architectures": ["MistralForCausalLM" if window else ARCHITECTURES[self._name]],
+            "model_type": "mistral" if window else self._name,
+            "vocab_size": tensors[TOKEN_TABLE].shape[0],
+            "hidden_size": hidden_size,
+            "intermediate_size": self._integer("feed_forward_length"),
+            "num_hidden_layers": self._integer("block_count"),
+            "num_attention_heads": heads,
+            "num_key_value_heads": self._heads("attention.head_count_kv", heads),
+            "head_dim": head_dim,
+            "max_position_embeddings": self._integer("context_length"),
+            "rms_norm_eps": self._number("attention.layer_norm_rms_epsilon", 1e-5),
+            "tie_word_embeddings": "output.weight" not in tensors,
+            "attention_bias": "blk.0.attn_output.bias" in tensors,
+            "mlp_bias": "blk.0.ffn_gate.bias" in tensors,
+            "sliding_window": window or None,
+            "rope_theta": self._number("rope.freq_base", 10_000.0),
+            "rope_scaling": self._rope_scaling(),
+            "torch_dtype": self._dtype(),
+            "eos_token_id": end_token_ids(file),
+        }
+
+    def generation_config(self) -> dict[str, Any]:
+        read = {"top_k": self._file.integer}
+        values = {
+            name: read.get(name, self._file.number)(f"general.sampling.{stored}") for name, stored in _SAMPLING.items()
+        }
+        return {name: value for name, value in values.items() if value is not None}
+
+    def _rope_scaling(self) -> dict[str, Any] | None:
+        factors = self._file.tensors.get(ROPE_FACTORS)
+        if factors is not None:
+            if factors.type is not TensorType.F32 or len(factors.shape) != 1:
+                raise ConfigError(f"{self._file.path}: {ROPE_FACTORS} must be one row of F32", param="model_path")
+            stored = self._file.read_rows(factors, 0, 1).reshape(-1)
+            return {"rope_type": FREQUENCY_FACTORS, "factors": stored.view(np.float32).tolist()}
+        kind = self._file.text(self._key("rope.scaling.type")) or "none"
+        # An older spelling of linear scaling has the factor alone.
+        factor = self._number("rope.scaling.factor", self._number("rope.scale_linear", 1.0))
+        if kind == "none" and factor == 1.0:
+            return None
+        if kind in ("none", "linear"):
+            return {"rope_type": "linear", "factor": factor}
+        if kind != "yarn":
+            raise self._file.wrong(self._key("rope.scaling.type"), "must be none, linear or yarn")
+        original = self._integer("rope.scaling.original_context_length")
+        scaling = {"rope_type": "yarn", "factor": factor, "original_max_position_embeddings": original}
+        attention = self._number("rope.scaling.attn_factor", 1.0)
+        if attention != 1.0:  # on top of what YaRN has anyway
+            scaling["attention_factor"] = attention * (0.1 * math.log(max(factor, 1.0)) + 1.0)
+        return scaling
+
+    def _dtype(self) -> str:
+        """What quantised numbers become is bfloat16, which has the range of their scales times their codes."""
+        kinds = {info.type for info in self._file.tensors.values() if len(info.shape) > 1}
+        if kinds == {TensorType.F32}:
+            return "float32"
+        return "float16" if kinds <= {TensorType.F32, TensorType.F16} else "bfloat16"
+
+    def _heads(self, key: str, default: int | None = None) -> int:
+        """A number of heads; some files have one for each layer."""
+        value = self._file.metadata.get(self._key(key))
+        if isinstance(value, np.ndarray) and value.dtype.kind in "iu" and len(set(value.tolist())) == 1:
+            return int(value[0])
+        return self._integer(key, default)
+
+    def _integer(self, key: str, default: int | None = None) -> int:
+        value = self._file.integer(self._key(key))
+        if value is None:
+            value = default
+        if value is None or not 0 <= value < 2**31:
+            raise self._file.wrong(self._key(key), "must be a whole number of moderate size")
+        return value
+
+    def _number(self, key: str, default: float) -> float:
+        value = self._file.number(self._key(key))
+        return default if value is None else value
+
+    def _key(self, key: str) -> str:
+        return f"{self._name}.{key}"
+
+
+def end_token_ids(file: GGUFFile) -> list[int]:
+    """Ids of the tokens that end a text or a turn."""
+    named = (file.integer(f"tokenizer.ggml.{key}") for key in _END_IDS)
+    found = {token_id for token_id in named if token_id is not None}
+    tokens, types = file.strings("tokenizer.ggml.tokens"), file.numbers("tokenizer.ggml.token_type")
+    if tokens is not None and types is not None:
+        kinds = zip(tokens, types.tolist(), strict=False)
+        found |= {index for index, (token, kind) in enumerate(kinds) if kind == CONTROL_TOKEN and token in _END_TOKENS}
+    return sorted(found)

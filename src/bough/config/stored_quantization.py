@@ -1,0 +1,134 @@
+"""What a config.json says about weights that are quantised already. No torch here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from bough.errors import ConfigError
+
+Layout = Literal["gptq", "awq", "packed", "integers"]
+
+_SUPPORTED = "GPTQ, AWQ (gemm) and compressed-tensors (pack-quantized, int-quantized) of 4 or 8 bits, and GGUF files"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredQuantization:
+    """How the quantised matrices of a checkpoint are stored."""
+
+    layout: Layout
+    """``packed`` and ``integers`` are those of compressed-tensors."""
+    bits: Literal[4, 8]
+    group: int | None
+    """Inputs that share a scale; ``None``: all of a row."""
+    zero_offset: int = 0
+    """What is to be added to stored zero points."""
+
+
+def read_stored_quantization(source: Path, raw: Any) -> StoredQuantization:
+    """The ``quantization_config`` of a checkpoint.
+
+    Args:
+        source: the file, for messages.
+        raw: the entry.
+
+    Raises:
+        ConfigError: naming what is not supported.
+    """
+    return _Reader(source, raw).read()
+
+
+class _Reader:
+    def __init__(self, source: Path, raw: Any) -> None:
+        self._source = source
+        if not isinstance(raw, dict):
+            raise self._refused(repr(raw))
+        self._values = raw
+
+    def read(self) -> StoredQuantization:
+        match self._values.get("quant_method"):
+            case "gptq":
+                return self._gptq()
+            case "awq":
+                return self._awq()
+            case "compressed-tensors":
+                return self._compressed_tensors()
+            case other:
+                raise self._refused(str(other))
+
+    def _gptq(self) -> StoredQuantization:
+        values = self._values
+        version = values.get("checkpoint_format", "gptq")
+        if version not in ("gptq", "gptq_v2") or values.get("is_marlin_format"):
+            raise self._refused(f"GPTQ in the format {version if version != 'gptq' else 'marlin'}")
+        if values.get("pack_dtype", "int32") != "int32":
+            raise self._refused(f"GPTQ packed into {values['pack_dtype']}")
+        dynamic = values.get("dynamic") or {}
+        # Rules that begin with a minus leave modules unquantised, which shows in their tensors.
+        if not isinstance(dynamic, dict) or any(not rule.startswith("-:") for rule in dynamic):
+            raise self._refused("GPTQ with different rules for different modules")
+        # The first version stores zero points less one.
+        return StoredQuantization("gptq", self._bits(values, "bits"), self._group(values), int(version == "gptq"))
+
+    def _awq(self) -> StoredQuantization:
+        values = self._values
+        version = str(values.get("version", "gemm")).lower()
+        if version != "gemm" or values.get("bits", 4) != 4:
+            raise self._refused(f"AWQ in the format {version} with {values.get('bits', 4)} bits")
+        return StoredQuantization("awq", 4, self._group(values))
+
+    def _compressed_tensors(self) -> StoredQuantization:
+        values = self._values
+        layouts: dict[str, Layout] = {
+            "pack-quantized": "packed",
+            "int-quantized": "integers",
+            "naive-quantized": "integers",
+        }
+        form = values.get("format")
+        if form not in layouts:
+            raise self._refused(f"compressed-tensors in the format {form}")
+        for key in ("kv_cache_scheme", "sparsity_config", "transform_config"):
+            if values.get(key):
+                raise self._refused(f"compressed-tensors with {key}")
+        if values.get("quantization_status", "compressed") != "compressed":
+            raise self._refused(f"compressed-tensors in the state {values['quantization_status']}")
+        groups = values.get("config_groups")
+        if not isinstance(groups, dict) or not groups:
+            raise self._refused("compressed-tensors without config_groups")
+        found = {self._scheme(group, layouts[form]) for group in groups.values()}
+        if len(found) > 1:
+            raise self._refused("compressed-tensors with different schemes for different modules")
+        return found.pop()
+
+    def _scheme(self, group: Any, layout: Layout) -> StoredQuantization:
+        weights = group.get("weights") if isinstance(group, dict) else None
+        if not isinstance(weights, dict):
+            raise self._refused("compressed-tensors without a scheme for weights")
+        if weights.get("type", "int") != "int":
+            raise self._refused(f"{weights.get('num_bits')}-bit {weights['type']} weights")
+        strategy = weights.get("strategy")
+        if strategy not in ("tensor", "channel", "group"):
+            raise self._refused(f"scales of the strategy {strategy}")
+        bits = self._bits(weights, "num_bits")
+        return StoredQuantization(layout, bits, self._group(weights) if strategy == "group" else None)
+
+    def _bits(self, values: dict[str, Any], key: str) -> Literal[4, 8]:
+        bits = values.get(key)
+        if bits == 4:
+            return 4
+        if bits == 8:
+            return 8
+        raise self._refused(f"{bits}-bit weights")
+
+    def _group(self, values: dict[str, Any]) -> int | None:
+        size = values.get("group_size", 128)
+        if isinstance(size, bool) or not isinstance(size, int) or not (size == -1 or size >= 1):
+            raise self._refused(f"groups of {size}")
+        return None if size == -1 else size
+
+    def _refused(self, what: str) -> ConfigError:
+        return ConfigError(
+            f"{self._source}: quantisation: {what[:100]} is not supported; supported are {_SUPPORTED}",
+            param="model_path",
+        )

@@ -1,0 +1,160 @@
+"""Who may call which route: keys, and what is open without any."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import logging
+import os
+import stat
+from collections.abc import Iterable
+from enum import Enum
+from pathlib import Path
+
+from bough.config.server_args import ServerArgs, key_rule
+from bough.errors import ConfigError, RequestFailed
+
+logger = logging.getLogger(__name__)
+
+Headers = Iterable[tuple[bytes, bytes]]
+
+_SCHEME = b"bearer "
+
+
+class Access(Enum):
+    """What a route asks of its callers."""
+
+    OPEN = "open"
+    """Nothing: probes and metrics, which infrastructure calls."""
+    CLIENT = "client"
+    """A key, if there are any."""
+    CONTROL = "control"
+    """It acts on other clients' requests or on the server: an administrator's key, if there are any."""
+
+
+class Gate:
+    """Compares the keys of requests, in a time that tells nothing about them.
+
+    Of keys only digests are kept.
+    """
+
+    def __init__(self, args: ServerArgs) -> None:
+        """Read the keys.
+
+        Raises:
+            ConfigError: if a file of keys cannot be read, or holds none, or one that no client can send.
+        """
+        client = [_digest(key.encode()) for key in read_keys(args.api_key, args.api_key_file, "api_key_file")]
+        admin = read_keys(args.admin_api_key, args.admin_api_key_file, "admin_api_key_file")
+        self._admin = [_digest(key.encode()) for key in admin]
+        self._client = [*client, *self._admin] if client else []
+        self._is_private = is_loopback(args.host)
+        if not self._is_private and not self._client:
+            logger.warning(
+                "Whoever reaches %s may use the model: there is no --api-key. Control routes are %s.",
+                args.host,
+                "for holders of an --admin-api-key" if self._admin else "closed",
+            )
+
+    def check(self, access: Access, headers: Headers) -> None:
+        """Let a request in, or raise.
+
+        Args:
+            access: what its route asks for.
+            headers: of the request, names in lower case.
+
+        Raises:
+            RequestFailed: 401 without a right key; 403 if no key would do.
+        """
+        if access is Access.OPEN:
+            return
+        wanted = self._client
+        if access is Access.CONTROL:
+            wanted = self._admin or self._client
+            if not wanted and not self._is_private:
+                raise RequestFailed(
+                    "control routes are closed on a public address without an --admin-api-key",
+                    status_code=403,
+                    code="control_closed",
+                )
+        if not wanted:
+            return
+        given = _key_of(headers)
+        if given is None:
+            raise RequestFailed(
+                "a key is needed: send it as `Authorization: Bearer KEY`", status_code=401, code="missing_api_key"
+            )
+        digest = _digest(given)
+        # All of them are compared, whichever fits.
+        if not sum(hmac.compare_digest(digest, known) for known in wanted):
+            message = "this key is not one of the server's"
+            if access is Access.CONTROL and self._admin:
+                message = "this route needs an administrator's key"
+            raise RequestFailed(message, status_code=401, code="invalid_api_key")
+
+
+def read_keys(key: str | None, file: str | None, param: str) -> list[str]:
+    """A key of its own and those of a file.
+
+    Args:
+        key: of its own.
+        file: with one key a line; blank lines do not count.
+        param: the option that names the file.
+
+    Raises:
+        ConfigError: if the file cannot be read, or holds no key, or one that cannot be sent.
+    """
+    keys = [] if key is None else [key]
+    if file is None:
+        return keys
+    flag = "--" + param.replace("_", "-")
+    try:
+        text = Path(file).read_text(encoding="utf-8")
+        if os.name == "posix" and stat.S_IMODE(os.stat(file).st_mode) & 0o077:
+            logger.warning("%s %s can be read by other users: chmod 600 keeps its keys secret", flag, file)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise ConfigError(f"{flag} {file} cannot be read: {reason}", param=param) from None
+    lines = [line.strip() for line in text.splitlines()]
+    found = [line for line in lines if line]
+    if not found:
+        raise ConfigError(f"{flag} {file} holds no key", param=param)
+    for number, line in enumerate(lines, 1):
+        if line and (complaint := key_rule(line)) is not None:
+            raise ConfigError(f"{flag} {file}: the key in line {number} {complaint}", param=param)
+    return keys + found
+
+
+def own_key(args: ServerArgs) -> str | None:
+    """A key that opens every route of a server with these options, if it asks for any.
+
+    Raises:
+        ConfigError: if its file cannot be read.
+    """
+    admin = read_keys(args.admin_api_key, args.admin_api_key_file, "admin_api_key_file")
+    keys = admin or read_keys(args.api_key, args.api_key_file, "api_key_file")
+    return keys[0] if keys else None
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only programs of this machine reach an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _digest(key: bytes) -> bytes:
+    return hashlib.sha256(key).digest()
+
+
+def _key_of(headers: Headers) -> bytes | None:
+    """The key that a request brings, as OpenAI's clients send it or as Anthropic's do."""
+    found: bytes | None = None
+    for name, value in headers:
+        if name == b"authorization" and value[: len(_SCHEME)].lower() == _SCHEME:
+            return value[len(_SCHEME) :].strip()
+        if name == b"x-api-key":
+            found = value.strip()
+    return found

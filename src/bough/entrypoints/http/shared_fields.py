@@ -1,0 +1,85 @@
+"""Fields that the bodies of several routes have in common, each with its range and meaning once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from bough.managers.io_struct import CacheKey, Priority, cache_namespace
+from bough.sampling.sampling_params import (
+    MAX_REPETITION_PENALTY,
+    MAX_STOP_STRING_CHARS,
+    MAX_STOP_STRINGS,
+    MIN_REPETITION_PENALTY,
+)
+
+StopString = Annotated[str, Meta(min_length=1, max_length=MAX_STOP_STRING_CHARS)]
+
+Temperature = Annotated[
+    Annotated[float, Meta(ge=0, le=10000)] | None,
+    Meta(description="0 takes the likeliest token always. Default: the model's own, else 1."),
+]
+TopP = Annotated[
+    Annotated[float, Meta(gt=0, le=1)] | None,
+    Meta(description="Keep the likeliest tokens that together have this probability. Default: the model's, else 1."),
+]
+TopK = Annotated[
+    Annotated[int, Meta(ge=-1, le=2**31 - 1)] | None,
+    Meta(description="Keep so many of the likeliest tokens; -1: all. Default: the model's own, else -1."),
+]
+
+
+class QueueFields(msgspec.Struct, kw_only=True):
+    """Which request goes first, and with whom it shares prefixes."""
+
+    priority: Annotated[
+        Priority | None,
+        Meta(description="Higher goes first, if the server was started with `--enable-priority-scheduling`."),
+    ] = None
+    extra_key: Annotated[
+        CacheKey | None,
+        Meta(description="Namespace of the prefix cache: only requests with the same key share prefixes."),
+    ] = None
+    cache_salt: Annotated[
+        CacheKey | None,
+        Meta(description="Secret that keeps others from telling, by timing, whether a prefix is cached."),
+    ] = None
+
+    @property
+    def prefix_namespace(self) -> str | None:
+        """Namespace of the prefix cache that the request asks for."""
+        return cache_namespace(self.extra_key, self.cache_salt)
+
+
+class SamplingFields(QueueFields, kw_only=True):
+    """How tokens are chosen, in OpenAI's and SGLang's words."""
+
+    temperature: Temperature = None
+    top_p: TopP = None
+    top_k: TopK = None
+    min_p: Annotated[
+        Annotated[float, Meta(ge=0, le=1)] | None,
+        Meta(description="Drop tokens less likely than this times the likeliest. Default: the model's own, else 0."),
+    ] = None
+    frequency_penalty: Annotated[
+        Annotated[float, Meta(ge=-2, le=2)] | None,
+        Meta(description="Subtracted from a token's logit for each time that it is in the output."),
+    ] = None
+    presence_penalty: Annotated[
+        Annotated[float, Meta(ge=-2, le=2)] | None,
+        Meta(description="Subtracted from a token's logit once it is in the output."),
+    ] = None
+    repetition_penalty: Annotated[
+        Annotated[float, Meta(ge=MIN_REPETITION_PENALTY, le=MAX_REPETITION_PENALTY)] | None,
+        Meta(description="Divides positive, multiplies negative logits of tokens seen. Default: the model's, else 1."),
+    ] = None
+    seed: Annotated[
+        Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | None,
+        Meta(description="Makes the answer reproducible, whatever else is being computed."),
+    ] = None
+    stop: Annotated[
+        StopString | Annotated[list[StopString], Meta(max_length=MAX_STOP_STRINGS)] | None,
+        Meta(description="Strings that end the output; they are not part of it."),
+    ] = None

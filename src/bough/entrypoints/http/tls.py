@@ -1,0 +1,50 @@
+"""HTTPS."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+from bough.config.server_args import ServerArgs
+from bough.errors import ConfigError
+
+
+def tls_context(args: ServerArgs) -> ssl.SSLContext | None:
+    """What the server proves its identity with, and asks of its clients; ``None`` for plain HTTP. TLS 1.2 at least.
+
+    Raises:
+        ConfigError: if a file is missing or does not hold what it should.
+    """
+    if args.ssl_certfile is None:
+        for name in ("ssl_keyfile", "ssl_keyfile_password", "ssl_ca_certs"):
+            if getattr(args, name) is not None:
+                raise ConfigError(f"--{name.replace('_', '-')} needs --ssl-certfile", param=name)
+        return None
+    for name in ("ssl_certfile", "ssl_keyfile", "ssl_ca_certs"):
+        file = getattr(args, name)
+        if file is not None and not Path(file).is_file():
+            raise ConfigError(f"--{name.replace('_', '-')} {file} is no file", param=name)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        # With an empty password an encrypted key is refused; with none somebody would be asked at the terminal.
+        context.load_cert_chain(args.ssl_certfile, args.ssl_keyfile, args.ssl_keyfile_password or "")
+    except (ssl.SSLError, OSError) as error:
+        raise ConfigError(
+            f"--ssl-certfile {args.ssl_certfile} cannot be used with its private key: {_reason(error)}",
+            param="ssl_certfile",
+        ) from None
+    if args.ssl_ca_certs is not None:
+        try:
+            context.load_verify_locations(args.ssl_ca_certs)
+        except (ssl.SSLError, OSError) as error:
+            raise ConfigError(
+                f"--ssl-ca-certs {args.ssl_ca_certs} cannot be used: {_reason(error)}", param="ssl_ca_certs"
+            ) from None
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+def _reason(error: OSError) -> str:
+    reason = getattr(error, "reason", None) or error.strerror or str(error) or "it is not in PEM"
+    return str(reason).replace("_", " ").lower()

@@ -1,0 +1,149 @@
+"""Weights from GGUF files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+import torch
+
+from bough.config.gguf_config import ROPE_FACTORS, TOKEN_TABLE
+from bough.config.gguf_file import GGUFFile, TensorInfo, TensorType
+from bough.config.model_config import ModelConfig
+from bough.errors import StartupError
+from bough.layers.quantized_rows import QuantizedRows
+from bough.model_loader.gguf_blocks import read_numbers, read_quantized
+from bough.model_loader.progress import Progress
+from bough.model_loader.sources import StoredForm, Weight, WeightSource
+
+_NAMES = {
+    TOKEN_TABLE: "model.embed_tokens.weight",
+    "output_norm.weight": "model.norm.weight",
+    "output.weight": "lm_head.weight",
+}
+_LAYER_NAMES = {
+    "attn_norm": "input_layernorm",
+    "ffn_norm": "post_attention_layernorm",
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "attn_q_norm": "self_attn.q_norm",
+    "attn_k_norm": "self_attn.k_norm",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+}
+_LAYER_TENSOR = re.compile(r"blk\.(\d+)\.(\w+)\.(weight|bias)", re.ASCII)
+
+_FORMS: dict[TensorType, StoredForm] = {
+    TensorType.Q4_0: "int4",
+    TensorType.Q4_1: "uint4",
+    TensorType.Q4_K: "uint4",
+}
+
+_CHUNK_BYTES = 2**24
+"""Of stored rows that are taken apart at a time: what that takes beside the result stays small."""
+
+
+class GGUFSource(WeightSource):
+    """Weights of a GGUF file, or of several that belong together.
+
+    Attributes:
+        files: of one model, in their order.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        """Raises:
+        ConfigError: if the file is damaged.
+        """
+        self._file = GGUFFile(Path(config.model_path))
+        self._config = config
+        self.files = self._file.paths
+        self._infos = {_hf_name(name): info for name, info in self._file.tensors.items() if name != ROPE_FACTORS}
+
+    @property
+    def quantized(self) -> bool:
+        """See :class:`WeightSource`."""
+        return any(info.block.bits is not None for info in self._infos.values())
+
+    def form(self, name: str) -> StoredForm | None:
+        """See :class:`WeightSource`."""
+        info = self._infos.get(name)
+        if info is None or info.block.bits is None:
+            return None
+        return _FORMS.get(info.type, "int8")
+
+    def read(self, file: Path, progress: Progress, known: Collection[str]) -> Iterator[tuple[str, Weight]]:
+        """See :class:`WeightSource`."""
+        part = self.files.index(file)
+        for name, info in self._infos.items():
+            if info.part == part:
+                yield name, self._read(name, info)
+                progress.advance(info.num_bytes)
+
+    def _read(self, name: str, info: TensorInfo) -> Weight:
+        order = self._row_order(name, info)
+        if info.block.bits is None:
+            numbers = read_numbers(info.type, torch.from_numpy(self._file.read_rows(info, 0, info.num_rows)))
+            numbers = numbers.reshape(info.shape)
+            return numbers if order is None else numbers[order]
+        if len(info.shape) != 2:
+            raise StartupError(f"tensor {info.name} is quantised, and no matrix but {list(info.shape)}")
+        whole = self._quantized(info)
+        if order is None:
+            return whole
+        minimums = None if whole.minimums is None else whole.minimums[order]
+        return QuantizedRows(whole.bits, whole.group, whole.codes[order], whole.scales[order], minimums)
+
+    def _quantized(self, info: TensorInfo) -> QuantizedRows:
+        rows_at_a_time = max(_CHUNK_BYTES // info.row_bytes, 1)
+        whole: QuantizedRows | None = None
+        for first in range(0, info.num_rows, rows_at_a_time):
+            count = min(rows_at_a_time, info.num_rows - first)
+            part = read_quantized(info.type, torch.from_numpy(self._file.read_rows(info, first, count)))
+            if count == info.num_rows:
+                return part
+            if whole is None:
+                whole = _empty_like(part, info.num_rows)
+            _copy(part, whole.part(first, first + count))
+        assert whole is not None, "no tensor is empty"
+        return whole
+
+    def _row_order(self, name: str, info: TensorInfo) -> torch.Tensor | None:
+        """Which stored row each row of a checkpoint is, if they differ.
+
+        Llama's files have the two halves of each head of queries and keys interleaved, for a rotation of neighbours.
+        """
+        is_query, is_key = ".q_proj." in name, ".k_proj." in name
+        if not (is_query or is_key) or self._file.text("general.architecture") != "llama":
+            return None
+        num_heads = self._config.num_heads if is_query else self._config.num_kv_heads
+        rows = info.shape[0] if len(info.shape) == 2 else info.shape[-1]
+        if rows != num_heads * self._config.head_dim:
+            raise StartupError(f"tensor {info.name} has {rows} rows in place of {num_heads * self._config.head_dim}")
+        return torch.arange(rows).view(num_heads, -1, 2).transpose(1, 2).reshape(-1)
+
+
+def _hf_name(name: str) -> str:
+    """What a checkpoint in Hugging Face format calls a tensor; a name that is not known stays as it is."""
+    match = _LAYER_TENSOR.fullmatch(name)
+    if match is not None and match[2] in _LAYER_NAMES:
+        return f"model.layers.{match[1]}.{_LAYER_NAMES[match[2]]}.{match[3]}"
+    return _NAMES.get(name, name)
+
+
+def _empty_like(part: QuantizedRows, rows: int) -> QuantizedRows:
+    def empty(tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.new_empty(rows, tensor.shape[1])
+
+    minimums = None if part.minimums is None else empty(part.minimums)
+    return QuantizedRows(part.bits, part.group, empty(part.codes), empty(part.scales), minimums)
+
+
+def _copy(source: QuantizedRows, target: QuantizedRows) -> None:
+    target.codes.copy_(source.codes)
+    target.scales.copy_(source.scales)
+    if target.minimums is not None and source.minimums is not None:
+        target.minimums.copy_(source.minimums)

@@ -1,0 +1,199 @@
+"""Weights of checkpoints in safetensors format that are quantised already: GPTQ, AWQ, compressed-tensors.
+
+Their matrices are several tensors: packed codes, scales, and what else there is. What is packed into 32-bit words is
+read byte by byte, lowest bits first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from safetensors import SafetensorError, safe_open
+
+from bough.config.stored_quantization import Layout, StoredQuantization
+from bough.errors import StartupError
+from bough.layers.quantized_rows import QuantizedRows
+from bough.model_loader.progress import Progress
+from bough.model_loader.sources import SafetensorsSource, StoredForm, Weight
+
+_CODES: dict[Layout, str] = {"gptq": "qweight", "awq": "qweight", "packed": "weight_packed", "integers": "weight"}
+_SCALES: dict[Layout, str] = {"gptq": "scales", "awq": "scales", "packed": "weight_scale", "integers": "weight_scale"}
+_COMPANIONS = (
+    *("qzeros", "scales", "g_idx"),
+    *("weight_scale", "weight_zero_point", "weight_shape", "weight_g_idx"),
+    # What a model was calibrated with; inputs are quantised by what they are instead.
+    *("input_scale", "input_zero_point", "output_scale", "output_zero_point"),
+)
+_AWQ_PLACES = [0, 4, 1, 5, 2, 6, 3, 7]
+"""Where in a word AWQ has each of eight columns."""
+
+_KERNEL_GROUP = 32
+
+
+class QuantizedSource(SafetensorsSource):
+    """Safetensors files in which some matrices are quantised."""
+
+    def __init__(self, directory: Path, quantization: StoredQuantization) -> None:
+        """Raises:
+        StartupError: if files are missing or damaged.
+        """
+        super().__init__(directory)
+        self._quantization = quantization
+        self._opened: tuple[Path, Any] | None = None
+        self._names: dict[Path, list[str]] = {}
+        self._files: dict[str, Path] = {}
+        for file in self.files:
+            self._names[file] = list(self._open(file).keys())
+            self._files.update(dict.fromkeys(self._names[file], file))
+        scales = f".{_SCALES[quantization.layout]}"
+        self._modules = frozenset(name.removesuffix(scales) for name in self._files if name.endswith(scales))
+
+    @property
+    def quantized(self) -> bool:
+        """See :class:`WeightSource`."""
+        return bool(self._modules)
+
+    def form(self, name: str) -> StoredForm | None:
+        """See :class:`WeightSource`."""
+        module = name.removesuffix(".weight")
+        if module not in self._modules:
+            return None
+        stored = self._quantization
+        fits = stored.group is None or stored.group % _KERNEL_GROUP == 0
+        if stored.bits == 8 or not fits or self._group_order(module) is not None:
+            return "int8"
+        if self._zeros(module) is None:
+            return "int4"
+        return "int8" if stored.layout == "integers" else "uint4"
+
+    def read(self, file: Path, progress: Progress, known: Collection[str]) -> Iterator[tuple[str, Weight]]:
+        """See :class:`WeightSource`."""
+        codes = _CODES[self._quantization.layout]
+        for name in self._names[file]:
+            tensor = self._open(file).get_tensor(name)
+            module, _, part = name.rpartition(".")
+            if module in self._modules and part == codes:
+                yield f"{module}.weight", self._matrix(module)
+            # Some tools give every module a bias, of zeros where the model has none.
+            elif not (
+                module in self._modules
+                and (part in _COMPANIONS or (part == "bias" and name not in known and not bool(tensor.any())))
+            ):
+                yield name, tensor
+            progress.advance(tensor.nbytes)
+
+    def _matrix(self, module: str) -> Weight:
+        stored = self._quantization
+        codes = self._codes(module)
+        rows, inputs = codes.shape
+        scales = self._tensor(module, _SCALES[stored.layout]).float()
+        if scales.ndim < 2:  # one for all, or one for each row
+            scales = scales.reshape(-1, 1)
+        elif stored.layout in ("gptq", "awq"):
+            scales = scales.T
+        if scales.ndim != 2 or len(scales) not in (1, rows):
+            raise StartupError(f"{module} has scales {list(scales.shape)} for {rows} rows")
+        scales = scales.expand(rows, -1).contiguous()
+        zeros, order = self._zeros(module), self._group_order(module)
+        if zeros is not None and zeros.shape != scales.shape:
+            raise StartupError(f"{module} has zero points {list(zeros.shape)} for scales {list(scales.shape)}")
+        if order is not None:
+            return self._reordered(module, codes, scales, zeros, order)
+        if zeros is None:
+            return QuantizedRows(stored.bits, stored.group or inputs, codes, scales)
+        bits = 8 if stored.layout == "integers" else stored.bits
+        return QuantizedRows(bits, stored.group or inputs, codes, scales, scales.mul(zeros).neg_())
+
+    def _reordered(
+        self, module: str, codes: torch.Tensor, scales: torch.Tensor, zeros: torch.Tensor | None, order: torch.Tensor
+    ) -> torch.Tensor:
+        """Numbers of a matrix whose groups are not of neighbours."""
+        if order.shape != codes.shape[1:] or int(order.min()) < 0 or int(order.max()) >= scales.shape[1]:
+            raise StartupError(f"{module} has groups that do not fit its scales")
+        numbers = codes.float()
+        if zeros is not None:
+            numbers -= zeros[:, order]
+        return numbers.mul_(scales[:, order])
+
+    def _codes(self, module: str) -> torch.Tensor:
+        """``[rows, inputs]``: signed where there are no zero points, else as they are stored."""
+        layout, bits = self._quantization.layout, self._quantization.bits
+        stored = self._tensor(module, _CODES[layout], torch.int8 if layout == "integers" else torch.int32)
+        if stored.ndim != 2:
+            raise StartupError(f"{module} has codes {list(stored.shape)}, which are no matrix")
+        if layout == "integers":
+            return stored
+        codes = _unpacked(stored, bits)  # [.., .., codes in a word]
+        if layout == "gptq":
+            codes = codes.permute(1, 0, 2).flatten(1)
+        elif layout == "awq":
+            codes = codes[..., _AWQ_PLACES].flatten(1).T.contiguous()
+        else:
+            shape = self._tensor(module, "weight_shape").tolist()
+            codes = codes.flatten(1)
+            if len(shape) != 2 or shape[0] != len(codes) or not 0 <= codes.shape[1] - shape[1] < 32 // bits:
+                raise StartupError(f"{module} has {list(codes.shape)} codes for a matrix {shape}")
+            codes = codes[:, : shape[1]]
+        return codes if self._zeros(module) is not None else (codes - 2 ** (bits - 1)).view(torch.int8)
+
+    def _zeros(self, module: str) -> torch.Tensor | None:
+        """Zero points of codes as they are stored, float32 ``[rows, groups]``; ``None`` if all are in the middle."""
+        layout, bits = self._quantization.layout, self._quantization.bits
+        name = "qzeros" if layout in ("gptq", "awq") else "weight_zero_point"
+        if f"{module}.{name}" not in self._files:
+            return None
+        stored = self._tensor(module, name, torch.int8 if layout == "integers" else torch.int32)
+        if stored.ndim != 2:
+            raise StartupError(f"{module} has zero points {list(stored.shape)}, which are no matrix")
+        middle = 0 if layout == "integers" else 2 ** (bits - 1)
+        if layout == "integers":
+            zeros = stored
+        elif layout == "packed":  # along the rows, up to whole words
+            rows = len(self._tensor(module, _CODES[layout]))
+            zeros = _unpacked(stored, bits).permute(0, 2, 1).flatten(0, 1)[:rows]
+        else:
+            codes = _unpacked(stored, bits)
+            codes = codes[..., _AWQ_PLACES] if layout == "awq" else codes
+            zeros = (codes.flatten(1).T + self._quantization.zero_offset) & (2**bits - 1)
+        return None if bool((zeros == middle).all()) else zeros.float()
+
+    def _group_order(self, module: str) -> torch.Tensor | None:
+        """The group of each input; ``None`` if they follow each other as usual."""
+        name = "g_idx" if self._quantization.layout == "gptq" else "weight_g_idx"
+        if f"{module}.{name}" not in self._files:
+            return None
+        order = self._tensor(module, name).long()
+        size = self._quantization.group or max(len(order), 1)
+        return None if torch.equal(order, torch.arange(len(order)) // size) else order
+
+    def _open(self, file: Path) -> Any:
+        """A file, mapped. Only one is at a time: their pages count as this process's memory."""
+        if self._opened is None or self._opened[0] != file:
+            self._opened = None
+            try:
+                self._opened = (file, safe_open(file, framework="pt", device="cpu"))
+            except SafetensorError as error:
+                raise StartupError(
+                    f"cannot load {file}: it is damaged or cut short ({error}); download it again"
+                ) from None
+        return self._opened[1]
+
+    def _tensor(self, module: str, part: str, dtype: torch.dtype | None = None) -> torch.Tensor:
+        name = f"{module}.{part}"
+        if name not in self._files:
+            raise StartupError(f"the checkpoint has no tensor {name}; download it again")
+        tensor: torch.Tensor = self._open(self._files[name]).get_tensor(name)
+        if dtype is not None and tensor.dtype != dtype:
+            raise StartupError(f"tensor {name} must be {dtype}, got {tensor.dtype}")
+        return tensor
+
+
+def _unpacked(words: torch.Tensor, bits: Literal[4, 8]) -> torch.Tensor:
+    """The codes in each word: uint8 ``[..., 32 / bits]``."""
+    packed = words.contiguous().view(torch.uint8).reshape(*words.shape, 4)
+    if bits == 8:
+        return packed
+    return torch.stack((packed & 15, packed >> 4), dim=-1).flatten(-2)

@@ -1,0 +1,114 @@
+"""Where weights come from: files of one format or another, all under the names of Hugging Face checkpoints."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from safetensors import safe_open
+
+from bough.config.checkpoint import read_json
+from bough.errors import StartupError
+from bough.layers.quantized_rows import QuantizedRows
+from bough.model_loader.progress import Progress
+
+Weight = torch.Tensor | QuantizedRows
+StoredForm = Literal["int4", "uint4", "int8"]
+"""Quantised weights by what holds them: signed codes of 4 bits, codes from 0 to 15 with minimums, anything else."""
+
+NAMES_SHOWN = 8
+
+_INDEX_FILE = "model.safetensors.index.json"
+_SINGLE_FILE = "model.safetensors"
+_PICKLED_SUFFIXES = (".bin", ".pt", ".pth", ".ckpt")
+
+
+class WeightSource(ABC):
+    """The weights of one checkpoint, read one at a time.
+
+    Attributes:
+        files: in which they are.
+    """
+
+    files: list[Path]
+
+    @property
+    def total_bytes(self) -> int:
+        """What :meth:`read` reports as progress, all files together."""
+        return sum(file.stat().st_size for file in self.files)
+
+    @property
+    def quantized(self) -> bool:
+        """Whether there are weights that are quantised already."""
+        return False
+
+    def form(self, name: str) -> StoredForm | None:
+        """The form of a quantised weight; ``None`` for one that is not quantised."""
+        return None
+
+    @abstractmethod
+    def read(self, file: Path, progress: Progress, known: Collection[str]) -> Iterator[tuple[str, Weight]]:
+        """Names and weights of one of the files; each can be let go before the next is made.
+
+        Args:
+            file: which one.
+            progress: is told what has been read.
+            known: names that the model has, for those who leave out what need not be there.
+
+        Raises:
+            SafetensorError: if a file is damaged.
+            StartupError: if it is not what its name, or the checkpoint's configuration, says.
+        """
+
+
+class SafetensorsSource(WeightSource):
+    """Weights as safetensors files have them."""
+
+    def __init__(self, directory: Path) -> None:
+        """Raises:
+        StartupError: if there are no such files.
+        """
+        self.files = checkpoint_files(directory)
+
+    def read(self, file: Path, progress: Progress, known: Collection[str]) -> Iterator[tuple[str, Weight]]:
+        """See :class:`WeightSource`."""
+        with safe_open(file, framework="pt", device="cpu") as tensors:
+            for name in tensors.keys():  # noqa: SIM118 - no mapping
+                tensor = tensors.get_tensor(name)
+                yield name, tensor
+                progress.advance(tensor.nbytes)
+
+
+def checkpoint_files(directory: Path) -> list[Path]:
+    """The safetensors files of a checkpoint: those that its index names, else the single one, else all there are.
+
+    Raises:
+        StartupError: if there are none, or the index names one that is not there.
+    """
+    index_file = directory / _INDEX_FILE
+    if index_file.is_file():
+        index = read_json(index_file)
+        weight_map: Any = index.get("weight_map") if isinstance(index, dict) else None
+        if not isinstance(weight_map, dict) or not all(isinstance(name, str) for name in weight_map.values()):
+            raise StartupError(f"{index_file} has no valid weight_map; download it again")
+        files = [directory / name for name in sorted(set(weight_map.values()))]
+        absent = [file.name for file in files if not file.is_file() or file.name not in weight_map.values()]
+        if absent:
+            raise StartupError(
+                f"{directory} lacks {', '.join(absent[:NAMES_SHOWN])}, named by its index; download again"
+            )
+        return files
+    if (directory / _SINGLE_FILE).is_file():
+        return [directory / _SINGLE_FILE]
+    files = sorted(directory.glob("*.safetensors"))
+    if files:
+        return files
+    if any(file.suffix in _PICKLED_SUFFIXES for file in directory.iterdir()):
+        raise StartupError(
+            f"{directory} has only pickled weights, which can run code when opened and are never read; convert the "
+            f"checkpoint to safetensors (transformers' save_pretrained does)"
+        )
+    raise StartupError(f"{directory} has no *.safetensors files; download the weights, or use --load-format dummy")

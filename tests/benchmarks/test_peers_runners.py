@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from benchmarks.peers import llama_tools
+from benchmarks.peers.cells import Cell
+from benchmarks.peers.identity import agreeing_tokens
+from benchmarks.peers.random_checkpoint import make_tokenizer, write_checkpoint
+from benchmarks.peers.runners import NotSupported, WorkerRunner
+from benchmarks.peers.shapes import SHAPES, tensor_shapes
+
+from bough.tokenization.tokenizer import Tokenizer
+
+MODEL = Path("model.gguf")
+
+
+def test_llama_bench_computes_a_prompt_and_every_repetition_counts() -> None:
+    command = llama_tools.bench_command(Cell("qwen", "bf16", "prefill", 1, 7), MODEL, 2, 1)
+    assert command == ["-m", "model.gguf", "-t", "2", "-p", "512", "-n", "0", "-r", "1", "-o", "json"]
+    assert llama_tools.parse_bench(json.dumps([{"n_prompt": 512, "samples_ts": [500.5, 510]}])) == [500.5, 510.0]
+
+
+def test_llama_bench_decodes_behind_a_long_context() -> None:
+    command = llama_tools.bench_command(Cell("qwen", "bf16", "4k", 1, 7), MODEL, 2, 7)
+    assert command[4:] == ["-p", "0", "-n", "9", "-d", "4096", "-r", "7", "-o", "json"]
+
+
+@pytest.mark.parametrize("batch", [1, 8, 32])
+def test_batched_bench_decodes_around_160_tokens(batch: int) -> None:
+    command = llama_tools.batched_bench_command(Cell("qwen", "bf16", "decode", batch, 7), MODEL, 2)
+    prompt, steps, sequences = (int(command[command.index(flag) + 1]) for flag in ("-npp", "-ntg", "-npl"))
+    assert prompt + steps / 2 == 160
+    assert sequences == batch
+    assert int(command[command.index("-c") + 1]) >= batch * (prompt + steps)
+
+
+def test_batched_bench_rate_is_that_of_decoding() -> None:
+    line = {"n_kv_max": 512, "pl": 8, "speed_pp": 600.0, "speed_tg": 123.5, "speed": 200.0}
+    assert llama_tools.parse_batched_bench(f"load: something\n{json.dumps(line)}\n") == 123.5
+
+
+def test_outputs_agree_up_to_the_first_difference() -> None:
+    assert agreeing_tokens([[1, 2, 3], [4, 5, 6], [7]], [[1, 2, 9], [4, 5, 6], [8]]) == [2, 3, 0]
+
+
+def test_shapes_are_those_of_the_real_models() -> None:
+    sizes = {name: sum(_product(shape) for shape in tensor_shapes(SHAPES[name]).values()) for name in ("qwen", "llama")}
+    assert sizes == {"qwen": 494_032_768, "llama": 1_235_814_400}
+
+
+def _product(shape: tuple[int, ...]) -> int:
+    product = 1
+    for size in shape:
+        product *= size
+    return product
+
+
+def test_made_up_tokenizer_fills_the_vocabulary_and_gives_text_back(tmp_path: Path) -> None:
+    tmp_path.joinpath("tokenizer.json").write_text(json.dumps(make_tokenizer(20_480)))
+    tmp_path.joinpath("tokenizer_config.json").write_text('{"eos_token": "<|endoftext|>"}')
+    tokenizer = Tokenizer.from_pretrained(str(tmp_path))
+    assert len(json.loads(tmp_path.joinpath("tokenizer.json").read_text())["model"]["vocab"]) == 20_480
+    assert tokenizer.decode(tokenizer.encode("Grüße, Baum! zzz")) == "Grüße, Baum! zzz"
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("models") / "tiny"
+    write_checkpoint(path, SHAPES["tiny"])
+    return path
+
+
+def test_worker_measures_bough_step_by_step_and_lets_go_of_its_requests(checkpoint: Path) -> None:
+    runner = WorkerRunner(Path(sys.executable), "bough", checkpoint, "bf16", vocab_size=20_480)
+    try:
+        assert runner.facts["weight_bytes"] > 0
+        for cell in (Cell("tiny", "bf16", "prefill", 1, 2), Cell("tiny", "bf16", "decode", 8, 2)):
+            runner.begin(cell)
+            assert runner.measure(cell) > 0
+            runner.end(cell)
+        prompts = [[1, 2, 3, 4 + i] for i in range(3)]
+        outputs = runner.ask("generate", prompts=prompts, max_tokens=5)["outputs"]
+        assert [len(output) for output in outputs] == [5, 5, 5]
+        assert runner.ask("serve", prompts=prompts, max_tokens=5, concurrency=2)["seconds"] > 0
+    finally:
+        runner.close()
+
+
+def test_worker_that_cannot_open_its_engine_says_why(checkpoint: Path) -> None:
+    with pytest.raises(NotSupported, match="quantization must be one of"):
+        WorkerRunner(Path(sys.executable), "bough", checkpoint, "int3", vocab_size=20_480)

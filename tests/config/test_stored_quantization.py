@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bough.config.stored_quantization import StoredQuantization, read_stored_quantization
+from bough.errors import ConfigError
+
+WEIGHTS = {"num_bits": 4, "type": "int", "symmetric": True, "strategy": "group", "group_size": 128}
+
+
+def compressed(weights: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    groups = {"group_0": {"targets": ["Linear"], "weights": {**WEIGHTS, **(weights or {})}}}
+    return {"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": groups, **more}
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        ({"quant_method": "gptq", "bits": 4, "group_size": 64}, StoredQuantization("gptq", 4, 64, 1)),
+        (
+            {
+                "quant_method": "gptq",
+                "bits": 8,
+                "group_size": -1,
+                "checkpoint_format": "gptq_v2",
+                "dynamic": {"-:x": {}},
+            },
+            StoredQuantization("gptq", 8, None, 0),
+        ),
+        ({"quant_method": "awq", "bits": 4, "group_size": 128, "version": "GEMM"}, StoredQuantization("awq", 4, 128)),
+        (compressed(), StoredQuantization("packed", 4, 128)),
+        (
+            compressed({"num_bits": 8, "strategy": "channel", "group_size": None}, format="int-quantized"),
+            StoredQuantization("integers", 8, None),
+        ),
+    ],
+)
+def test_what_is_supported_is_read(raw: dict[str, Any], expected: StoredQuantization) -> None:
+    assert read_stored_quantization(Path("config.json"), raw) == expected
+
+
+@pytest.mark.parametrize(
+    ("raw", "named"),
+    [
+        ({"quant_method": "fp8"}, "fp8"),
+        ({"quant_method": "bitsandbytes"}, "bitsandbytes"),
+        ({}, "None"),
+        ("int8", "'int8'"),
+        ({"quant_method": "gptq", "bits": 3, "group_size": 128}, "3-bit weights"),
+        ({"quant_method": "gptq", "bits": 4, "group_size": 0}, "groups of 0"),
+        ({"quant_method": "gptq", "bits": 4, "checkpoint_format": "marlin"}, "marlin"),
+        ({"quant_method": "gptq", "bits": 4, "is_marlin_format": True}, "marlin"),
+        ({"quant_method": "gptq", "bits": 4, "dynamic": {"+:x": {"bits": 8}}}, "different rules for different modules"),
+        ({"quant_method": "awq", "bits": 4, "version": "gemv"}, "AWQ in the format gemv"),
+        (compressed(format="float-quantized"), "the format float-quantized"),
+        (compressed(format="nvfp4-pack-quantized"), "the format nvfp4-pack-quantized"),
+        (compressed({"type": "float", "num_bits": 8}), "8-bit float weights"),
+        (compressed({"strategy": "block"}), "the strategy block"),
+        (compressed(kv_cache_scheme={"num_bits": 8}), "kv_cache_scheme"),
+        (compressed(config_groups={}), "without config_groups"),
+        (compressed(config_groups={"a": 1}), "without a scheme for weights"),
+        (
+            compressed(config_groups={"a": {"weights": WEIGHTS}, "b": {"weights": {**WEIGHTS, "num_bits": 8}}}),
+            "different schemes",
+        ),
+        (compressed(quantization_status="frozen"), "the state frozen"),
+    ],
+)
+def test_everything_else_is_refused_with_what_is_supported(raw: Any, named: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_stored_quantization(Path("/m/config.json"), raw)
+    message = caught.value.message
+    assert named in message
+    assert message.startswith("/m/config.json: quantisation: ")
+    assert "supported are GPTQ, AWQ (gemm) and compressed-tensors" in message

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import anthropic
+import httpx
+import openai
+import pytest
+import uvloop
+
+from bough.bench.datasets import DatasetArgs
+from bough.bench.serve import BenchServeArgs, run_benchmark
+from bough.config.server_args import ServerArgs
+from bough.entrypoints.http.access import Access, Gate
+from bough.entrypoints.http.routes import ROUTES
+from bough.entrypoints.runtime import RuntimeEndpoint
+from bough.errors import BadRequest, ConfigError, RequestFailed
+from tests.entrypoints.http.server import RunningServer, running_server
+
+KEY, SPARE_KEY, ADMIN_KEY = "sk-test-123", "sk-spare", "sk-admin"
+GENERATE = {"text": "a", "sampling_params": {"max_new_tokens": 2}}
+
+
+def bearer(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"}
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    directory = tmp_path_factory.mktemp("guarded")
+    keys = directory / "keys"
+    keys.write_text(f"{SPARE_KEY}\n\n")
+    keys.chmod(0o600)
+    with running_server(directory, api_key=KEY, api_key_file=str(keys), admin_api_key=ADMIN_KEY) as running:
+        yield running
+
+
+@pytest.fixture
+def http(guarded: RunningServer) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=guarded.url, timeout=20) as client:
+        yield client
+    guarded.assert_idle()
+
+
+def test_every_route_but_probes_and_the_documentation_needs_a_key(http: httpx.Client) -> None:
+    for info in ROUTES:
+        path = info.path.replace("{model:path}", "x").replace("{response_id}", "x")
+        for name in (path, *info.aliases):
+            status = http.request(info.methods[0], name).status_code
+            assert (status == 401) == (not info.is_probe), name
+    for path in ("/docs", "/openapi.json", "/health", "/metrics"):
+        assert http.get(path).status_code == 200
+
+
+@pytest.mark.parametrize("key", [KEY, SPARE_KEY, ADMIN_KEY])
+def test_any_of_the_keys_opens_inference(http: httpx.Client, key: str) -> None:
+    for headers in (bearer(key), {"authorization": f"bEaReR  {key}"}, {"X-Api-Key": key}):
+        assert http.post("/generate", json=GENERATE, headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize("given", ["sk-test-12", "sk-test-1234", "SK-TEST-123", f"{KEY},{SPARE_KEY}", "\xe9"])
+def test_other_keys_are_refused(http: httpx.Client, given: str) -> None:
+    refusal = http.post("/v1/completions", json={"prompt": "a"}, headers={"Authorization": f"Bearer {given}".encode()})
+    assert refusal.status_code == 401
+    assert refusal.headers["www-authenticate"] == "Bearer"
+    assert refusal.json()["error"]["code"] == "invalid_api_key"
+    assert given not in refusal.text
+
+
+def test_other_schemes_are_no_key(http: httpx.Client) -> None:
+    refusal = http.post("/generate", json=GENERATE, headers={"Authorization": f"Basic {KEY}"})
+    assert (refusal.status_code, refusal.json()["error"]["code"]) == (401, "missing_api_key")
+
+
+def test_control_takes_the_administrators_key_alone(http: httpx.Client) -> None:
+    assert http.post("/flush_cache", headers=bearer(KEY)).status_code == 401
+    assert http.post("/abort_request", json={"abort_all": True}, headers=bearer(SPARE_KEY)).status_code == 401
+    assert http.post("/flush_cache", headers=bearer(ADMIN_KEY)).status_code == 200
+
+
+def test_keys_are_shown_nowhere(http: httpx.Client) -> None:
+    shown = http.get("/server_info", headers=bearer(KEY)).text
+    assert KEY not in shown
+    assert ADMIN_KEY not in shown
+    args = ServerArgs(api_key=KEY)
+    assert KEY not in repr(args)
+    assert args.to_public_dict()["api_key"] == "(set)"
+
+
+def test_a_body_without_a_key_is_not_taken_in(http: httpx.Client) -> None:
+    refusal = http.post("/generate", content=b"{" + b" " * 20_000_000, headers={"Content-Type": "application/json"})
+    assert refusal.status_code == 401
+
+
+def test_clients_of_others_say_what_is_wrong(guarded: RunningServer) -> None:
+    wrong, right = (openai.OpenAI(base_url=f"{guarded.url}/v1", api_key=key, max_retries=0) for key in ("no", KEY))
+    with pytest.raises(openai.AuthenticationError, match="not one of the server's"):
+        wrong.models.list()
+    assert right.models.list().data
+    message = {"model": "m", "max_tokens": 2, "messages": [{"role": "user", "content": "a"}]}
+    with pytest.raises(anthropic.AuthenticationError):
+        anthropic.Anthropic(base_url=guarded.url, api_key="no", max_retries=0).messages.create(**message)  # type: ignore[call-overload]
+    with pytest.raises(BadRequest, match="a key is needed"):
+        RuntimeEndpoint(guarded.url).get_model_info()
+    assert RuntimeEndpoint(guarded.url, api_key=SPARE_KEY).get_model_info()
+
+
+def test_the_benchmark_brings_its_key(guarded: RunningServer) -> None:
+    args = BenchServeArgs(base_url=guarded.url, api_key=ADMIN_KEY, warmup_requests=0)
+    dataset = DatasetArgs(num_prompts=2, random_input_len=4, random_output_len=2)
+    assert uvloop.run(run_benchmark(args, dataset))["failed"] == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "access", "status"),
+    [
+        ({}, Access.CLIENT, None),
+        ({}, Access.CONTROL, None),
+        ({"host": "0.0.0.0"}, Access.CLIENT, None),
+        ({"host": "0.0.0.0"}, Access.CONTROL, 403),
+        ({"host": "::"}, Access.CONTROL, 403),
+        ({"host": "::1"}, Access.CONTROL, None),
+        ({"host": "localhost"}, Access.CONTROL, None),
+        ({"host": "example.org"}, Access.CONTROL, 403),
+        ({"api_key": KEY}, Access.CONTROL, 401),
+        ({"admin_api_key": KEY}, Access.CLIENT, None),
+        ({"admin_api_key": KEY}, Access.CONTROL, 401),
+        ({"api_key": KEY, "host": "0.0.0.0"}, Access.OPEN, None),
+    ],
+)
+def test_who_comes_without_a_key(options: dict[str, str], access: Access, status: int | None) -> None:
+    gate = Gate(ServerArgs(**options))
+    if status is None:
+        gate.check(access, [])
+        return
+    with pytest.raises(RequestFailed) as refused:
+        gate.check(access, [])
+    assert refused.value.status_code == status
+
+
+def test_clients_keys_open_control_where_there_is_no_administrator() -> None:
+    gate = Gate(ServerArgs(api_key=KEY, host="0.0.0.0"))
+    gate.check(Access.CONTROL, [(b"authorization", b"Bearer " + KEY.encode())])
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [("", "holds no key"), ("a b\n", "the key in line 1 must be printable"), ("a\n\nü\n", "the key in line 3")],
+)
+def test_files_of_keys_are_checked(tmp_path: Path, content: str, complaint: str) -> None:
+    file = tmp_path / "keys"
+    file.write_text(content, encoding="utf-8")
+    with pytest.raises(ConfigError, match=complaint):
+        Gate(ServerArgs(api_key_file=str(file)))
+    with pytest.raises(ConfigError, match="cannot be read: No such file"):
+        Gate(ServerArgs(admin_api_key_file=str(tmp_path / "absent")))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_files_that_others_can_read_are_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file = tmp_path / "keys"
+    file.write_text("a\n")
+    file.chmod(0o644)
+    Gate(ServerArgs(api_key_file=str(file)))
+    assert "can be read by other users" in caplog.text
+
+
+def test_a_wrong_key_is_not_repeated() -> None:
+    with pytest.raises(ConfigError) as refused:
+        ServerArgs(api_key="two words")
+    assert "two words" not in str(refused.value)

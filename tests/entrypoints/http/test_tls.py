@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import shutil
+import ssl
+import subprocess
+from pathlib import Path
+
+import httpx
+import pytest
+
+from bough.config.server_args import ServerArgs
+from bough.entrypoints.http.tls import tls_context
+from bough.entrypoints.runtime import RuntimeEndpoint
+from bough.errors import ConfigError
+from tests.entrypoints.http.server import running_server
+
+pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="makes certificates with openssl")
+
+
+def openssl(*arguments: str, cwd: Path) -> None:
+    subprocess.run(["openssl", *arguments], cwd=cwd, check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def pems(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An authority, a server and a client that it has signed, and the server's key once more, encrypted."""
+    directory = tmp_path_factory.mktemp("pems")
+    new_key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+    openssl(
+        "req", "-x509", *new_key, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=ca", "-days", "2", cwd=directory
+    )
+    for name in ("server", "client"):
+        request = (*new_key, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
+        openssl("req", *request, "-addext", "subjectAltName=IP:127.0.0.1", cwd=directory)
+        signed = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-copy_extensions", "copy")
+        openssl("x509", "-req", "-in", f"{name}.csr", *signed, "-out", f"{name}.pem", cwd=directory)
+    encrypt = ("-in", "server.key", "-aes256", "-passout", "pass:secret", "-out", "locked.key")
+    openssl("ec", *encrypt, cwd=directory)
+    return directory
+
+
+def test_streams_over_https(pems: Path, tmp_path: Path) -> None:
+    options = {"ssl_certfile": str(pems / "server.pem"), "ssl_keyfile": str(pems / "server.key")}
+    with running_server(tmp_path, **options) as server:
+        url = server.url.replace("http://", "https://")
+        context = ssl.create_default_context(cafile=str(pems / "ca.pem"))
+        body = {"text": "a", "sampling_params": {"max_new_tokens": 5}, "stream": True}
+        with httpx.Client(base_url=url, verify=context, timeout=20) as client:
+            assert client.get("/health").status_code == 200
+            with client.stream("POST", "/generate", json=body) as answer:
+                events = [line for line in answer.iter_lines() if line]
+        assert events[-1] == "data: [DONE]"
+        assert len(events) > 2
+        assert RuntimeEndpoint(url, verify=str(pems / "ca.pem")).get_model_info()
+        assert RuntimeEndpoint(url, verify=False).get_model_info()
+        with pytest.raises(httpx.ConnectError, match="certificate verify failed"):
+            httpx.get(f"{url}/health")
+        with pytest.raises(httpx.HTTPError):
+            httpx.get(f"{server.url}/health")
+        server.assert_idle()
+
+
+def test_clients_without_a_certificate_are_turned_away(pems: Path, tmp_path: Path) -> None:
+    options = {
+        f"ssl_{name}": str(pems / file) for name, file in (("certfile", "server.pem"), ("keyfile", "server.key"))
+    }
+    with running_server(tmp_path, **options, ssl_ca_certs=str(pems / "ca.pem")) as server:
+        url = server.url.replace("http://", "https://") + "/health"
+        context = ssl.create_default_context(cafile=str(pems / "ca.pem"))
+        with pytest.raises(httpx.HTTPError):
+            httpx.get(url, verify=context)
+        context.load_cert_chain(pems / "client.pem", pems / "client.key")
+        assert httpx.get(url, verify=context).status_code == 200
+
+
+def test_encrypted_keys_need_their_password(pems: Path) -> None:
+    files = {"ssl_certfile": str(pems / "server.pem"), "ssl_keyfile": str(pems / "locked.key")}
+    assert tls_context(ServerArgs(**files, ssl_keyfile_password="secret")) is not None
+    for password in (None, "wrong"):
+        with pytest.raises(ConfigError, match="cannot be used with its private key"):
+            tls_context(ServerArgs(**files, ssl_keyfile_password=password))
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"ssl_keyfile": "server.key"}, "--ssl-keyfile needs --ssl-certfile"),
+        ({"ssl_certfile": "absent.pem"}, "absent.pem is no file"),
+        ({"ssl_certfile": "server.pem", "ssl_keyfile": "client.key"}, "key values mismatch"),
+        ({"ssl_certfile": "server.key", "ssl_keyfile": "server.key"}, "cannot be used with its private key"),
+        ({"ssl_certfile": "server.pem", "ssl_keyfile": "server.key", "ssl_ca_certs": "server.key"}, "--ssl-ca-certs"),
+    ],
+)
+def test_files_that_do_not_serve_are_named(pems: Path, options: dict[str, str], complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        tls_context(ServerArgs(**{name: str(pems / file) for name, file in options.items()}))

@@ -1,0 +1,153 @@
+"""Products of weights of 4 bits and int8 activations: exact against what was quantised, near to what was meant."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from bough.kernels.library import Isa
+from bough.kernels.packed_weights import PackedWeights, WeightFormat
+from bough.kernels.thread_pool import ThreadPool
+from tests.kernels.test_gemm_int8 import GROUP, SHAPES, quantized, random_matrix
+
+FORMATS: tuple[WeightFormat, ...] = ("int4", "uint4")
+
+
+def packed(
+    threads: ThreadPool, weight: torch.Tensor, stored: WeightFormat = "int4", *, gated: bool = False
+) -> PackedWeights:
+    weights = PackedWeights(threads, *weight.shape, torch.float32, bias=False, gated=gated, stored=stored)
+    weights.write(0, weight)
+    return weights
+
+
+def grouped(x: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.pad(x, (0, -x.shape[1] % GROUP)).view(len(x), -1, GROUP)
+
+
+@pytest.mark.parametrize("stored", FORMATS)
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_product_is_that_of_the_quantised_numbers(
+    isa: Isa, shape: tuple[int, int, int], threads: int, stored: WeightFormat
+) -> None:
+    outputs, inputs, rows = shape
+    weights = packed(ThreadPool(threads), random_matrix(outputs, inputs, 1), stored)
+    x = random_matrix(rows, inputs, 2)
+    held = weights.read(0, outputs).double()
+    product = weights.multiply(x, torch.float32).double()
+    # What a minimum is subtracted from counts for rounding, too.
+    tolerance = quantized(x).abs() @ held.abs().T * 2e-6 + 1e-9
+    if stored == "uint4":
+        tolerance += quantized(x).abs().sum(1, keepdim=True) * float(held.abs().max()) * 4e-6
+    assert bool(((product - quantized(x) @ held.T).abs() <= tolerance).all())
+
+
+@pytest.mark.parametrize(("code", "held"), [(-8, -8.0), (7, 7.0)])
+def test_extremes_do_not_saturate(isa: Isa, code: int, held: float) -> None:
+    codes, scales = torch.full((40, 640), code, dtype=torch.int8), torch.ones(40, 20)
+    for sign in (1.0, -1.0):
+        x = torch.full((7, 640), 127.0 * sign)
+        for stored in FORMATS:
+            weights = PackedWeights(ThreadPool(2), 40, 640, torch.float32, bias=False, gated=False, stored=stored)
+            weights.write_codes(0, codes, scales, None)
+            assert torch.equal(weights.multiply(x, torch.float32), torch.full((7, 40), held * 127 * 640 * sign))
+
+
+def test_codes_are_held_as_they_are(isa: Isa) -> None:
+    generator = torch.Generator().manual_seed(3)
+    codes = torch.randint(-8, 8, (70, 100), generator=generator, dtype=torch.int8)
+    scales = (torch.rand(70, 4, generator=generator) - 0.5).half().float()
+    spread = scales.repeat_interleave(GROUP, 1)[:, :100]
+    for gated in (False, True):
+        for stored in FORMATS:
+            weights = PackedWeights(ThreadPool(3), 70, 100, torch.float32, bias=False, gated=gated, stored=stored)
+            weights.write_codes(0, codes, scales, None)
+            assert torch.equal(weights.read(0, 70), codes * spread)
+            assert torch.equal(weights.read(33, 5), (codes * spread)[33:38])
+            assert torch.equal(weights.embed(torch.tensor([69, 0, 31])), (codes * spread)[[69, 0, 31]])
+            weights.write_codes(31, codes[:3], scales[:3], None)
+            expected = codes * spread
+            expected[31:34] = expected[:3].clone()
+            assert torch.equal(weights.read(0, 70), expected)
+
+
+def test_minimums_are_held_in_half_precision() -> None:
+    generator = torch.Generator().manual_seed(3)
+    codes = torch.randint(0, 16, (70, 100), generator=generator, dtype=torch.uint8)
+    scales, minimums = ((torch.rand(70, 4, generator=generator) - 0.5).half().float() for _ in range(2))
+    weights = PackedWeights(ThreadPool(2), 70, 100, torch.float32, bias=False, gated=False, stored="uint4")
+    weights.write_codes(0, codes, scales, minimums)
+    scales, minimums = (each.repeat_interleave(GROUP, 1)[:, :100] for each in (scales, minimums))
+    torch.testing.assert_close(weights.read(0, 70), codes * scales + minimums, rtol=1e-6, atol=1e-6)
+
+
+def common_format(x: torch.Tensor) -> torch.Tensor:
+    """Q4_0 of llama.cpp: the largest of each 32 becomes -8, with a scale in half precision."""
+    groups = grouped(x)
+    largest = groups.gather(-1, groups.abs().argmax(-1, keepdim=True))
+    scale = largest / -8
+    codes = torch.floor(groups * torch.where(scale == 0, 0, 1 / scale) + 8.5).clamp(max=15) - 8
+    return (codes * scale.half().float()).view(len(x), -1)[:, : x.shape[1]]
+
+
+@pytest.mark.parametrize("power", [1.0, 3.0])
+def test_squared_error_is_smaller_than_that_of_the_common_format(power: float) -> None:
+    weight = random_matrix(64, 901, 1)
+    weight = weight.sign() * weight.abs() ** power
+    held = packed(ThreadPool(1), weight).read(0, 64)
+    of_groups = [grouped(each - weight).square().sum(-1) for each in (held, common_format(weight))]
+    assert bool((of_groups[0] <= of_groups[1] * 1.001).all())
+    assert float(of_groups[0].sum()) < 0.95 * float(of_groups[1].sum())
+
+
+def test_with_minimums_numbers_go_to_the_nearest_of_sixteen() -> None:
+    weight = random_matrix(64, 96, 1) + 5.0
+    held = packed(ThreadPool(1), weight, "uint4").read(0, 64)
+    groups = grouped(weight)
+    step = (groups.amax(-1) - groups.amin(-1)) / 15
+    assert bool((grouped(held - weight).abs().amax(-1) <= 0.5 * step + 0.005).all())
+
+
+@pytest.mark.parametrize("stored", FORMATS)
+def test_an_element_depends_on_its_row_and_column_alone(isa: Isa, stored: WeightFormat) -> None:
+    weight, x = random_matrix(161, 5000, 1), random_matrix(67, 5000, 2)
+    whole = packed(ThreadPool(1), weight, stored).multiply(x, torch.float32)
+    for count in (1, 2, 3):
+        weights = packed(ThreadPool(count), weight, stored)
+        assert torch.equal(weights.multiply(x, torch.float32), whole)
+        for start, end in ((0, 1), (1, 6), (6, 19), (19, 43), (43, 67)):
+            assert torch.equal(weights.multiply(x[start:end], torch.float32), whole[start:end])
+
+
+@pytest.mark.parametrize("stored", FORMATS)
+def test_gated_product(isa: Isa, stored: WeightFormat) -> None:
+    weight, x = random_matrix(192, 700, 1) * 0.05, random_matrix(40, 700, 2)
+    weights = packed(ThreadPool(2), weight, stored, gated=True)
+    gate, value = (quantized(x) @ weights.read(0, 192).double().T).chunk(2, dim=-1)
+    expected = torch.nn.functional.silu(gate) * value
+    torch.testing.assert_close(weights.multiply(x, torch.float32).double(), expected, atol=0.02, rtol=0.02)
+
+
+@pytest.mark.parametrize("stored", FORMATS)
+def test_what_is_not_finite_is_not_hidden(isa: Isa, stored: WeightFormat) -> None:
+    weight, x = random_matrix(64, 100, 1), random_matrix(30, 100, 2)
+    weight[5, 40] = float("nan")
+    weight[9, 99] = float("-inf")
+    weight[20, 3] = 1e5  # larger than scales can say
+    x[7, 3] = float("nan")
+    x[9, 40] = float("inf")
+    finite = packed(ThreadPool(2), weight, stored).multiply(x, torch.float32).isfinite()
+    assert finite[0].tolist() == [column not in (5, 9, 20) for column in range(64)]
+    assert finite[:, 0].tolist() == [row not in (7, 9) for row in range(30)]
+
+
+@pytest.mark.parametrize("stored", FORMATS)
+def test_numbers_too_small_for_a_scale_count_as_zeros(isa: Isa, stored: WeightFormat) -> None:
+    weight, x = random_matrix(40, 64, 1), random_matrix(3, 64, 2)
+    weight[7] *= 1e-40
+    x[1] *= 1e-40
+    product = packed(ThreadPool(1), weight, stored).multiply(x, torch.float32)
+    assert bool(product.isfinite().all())
+    assert not product[:, 7].any()
+    assert not product[1].any()

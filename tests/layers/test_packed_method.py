@@ -1,0 +1,87 @@
+"""Weights that come quantised, in layers whose memory is packed."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+import torch
+
+from bough.kernels.packed_weights import WeightFormat
+from bough.kernels.thread_pool import ThreadPool
+from bough.layers.embedding import LMHead
+from bough.layers.linear import MergedLinear
+from bough.layers.packed_method import PackedMethod, packed_method
+from bough.layers.quantized_rows import QuantizedRows
+from tests.native import needs_native
+
+pytestmark = needs_native
+
+INPUTS = 200
+
+
+def rows_of(bits: Literal[4, 8], group: int, *, minimums: bool = False, rows: int = 40) -> QuantizedRows:
+    generator = torch.Generator().manual_seed(bits + group)
+    low, high = (0, 16) if minimums else (-8, 8) if bits == 4 else (-127, 128)
+    groups = -(-INPUTS // group)
+    return QuantizedRows(
+        bits,
+        group,
+        torch.randint(low, high, (rows, INPUTS), generator=generator, dtype=torch.int8),
+        (torch.rand(rows, groups, generator=generator) * 0.01).half().float(),
+        (torch.rand(rows, groups, generator=generator) * -0.1).half().float() if minimums else None,
+    )
+
+
+def layer_of(stored: WeightFormat) -> MergedLinear:
+    method = PackedMethod(ThreadPool(2), stored)
+    return MergedLinear(INPUTS, {"q": 40, "k": 8}, bias=False, dtype=torch.float32, method=method)
+
+
+@pytest.mark.parametrize(
+    ("stored", "bits", "group", "minimums"),
+    [
+        *(("int4", 4, 32, False), ("int4", 4, 128, False), ("int8", 4, 64, False), ("int8", 8, 32, False)),
+        *(("uint4", 4, 32, False), ("uint4", 4, 64, True), ("uint4", 4, 32, True)),
+    ],
+)
+def test_codes_and_scales_stay_what_they_are_where_the_layout_has_room(
+    stored: WeightFormat, bits: Literal[4, 8], group: int, minimums: bool
+) -> None:
+    rows = rows_of(bits, group, minimums=minimums)
+    weight = dict(layer_of(stored).checkpoint_weights())["q.weight"]
+    weight.write_quantized(rows)
+    # A product and a sum in float32, in another order.
+    torch.testing.assert_close(weight.read(), rows.dequantize(), rtol=0, atol=1e-7 if minimums else 0)
+
+
+@pytest.mark.parametrize(("stored", "bits", "group", "minimums"), [("int4", 8, 32, False), ("int8", 4, 32, True)])
+def test_what_has_no_room_is_quantised_anew(
+    stored: WeightFormat, bits: Literal[4, 8], group: int, minimums: bool
+) -> None:
+    rows = rows_of(bits, group, minimums=minimums)
+    weights, others = (dict(layer_of(stored).checkpoint_weights()) for _ in range(2))
+    weights["q.weight"].write_quantized(rows)
+    others["q.weight"].write(rows.dequantize())
+    assert torch.equal(weights["q.weight"].read(), others["q.weight"].read())
+    assert not weights["k.weight"].read().any()
+
+
+def test_a_layer_may_hold_its_weights_otherwise() -> None:
+    layer = layer_of("int8")
+    assert isinstance(layer.method, PackedMethod)
+    layer.method.hold(layer, "uint4")
+    rows = rows_of(4, 32, minimums=True)
+    weight = dict(layer.checkpoint_weights())["q.weight"]
+    weight.write_quantized(rows)
+    torch.testing.assert_close(weight.read(), rows.dequantize(), rtol=0, atol=1e-7)
+    assert layer.weight.data_ptr() == layer.packed.panels.data_ptr()
+
+
+def test_in_int4_a_head_has_8_bits() -> None:
+    method = packed_method(ThreadPool(1), "int4")
+    head = LMHead(64, INPUTS, torch.float32, tied_to=None, method=method)
+    rows = rows_of(8, 32, rows=64)
+    weight = dict(head.checkpoint_weights())["weight"]
+    weight.write_quantized(rows)
+    assert torch.equal(weight.read(), rows.dequantize())

@@ -1,0 +1,113 @@
+"""Models whose weights are quantised while they are loaded."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+import torch
+
+from bough.config.server_args import Quantization
+from bough.errors import ConfigError
+from bough.model_executor import native_path
+from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, make_runner
+from tests.model_executor.quality import bundled_model, measure, plant_outliers, sampled_texts
+from tests.models.checkpoints import VOCAB_SIZE, Checkpoint, save_checkpoint
+from tests.native import needs_native
+
+WIDER = {"hidden_size": 128, "intermediate_size": 160}
+
+KINDS = pytest.mark.parametrize("kind", ["int8", "int4"])
+
+
+def prompt(length: int, seed: int = 0) -> list[int]:
+    return random.Random(seed).choices(range(VOCAB_SIZE), k=length)
+
+
+def logits_of(runner: RecordingRunner, tokens: list[int]) -> torch.Tensor:
+    """Of the last of ``tokens``, ``[vocab_size]``."""
+    builder = PlanBuilder(runner)
+    sequence = builder.add(tokens)
+    builder.generate(sequence, 1)
+    builder.drop(sequence)
+    return sequence.logits[0]
+
+
+@needs_native
+@KINDS
+@pytest.mark.parametrize("factor", [1.0, 20.0, 100.0])
+def test_error_is_no_larger_than_that_of_the_common_format(tmp_path: Path, factor: float, kind: Quantization) -> None:
+    ours = theirs = 0.0
+    for seed in range(4):
+        checkpoint = save_checkpoint(tmp_path, "Qwen2", seed=seed, tie_word_embeddings=True, **WIDER)
+        plant_outliers(checkpoint.reference, factor, weights=False)
+        our, their = measure(checkpoint.reference, tmp_path, kind, [prompt(100, seed=seed) for seed in range(4)])
+        ours += our.error
+        theirs += their.error
+    # A few single weights decide about the error of outliers.
+    assert ours <= 1.03 * theirs
+
+
+@needs_native
+@KINDS
+def test_weights_replaced_one_by_one_equal_those_of_a_fresh_model(tmp_path: Path, kind: str) -> None:
+    first = save_checkpoint(tmp_path / "first", "Llama", seed=1)
+    second = save_checkpoint(tmp_path / "second", "Llama", seed=2)
+    runner, fresh = (make_runner(each.path, quantization=kind) for each in (first, second))
+    addresses = [parameter.data_ptr() for parameter in runner.model.parameters()]
+    assert not torch.equal(logits_of(runner, prompt(20)), logits_of(fresh, prompt(20)))
+    for name, tensor in second.reference.state_dict().items():
+        assert runner.update_weights([(name, tensor)]) == {name}
+    assert [parameter.data_ptr() for parameter in runner.model.parameters()] == addresses
+    for ours, theirs in zip(runner.model.parameters(), fresh.model.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+    assert torch.equal(logits_of(runner, prompt(20)), logits_of(fresh, prompt(20)))
+
+
+@needs_native
+@KINDS
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_logits_depend_neither_on_chunks_nor_on_threads(tmp_path: Path, dtype: str, kind: str) -> None:
+    checkpoint = save_checkpoint(tmp_path, "Qwen3", head_dim=16, max_position_embeddings=1024)
+    runs = []
+    for threads in (1, 3):
+        runner = make_runner(checkpoint.path, dtype=dtype, threads=threads, quantization=kind)
+        for chunks in ([], [1, 250, 17]):
+            builder = PlanBuilder(runner)
+            sequence = builder.add(prompt(300))
+            builder.generate(sequence, 3, chunks=chunks)
+            runs.append(torch.stack(sequence.logits))
+    for run in runs[1:]:
+        assert torch.equal(run, runs[0])
+
+
+@needs_native
+@pytest.mark.parametrize(("kind", "bits"), [("int8", 9), ("int4", 4.5)])
+def test_weights_take_their_bits_and_a_scale(tmp_path: Path, kind: str, bits: float) -> None:
+    checkpoint = save_checkpoint(tmp_path, "Llama", hidden_size=64, intermediate_size=256, num_attention_heads=4)
+    model = make_runner(checkpoint.path, dtype="bfloat16", quantization=kind).model
+    assert model.model.layers[0].mlp.down_proj.weight.nbytes == 64 * 256 * bits / 8
+    assert model.lm_head.weight.nbytes == VOCAB_SIZE * 64 * 9 / 8
+
+
+@needs_native
+@KINDS
+def test_the_bundled_model_loses_no_more_than_in_the_common_format(tmp_path: Path, kind: Quantization) -> None:
+    model = bundled_model()
+    ours, theirs = measure(model, tmp_path, kind, sampled_texts(model, count=6, length=120))
+    assert ours.error <= 1.01 * theirs.error
+    assert ours.perplexity <= 1.005 * theirs.perplexity
+
+
+def test_without_native_kernels_it_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoint: Checkpoint = save_checkpoint(tmp_path, "Llama")
+
+    def missing_library() -> None:
+        raise native_path.LibraryMissing("they were not built")
+
+    with pytest.raises(ConfigError, match="--quantization int8 needs the native CPU kernels"):
+        make_runner(checkpoint.path, dtype="float16", quantization="int8")
+    monkeypatch.setattr(native_path, "load_library", missing_library)
+    with pytest.raises(ConfigError, match="--quantization int4 needs the native CPU kernels"):
+        make_runner(checkpoint.path, quantization="int4")

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from gguf import GGMLQuantizationType as Kind
+
+from bough.model_loader.loader import open_source
+from bough.model_loader.progress import Progress
+from tests.model_executor.plan_builder import PlanBuilder, make_runner
+from tests.models.checkpoints import VOCAB_SIZE, Checkpoint, save_checkpoint
+from tests.models.gguf_files import write_gguf
+from tests.native import needs_native
+
+PROMPT = random.Random(0).choices(range(VOCAB_SIZE), k=40)
+
+WIDE = {"hidden_size": 256, "intermediate_size": 512}
+"""Rows of whole blocks of 256."""
+
+
+def logits_of(path: Path, **options: Any) -> torch.Tensor:
+    runner = make_runner(path, **options)
+    builder = PlanBuilder(runner)
+    sequence = builder.add(PROMPT)
+    builder.generate(sequence, 1)
+    return sequence.logits[0]
+
+
+def error_of(checkpoint: Checkpoint, **options: Any) -> float:
+    """Of the logits, relative to their size."""
+    expected = checkpoint.logits(PROMPT)[-1]
+    return float((logits_of(checkpoint.path, **options) - expected).norm() / expected.norm())
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("family", ["Llama", "Mistral", "Qwen2", "Qwen3"])
+def test_logits_equal_those_of_the_checkpoint_that_was_converted(
+    tmp_path: Path, family: str, tied: bool, native: bool
+) -> None:
+    original = save_checkpoint(tmp_path / "hf", family, tie_word_embeddings=tied, head_dim=16, sliding_window=None)
+    checkpoint = write_gguf(tmp_path / "model.gguf", original)
+    expected = original.logits(PROMPT)[-1]
+    torch.testing.assert_close(logits_of(checkpoint.path, native=native), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_biases_of_rotated_rows_are_put_in_order_as_well(tmp_path: Path) -> None:
+    original = save_checkpoint(tmp_path / "hf", "Llama", attention_bias=True, mlp_bias=True)
+    assert error_of(write_gguf(tmp_path / "model.gguf", original)) < 1e-5
+
+
+@pytest.mark.parametrize("kind", [Kind.F16, Kind.BF16])
+def test_half_precision_is_widened_exactly(tmp_path: Path, kind: Kind) -> None:
+    checkpoint = write_gguf(tmp_path / "model.gguf", save_checkpoint(tmp_path / "hf", "Llama"), kind)
+    assert error_of(checkpoint, dtype="float32") < 1e-5
+
+
+QUANTIZED = [Kind.Q8_0, Kind.Q4_0, Kind.Q4_1, Kind.Q5_0, Kind.Q5_1, Kind.Q4_K, Kind.Q5_K, Kind.Q6_K]
+
+
+@pytest.mark.parametrize("kind", QUANTIZED)
+def test_torch_computes_with_the_numbers_that_were_written(tmp_path: Path, kind: Kind) -> None:
+    original = save_checkpoint(tmp_path / "hf", "Llama", tie_word_embeddings=True, **WIDE)
+    checkpoint = write_gguf(tmp_path / "model.gguf", original, kind)
+    assert error_of(checkpoint, dtype="float32", native=False) < 1e-5
+
+
+@needs_native
+@pytest.mark.parametrize("kind", QUANTIZED)
+def test_kernels_stay_close_to_the_numbers_that_were_written(tmp_path: Path, kind: Kind) -> None:
+    original = save_checkpoint(tmp_path / "hf", "Qwen2", **WIDE)
+    checkpoint = write_gguf(tmp_path / "model.gguf", original, kind)
+    assert error_of(checkpoint) < 0.06
+
+
+@needs_native
+def test_a_mixture_of_types_gives_each_matrix_the_width_of_its_widest_part(tmp_path: Path) -> None:
+    """As in the popular ``Q4_K_M``: most matrices in four bits, some in six, the norms and little else in full."""
+    original = save_checkpoint(tmp_path / "hf", "Llama", tie_word_embeddings=True, **WIDE)
+    kinds = {"0.attn_v.weight": Kind.Q6_K, "0.ffn_down.weight": Kind.Q6_K, "token_embd.weight": Kind.Q8_0}
+    checkpoint = write_gguf(tmp_path / "model.gguf", original, Kind.Q4_K, kinds=kinds)
+    assert error_of(checkpoint) < 0.06
+    assert error_of(checkpoint, quantization="int8") < 0.06
+
+
+def test_stretched_frequencies_are_those_of_the_file(tmp_path: Path) -> None:
+    scaling = {
+        "rope_type": "llama3",
+        "rope_theta": 10_000.0,
+        "factor": 8.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 32,
+    }
+    original = save_checkpoint(tmp_path / "hf", "Llama", rope_parameters=scaling)
+    plain = save_checkpoint(tmp_path / "plain", "Llama").reference.model.rotary_emb.inv_freq
+    factors = (plain / original.reference.model.rotary_emb.inv_freq).numpy().astype(np.float32)
+    checkpoint = write_gguf(tmp_path / "model.gguf", original, extra={"rope_freqs.weight": factors})
+    assert error_of(checkpoint) < 1e-4
+
+
+@pytest.mark.parametrize("kind", ["linear", "yarn"])
+def test_scaled_positions_are_those_of_the_file(tmp_path: Path, kind: str) -> None:
+    scaling = {"rope_type": kind, "rope_theta": 10_000.0, "factor": 4.0}
+    if kind == "yarn":
+        scaling["original_max_position_embeddings"] = 32
+    original = save_checkpoint(tmp_path / "hf", "Qwen2", rope_parameters=scaling)
+    entries = {"qwen2.rope.scaling.type": kind, "qwen2.rope.scaling.factor": 4.0}
+    if kind == "yarn":
+        entries["qwen2.rope.scaling.original_context_length"] = 32
+    checkpoint = write_gguf(tmp_path / "model.gguf", original, metadata=entries)
+    assert error_of(checkpoint) < 1e-4
+
+
+@needs_native
+@pytest.mark.parametrize("kind", [Kind.Q8_0, Kind.Q4_0, Kind.Q4_K])
+def test_weights_replaced_one_by_one_equal_those_of_a_fresh_model(tmp_path: Path, kind: Kind) -> None:
+    first, second = (
+        write_gguf(tmp_path / f"{seed}.gguf", save_checkpoint(tmp_path / str(seed), "Llama", seed=seed, **WIDE), kind)
+        for seed in (1, 2)
+    )
+    runner, fresh = make_runner(first.path), make_runner(second.path)
+    source = open_source(fresh.config, "auto")
+    assert source is not None
+    addresses = [parameter.data_ptr() for parameter in runner.model.parameters()]
+    for name, weight in source.read(source.files[0], Progress("", 1), ()):
+        assert runner.update_weights([(name, weight)]) == {name}
+    assert [parameter.data_ptr() for parameter in runner.model.parameters()] == addresses
+    for ours, theirs in zip(runner.model.parameters(), fresh.model.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+@needs_native
+@pytest.mark.parametrize(
+    ("kind", "form"), [(Kind.Q8_0, "int8"), (Kind.Q4_0, "int4"), (Kind.Q4_1, "uint4"), (Kind.Q4_K, "uint4")]
+)
+def test_codes_stay_what_they_are(tmp_path: Path, kind: Kind, form: str) -> None:
+    original = save_checkpoint(tmp_path / "hf", "Llama", tie_word_embeddings=True, **WIDE)
+    checkpoint = write_gguf(tmp_path / "model.gguf", original, kind)
+    model = make_runner(checkpoint.path, dtype="float32").model
+    assert model.model.layers[0].mlp.down_proj.packed.stored == model.model.embed_tokens.packed.stored == form
+    for name, expected in checkpoint.reference.state_dict().items():
+        if name in model.checkpoint_weights:
+            torch.testing.assert_close(model.checkpoint_weights[name].read(), expected, rtol=2e-3, atol=1e-3)

@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from bough.errors import StartupError
+from tests.model_executor.plan_builder import PlanBuilder, make_runner
+from tests.models.checkpoints import VOCAB_SIZE, Checkpoint, save_checkpoint
+from tests.models.quantized_checkpoints import Draw, Stored, awq, gptq, integers, packed, quantize
+from tests.native import needs_native
+
+PROMPT = random.Random(0).choices(range(VOCAB_SIZE), k=40)
+WIDE = {"hidden_size": 128, "intermediate_size": 192}
+
+
+def error_of(checkpoint: Checkpoint, **options: Any) -> float:
+    """Of the logits, relative to their size."""
+    runner = make_runner(checkpoint.path, **options)
+    builder = PlanBuilder(runner)
+    sequence = builder.add(PROMPT)
+    builder.generate(sequence, 1)
+    expected = checkpoint.logits(PROMPT)[-1]
+    return float((sequence.logits[0] - expected).norm() / expected.norm())
+
+
+def gptq_config(bits: int, group: int, **more: Any) -> dict[str, Any]:
+    return {"quant_method": "gptq", "bits": bits, "group_size": group, "desc_act": False, **more}
+
+
+def awq_config(group: int) -> dict[str, Any]:
+    return {"quant_method": "awq", "bits": 4, "group_size": group, "zero_point": True, "version": "gemm"}
+
+
+def compressed_config(form: str, bits: int, group: int | None, *, symmetric: bool, **more: Any) -> dict[str, Any]:
+    weights = {"num_bits": bits, "type": "int", "symmetric": symmetric, "strategy": "group" if group else "channel"}
+    scheme = {"targets": ["Linear"], "weights": {**weights, "group_size": group, "dynamic": False, **more}}
+    return {
+        "quant_method": "compressed-tensors",
+        "format": form,
+        "config_groups": {"group_0": {**scheme, "input_activations": None, "output_activations": None}},
+        "ignore": ["lm_head"],
+        "quantization_status": "compressed",
+        "kv_cache_scheme": None,
+    }
+
+
+Case = tuple[dict[str, Any], Callable[[Draw], Stored], int, int, bool]
+
+CASES: dict[str, Case] = {
+    "gptq 4 bits": (gptq_config(4, 64), gptq, 4, 64, True),
+    "gptq 4 bits, zero points": (gptq_config(4, 32, sym=False), gptq, 4, 32, False),
+    "gptq 4 bits, whole rows": (gptq_config(4, -1), gptq, 4, -1, True),
+    "gptq 4 bits, odd groups": (gptq_config(4, 16), gptq, 4, 16, True),
+    "gptq 8 bits": (gptq_config(8, 64), gptq, 8, 64, True),
+    "gptq 8 bits, zero points": (gptq_config(8, 64), gptq, 8, 64, False),
+    "gptq second version": (
+        gptq_config(4, 64, checkpoint_format="gptq_v2"),
+        lambda draw: gptq(draw, version=2),
+        4,
+        64,
+        False,
+    ),
+    "awq": (awq_config(64), awq, 4, 64, False),
+    "packed 4 bits": (
+        compressed_config("pack-quantized", 4, 64, symmetric=True),
+        lambda d: packed(d, symmetric=True),
+        4,
+        64,
+        True,
+    ),
+    "packed 4 bits, zero points": (
+        compressed_config("pack-quantized", 4, 64, symmetric=False),
+        lambda d: packed(d, symmetric=False),
+        4,
+        64,
+        False,
+    ),
+    "packed 4 bits, channels": (
+        compressed_config("pack-quantized", 4, None, symmetric=True),
+        lambda d: packed(d, symmetric=True),
+        4,
+        -1,
+        True,
+    ),
+    "packed 8 bits, channels": (
+        compressed_config("pack-quantized", 8, None, symmetric=True),
+        lambda d: packed(d, symmetric=True),
+        8,
+        -1,
+        True,
+    ),
+    "integers": (
+        compressed_config("int-quantized", 8, None, symmetric=True),
+        lambda d: integers(d, symmetric=True),
+        8,
+        -1,
+        True,
+    ),
+    "integers, zero points": (
+        compressed_config("int-quantized", 8, None, symmetric=False),
+        lambda d: integers(d, symmetric=False),
+        8,
+        -1,
+        False,
+    ),
+    "integers, one scale": (
+        compressed_config("int-quantized", 8, None, symmetric=True, strategy="tensor"),
+        lambda d: integers(d, symmetric=True, per_tensor=True),
+        8,
+        -1,
+        True,
+    ),
+}
+
+
+def make(path: Path, case: str, family: str = "Qwen2", **more: Any) -> Checkpoint:
+    config, store, bits, group, symmetric = CASES[case]
+    checkpoint = save_checkpoint(path, family, **WIDE)
+    return quantize(checkpoint, config, store, bits=bits, group=group, symmetric=symmetric, **more)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_torch_computes_with_the_numbers_that_the_layout_stands_for(tmp_path: Path, case: str) -> None:
+    assert error_of(make(tmp_path, case), dtype="float32", native=False) < 1e-5
+
+
+@needs_native
+@pytest.mark.parametrize("case", CASES)
+def test_kernels_stay_close_to_these_numbers(tmp_path: Path, case: str) -> None:
+    assert error_of(make(tmp_path, case)) < 0.06
+
+
+@needs_native
+@pytest.mark.parametrize(
+    ("case", "form"),
+    [
+        ("gptq 4 bits", "int4"),
+        ("gptq 4 bits, zero points", "uint4"),
+        ("gptq 4 bits, odd groups", "int8"),
+        ("gptq 8 bits", "int8"),
+        ("awq", "uint4"),
+        ("packed 4 bits", "int4"),
+        ("packed 4 bits, channels", "int4"),
+        ("integers", "int8"),
+    ],
+)
+def test_codes_are_held_in_the_narrowest_format_that_fits(tmp_path: Path, case: str, form: str) -> None:
+    checkpoint = make(tmp_path, case)
+    runner = make_runner(checkpoint.path, dtype="float32")
+    layer = runner.model.model.layers[0]
+    assert layer.self_attn.qkv_proj.packed.stored == layer.mlp.down_proj.packed.stored == form
+    assert runner.model.lm_head.holder.packed.stored == "int8"
+    if "zero points" in case or case.endswith("odd groups"):
+        return
+    for name in ("self_attn.k_proj.weight", "mlp.down_proj.weight"):
+        held = runner.model.checkpoint_weights[f"model.layers.0.{name}"].read()
+        expected = checkpoint.reference.get_parameter(f"model.layers.0.{name}")
+        torch.testing.assert_close(held, expected, rtol=2e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("layout", ["gptq", "packed"])
+def test_groups_in_the_order_of_activations_are_followed(tmp_path: Path, layout: str) -> None:
+    generator = torch.Generator().manual_seed(0)
+
+    def store(draw: Draw) -> Stored:
+        order = torch.arange(draw.codes.shape[1]) // draw.group
+        order = order[torch.randperm(len(order), generator=generator)]
+        return gptq(draw, order=order) if layout == "gptq" else packed(draw, symmetric=True, order=order)
+
+    config = gptq_config(4, 32, desc_act=True)
+    if layout == "packed":
+        config = compressed_config("pack-quantized", 4, 32, symmetric=True, actorder="group")
+    checkpoint = save_checkpoint(tmp_path, "Llama", **WIDE)
+    quantize(checkpoint, config, store, bits=4, group=32, symmetric=True)
+    assert error_of(checkpoint, dtype="float32", native=False) < 1e-5
+    assert error_of(checkpoint) < 0.06
+
+
+@needs_native
+def test_what_a_checkpoint_leaves_unquantised_stays_close_to_what_it_was(tmp_path: Path) -> None:
+    checkpoint = make(tmp_path, "gptq 4 bits", left_out=("lm_head", "embed_tokens", "v_proj", "layers.1.mlp.down_proj"))
+    runner = make_runner(checkpoint.path, dtype="float32")
+    layers = runner.model.model.layers
+    assert [layer.mlp.down_proj.packed.stored for layer in layers] == ["int4", "int8", "int4"]
+    assert {layer.self_attn.qkv_proj.packed.stored for layer in layers} == {"int8"}
+    assert error_of(checkpoint) < 0.06
+
+
+def test_needless_biases_of_zeros_are_left_out_and_others_are_not(tmp_path: Path) -> None:
+    needless = {"model.layers.0.mlp.down_proj.bias": torch.zeros(WIDE["hidden_size"])}
+    checkpoint = make(tmp_path, "gptq 4 bits", extra=needless)
+    assert error_of(checkpoint, dtype="float32", native=False) < 1e-5
+    tensors = load_file(tmp_path / "model.safetensors")
+    tensors["model.layers.0.mlp.down_proj.bias"][3] = 0.5
+    save_file(tensors, tmp_path / "model.safetensors")
+    with pytest.raises(StartupError, match=r"no weight named model.layers.0.mlp.down_proj.bias"):
+        make_runner(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("part", "tensor", "message"),
+    [
+        ("qweight", None, "lacks 1 of"),
+        ("qzeros", torch.zeros(1, 1, dtype=torch.int32), "has zero points"),
+        ("qzeros", torch.zeros(3, dtype=torch.int32), "which are no matrix"),
+        ("qweight", torch.zeros(16, 128, dtype=torch.int16), "must be torch.int32, got torch.int16"),
+        ("qweight", torch.zeros(16, dtype=torch.int32), "which are no matrix"),
+        ("qweight", torch.zeros(8, 128, dtype=torch.int32), "scales of 128 rows of 64 codes"),
+        ("g_idx", torch.full((128,), 9, dtype=torch.int32), "groups that do not fit its scales"),
+        ("scales", torch.ones(2, 64), r"has scales \[64, 2\] for 128 rows"),
+    ],
+)
+def test_tensors_that_do_not_fit_are_refused_by_name(
+    tmp_path: Path, part: str, tensor: torch.Tensor | None, message: str
+) -> None:
+    make(tmp_path, "gptq 4 bits, zero points" if part == "qzeros" else "gptq 4 bits")
+    tensors = load_file(tmp_path / "model.safetensors")
+    name = f"model.layers.1.self_attn.o_proj.{part}"
+    del tensors[name]
+    if tensor is not None:
+        tensors[name] = tensor
+    save_file(tensors, tmp_path / "model.safetensors")
+    with pytest.raises(StartupError, match=message) as caught:
+        make_runner(tmp_path)
+    assert "\n" not in caught.value.message
