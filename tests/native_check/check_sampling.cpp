@@ -1,5 +1,4 @@
 #include <limits>
-#include <numeric>
 
 #include "check.h"
 
@@ -16,6 +15,14 @@ void check_draws(ThreadPool& pool) {
     const double top_p = pick({0, 1}) != 0 ? 0.7 : std::numeric_limits<double>::infinity();
     const float log_min_p = flip() ? std::log(0.05F) : -std::numeric_limits<float>::infinity();
     const float inverse_temperature = 1.25F;
+    const bool masked = flip();
+    std::vector<uint32_t> allowed(static_cast<size_t>((vocab + 31) / 32));
+    std::vector<int64_t> order;
+    for (int64_t token = 0; token < vocab; ++token) {
+        if (masked && token != vocab / 2 && (token / 100 % 2 == 1 || flip())) continue;
+        allowed[token / 32] |= uint32_t{1} << token % 32;
+        order.push_back(token);
+    }
     std::vector<float> logits;
     std::vector<SampleRow> rows;
     for (int64_t i = 0; i < draws; ++i) {
@@ -29,6 +36,7 @@ void check_draws(ThreadPool& pool) {
         sample.top_k = top_k;
         sample.log_min_p = log_min_p;
         sample.repetition_penalty = 1.0F;
+        sample.allowed = masked ? allowed.data() : nullptr;
         rows.push_back(sample);
     }
     std::vector<int64_t> tokens(draws);
@@ -37,13 +45,12 @@ void check_draws(ThreadPool& pool) {
     SampleCall call{logits.data(), vocab, vocab, rows.data(), draws, tokens.data(), finite.data(), scratch.data()};
     pool.run([&](int thread, int count) { kernels().sampling.sample(call, thread, count); });
 
-    std::vector<int64_t> order(vocab);
-    std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return row[a] > row[b]; });
     std::vector<double> share(vocab);
     double total = 0, kept = 0;
-    for (int64_t token = 0; token < vocab; ++token) total += std::exp((row[token] - row[order[0]]) * 1.25);
-    for (int64_t i = 0; i < vocab && static_cast<double>(i) < top_k && kept < top_p * total; ++i) {
+    const int64_t candidates = static_cast<int64_t>(order.size());
+    for (const int64_t token : order) total += std::exp((row[token] - row[order[0]]) * 1.25);
+    for (int64_t i = 0; i < candidates && static_cast<double>(i) < top_k && kept < top_p * total; ++i) {
         if ((row[order[i]] - row[order[0]]) * inverse_temperature < log_min_p) break;
         share[order[i]] = std::exp((row[order[i]] - row[order[0]]) * 1.25);
         kept += share[order[i]];
