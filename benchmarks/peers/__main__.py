@@ -14,6 +14,7 @@ import argparse
 import contextlib
 import fnmatch
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -75,9 +76,8 @@ def measure(cell: Cell, engines: Engines, runners: Mapping[str, Runner], precisi
     return measure_steps(cell, engines, runners)
 
 
-def run(args: argparse.Namespace, environment: PeerEnvironment) -> dict[str, Any]:
-    """Measure all cells that were asked for; the results are written after each."""
-    results: dict[str, Any] = {"machine": machine(), "peers": [LLAMA_CPP, *PACKAGES], "cells": {}}
+def run(args: argparse.Namespace, environment: PeerEnvironment, results: dict[str, Any]) -> None:
+    """Measure all cells that were asked for; they come into ``results``, which is written after each."""
     for shape in args.shapes:
         engines = Engines(environment, Checkpoints(args.directory / "models", shape, environment), args.threads)
         for precision in PRECISIONS:
@@ -92,7 +92,6 @@ def run(args: argparse.Namespace, environment: PeerEnvironment) -> dict[str, Any
                     results["cells"][cell.id] = figures
                     write_json(args.output, results)
                     print(render({cell.id: figures}).splitlines()[-1], flush=True)
-    return results
 
 
 def measure_until_failure(
@@ -144,8 +143,12 @@ def main(argv: list[str]) -> int:
     make_models(args, environment)
     if args.only_make:
         return 0
-    results = run(args, environment)
-    print(f"\n{render(results['cells'])}\n\n{render_remarks(results['cells'])}\nWritten: {args.output}")
+    results: dict[str, Any] = {"machine": machine(), "peers": [LLAMA_CPP, *PACKAGES], "cells": {}}
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # ends servers and workers on the way
+    try:
+        run(args, environment, results)
+    finally:
+        print(f"\n{render(results['cells'])}\n\n{render_remarks(results['cells'])}\nWritten: {args.output}")
     return 0
 
 

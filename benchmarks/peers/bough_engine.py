@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bough import LLMEngine, __version__
+from bough.kernels.library import load_library
 
 MAX_TOTAL_TOKENS = 65_536
 """Room for 32 sequences, or for one of 32k."""
@@ -55,5 +56,10 @@ class BoughEngine:
 
 
 def open_engine(model: str, precision: str) -> BoughEngine:
-    """Load a checkpoint in Hugging Face's format."""
+    """Load a checkpoint in Hugging Face's format.
+
+    Raises:
+        LibraryMissing: without the native kernels; nobody wants the figures of the way around them.
+    """
+    load_library()
     return BoughEngine(model, precision)

@@ -145,7 +145,10 @@ def _rate(row: Row, figures: Figures, engine: str) -> str:
 
 def render_remarks(cells: Mapping[str, Figures]) -> str:
     """A line for everything that is not in the table: jobs through servers, first tokens, agreement of outputs."""
-    lines: list[str] = []
+    refusals = {
+        f"{engine}: {text}" for figures in cells.values() for engine, text in figures.get("refusals", {}).items()
+    }
+    lines = sorted(refusals)
     for cell, figures in cells.items():
         lines += [f"{cell}, {remark}" for remark in _remarks(figures)]
     return "\n".join(lines)

@@ -13,6 +13,7 @@ from benchmarks.peers.runners import NotSupported, WorkerRunner
 from benchmarks.peers.shapes import SHAPES, tensor_shapes
 
 from bough.tokenization.tokenizer import Tokenizer
+from tests.native import needs_native
 
 MODEL = Path("model.gguf")
 
@@ -73,6 +74,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@needs_native
 def test_worker_measures_bough_step_by_step_and_lets_go_of_its_requests(checkpoint: Path) -> None:
     runner = WorkerRunner(Path(sys.executable), "bough", checkpoint, "bf16", vocab_size=20_480)
     try:
@@ -89,6 +91,7 @@ def test_worker_measures_bough_step_by_step_and_lets_go_of_its_requests(checkpoi
         runner.close()
 
 
+@needs_native
 def test_worker_that_cannot_open_its_engine_says_why(checkpoint: Path) -> None:
     with pytest.raises(NotSupported, match="quantization must be one of"):
         WorkerRunner(Path(sys.executable), "bough", checkpoint, "int3", vocab_size=20_480)
