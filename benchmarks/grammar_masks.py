@@ -102,10 +102,10 @@ def main() -> None:
             row["of no grammar"] = statistics.median(a["tokens_per_s"] / b["tokens_per_s"] for a, b in pairs)
             row["of its cpu"] = statistics.median(b["cpu_us_per_token"] / a["cpu_us_per_token"] for a, b in pairs)
             table[f"{kind}, temperature {temperature:g}"] = {name: round(value, 3) for name, value in row.items()}
+            rate, cpu = row["tokens_per_s"], row["cpu_us_per_token"]
             print(
-                f"{kind:21s} temperature {temperature:3g} {row['tokens_per_s']:7.0f} tokens/s "
-                f"{row['of no grammar']:6.3f} {row['cpu_us_per_token']:6.1f} us of this thread a token "
-                f"{row['of its cpu']:6.3f} {row['steps']:4.0f} steps"
+                f"{kind:21s} temperature {temperature:3g} {rate:7.0f} tokens/s {row['of no grammar']:6.3f} "
+                f"{cpu:6.1f} us of this thread a token {row['of its cpu']:6.3f} {row['steps']:4.0f} steps"
             )
     if args.output:
         args.output.write_text(json.dumps(table, indent=1))

@@ -113,6 +113,17 @@ def test_number_of_tags_is_bounded() -> None:
         assert "at_most" in refusal({**form, "at_most": wrong})
 
 
+def test_a_separator_ends_tags_that_have_no_end_of_their_own() -> None:
+    tags = [tag("<", regex("[a-z;]+"), ""), tag("=", {"type": "grammar", "grammar": "root ::= [0-9;]+"}, "")]
+    form = {"type": "tags_with_separator", "tags": tags, "separator": ";", "at_least_one": True}
+    texts = ("<ab;<cd;=12", "<ab", "=1;=2;<c", "<ab;", "<ab<cd", ";<ab")
+    assert allowed(form, *texts) == [True, True, True, False, False, False]
+    assert allowed(tag("[", form, "]"), *(f"[{text}]" for text in texts)) == [True, True, True, False, False, False]
+    assert allowed({**form, "at_least_one": False}, "", "<a;<b") == [True, True]
+    assert allowed({**form, "stop_after_first": True}, "<ab", "<ab;<cd") == [True, False]
+    assert allowed({**form, "at_most": 2}, "<a", "<a;<b", "<a;<b;<c") == [True, True, False]
+
+
 def test_a_trigger_that_begins_with_another_makes_no_tag_unreachable() -> None:
     tags = [
         {"begin": "<f>", "content": regex("[0-9]"), "end": "</f>"},

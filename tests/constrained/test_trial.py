@@ -117,7 +117,7 @@ def test_a_child_that_does_not_start_is_not_the_fault_of_the_grammar(
 
 def test_what_is_wrong_is_told_and_the_child_goes_on(tried: TrialBackend) -> None:
     for _ in range(2):
-        with pytest.raises(GrammarError, match=r"^regex: .*look-ahead"):
+        with pytest.raises(GrammarError, match=r"^regex: .*look-around"):
             compile_with(tried, spec_of("regex", "(?=a)"))
     assert len(children()) == 1
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from gguf import GGMLQuantizationType as Kind
+from safetensors.torch import load_file, save_file
 
 from tests.models.checkpoints import save_checkpoint
 from tests.models.gguf_files import write_gguf
+from tests.models.quantized_checkpoints import gptq, quantize
 from tests.native import needs_native
 
 SHAPE = {
@@ -60,3 +63,21 @@ def test_loading_a_gguf_file_takes_one_tensor_beside_the_model(tmp_path: Path, k
     largest = SHAPE["vocab_size"] * SHAPE["hidden_size"]
     # Its codes and scales, and 4096 rows of it in float32.
     assert peak < loaded + largest * (1 + 4 / 32) + 4096 * 2048 * 4 + 2**24
+
+
+@needs_native
+def test_loading_quantised_safetensors_takes_one_file_and_one_tensor_beside_the_model(tmp_path: Path) -> None:
+    config = {"quant_method": "gptq", "bits": 4, "group_size": 128}
+    shape = {**SHAPE, "vocab_size": 512}
+    quantize(save_checkpoint(tmp_path, "Llama", **shape), config, gptq, bits=4, group=128, symmetric=True)
+    whole = load_file(tmp_path / "model.safetensors")
+    shards = [f"model-0000{number}-of-00003.safetensors" for number in (1, 2, 3)]
+    weight_map = {name: shards[index * 3 // len(whole)] for index, name in enumerate(sorted(whole))}
+    for shard in shards:
+        save_file({name: whole[name] for name in weight_map if weight_map[name] == shard}, tmp_path / shard)
+    (tmp_path / "model.safetensors").unlink()
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}))
+    peak, loaded = measure(tmp_path)
+    largest_file = max((tmp_path / shard).stat().st_size for shard in shards)
+    # Codes, one to a byte, before and after they are put in order.
+    assert peak < loaded + largest_file + 2 * SHAPE["hidden_size"] * SHAPE["intermediate_size"] + 2**24

@@ -259,3 +259,27 @@ def test_arguments_bring_the_definitions_that_they_refer_to(name: str) -> None:
     with pytest.raises(BadRequest) as error:
         constraint(2000)
     assert error.value.param == "tools"
+
+
+@pytest.mark.parametrize(
+    ("name", "call", "wrong"),
+    [
+        (
+            "qwen3_coder",
+            "<tool_call>\n<function=f>\n<parameter=a b>\n1\n</parameter>\n</function>\n</tool_call>",
+            "x>b",
+        ),
+        ("glm45", "<tool_call>f\n<arg_key>a b</arg_key>\n<arg_value>1</arg_value>\n</tool_call>", "x</arg_key>"),
+        ("pythonic", "[f(a=1)]", "x b"),
+    ],
+)
+def test_names_that_hold_marks_are_left_out_or_refused(name: str, call: str, wrong: str) -> None:
+    properties = {key: {"type": "integer"} for key in ("a", "a b", wrong)}
+    schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    made = dialect(name, "none")
+    tag = made.constraint([ToolSpec("f", None, schema, True)], name=None, parallel=False)
+    grammar = bundled_backend().compile(spec_of("structural_tag", tag))
+    assert allows(grammar, call)
+    assert wrong not in tag
+    with pytest.raises(BadRequest, match=r"tools: the required property .* of 'f'"):
+        made.constraint([ToolSpec("f", None, {**schema, "required": [wrong]}, True)], name=None, parallel=False)

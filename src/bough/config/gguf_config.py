@@ -33,13 +33,24 @@ _END_TOKENS = frozenset(
 CONTROL_TOKEN = 3
 
 
-def read_gguf_config(path: Path) -> dict[str, Any]:
-    """The entries of a config.json, with ``eos_token_id`` holding all ids that end a text.
+_SAMPLING = {
+    "temperature": "temp",
+    "top_p": "top_p",
+    "top_k": "top_k",
+    "min_p": "min_p",
+    "repetition_penalty": "penalty_repeat",
+}
+"""Entries of a generation_config.json, to what they are called below ``general.sampling``."""
+
+
+def read_gguf_config(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The entries of a config.json, ``eos_token_id`` with all ids that end a text, and of a generation_config.json.
 
     Raises:
         ConfigError: if the file is damaged, or has a model that is not supported.
     """
-    return _Reader(GGUFFile(path)).config()
+    reader = _Reader(GGUFFile(path))
+    return reader.config(), reader.generation_config()
 
 
 class _Reader:
@@ -91,6 +102,13 @@ class _Reader:
             "torch_dtype": self._dtype(),
             "eos_token_id": end_token_ids(file),
         }
+
+    def generation_config(self) -> dict[str, Any]:
+        read = {"top_k": self._file.integer}
+        values = {
+            name: read.get(name, self._file.number)(f"general.sampling.{stored}") for name, stored in _SAMPLING.items()
+        }
+        return {name: value for name, value in values.items() if value is not None}
 
     def _rope_scaling(self) -> dict[str, Any] | None:
         factors = self._file.tensors.get(ROPE_FACTORS)

@@ -96,6 +96,10 @@ BLOCKS = {
     TensorType.Q5_0: Block(32, 22, 8),
     TensorType.Q5_1: Block(32, 24, 8),
     TensorType.Q8_0: Block(32, 34, 8),
+    TensorType.IQ4_NL: Block(32, 18, 8),
+    TensorType.IQ4_XS: Block(256, 136, 8),
+    TensorType.Q2_K: Block(256, 84, 8),
+    TensorType.Q3_K: Block(256, 110, 8),
     TensorType.Q4_K: Block(256, 144, 4),
     TensorType.Q5_K: Block(256, 176, 8),
     TensorType.Q6_K: Block(256, 210, 8),
@@ -428,7 +432,8 @@ class _Header:
         value: int | float | bool
         layout = struct.Struct(f"<{code}")
         (value,) = layout.unpack_from(self._content, self._take(layout.size))
-        return value
+        # 0.7 and 1e-5, as whoever wrote it meant, not what they become in double precision.
+        return float(str(np.float32(value))) if code == "f" else value
 
     def _take(self, size: int) -> int:
         """Where the next ``size`` bytes begin."""

@@ -93,9 +93,9 @@ class ModelConfig:
     model_path: str
     """Local directory with the files, or a GGUF file."""
     hf_config: dict[str, Any]
-    """config.json as it is, for facts that concern one family only."""
+    """config.json as it is, or what it would be of a GGUF file, for facts that concern one family only."""
     generation_config: dict[str, Any]
-    """generation_config.json, or an empty dictionary."""
+    """generation_config.json in the same way, or an empty dictionary."""
     architecture: str
     vocab_size: int
     hidden_size: int
@@ -186,22 +186,11 @@ class ModelConfig:
             ConfigError: one line that says what is wrong with the checkpoint or the options.
         """
         directory = resolve_model_path(model_path, revision=revision, load_format=load_format)
-        config_file = directory / "config.json"
         if directory.is_file():
-            config_file, hf_config = directory, read_gguf_config(directory)
-        elif not config_file.is_file():
-            raise ConfigError(
-                f"{directory} is not a checkpoint in Hugging Face format: it has no config.json", param="model_path"
-            )
+            config_file, (hf_config, generation_config) = directory, read_gguf_config(directory)
         else:
-            hf_config = read_json(config_file)
-        if not isinstance(hf_config, dict):
-            raise ConfigError(f"{config_file} must hold a JSON object", param="model_path")
+            config_file, hf_config, generation_config = _read_json_files(directory)
         hf_config = {**hf_config, **(overrides or {})}
-        generation_file = directory / "generation_config.json"
-        generation_config = read_json(generation_file) if generation_file.is_file() else {}
-        if not isinstance(generation_config, dict):
-            raise ConfigError(f"{generation_file} must hold a JSON object", param="model_path")
         tokenizer_dir = Path(tokenizer_path) if tokenizer_path and Path(tokenizer_path).is_dir() else directory
         return _Parser(config_file, hf_config).parse(
             directory,
@@ -213,6 +202,20 @@ class ModelConfig:
             is_embedding=is_embedding,
             pooling_method=pooling_method,
         )
+
+
+def _read_json_files(directory: Path) -> tuple[Path, dict[str, Any], dict[str, Any]]:
+    """Path and content of config.json, and the content of generation_config.json."""
+    config_file, generation_file = directory / "config.json", directory / "generation_config.json"
+    if not config_file.is_file():
+        raise ConfigError(
+            f"{directory} is not a checkpoint in Hugging Face format: it has no config.json", param="model_path"
+        )
+    contents = [read_json(config_file), read_json(generation_file) if generation_file.is_file() else {}]
+    for file, content in zip((config_file, generation_file), contents, strict=True):
+        if not isinstance(content, dict):
+            raise ConfigError(f"{file} must hold a JSON object", param="model_path")
+    return config_file, contents[0], contents[1]
 
 
 class _Parser:

@@ -7,14 +7,16 @@ walk over the trie of tokens skips whatever the current lexeme allows or forbids
 from __future__ import annotations
 
 import os
-import re
 import threading
 from collections.abc import Iterable, Sequence
 from functools import cache
+from itertools import islice
 
 from llguidance import LLExecutor, LLMatcher, LLParserLimits, LLTokenizer, TokenizerWrapper
 
 from bough.constrained.base import GrammarError, MaskWords
+from bough.constrained.engine_errors import readable
+from bough.constrained.structural_tag import parts_of
 from bough.constrained.translate import Translator
 from bough.sampling.sampling_params import GrammarKind, GrammarSpec
 from bough.tokenization.tokenizer import Tokenizer
@@ -39,6 +41,9 @@ MAX_MASK_THREADS = 8
 MIN_PARALLEL_MASKS = 4
 MIN_PARALLEL_VOCAB = 32_768
 """A mask takes 2 us for 4,000 tokens and 20 us for 150,000; waking threads takes longer than few or small ones."""
+
+MAX_SEARCHED_PARTS = 256
+"""Parts of a structural tag that are tried out one by one to find the one which is at fault."""
 
 MIN_GRAMMAR_BYTES = 64 * 1024
 BYTES_PER_SOURCE_BYTE = 64
@@ -68,7 +73,21 @@ class LLGuidanceBackend:
 
     def compile(self, spec: GrammarSpec) -> LLGuidanceGrammar:
         """See :class:`~bough.constrained.base.GrammarBackend`."""
-        return self.build(spec.kind, self._translator.translate(spec))
+        try:
+            return self.build(spec.kind, self._translator.translate(spec))
+        except GrammarError as error:
+            raise self.located(spec, error) from None
+
+    def located(self, spec: GrammarSpec, error: GrammarError) -> GrammarError:
+        """The same error, of a structural tag with the first of its parts that has one by itself."""
+        if spec.kind != "structural_tag":
+            return error
+        for place, part in islice(parts_of(spec.text), MAX_SEARCHED_PARTS):
+            try:
+                self.build(part.kind, self._translator.translate(part))
+            except GrammarError as cause:
+                return GrammarError(f"{place}{cause.message.removeprefix(f'{part.kind}: ')}", kind=spec.kind)
+        return error
 
     def build(self, kind: GrammarKind, source: str) -> LLGuidanceGrammar:
         """Compile what a translator has written.
@@ -79,7 +98,7 @@ class LLGuidanceBackend:
         matcher = LLMatcher(self._tokenizer, source, log_level=0, limits=self._limits)
         problem = matcher.get_error()
         if problem:
-            raise GrammarError(_readable(problem), kind=kind)
+            raise GrammarError(readable(problem), kind=kind)
         return LLGuidanceGrammar(matcher, len(source))
 
 
@@ -124,7 +143,7 @@ class LLGuidanceMatcher:
     @property
     def error(self) -> str | None:
         """See the protocol."""
-        return _readable(self._matcher.get_error()) if self._matcher.is_error() else None
+        return readable(self._matcher.get_error()) if self._matcher.is_error() else None
 
     @property
     def is_accepting(self) -> bool:
@@ -236,26 +255,3 @@ class _TokenTable:
         if isinstance(text, bytes):
             text = text.decode(errors="replace")
         return list(self._tokenizer.encode(text, add_special_tokens=False))
-
-
-_CLEARER = (
-    ("oneOf constraints are not supported", "the alternatives of oneOf are not known to exclude each other; use anyOf"),
-    ("Unimplemented keys:", "cannot enforce these keywords, leave them out:"),
-)
-
-
-_POSITION = re.compile(r"^(?:at )?\d+\(\d+\): ")
-
-
-def _readable(problem: str) -> str:
-    """What matters of an error of llguidance, which goes on with an excerpt of its own notation."""
-    lines = [line.strip() for line in problem.strip().splitlines()] or ["unknown error"]
-    line = _POSITION.sub("", lines[0])
-    for begin, clearer in _CLEARER:
-        if line.startswith(begin):
-            line = clearer + line[len(begin) :].partition(". Enable")[0]
-    if line.startswith(("invalid regex", "regex parse error")):
-        # The pattern, shown as it was, and at the end of several lines what is wrong with it.
-        detail = next((each for each in lines if each.startswith("error: ")), None)
-        line = f"invalid pattern: {detail[len('error: ') :] if detail else line.partition('(in regex): ')[2] or line}"
-    return line if len(line) <= 300 else f"{line[:297]}..."

@@ -28,12 +28,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from bough.constrained.bare_strings import patterns_of
 from bough.constrained.ebnf import EbnfError, to_lark
+from bough.sampling.sampling_params import GrammarSpec
 
 MAX_PARTS = 8192
 """Most tags and other parts in all."""
@@ -54,6 +55,8 @@ _KEYS: dict[str, tuple[str, ...]] = {
 }
 _FLAGS = ("at_least_one", "stop_after_first")
 _LAZY_TEXT = "FREE_TEXT"
+_MAX_SHOWN_CHARS = 80
+"""Of a tag's beginning, in errors."""
 
 
 class TagError(ValueError):
@@ -272,16 +275,29 @@ class StructuralTagWriter:
         return [_Open(lambda end: f"{first_tag if must else ''} {tags}* {self._text_until(end)}", is_free=True)]
 
     def _tags_with_separator_items(self, form: dict[str, Any], where: str) -> list[_Item]:
-        separator = self._literal(_string(form, "separator", where))
-        tag = self._rule_of(self._either([self._closed(items, name) for name, _, items in self._tags(form, where)]))
-        most = form.get("at_most")
+        separator = _string(form, "separator", where)
+        must, most = form.get("at_least_one", False), form.get("at_most")
         if most is not None and (type(most) is not int or most < 1):
             raise TagError(f"{where}.at_most must be an integer, at least 1")
-        if form.get("stop_after_first", False) or most == 1:
-            tags = tag
-        else:
-            tags = f"{tag} ({separator} {tag}){'*' if most is None else f'{{0,{most - 1}}}'}"
-        return [_Exact(f"({tags})" if form.get("at_least_one", False) else f"({tags})?")]
+        once = form.get("stop_after_first", False) or most == 1
+        further = "*" if most is None else f"{{0,{most - 1}}}"
+        tags = self._tags(form, where)
+        if not any(items and isinstance(items[-1], _Open) for _, _, items in tags):
+            tag = self._rule_of(self._either([self._sequence(items) for _, _, items in tags]))
+            several = tag if once else f"{tag} ({self._literal(separator)} {tag}){further}"
+            return [_Exact(f"({several})" if must else f"({several})?")]
+        for name, _, items in tags:
+            self._check_closed(items, name)
+
+        def write(end: str | None) -> str:
+            # What ends a tag that has no end of its own: the separator, or behind the last one what follows them all.
+            last = self._rule_of(self._either([self._sequence(items, end) for _, _, items in tags]))
+            if not once:
+                other = self._either([self._sequence(items, separator or None) for _, _, items in tags])
+                last = f"{self._rule_of(other)}{further} {last}"
+            return self._either([last] if must else [last, self._literal(end or "")])
+
+        return [_Open(write)]
 
     def _tags(self, form: dict[str, Any], where: str) -> list[tuple[str, dict[str, Any], list[_Item]]]:
         """Where each tag is, the tag, and what it consists of."""
@@ -297,9 +313,13 @@ class StructuralTagWriter:
 
     def _closed(self, items: list[_Item], where: str) -> str:
         """Lark for items that something else than a constant may follow."""
+        self._check_closed(items, where)
+        return self._sequence(items)
+
+    @staticmethod
+    def _check_closed(items: list[_Item], where: str) -> None:
         if items and isinstance(items[-1], _Open) and items[-1].is_free:
             raise TagError(f"{where} ends in free text, and needs an end that is not empty")
-        return self._sequence(items)
 
     def _sequence(self, items: list[_Item], end: str | None = None) -> str:
         """Lark for items one after the other; ``end`` is what comes after them if the last one is open."""
@@ -369,6 +389,30 @@ class StructuralTagWriter:
 
     def _new_name(self, kind: str) -> str:
         return f"{kind}_{len(self._lines)}"
+
+
+def parts_of(text: str) -> Iterator[tuple[str, GrammarSpec]]:
+    """The schemas and patterns in a structural tag, given as JSON text, and before each in which tags it is, if any."""
+
+    def within(value: Any, place: str) -> Iterator[tuple[str, GrammarSpec]]:
+        if isinstance(value, list):
+            for each in value:
+                yield from within(each, place)
+        if not isinstance(value, dict):
+            return
+        if isinstance(value.get("begin"), str):
+            begin = value["begin"]
+            shown = begin if len(begin) <= _MAX_SHOWN_CHARS else begin[:_MAX_SHOWN_CHARS] + "…"
+            place += f"in the tag that begins with {shown!r}: " if begin else ""
+        for key, inner in value.items():
+            if key in ("json_schema", "schema"):
+                yield place, GrammarSpec("json_schema", json.dumps(inner))
+            elif key == "pattern" and isinstance(inner, str):
+                yield place, GrammarSpec("regex", inner)
+            else:
+                yield from within(inner, place)
+
+    return within(json.loads(text), "")
 
 
 def _constant(text: str) -> list[_Item]:

@@ -283,7 +283,7 @@ class Judge:
             tried = source if spec.kind != "structural_tag" else self._byte_translator.translate(spec)
             problem = self._walk(self._backend.build(spec.kind, tried))
         except GrammarError as error:
-            problem = error.message.removeprefix(f"{spec.kind}: ")
+            problem = self._backend.located(spec, error).message.removeprefix(f"{spec.kind}: ")
         return Verdict(source) if problem is None else Verdict(None, problem)
 
     def _walk(self, grammar: LLGuidanceGrammar) -> str | None:

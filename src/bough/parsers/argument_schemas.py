@@ -55,6 +55,32 @@ def property_schemas(schema: dict[str, Any]) -> dict[str, Any]:
     return {**properties, **{name: {**properties[name], **shared} for name in referring}}
 
 
+def writable_schemas(schema: dict[str, Any], key: re.Pattern[str], tool: str) -> dict[str, Any]:
+    """Those of :func:`property_schemas` that a format can write without quotes around their names.
+
+    A name that holds a mark of the format would be read as something else, so an answer that is constrained leaves it
+    out.
+
+    Args:
+        schema: of the arguments.
+        key: matches names as a whole that can be written.
+        tool: name of the function, for errors.
+
+    Raises:
+        BadRequest: as that function; and if an argument that is required cannot be written.
+    """
+    own = property_schemas(schema)
+    must = schema.get("required") or ()
+    for name in own:
+        if name in must and key.fullmatch(name) is None:
+            raise BadRequest(
+                f"tools: the required property {name[:80]!r} of {tool!r} has a name that this model's form of calls "
+                "cannot write; rename it",
+                param="tools",
+            )
+    return {name: each for name, each in own.items() if key.fullmatch(name) is not None}
+
+
 def schema_of_others(schema: dict[str, Any]) -> Any:
     """The schema of arguments of any name, if no argument is named; ``False`` if there are none."""
     return False if "properties" in schema else schema.get("additionalProperties", True)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
-from bough.parsers.argument_schemas import property_schema, property_schemas, schema_of_others, typed_value
+from bough.parsers.argument_schemas import property_schema, schema_of_others, typed_value, writable_schemas
 from bough.parsers.base import MAX_NAME_CHARS, NAME_CHARACTERS, ToolSpec
 from bough.parsers.literals import MAX_DEPTH, NotALiteral, to_json
 from bough.parsers.stream import NotACall, Steps, Stream
@@ -15,6 +14,7 @@ from bough.parsers.tool_format import MAX_HEAD_CHARS, Calls, ToolFormat
 
 _NAME = re.compile(rf"[{NAME_CHARACTERS}]*")
 _KEY = re.compile(r"[^\s<>\"'`{}\[\]()=,:;|\\]*")
+_OWN_KEY = re.compile(rf"{_KEY.pattern[:-1]}{{1,{MAX_NAME_CHARS}}}")
 _WORD = re.compile(r"[-+.\w]*")
 _BRACKETS = {"(": ")", "[": "]", "{": "}"}
 _STRING_ENDS = {quote: re.compile(rf"(?s)\\.|{quote}") for quote in ("'''", '"""', "'", '"')}
@@ -58,7 +58,7 @@ class PythonicFormat(ToolFormat):
 
     def constraint(self, tools: Sequence[ToolSpec], *, parallel: bool) -> Format:
         """See :meth:`ToolFormat.constraint`."""
-        each = [tag(f"{tool.name}(", _arguments(tool.parameters), ")") for tool in tools]
+        each = [tag(f"{tool.name}(", _arguments(tool), ")") for tool in tools]
         return sequence(const("["), calls_of(each, ", ", parallel=parallel), const("]"))
 
 
@@ -168,16 +168,17 @@ def _skip_string(stream: Stream) -> Steps[None]:
             return
 
 
-def _arguments(schema: dict[str, Any]) -> Format:
+def _arguments(tool: ToolSpec) -> Format:
     """Arguments by keyword, in the order of the schema.
 
     Values are JSON, which differs from Python in ``true``, ``false`` and ``null``; these are read as well.
     """
+    schema = tool.parameters
     others = schema_of_others(schema)
     if others is not False:
         argument = tag("", sequence(regex("[A-Za-z_][A-Za-z0-9_]{0,63}"), const("="), json_schema(others)), "")
         return any_number(argument, ", ")
     must = frozenset(schema.get("required") or ())
-    own = property_schemas(schema)
+    own = writable_schemas(schema, _OWN_KEY, tool.name)
     each = [sequence(const(f"{name}="), json_schema(value)) for name, value in own.items()]
     return subsequence(each, [name in must for name in own], ", ")

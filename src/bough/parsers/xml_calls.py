@@ -7,6 +7,7 @@ is made while they come in, strings piece by piece.
 from __future__ import annotations
 
 import json
+import re
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -15,9 +16,9 @@ from bough.parsers.argument_schemas import (
     allows_anything,
     kinds_of,
     property_schema,
-    property_schemas,
     schema_of_others,
     typed_json,
+    writable_schemas,
 )
 from bough.parsers.base import Content, ToolSpec
 from bough.parsers.stream import NotACall, Steps
@@ -42,6 +43,7 @@ _ENFORCED = ("pattern", "format", "minLength", "maxLength")
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 _ANY_KEY = r"[^\s<>]{1,64}"
+_OWN_KEY = re.compile(r"[^\s<>](?:[^\n<>]{0,254}[^\s<>])?")
 
 
 class TaggedFormat(ToolFormat):
@@ -162,7 +164,7 @@ class QwenCoderFormat(TaggedFormat):
         """See :meth:`ToolFormat.constraint`."""
         each = []
         for tool in tools:
-            arguments = _tags(tool.parameters, "<parameter={}>\n", "\n</parameter>\n")
+            arguments = _tags(tool, "<parameter={}>\n", "\n</parameter>\n")
             each.append(tag(f"<tool_call>\n<function={tool.name}>\n", arguments, "</function>\n</tool_call>"))
         return calls_of(each, "\n", parallel=parallel)
 
@@ -208,7 +210,7 @@ class GlmFormat(TaggedFormat):
         each = []
         for tool in tools:
             begin = f"<arg_key>{{}}</arg_key>{line}<arg_value>"
-            arguments = _tags(tool.parameters, begin, f"</arg_value>{line}")
+            arguments = _tags(tool, begin, f"</arg_value>{line}")
             each.append(tag(f"<tool_call>{tool.name}{line}", arguments, "</tool_call>"))
         return calls_of(each, line, parallel=parallel)
 
@@ -218,15 +220,16 @@ def _string_body(text: str) -> str:
     return _encode(text)[1:-1]
 
 
-def _tags(schema: dict[str, Any], begin: str, end: str) -> Format:
+def _tags(tool: ToolSpec, begin: str, end: str) -> Format:
     """Every argument in the order of the schema, between ``begin``, which holds its name, and ``end``."""
+    schema = tool.parameters
     others = schema_of_others(schema)
     if others is not False:
         before, behind = begin.split("{}")
         content = sequence(regex(_ANY_KEY), const(behind), _value(others))
         return any_number(tag(before, content, end), "")
     must = frozenset(schema.get("required") or ())
-    own = property_schemas(schema)
+    own = writable_schemas(schema, _OWN_KEY, tool.name)
     each = [tag(begin.format(name), _value(value), end) for name, value in own.items()]
     return subsequence(each, [name in must for name in own], "")
 

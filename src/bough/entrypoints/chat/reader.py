@@ -70,12 +70,12 @@ class ChoiceReader:
         parser, text = self._parser, delta.text or ""
         if parser is None:
             return [Content(text)] if text else []
-        reason = delta.finish_reason
         events: list[ParsedEvent] = []
         for start in range(0, len(text), SLICE_CHARS):
             events += parser.feed(text[start : start + SLICE_CHARS])
             if len(text) > SLICE_CHARS:
                 await asyncio.sleep(0)
+        reason = delta.finish_reason
         if reason is not None:
             cut = reason.type != "stop" or isinstance(reason.matched, str)
             for number, held in enumerate(parser.finish(cut=cut)):

@@ -342,12 +342,12 @@ class OllamaAnswer(msgspec.Struct):
 
 
 class OllamaEmbedAnswer(msgspec.Struct):
-    """Answer of ``/api/embed``."""
+    """Answer of ``/api/embed``: vectors of length 1, and nanoseconds."""
 
     model: str
-    embeddings: Annotated[list[list[float]], Meta(description="A vector of length 1 for each text.")]
-    total_duration: Annotated[Count, Meta(description="Time from arrival to end, in nanoseconds.")]
-    load_duration: Annotated[Count, Meta(description="0: the model is loaded already.")]
+    embeddings: list[list[float]]
+    total_duration: Count
+    load_duration: Count
     prompt_eval_count: Count
 
 
@@ -538,7 +538,7 @@ class EncodeAnswer(msgspec.Struct):
 
     embedding: list[float]
     meta_info: dict[str, Any]
-    prompt_token_ids: list[int] | UnsetType = UNSET
+    prompt_token_ids: list[Count] | UnsetType = UNSET
 
 
 class FunctionCall(msgspec.Struct):

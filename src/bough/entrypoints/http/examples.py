@@ -70,8 +70,11 @@ REQUESTS: dict[str, Any] = {
     "ScoreBody": {"model": "sapling", "query": "Is the oak a tree?", "items": [" Yes"], "label_token_ids": [295, 547]},
     "DecisionsBody": {
         "model": "sapling",
-        "input": "The oak is a large tree.",
-        "questions": [{"type": "yes_no", "id": "is_tree", "question": "Is the oak a tree?"}],
+        "input": "The oak grows tall and loses its leaves in autumn.",
+        "questions": [
+            {"id": "green", "type": "yes_no", "question": "Is it evergreen?"},
+            {"id": "height", "type": "score", "question": "How tall is it?", "levels": ["low", "as a house", "taller"]},
+        ],
     },
     "EmbeddingReqInput": {"text": "The oak is a large tree."},
     "TokenizeRequest": {"prompt": "The oak"},
@@ -161,6 +164,7 @@ ANSWERS: dict[str, Any] = {
     "OllamaEmbedAnswer": {
         "model": "minilm",
         "embeddings": [_VECTOR, _VECTOR],
+        "load_duration": 0,
         "total_duration": 4000000,
         "prompt_eval_count": 18,
     },
@@ -201,14 +205,10 @@ ANSWERS: dict[str, Any] = {
         "model": "sapling",
         "prompt_format_version": 1,
         "answers": {
-            "is_tree": {
-                "type": "yes_no",
-                "probabilities": {"yes": 0.75, "no": 0.25},
-                "choice": "yes",
-                "label_mass": 0.5,
-            }
+            "green": {"type": "yes_no", "label_mass": 0.9, "probabilities": {"yes": 0.1, "no": 0.9}},
+            "height": {"type": "score", "label_mass": 0.8, "probabilities": [0.0, 0.25, 0.75], "score": 1.75},
         },
-        "usage": {"prompt_tokens": 40, "total_tokens": 40},
+        "usage": _VECTOR_USAGE,
     },
     "EncodeAnswer": {"embedding": _VECTOR, "meta_info": {"id": _ID, "prompt_tokens": 9}},
     "TokenizeAnswer": {"tokens": [295, 547], "count": 2, "max_model_len": 4096},

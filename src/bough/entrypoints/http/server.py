@@ -186,9 +186,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._head_bytes = 0
         self._stop_head_timer()
         super().on_headers_complete()
+        self.cycle.scope["extensions"] = {BODY_WRITER: {"writer": ChunkWriter(self.cycle)}}
         self._unanswered = [cycle for cycle in self._unanswered if not cycle.response_complete]
         self._unanswered.append(self.cycle)
-        self.cycle.scope["extensions"] = {BODY_WRITER: {"writer": ChunkWriter(self.cycle)}}
 
     def on_message_complete(self) -> None:
         """A request is complete; what follows belongs to the next."""

@@ -37,10 +37,11 @@ class OllamaEmbedHandlers:
         body = await self._parse(OLLAMA_EMBED, call)
         texts = [body.input] if isinstance(body.input, str) else body.input
         results = [] if texts in ([], [""]) else await self._results(texts, body.dimensions, truncate=body.truncate)
-        turns = number_turns()
+        pooling, turns = self._manager.model_config.pooling, number_turns()
+        assert pooling is not None, "checked"
         vectors = []
         for result in results:
-            vectors.append(_encode(_of_length_one(result.numbers())))
+            vectors.append(_encode(result.numbers() if pooling.normalize else _of_length_one(result.numbers())))
             await turns.spend(len(result.data) // 4)
         return Response(
             b'{"model":%b,"embeddings":[%b],"total_duration":%d,"load_duration":0,"prompt_eval_count":%d}'

@@ -43,7 +43,7 @@ class DecisionOption(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ChoiceQuestion(msgspec.Struct, tag_field="type", tag="choice", forbid_unknown_fields=True):
-    """Which of several options is it?"""
+    """Asks which of several options it is."""
 
     id: QuestionId
     question: str
@@ -51,7 +51,7 @@ class ChoiceQuestion(msgspec.Struct, tag_field="type", tag="choice", forbid_unkn
 
 
 class ScoreQuestion(msgspec.Struct, tag_field="type", tag="score", forbid_unknown_fields=True):
-    """Where on a scale is it? Levels are described from the lowest one on."""
+    """Asks where on a scale it is, of which the levels are described from the lowest one on."""
 
     id: QuestionId
     question: str
@@ -59,7 +59,7 @@ class ScoreQuestion(msgspec.Struct, tag_field="type", tag="score", forbid_unknow
 
 
 class YesNoQuestion(msgspec.Struct, tag_field="type", tag="yes_no", forbid_unknown_fields=True):
-    """Is it so? What ``yes`` and ``no`` mean can be said."""
+    """Asks whether it is so; what ``yes`` and ``no`` mean can be said."""
 
     id: QuestionId
     question: str

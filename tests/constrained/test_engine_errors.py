@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bough.constrained.base import GrammarError
+from bough.constrained.engine_errors import readable
+from bough.entrypoints.chat.constraints import constrained
+from bough.entrypoints.chat.job import ToolChoice, ToolUse
+from bough.parsers.base import ToolSpec
+from bough.parsers.dialect import make_dialect
+from bough.parsers.tool_formats import TOOL_FORMATS
+from bough.sampling.sampling_params import GrammarKind, SamplingParams
+from tests.constrained.following import bundled_backend, spec_of
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("NoExtensionBias", "nothing can be written that follows it"),
+        ("Too many items (limit 50000; ff_tokens); try avoiding single-byte/short lexemes", "too ambiguous"),
+        ("step lexer fuel exhausted", "too much work for one token"),
+        ("grammar size (number of symbols) too big (limit for this grammar: 200000)", "too large"),
+        ('Unimplemented keys: ["uniqueItems"]', 'cannot enforce "uniqueItems"; leave that out'),
+    ],
+)
+def test_words_of_the_engine_are_translated(given: str, said: str) -> None:
+    for problem in (given, f"at 2(10): failed to compile JSON schema: {given}"):
+        assert said in readable(problem)
+        assert "limit" not in readable(problem)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "said"),
+    [
+        ("json_schema", {"type": "strin"}, "there is no type 'strin'"),
+        ("json_schema", {"$ref": "#/nope"}, "there is nothing at '#/nope'"),
+        ("json_schema", {"$ref": "http://a.b/c"}, "put it under $defs"),
+        ("json_schema", {"type": "integer", "minimum": 5, "maximum": 1}, "no value follows it: minimum (5)"),
+        ("regex", r"\bfoo\b", "look-around is not supported"),
+        ("structural_tag", {"type": "structural_tag", "format": {"type": "regex", "pattern": "a("}}, "unclosed group"),
+    ],
+)
+def test_what_grammars_are_refused_for(kind: GrammarKind, text: Any, said: str) -> None:
+    with pytest.raises(GrammarError, match=f"^{kind}: ") as refusal:
+        bundled_backend().compile(spec_of(kind, text))
+    assert said in refusal.value.message
+
+
+@pytest.mark.parametrize("name", TOOL_FORMATS)
+def test_the_tool_at_fault_is_named(name: str) -> None:
+    wrong = {
+        "type": "object",
+        "properties": {"at": {"type": "array", "uniqueItems": True}},
+        "required": ["at"],
+        "additionalProperties": False,
+    }
+    tools = (ToolSpec("now", None, {"type": "object"}, True), ToolSpec("get_weather", None, wrong, True))
+    dialect = make_dialect(None, tool_call_parser=name, reasoning_parser="none")
+    params, _ = constrained(SamplingParams(), None, ToolUse(tools, ToolChoice.AUTO), dialect, thinking=False)
+    with pytest.raises(GrammarError, match="get_weather") as refusal:
+        bundled_backend().compile(spec_of("structural_tag", params.structural_tag))
+    assert "uniqueItems" in refusal.value.message
+    assert "'now" not in refusal.value.message
