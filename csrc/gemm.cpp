@@ -449,49 +449,71 @@ void gemm(const GemmCall& call, int thread, int num_threads) {
 
 // --- quantised inputs -----------------------------------------------------------------------------------------------
 
-// `scales` as scale_words says.
-void quantize_group(const float* input, int64_t count, DType weights, int8_t* output, float* scales) {
-    alignas(64) float values[kGroupInputs] = {};
-    std::memcpy(values, input, count * sizeof(float));
-    Vec largest = splat(0.0F);
+// One whole group; `scales` as scale_words says.
+template <DType kWeights>
+BOUGH_INLINE void quantize_group(const float* input, int8_t* output, float* scales) {
+    constexpr int kVectors = static_cast<int>(kGroupInputs) / kLanes;
+    Vec values[kVectors], largest = splat(0.0F), total = splat(0.0F);
     bool finite = true;
-    for (int i = 0; i < kGroupInputs; i += kLanes) {
-        const Vec value = load(values + i);
-        finite &= !any_not_finite(value);
-        largest = max(largest, absolute(value));
+    BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {
+        values[v] = load(input + v * kLanes);
+        finite &= !any_not_finite(values[v]);
+        largest = max(largest, absolute(values[v]));
+    }
+    if (!finite) {
+        for (int v = 0; v < kVectors; ++v) values[v] = splat(0.0F);
     }
     const float most = finite ? max_lanes(largest) : 0.0F;
-    scales[0] = finite ? most / 127.0F / kScaleFactor : __builtin_nanf("");
+    const float scale = finite ? most / 127.0F / kScaleFactor : __builtin_nanf("");
     // Also zero where the quotient would not be finite.
     const Vec inverse = splat(most > 1e-36F ? 127.0F / most : 0.0F);
-    for (int i = 0; i < kGroupInputs; i += kLanes) store_i8(output + i, round(mul(load(values + i), inverse)));
-    if (weights == DType::i8) {
-        for (int i = 0; i < kGroupInputs; ++i) output[i] ^= static_cast<int8_t>(-128);
-        return;
+    BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {
+        const Vec whole = round(mul(values[v], inverse));
+        if (kWeights == DType::i8) {
+            store_u8(output + v * kLanes, whole);
+        } else {
+            store_i8(output + v * kLanes, whole);
+            total = add(total, whole);
+        }
     }
-    int sum = 0;
-    for (int i = 0; i < kGroupInputs; ++i) sum += output[i];
-    if (weights == DType::u4) {
-        scales[1] = scales[0] * static_cast<float>(sum);
-    } else {
-        const int32_t start = -8 * sum;
+    scales[0] = scale;
+    if (kWeights == DType::u4) scales[1] = scale * sum_lanes(total);
+    if (kWeights == DType::i4) {
+        const int32_t start = -8 * static_cast<int32_t>(sum_lanes(total));
         std::memcpy(scales + 1, &start, sizeof start);
     }
 }
 
-void quantize(const QuantizeCall& call, int thread, int num_threads) {
+template <DType kWeights>
+void quantize_rows(const QuantizeCall& call, int thread, int num_threads) {
     const Share rows = share_of(call.num_rows, thread, num_threads);
-    const int64_t groups = (call.size + kGroupInputs - 1) / kGroupInputs;
+    const int64_t whole = call.size / kGroupInputs, rest = call.size % kGroupInputs;
+    const int64_t groups = whole + (rest != 0 ? 1 : 0);
     for (int64_t row = rows.first; row < rows.end; ++row) {
         const float* input = call.input + row * call.input_stride;
-        uint32_t* output = call.output + row * call.output_stride;
-        float* scales = reinterpret_cast<float*>(output + groups * kGroupUnits);
-        for (int64_t group = 0; group < groups; ++group) {
-            const int64_t first = group * kGroupInputs;
-            quantize_group(input + first, at_most(call.size - first, kGroupInputs), call.weights,
-                           reinterpret_cast<int8_t*>(output + group * kGroupUnits),
-                           scales + group * scale_words(call.weights));
+        int8_t* output = reinterpret_cast<int8_t*>(call.output + row * call.output_stride);
+        float* scales = reinterpret_cast<float*>(output) + groups * kGroupUnits;
+        for (int64_t group = 0; group < whole; ++group) {
+            quantize_group<kWeights>(input, output, scales);
+            input += kGroupInputs;
+            output += kGroupInputs;
+            scales += scale_words(kWeights);
         }
+        if (rest == 0) continue;
+        alignas(64) float last[kGroupInputs] = {};
+        std::memcpy(last, input, rest * sizeof(float));
+        quantize_group<kWeights>(last, output, scales);
+    }
+}
+
+void quantize(const QuantizeCall& call, int thread, int num_threads) {
+    switch (call.weights) {
+        case DType::i4:
+            return quantize_rows<DType::i4>(call, thread, num_threads);
+        case DType::u4:
+            return quantize_rows<DType::u4>(call, thread, num_threads);
+        default:
+            return quantize_rows<DType::i8>(call, thread, num_threads);
     }
 }
 
