@@ -9,7 +9,8 @@ PER_ISA = attention elementwise gemm logprobs sampling
 
 # Instruction sets beside "portable", in ascending order, and the flags of each. Which one runs is decided when the
 # library is loaded.
-X86_ISAS = avx2 avx512 avx512bf16
+X86_ISAS = avx2 avx512 avx512vnni avx512bf16
 ISA_avx2 = -mavx2 -mfma -mf16c
 ISA_avx512 = -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512
+ISA_avx512vnni = -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512 -mavx512vnni
 ISA_avx512bf16 = -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512 -mavx512bf16 -mavx512vnni

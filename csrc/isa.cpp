@@ -26,6 +26,9 @@ BOUGH_TABLE(avx2)
 #if defined(BOUGH_HAS_avx512)
 BOUGH_TABLE(avx512)
 #endif
+#if defined(BOUGH_HAS_avx512vnni)
+BOUGH_TABLE(avx512vnni)
+#endif
 #if defined(BOUGH_HAS_avx512bf16)
 BOUGH_TABLE(avx512bf16)
 #endif
@@ -42,6 +45,11 @@ constexpr const KernelTable* tables[kNumIsas] = {
 #endif
 #if defined(BOUGH_HAS_avx512)
     &avx512::table,
+#else
+    nullptr,
+#endif
+#if defined(BOUGH_HAS_avx512vnni)
+    &avx512vnni::table,
 #else
     nullptr,
 #endif
@@ -71,9 +79,9 @@ Isa detect() {
     if (!(b & bit_AVX2)) return Isa::portable;
     const uint32_t foundation = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL;
     if ((state & 0xe6) != 0xe6 || (b & foundation) != foundation) return Isa::avx2;
-    if (!(c & bit_AVX512VNNI) || highest_subleaf < 1) return Isa::avx512;
-    if (!__get_cpuid_count(7, 1, &a, &b, &c, &d)) return Isa::avx512;
-    return (a & bit_AVX512BF16) ? Isa::avx512bf16 : Isa::avx512;
+    if (!(c & bit_AVX512VNNI)) return Isa::avx512;
+    if (highest_subleaf < 1 || !__get_cpuid_count(7, 1, &a, &b, &c, &d)) return Isa::avx512vnni;
+    return (a & bit_AVX512BF16) ? Isa::avx512bf16 : Isa::avx512vnni;
 }
 #else
 Isa detect() { return Isa::portable; }

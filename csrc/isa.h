@@ -15,10 +15,11 @@ enum class Isa : int32_t {
     portable = 0,
     avx2 = 1,        // AVX2, FMA, F16C
     avx512 = 2,      // AVX-512 F, BW, DQ, VL
-    avx512bf16 = 3,  // bfloat16 and int8 dot products
+    avx512vnni = 3,  // int8 dot products
+    avx512bf16 = 4,  // bfloat16 dot products
 };
 
-constexpr int kNumIsas = 4;
+constexpr int kNumIsas = 5;
 
 struct KernelTable {
     const AttentionKernels& attention;

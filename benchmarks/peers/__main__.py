@@ -16,7 +16,7 @@ import fnmatch
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from benchmarks.peers.table import BOUGH, render, render_remarks
 from benchmarks.run_all import machine
 
 from bough.bench.report import write_json
+from bough.errors import StartupError
 
 QUICK_PAIRS = 2
 
@@ -85,17 +86,30 @@ def run(args: argparse.Namespace, environment: PeerEnvironment) -> dict[str, Any
                 for cell in all_cells(shape, precision, args.pairs)
                 if any(fnmatch.fnmatchcase(cell.id, pattern) for pattern in args.cells)
             ]
-            if not cells:
-                continue
-            with contextlib.ExitStack() as stack:
-                runners, refusals = engines.open_all(stack, args.engines, precision)
-                facts = {name: runner.facts for name, runner in runners.items()}
-                for cell in cells:
-                    figures = measure(cell, engines, runners, precision)
-                    results["cells"][cell.id] = {**figures, "facts": facts, "refusals": refusals}
+            while cells:
+                for cell, figures in measure_until_failure(cells, engines, args.engines, precision):
+                    cells.remove(cell)
+                    results["cells"][cell.id] = figures
                     write_json(args.output, results)
-                    print(render({cell.id: results["cells"][cell.id]}).splitlines()[-1], flush=True)
+                    print(render({cell.id: figures}).splitlines()[-1], flush=True)
     return results
+
+
+def measure_until_failure(
+    cells: Sequence[Cell], engines: Engines, names: Sequence[str], precision: Precision
+) -> Iterator[tuple[Cell, dict[str, Any]]]:
+    """The figures of each cell, up to one that fails, which has the reason instead: engines have to be opened anew."""
+    with contextlib.ExitStack() as stack:
+        runners, refusals = engines.open_all(stack, names, precision)
+        facts = {name: runner.facts for name, runner in runners.items()}
+        for cell in tuple(cells):
+            try:
+                figures = measure(cell, engines, runners, precision)
+            except StartupError as error:
+                print(f"{cell.id}: {error}", file=sys.stderr)
+                yield cell, {"rates": {}, "failure": str(error)}
+                return
+            yield cell, {**figures, "facts": facts, "refusals": refusals}
 
 
 def make_models(args: argparse.Namespace, environment: PeerEnvironment) -> None:

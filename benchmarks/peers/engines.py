@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.peers.build import PeerEnvironment
@@ -48,7 +49,7 @@ class Engines:
         return WorkerRunner(python, engine, model, precision, vocab_size=self.checkpoints.config["vocab_size"])
 
     def open_all(
-        self, stack: contextlib.ExitStack, names: tuple[str, ...], precision: Precision
+        self, stack: contextlib.ExitStack, names: Sequence[str], precision: Precision
     ) -> tuple[dict[str, Runner], dict[str, str]]:
         """The engines that take ``precision``, for as long as ``stack`` lives; and what the others say."""
         opened: dict[str, Runner] = {}

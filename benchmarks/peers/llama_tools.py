@@ -9,6 +9,8 @@ from benchmarks.peers.cells import CONTEXT_TOKENS, Cell
 
 DECODE_STEPS = {1: 48, 8: 24, 32: 12}
 """Batch to the steps of one measurement: about a second, around the context of the others."""
+CONTEXT_STEP = 256
+"""What llama.cpp rounds the context of a sequence to."""
 
 
 def bench_command(cell: Cell, model: Path, threads: int, repetitions: int) -> list[str]:
@@ -31,7 +33,7 @@ def batched_bench_command(cell: Cell, model: Path, threads: int) -> list[str]:
     steps = DECODE_STEPS[cell.batch]
     prompt = CONTEXT_TOKENS - steps // 2
     return [
-        *("-m", str(model), "-t", str(threads), "-c", str(cell.batch * (prompt + steps) + 64)),
+        *("-m", str(model), "-t", str(threads), "-c", str(cell.batch * CONTEXT_STEP)),
         *("-npp", str(prompt), "-ntg", str(steps), "-npl", str(cell.batch), "-pps", "--output-format", "jsonl"),
     ]
 

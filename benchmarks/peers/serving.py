@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import aiohttp
 import uvloop
 from benchmarks.peers.cells import Cell
 from benchmarks.peers.checkpoints import Precision
@@ -15,8 +16,10 @@ from benchmarks.peers.llama_server import llama_server
 from benchmarks.peers.runners import Runner, WorkerRunner
 from benchmarks.run_all import prefill_seconds, running_server
 
-from bough.bench.datasets import DatasetArgs, make_requests
-from bough.bench.serve import BenchServeArgs, run_benchmark
+from bough.bench.backends import BACKENDS, Sampling
+from bough.bench.client import BenchClient, Load, run_load
+from bough.bench.datasets import BenchRequest, DatasetArgs, make_requests
+from bough.bench.metrics import summarise
 from bough.errors import StartupError
 
 MAX_TOTAL_TOKENS = 65_536
@@ -36,13 +39,9 @@ class Job:
     output_tokens: int
     concurrency: int
 
-    def seeded(self, seed: int) -> DatasetArgs:
+    def requests(self, seed: int) -> list[BenchRequest]:
         """The requests of one repetition: none starts like those of another, so every repetition finds a cold cache."""
-        return replace(self.dataset, seed=seed)
-
-    def prompts(self, seed: int) -> list[list[int]]:
-        """The same requests as ids."""
-        return [request.input_ids or [] for request in make_requests(self.seeded(seed), vocab_size=1)]
+        return make_requests(replace(self.dataset, seed=seed), vocab_size=1)
 
 
 def job_of(kind: str, vocab_size: int) -> Job:
@@ -138,10 +137,10 @@ def _through_http(url: str, job: Job) -> Measure:
     """Measures a server with the client of ``bough bench serve``, over the interface that all servers have."""
 
     def measure(seed: int) -> dict[str, Any]:
-        args = BenchServeArgs(backend="oai", base_url=url, max_concurrency=job.concurrency, warmup_requests=0)
-        result = uvloop.run(run_benchmark(args, job.seeded(seed)))
-        wanted = len(job.prompts(seed)) * job.output_tokens
-        if result["failed"] or result["total_output_tokens"] != wanted:
+        requests = job.requests(seed)
+        result = uvloop.run(_send(url, requests, job.concurrency))
+        wanted = sum(request.output_len for request in requests)
+        if result["total_output_tokens"] != wanted:
             raise StartupError(f"{url}: {result['total_output_tokens']} tokens, not {wanted}: {result['errors']}")
         return {
             "seconds": result["duration"],
@@ -153,12 +152,22 @@ def _through_http(url: str, job: Job) -> Measure:
     return measure
 
 
+async def _send(url: str, requests: list[BenchRequest], concurrency: int) -> dict[str, Any]:
+    """Figures of one run. Every request has a connection of its own: llama-server closes used ones without a word."""
+    connector = aiohttp.TCPConnector(limit=0, force_close=True)
+    timeout = aiohttp.ClientTimeout(total=None)
+    async with aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False) as session:
+        load = Load(max_concurrency=concurrency)
+        client = BenchClient(session, url)
+        return summarise(await run_load(client, requests, BACKENDS["oai"], "any", Sampling(), load))
+
+
 def _through_worker(runner: Runner, job: Job) -> Measure:
     """Measures an engine without a server; its worker process is the client."""
     assert isinstance(runner, WorkerRunner)
 
     def measure(seed: int) -> dict[str, Any]:
-        prompts = job.prompts(seed)
+        prompts = [request.input_ids for request in job.requests(seed)]
         return runner.ask("serve", prompts=prompts, max_tokens=job.output_tokens, concurrency=job.concurrency)
 
     return measure

@@ -152,6 +152,8 @@ def render_remarks(cells: Mapping[str, Figures]) -> str:
 
 
 def _remarks(figures: Figures) -> Iterator[str]:
+    if "failure" in figures:
+        yield f"failed: {figures['failure'].splitlines()[-1]}"
     jobs: dict[str, list[dict[str, float]]] = figures.get("jobs", {})
     for engine, results in jobs.items():
         remark = f"{engine}: {_median(results, 'seconds'):.2f} s"

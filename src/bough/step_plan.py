@@ -55,6 +55,8 @@ class NewRequest:
     prompt_len: int
     output_ids: IntArray
     """Tokens generated before a retraction (penalties count them); usually empty."""
+    banned_sequences: tuple[tuple[int, ...], ...] = ()
+    """Sequences of tokens that the output must not contain."""
 
 
 @dataclass(frozen=True, slots=True)

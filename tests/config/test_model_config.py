@@ -311,16 +311,40 @@ def test_model_that_is_not_in_the_cache_while_offline(tmp_path: Path, monkeypatc
     assert caught.value.param == "model_path"
 
 
-def test_model_in_the_hub_cache_is_found_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def make_snapshot(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty snapshot of ``some/model`` in the hub's cache, where there is no network."""
     import huggingface_hub.constants
 
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-    monkeypatch.setattr("huggingface_hub._snapshot_download.constants.HF_HUB_CACHE", str(tmp_path))
-    cached = tmp_path / "models--some--model"
+    monkeypatch.setattr("huggingface_hub._snapshot_download.constants.HF_HUB_CACHE", str(cache))
+    cached = cache / "models--some--model"
     snapshot = cached / "snapshots" / ("0" * 40)
     snapshot.mkdir(parents=True)
     (cached / "refs").mkdir()
     (cached / "refs" / "main").write_text("0" * 40)
+    return snapshot
+
+
+def test_gguf_files_on_the_hub_are_named_by_their_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot = make_snapshot(tmp_path, monkeypatch)
+    (tmp_path / "blob").write_bytes(b"GGUF")
+    for name in ("m-00001-of-00002.gguf", "m-00002-of-00002.gguf"):
+        (snapshot / name).symlink_to(tmp_path / "blob")
+    file = resolve_model_path("some/model/m-00001-of-00002.gguf")
+    assert file == snapshot / "m-00001-of-00002.gguf"
+    assert resolve_model_path(str(file)) == file
+    with pytest.raises(ConfigError, match=r"some/model has no file q8\.gguf"):
+        resolve_model_path("some/model/q8.gguf")
+    with pytest.raises(ConfigError, match=r"no such file: models/q8\.gguf"):
+        resolve_model_path("models/q8.gguf")
+    with pytest.raises(ConfigError, match=r"--revision v1 is for models on the hub, and .* is a local file"):
+        resolve_model_path(str(file), revision="v1")
+    with pytest.raises(ConfigError, match=r"name one of its GGUF files, some/model/NAME\.gguf"):
+        resolve_model_path("some/model", load_format="gguf")
+
+
+def test_model_in_the_hub_cache_is_found_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot = make_snapshot(tmp_path, monkeypatch)
     write(snapshot, "config.json", LLAMA)
     config = ModelConfig.from_path("some/model", load_format="dummy")
     assert config.model_path == str(snapshot)

@@ -8,7 +8,7 @@ import pytest
 
 from bough.constrained.base import GrammarError, mask_words
 from bough.constrained.llguidance_backend import WORN_TOKENS, LLGuidanceBackend, make_tokenizer
-from bough.constrained.masks import PendingMasks, unpack
+from bough.constrained.masks import PendingMasks, mask_of, unpack
 from bough.constrained.translate import Translator
 from bough.sampling.sampling_params import GrammarKind
 from tests.constrained.following import EOS_IDS, VOCAB_SIZE, allows, bundled_tokenizer, encode, random_walk, spec_of
@@ -162,6 +162,21 @@ def test_masks_of_many_are_those_of_each(backend: LLGuidanceBackend) -> None:
         matcher.fill_mask(words)
     assert np.array_equal(together, alone)
     assert together.any(axis=1).tolist() == [i != 5 for i in range(12)]
+
+
+def test_rows_without_a_grammar_have_the_tokens_that_they_are_left(backend: LLGuidanceBackend) -> None:
+    grammar = backend.compile(spec_of("regex", "[a-z]"))
+    a, b, mark = (encode(char)[0] for char in "ab!")
+    few = mask_of((a, mark), VOCAB_SIZE)
+    rows = np.array([0, 1, 4], dtype=np.int32)
+    masks = PendingMasks(rows, [None, grammar.matcher(), grammar.matcher()], [()] * 3, VOCAB_SIZE, {0: few, 2: few})
+    allowed = unpack(masks.bits, VOCAB_SIZE)
+    assert np.flatnonzero(allowed[0]).tolist() == sorted((a, mark))
+    assert allowed[1][a]
+    assert allowed[1][b]
+    assert np.flatnonzero(allowed[2]).tolist() == [a]
+    without = PendingMasks(rows[:1], [None], [()], VOCAB_SIZE, {0: few})
+    assert np.flatnonzero(unpack(without.bits, VOCAB_SIZE)[0]).tolist() == sorted((a, mark))
 
 
 def test_a_grammar_is_worn_after_many_tokens_and_once_it_has_no_states_left(backend: LLGuidanceBackend) -> None:

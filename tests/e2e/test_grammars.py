@@ -163,3 +163,48 @@ def test_required_calls_work_in_a_server(server: Server) -> None:
     )
     (call,) = response.json()["choices"][0]["message"]["tool_calls"]
     assert json.loads(call["function"]["arguments"])["n"] in (1, 2)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_bad_words_do_not_come(server: Server, temperature: float) -> None:
+    sampling = {"temperature": temperature, "sampling_seed": 3, "max_new_tokens": 60}
+    free = server.generate(text=TEXT, sampling_params=sampling)["text"]
+    words = sorted(set(re.findall("[a-z]{3,}", free)))[:4]
+    assert words
+    text = server.generate(text=TEXT, sampling_params={**sampling, "bad_words": words})["text"]
+    assert not set(words) & set(re.findall("[a-z]+", text))
+    body = {"prompt": TEXT, "temperature": temperature, "seed": 3, "max_tokens": 60, "bad_words": words}
+    text = server.client.post("/v1/completions", json=body).json()["choices"][0]["text"]
+    assert not set(words) & set(re.findall("[a-z]+", text))
+
+
+def test_only_allowed_tokens_come(server: Server) -> None:
+    allowed = server.generate(text=TEXT, sampling_params={"max_new_tokens": 5, "temperature": 0.0})["output_ids"]
+    sampling = {"max_new_tokens": 20, "temperature": 1.0, "sampling_seed": 1, "allowed_token_ids": allowed}
+    answer = server.generate(text=TEXT, sampling_params={**sampling, "n": 2})
+    for each in answer:
+        assert len(each["output_ids"]) == 20
+        assert set(each["output_ids"]) <= set(allowed)
+    body = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 3, "allowed_token_ids": allowed[:1]}
+    chat = server.client.post("/v1/chat/completions", json={**body, "return_token_ids": True}).json()
+    assert set(chat["choices"][0]["token_ids"]) == set(allowed[:1])
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"allowed_token_ids": [10**6]}, "allowed_token_ids must be token ids"),
+        (
+            {"allowed_token_ids": [5], "logit_bias": {"5": 1.0}, "bad_words": [" "]},
+            "bad_words must be strings that are",
+        ),
+        ({"bad_words": ["x" * 4097]}, "bad_words must be at most"),
+        ({"bad_words": "x"}, "bad_words: "),
+        ({"allowed_token_ids": [2], "min_new_tokens": 3}, "no token of allowed_token_ids is left"),
+        ({"allowed_token_ids": [5], "regex": "[0-9]"}, "no token is left"),
+    ],
+)
+def test_tokens_that_leave_nothing_are_refused(server: Server, params: dict[str, Any], said: str) -> None:
+    answer = server.client.post("/generate", json={"text": TEXT, "sampling_params": {"max_new_tokens": 5, **params}})
+    assert answer.status_code == 400
+    assert said in answer.text

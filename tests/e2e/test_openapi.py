@@ -42,7 +42,7 @@ SERVERS = {
     "tight": (
         *(*SMALL, "--max-outputs-per-request", "3", "--max-running-requests", "2", "--max-queued-requests", "3"),
         *("--max-body-size", "65536", "--max-stop-strings", "1", "--max-logprobs", "2", "--max-grammar-size", "512"),
-        *("--max-grammar-depth", "4", "--max-sessions", "3", "--max-stored-responses", "2"),
+        *("--max-grammar-depth", "4", "--max-stored-responses", "2"),
     ),
 }
 """On none of them a request is long."""

@@ -334,7 +334,13 @@ def test_script_without_a_guard_that_never_shuts_down_ends_cleanly(tmp_path, how
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     done = subprocess.run(
-        [sys.executable, script, how], capture_output=True, text=True, timeout=60, check=False, env=_with_tests()
+        # From Python 3.12 on it warns of forks in a process with threads.
+        [sys.executable, "-W", "ignore:This process:DeprecationWarning", script, how],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=_with_tests(),
     )
     assert done.returncode == status, done.stderr
     assert (done.stderr == "") == (status == 0), done.stderr

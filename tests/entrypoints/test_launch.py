@@ -163,7 +163,7 @@ def test_while_loading_the_server_says_that_it_is_not_ready(serve):
     server = serve("--served-model-name", "slow")
 
     def answers() -> bool:
-        with contextlib.suppress(httpx.ConnectError):
+        with contextlib.suppress(httpx.TransportError):
             return httpx.get(f"{server.url}/ready").status_code == 503
         return False
 

@@ -67,17 +67,6 @@ def test_what_has_no_room_is_quantised_anew(
     assert not weights["k.weight"].read().any()
 
 
-def test_a_layer_may_hold_its_weights_otherwise() -> None:
-    layer = layer_of("int8")
-    assert isinstance(layer.method, PackedMethod)
-    layer.method.hold(layer, "uint4")
-    rows = rows_of(4, 32, minimums=True)
-    weight = dict(layer.checkpoint_weights())["q.weight"]
-    weight.write_quantized(rows)
-    torch.testing.assert_close(weight.read(), rows.dequantize(), rtol=0, atol=1e-7)
-    assert layer.weight.data_ptr() == layer.packed.panels.data_ptr()
-
-
 def test_in_int4_a_head_has_8_bits() -> None:
     method = packed_method(ThreadPool(1), "int4")
     head = LMHead(64, INPUTS, torch.float32, tied_to=None, method=method)

@@ -12,14 +12,21 @@ from bough.model_loader.gguf_blocks import read_numbers, read_quantized
 ROWS = 5
 BLOCKS_PER_ROW = 3
 
+HALVES = {
+    **dict.fromkeys((TensorType.Q4_0, TensorType.Q5_0, TensorType.Q8_0, TensorType.IQ4_NL, TensorType.IQ4_XS), (0,)),
+    **dict.fromkeys((TensorType.Q4_1, TensorType.Q5_1, TensorType.Q4_K, TensorType.Q5_K), (0, 2)),
+    TensorType.Q2_K: (80, 82),
+    TensorType.Q3_K: (108,),
+    TensorType.Q6_K: (208,),
+}
+"""Where blocks have numbers in half precision."""
+
 
 def random_blocks(kind: TensorType, seed: int = 0) -> np.ndarray:
-    """Any bits, except for exponents that make infinities: half-precision fields end where a reader would see them."""
+    """Any bits, except for exponents that make infinities."""
     size = BLOCKS[kind].num_bytes
     stored = np.random.default_rng(seed).integers(0, 256, (ROWS, BLOCKS_PER_ROW, size), dtype=np.uint8)
-    for start in {TensorType.Q6_K: (208,), TensorType.Q4_0: (0,), TensorType.Q5_0: (0,), TensorType.Q8_0: (0,)}.get(
-        kind, (0, 2)
-    ):
+    for start in HALVES[kind]:
         stored[..., start + 1] &= 0b10111111
     return stored.reshape(ROWS, -1)
 

@@ -19,6 +19,7 @@ WEIGHT_FILES = ("*.safetensors",)
 GGUF_SUFFIX = ".gguf"
 
 _HUB_ID = re.compile(r"[\w][\w.\-]*(/[\w][\w.\-]*)?", re.ASCII)
+_HUB_GGUF = re.compile(r"([\w][\w.\-]*/[\w][\w.\-]*)/((?:[\w][\w.\- ]*/)*[\w][\w.\- ]*\.gguf)", re.ASCII)
 _MAX_JSON_BYTES = 512 * 2**20
 
 
@@ -30,7 +31,8 @@ def resolve_model_path(model_path: str, *, revision: str | None = None, load_for
     What ``huggingface_hub`` honours holds here too: its cache, access tokens, endpoint and offline mode.
 
     Args:
-        model_path: a local directory, a local GGUF file, or the id of a model on the hub (``owner/name``).
+        model_path: a local directory, a local GGUF file, or the id of a model on the hub (``owner/name``), followed by
+            the path of a GGUF file there if it is to be that one.
         revision: branch, tag or commit on the hub; a local directory has none.
         load_format: ``gguf`` wants the directory's GGUF file, whatever else it has; with ``dummy`` no weights are
             downloaded, and with ``safetensors`` those of a GGUF file are not taken.
@@ -39,20 +41,25 @@ def resolve_model_path(model_path: str, *, revision: str | None = None, load_for
         ConfigError: if there is neither such a directory nor such a model, or it cannot be downloaded.
     """
     local = Path(model_path).expanduser()
+    if local.exists() and revision is not None:
+        what = "directory" if local.is_dir() else "file"
+        raise ConfigError(
+            f"--revision {revision} is for models on the hub, and {model_path} is a local {what}", param="revision"
+        )
     if local.is_dir():
-        if revision is not None:
-            raise ConfigError(
-                f"--revision {revision} is for models on the hub, and {model_path} is a local directory",
-                param="revision",
-            )
         return _weights_in(local.resolve(), load_format)
     if local.is_file() and local.suffix == GGUF_SUFFIX and load_format != "safetensors":
-        return local.resolve()
+        return local.absolute()  # not resolved: the hub's cache has links to files without names
     if local.exists():
         raise ConfigError(
             f"{model_path} is a file; give a GGUF file, or the directory of a checkpoint in Hugging Face format",
             param="model_path",
         )
+    on_hub = _HUB_GGUF.fullmatch(model_path)
+    if on_hub is not None and not local.parent.exists():
+        return _download_gguf(on_hub[1], on_hub[2], revision)
+    if local.suffix == GGUF_SUFFIX:
+        raise ConfigError(f"no such file: {model_path}", param="model_path")
     if _looks_like_path(model_path) or not _HUB_ID.fullmatch(model_path):
         raise ConfigError(
             f"no such directory: {model_path}; give the directory of a checkpoint or the id of a model on the hub",
@@ -60,7 +67,7 @@ def resolve_model_path(model_path: str, *, revision: str | None = None, load_for
         )
     if load_format == "gguf":
         raise ConfigError(
-            f"no such file or directory: {model_path}; download a GGUF file and name that",
+            f"{model_path} is a model on the hub; name one of its GGUF files, {model_path}/NAME.gguf",
             param="model_path",
         )
     return _download(model_path, revision, SMALL_FILES if load_format == "dummy" else SMALL_FILES + WEIGHT_FILES)
@@ -96,6 +103,15 @@ def read_json(path: Path) -> Any:
 
 def _looks_like_path(text: str) -> bool:
     return text.startswith((".", "~", os.sep)) or text.count("/") > 1 or os.path.isabs(text)
+
+
+def _download_gguf(model_id: str, name: str, revision: str | None) -> Path:
+    """A GGUF file of a model on the hub, with the others if the model is split."""
+    parts = re.sub(r"-\d{5}-of-(\d{5})\.gguf$", r"-?????-of-\1.gguf", name)
+    file = _download(model_id, revision, (parts,)) / name
+    if not file.is_file():
+        raise ConfigError(f"the hub's model {model_id} has no file {name}", param="model_path")
+    return file
 
 
 def _download(model_id: str, revision: str | None, patterns: tuple[str, ...]) -> Path:

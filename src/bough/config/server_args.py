@@ -119,7 +119,8 @@ class ServerArgs(OptionTable):
 
     model_path: str = option(
         str(bundled_model_path()),
-        help="Directory in Hugging Face format, GGUF file, or id of a model on the hub.",
+        help="Directory in Hugging Face format, GGUF file, or id of a model on the hub; OWNER/NAME/FILE.gguf is a GGUF "
+        "file there.",
         group=MODEL,
         metavar="PATH",
         default_text="the model that comes with Bough",
@@ -153,9 +154,9 @@ class ServerArgs(OptionTable):
     )
     quantization: Quantization = option(
         "none",
-        help="What weights become while they are loaded, with a scale for every 32 weights and activations: `int8` "
-        "takes half the memory of bfloat16, `int4` half of that (the head keeps 8 bits), and both are faster, most "
-        "with AVX512-VNNI. On a CPU with native kernels only.",
+        help="What weights become while they are loaded; `none`: they stay what the checkpoint has. With a scale for "
+        "every 32 weights and activations, `int8` takes half the memory of bfloat16, `int4` half of that (the head "
+        "keeps 8 bits), and both are faster, most with AVX512-VNNI. On a CPU with native kernels only.",
         group=MODEL,
     )
     kv_cache_dtype: KVCacheDType = option(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import atexit
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from queue import SimpleQueue
@@ -45,19 +45,22 @@ class PendingMasks:
     def __init__(
         self,
         rows: npt.NDArray[np.int32],
-        matchers: Sequence[GrammarMatcher],
+        matchers: Sequence[GrammarMatcher | None],
         extra_ends: Sequence[Sequence[int]],
         vocab_size: int,
+        allowed: Mapping[int, MaskWords] | None = None,
     ) -> None:
         """Remember what to compute.
 
         Args:
             rows: see :class:`TokenMasks`.
-            matchers: ``[G]``, not used by anyone else until the step is over.
+            matchers: ``[G]``, not used by anyone else until the step is over; ``None``: all tokens.
             extra_ends: ``[G]``, token ids that end a row's output and may come wherever it may end.
             vocab_size: number of token ids.
+            allowed: by index, what is left of the tokens of a row.
         """
         self.rows = rows
+        self._allowed = allowed or {}
         self._matchers = matchers
         self._extra_ends = extra_ends
         self._words = mask_words(vocab_size)
@@ -101,13 +104,30 @@ class PendingMasks:
 
     def _compute(self) -> MaskWords:
         bits = np.zeros((len(self.rows), self._words), dtype=np.int32)
-        self._matchers[0].fill_masks(self._matchers, bits)
+        matchers = [matcher for matcher in self._matchers if matcher is not None]
+        if len(matchers) == len(bits):
+            matchers[0].fill_masks(matchers, bits)
+        else:
+            bits[:] = -1
+            if matchers:
+                filled = np.zeros((len(matchers), self._words), dtype=np.int32)
+                matchers[0].fill_masks(matchers, filled)
+                bits[[i for i, matcher in enumerate(self._matchers) if matcher is not None]] = filled
         if any(self._extra_ends):
             for words, matcher, ends in zip(bits.view(np.uint32), self._matchers, self._extra_ends, strict=True):
-                if ends and matcher.is_accepting:
+                if ends and matcher is not None and matcher.is_accepting:
                     for token in ends:
                         words[token >> 5] |= np.uint32(1 << (token & 31))
+        for i, allowed in self._allowed.items():
+            bits[i] &= allowed
         return bits
+
+
+def mask_of(token_ids: Iterable[int], vocab_size: int) -> MaskWords:
+    """The mask ``[mask_words(vocab_size)]`` that allows these tokens."""
+    allowed = np.zeros(mask_words(vocab_size) * 32, dtype=np.bool_)
+    allowed[list(token_ids)] = True
+    return np.packbits(allowed, bitorder="little").view(np.int32)
 
 
 def unpack(bits: MaskWords, vocab_size: int) -> npt.NDArray[np.bool_]:

@@ -80,7 +80,8 @@ class Isa(IntEnum):
     PORTABLE = 0
     AVX2 = 1
     AVX512 = 2
-    AVX512BF16 = 3
+    AVX512VNNI = 3
+    AVX512BF16 = 4
 
 
 class LibraryMissing(Exception):

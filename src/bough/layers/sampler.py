@@ -1,9 +1,10 @@
 """From logits to tokens.
 
-For each row, in this order: tokens that the row's grammar does not allow are taken out; penalties, bans of
-``min_new_tokens`` and logit bias change the logits; a row that is not finite is reported; a greedy row takes its
-largest logit, the lowest token id if several are equal. The logits of any other row are divided by its temperature and
-truncated: of the tokens in descending order of probability, ties by ascending id, those are kept that
+For each row, in this order: tokens that its mask does not allow, or that would complete a banned sequence, are taken
+out; penalties, bans of ``min_new_tokens`` and logit bias change the logits; a row that is not finite is reported; a
+greedy row takes its largest logit, the lowest token id if several are equal. The logits of any other row are divided by
+its temperature and truncated: of the tokens in descending order of probability, ties by ascending id, those are kept
+that
 
 - are among the first ``top_k``,
 - have less than ``top_p`` of the row's whole probability before them (the smallest set that reaches ``top_p``),
@@ -151,6 +152,7 @@ class Sampler:
         if logits.shape != (len(req_slots), self._vocab_size):
             raise ValueError(f"logits are {tuple(logits.shape)}, expected {(len(req_slots), self._vocab_size)}")
         rows = self._state.rows(req_slots)
+        self._state.ban_sequences(logits, rows)
         if self._native is not None:
             if masks is not None and logprobs:
                 # Where they only keep tokens from being chosen, masked logits are not all overwritten.

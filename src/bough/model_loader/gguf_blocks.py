@@ -15,6 +15,11 @@ from bough.layers.quantized_rows import QuantizedRows
 
 _FLOATS = {TensorType.F32: torch.float32, TensorType.F16: torch.float16, TensorType.BF16: torch.bfloat16}
 
+_LEVELS = torch.tensor(
+    [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113], dtype=torch.int8, device="cpu"
+)
+"""What the codes of the ``IQ4`` types stand for, before the scale."""
+
 
 def read_numbers(kind: TensorType, stored: torch.Tensor) -> torch.Tensor:
     """Numbers of a floating-point type.
@@ -86,6 +91,40 @@ def _q8_0(blocks: torch.Tensor) -> QuantizedRows:
     return QuantizedRows(8, 32, blocks[..., 2:].view(torch.int8).flatten(1), _half(blocks, 0))
 
 
+def _q2_k(blocks: torch.Tensor) -> QuantizedRows:
+    scales, minimums = blocks[..., :16] & 15, blocks[..., :16] >> 4
+    scale, minimum = _half(blocks, 80)[..., None], _half(blocks, 82)[..., None]
+    codes = _pairs(_split(blocks[..., 16:80], 2, 32))
+    return QuantizedRows(8, 16, codes.flatten(1), (scale * scales).flatten(1), (-minimum * minimums).flatten(1))
+
+
+def _q3_k(blocks: torch.Tensor) -> QuantizedRows:
+    # Bit i of byte j of the mask belongs to number j of the i-th 32, and takes 4 away where it is not set.
+    third = (blocks[..., None, :32] >> torch.arange(8, dtype=torch.uint8)[:, None]) & 1
+    codes = _signed(_pairs(_split(blocks[..., 32:96], 2, 32)).flatten(-3) | (third << 2).flatten(-2), 4)
+    # 16 scales of 6 bits: low halves in 8 bytes, the upper two bits of each fourth of them in 4 more.
+    upper = (blocks[..., None, 104:108] >> torch.tensor([0, 2, 4, 6], dtype=torch.uint8)[:, None]) & 3
+    scales = _signed(_nibbles(blocks[..., 96:104]) | (upper << 4).flatten(-2), 32) * _half(blocks, 108)[..., None]
+    return QuantizedRows(8, 16, codes.flatten(1), scales.flatten(1))
+
+
+def _pairs(packed: torch.Tensor) -> torch.Tensor:
+    """The lowest two bits of all bytes, then the next two …: ``[..., n]`` to ``[..., 4, n]``."""
+    return (packed[..., None, :] >> torch.tensor([0, 2, 4, 6], dtype=torch.uint8)[:, None]) & 3
+
+
+def _iq4_nl(blocks: torch.Tensor) -> QuantizedRows:
+    return QuantizedRows(8, 32, _LEVELS[_nibbles(blocks[..., 2:]).int()].flatten(1), _half(blocks, 0))
+
+
+def _iq4_xs(blocks: torch.Tensor) -> QuantizedRows:
+    codes = _LEVELS[_nibbles(_split(blocks[..., 8:], 8, 16)).int()]
+    low = torch.stack((blocks[..., 4:8] & 15, blocks[..., 4:8] >> 4), dim=-1).flatten(-2)
+    upper = (blocks[..., 2:4, None] >> torch.tensor([0, 2, 4, 6], dtype=torch.uint8)) & 3
+    scales = _signed(low | (upper << 4).flatten(-2), 32) * _half(blocks, 0)[..., None]
+    return QuantizedRows(8, 32, codes.flatten(1), scales.flatten(1))
+
+
 def _q4_k(blocks: torch.Tensor) -> QuantizedRows:
     codes = _nibbles(_split(blocks[..., 16:], 4, 32))
     return QuantizedRows(4, 32, codes.flatten(1), *_sub_scales(blocks))
@@ -114,9 +153,8 @@ def _sub_scales(blocks: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 def _q6_k(blocks: torch.Tensor) -> QuantizedRows:
     low = _nibbles(_split(blocks[..., :128], 2, 64))  # [rows, blocks, halves, 128]
-    high = _split(blocks[..., 128:192], 2, 32)  # [rows, blocks, halves, 32]
-    top = (high[..., None, :] >> torch.tensor([0, 2, 4, 6], dtype=torch.uint8)[:, None]) & 3
-    codes = _signed(low | (top << 4).flatten(-2), 32)
+    high = _pairs(_split(blocks[..., 128:192], 2, 32)).flatten(-2)
+    codes = _signed(low | (high << 4), 32)
     scales = blocks[..., 192:208].view(torch.int8) * _half(blocks, 208)[..., None]
     return QuantizedRows(8, 16, codes.flatten(1), scales.flatten(1))
 
@@ -127,6 +165,10 @@ _READERS: dict[TensorType, Callable[[torch.Tensor], QuantizedRows]] = {
     TensorType.Q5_0: _q5_0,
     TensorType.Q5_1: _q5_1,
     TensorType.Q8_0: _q8_0,
+    TensorType.IQ4_NL: _iq4_nl,
+    TensorType.IQ4_XS: _iq4_xs,
+    TensorType.Q2_K: _q2_k,
+    TensorType.Q3_K: _q3_k,
     TensorType.Q4_K: _q4_k,
     TensorType.Q5_K: _q5_k,
     TensorType.Q6_K: _q6_k,

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import torch
 
 from bough.kernels.sampling import SAMPLE_ROW
+from bough.sampling.banned_sequences import BannedSequences
 from bough.sampling.logit_edits import LogitEdits
 from bough.sampling.penalties import PenaltyTable
 from bough.sampling.random_stream import stream_key, uniforms
@@ -39,6 +40,7 @@ class Needs:
     MIN_TOKENS: Final = 32
     """Some tokens are banned until it has produced enough."""
     LOGIT_BIAS: Final = 64
+    BANNED_SEQUENCES: Final = 128
 
 
 _DRAW_FIELDS = ("inverse_temperature", "top_p", "top_k", "log_min_p")
@@ -140,6 +142,7 @@ class SamplingState:
         self._penalties = PenaltyTable(max_running_requests, vocab_size, device)
         self._banned = LogitEdits(max_running_requests, vocab_size, device)
         self._bias = LogitEdits(max_running_requests, vocab_size, device)
+        self._banned_sequences = BannedSequences(max_running_requests, vocab_size, device)
 
     @staticmethod
     def max_bytes(max_running_requests: int, vocab_size: int) -> int:
@@ -199,6 +202,8 @@ class SamplingState:
         bias = params.logit_bias or {}
         if self._bias.set(slot, list(bias), list(bias.values())):
             needs |= Needs.LOGIT_BIAS
+        if self._banned_sequences.set(slot, new.banned_sequences, new.output_ids.tolist()):
+            needs |= Needs.BANNED_SEQUENCES
         self._min_new_tokens[slot] = params.min_new_tokens
         self._num_outputs[slot] = produced
         self._needs[slot] = needs
@@ -206,7 +211,7 @@ class SamplingState:
             self.last_token[slot] = int(new.output_ids[-1])
 
     def append(self, forced: Sequence[ForcedTokens]) -> None:
-        """Note that requests, each named once, have got tokens that were not sampled."""
+        """Note that requests, each named once and without banned sequences, have got tokens that were not sampled."""
         slots = np.array([each.req_slot for each in forced], dtype=np.int64)
         last = np.array([each.token_ids[-1] for each in forced], dtype=np.int64)
         for i in np.flatnonzero(self._needs[slots] & Needs.PENALTIES).tolist():
@@ -230,6 +235,12 @@ class SamplingState:
                 self._needs[slots] = needs
                 union = int(np.bitwise_or.reduce(needs))
         return SamplingRows(slots, num_outputs, needs, union)
+
+    def ban_sequences(self, logits: torch.Tensor, rows: SamplingRows) -> None:
+        """Ban in ``logits`` float32 ``[S, V]``, in place, tokens that would complete a sequence that is not to be."""
+        if rows.union & Needs.BANNED_SEQUENCES:
+            at = np.flatnonzero(rows.having(Needs.BANNED_SEQUENCES))
+            self._banned_sequences.apply(logits, at, rows.slots[at])
 
     def edit_logits(self, logits: torch.Tensor, rows: SamplingRows) -> None:
         """Apply penalties, bans and biases to ``logits`` float32 ``[S, V]`` in place, where rows have any."""
@@ -306,6 +317,10 @@ class SamplingState:
         if rows.union & Needs.PENALTIES:
             at = np.flatnonzero(rows.having(Needs.PENALTIES))
             self._penalties.record(at, rows.slots[at], rows.num_outputs[at], next_token_ids)
+        if rows.union & Needs.BANNED_SEQUENCES:
+            at = np.flatnonzero(rows.having(Needs.BANNED_SEQUENCES))
+            tokens = next_token_ids.index_select(0, to_device(at, self.device))
+            self._banned_sequences.record(rows.slots[at], tokens)
 
     def _set_last_tokens(self, slots: npt.NDArray[np.int64], tokens: torch.Tensor) -> None:
         if self.device.type == "cpu":

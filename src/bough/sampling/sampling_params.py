@@ -29,6 +29,10 @@ MAX_STOP_REGEX_BYTES = 256
 MAX_PARALLEL_SAMPLES = ceilings.PARALLEL_SAMPLES
 MAX_LOGIT_BIAS_ENTRIES = 4096
 MAX_STOP_TOKEN_IDS = 256
+MAX_ALLOWED_TOKEN_IDS = 16384
+MAX_BAD_WORDS = 256
+MAX_BAD_WORD_CHARS = 4096
+"""Of all together: they are encoded beside running requests."""
 
 MAX_GRAMMAR_BYTES = ceilings.GRAMMAR_BYTES
 """Longest schema, pattern, grammar or list of choices, in bytes of UTF-8."""
@@ -117,6 +121,11 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
     """Keep the matched stop string or stop token in the output text."""
     logit_bias: dict[int, float] | None = None
     """Token id to a number added to its logit."""
+    allowed_token_ids: tuple[int, ...] | None = None
+    """The only tokens that may be generated, ends of the output included; ``None`` for all."""
+    bad_words: tuple[str, ...] = ()
+    """Texts that are not generated, as the tokens that each is usually written with, with and without a space before
+    it."""
     sampling_seed: int | None = None
     """Makes the samples reproducible, whatever else is in the batch."""
     stream_interval: int | None = None
@@ -218,11 +227,23 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
                 "logit_bias",
                 "numbers in [-100, 100]",
             )
+        check(
+            len(self.bad_words) <= MAX_BAD_WORDS and sum(map(len, self.bad_words)) <= MAX_BAD_WORD_CHARS,
+            "bad_words",
+            f"at most {MAX_BAD_WORDS} strings of at most {MAX_BAD_WORD_CHARS} characters together",
+        )
+        check(all(word.strip() for word in self.bad_words), "bad_words", "strings that are not blank")
+        check(
+            self.allowed_token_ids is None or len(self.allowed_token_ids) <= MAX_ALLOWED_TOKEN_IDS,
+            "allowed_token_ids",
+            f"at most {MAX_ALLOWED_TOKEN_IDS} ids",
+        )
         self._validate_grammar(named, tag_is_ours=tag_is_ours)
         if vocab_size is not None:
             rule = f"token ids in [0, {vocab_size})"
             check(all(0 <= t < vocab_size for t in self.stop_token_ids), "stop_token_ids", rule)
             check(all(0 <= t < vocab_size for t in self.logit_bias or ()), "logit_bias", rule)
+            check(all(0 <= t < vocab_size for t in self.allowed_token_ids or ()), "allowed_token_ids", rule)
 
     def _validate_grammar(self, named: ClientName, *, tag_is_ours: bool) -> None:
         """Check what can be said of a grammar without compiling it."""
@@ -275,7 +296,7 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
                 raise BadRequest(f"{named(name)} is not a known sampling parameter", param=named(name))
             if value is None and name != "max_new_tokens":
                 continue
-            if name in GRAMMAR_KINDS and value in ("", [], ()):
+            if name in _EMPTY_IS_NONE and value in ("", [], ()):
                 continue
             if name == "json_schema" and isinstance(value, (dict, bool)):
                 value = _json_text(value, named(name))  # noqa: PLW2901
@@ -293,6 +314,7 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
 
 
 _FIELD_TYPES: dict[str, Any] = {field.name: field.type for field in msgspec.structs.fields(SamplingParams)}
+_EMPTY_IS_NONE = frozenset((*GRAMMAR_KINDS, "allowed_token_ids"))
 _SCALAR_OR_LIST = frozenset({"stop", "stop_token_ids", "stop_regex"})
 
 _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)

@@ -107,6 +107,9 @@ class OutputProcessor:
         """End a request for which no token could be chosen."""
         grammar = req.sampling_params.grammar
         if grammar is None or req.matcher is None:
+            if req.allowed is not None:
+                message = "no token of allowed_token_ids is left that the request's other parameters allow"
+                return self.fail(req, message, status_code=400, param="allowed_token_ids", keep=False)
             return self.fail(req, "the model produced numbers that are not finite", keep=False)
         try:
             problem = req.matcher.error
@@ -116,7 +119,7 @@ class OutputProcessor:
             req,
             problem
             or "no token is left that both the grammar and the request's other parameters allow, such as "
-            "min_new_tokens, stop_token_ids and logit_bias",
+            "min_new_tokens, stop_token_ids, logit_bias, allowed_token_ids and bad_words",
         )
 
     def _fail_grammar(self, req: Req, problem: str) -> OutputDelta:

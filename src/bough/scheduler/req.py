@@ -13,7 +13,7 @@ from bough.ipc.messages import FinishReason, PositionLogprobs, TokenizedGenerate
 from bough.step_plan import IntArray
 
 if TYPE_CHECKING:
-    from bough.constrained.base import GrammarMatcher
+    from bough.constrained.base import GrammarMatcher, MaskWords
     from bough.mem_cache.kv_cache_manager import RequestKV
     from bough.scheduler.text_stops import TextStops
 
@@ -57,8 +57,10 @@ class Req:
     """
 
     __slots__ = (
+        "allowed",
         "announced",
         "arrival_time",
+        "banned_sequences",
         "cached_tokens",
         "computed_len",
         "extra_ends",
@@ -155,6 +157,10 @@ class Req:
         """Follows the output through the request's grammar; has accepted every token of it, retracted or not."""
         self.jumps = False
         """Whether tokens that the grammar leaves no choice about are taken without asking the model."""
+        self.allowed: MaskWords | None = None
+        """The tokens that may be sampled, whatever else there is; ``None`` for all."""
+        self.banned_sequences: tuple[tuple[int, ...], ...] = ()
+        """Sequences of tokens that the output must not contain."""
         self.jump_from = -1
         """While output that was not sampled is being computed: tokens whose KV is known to be valid; else -1."""
         self.extra_ends: tuple[int, ...] = ()

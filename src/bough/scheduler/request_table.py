@@ -30,6 +30,7 @@ class RequestTable:
         careful: whether each token needs a look by Python (own stop tokens, text stops, logprobs, a grammar).
         constrained: whether the request has a grammar: its next token cannot be planned before its last one is known.
         num_constrained: requests that have one.
+        masked: whether not all tokens may be sampled, because of a grammar or otherwise.
     """
 
     def __init__(self, max_running_requests: int, max_len: int) -> None:
@@ -48,6 +49,7 @@ class RequestTable:
         self.checks_eos = np.zeros(shape, dtype=np.bool_)
         self.careful = np.zeros(shape, dtype=np.bool_)
         self.constrained = np.zeros(shape, dtype=np.bool_)
+        self.masked = np.zeros(shape, dtype=np.bool_)
         self.reqs: list[Req | None] = [None] * max_running_requests
         self.num_constrained = 0
 
@@ -70,6 +72,7 @@ class RequestTable:
         own_stops = bool(req.sampling_params.stop_token_ids)
         self.constrained[slot] = constrained = req.matcher is not None
         self.num_constrained += constrained
+        self.masked[slot] = constrained or req.allowed is not None
         self.careful[slot] = own_stops or req.text_stops is not None or req.return_logprob or constrained
         self.reqs[slot] = req
 
@@ -77,7 +80,7 @@ class RequestTable:
         """Forget the request in ``slot``."""
         self.num_constrained -= int(self.constrained[slot])
         self.reqs[slot] = None
-        self.decoding[slot] = self.constrained[slot] = False
+        self.decoding[slot] = self.constrained[slot] = self.masked[slot] = False
 
     def decodable_slots(self) -> IntArray:
         """Slots of requests that may take one more decode step, ascending.

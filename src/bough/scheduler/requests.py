@@ -138,6 +138,7 @@ class Requests:
                 masked_until_min=req.masked_until_min,
                 prompt_len=req.prompt_len,
                 output_ids=req.output_before_slot,
+                banned_sequences=req.banned_sequences,
             )
         )
         self.unfinished.append(req)

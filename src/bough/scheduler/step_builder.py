@@ -167,19 +167,20 @@ class StepBuilder:
         return Planned(plan, prompts, [req for req, _, _ in rows[num_prompts:]], token_context)
 
     def _masks(self, req_slots: IntArray, sample: np.ndarray | None) -> PendingMasks | None:
-        """Masks for the sampling rows that have a grammar; ``sample`` is ``None`` if all rows sample."""
-        constrained = self._table.constrained[req_slots]
+        """Masks for the sampling rows that may not have all tokens; ``sample`` is ``None`` if all rows sample."""
+        masked = self._table.masked[req_slots]
         if sample is not None:
-            constrained &= sample
-        rows = np.flatnonzero(constrained).astype(np.int32)
+            masked &= sample
+        rows = np.flatnonzero(masked).astype(np.int32)
         if len(rows) == 0:
             return None
-        reqs = [self._table.reqs[slot] for slot in req_slots[rows]]
+        reqs = [req for req in map(self._table.reqs.__getitem__, req_slots[rows].tolist()) if req is not None]
         return PendingMasks(
             rows,
-            [req.matcher for req in reqs if req is not None and req.matcher is not None],
-            [req.extra_ends for req in reqs if req is not None],
+            [req.matcher for req in reqs],
+            [req.extra_ends for req in reqs],
             self._vocab_size,
+            {i: req.allowed for i, req in enumerate(reqs) if req.allowed is not None},
         )
 
     def _decode_logprobs(self, decode_slots: IntArray) -> list[RowLogprobs]:

@@ -23,6 +23,7 @@ ROUTES: dict[str, tuple[str, dict[str, Any]]] = {
     "completions": ("/v1/completions", {"prompt": "Hello", "max_tokens": 60, "seed": 1}),
     "chat": ("/v1/chat/completions", {"messages": MESSAGES, "max_tokens": 60, "seed": 1}),
     "messages": ("/v1/messages", {"messages": MESSAGES, "max_tokens": 60, "model": "m"}),
+    "responses": ("/v1/responses", {"input": "Hello", "max_output_tokens": 60}),
     "ollama": ("/api/chat", {"messages": MESSAGES, "model": "m", "options": {"num_predict": 60}}),
 }
 

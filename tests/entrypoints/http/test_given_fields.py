@@ -80,8 +80,6 @@ def test_what_vllm_clients_send_passes_where_it_asks_for_nothing(
         "use_beam_search": True,
         "length_penalty": 2.0,
         "early_stopping": True,
-        "bad_words": ["x"],
-        "allowed_token_ids": [1],
         "vllm_xargs": {"a": 1},
         "kv_transfer_params": {"a": 1},
         "structured_outputs": {"disable_any_whitespace": True},

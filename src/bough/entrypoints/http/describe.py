@@ -37,6 +37,9 @@ from bough.managers.io_struct import (
 from bough.managers.sessions import MAX_TURNS
 from bough.parsers.stream import MAX_HELD_CHARS
 from bough.sampling.sampling_params import (
+    MAX_ALLOWED_TOKEN_IDS,
+    MAX_BAD_WORD_CHARS,
+    MAX_BAD_WORDS,
     MAX_GRAMMAR_BYTES,
     MAX_GRAMMAR_DEPTH,
     MAX_LOGIT_BIAS_ENTRIES,
@@ -69,6 +72,8 @@ LIMITS: dict[str, str] = {
     "different `stop_regex` patterns of a batch": str(MAX_STOP_STRINGS),
     "`stop_token_ids`": f"{MAX_STOP_TOKEN_IDS} ids",
     "`logit_bias`": f"{MAX_LOGIT_BIAS_ENTRIES} entries",
+    "`allowed_token_ids`": f"{MAX_ALLOWED_TOKEN_IDS} ids",
+    "`bad_words`": f"{MAX_BAD_WORDS} strings, {MAX_BAD_WORD_CHARS} characters together",
     "a JSON schema, pattern, grammar or list of choices": "`--max-grammar-size`, at most "
     f"{MAX_GRAMMAR_BYTES // 1024} KiB",
     "nesting of a JSON schema": f"`--max-grammar-depth` brackets, at most {MAX_GRAMMAR_DEPTH}",

@@ -288,7 +288,7 @@ class _Walker:
                 if depth == 0:
                     return
                 if depth > MAX_DEPTH:
-                    raise invalid_json("nested too deeply")
+                    raise invalid_json(f"nested too deeply: more than {MAX_DEPTH} levels in a large body")
             await self._give_turn(self._position)
 
     async def _give_turn(self, position: int) -> None:

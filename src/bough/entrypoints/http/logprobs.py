@@ -66,8 +66,8 @@ class TokenIdNames(TokenNames):
 
 def chat_logprobs(
     entries: Sequence[PositionLogprobs], names: TokenNames, skip_special_tokens: bool, num_top: int
-) -> bytes:
-    """The inside of ``logprobs.content``: one object per token, with ``num_top`` alternatives, separated by commas."""
+) -> list[bytes]:
+    """The members of ``logprobs.content``: one object per token, with ``num_top`` alternatives."""
     objects = []
     for entry in entries:
         top = b",".join(
@@ -78,16 +78,16 @@ def chat_logprobs(
             b'{%b,"logprob":%b,"top_logprobs":[%b]}'
             % (names.described(entry.token_id, skip_special_tokens), _number(entry.logprob), top)
         )
-    return b",".join(objects)
+    return objects
 
 
 async def paced_chat_logprobs(
     entries: Sequence[PositionLogprobs], names: TokenNames, skip_special_tokens: bool, num_top: int
 ) -> bytes:
-    """The same for any number of tokens, with a turn for everybody else now and then."""
-    parts = []
+    """The same for any number of tokens, joined, with a turn for everybody else now and then."""
+    parts: list[bytes] = []
     for start in range(0, len(entries), SLICE_POSITIONS):
-        parts.append(chat_logprobs(entries[start : start + SLICE_POSITIONS], names, skip_special_tokens, num_top))
+        parts += chat_logprobs(entries[start : start + SLICE_POSITIONS], names, skip_special_tokens, num_top)
         if start + SLICE_POSITIONS < len(entries):
             await asyncio.sleep(0)
     return b",".join(parts)

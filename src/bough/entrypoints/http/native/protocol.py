@@ -7,6 +7,9 @@ from typing import Any
 from bough.entrypoints.http.fields import BodySpec, Refused
 from bough.managers.io_struct import MAX_TOKEN_IDS_LOGPROB, GenerateReqInput
 from bough.sampling.sampling_params import (
+    MAX_ALLOWED_TOKEN_IDS,
+    MAX_BAD_WORD_CHARS,
+    MAX_BAD_WORDS,
     MAX_CHOICES,
     MAX_GRAMMAR_BYTES,
     MAX_GRAMMAR_DEPTH,
@@ -67,6 +70,14 @@ SAMPLING_PARAMS: dict[str, tuple[str, str]] = {
         f"object of at most {MAX_LOGIT_BIAS_ENTRIES} entries, token id to a number from -100 to 100",
         "Added to the logits of these tokens.",
     ),
+    "allowed_token_ids": (
+        f"array of at most {MAX_ALLOWED_TOKEN_IDS} token ids",
+        "The only tokens that may be generated, also to end the output; if empty, all.",
+    ),
+    "bad_words": (
+        f"array of at most {MAX_BAD_WORDS} strings, {MAX_BAD_WORD_CHARS} characters together",
+        "Not generated, as the tokens that each is usually written with, with and without a space before it.",
+    ),
     "sampling_seed": ("integer of 64 bits", "Makes the output reproducible, whatever else is being computed."),
     "stream_interval": ("integer, at least 1", "Tokens per streamed event, instead of the server's setting."),
 }
@@ -118,6 +129,12 @@ SAMPLING_SCHEMAS: dict[str, dict[str, Any]] = {
         "additionalProperties": _number(minimum=-100, maximum=100),
         "propertyNames": {"pattern": "^[0-9]+$"},
         "maxProperties": MAX_LOGIT_BIAS_ENTRIES,
+    },
+    "allowed_token_ids": {"type": "array", "items": _TOKEN_ID, "maxItems": MAX_ALLOWED_TOKEN_IDS},
+    "bad_words": {
+        "type": "array",
+        "items": {"type": "string", "minLength": 1, "maxLength": MAX_BAD_WORD_CHARS},
+        "maxItems": MAX_BAD_WORDS,
     },
     "sampling_seed": _integer(minimum=-(2**63), maximum=2**63 - 1),
     "stream_interval": _integer(minimum=1),

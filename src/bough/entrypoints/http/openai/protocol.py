@@ -14,6 +14,9 @@ from bough.entrypoints.http.shared_fields import SamplingFields
 from bough.managers.io_struct import RequestId
 from bough.managers.sessions import SessionParams
 from bough.sampling.sampling_params import (
+    MAX_ALLOWED_TOKEN_IDS,
+    MAX_BAD_WORD_CHARS,
+    MAX_BAD_WORDS,
     MAX_LOGIT_BIAS_ENTRIES,
     MAX_PARALLEL_SAMPLES,
     MAX_STOP_REGEX_BYTES,
@@ -29,6 +32,7 @@ MAX_MESSAGES = 8192
 
 MAX_TOKENS = 2**31 - 1
 
+BadWord = Annotated[str, Meta(min_length=1, max_length=MAX_BAD_WORD_CHARS)]
 StopRegex = Annotated[str, Meta(min_length=1, max_length=MAX_STOP_REGEX_BYTES)]
 TokenId = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 TokenCount = Annotated[int, Meta(ge=0, le=MAX_TOKENS)]
@@ -57,6 +61,17 @@ class SharedFields(SamplingFields, kw_only=True):
     logit_bias: Annotated[
         dict[TokenId, Annotated[float, Meta(ge=-100, le=100)]] | None,
         Meta(description="Token id to a number added to its logit."),
+    ] = None
+    allowed_token_ids: Annotated[
+        Annotated[list[TokenId], Meta(max_length=MAX_ALLOWED_TOKEN_IDS)] | None,
+        Meta(description="The only tokens that may be generated, also to end the output. Default, and if empty: all."),
+    ] = None
+    bad_words: Annotated[
+        Annotated[list[BadWord], Meta(max_length=MAX_BAD_WORDS)] | None,
+        Meta(
+            description="Texts that are not generated, as the tokens that each is usually written with, with and "
+            f"without a space before it; {MAX_BAD_WORD_CHARS} characters together."
+        ),
     ] = None
     stop_token_ids: Annotated[
         Annotated[list[TokenId], Meta(max_length=MAX_STOP_TOKEN_IDS)] | None,
@@ -258,8 +273,6 @@ _REFUSED = {
     "use_beam_search": Refused(_BEAM_SEARCH, (False,)),
     "length_penalty": Refused(_BEAM_SEARCH, (1.0, 1)),
     "early_stopping": Refused(_BEAM_SEARCH, (False,)),
-    "bad_words": Refused("words that must not come", ([],)),
-    "allowed_token_ids": Refused("choosing among some tokens only; `logit_bias` and `regex` come near", ([],)),
     "vllm_xargs": Refused("arguments of extensions", ({},)),
     "guided_whitespace_pattern": Refused("choosing how JSON is spaced"),
     "lora_path": Refused("LoRA adapters", ("", [])),

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 
 from bough.entrypoints.chat.core import ChoiceDelta
 from bough.entrypoints.http.errors import error_code
+from bough.entrypoints.http.pacing import add_paced
 from bough.errors import BoughError
-from bough.ipc.messages import PositionLogprobs
+from bough.ipc.messages import OutputDelta, PositionLogprobs
 from bough.managers.io_struct import new_request_id
 from bough.parsers.base import Content, ParsedEvent, Reasoning, ToolCallStart
 
 _encode = msgspec.json.encode
 
-Describe = Callable[[Sequence[PositionLogprobs]], Awaitable[bytes]]
-"""From logprobs to the inside of a list of them, as JSON."""
+Describe = Callable[[Sequence[PositionLogprobs]], list[bytes]]
+"""From logprobs to the JSON of each."""
 
 _MESSAGE, _REASONING, _CALL = "message", "reasoning", "function_call"
 
@@ -56,7 +57,7 @@ class ResponseBuilder:
         """The last item, if it is not complete."""
         self._pieces: list[str] = []
         self._delta_start = b""
-        self._unsaid: list[PositionLogprobs] = []
+        self._unsaid: list[bytes] = []
         """Logprobs of tokens that belong to no item yet."""
         self._num_said = 0
         """Tokens before them."""
@@ -78,36 +79,48 @@ class ResponseBuilder:
 
     async def add(self, delta: ChoiceDelta) -> None:
         """Take in what is new."""
-        begins: list[int] = []
         if self._describe is not None:
-            self._unsaid += delta.output.logprobs or ()
-            begins = delta.reader.begins
+            await add_paced(self._add_logprobs, delta.output)
+        self._add_events(delta)
+
+    def plain_events(self, delta: ChoiceDelta) -> bytes:
+        """Take in a short delta, and tell its events."""
+        self._add_logprobs(delta.output)
+        self._add_events(delta)
+        return b"".join(self.take())
+
+    def _add_logprobs(self, output: OutputDelta) -> None:
+        if self._describe is not None:
+            self._unsaid += self._describe(output.logprobs or ())
+
+    def _add_events(self, delta: ChoiceDelta) -> None:
+        begins = delta.reader.begins if self._describe is not None else []
         for number, event in enumerate(delta.events):
-            await self._add(
+            self._add(
                 event,
                 begins[number] if begins else None,
                 begins[number + 1] if number + 1 < len(begins) else None,
             )
         if delta.output.finish_reason is not None:
-            await self._finish(delta)
+            self._finish(delta)
 
-    async def fail(self, error: BoughError) -> None:
+    def fail(self, error: BoughError) -> None:
         """The work has failed; what there is of the answer stays."""
-        await self._close_item("incomplete")
+        self._close_item("incomplete")
         self.body["error"] = {"code": error_code(error), "message": error.message}
         self._end("failed", "response.failed")
 
-    async def cancel(self) -> None:
+    def cancel(self) -> None:
         """The work was ended by the client."""
-        await self._close_item("incomplete")
+        self._close_item("incomplete")
         self._end("cancelled", "response.incomplete")
 
-    async def _finish(self, delta: ChoiceDelta) -> None:
+    def _finish(self, delta: ChoiceDelta) -> None:
         body = self.body
         ended = delta.reader.finish_type(delta.output)
         if not self._output:  # there is always something to look at
-            await self._open_item(_MESSAGE, {"role": "assistant", "content": []}, None)
-        await self._close_item("incomplete" if ended in ("length", "abort") else "completed")
+            self._open_item(_MESSAGE, {"role": "assistant", "content": []}, None)
+        self._close_item("incomplete" if ended in ("length", "abort") else "completed")
         body["usage"] = _usage(delta)
         body["completed_at"] = int(time.time())
         if ended == "length":
@@ -125,26 +138,26 @@ class ResponseBuilder:
 
     # --- items ------------------------------------------------------------------------------------------------------
 
-    async def _add(self, event: ParsedEvent, begin: int | None, end: int | None) -> None:
+    def _add(self, event: ParsedEvent, begin: int | None, end: int | None) -> None:
         """Take in an event, with how many tokens of the output come before it, and before the next one of the delta;
         ``None``: nobody knows, or all.
         """
         if isinstance(event, Content):
-            await self._open_item(_MESSAGE, {"role": "assistant", "content": []}, begin)
-            await self._add_text(event.text, end)
+            self._open_item(_MESSAGE, {"role": "assistant", "content": []}, begin)
+            self._add_text(event.text, end)
         elif isinstance(event, Reasoning):
-            await self._open_item(_REASONING, {"summary": [], "content": [], "encrypted_content": None}, begin)
-            await self._add_text(event.text, end)
+            self._open_item(_REASONING, {"summary": [], "content": [], "encrypted_content": None}, begin)
+            self._add_text(event.text, end)
         elif isinstance(event, ToolCallStart):
-            await self._close_item(begin=begin)
-            await self._open_item(_CALL, {"call_id": event.id, "name": event.name, "arguments": ""}, begin)
+            self._close_item(begin=begin)
+            self._open_item(_CALL, {"call_id": event.id, "name": event.name, "arguments": ""}, begin)
         else:
-            await self._add_text(event.fragment, end)
+            self._add_text(event.fragment, end)
 
-    async def _open_item(self, kind: str, members: dict[str, Any], begin: int | None) -> None:
+    def _open_item(self, kind: str, members: dict[str, Any], begin: int | None) -> None:
         if self._item is not None and self._item["type"] == kind:
             return
-        await self._close_item(begin=begin)
+        self._close_item(begin=begin)
         if begin is not None:  # what comes before it are markers, and thoughts, which have no logprobs
             del self._unsaid[: max(0, begin - self._num_said)]
             self._num_said = max(self._num_said, begin)
@@ -163,12 +176,12 @@ class ResponseBuilder:
             _DELTAS[kind].encode(), _DELTAS[kind].encode(), place,
         )  # fmt: skip
 
-    async def _add_text(self, text: str, end: int | None = None) -> None:
+    def _add_text(self, text: str, end: int | None = None) -> None:
         """Add to the item that is open, with the logprobs of the tokens up to ``end``."""
         assert self._item is not None, "opened before"
         logprobs = b""
         if self._item["type"] == _MESSAGE:
-            said = await self._say_logprobs(end)
+            said = self._say_logprobs(end)
             logprobs = b',"logprobs":[%b]' % said
             if not text and not said:
                 return
@@ -182,21 +195,21 @@ class ResponseBuilder:
                 % (self._delta_start, _encode(text), logprobs, self._sequence_number)
             )
 
-    async def _say_logprobs(self, end: int | None) -> bytes:
-        if self._describe is None or not self._unsaid:
+    def _say_logprobs(self, end: int | None) -> bytes:
+        if not self._unsaid:
             return b""
         count = len(self._unsaid) if end is None else max(0, end - self._num_said)
-        said = await self._describe(self._unsaid[:count])
+        said = b",".join(self._unsaid[:count])
         del self._unsaid[:count]
         self._num_said += count
         if said:
             self._logprobs.append(said)
         return said
 
-    async def _close_item(self, status: str = "completed", begin: int | None = None) -> None:
+    def _close_item(self, status: str = "completed", begin: int | None = None) -> None:
         """Complete the last item; ``begin`` is how many tokens come before the next one."""
         if self._item is not None and self._item["type"] == _MESSAGE:
-            await self._add_text("", begin)  # tokens without text, such as the one that ends the answer
+            self._add_text("", begin)  # tokens without text, such as the one that ends the answer
         item, self._item = self._item, None
         if item is None:
             return

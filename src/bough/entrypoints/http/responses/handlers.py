@@ -16,10 +16,11 @@ from bough.entrypoints.chat.core import ChatCore, ChatRun
 from bough.entrypoints.chat.job import ChatJob, ToolUse
 from bough.entrypoints.chat.sampling import make_sampling_params, sampling_defaults
 from bough.entrypoints.chat.tools import template_variables
-from bough.entrypoints.http.asgi import Call, EventStream, Response
+from bough.entrypoints.http.asgi import BodyWriter, Call, EventStream, Response
+from bough.entrypoints.http.direct import chat_sink
 from bough.entrypoints.http.errors import INTERNAL_ERROR
 from bough.entrypoints.http.fields import unknown_members
-from bough.entrypoints.http.logprobs import TokenNames, paced_chat_logprobs
+from bough.entrypoints.http.logprobs import TokenNames, chat_logprobs
 from bough.entrypoints.http.responses import convert
 from bough.entrypoints.http.responses.build import Describe, ResponseBuilder
 from bough.entrypoints.http.responses.event_log import EventLog
@@ -98,7 +99,7 @@ class ResponsesHandlers:
             queued = self._start(entry, builder, run)
             return Response(queued) if entry.log is None else EventStream(entry.log.follow(0), end=b"")
         if body.stream:
-            return EventStream(self._events(entry, builder, run), end=b"")
+            return EventStream(self._events(entry, builder, run, call.writer), end=b"")
         await self._run(builder, run)
         self._keep(entry, builder)
         return Response(builder.final)
@@ -178,12 +179,13 @@ class ResponsesHandlers:
                     log.add(builder.take())
 
     async def _events(
-        self, entry: StoredResponse | None, builder: ResponseBuilder, run: ChatRun
+        self, entry: StoredResponse | None, builder: ResponseBuilder, run: ChatRun, writer: BodyWriter | None
     ) -> AsyncGenerator[bytes, None]:
         """Make a response and tell how; what fails before the first delta is raised, later it is an event."""
         started = False
+        sink = chat_sink(writer, run, builder.plain_events)
         try:
-            async with aclosing(self._core.deltas(run)) as deltas:
+            async with aclosing(self._core.deltas(run, sink)) as deltas:
                 async for delta in deltas:
                     if not started:
                         started = True
@@ -200,7 +202,7 @@ class ResponsesHandlers:
             if not isinstance(error, BoughError):
                 logger.exception("A stream of a response failed")
             failure = error if isinstance(error, BoughError) else RequestFailed(INTERNAL_ERROR, code="internal_error")
-            await builder.fail(failure)
+            builder.fail(failure)
             self._keep(entry, builder)
             yield b"".join(builder.take())
 
@@ -215,12 +217,12 @@ class ResponsesHandlers:
         try:
             await self._run(builder, run, entry.log)
         except asyncio.CancelledError:
-            await builder.cancel()
+            builder.cancel()
         except BoughError as error:
-            await builder.fail(error)
+            builder.fail(error)
         except Exception:
             logger.exception("A response in the background failed")
-            await builder.fail(RequestFailed(INTERNAL_ERROR, code="internal_error"))
+            builder.fail(RequestFailed(INTERNAL_ERROR, code="internal_error"))
         if entry.log is not None:
             entry.log.add(builder.take())
             entry.log.close()
@@ -318,8 +320,8 @@ class ResponsesHandlers:
             return None
         skip_special = run.request.sampling_params.skip_special_tokens
 
-        async def describe(entries: Sequence[PositionLogprobs]) -> bytes:
-            return await paced_chat_logprobs(entries, names, skip_special, job.top_logprobs)
+        def describe(entries: Sequence[PositionLogprobs]) -> list[bytes]:
+            return chat_logprobs(entries, names, skip_special, job.top_logprobs)
 
         return describe
 

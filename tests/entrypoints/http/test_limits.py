@@ -1,0 +1,145 @@
+"""Every bound of docs/limits.md that a request can exceed: what exceeds it is refused by name, over a real socket."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+from msgspec import Raw
+
+from bough.entrypoints.http.describe import LIMITS
+
+JSON = {"content-type": "application/json"}
+CHAT: dict[str, Any] = {"messages": [{"role": "user", "content": "Hi"}]}
+CALL = {"type": "function", "function": {"name": "f", "arguments": "{}"}}
+
+
+def tool(number: int) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": f"f{number}"}}
+
+
+def called(*calls: Any) -> dict[str, Any]:
+    return {"messages": [*CHAT["messages"], {"role": "assistant", "tool_calls": [*calls]}, *CHAT["messages"]]}
+
+
+def generate(**params: Any) -> tuple[str, dict[str, Any]]:
+    return "/generate", {"text": "Hi", "sampling_params": params}
+
+
+def chat(**fields: Any) -> tuple[str, dict[str, Any]]:
+    return "/v1/chat/completions", {**CHAT, **fields}
+
+
+MANY_VALUES = {**CALL, "function": {"name": "f", "arguments": json.dumps({"a": [0] * 65_537})}}
+
+EXCEEDED: dict[str, list[tuple[tuple[str, dict[str, Any]], str, str]]] = {
+    "request body": [(generate(stop="x" * (33 << 20)), "--max-body-size", "")],
+    "prompt and output together": [
+        (chat(max_tokens=600), "512", "max_tokens"),
+        (("/v1/completions", {"prompt": [5] * 600}), "512", "prompt"),
+    ],
+    "prompts times `n`": [(("/v1/completions", {"prompt": ["x"] * 1025, "n": 2}), "2048", "prompt")],
+    "fields of a body": [(chat(**{f"x{number}": 0 for number in range(1025)}), "1024", "")],
+    "nesting of JSON": [
+        (chat(chat_template_kwargs={"a": Raw(b"[" * 1100 + b"]" * 1100)}), "nested", ""),
+        (chat(chat_template_kwargs={"a": Raw(b"[" * 70 + b"]" * 70), "b": " " * 70_000}), "64", ""),
+    ],
+    "one field, but for lists of token ids": [(chat(chat_template_kwargs={"a": [0] * 65_537}), "65536", "chat_")],
+    "`stop`": [
+        (generate(stop=[f"x{number}" for number in range(33)]), "32", "sampling_params.stop"),
+        (chat(stop=["x" * 1025]), "1024", "stop"),
+    ],
+    "`stop_regex`": [
+        (chat(stop_regex=[f"x{number}" for number in range(33)]), "32", "stop_regex"),
+        (generate(stop_regex="x" * 257), "256", "sampling_params.stop_regex"),
+    ],
+    "different `stop_regex` patterns of a batch": [
+        (
+            (
+                "/generate",
+                {"text": ["Hi"] * 33, "sampling_params": [{"stop_regex": f"x{number}"} for number in range(33)]},
+            ),
+            "32",
+            "sampling_params",
+        )
+    ],
+    "`stop_token_ids`": [(chat(stop_token_ids=[5] * 257), "256", "stop_token_ids")],
+    "`logit_bias`": [(chat(logit_bias={str(number): 1 for number in range(4097)}), "4096", "logit_bias")],
+    "a JSON schema, pattern, grammar or list of choices": [
+        (chat(regex="x" * 262_145), "262144", "regex"),
+        (chat(json_schema={"const": "x" * 262_145}), "262144", "json_schema"),
+        (generate(choice=[f"{number:0300d}" for number in range(1000)]), "262144", "sampling_params.choice"),
+    ],
+    "nesting of a JSON schema": [
+        (chat(json_schema=Raw(b'{"items":' * 70 + b"{}" + b"}" * 70)), "at most 64", "json_schema")
+    ],
+    "`n`": [(generate(n=129), "128", "sampling_params.n"), (chat(n=129), "128", "n")],
+    "messages of a conversation": [(chat(messages=CHAT["messages"] * 8193), "8192", "messages")],
+    "tools of a request": [(chat(tools=[tool(number) for number in range(257)]), "256", "tools")],
+    "tool calls of a message": [(chat(**called(*[CALL] * 1025)), "1024", "messages[1].tool_calls")],
+    "`metadata` of a response": [
+        (("/v1/responses", {"input": "Hi", "metadata": {f"k{number}": "v" for number in range(17)}}), "16", "metadata")
+    ],
+    "values in the arguments of an earlier tool call": [(chat(**called(MANY_VALUES)), "65536", "messages[1]")],
+    "alternatives per token": [
+        (chat(logprobs=True, top_logprobs=21), "20", "top_logprobs"),
+        (("/v1/completions", {"prompt": "Hi", "logprobs": 21}), "20", "logprobs"),
+        (("/generate", {"text": "Hi", "return_logprob": True, "top_logprobs_num": 129}), "128", "top_logprobs_num"),
+    ],
+    "`token_ids_logprob`": [
+        (
+            ("/generate", {"text": "Hi", "return_logprob": True, "token_ids_logprob": [5] * 1025}),
+            "1024",
+            "token_ids_logprob",
+        )
+    ],
+    "`rid`": [(chat(rid="x" * 257), "256", "rid")],
+    "`extra_key`, `cache_salt`": [
+        (chat(extra_key="x" * 1025), "1024", "extra_key"),
+        (chat(cache_salt="x" * 1025), "1024", "cache_salt"),
+    ],
+}
+"""By the row: requests, what the message names, and how ``param`` begins."""
+
+ELSEWHERE = {
+    # test_raw_connections.py
+    "bodies over 64 KiB that are being received, together",
+    "request line and headers",
+    "path and query",
+    "time for request line and headers",
+    "time for a body",
+    "what a client sends after a refusal",
+    "time that a client reads nothing",
+    # tests/constrained
+    "parts of a structural tag, or of one made of `tools`",
+    # test_failures.py, test_responses.py, test_sessions.py, tests/managers/test_sessions.py, tests/parsers
+    "waiting requests",
+    "responses that are kept",
+    "items of a response listed at once",
+    "sessions",
+    "tokens that sessions remember",
+    "turns of a session",
+    "time without a request in a session",
+    "a tool call of which function or arguments come out only at its end",
+}
+
+
+def test_every_bound_is_exceeded_somewhere() -> None:
+    assert EXCEEDED.keys() | ELSEWHERE == LIMITS.keys()
+    assert not EXCEEDED.keys() & ELSEWHERE
+
+
+@pytest.mark.parametrize("bound", EXCEEDED)
+def test_what_is_beyond_a_bound_is_refused_by_name(client: httpx.Client, bound: str) -> None:
+    for (path, body), named, param in EXCEEDED[bound]:
+        answer = client.post(path, content=msgspec.json.encode(body), headers=JSON)
+        assert answer.status_code == (413 if bound == "request body" else 400), answer.text[:300]
+        error = answer.json()["error"]
+        assert named in error["message"]
+        assert (error["param"] or "").startswith(param)
+        assert error["type"] == "invalid_request_error"
+        assert isinstance(error["code"], str)
+    assert client.post("/v1/chat/completions", json={**CHAT, "max_tokens": 1}).status_code == 200
