@@ -10,6 +10,7 @@ import pytest
 from bough.entrypoints.chat.constraints import constrained
 from bough.entrypoints.chat.job import ToolChoice, ToolUse
 from bough.errors import BadRequest
+from bough.parsers.argument_schemas import closed
 from bough.parsers.base import ToolSpec
 from bough.parsers.dialect import make_dialect
 from bough.parsers.tool_formats import TOOL_FORMATS
@@ -176,15 +177,22 @@ def test_required_calls_make_up_no_properties() -> None:
         return f'[{{"name": "f", "parameters": {arguments}}}]'
 
     named = {"a": {"type": "integer"}, "in": {"type": "object", "properties": {"b": {}}}}
-    closed = grammar_of(properties=named)
+    narrow = grammar_of(properties=named)
     for arguments, allowed in (
         ('{"a": 1, "in": {"b": 2}}', True),
         ("{}", True),
         ('{"c": 1}', False),
         ('{"in": {"c": 2}}', False),
     ):
-        assert allows(closed, call(arguments)) is allowed, arguments
+        assert allows(narrow, call(arguments)) is allowed, arguments
     assert not allows(grammar_of(properties={}), call('{"c": 1}'))
     for opening in ({"additionalProperties": True}, {"patternProperties": {"c": {}}}, {"required": ["c"]}):
         assert allows(grammar_of(properties=named, **opening), call('{"c": 1}')), opening
     assert allows(grammar_of(), call('{"c": 1}'))
+
+
+@pytest.mark.parametrize("required", [5, "c", {"a": 1}, [1], ["c"], [{}], None])
+def test_what_a_schema_requires_may_be_nonsense(required: Any) -> None:
+    schema = {"properties": {"a": {"properties": {"b": {}}, "required": required, "items": [1]}}}
+    assert "additionalProperties" not in closed(schema)["properties"]["a"]
+    assert closed(schema)["additionalProperties"] is False

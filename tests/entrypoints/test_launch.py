@@ -172,6 +172,8 @@ def test_while_loading_the_server_says_that_it_is_not_ready(serve):
     assert refused.status_code == 503
     assert refused.json()["error"]["message"] == "the server is starting"
     assert "retry-after" in refused.headers
+    assert httpx.post(f"{server.url}/api/chat").json() == {"error": "the server is starting"}
+    assert httpx.post(f"{server.url}/v1/messages").json()["error"]["type"] == "overloaded_error"
     server.pids = children(server.process.pid)
     server.signal(signal.SIGTERM)
     assert server.wait(5) == 128 + signal.SIGTERM

@@ -97,7 +97,9 @@ def closed(schema: Any) -> Any:
     own = schema.get("properties")
     if isinstance(own, dict):
         result["properties"] = {name: closed(each) for name, each in own.items()}
-        if _SPEAKS_OF_OTHERS.isdisjoint(schema) and set(schema.get("required") or ()) <= own.keys():
+        required = schema.get("required", [])
+        is_named = isinstance(required, list) and all(isinstance(name, str) and name in own for name in required)
+        if is_named and _SPEAKS_OF_OTHERS.isdisjoint(schema):
             result["additionalProperties"] = False
     if "items" in schema:
         result["items"] = closed(schema["items"])

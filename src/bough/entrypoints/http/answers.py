@@ -192,6 +192,7 @@ class CompletionChoice(msgspec.Struct):
     finish_reason: str | None
     matched_stop: TokenId | str | None
     stop_reason: TokenId | str | UnsetType | None = UNSET
+    meta_info: dict[str, Any] | UnsetType = UNSET
 
 
 class CompletionAnswer(msgspec.Struct):
@@ -203,6 +204,7 @@ class CompletionAnswer(msgspec.Struct):
     model: str
     choices: list[CompletionChoice]
     usage: UsageAnswer
+    sglext: dict[str, Any] | UnsetType = UNSET
 
 
 class CompletionChunk(msgspec.Struct):
@@ -214,6 +216,7 @@ class CompletionChunk(msgspec.Struct):
     model: str
     choices: list[CompletionChoice]
     usage: UsageAnswer | UnsetType | None = UNSET
+    sglext: dict[str, Any] | UnsetType = UNSET
 
 
 class ChatMessageAnswer(msgspec.Struct):
@@ -235,6 +238,7 @@ class ChatChoice(msgspec.Struct):
     finish_reason: str | None
     matched_stop: TokenId | str | None
     stop_reason: TokenId | str | UnsetType | None = UNSET
+    meta_info: dict[str, Any] | UnsetType = UNSET
 
 
 class ChatAnswer(msgspec.Struct):
@@ -246,6 +250,7 @@ class ChatAnswer(msgspec.Struct):
     model: str
     choices: list[ChatChoice]
     usage: UsageAnswer
+    sglext: dict[str, Any] | UnsetType = UNSET
 
 
 class ChatDelta(msgspec.Struct):
@@ -278,6 +283,7 @@ class ChatChunk(msgspec.Struct):
     model: str
     choices: list[ChatChunkChoice]
     usage: UsageAnswer | UnsetType | None = UNSET
+    sglext: dict[str, Any] | UnsetType = UNSET
 
 
 class ModelCard(msgspec.Struct):

@@ -18,6 +18,7 @@ from bough.entrypoints.http.bodies import BODY_TIMEOUT, MIN_PROGRESS
 from bough.entrypoints.http.fields import MAX_ELEMENTS, MAX_OUTPUTS_PER_REQUEST, BodySpec
 from bough.entrypoints.http.json_body import LARGE_BODY_BYTES, MAX_DEPTH, MAX_MEMBERS
 from bough.entrypoints.http.native.protocol import SAMPLING_PARAMS
+from bough.entrypoints.http.openai.decisions import MAX_LEVELS, MAX_OPTIONS
 from bough.entrypoints.http.openai.messages import MAX_TOOL_CALLS
 from bough.entrypoints.http.openai.protocol import MAX_MESSAGES
 from bough.entrypoints.http.openai.protocol import MAX_TOP_LOGPROBS as MAX_OPENAI_TOP_LOGPROBS
@@ -36,6 +37,7 @@ from bough.managers.io_struct import (
 )
 from bough.managers.sessions import MAX_TURNS
 from bough.parsers.stream import MAX_HELD_CHARS
+from bough.parsers.structural import MAX_CALLS
 from bough.sampling.sampling_params import (
     MAX_ALLOWED_TOKEN_IDS,
     MAX_BAD_WORD_CHARS,
@@ -84,6 +86,8 @@ LIMITS: dict[str, str] = {
     "messages of a conversation": str(MAX_MESSAGES),
     "tools of a request": str(MAX_TOOLS),
     "tool calls of a message": str(MAX_TOOL_CALLS),
+    "tool calls of an answer that has to be some (`tool_choice` `required`)": str(MAX_CALLS),
+    "options and levels of a question of `/v1/decisions`": f"{MAX_OPTIONS} and {MAX_LEVELS}",
     "`metadata` of a response": f"{MAX_METADATA_ENTRIES} entries",
     "responses that are kept": "`--max-stored-responses`, and `--max-stored-response-bytes` together; older ones go",
     "items of a response listed at once": str(MAX_ITEMS_LISTED),

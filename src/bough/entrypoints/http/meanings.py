@@ -124,6 +124,7 @@ MEANINGS: dict[str, str] = {
     "seed": "With the same seed the same tokens are chosen.",
     "sequence_number": "Which event of the stream it is, from 0.",
     "served_model_name": "Name under which the model is served.",
+    "sglext": "What SGLang's fields of the request have asked for.",
     "status": "How far it is.",
     "status_code": "HTTP status that an error would have had.",
     "stop": "Texts before which the output ends.",

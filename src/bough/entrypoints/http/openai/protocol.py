@@ -131,6 +131,12 @@ class SharedFields(SamplingFields, kw_only=True):
             "one prompt, and `n` to be 1."
         ),
     ] = None
+    return_meta_info: Annotated[
+        bool, Meta(description="Add the native `meta_info` to every choice: counts and times; not in streams.")
+    ] = False
+    return_cached_tokens_details: Annotated[
+        bool, Meta(description="Add `sglext.cached_tokens_details`: cached tokens of the prompt, by where they were.")
+    ] = False
     return_token_ids: Annotated[
         bool, Meta(description="Return the token ids of prompt and output: `prompt_token_ids` and `token_ids`.")
     ] = False
@@ -276,7 +282,6 @@ _REFUSED = {
     "return_hidden_states": Refused("hidden states of the model", (False,)),
     "return_routed_experts": Refused("experts chosen by the router", (False,)),
     "routed_experts_start_len": Refused("experts chosen by the router", (0,)),
-    "return_cached_tokens_details": Refused("where cached tokens came from", (False,)),
     "return_spec_tokens_details": Refused("speculative decoding", (False,)),
     "routed_dp_rank": Refused("data parallelism", (0,)),
     "data_parallel_rank": Refused("data parallelism", (0,)),
@@ -316,7 +321,6 @@ COMPLETIONS = BodySpec(
     no_effect=_NO_EFFECT,
     refused={
         **_REFUSED,
-        "return_meta_info": Refused("meta_info in OpenAI answers; use /generate", (False,)),
     },
 )
 
@@ -346,9 +350,8 @@ CHAT = BodySpec(
         "web_search_options": Refused("web search"),
         "verbosity": Refused("how much the model says", ("medium",)),
         "task": Refused("templates for special tasks"),
-        "return_meta_info": Refused("meta_info in OpenAI answers; use /generate", (False,)),
-        "return_input_ids_in_sglext": Refused("token ids in OpenAI answers; use /generate", (False,)),
-        "return_output_ids_in_sglext": Refused("token ids in OpenAI answers; use /generate", (False,)),
+        "return_input_ids_in_sglext": Refused("token ids there; use return_prompt_token_ids", (False,)),
+        "return_output_ids_in_sglext": Refused("token ids there; use return_token_ids", (False,)),
         "return_sampling_mask": Refused("which tokens could have been sampled", (False,)),
         "sampling_logprobs_mode": Refused("which tokens could have been sampled", ("selected",)),
         "return_flat_raw_output_top_logprobs": Refused("logprobs as flat arrays", (False,)),

@@ -18,7 +18,7 @@ from bough.entrypoints.http.openai.usage import Usage
 from bough.errors import BadRequest
 from bough.ipc.messages import OutputDelta
 from bough.managers.io_struct import GenerateRequest, new_request_id
-from bough.managers.native_output import DEFAULT_WEIGHT_VERSION, failure_of
+from bough.managers.native_output import DEFAULT_WEIGHT_VERSION, failure_of, meta_info
 from bough.managers.req_state import ReqState
 from bough.managers.request_limits import RequestLimits
 from bough.managers.tokenizer_manager import TokenizerManager
@@ -116,6 +116,7 @@ class Answer:
         usage = Usage(len(writers), n)
         suffix = b',"usage":null' if self._include_usage else b""
         continuous = self._continuous_usage
+        cached = [0] * len(writers)
 
         def event_of(state: ReqState, delta: OutputDelta) -> bytes | None:
             return writers[state.index].plain_event(delta, suffix)
@@ -140,12 +141,16 @@ class Answer:
                                 yield b"".join(news)
                             raise failure
                         usage.update(state, delta, writer.reasoning_tokens)
+                        cached[state.index] = delta.cached_tokens
                     if continuous:
                         usage.update(state, delta, writer.reasoning_tokens)
                         suffix = b',"usage":%b' % usage.to_json()
                     news.append(await writer.events(delta, suffix))
                 if any(news):
                     yield b"".join(news)
+        extension = self._extension(cached, n)
+        if extension:
+            yield b"%b]%b%b}\n\n" % (self.chunk_start, extension, suffix)
         if self._include_usage:
             yield b'%b],"usage":%b}\n\n' % (self.chunk_start, usage.to_json())
 
@@ -162,6 +167,7 @@ class Answer:
         members = b""
         options = self._options
         scores = [0.0] * len(writers)
+        cached = [0] * len(writers)
         async with manager.generation(requests) as generation:
             while generation.unfinished:
                 for state, delta in await generation.deltas():
@@ -172,7 +178,13 @@ class Answer:
                     if writer.parses:
                         await writer.parse(delta)
                     usage.update(state, delta, writer.reasoning_tokens)
-                    choices[state.index] = await writer.whole(delta)
+                    choice = await writer.whole(delta)
+                    if options.return_meta_info:
+                        info = meta_info(state, delta)
+                        info["reasoning_tokens"] = writer.reasoning_tokens or 0
+                        choice = b'%b,"meta_info":%b}' % (choice[:-1], _encode(info))
+                    choices[state.index] = choice
+                    cached[state.index] = delta.cached_tokens
                     scores[state.index] = _score(delta)
                     if state.index == 0:
                         members = await writer.members(delta)
@@ -183,8 +195,20 @@ class Answer:
             b",".join(b'{"index":%d,%b' % numbered for numbered in enumerate(choices)),
             usage.to_json(),
             _METADATA,
-            members,
+            members + self._extension(cached, n),
         )
+
+    def _extension(self, cached: Sequence[int], n: int) -> bytes:
+        """SGLang's addition to an answer, from the comma before it on; empty if nothing of it was asked for.
+
+        Args:
+            cached: tokens of the prompt that were cached, per output.
+            n: outputs per prompt, of which the likeliest are choices.
+        """
+        if not self._options.return_cached_tokens_details:
+            return b""
+        details = [{"device": cached[i], "host": 0} for i in range(0, len(cached), n) for _ in range(self._options.n)]
+        return b',"sglext":%b' % _encode({"cached_tokens_details": details if len(details) > 1 else details[0]})
 
 
 class OpenAIHandler:
@@ -254,6 +278,8 @@ def check_stream_options(body: SharedFields) -> None:
         raise BadRequest("stream_options needs stream to be true", param="stream_options")
     if body.prompt_logprobs is not None and body.stream:
         raise BadRequest("prompt_logprobs are not streamed; set stream to false", param="prompt_logprobs")
+    if body.return_meta_info and body.stream:
+        raise BadRequest("return_meta_info is not for streams; set stream to false", param="return_meta_info")
 
 
 def check_session(body: SharedFields, num_outputs: int) -> None:
