@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 
 from bough.config.gguf_file import GGUFFile, TensorType
+from bough.config.model_config import FREQUENCY_FACTORS
 from bough.errors import ConfigError
-
-FREQUENCY_FACTORS = "frequency_factors"
-"""A rope type that has no name elsewhere: each pair's frequency is divided by a factor of its own."""
 
 ARCHITECTURES = {
     "llama": "LlamaForCausalLM",

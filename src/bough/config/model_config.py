@@ -12,7 +12,6 @@ from typing import Any, Literal
 import msgspec
 
 from bough.config.checkpoint import read_json, resolve_model_path
-from bough.config.gguf_config import FREQUENCY_FACTORS, read_gguf_config
 from bough.config.pooling import PoolingConfig, PoolingMethod, max_sequence_tokens, read_pooling
 from bough.config.stored_quantization import StoredQuantization, read_stored_quantization
 from bough.errors import ConfigError
@@ -27,6 +26,9 @@ from bough.models.registry import (
 DTypeName = Literal["float32", "bfloat16", "float16"]
 DeviceType = Literal["cpu", "cuda"]
 RopeType = Literal["default", "linear", "dynamic", "llama3", "yarn", "frequency_factors"]
+
+FREQUENCY_FACTORS = "frequency_factors"
+"""A rope type that has no name elsewhere: each pair has a factor of its own, as in GGUF files."""
 
 _ROPE_TYPES = ("default", "linear", "dynamic", "llama3", "yarn", FREQUENCY_FACTORS)
 _DTYPE_ALIASES: dict[str, DTypeName] = {
@@ -187,6 +189,8 @@ class ModelConfig:
         """
         directory = resolve_model_path(model_path, revision=revision, load_format=load_format)
         if directory.is_file():
+            from bough.config.gguf_config import read_gguf_config  # late: numpy, which the main process does without
+
             config_file, (hf_config, generation_config) = directory, read_gguf_config(directory)
         else:
             config_file, hf_config, generation_config = _read_json_files(directory)

@@ -14,7 +14,6 @@ from tokenizers import Tokenizer as Backend
 
 from bough.config.checkpoint import GGUF_SUFFIX
 from bough.errors import BadRequest, ConfigError
-from bough.tokenization.gguf_tokenizer import load_gguf_tokenizer
 from bough.tokenization.pieces import (
     BytePieces,
     DecoderKind,
@@ -112,6 +111,8 @@ class Tokenizer:
             ConfigError: if there is no tokenizer in it, or none that can be read.
         """
         if Path(path).suffix == GGUF_SUFFIX:
+            from bough.tokenization.gguf_tokenizer import load_gguf_tokenizer  # late: numpy
+
             return cls.from_backend(*load_gguf_tokenizer(Path(path)))
         files = TokenizerFiles.read(Path(path))
         if files.tokenizer_json is None:
