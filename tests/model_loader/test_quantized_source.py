@@ -229,3 +229,12 @@ def test_tensors_that_do_not_fit_are_refused_by_name(
     with pytest.raises(StartupError, match=message) as caught:
         make_runner(tmp_path)
     assert "\n" not in caught.value.message
+
+
+def test_a_shape_that_is_none_is_refused(tmp_path: Path) -> None:
+    make(tmp_path, "packed 4 bits")
+    tensors = load_file(tmp_path / "model.safetensors")
+    tensors["model.layers.1.self_attn.o_proj.weight_shape"] = torch.tensor(128)
+    save_file(tensors, tmp_path / "model.safetensors")
+    with pytest.raises(StartupError, match=r"has \[128, 128\] codes for a matrix \[128\]"):
+        make_runner(tmp_path)

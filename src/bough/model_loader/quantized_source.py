@@ -132,7 +132,7 @@ class QuantizedSource(SafetensorsSource):
         elif layout == "awq":
             codes = codes[..., _AWQ_PLACES].flatten(1).T.contiguous()
         else:
-            shape = self._tensor(module, "weight_shape").tolist()
+            shape = self._tensor(module, "weight_shape").flatten().tolist()
             codes = codes.flatten(1)
             if len(shape) != 2 or shape[0] != len(codes) or not 0 <= codes.shape[1] - shape[1] < 32 // bits:
                 raise StartupError(f"{module} has {list(codes.shape)} codes for a matrix {shape}")
