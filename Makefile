@@ -79,7 +79,7 @@ arm64: ## Check the native kernels for arm64 under qemu (needs g++-aarch64-linux
 bench: $(DEV_STAMP) ## Measure this machine: offline, serving, shared prefixes; a table and results/*.json
 	$(BIN)/python benchmarks/run_all.py $(ARGS)
 
-bench-peers: $(DEV_STAMP) ## Build llama.cpp and OpenVINO GenAI, and measure Bough beside them; ARGS='--quick', --cells …
+bench-peers: $(DEV_STAMP) ## Build llama.cpp and OpenVINO GenAI, and measure Bough beside them; ARGS=-h says how
 	$(BIN)/python -m benchmarks.peers --directory $(VENV)-peers $(ARGS)
 
 docs: $(DEV_STAMP) ## Write the generated pages of docs/
