@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -113,13 +112,14 @@ def test_help_imports_nothing_heavy(argv):
     assert done.returncode == 0, done.stderr
 
 
-def test_help_comes_at_once():
-    def seconds() -> float:
-        started = time.perf_counter()
-        assert run("serve", "--help").returncode == 0
-        return time.perf_counter() - started
-
-    bare = time.perf_counter()
-    subprocess.run([sys.executable, "-c", ""], check=True)
-    bare = time.perf_counter() - bare
-    assert min(seconds() for _ in range(3)) < 0.15 + bare
+def test_help_loads_nothing_that_takes_long():
+    heavy = ("aiohttp", "fastapi", "msgspec", "numpy", "tokenizers", "torch", "transformers", "uvicorn", "zmq")
+    code = (
+        "import sys, contextlib, io\n"
+        "from bough.cli import main\n"
+        "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
+        "    main(['serve', '--help'])\n"
+        f"print([name for name in {heavy} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
