@@ -45,10 +45,12 @@ class OutputProcessor:
         they hold.
         """
         deltas: list[OutputDelta] = []
+        masks = planned.plan.masks
+        no_masks = masks is not None and masks.has_failed
         for row in result.failed_rows:
             req = self.table.reqs[planned.plan.req_slots[row]]
             if planned.alive[row] and req is not None:
-                deltas.append(self._fail_row(req))
+                deltas.append(self._fail_row(req, no_masks=no_masks))
                 planned.alive[row] = False
         logprobs = {item.row: item for item in result.logprobs}
         embeddings = {item.row: item for item in result.embeddings}
@@ -103,14 +105,24 @@ class OutputProcessor:
         req.text_stops = None
         return self.fail(req, f"internal error while {work}", keep=False)
 
-    def _fail_row(self, req: Req) -> OutputDelta:
-        """End a request for which no token could be chosen."""
+    def _fail_row(self, req: Req, *, no_masks: bool) -> OutputDelta:
+        """End a request for which no token could be chosen.
+
+        Args:
+            req: the request.
+            no_masks: whether the grammar engine has failed in this step.
+        """
         grammar = req.sampling_params.grammar
         if grammar is None or req.matcher is None:
             if req.allowed is not None:
                 message = "no token of allowed_token_ids is left that the request's other parameters allow"
                 return self.fail(req, message, status_code=400, param="allowed_token_ids", keep=False)
+            if len(req.banned_sequences) + len(req.masked_until_min) >= len(self._is_eos):
+                message = "no token is left that bad_words and the request's other parameters allow"
+                return self.fail(req, message, status_code=400, param="bad_words", keep=False)
             return self.fail(req, "the model produced numbers that are not finite", keep=False)
+        if no_masks:
+            return self.fail(req, "the grammar engine has failed", keep=False)
         try:
             problem = req.matcher.error
         except Exception:

@@ -33,6 +33,10 @@ def chat(**fields: Any) -> tuple[str, dict[str, Any]]:
     return "/v1/chat/completions", {**CHAT, **fields}
 
 
+def asked(**fields: Any) -> tuple[str, dict[str, Any]]:
+    return "/v1/decisions", {"input": "Hi", "questions": [{"id": "q", "question": "Which?", **fields}]}
+
+
 MANY_VALUES = {**CALL, "function": {"name": "f", "arguments": json.dumps({"a": [0] * 65_537})}}
 
 EXCEEDED: dict[str, list[tuple[tuple[str, dict[str, Any]], str, str]]] = {
@@ -68,6 +72,13 @@ EXCEEDED: dict[str, list[tuple[tuple[str, dict[str, Any]], str, str]]] = {
     ],
     "`stop_token_ids`": [(chat(stop_token_ids=[5] * 257), "256", "stop_token_ids")],
     "`logit_bias`": [(chat(logit_bias={str(number): 1 for number in range(4097)}), "4096", "logit_bias")],
+    "`allowed_token_ids`": [(chat(allowed_token_ids=[5] * 16_385), "16384", "allowed_token_ids")],
+    "`bad_words`": [
+        (chat(bad_words=["x"] * 257), "256", "bad_words"),
+        (generate(bad_words=["x" * 4097]), "4096", "sampling_params.bad_words"),
+        (chat(bad_words=["x y " * 40]), "1 to 32 tokens", "bad_words"),
+        (generate(bad_words=[f"{number:016x}" for number in range(256)]), "4096 tokens", "bad_words"),
+    ],
     "a JSON schema, pattern, grammar or list of choices": [
         (chat(regex="x" * 262_145), "262144", "regex"),
         (chat(json_schema={"const": "x" * 262_145}), "262144", "json_schema"),
@@ -80,6 +91,10 @@ EXCEEDED: dict[str, list[tuple[tuple[str, dict[str, Any]], str, str]]] = {
     "messages of a conversation": [(chat(messages=CHAT["messages"] * 8193), "8192", "messages")],
     "tools of a request": [(chat(tools=[tool(number) for number in range(257)]), "256", "tools")],
     "tool calls of a message": [(chat(**called(*[CALL] * 1025)), "1024", "messages[1].tool_calls")],
+    "options and levels of a question of `/v1/decisions`": [
+        (asked(type="choice", options=[{"name": f"o{number}"} for number in range(27)]), "26", "questions"),
+        (asked(type="score", levels=[f"l{number}" for number in range(11)]), "10", "questions"),
+    ],
     "`metadata` of a response": [
         (("/v1/responses", {"input": "Hi", "metadata": {f"k{number}": "v" for number in range(17)}}), "16", "metadata")
     ],
@@ -115,6 +130,8 @@ ELSEWHERE = {
     "time that a client reads nothing",
     # tests/constrained
     "parts of a structural tag, or of one made of `tools`",
+    # tests/parsers/test_constraints.py
+    "tool calls of an answer that has to be some (`tool_choice` `required`)",
     # test_failures.py, test_responses.py, test_sessions.py, tests/managers/test_sessions.py, tests/parsers
     "waiting requests",
     "responses that are kept",

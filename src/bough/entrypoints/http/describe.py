@@ -41,6 +41,7 @@ from bough.parsers.structural import MAX_CALLS
 from bough.sampling.sampling_params import (
     MAX_ALLOWED_TOKEN_IDS,
     MAX_BAD_WORD_CHARS,
+    MAX_BAD_WORD_TOKENS,
     MAX_BAD_WORDS,
     MAX_GRAMMAR_BYTES,
     MAX_GRAMMAR_DEPTH,
@@ -50,6 +51,7 @@ from bough.sampling.sampling_params import (
     MAX_STOP_STRING_CHARS,
     MAX_STOP_STRINGS,
     MAX_STOP_TOKEN_IDS,
+    MAX_TOKENS_PER_BAD_WORD,
     SamplingParams,
 )
 from bough.tokenization.chat_template import MAX_CALL_ELEMENTS
@@ -75,7 +77,8 @@ LIMITS: dict[str, str] = {
     "`stop_token_ids`": f"{MAX_STOP_TOKEN_IDS} ids",
     "`logit_bias`": f"{MAX_LOGIT_BIAS_ENTRIES} entries",
     "`allowed_token_ids`": f"{MAX_ALLOWED_TOKEN_IDS} ids",
-    "`bad_words`": f"{MAX_BAD_WORDS} strings, {MAX_BAD_WORD_CHARS} characters together",
+    "`bad_words`": f"{MAX_BAD_WORDS} strings, {MAX_BAD_WORD_CHARS} characters together; "
+    f"{MAX_TOKENS_PER_BAD_WORD} tokens each, {MAX_BAD_WORD_TOKENS} together, with and without a space before them",
     "a JSON schema, pattern, grammar or list of choices": "`--max-grammar-size`, at most "
     f"{MAX_GRAMMAR_BYTES // 1024} KiB",
     "nesting of a JSON schema": f"`--max-grammar-depth` brackets, at most {MAX_GRAMMAR_DEPTH}",
