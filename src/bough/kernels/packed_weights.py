@@ -7,6 +7,7 @@ from typing import Literal
 
 import torch
 
+from bough.kernels.host_memory import HugePageArena
 from bough.kernels.library import load_library
 from bough.kernels.program import KERNEL_DTYPES, padded_columns
 from bough.kernels.structures import DType, Epilogue, GemmCall, PackedMatrix, PanelLayout
@@ -45,6 +46,7 @@ class PackedWeights:
         bias: bool,
         gated: bool,
         stored: WeightFormat = "native",
+        arena: HugePageArena | None = None,
     ) -> None:
         """Make room for a matrix of zeros.
 
@@ -56,6 +58,7 @@ class PackedWeights:
             bias: whether there is one.
             gated: whether the first half of the rows are gates of the second.
             stored: how they are held.
+            arena: where the panels' memory comes from; by default one of their own.
         """
         self._library = load_library()
         self._threads = threads
@@ -72,7 +75,7 @@ class PackedWeights:
         storage = torch.int8 if quantized else dtype
         # What kernels read and write: the numbers of a quantised matrix are float32 outside of it.
         self._rows_dtype = torch.float32 if quantized else dtype
-        self.panels = torch.zeros(words * 4 // storage.itemsize, dtype=storage, device="cpu")
+        self.panels = (arena or HugePageArena()).zeros(words * 4).view(storage)
         self.matrix.panels = self.panels.data_ptr()
         self.bias: torch.Tensor | None = None
         if bias:

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from bough.config.server_args import Quantization
+from bough.kernels.host_memory import HugePageArena
 from bough.kernels.packed_weights import PackedWeights, WeightFormat
 from bough.kernels.program import QUANTIZED_GROUP
 from bough.kernels.thread_pool import ThreadPool
@@ -33,6 +34,7 @@ class PackedMethod(LinearMethod):
         tables: the same of embeddings and heads; by default like other matrices.
         """
         self._threads = threads
+        self._arena = HugePageArena()
         self._stored: WeightFormat = stored
         self._tables: WeightFormat = tables or stored
 
@@ -46,6 +48,7 @@ class PackedMethod(LinearMethod):
             bias=shape.bias,
             gated=shape.gated,
             stored=self._tables if shape.table else self._stored,
+            arena=self._arena,
         )
         object.__setattr__(layer, "packed", packed)
         layer.weight = nn.Parameter(packed.panels, requires_grad=False)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-import mmap
 
 import torch
 
+from bough.kernels.host_memory import huge_pages
 from bough.kernels.structures import DType, KVLayer
 
 _KERNEL_DTYPES = {torch.float32: DType.F32, torch.bfloat16: DType.BF16, torch.int8: DType.I8}
@@ -119,20 +118,10 @@ class KVPool:
 
 
 def _zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
-    """A tensor of zeros; on a CPU not committed yet, and on huge pages where the system has them.
-
-    Gathering scattered slots out of a gigabyte takes half as long with huge pages: it is bound by the TLB.
-    """
+    """A tensor of zeros; on a CPU not committed yet, and on huge pages where the system has them."""
     if device.type != "cpu":
         return torch.zeros(shape, dtype=dtype, device=device)
-    # Private memory: what is shared gets huge pages only where the system says so for tmpfs.
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-    memory = mmap.mmap(-1, math.prod(shape) * dtype.itemsize, flags=flags)
-    if hasattr(mmap, "MADV_HUGEPAGE"):
-        # A kernel without huge pages refuses: the memory is as good, only slower.
-        with contextlib.suppress(OSError):
-            memory.madvise(mmap.MADV_HUGEPAGE)
-    return torch.frombuffer(memory, dtype=dtype).view(shape)
+    return huge_pages(math.prod(shape) * dtype.itemsize).view(dtype).view(shape)
 
 
 def kv_bytes_per_token(*, num_layers: int, num_kv_heads: int, head_dim: int, dtype: torch.dtype) -> int:

@@ -230,11 +230,8 @@ class OutputProcessor:
                     at_stop = eos_list[i]
                     reason = FinishReason("stop", matched=token) if at_stop else FinishReason("length", length=length)
                     append(self.finish(req, reason))
-                elif req.sent_len == length - 1 and length > 1:
-                    req.sent_len = length
-                    append(OutputDelta(req.rid, [token], None, None, length, req.prompt_len, req.cached_tokens))
                 else:
-                    append(self._delta(req, table.output_ids(req)))
+                    append(self._due_delta(req, token, length))
             except Exception:
                 append(self._fail_after_error(req, "judging a token"))
 
@@ -268,6 +265,8 @@ class OutputProcessor:
                 return delta
         if not due:
             return None
+        if stops is None and logprobs is None and int(self.table.out_len[req.slot]) == length:
+            return self._due_delta(req, token, length)
         delta = self._delta(req, self.table.output_ids(req))
         if not delta.token_ids and not delta.text and delta.input_logprobs is None and length > 1:
             # All of it is held back: what comes next must not wait for another interval.
@@ -301,6 +300,13 @@ class OutputProcessor:
         if reason is None and table.out_len[req.slot] >= table.max_new[req.slot]:
             reason = FinishReason("length", length=int(table.out_len[req.slot]))
         return None if reason is None else self.finish(req, reason)
+
+    def _due_delta(self, req: Req, token: int, length: int) -> OutputDelta:
+        """What no delta of ``req`` has carried yet: mostly its last token alone, which is ``token``."""
+        if req.sent_len == length - 1 and length > 1:
+            req.sent_len = length
+            return OutputDelta(req.rid, [token], None, None, length, req.prompt_len, req.cached_tokens)
+        return self._delta(req, self.table.output_ids(req))
 
     def _delta(self, req: Req, output: IntArray) -> OutputDelta:
         """What no delta of ``req`` has carried yet, given its whole output."""
