@@ -286,7 +286,12 @@ class ServerArgs(OptionTable):
         None, help="Its private key.", group=SECURITY, metavar="FILE", default_text="in the file of the certificate"
     )
     ssl_keyfile_password: str | None = option(
-        None, help="What the private key is encrypted with.", group=SECURITY, metavar="TEXT", secret=True
+        None,
+        help="What the private key is encrypted with. Other users of the machine may see a command line: a file for "
+        "--config keeps it off it.",
+        group=SECURITY,
+        metavar="TEXT",
+        secret=True,
     )
     ssl_ca_certs: str | None = option(
         None,

@@ -120,14 +120,15 @@ EXCEEDED: dict[str, list[tuple[tuple[str, dict[str, Any]], str, str]]] = {
 """By the row: requests, what the message names, and how ``param`` begins."""
 
 ELSEWHERE = {
-    # test_raw_connections.py
+    # test_raw_connections.py, test_tls.py
     "bodies over 64 KiB that are being received, together",
     "request line and headers",
     "path and query",
+    "time for a handshake, with HTTPS",
     "time for request line and headers",
     "time for a body",
     "what a client sends after a refusal",
-    "time that a client reads nothing",
+    "time that a client reads nothing (HTTPS: less than 64 KiB)",
     # tests/constrained
     "parts of a structural tag, or of one made of `tools`",
     # tests/parsers/test_constraints.py

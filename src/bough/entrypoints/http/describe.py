@@ -26,7 +26,7 @@ from bough.entrypoints.http.responses.handlers import MAX_ITEMS_LISTED
 from bough.entrypoints.http.responses.protocol import MAX_METADATA_ENTRIES
 from bough.entrypoints.http.routes import ROUTES, RouteInfo
 from bough.entrypoints.http.routes_later import LATER
-from bough.entrypoints.http.server import HEAD_TIMEOUT, MAX_DISCARDED_BYTES, WRITE_TIMEOUT
+from bough.entrypoints.http.server import HANDSHAKE_TIMEOUT, HEAD_TIMEOUT, MAX_DISCARDED_BYTES, WRITE_TIMEOUT
 from bough.entrypoints.http.shapes import SHAPES
 from bough.managers.io_struct import (
     MAX_CACHE_KEY_CHARS,
@@ -61,10 +61,11 @@ LIMITS: dict[str, str] = {
     "bodies over 64 KiB that are being received, together": "`--max-pending-body-size`; beyond it 503, slow ones first",
     "request line and headers": "`--max-header-size`, `--max-headers`; beyond them 431",
     "path and query": "`--max-url-length`; beyond it 400",
+    "time for a handshake, with HTTPS": f"{HANDSHAKE_TIMEOUT:g} s; then the connection is closed",
     "time for request line and headers": f"{HEAD_TIMEOUT:g} s; then the connection is closed",
     "time for a body": f"{BODY_TIMEOUT:g} s for each {MIN_PROGRESS // 1024} KiB; then 408",
     "what a client sends after a refusal": f"{MAX_DISCARDED_BYTES // 2**20} MiB; then the connection is cut",
-    "time that a client reads nothing": f"{WRITE_TIMEOUT:g} s; then the connection is cut",
+    "time that a client reads nothing (HTTPS: less than 64 KiB)": f"{WRITE_TIMEOUT:g} s; then the connection is cut",
     "prompt and output together": "the context length (`max_model_len` of `/v1/models`)",
     "prompts times `n`": f"`--max-outputs-per-request`, at most {MAX_OUTPUTS_PER_REQUEST}",
     "waiting requests": "`--max-queued-requests`; beyond it 503",
