@@ -33,6 +33,10 @@ def chat(**fields: Any) -> tuple[str, dict[str, Any]]:
     return "/v1/chat/completions", {**CHAT, **fields}
 
 
+def asked(**fields: Any) -> tuple[str, dict[str, Any]]:
+    return "/v1/decisions", {"input": "Hi", "questions": [{"id": "a", "question": "What?", **fields}]}
+
+
 MANY_VALUES = {**CALL, "function": {"name": "f", "arguments": json.dumps({"a": [0] * 65_537})}}
 
 EXCEEDED: dict[str, list[tuple[tuple[str, dict[str, Any]], str, str]]] = {
@@ -68,6 +72,18 @@ EXCEEDED: dict[str, list[tuple[tuple[str, dict[str, Any]], str, str]]] = {
     ],
     "`stop_token_ids`": [(chat(stop_token_ids=[5] * 257), "256", "stop_token_ids")],
     "`logit_bias`": [(chat(logit_bias={str(number): 1 for number in range(4097)}), "4096", "logit_bias")],
+    "`allowed_token_ids`": [(chat(allowed_token_ids=[5] * 16_385), "16384", "allowed_token_ids")],
+    "`bad_words`": [
+        (chat(bad_words=[f"x{number}" for number in range(257)]), "256", "bad_words"),
+        (chat(bad_words=["x" * 4097]), "4096", "bad_words"),
+    ],
+    "options and levels of a question of `/v1/decisions`": [
+        (asked(type="choice", options=[{"name": str(number)} for number in range(27)]), "26", "questions[0].options"),
+        (asked(type="score", levels=["x"] * 11), "10", "questions[0].levels"),
+    ],
+    "prompts that `/v1/decisions`, `/v1/rerank` or `/v1/score` make of one text and each of many": [
+        (("/v1/rerank", {"query": "x" * 20_000, "documents": ["y"] * 2048}), "--max-body-size", "documents"),
+    ],
     "a JSON schema, pattern, grammar or list of choices": [
         (chat(regex="x" * 262_145), "262144", "regex"),
         (chat(json_schema={"const": "x" * 262_145}), "262144", "json_schema"),
@@ -115,6 +131,8 @@ ELSEWHERE = {
     "time that a client reads nothing",
     # tests/constrained
     "parts of a structural tag, or of one made of `tools`",
+    # tests/parsers/test_constraints.py
+    "tool calls of an answer that has to be some (`tool_choice` `required`)",
     # test_failures.py, test_responses.py, test_sessions.py, tests/managers/test_sessions.py, tests/parsers
     "waiting requests",
     "responses that are kept",
@@ -136,7 +154,7 @@ def test_every_bound_is_exceeded_somewhere() -> None:
 def test_what_is_beyond_a_bound_is_refused_by_name(client: httpx.Client, bound: str) -> None:
     for (path, body), named, param in EXCEEDED[bound]:
         answer = client.post(path, content=msgspec.json.encode(body), headers=JSON)
-        assert answer.status_code == (413 if bound == "request body" else 400), answer.text[:300]
+        assert answer.status_code == (413 if named == "--max-body-size" else 400), answer.text[:300]
         error = answer.json()["error"]
         assert named in error["message"]
         assert (error["param"] or "").startswith(param)
