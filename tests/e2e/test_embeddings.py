@@ -222,6 +222,8 @@ def test_ollama_clients_get_the_same_vectors(server: Server, reference: np.ndarr
     assert_close(client.embeddings(model="minilm", prompt=TEXTS[1]).embedding, reference[1])
     assert client.embed(model="minilm", input=[]).embeddings == []
     assert client.embeddings(model="minilm", prompt="").embedding == []
+    assert client.embed(model="minilm", input="").embeddings == []
+    assert [len(each) for each in client.embed(model="minilm", input=[""]).embeddings] == [384]
     too_long = "word " * 2000
     assert len(client.embed(model="minilm", input=too_long).embeddings) == 1
     with pytest.raises(ollama.ResponseError) as refused:

@@ -26,6 +26,8 @@ def ids(text: str) -> list[int]:
         ("qwen3", "Hi", "Yes. <think>No.</think>", ""),
         ("qwen3", "Hi<think>\n", "Hm, an oak.</think>Yes.", "Hm, an oak."),
         ("qwen3", "Hi<think>\n", "Hm </thin an oak", "Hm </thin an oak"),
+        ("qwen3", "Hi", "<think>Hm, </thi", "Hm, </thi"),
+        ("qwen3", "Hi<think>\n", "Hm, an oak \n\n", "Hm, an oak \n\n"),
         ("deepseek-r1", "Hi", "Hm.</think>Yes.</think>", "Hm."),
         ("deepseek-r1", "Hi", "<think>Hm.</think>Yes.", "Hm."),
         ("deepseek-r1", "Hi", "", ""),
@@ -44,4 +46,5 @@ def test_tokens_between_the_markers_are_counted(name: str, prompt: str, output: 
     tokens = ids(output)
     for start in range(0, len(tokens), step):
         span.add(tokens[start : start + step])
+    span.finish()
     assert span.total == len(ids(thoughts))

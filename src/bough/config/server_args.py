@@ -401,7 +401,7 @@ class ServerArgs(OptionTable):
 
     max_outputs_per_request: int = option(
         ceilings.OUTPUTS_PER_REQUEST,
-        help="Most outputs of one HTTP request: prompts times `n`.",
+        help="Most outputs of one HTTP request: prompts times `n`, questions, documents or items.",
         group=API,
         unit="outputs",
         minimum=1,

@@ -149,6 +149,8 @@ class NativeOutput:
                 self._ids_json += _encode(token_ids)[1:-1]
         if self._reasoning is not None:
             self._reasoning.add(token_ids)
+            if delta.finish_reason is not None:
+                self._reasoning.finish()
         if self._logprobs is not None:
             self._logprobs.add(delta)
 

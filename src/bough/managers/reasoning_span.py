@@ -64,3 +64,8 @@ class ReasoningSpan:
             return
         text = self._decode(b"".join(map(self._bytes, token_ids)))
         self._counter.add(token_ids, text, self._parser.feed(text))
+
+    def finish(self) -> None:
+        """No more will come: what may have been the beginning of a marker is none."""
+        for events in self._parser.finish(cut=True):
+            self._counter.add((), "", events)

@@ -25,6 +25,7 @@ _SWITCHES = {"true": True, "false": False, "null": None, "none": None}
 _NUMBER_LIKE = re.compile(r"[0-9][0-9A-Za-z_.+-]*")
 """Words that Python takes for a number gone wrong, such as the postcode 01067."""
 
+_SCALARS = frozenset({"boolean", "integer", "number"})
 _KINDS: dict[type, tuple[str, ...]] = {
     bool: ("boolean",),
     int: ("integer", "number"),
@@ -175,13 +176,14 @@ def typed_value(literal: str, schema: Any) -> Any:
         NotALiteral: if it is none.
     """
     kinds, literal = kinds_of(schema), literal.strip()
+    is_text = "string" in kinds and kinds.isdisjoint(_SCALARS)
     try:
         value = parse_literal(literal)
     except NotALiteral:
-        if kinds == {"string"} and _NUMBER_LIKE.fullmatch(literal):
+        if is_text and _NUMBER_LIKE.fullmatch(literal):
             return literal
         raise
-    if kinds == {"string"} and isinstance(value, (bool, int, float)):
+    if is_text and isinstance(value, (bool, int, float)):
         return literal
     if isinstance(value, str) and kinds and "string" not in kinds:
         try:

@@ -53,7 +53,8 @@ class Dialect:
         return [each for each in (self.tool_format, self.reasoning_format) if each is not None]
 
     @property
-    def _on_channels(self) -> bool:
+    def on_channels(self) -> bool:
+        """Whether all of an answer is on channels, which it has to name first."""
         return any(each.on_channels for each in self._formats)
 
     def begins_in_reasoning(self, prompt: str) -> bool:
@@ -86,7 +87,7 @@ class Dialect:
         Returns:
             ``None`` if all of the answer is content.
         """
-        if self._on_channels:
+        if self.on_channels:
             harmony = HarmonyFormat(separate_reasoning=separate_reasoning)
             return StreamParser(
                 partial(
@@ -150,7 +151,7 @@ class Dialect:
         Returns:
             JSON.
         """
-        if self._on_channels:
+        if self.on_channels:
             answer = final_message(answer)
         if with_calls:
             format_ = self.tool_format or _JSON_ARRAY

@@ -180,7 +180,7 @@ class FakeEngine:
                 finish_reason=reason,
                 completion_tokens=released,
                 prompt_tokens=len(prompt),
-                cached_tokens=len(prompt) // 2,
+                cached_tokens=len(prompt) // 2 + sample,
             )
             if sent == 0 and not announced:
                 announced = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -317,6 +318,40 @@ def test_bad_combinations_are_refused(client: httpx.Client, path: str, fields: d
     assert_still_serving(client)
 
 
+def questions(count: int) -> list[dict[str, Any]]:
+    return [{"id": str(index), "type": "yes_no", "question": "Is it?"} for index in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "param"),
+    [
+        ("/v1/decisions", {"input": "a" * 1000, "questions": questions(9)}, "questions"),
+        ("/v1/rerank", {"query": "a" * 1000, "documents": ["b"] * 9}, "documents"),
+        ("/v1/score", {"query": "a" * 1000, "items": ["b"] * 9, "label_token_ids": [1]}, "items"),
+        ("/v1/score", {"query": [1] * 1000, "items": [[2]] * 9, "label_token_ids": [1]}, "items"),
+        ("/v1/score", {"text_1": "a" * 1000, "text_2": ["b"] * 9}, "text_2"),
+    ],
+)
+def test_a_body_cannot_ask_for_more_prompts_than_it_could_hold(
+    tmp_path: Path, path: str, body: dict[str, Any], param: str
+) -> None:
+    with running_server(tmp_path, max_body_size=8192) as server:
+        response = httpx.post(f"{server.url}{path}", json=body)
+        assert response.status_code == 413, response.text
+        error = response.json()["error"]
+        assert error["param"] == param
+        assert "--max-body-size" in error["message"]
+        assert not server.engine.received
+
+
+def test_decisions_need_a_model_whose_answer_comes_first(tmp_path: Path) -> None:
+    with running_server(tmp_path, reasoning_parser="gpt-oss") as server:
+        response = httpx.post(f"{server.url}/v1/decisions", json={"input": "a", "questions": questions(1)})
+    assert response.status_code == 400
+    assert response.json()["error"]["code"] == "unsupported_by_model"
+    assert "channel" in response.json()["error"]["message"]
+
+
 def test_bounds_that_options_lower_name_their_flag(tmp_path: Path) -> None:
     bounds = {"max_outputs_per_request": 3, "max_parallel_samples": 2, "max_logprobs": 1, "max_stop_strings": 1}
     chat = ENDPOINTS["/v1/chat/completions"][1]
@@ -331,6 +366,11 @@ def test_bounds_that_options_lower_name_their_flag(tmp_path: Path) -> None:
         ("/v1/chat/completions", {**chat, "logprobs": True, "top_logprobs": 2}, "--max-logprobs"),
         ("/generate", {"text": "a", "sampling_params": {"stop": ["x", "y"]}}, "--max-stop-strings"),
         ("/v1/chat/completions", {**chat, "stop_regex": ["x", "y"]}, "--max-stop-strings"),
+        ("/v1/decisions", {"input": "a", "questions": questions(4)}, "--max-outputs-per-request"),
+        ("/v1/rerank", {"query": "a", "documents": ["b"] * 4}, "--max-outputs-per-request"),
+        ("/rerank", {"query": "a", "documents": ["b"] * 4}, "--max-outputs-per-request"),
+        ("/v1/score", {"query": "a", "items": ["b"] * 4, "label_token_ids": [1]}, "--max-outputs-per-request"),
+        ("/v1/score", {"text_1": "a", "text_2": ["b"] * 4}, "--max-outputs-per-request"),
     ]
     with running_server(tmp_path, **bounds) as server:
         for path, body, named in cases:
@@ -414,6 +454,30 @@ def test_whole_numbers_may_be_written_as_floats(client: httpx.Client) -> None:
     native = {"text": "Hi", "sampling_params": {"max_new_tokens": 2.0}}
     assert client.post("/generate", json=native).json()["meta_info"]["completion_tokens"] == 2
     assert_refused(client.post("/v1/completions", json={**body, "max_tokens": 2.5}), "max_tokens")
+    streamed = client.post("/v1/completions", json={**body, "stream": 1.0})
+    assert streamed.json()["error"]["message"] == "stream: Expected `bool`, got `float`"
+    for size in (3, 20_000):
+        assert_refused(client.post("/v1/completions", json={"prompt": [7.0] * size}), "prompt")
+
+
+class Item(msgspec.Struct):
+    count: int | None = None
+    lists: list[str | list[int]] = []
+    named: dict[str, int] = {}
+    anything: Any = None
+
+
+class Items(msgspec.Struct):
+    items: list[Item]
+
+
+def test_only_declared_integers_are_made_of_floats() -> None:
+    anything = {"count": 2.0, "lists": [1.0]}
+    item = {"count": 2.0, "lists": ["a", [1.0, 2], [3.0]], "named": {"x": 4.0}, "anything": anything}
+    body = json.dumps({"items": [{"anything": 5.0}, item]}).encode()
+    first, second = asyncio.run(BodySpec(Items).parse(body, allow_unknown=False, max_tokens=1)).items
+    assert (second.count, second.lists, second.named) == (2, ["a", [1, 2], [3]], {"x": 4})
+    assert json.dumps([first.anything, second.anything]) == json.dumps([5.0, anything])
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,8 @@ def test_cached_tokens_are_told_whole_and_streamed(client: httpx.Client, path: s
     body = {**BODIES[path], "n": n, "return_cached_tokens_details": True}
     answer = client.post(path, json=body).json()
     details = answer["sglext"]["cached_tokens_details"]
-    each = {"device": answer["usage"]["prompt_tokens"] // 2, "host": 0}
-    assert details == (each if n == 1 else [each] * n)
+    expected = [{"device": answer["usage"]["prompt_tokens"] // 2 + sample, "host": 0} for sample in range(n)]
+    assert details == (expected[0] if n == 1 else expected)
     events = events_of(client, path, {**body, "stream_options": {"include_usage": True}})
     (told,) = [event for event in events if "sglext" in event]
     assert told["choices"] == []

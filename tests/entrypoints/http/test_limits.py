@@ -79,6 +79,9 @@ EXCEEDED: dict[str, list[tuple[tuple[str, dict[str, Any]], str, str]]] = {
         (chat(bad_words=["x y " * 40]), "1 to 32 tokens", "bad_words"),
         (generate(bad_words=[f"{number:016x}" for number in range(256)]), "4096 tokens", "bad_words"),
     ],
+    "prompts that `/v1/decisions`, `/v1/rerank` or `/v1/score` make of one text and each of many": [
+        (("/v1/rerank", {"query": "x" * 20_000, "documents": ["y"] * 2048}), "--max-body-size", "documents"),
+    ],
     "a JSON schema, pattern, grammar or list of choices": [
         (chat(regex="x" * 262_145), "262144", "regex"),
         (chat(json_schema={"const": "x" * 262_145}), "262144", "json_schema"),
@@ -154,7 +157,7 @@ def test_every_bound_is_exceeded_somewhere() -> None:
 def test_what_is_beyond_a_bound_is_refused_by_name(client: httpx.Client, bound: str) -> None:
     for (path, body), named, param in EXCEEDED[bound]:
         answer = client.post(path, content=msgspec.json.encode(body), headers=JSON)
-        assert answer.status_code == (413 if bound == "request body" else 400), answer.text[:300]
+        assert answer.status_code == (413 if named == "--max-body-size" else 400), answer.text[:300]
         error = answer.json()["error"]
         assert named in error["message"]
         assert (error["param"] or "").startswith(param)

@@ -184,6 +184,7 @@ def test_durations_are_measured(http: httpx.Client, thinker: RunningServer) -> N
     ("fields", "param"),
     [
         ({"options": {"mirostat": 2}}, "options.mirostat"),
+        ({"options": {"mirostat": False}}, "options.mirostat"),
         ({"options": {"warmth": 2}}, "options.warmth"),
         ({"options": {"num_predict": -7}}, "options.num_predict"),
         ({"format": "xml"}, "format"),

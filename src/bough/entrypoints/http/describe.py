@@ -68,6 +68,8 @@ LIMITS: dict[str, str] = {
     "time that a client reads nothing (HTTPS: less than 64 KiB)": f"{WRITE_TIMEOUT:g} s; then the connection is cut",
     "prompt and output together": "the context length (`max_model_len` of `/v1/models`)",
     "prompts times `n`": f"`--max-outputs-per-request`, at most {MAX_OUTPUTS_PER_REQUEST}",
+    "prompts that `/v1/decisions`, `/v1/rerank` or `/v1/score` make of one text and each of many": "`--max-body-size` "
+    "together; beyond it 413",
     "waiting requests": "`--max-queued-requests`; beyond it 503",
     "fields of a body": str(MAX_MEMBERS),
     "nesting of JSON": f"{MAX_DEPTH} levels in a body over {LARGE_BODY_BYTES // 1024} KiB, about 1000 in a smaller one",

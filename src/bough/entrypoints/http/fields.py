@@ -10,10 +10,11 @@ from __future__ import annotations
 import difflib
 import logging
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
+from operator import is_
 from typing import Any, Generic, TypeVar, get_type_hints
 
 import msgspec
@@ -37,6 +38,8 @@ MAX_ERROR_CHARS = 128
 """Most characters of an error that repeats what the client has sent."""
 
 _INDEX = re.compile(r"\[\d+\]")
+_STEP = re.compile(r"\.[^.\[]+|\[[^\]]*\]")
+_NOT_WHOLE = re.compile(r"Expected `(?:[^`]*\W)?int(?:\W[^`]*)?`, got `float`(?: - at `\$(?P<place>.*)`)?")
 _UNDECODED = msgspec.json.Decoder(dict[str, msgspec.Raw] | list[msgspec.Raw])
 
 logger = logging.getLogger(__name__)
@@ -160,12 +163,12 @@ class BodySpec(Generic[Body]):
             return decoder.decode(raw)
         except JSON_ERRORS as error:
             tidy = self.tidy.get(target)
-            may_be_tidied = tidy is not None or "got `float`" in str(error)
-            if not may_be_tidied or not isinstance(error, msgspec.ValidationError):
+            has_floats = _NOT_WHOLE.match(str(error)) is not None and target not in self.token_ids
+            if (tidy is None and not has_floats) or not isinstance(error, msgspec.ValidationError):
                 raise _wrong_value(name, raw, error, decoder.type) from None
         try:
-            value = _with_integers(msgspec.json.decode(raw))
-            return msgspec.convert(value if tidy is None else tidy(value, unknown), decoder.type)
+            value = msgspec.json.decode(raw)
+            return _converted(value if tidy is None else tidy(value, unknown), decoder.type)
         except BadRequest:
             raise
         except JSON_ERRORS as error:
@@ -194,7 +197,7 @@ class BodySpec(Generic[Body]):
         except JSON_ERRORS as error:
             raise _wrong_value(name, raw, error) from None
         refused = self.refused.get(name)
-        if refused is not None and not any(_same(value, neutral) for neutral in refused.neutral):
+        if refused is not None and not is_neutral(value, refused.neutral):
             raise BadRequest(
                 f"{name} is not supported yet ({refused.meaning})", param=name, code="unsupported_parameter"
             )
@@ -261,19 +264,43 @@ def _log_unknown(unknown: Collection[str]) -> None:
         logger.warning("Ignoring unknown fields of a request: %s%s", shown, f" and {more} more" if more > 0 else "")
 
 
-def _with_integers(value: Any) -> Any:
-    """A decoded value whose whole numbers are integers, as JSON schema has it, also those written like ``2.0``."""
-    if isinstance(value, float):
-        return int(value) if value.is_integer() else value
-    if isinstance(value, list):
-        return [_with_integers(each) for each in value]
+def _converted(value: Any, kind: Any) -> Any:
+    """A decoded value as what it is declared to be. ``2.0`` is a whole number, as JSON schema has it.
+
+    Only where an integer is declared: what is not declared stays as it was sent.
+    """
+    while True:
+        try:
+            return msgspec.convert(value, kind)
+        except msgspec.ValidationError as error:
+            fault = _NOT_WHOLE.match(str(error))
+            if fault is None:
+                raise
+            whole = _with_integers(value, _STEP.findall(fault["place"] or ""))
+            if whole is value:
+                raise
+            value = whole
+
+
+def _with_integers(value: Any, steps: Sequence[str]) -> Any:
+    """A decoded value with integers for the whole numbers at a place like ``.a[0]``, and at the same one in every
+    element of its lists, so that they need not be named one by one; the same value if there are none."""
+    if not steps:
+        return int(value) if isinstance(value, float) and value.is_integer() else value
+    step, rest = steps[0], steps[1:]
+    if isinstance(value, list) and step.startswith("["):
+        items = [_with_integers(each, rest) for each in value]
+        return value if all(map(is_, items, value)) else items
     if isinstance(value, dict):
-        return {name: _with_integers(each) for name, each in value.items()}
+        names = value.keys() if step.startswith("[") else value.keys() & {step[1:]}
+        members = {name: _with_integers(value[name], rest) for name in names}
+        return value if all(each is value[name] for name, each in members.items()) else {**value, **members}
     return value
 
 
-def _same(value: Any, neutral: Any) -> bool:
-    return type(value) is type(neutral) and bool(value == neutral)
+def is_neutral(value: Any, neutral: Iterable[Any]) -> bool:
+    """Whether a value is one of those that ask for nothing; ``False`` is not 0."""
+    return any(isinstance(value, bool) is isinstance(each, bool) and value == each for each in neutral)
 
 
 def _holds_numbers(beginning: bytes) -> bool:
@@ -301,7 +328,7 @@ def _place_of_fault(raw: RawValue, depth: int = 3) -> str:
 def _choices(kind: Any, place: str) -> list[str]:
     """What may stand at a place like ``[0].role`` of a value, if that is one of some constants."""
     kinds = [inspect.type_info(kind)]
-    for step in re.findall(r"\.[^.\[]+|\[[^\]]*\]", place):
+    for step in _STEP.findall(place):
         kinds = [inside for each in kinds for inside in _inside(each, step)]
     values: dict[str, None] = {}
     while kinds:

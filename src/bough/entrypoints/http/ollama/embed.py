@@ -36,7 +36,9 @@ class OllamaEmbedHandlers:
         started = time.monotonic()
         body = await self._parse(OLLAMA_EMBED, call)
         texts = [body.input] if isinstance(body.input, str) else body.input
-        results = [] if texts in ([], [""]) else await self._results(texts, body.dimensions, truncate=body.truncate)
+        results = []
+        if texts and body.input != "":
+            results = await self._results(texts, "input", body.dimensions, truncate=body.truncate)
         pooling, turns = self._manager.model_config.pooling, number_turns()
         assert pooling is not None, "checked"
         vectors = []
@@ -56,7 +58,7 @@ class OllamaEmbedHandlers:
     async def embeddings(self, call: Call) -> Response:
         """``POST /api/embeddings``, the older form: the vector of one text, as the model makes it."""
         body = await self._parse(OLLAMA_EMBEDDINGS, call)
-        results = await self._results([body.prompt], None, truncate=True) if body.prompt else []
+        results = await self._results([body.prompt], "prompt", None, truncate=True) if body.prompt else []
         return Response(_encode({"embedding": results[0].numbers() if results else []}))
 
     async def _parse(self, spec: BodySpec[Body], call: Call) -> Body:
@@ -64,10 +66,12 @@ class OllamaEmbedHandlers:
         allow_unknown = self._manager.server_args.allow_unknown_fields
         return await spec.parse(call.take_body(), allow_unknown=allow_unknown, max_tokens=0)
 
-    async def _results(self, texts: Sequence[str], dimensions: int | None, *, truncate: bool) -> list[Embedded]:
+    async def _results(
+        self, texts: Sequence[str], param: str, dimensions: int | None, *, truncate: bool
+    ) -> list[Embedded]:
         requests = embedding_requests(
             texts,
-            "input",
+            param,
             is_batch=len(texts) > 1,
             max_outputs=self._manager.server_args.max_outputs_per_request,
             dimensions=dimensions,

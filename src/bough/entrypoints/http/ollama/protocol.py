@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from bough.entrypoints.chat.tools import MAX_TOOLS
-from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec, Refused, drop_extras
+from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec, Refused, drop_extras, is_neutral
 from bough.entrypoints.http.openai.protocol import MAX_MESSAGES, MAX_TOP_LOGPROBS
 from bough.errors import BadRequest
 from bough.managers.embedding_struct import Dimensions
@@ -221,7 +221,7 @@ def sampling_values(options: Mapping[str, Any] | None) -> dict[str, Any]:
             values["max_new_tokens"] = int(value) if value >= 0 else None
         elif name not in _NEUTRAL:
             raise BadRequest(f"unknown field: {param}", param=param, code="unknown_parameter")
-        elif value not in _NEUTRAL[name]:
+        elif not is_neutral(value, _NEUTRAL[name]):
             raise BadRequest(f"{param} is not supported", param=param, code="unsupported_parameter")
     if values.get("top_k") == 0:  # all tokens
         values["top_k"] = -1

@@ -16,11 +16,11 @@ import msgspec
 from msgspec import Meta
 
 from bough.entrypoints.chat.core import ChatCore
-from bough.entrypoints.chat.job import ChatJob
+from bough.entrypoints.chat.job import NO_TOOLS, ChatJob
 from bough.entrypoints.chat.tools import template_variables
 from bough.entrypoints.http.asgi import Call, Response
 from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec, Refused
-from bough.entrypoints.http.openai.vector_protocol import TextParts, VectorFields, plain_text
+from bough.entrypoints.http.openai.vector_protocol import TextParts, VectorFields, check_batch, plain_text
 from bough.errors import BadRequest
 from bough.managers.io_struct import new_request_id
 from bough.managers.scoring import label_logprobs, softmax
@@ -148,12 +148,20 @@ class DecisionsHandler:
         manager.limits.require_generation()
         if manager.tokenizer is None:
             raise BadRequest("this server has no tokenizer; use /v1/score with token ids", param="model")
+        if self._core.dialect(NO_TOOLS).on_channels:
+            raise BadRequest(
+                "this model names a channel first, so that an answer is not what it says first",
+                param="model",
+                code="unsupported_by_model",
+            )
         _check_names(body.questions)
         text, variables = plain_text(body.input), template_variables(body.chat_template_kwargs, "none", None, None)
+        asked_each = [_Asked.of(question) for question in body.questions]
+        check_batch(manager.server_args, "questions", "input", len(text), [len(asked.text) for asked in asked_each])
         prompts: list[TokenIds] = []
         labels: list[list[int]] = []
-        for index, question in enumerate(body.questions):
-            asked, where = _Asked.of(question), f"questions[{index}]"
+        for index, asked in enumerate(asked_each):
+            where = f"questions[{index}]"
             message = {"role": "user", "content": f"{text}\n\n{asked.text}"}
             longer = "input" if len(text) > len(asked.text) else where
             job = ChatJob(messages=[message], template_kwargs=variables, prompt_param=longer)

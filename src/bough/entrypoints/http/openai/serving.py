@@ -46,12 +46,12 @@ class ChoiceWriter(ABC):
         """Take a delta apart, before anything is written about it."""
         raise NotImplementedError
 
+    @abstractmethod
     def plain_event(self, delta: OutputDelta, usage: bytes) -> bytes | None:
         """The events for a delta that is not the last, perhaps none, in the usual case; in any other ``None``.
 
         Says the same as :meth:`parse` and :meth:`events`, of which the arguments are.
         """
-        raise NotImplementedError
 
     @abstractmethod
     async def events(self, delta: OutputDelta, usage: bytes) -> bytes:
@@ -148,7 +148,7 @@ class Answer:
                     news.append(await writer.events(delta, suffix))
                 if any(news):
                     yield b"".join(news)
-        extension = self._extension(cached, n)
+        extension = self._extension(cached)
         if extension:
             yield b"%b]%b%b}\n\n" % (self.chunk_start, extension, suffix)
         if self._include_usage:
@@ -189,25 +189,25 @@ class Answer:
                     if state.index == 0:
                         members = await writer.members(delta)
         if n > options.n:
-            choices = _best(choices, scores, n, options.n)
+            best = _best(scores, n, options.n)
+            choices, cached = [choices[index] for index in best], [cached[index] for index in best]
         return b'%b%b],"usage":%b,"metadata":%b%b}' % (
             self._whole_start,
             b",".join(b'{"index":%d,%b' % numbered for numbered in enumerate(choices)),
             usage.to_json(),
             _METADATA,
-            members + self._extension(cached, n),
+            members + self._extension(cached),
         )
 
-    def _extension(self, cached: Sequence[int], n: int) -> bytes:
+    def _extension(self, cached: Sequence[int]) -> bytes:
         """SGLang's addition to an answer, from the comma before it on; empty if nothing of it was asked for.
 
         Args:
-            cached: tokens of the prompt that were cached, per output.
-            n: outputs per prompt, of which the likeliest are choices.
+            cached: tokens of the prompt that were cached, per choice.
         """
         if not self._options.return_cached_tokens_details:
             return b""
-        details = [{"device": cached[i], "host": 0} for i in range(0, len(cached), n) for _ in range(self._options.n)]
+        details = [{"device": each, "host": 0} for each in cached]
         return b',"sglext":%b' % _encode({"cached_tokens_details": details if len(details) > 1 else details[0]})
 
 
@@ -263,12 +263,12 @@ def _score(delta: OutputDelta) -> float:
     return sum(logprobs) / len(logprobs) if logprobs else 0.0
 
 
-def _best(choices: Sequence[bytes], scores: Sequence[float], per_prompt: int, keep: int) -> list[bytes]:
-    """The likeliest ``keep`` choices of each prompt, best first."""
-    best: list[bytes] = []
-    for first in range(0, len(choices), per_prompt):
+def _best(scores: Sequence[float], per_prompt: int, keep: int) -> list[int]:
+    """The numbers of the likeliest ``keep`` choices of each prompt, best first."""
+    best: list[int] = []
+    for first in range(0, len(scores), per_prompt):
         ranked = sorted(range(first, first + per_prompt), key=lambda index: -scores[index])
-        best += [choices[index] for index in ranked[:keep]]
+        best += ranked[:keep]
     return best
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
+from bough.config.server_args import ServerArgs
 from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec, Refused
 from bough.entrypoints.http.openai.messages import TextPart
 from bough.entrypoints.http.openai.protocol import TokenId
 from bough.entrypoints.http.shared_fields import QueueFields
+from bough.errors import BadRequest, PayloadTooLarge
 from bough.managers.embedding_struct import Dimensions, Truncation
 from bough.managers.io_struct import RequestId
 
@@ -107,6 +110,36 @@ class RerankBody(VectorFields, kw_only=True):
             "tokens; -1: as many as the model takes."
         ),
     ] = -1
+
+
+def check_batch(args: ServerArgs, param: str, shared_param: str, shared: int, sizes: Sequence[int]) -> None:
+    """Check that a request of many entries, each of which is put together with one text, is not too much work.
+
+    Args:
+        args: say what is too much; prompts that are made of a request may be no more than it could have sent itself.
+        param: what the client calls the entries.
+        shared_param: what the client calls the text that goes with all of them.
+        shared: its size, in characters or tokens.
+        sizes: of the entries.
+
+    Raises:
+        BadRequest: if there are too many entries.
+        PayloadTooLarge: if they come to too much.
+    """
+    most = args.max_outputs_per_request
+    if len(sizes) > most:
+        raise BadRequest(
+            f"{param} has {len(sizes)} entries, and at most {most} are allowed in a request "
+            "(--max-outputs-per-request)",
+            param=param,
+        )
+    total = shared * len(sizes) + sum(sizes)
+    if total > args.max_body_size:
+        raise PayloadTooLarge(
+            f"{shared_param} with each of {len(sizes)} {param} comes to {total} characters or tokens, and at most "
+            f"{args.max_body_size} are allowed (--max-body-size); send fewer {param} at a time",
+            param=param,
+        )
 
 
 Texts = str | Annotated[list[str], Meta(min_length=1, max_length=MAX_OUTPUTS_PER_REQUEST)]

@@ -21,6 +21,7 @@ from bough.entrypoints.http.openai.vector_protocol import (
     RerankBody,
     ScoreBody,
     VectorFields,
+    check_batch,
     plain_text,
 )
 from bough.errors import BadRequest
@@ -126,6 +127,7 @@ class VectorHandlers:
         if body.truncate_prompt_tokens is not None:
             raise BadRequest("truncate_prompt_tokens needs text_1", param="truncate_prompt_tokens")
         items = [body.items] if isinstance(body.items, str) else body.items
+        check_batch(self._manager.server_args, "items", "query", len(body.query), [len(item) for item in items])
         result = await score(
             self._manager,
             body.query if isinstance(body.query, str) else array("i", body.query),
@@ -155,6 +157,9 @@ class VectorHandlers:
                 f"text_1 has {len(firsts)} texts for {len(seconds)} of text_2; it must have one, or as many",
                 param="text_1",
             )
+        own = seconds if len(firsts) == 1 else [first + second for first, second in zip(firsts, seconds, strict=True)]
+        shared = len(firsts[0]) if len(firsts) == 1 else 0
+        check_batch(self._manager.server_args, "text_2", "text_1", shared, [len(text) for text in own])
         pairs = list(zip(firsts * (len(seconds) // len(firsts)), seconds, strict=True))
         pooling = self._manager.model_config.pooling
         fields: dict[str, Any] = {"rid": body.rid, **body.shared()}
@@ -204,9 +209,11 @@ class VectorHandlers:
 
     async def _ranked(self, body: RerankBody) -> tuple[list[tuple[int, Judged]], dict[str, int]]:
         """The documents to return by number, the most relevant one first, and the usage."""
+        query, documents = plain_text(body.query), [plain_text(document) for document in body.documents]
+        check_batch(self._manager.server_args, "documents", "query", len(query), [len(text) for text in documents])
         judged = await rerank(
             self._manager,
-            [(plain_text(body.query), plain_text(document)) for document in body.documents],
+            [(query, document) for document in documents],
             instruct=body.instruct,
             rid=body.rid,
             truncate_to=body.truncate_prompt_tokens,
