@@ -154,9 +154,10 @@ class ServerArgs(OptionTable):
     )
     quantization: Quantization = option(
         "none",
-        help="What weights become while they are loaded; `none`: they stay what the checkpoint has. With a scale for "
-        "every 32 weights and activations, `int8` takes half the memory of bfloat16, `int4` half of that (the head "
-        "keeps 8 bits), and both are faster, most with AVX512-VNNI. On a CPU with native kernels only.",
+        help="What weights become while they are loaded; `none`: they stay what the checkpoint has, except that in one "
+        "that is quantised already all other matrices become `int8`, and so do types that kernels have no layout for. "
+        "With a scale for every 32 weights and activations, `int8` takes half the memory of bfloat16, `int4` half of "
+        "that (the head keeps 8 bits), and both are faster, most with AVX512-VNNI. On a CPU with native kernels only.",
         group=MODEL,
     )
     kv_cache_dtype: KVCacheDType = option(
