@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
+from bough.config.model_config import ModelConfig
 from bough.config.server_args import Quantization
 from bough.errors import ConfigError
-from bough.model_executor import native_path
+from bough.model_executor import model_runner, native_path
+from bough.model_executor.capacity import MemoryBudget, default_max_running_requests, fit_pool
 from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, make_runner
 from tests.model_executor.quality import bundled_model, measure, plant_outliers, sampled_texts
 from tests.models.checkpoints import VOCAB_SIZE, Checkpoint, save_checkpoint
@@ -111,3 +114,28 @@ def test_without_native_kernels_it_is_refused(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(native_path, "load_library", missing_library)
     with pytest.raises(ConfigError, match="--quantization int4 needs the native CPU kernels"):
         make_runner(checkpoint.path, quantization="int4")
+
+
+@needs_native
+def test_capacity_counts_parameters_not_bytes_and_hidden_states_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[int] = []
+    reserved: list[int] = []
+
+    def requests(device: str, threads: int, dtype: str, num_parameters: int) -> int:
+        counted.append(num_parameters)
+        return default_max_running_requests(device, threads, dtype, num_parameters)
+
+    def pool(config: ModelConfig, device: str, budget: MemoryBudget, **options: Any) -> int:
+        reserved.append(budget.forward)
+        return fit_pool(config, device, budget, **options)
+
+    monkeypatch.setattr(model_runner, "default_max_running_requests", requests)
+    monkeypatch.setattr(model_runner, "fit_pool", pool)
+    checkpoint = save_checkpoint(tmp_path, "Qwen2", tie_word_embeddings=True, **WIDER)
+    for kind in ("none", "int8", "int4"):
+        make_runner(checkpoint.path, dtype="bfloat16", quantization=kind, max_step_tokens=512)
+    assert counted == [sum(each.numel() for each in checkpoint.reference.parameters())] * 3
+    # float32 in place of bfloat16
+    assert [each - reserved[0] for each in reserved] == [0, *[2 * 512 * WIDER["hidden_size"]] * 2]

@@ -61,8 +61,8 @@ def test_loading_a_gguf_file_takes_one_tensor_beside_the_model(tmp_path: Path, k
     write_gguf(tmp_path / "model.gguf", save_checkpoint(tmp_path / "hf", "Llama", **SHAPE), kind)
     peak, loaded = measure(tmp_path / "model.gguf")
     largest = SHAPE["vocab_size"] * SHAPE["hidden_size"]
-    # Its codes and scales, and 4096 rows of it in float32.
-    assert peak < loaded + largest * (1 + 4 / 32) + 4096 * 2048 * 4 + 2**24
+    # Its codes and scales, and 4096 rows of it in float32; the rest is the process's own.
+    assert peak < loaded + largest * (1 + 4 / 32) + 4096 * SHAPE["hidden_size"] * 4 + 20 * 2**20
 
 
 @needs_native

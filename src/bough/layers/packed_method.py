@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Collection
 
 import torch
@@ -91,22 +92,25 @@ class StoredFormats(MethodChoice):
     products of a program have inputs of one type, and those of quantised weights are quantised.
     """
 
-    def __init__(self, threads: ThreadPool, form: Callable[[str], WeightFormat | None], *, prefix: str = "") -> None:
+    def __init__(self, threads: ThreadPool, form: Callable[[str], WeightFormat | None]) -> None:
         """Args:
         threads: run the kernels.
         form: of the weight of that name, ``None`` if it is not quantised.
-        prefix: of the names of what this is for.
         """
-        self._threads, self._form, self._prefix = threads, form, prefix
+        self._form, self._prefix = form, ""
+        # One of each for the whole model: the memory of its matrices lies together.
+        self._methods = {each: PackedMethod(threads, each) for each in _FORMS}
 
     def below(self, path: str) -> StoredFormats:
         """See :class:`MethodChoice`."""
-        return StoredFormats(self._threads, self._form, prefix=f"{self._prefix}{path}.")
+        child = copy.copy(self)
+        child._prefix = f"{self._prefix}{path}."
+        return child
 
     def for_matrix(self, names: Collection[str]) -> PackedMethod:
         """See :class:`MethodChoice`."""
         forms = (self._form(f"{self._prefix}{name}.weight") or "int8" for name in names)
-        return PackedMethod(self._threads, max(forms, key=_FORMS.index))
+        return self._methods[max(forms, key=_FORMS.index)]
 
 
 def packed_method(threads: ThreadPool, quantization: Quantization) -> PackedMethod:
