@@ -133,7 +133,7 @@ async def serve(directory: str, ports: str) -> None:
     )
     await manager.start()
     sock = bind_socket("127.0.0.1", 0)
-    server = make_server(create_app(manager), args)
+    server = make_server(create_app(manager), args, None)
     serving = asyncio.create_task(server.serve(sockets=[sock]))
     settle_garbage_collector()
     print(sock.getsockname()[1], flush=True)

@@ -1,11 +1,12 @@
-"""Matrix products of a language model on the native kernels, beside torch's and what the machine can do at most.
+"""Matrix products of a language model on the native kernels, beside torch's and their own speed in a cache.
 
 Run with ``python benchmarks/native_linears.py [--weights bfloat16] [--threads N] [--output FILE]``. The shapes are one
 block's linear layers (``--hidden-size``, ``--intermediate-size``), each over several weights in turn so that none
 stays in a cache. In the same run are measured: how fast the weights can be read, and how fast products are whose
 operands stay in the second-level cache. A product can be no faster than the slower of its reading at the former and
-its arithmetic at the latter speed; ``bound`` is that time as a share of the time taken. Everything is measured in
-turn; figures are medians. Of int8 and int4 the inputs' quantisation is part of it; torch multiplies bfloat16.
+its arithmetic at the latter speed; ``own_share`` is that time as a share of the time taken: the share of its own
+in-cache speed that Bough keeps, not of what the machine could do. Everything is measured in turn; figures are medians.
+Of int8 and int4 the inputs' quantisation is part of it; torch multiplies bfloat16.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ def measure(
         "ms": median["bough"] * 1e3,
         "gigaflops": operations / median["bough"] / 1e9,
         "gigabytes_per_second": weight_bytes / median["bough"] / 1e9,
-        "bound": bound / median["bough"],
+        "own_share": bound / median["bough"],
         "times_faster_than_torch": median["torch"] / median["bough"],
     }
 
@@ -128,7 +129,7 @@ def main() -> None:
     hidden, intermediate = args.hidden_size, args.intermediate_size
     peak = operations_per_second(threads, args.weights)
     print(f"{best_isa().name}, {args.threads} threads, {args.weights}; products in cache: {peak / 1e9:.0f} GFLOP/s")
-    print(f"{'outputs':>8} {'inputs':>7} {'rows':>5} {'ms':>8} {'GFLOP/s':>8} {'GB/s':>6} {'bound':>6} {'torch':>7}")
+    print(f"{'outputs':>8} {'inputs':>7} {'rows':>5} {'ms':>8} {'GFLOP/s':>8} {'GB/s':>6} {'share':>6} {'torch':>7}")
     figures = []
     for shape in ((hidden, hidden), (2 * intermediate, hidden), (hidden, intermediate)):
         for rows in args.rows:
@@ -136,7 +137,8 @@ def main() -> None:
             figures.append(line)
             print(
                 f"{shape[0]:>8} {shape[1]:>7} {rows:>5} {line['ms']:>8.3f} {line['gigaflops']:>8.0f} "
-                f"{line['gigabytes_per_second']:>6.1f} {line['bound']:>6.2f} {line['times_faster_than_torch']:>6.1f}x",
+                f"{line['gigabytes_per_second']:>6.1f} {line['own_share']:>6.2f} "
+                f"{line['times_faster_than_torch']:>6.1f}x",
                 flush=True,
             )
     if args.output:

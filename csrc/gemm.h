@@ -8,14 +8,14 @@
 // much larger than others do not cost the others' precision. Inputs are int8, in the same groups, with a scale in
 // float32.
 //
-//   i8  codes from -127 to 127. A group of a panel is [8 units][32 columns] words, 32 scales and 32 sums of its codes
-//       (int16). Inputs have 128 added; behind each row's bytes are the scales of its groups.
+//   i8  codes from -128 to 127, from -127 where Bough itself quantises. A group of a panel is [8 units][32 columns]
+//       words, 32 scales and 32 sums of its codes (int16). Inputs have 128 added; behind each row's bytes are the scales
+//       of its groups.
 //   i4  codes from -8 to 7. A group is [8 units][16 columns] words, with code + 8 of columns 0 to 15 in the lower half
 //       of each byte and of columns 16 to 31 in the upper one, and 32 scales. Behind each row's bytes are pairs for its
 //       groups: the scale, and -8 times the sum of its numbers (int32).
 //   u4  codes from 0 to 15, with a number to be added to scale * code: like i4, and behind the scales 32 minimums in
-//   half
-//       precision. The second of a pair is the sum of the group's inputs (float32).
+//       half precision. The second of a pair is the sum of the group's inputs (float32).
 //
 // One accumulator per output element runs over all inputs in ascending order, in every tile and with every number of
 // threads: an element's value depends on its own row and column alone. Sums are in float32.

@@ -281,11 +281,7 @@ private:
 
     float nth_largest_maximum(int64_t n) {
         for (int64_t i = 0; i < num_blocks_; ++i) s_.orders[i] = order_of(s_.block_maxima[i]);
-        const uint32_t order = nth_largest(s_.orders, num_blocks_, n);
-        const uint32_t bits = (order & 0x80000000U) != 0 ? order & 0x7FFFFFFFU : ~order;
-        float x;
-        std::memcpy(&x, &bits, sizeof x);
-        return x;
+        return value_of(nth_largest(s_.orders, num_blocks_, n));
     }
 
     // The n-th largest, n from 1 on, by counting one byte after the other. Linear in `count`.

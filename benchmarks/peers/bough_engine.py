@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from benchmarks.peers.cells import BATCHES
+
 from bough import LLMEngine, __version__
 from bough.kernels.library import load_library
 
@@ -14,19 +16,23 @@ MAX_TOTAL_TOKENS = 65_536
 class BoughEngine:
     """See :class:`benchmarks.peers.worker.StepEngine`."""
 
-    def __init__(self, model: str, precision: str) -> None:
+    def __init__(self, model: str, precision: str, threads: int) -> None:
         quantization: dict[str, Any] = {} if precision == "bf16" else {"quantization": precision}
         self._engine = LLMEngine(
             model_path=model,
             dtype="bfloat16",
             skip_tokenizer_init=True,
             max_total_tokens=MAX_TOTAL_TOKENS,
+            max_running_requests=max(BATCHES),
+            cpu_threads=threads,
             log_level="error",
             **quantization,
         )
         self._known: dict[str, int] = {}
         self.facts: dict[str, Any] = {
             "version": __version__,
+            "threads": threads,
+            "kv_type": "bfloat16",
             "weight_bytes": self._engine.scheduler.info.weight_bytes,
         }
 
@@ -55,11 +61,11 @@ class BoughEngine:
         self._known.clear()
 
 
-def open_engine(model: str, precision: str) -> BoughEngine:
+def open_engine(model: str, precision: str, threads: int) -> BoughEngine:
     """Load a checkpoint in Hugging Face's format.
 
     Raises:
         LibraryMissing: without the native kernels; nobody wants the figures of the way around them.
     """
     load_library()
-    return BoughEngine(model, precision)
+    return BoughEngine(model, precision, threads)

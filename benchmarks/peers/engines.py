@@ -20,7 +20,7 @@ class Engines:
     Args:
         environment: the peers' programs.
         checkpoints: makes the models that are missing.
-        threads: of llama.cpp; the others find out for themselves.
+        threads: that compute.
     """
 
     def __init__(self, environment: PeerEnvironment, checkpoints: Checkpoints, threads: int) -> None:
@@ -46,7 +46,8 @@ class Engines:
             raise NotSupported("measured in bf16 only")
         else:
             python, model = Path(sys.executable), self.checkpoints.hugging_face()
-        return WorkerRunner(python, engine, model, precision, vocab_size=self.checkpoints.config["vocab_size"])
+        vocab_size = self.checkpoints.config["vocab_size"]
+        return WorkerRunner(python, engine, model, precision, threads=self.threads, vocab_size=vocab_size)
 
     def open_all(
         self, stack: contextlib.ExitStack, names: Sequence[str], precision: Precision

@@ -16,17 +16,18 @@ MAX_BATCHED_TOKENS = 2048
 class OpenVINOEngine:
     """See :class:`benchmarks.peers.worker.StepEngine`."""
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, threads: int) -> None:
         config = openvino_genai.SchedulerConfig()
         config.cache_size = CACHE_GIB
         config.max_num_batched_tokens = MAX_BATCHED_TOKENS
         config.enable_prefix_caching = True
         # The hint is what makes it fastest on processors with bfloat16, whatever the weights are.
-        properties = {"INFERENCE_PRECISION_HINT": "bf16"}
+        properties = {"INFERENCE_PRECISION_HINT": "bf16", "INFERENCE_NUM_THREADS": threads}
         self._pipeline = openvino_genai.ContinuousBatchingPipeline(model, config, "CPU", properties)
         self._handles: dict[int, openvino_genai.GenerationHandle] = {}
         self._serial = 0
-        self.facts: dict[str, Any] = {"version": openvino_genai.__version__}
+        kv_type = openvino.Core().get_property("CPU", "KV_CACHE_PRECISION").get_type_name()
+        self.facts: dict[str, Any] = {"version": openvino_genai.__version__, "threads": threads, "kv_type": kv_type}
 
     def add(self, key: int, prompt: list[int], max_tokens: int) -> None:
         """Take a request."""
@@ -54,7 +55,7 @@ class OpenVINOEngine:
         self._handles.clear()
 
 
-def open_engine(model: str, precision: str) -> OpenVINOEngine:
+def open_engine(model: str, precision: str, threads: int) -> OpenVINOEngine:
     """Load a model that was exported with weights in ``precision``."""
     del precision  # is in the model
-    return OpenVINOEngine(model)
+    return OpenVINOEngine(model, threads)

@@ -46,9 +46,11 @@ class WorkerRunner:
         NotSupported: if the engine does not take the model or the precision.
     """
 
-    def __init__(self, python: Path, engine: str, model: Path, precision: str, *, vocab_size: int) -> None:
+    def __init__(
+        self, python: Path, engine: str, model: Path, precision: str, *, threads: int, vocab_size: int
+    ) -> None:
         self._complaints = tempfile.TemporaryFile("w+")  # noqa: SIM115 - lives as long as the process
-        command = [str(python), "-m", "benchmarks.peers.worker", engine, str(model), precision]
+        command = [str(python), "-m", "benchmarks.peers.worker", engine, str(model), precision, str(threads)]
         self._process = subprocess.Popen(
             command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._complaints, text=True
         )
@@ -63,14 +65,14 @@ class WorkerRunner:
         else:
             prompts = [self._prompt(cell.prompt_tokens) for _ in range(cell.batch)]
             self.ask("start", prompts=prompts, max_tokens=cell.all_steps + 8)
-            self.ask("decode", steps=2)
+            self.ask("decode", steps=2, batch=cell.batch)
 
     def measure(self, cell: Cell) -> float:
         """See :class:`Runner`. Decoding goes on where it was, so the context grows by the steps of a measurement."""
         if cell.is_prefill:
             seconds: float = self.ask("prefill", prompt=self._prompt(cell.prompt_tokens))["seconds"]
             return cell.prompt_tokens / seconds
-        answer = self.ask("decode", steps=cell.steps)
+        answer = self.ask("decode", steps=cell.steps, batch=cell.batch)
         return float(answer["tokens"] / answer["seconds"])
 
     def end(self, cell: Cell) -> None:
@@ -115,11 +117,11 @@ class LlamaRunner:
         self._environment = environment
         self._model = model
         self._threads = threads
-        self.facts: dict[str, Any] = {"model_bytes": model.stat().st_size}
+        self.facts: dict[str, Any] = {"model_bytes": model.stat().st_size, "threads": threads, "kv_type": "float16"}
         self._kept: list[float] = []
 
     def begin(self, cell: Cell) -> None:
-        """A long context is computed once, so all its measurements are made here."""
+        """A long context is computed once, so all its measurements are made here, and not in turns."""
         self._kept = self._run(cell, cell.pairs) if cell.is_long else []
 
     def measure(self, cell: Cell) -> float:

@@ -119,6 +119,7 @@ def bough_server(engines: Engines, precision: Precision) -> contextlib.AbstractC
         "model-path": str(engines.checkpoints.hugging_face()),
         "dtype": "bfloat16",
         "max-total-tokens": MAX_TOTAL_TOKENS,
+        "cpu-threads": engines.threads,
     }
     return running_server(options if precision == "bf16" else {**options, "quantization": precision})
 

@@ -39,16 +39,23 @@ class Row:
     ratio: float | None
     """Bough to the better peer: the median over the repetitions."""
     better: str | None
+    missing: tuple[str, ...]
+    """Peers without a figure."""
     goal: float | None
     bandwidth_share: float | None
     """Of the memory bandwidth measured between the repetitions; at batch 1."""
 
     @property
+    def threshold(self) -> float | None:
+        """The ratio at which the goal counts as reached."""
+        return PARITY_MET_AT if self.goal == 1.0 else self.goal
+
+    @property
     def met(self) -> bool | None:
         """Whether the goal is reached, whatever the peers reached; ``None`` if there is no goal or no figure."""
-        if self.ratio is None or self.goal is None:
+        if self.ratio is None or self.threshold is None:
             return None
-        return self.ratio >= (PARITY_MET_AT if self.goal == 1.0 else self.goal)
+        return self.ratio >= self.threshold
 
     @property
     def peers_at_reference(self) -> bool:
@@ -78,6 +85,7 @@ def judge(cell: str, figures: Figures) -> Row:
         _reference_shares(shape, precision, column, medians),
         None if better is None else ratios[better],
         better,
+        tuple(peer for peer in PEERS if peer not in ratios),
         _goal(precision, column),
         _bandwidth_share(figures, medians.get(BOUGH)),
     )
@@ -121,15 +129,20 @@ def _columns(row: Row, figures: Figures, engines: list[str]) -> list[str]:
     verdict = {True: "met", False: "missed", None: ""}[row.met]
     if verdict and not row.peers_at_reference:
         verdict += ", peers below their reference"
+    if verdict and row.missing:
+        verdict += f", without {' and '.join(row.missing)}"
+    goal = "" if row.goal is None else f"{row.goal:.2f}"
+    if row.threshold != row.goal:
+        goal += f" (met at {row.threshold:.2f})"
     bandwidth = ""
     if row.bandwidth_share is not None:
-        goal = BANDWIDTH_GOALS[row.cell.split("/")[1]]
-        bandwidth = f"{row.bandwidth_share:.2f} (goal {goal:.2f})"
+        wanted = BANDWIDTH_GOALS[row.cell.split("/")[1]]
+        bandwidth = f"{row.bandwidth_share:.2f} (goal {wanted:.2f})"
     return [
         row.cell,
         *(_rate(row, figures, engine) for engine in engines),
         "" if row.ratio is None else f"{row.ratio:.2f} ({row.better})",
-        "" if row.goal is None else f"{row.goal:.2f}",
+        goal,
         verdict,
         bandwidth,
     ]

@@ -31,13 +31,14 @@ class _Gate(transformers.LogitsProcessor):
 class TransformersEngine:
     """See :class:`benchmarks.peers.worker.StepEngine`; all requests of a batch have prompts of one length."""
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, threads: int) -> None:
+        torch.set_num_threads(threads)
         self._model: Any = transformers.AutoModelForCausalLM.from_pretrained(model, dtype=torch.bfloat16)
         self._model.generation_config.eos_token_id = None
         self._prompts: list[list[int]] = []
         self._gate = _Gate()
         self._thread: threading.Thread | None = None
-        self.facts: dict[str, Any] = {"version": transformers.__version__}
+        self.facts: dict[str, Any] = {"version": transformers.__version__, "threads": threads, "kv_type": "bfloat16"}
 
     def add(self, key: int, prompt: list[int], max_tokens: int) -> None:
         """Take a request; only before the first step. ``max_tokens`` is for the caller to keep."""
@@ -77,8 +78,8 @@ class TransformersEngine:
             return
 
 
-def open_engine(model: str, precision: str) -> TransformersEngine:
+def open_engine(model: str, precision: str, threads: int) -> TransformersEngine:
     """Load a checkpoint in Hugging Face's format."""
     if precision != "bf16":
         raise ValueError("only bf16")
-    return TransformersEngine(model)
+    return TransformersEngine(model, threads)

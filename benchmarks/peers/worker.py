@@ -1,6 +1,6 @@
 """A process that holds one engine and measures it on request, so that engines can take turns without loading again.
 
-    python -m benchmarks.peers.worker ENGINE MODEL PRECISION
+    python -m benchmarks.peers.worker ENGINE MODEL PRECISION THREADS
 
 runs in the environment of its engine. Requests and answers are lines of JSON on standard input and output; see
 :data:`ACTIONS`. Between requests it does nothing.
@@ -38,7 +38,7 @@ ENGINES = {
     "openvino": "benchmarks.peers.openvino_engine",
     "transformers": "benchmarks.peers.transformers_engine",
 }
-"""Name to a module with ``open_engine(model, precision)``."""
+"""Name to a module with ``open_engine(model, precision, threads)``."""
 UNENDING = 100_000
 """Most tokens of a request that is dropped when it has been measured; cut by the engine to what fits its context."""
 
@@ -64,13 +64,20 @@ def start(engine: StepEngine, prompts: list[list[int]], max_tokens: int) -> dict
     return {}
 
 
-def decode(engine: StepEngine, steps: int) -> dict[str, Any]:
-    """Seconds of some steps, and how many tokens they made."""
+def decode(engine: StepEngine, steps: int, batch: int) -> dict[str, Any]:
+    """Seconds of some steps, and how many tokens they made: one of each of ``batch`` sequences.
+
+    Raises:
+        RuntimeError: if not every step made one of each; then this is no figure of that batch.
+    """
     tokens = 0
     begin = time.perf_counter()
     for _ in range(steps):
         tokens += sum(map(len, engine.step().values()))
-    return {"seconds": time.perf_counter() - begin, "tokens": tokens}
+    seconds = time.perf_counter() - begin
+    if tokens != steps * batch:
+        raise RuntimeError(f"{steps} steps of {batch} sequences made {tokens} tokens, not {steps * batch}")
+    return {"seconds": seconds, "tokens": tokens}
 
 
 def drop(engine: StepEngine) -> dict[str, Any]:
@@ -113,11 +120,11 @@ ACTIONS = {each.__name__: each for each in (prefill, start, decode, drop, genera
 
 def main(argv: list[str]) -> None:
     """Open the engine, tell its facts, then do what is asked until standard input ends."""
-    name, model, precision = argv
+    name, model, precision, threads = argv
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever a library prints must not get between the answers
     try:
-        engine: StepEngine = importlib.import_module(ENGINES[name]).open_engine(model, precision)
+        engine: StepEngine = importlib.import_module(ENGINES[name]).open_engine(model, precision, int(threads))
     except Exception as error:
         print(json.dumps({"error": str(error)}), file=answers, flush=True)
         raise

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from benchmarks.peers import llama_tools
@@ -11,6 +12,7 @@ from benchmarks.peers.identity import agreeing_tokens
 from benchmarks.peers.random_checkpoint import make_tokenizer, write_checkpoint
 from benchmarks.peers.runners import NotSupported, WorkerRunner
 from benchmarks.peers.shapes import SHAPES, tensor_shapes
+from benchmarks.peers.worker import decode
 
 from bough.tokenization.tokenizer import Tokenizer
 from tests.native import needs_native
@@ -76,10 +78,12 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @needs_native
 def test_worker_measures_bough_step_by_step_and_lets_go_of_its_requests(checkpoint: Path) -> None:
-    runner = WorkerRunner(Path(sys.executable), "bough", checkpoint, "bf16", vocab_size=20_480)
+    runner = WorkerRunner(Path(sys.executable), "bough", checkpoint, "bf16", threads=1, vocab_size=20_480)
     try:
         assert runner.facts["weight_bytes"] > 0
-        for cell in (Cell("tiny", "bf16", "prefill", 1, 2), Cell("tiny", "bf16", "decode", 8, 2)):
+        assert runner.facts["threads"] == 1
+        cells = [Cell("tiny", "bf16", "decode", batch, 2) for batch in (8, 32)]
+        for cell in (Cell("tiny", "bf16", "prefill", 1, 2), *cells):
             runner.begin(cell)
             assert runner.measure(cell) > 0
             runner.end(cell)
@@ -91,7 +95,29 @@ def test_worker_measures_bough_step_by_step_and_lets_go_of_its_requests(checkpoi
         runner.close()
 
 
+class _OneTokenAStep:
+    """An engine that decodes one sequence at a time."""
+
+    def __init__(self) -> None:
+        self.facts: dict[str, Any] = {}
+
+    def add(self, key: int, prompt: list[int], max_tokens: int) -> None:
+        del key, prompt, max_tokens
+
+    def step(self) -> dict[int, list[int]]:
+        return {0: [1]}
+
+    def drop(self) -> None:
+        pass
+
+
+def test_steps_that_do_not_decode_the_whole_batch_are_no_measurement() -> None:
+    assert decode(_OneTokenAStep(), 4, 1)["tokens"] == 4
+    with pytest.raises(RuntimeError, match="4 steps of 32 sequences made 4 tokens, not 128"):
+        decode(_OneTokenAStep(), 4, 32)
+
+
 @needs_native
 def test_worker_that_cannot_open_its_engine_says_why(checkpoint: Path) -> None:
     with pytest.raises(NotSupported, match="quantization must be one of"):
-        WorkerRunner(Path(sys.executable), "bough", checkpoint, "int3", vocab_size=20_480)
+        WorkerRunner(Path(sys.executable), "bough", checkpoint, "int3", threads=1, vocab_size=20_480)

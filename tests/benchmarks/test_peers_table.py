@@ -69,8 +69,13 @@ def test_table_has_a_line_per_cell_and_shows_shares_of_the_references() -> None:
         "| qwen/bf16/prefill | 1,200 | 271 (50%) | 1,053 (100%) |  | 1.14 (openvino) | 1.05 | met, peers"
     )
     assert lines[3].startswith(
-        "| qwen/bf16/decode-1 | 42.0 | 40.0 (95%) | 44.0 (116%) | 19.0 | 0.95 (openvino) | 1.00 | missed"
+        "| qwen/bf16/decode-1 | 42.0 | 40.0 (95%) | 44.0 (116%) | 19.0 | 0.95 (openvino) | 1.00 (met at 0.97) | missed"
     )
+
+
+def test_a_verdict_names_the_peers_that_it_was_made_without() -> None:
+    line = render({"llama/int8/decode-8": figures(bough=[600.0], llama=[100.0])}).splitlines()[-1]
+    assert "| 1.50 | met, without openvino |" in line
 
 
 def test_servers_are_compared_with_the_engine_alone() -> None:

@@ -31,11 +31,17 @@ def write(path: Path, architecture: str = "llama", tensors: tuple[str, ...] = ("
             add_entry(writer, key.replace("llama", architecture, 1), value)
     for name in tensors:
         writer.add_tensor(f"{name}.weight", np.zeros((100, 32), dtype=np.float16))
+    add_blocks(writer)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
     return path
+
+
+def add_blocks(writer: gguf.GGUFWriter) -> None:
+    for layer in range(2):
+        writer.add_tensor(f"blk.{layer}.ffn_up.weight", np.zeros((64, 32), dtype=np.float16))
 
 
 def read(path: Path) -> ModelConfig:
@@ -90,6 +96,9 @@ def test_the_served_name_is_that_of_the_file() -> None:
         ("llama", {"tensors": ()}, r"no weights named token_embd\.weight; is it only a vocabulary"),
         ("llama", {"llama__block_count": None}, r"llama\.block_count must be a whole number .*, got None"),
         ("llama", {"llama__block_count": "two"}, r"llama\.block_count must be a whole number, got 'two'"),
+        ("llama", {"llama__block_count": 2**31 - 1}, r"must be the number of the file's blocks, 2, got 2147483647"),
+        ("llama", {"llama__embedding_length": 64}, r"must fit token_embd\.weight, \[100, 32\], got 64"),
+        ("llama", {"llama__feed_forward_length": 2**30}, r"must fit blk\.0\.ffn_up\.weight, \[64, 32\], got"),
         ("llama", {"llama__attention__head_count": 0}, "num_attention_heads must be"),
         ("llama", {"llama__attention__head_count": [4, 2]}, "must be a whole number, got an array of 2"),
         ("llama", {"llama__expert_count": 8}, "mixtures of experts are not supported"),
@@ -113,6 +122,7 @@ def test_factors_of_frequencies_must_fit_a_head(tmp_path: Path) -> None:
     for key, value in LLAMA.items():
         add_entry(writer, key, value)
     writer.add_tensor("token_embd.weight", np.zeros((100, 32), dtype=np.float16))
+    add_blocks(writer)
     writer.add_tensor("rope_freqs.weight", np.ones(3, dtype=np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()

@@ -7,6 +7,7 @@ import struct
 import tempfile
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import gguf
 import numpy as np
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from bough.config.checkpoint import resolve_model_path
 from bough.config.gguf_file import GGUFFile, StringArray, TensorType
 from bough.errors import ConfigError
+from tests.models.gguf_files import add_entry
 
 MATRIX = np.arange(64, dtype=np.float32).reshape(2, 32)
 
@@ -213,3 +215,21 @@ def test_a_split_model_is_read_from_all_its_parts(tmp_path: Path) -> None:
     (tmp_path / "m-00002-of-00003.gguf").unlink()
     with pytest.raises(ConfigError, match=r"m-00002-of-00003\.gguf are missing"):
         GGUFFile(first)
+
+
+@pytest.mark.parametrize(
+    ("count", "message"),
+    [
+        ("3", r"split\.count must be a whole number, got '3'"),
+        ([1, 2], r"split\.count must be a whole number, got an array of 2"),
+        (100_000, r"split\.count must be from 0 to 99999, got 100000"),
+    ],
+)
+def test_a_strange_number_of_parts_is_refused(tmp_path: Path, count: Any, message: str) -> None:
+    writer = gguf.GGUFWriter(tmp_path / "m.gguf", "llama")
+    add_entry(writer, "split.count", count)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    with pytest.raises(ConfigError, match=message):
+        GGUFFile(tmp_path / "m.gguf")

@@ -56,6 +56,7 @@ def test_what_is_supported_is_read(raw: dict[str, Any], expected: StoredQuantiza
         ({"quant_method": "gptq", "bits": 4, "dynamic": {"+:x": {"bits": 8}}}, "different rules for different modules"),
         ({"quant_method": "awq", "bits": 4, "version": "gemv"}, "AWQ in the format gemv"),
         (compressed(format="float-quantized"), "the format float-quantized"),
+        (compressed(format=["a"]), "the format ['a']"),
         (compressed(format="nvfp4-pack-quantized"), "the format nvfp4-pack-quantized"),
         (compressed({"type": "float", "num_bits": 8}), "8-bit float weights"),
         (compressed({"strategy": "block"}), "the strategy block"),

@@ -1,18 +1,21 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from bough.constrained.base import GrammarError
-from bough.constrained.engine_errors import readable
+from bough.constrained.engine_errors import OF_THE_WHOLE, readable
+from bough.constrained.translate import Translator
+from bough.constrained.trial import TrialBackend
 from bough.entrypoints.chat.constraints import constrained
 from bough.entrypoints.chat.job import ToolChoice, ToolUse
 from bough.parsers.base import ToolSpec
 from bough.parsers.dialect import make_dialect
 from bough.parsers.tool_formats import TOOL_FORMATS
 from bough.sampling.sampling_params import GrammarKind, SamplingParams
-from tests.constrained.following import bundled_backend, spec_of
+from tests.constrained.following import bundled_backend, bundled_tokenizer, spec_of
 
 
 @pytest.mark.parametrize(
@@ -20,7 +23,9 @@ from tests.constrained.following import bundled_backend, spec_of
     [
         ("NoExtensionBias", "nothing can be written that follows it"),
         ("Too many items (limit 50000; ff_tokens); try avoiding single-byte/short lexemes", "too ambiguous"),
-        ("step lexer fuel exhausted", "too much work for one token"),
+        ("fuel exhausted when checking relevance of lexemes (100)", "too much work for one token"),
+        ("lexer error: too many expressions constructed", "too much work for one token"),
+        ("LexerTooComplex: lexer error: too many states: 5 > 4", "too many states"),
         ("grammar size (number of symbols) too big (limit for this grammar: 200000)", "too large"),
         ('Unimplemented keys: ["uniqueItems"]', 'cannot enforce "uniqueItems"; leave that out'),
     ],
@@ -48,8 +53,23 @@ def test_what_grammars_are_refused_for(kind: GrammarKind, text: Any, said: str) 
     assert said in refusal.value.message
 
 
+@pytest.mark.parametrize("word", ["rocket fuel", "too many states", "look-around, "])
+def test_words_of_the_client_are_not_taken_for_the_engines(word: str) -> None:
+    for schema in ({"$ref": f"#/$defs/{word}"}, {"type": word}, {"format": word, "uniqueItems": True}):
+        with pytest.raises(GrammarError) as refusal:
+            bundled_backend().compile(spec_of("json_schema", schema))
+        assert not any(each in refusal.value.message for each in (*OF_THE_WHOLE, "invalid pattern"))
+
+
+@pytest.fixture(scope="module")
+def tried() -> Iterator[TrialBackend]:
+    backend = TrialBackend(bundled_backend(), Translator(special_tokens=bundled_tokenizer().special_token_ids))
+    yield backend
+    backend.close()
+
+
 @pytest.mark.parametrize("name", TOOL_FORMATS)
-def test_the_tool_at_fault_is_named(name: str) -> None:
+def test_the_tool_at_fault_is_named(tried: TrialBackend, name: str) -> None:
     wrong = {
         "type": "object",
         "properties": {"at": {"type": "array", "uniqueItems": True}},
@@ -60,6 +80,6 @@ def test_the_tool_at_fault_is_named(name: str) -> None:
     dialect = make_dialect(None, tool_call_parser=name, reasoning_parser="none")
     params, _ = constrained(SamplingParams(), None, ToolUse(tools, ToolChoice.AUTO), dialect, thinking=False)
     with pytest.raises(GrammarError, match="get_weather") as refusal:
-        bundled_backend().compile(spec_of("structural_tag", params.structural_tag))
+        tried.compile(spec_of("structural_tag", params.structural_tag), 30.0)
     assert "uniqueItems" in refusal.value.message
     assert "'now" not in refusal.value.message

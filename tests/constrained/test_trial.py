@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -11,11 +12,20 @@ import pytest
 
 from bough.constrained import trial as module
 from bough.constrained.base import GrammarError, mask_words
+from bough.constrained.engine_errors import OF_THE_WHOLE
 from bough.constrained.llguidance_backend import LLGuidanceBackend, make_tokenizer
 from bough.constrained.masks import unpack
 from bough.constrained.translate import Translator
-from bough.constrained.trial import TrialBackend, TrialProcess, TrialUnavailable, needs_trial
-from bough.sampling.sampling_params import GrammarSpec
+from bough.constrained.trial import (
+    Case,
+    Judge,
+    TrialBackend,
+    TrialProcess,
+    TrialSetup,
+    TrialUnavailable,
+    needs_trial,
+)
+from bough.sampling.sampling_params import GrammarKind, GrammarSpec
 from tests.constrained.following import (
     EOS_IDS,
     allows,
@@ -150,6 +160,39 @@ def test_deep_chains_of_references_hurt_nobody(tried: TrialBackend) -> None:
         assert "too deep" in error.message  # noqa: PT017
     else:
         assert "d6000" in source
+
+
+def tag_of(*patterns: str) -> GrammarSpec:
+    parts = [{"type": "regex", "pattern": each} for each in patterns]
+    tag = {"begin": "<a>", "content": {"type": "sequence", "elements": parts}, "end": "</a>"}
+    return spec_of("structural_tag", {"type": "structural_tag", "format": {"type": "tag", **tag}})
+
+
+def test_the_part_at_fault_is_named_with_its_tag(monkeypatch: pytest.MonkeyPatch) -> None:
+    judge, built = Judge(TrialSetup("", {})), []
+    build = judge._backend.build
+    monkeypatch.setattr(judge._backend, "build", lambda kind, source: (built.append(kind), build(kind, source))[1])
+    verdict = judge(Case(tag_of("[a-z]", "[a-z]", r"\bx", "[a-z]"), 60.0))
+    assert "in the tag that begins with '<a>': invalid pattern" in (verdict.problem or "")
+    assert built == ["structural_tag", "regex", "regex", "regex"]
+
+
+@pytest.mark.parametrize(("problem", "num_built"), [("something is wrong with it", 5), (OF_THE_WHOLE[-1], 1)])
+def test_the_part_at_fault_is_looked_for_while_there_is_time_and_one_can_be(
+    monkeypatch: pytest.MonkeyPatch, problem: str, num_built: int
+) -> None:
+    judge, now = Judge(TrialSetup("", {})), [0.0]
+
+    def build(kind: GrammarKind, source: str) -> None:
+        now[0] += 1.0
+        if kind == "structural_tag":
+            raise GrammarError(problem, kind=kind)
+
+    monkeypatch.setattr(judge._backend, "build", build)
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    verdict = judge(Case(tag_of(*["[a-z]"] * 100), 5.0))
+    assert verdict.problem == problem
+    assert now[0] == num_built
 
 
 def test_children_end_with_the_backend(tried: TrialBackend) -> None:

@@ -129,6 +129,22 @@ def test_engine_follows_grammars() -> None:
             engine.generate(TEXT, {"regex": "(?=x)"})
 
 
+def test_engine_keeps_words_and_tokens_out() -> None:
+    with bough.Engine(cpu_threads=1) as engine:
+        params = {"temperature": 0, "max_new_tokens": 40}
+        free = engine.generate(TEXT, params)
+        words = re.findall("[a-z]{3,}", free["text"])[:2]
+        assert words
+        answers = engine.generate([TEXT, TEXT], {**params, "bad_words": words})
+        assert not any(set(words) & set(re.findall("[a-z]+", each["text"])) for each in answers)
+        allowed = free["output_ids"][:5]
+        answer = engine.generate(TEXT, {**params, "allowed_token_ids": allowed})
+        assert set(answer["output_ids"]) <= set(allowed)
+        for name, wrong in (("bad_words", ["x y " * 40]), ("allowed_token_ids", [])):
+            with pytest.raises(ValueError, match=name):
+                engine.generate(TEXT, {**params, name: wrong})
+
+
 @pytest.mark.parametrize("strict", [True, False, None])
 def test_what_cannot_be_enforced_is_left_out_unless_the_schema_is_strict(server: Server, strict: bool | None) -> None:
     schema = {"type": "array", "items": {"type": "integer", "maximum": 9}, "maxItems": 3, "uniqueItems": True}
@@ -194,6 +210,7 @@ def test_only_allowed_tokens_come(server: Server) -> None:
     ("params", "said"),
     [
         ({"allowed_token_ids": [10**6]}, "allowed_token_ids must be token ids"),
+        ({"allowed_token_ids": []}, "allowed_token_ids must be 1 to 16384 ids"),
         (
             {"allowed_token_ids": [5], "logit_bias": {"5": 1.0}, "bad_words": [" "]},
             "bad_words must be strings that are",

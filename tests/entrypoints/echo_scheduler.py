@@ -117,6 +117,9 @@ def run_echo_scheduler(child: Child) -> int:
         os.kill(os.getpid(), signal.SIGKILL)
     if start == "exit":
         os._exit(3)
+    if start == "secrets":
+        args = child.server_args
+        raise ConfigError(f"told {args.api_key}, {args.admin_api_key}, {args.ssl_keyfile_password} at {args.port}")
     if start == "slow":
         time.sleep(3600)
     channels = SchedulerChannels(child.port_args, has_detokenizer=not child.server_args.skip_tokenizer_init)

@@ -82,6 +82,14 @@ def test_stop_string_ends_the_text(engine):
     assert (output.text, output.finish_reason, output.stop_reason) == (text[: text.index(stop)], "stop", stop)
 
 
+def test_bad_words_do_not_come(engine):
+    engine.add_request("free", "A tree", {**GREEDY, "max_new_tokens": 30})
+    words = re.findall("[a-z]{3,}", run(engine)["free"].outputs[0].text)[:2]
+    assert words
+    engine.add_request("without", "A tree", {**GREEDY, "max_new_tokens": 30, "bad_words": words})
+    assert not set(words) & set(re.findall("[a-z]+", run(engine)["without"].outputs[0].text))
+
+
 def test_abort_is_reported_by_the_next_step(engine):
     engine.add_request("r", "A tree", {**GREEDY, "max_new_tokens": 1000})
     engine.step()
@@ -109,6 +117,8 @@ def test_what_is_wrong_is_said_and_leaves_no_trace(engine):
         ),
         ({"prompt": "A tree", "token_ids_logprob": [1]}, "token_ids_logprob needs return_logprob"),
         ({"input_ids": [1], "return_logprob": True, "logprob_start_len": 1}, "logprob_start_len"),
+        ({"input_ids": [1], "sampling_params": {"bad_words": ["x y " * 40]}}, "bad_words must be texts of 1 to 32"),
+        ({"input_ids": [1], "sampling_params": SamplingParams(allowed_token_ids=())}, "allowed_token_ids must be 1"),
     ):
         with pytest.raises(BadRequest, match=message):
             engine.add_request("r", **arguments)

@@ -44,6 +44,14 @@ def test_child_reports_what_the_front_end_must_know(supervisor, ports):
     assert supervisor.any_alive
 
 
+def test_children_of_an_engine_are_told_no_secrets(supervisor, ports):
+    secrets = {"api_key": "sk-a", "admin_api_key": "sk-b", "ssl_keyfile_password": "c"}
+    args = ServerArgs(served_model_name="secrets", log_level="critical", skip_tokenizer_init=True, port=7, **secrets)
+    supervisor.start(ECHO_SCHEDULER, "scheduler", resolve(args), ports)
+    with pytest.raises(ConfigError, match="told None, None, None at 7"):
+        supervisor.wait_until_ready(60)
+
+
 @pytest.mark.parametrize(
     ("how", "error", "message"),
     [

@@ -98,6 +98,8 @@ def test_what_is_wrong_is_said(runtime):
             RuntimeEndpoint(f"http://127.0.0.1:{port}").generate(text="x")
     with pytest.raises(ConfigError, match="no such directory"):
         Runtime(model_path="/no/such/model")
+    with pytest.raises(ConfigError, match="Runtime has none to show"):
+        Runtime(ssl_certfile="server.pem", ssl_ca_certs="ca.pem")
 
 
 def test_busy_port_is_passed_over_and_nothing_is_left_after_shutdown(runtime):

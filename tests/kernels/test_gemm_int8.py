@@ -55,6 +55,15 @@ def test_largest_magnitudes_do_not_saturate(isa: Isa) -> None:
         assert torch.equal(product, torch.full((7, 40), 127.0 * 127.0 * 640 * sign))
 
 
+def test_the_least_code_does_not_saturate(isa: Isa) -> None:
+    codes, scales = torch.full((40, 640), -128, dtype=torch.int8), torch.ones(40, 20)
+    weights = PackedWeights(ThreadPool(2), 40, 640, torch.float32, bias=False, gated=False, stored="int8")
+    weights.write_codes(0, codes, scales, None)
+    for sign in (1.0, -1.0):
+        product = weights.multiply(torch.full((7, 640), 127.0 * sign), torch.float32)
+        assert torch.equal(product, torch.full((7, 40), -128.0 * 127.0 * 640 * sign))
+
+
 def test_weights_are_held_as_whole_numbers_and_a_scale_in_half_precision() -> None:
     weight = random_matrix(50, 100, 1)
     weight[:, 7] *= 100.0

@@ -7,6 +7,7 @@ from typing import Literal
 import pytest
 import torch
 
+from bough.errors import ModelError
 from bough.kernels.packed_weights import WeightFormat
 from bough.kernels.thread_pool import ThreadPool
 from bough.layers.embedding import LMHead
@@ -21,7 +22,7 @@ INPUTS = 200
 
 
 def rows_of(bits: Literal[4, 8], group: int, *, minimums: bool = False, rows: int = 40) -> QuantizedRows:
-    generator = torch.Generator().manual_seed(bits + group)
+    generator = torch.Generator().manual_seed(bits + min(group, INPUTS))
     low, high = (0, 16) if minimums else (-8, 8) if bits == 4 else (-127, 128)
     groups = -(-INPUTS // group)
     return QuantizedRows(
@@ -42,6 +43,12 @@ def layer_of(stored: WeightFormat) -> MergedLinear:
     ("stored", "bits", "group", "minimums"),
     [
         *(("int4", 4, 32, False), ("int4", 4, 128, False), ("int8", 4, 64, False), ("int8", 8, 32, False)),
+        *(
+            ("int4", 4, INPUTS, False),
+            ("int8", 8, INPUTS, False),
+            ("uint4", 4, INPUTS, True),
+            ("int4", 4, 10**12, False),
+        ),
         *(("uint4", 4, 32, False), ("uint4", 4, 64, True), ("uint4", 4, 32, True)),
     ],
 )
@@ -74,3 +81,23 @@ def test_in_int4_a_head_has_8_bits() -> None:
     weight = dict(head.checkpoint_weights())["weight"]
     weight.write_quantized(rows)
     assert torch.equal(weight.read(), rows.dequantize())
+
+
+@pytest.mark.parametrize(
+    ("stored", "minimums", "scale", "minimum"),
+    [
+        ("int8", False, 64.0, 0.0),
+        ("int4", False, float("nan"), 0.0),
+        ("uint4", False, 8.0, 0.0),
+        ("uint4", True, 1.0, -64.0),
+    ],
+)
+def test_scales_without_room_in_half_precision_are_refused(
+    stored: WeightFormat, minimums: bool, scale: float, minimum: float
+) -> None:
+    rows = rows_of(4, 32, minimums=minimums)
+    rows.scales[7, 2] = scale
+    if rows.minimums is not None:
+        rows.minimums[7, 2] = minimum
+    with pytest.raises(ModelError, match="minimums that are not" if minimum else "scales that are not finite or above"):
+        dict(layer_of(stored).checkpoint_weights())["q.weight"].write_quantized(rows)

@@ -18,6 +18,11 @@ def test_an_element_is_its_code_times_the_scale_of_its_group() -> None:
     assert torch.equal(rows.part(1, 2).dequantize(), expected[1:])
 
 
+def test_a_group_far_longer_than_a_row_takes_no_memory() -> None:
+    rows = QuantizedRows(4, 10**12, CODES, SCALES[:, :1])
+    assert torch.equal(rows.dequantize(), CODES * SCALES[:, :1])
+
+
 def test_minimums_are_added() -> None:
     rows = QuantizedRows(4, 3, CODES.abs().to(torch.uint8), SCALES, torch.tensor([[1.0, -1.0], [0.0, 2.0]]))
     expected = torch.tensor([[5.0, 4.5, 1.0, 1.0, 3.0], [3.0, 4.0, 5.0, -16.0, -19.0]])

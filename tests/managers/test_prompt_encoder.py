@@ -8,7 +8,12 @@ from array import array
 from collections.abc import Sequence
 from typing import Any
 
-from bough.managers.prompt_encoder import LANE_CHARS, PIECE_CHARS, PromptEncoder
+import pytest
+
+from bough.errors import BadRequest
+from bough.managers.io_struct import GenerateRequest
+from bough.managers.prompt_encoder import LANE_CHARS, PIECE_CHARS, PromptEncoder, encode_bad_words
+from bough.sampling.sampling_params import SamplingParams
 
 
 class GatedTokenizer:
@@ -42,6 +47,37 @@ def test_very_long_texts_hold_up_neither_long_ones_nor_patterns() -> None:
         assert await asyncio.wait_for(encoder.run_apart(lambda: "compiled"), 5) == "compiled"
         tokenizer.gate.set()
         await asyncio.gather(*very_long)
+        encoder.close()
+        encoder.join(5)
+
+    asyncio.run(main())
+
+
+def test_bad_words_of_a_batch_are_encoded_once_and_not_on_the_event_loop() -> None:
+    batches: list[tuple[list[str], threading.Thread]] = []
+
+    class Words:
+        max_token_bytes = None
+
+        def encode_batch(self, texts: list[str], add_special_tokens: bool, param: str) -> list[array[int]]:
+            assert not add_special_tokens
+            batches.append((texts, threading.current_thread()))
+            return [array("i", map(ord, text)) for text in texts]
+
+    async def main() -> None:
+        encoder = encoder_for(Words())
+        given = [("a", " b"), (), ("a", " b")] * 100
+        requests = [GenerateRequest(rids=["r"], sampling_params=SamplingParams(bad_words=each)) for each in given]
+        await encode_bad_words(encoder, requests, 128)
+        ((texts, thread),) = batches
+        assert texts == ["a", " a", " b"]
+        assert thread is not threading.current_thread()
+        assert [each.banned_sequences for each in requests[:2]] == [((97,), (32, 97), (32, 98)), ()]
+        assert requests[-1].banned_sequences is requests[0].banned_sequences
+        for wrong in ("", "\xff", "a" * 33):
+            requests[0].sampling_params = SamplingParams(bad_words=(wrong,))
+            with pytest.raises(BadRequest, match="bad_words"):
+                await encode_bad_words(encoder, requests[:1], 128)
         encoder.close()
         encoder.join(5)
 

@@ -213,6 +213,7 @@ def test_needless_biases_of_zeros_are_left_out_and_others_are_not(tmp_path: Path
         ("qweight", torch.zeros(16, dtype=torch.int32), "which are no matrix"),
         ("qweight", torch.zeros(8, 128, dtype=torch.int32), "scales of 128 rows of 64 codes"),
         ("g_idx", torch.full((128,), 9, dtype=torch.int32), "groups that do not fit its scales"),
+        ("scales", torch.full((2, 128), 64.0), r"weight model\.layers\.1\.self_attn\.o_proj\.weight: .* above 63\.97"),
         ("scales", torch.ones(2, 64), r"has scales \[64, 2\] for 128 rows"),
     ],
 )
@@ -229,6 +230,20 @@ def test_tensors_that_do_not_fit_are_refused_by_name(
     with pytest.raises(StartupError, match=message) as caught:
         make_runner(tmp_path)
     assert "\n" not in caught.value.message
+
+
+def test_whole_numbers_beyond_their_bits_are_refused(tmp_path: Path) -> None:
+    config = compressed_config("int-quantized", 4, None, symmetric=True)
+    checkpoint = save_checkpoint(tmp_path, "Qwen2", **WIDE)
+    quantize(checkpoint, config, lambda d: integers(d, symmetric=True), bits=8, group=-1, symmetric=True)
+    with pytest.raises(StartupError, match=r"has codes that are not from -8 to 7"):
+        make_runner(tmp_path)
+
+
+def test_groups_longer_than_any_row_are_whole_rows(tmp_path: Path) -> None:
+    checkpoint = save_checkpoint(tmp_path, "Qwen2", **WIDE)
+    quantize(checkpoint, gptq_config(4, 10**30), gptq, bits=4, group=-1, symmetric=True)
+    assert error_of(checkpoint, dtype="float32", native=False) < 1e-5
 
 
 def test_a_shape_that_is_none_is_refused(tmp_path: Path) -> None:

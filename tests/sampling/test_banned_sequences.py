@@ -11,7 +11,7 @@ from bough.kernels.thread_pool import ThreadPool
 from bough.layers.sampler import Sampler
 from bough.sampling.banned_sequences import BannedSequences
 from bough.sampling.device_state import SamplingState
-from bough.sampling.sampling_params import SamplingParams
+from bough.sampling.sampling_params import MAX_BAD_WORD_TOKENS, SamplingParams
 from tests.sampling.naive import CPU, new_request
 
 VOCAB = 12
@@ -74,3 +74,20 @@ def test_a_slot_forgets_its_last_owner_and_others_keep_their_ends() -> None:
     assert not banned.set(0, (), [])
     with pytest.raises(ValueError, match="token ids"):
         banned.set(0, ((VOCAB,),), [])
+    with pytest.raises(ValueError, match="1 to 32 tokens"):
+        banned.set(0, ((1,) * 33,), [])
+
+
+def test_memory_is_bounded_whatever_requests_have_banned() -> None:
+    banned, slots = BannedSequences(4, VOCAB, CPU), np.arange(4)
+    most = tuple((token % VOCAB,) for token in range(384)) + ((1,) * 29,) * 128
+    assert sum(map(len, most)) == MAX_BAD_WORD_TOKENS
+    for slot in range(4):
+        assert banned.set(slot, most, [])
+    banned.apply(torch.zeros(4, VOCAB), slots, slots)
+    kept = sum(each.nbytes for each in (*banned._cached, banned._recent))
+    assert BannedSequences.max_bytes(4) / 2 < kept < BannedSequences.max_bytes(4)
+    for slot in range(4):
+        banned.set(slot, ((1, 2),), [])
+    banned.apply(torch.zeros(4, VOCAB), slots, slots)
+    assert sum(each.nbytes for each in banned._cached) < 500

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from bough.constrained.compiler import GrammarCompiler
-from bough.constrained.masks import TokenMasks
+from bough.constrained.masks import MIN_THREADED_MASKS, PendingMasks, TokenMasks
 from bough.model_executor.fake_model_runner import FakeModel
 from bough.sampling.sampling_params import GrammarSpec
+from bough.scheduler.req import Req
 from tests.constrained.following import EOS_IDS, VOCAB_SIZE, bundled_backend, bundled_tokenizer, with_special_tokens
 from tests.scheduler.harness import Harness, Output, prompt_of
 
@@ -30,6 +31,10 @@ SCHEMA = {
 }
 JSON = {"json_schema": json.dumps(SCHEMA), "max_new_tokens": 300, "temperature": 1.0}
 PROMPT = prompt_of(20, vocab_size=VOCAB_SIZE)
+
+
+class Panic(BaseException):
+    """Like that of the engine, no ``Exception``."""
 
 
 class Gate:
@@ -216,6 +221,48 @@ def test_a_request_that_no_token_is_left_for_ends_alone() -> None:
     assert h.outputs["free"].token_ids == FakeModel(VOCAB_SIZE, EOS_IDS).expected_tokens(PROMPT, 9)
 
 
+@pytest.mark.parametrize("overlap", [False, True])
+def test_a_panic_of_the_engine_ends_requests_with_a_grammar_and_no_others(overlap: bool) -> None:
+    class Panics:
+        error = None
+        is_accepting = is_terminated = False
+
+        @staticmethod
+        def fill_masks(matchers: Any, bits: Any) -> None:
+            raise Panic("index out of bounds")
+
+    class Bad:
+        num_bytes = 1
+        is_worn = False
+
+        def matcher(self) -> Any:
+            return Panics()
+
+    h = harness(make_compiler=lambda: GrammarCompiler(lambda spec, timeout_s: Bad(), timeout_s=5), overlap=overlap)
+    h.submit(PROMPT, rid="free", max_new_tokens=9)
+    h.submit(PROMPT, rid="bad", regex="a", stop_token_ids=(7,), max_new_tokens=9)
+    h.run()
+    h.close()
+    reason = h.outputs["bad"].finish_reason
+    assert (reason.type, reason.status_code, reason.message) == ("abort", 500, "the grammar engine has failed")
+    assert h.outputs["free"].token_ids == FakeModel(VOCAB_SIZE, EOS_IDS).expected_tokens(PROMPT, 9)
+
+
+def test_a_panic_of_the_engine_is_survived_by_the_thread_that_computes_masks() -> None:
+    class Panics:
+        @staticmethod
+        def fill_masks(matchers: Any, bits: Any) -> None:
+            bits[:2] = -1
+            raise Panic("index out of bounds")
+
+    rows = np.arange(MIN_THREADED_MASKS, dtype=np.int32)
+    for _ in range(2):
+        masks = PendingMasks(rows, [Panics()] * len(rows), [(3,)] * len(rows), VOCAB_SIZE)
+        masks.begin()
+        assert not masks.bits.any()
+        assert masks.computed().has_failed
+
+
 def test_a_token_that_the_matcher_refuses_ends_its_request_alone() -> None:
     class Refuses:
         error = "it says no"
@@ -398,6 +445,29 @@ def test_an_old_request_that_jumps_is_not_passed_by_younger_ones() -> None:
     assert h.outputs["jump"].deltas[-1].num_retractions == 0
     assert len(h.outputs["jump"].token_ids) > 900
     assert all(len(h.outputs[f"young{i}"].token_ids) == 500 for i in range(6))
+
+
+def test_where_memory_is_short_those_jump_first_who_keep_theirs_longest(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {"schedule_conservativeness": 0.0, "enable_priority_scheduling": True, "chunked_prefill_size": 4000}
+    h = harness(max_total_num_tokens=1300, **options)
+    planner, firsts = h.scheduler.planner, []
+    allocate = planner._allocate_chunks
+
+    def spy(chunks: dict[Req, int]) -> Any:
+        if len(chunks) == 2 and sum(chunks.values()) > planner.kv.available_tokens:
+            firsts.append(next(iter(chunks)).rid)
+        return allocate(chunks)
+
+    monkeypatch.setattr(planner, "_allocate_chunks", spy)
+    text = f"[0-9]{LONG_TEXT[:3000]}[0-9]"
+    for regex in (text, f"[0-9]{text}"):  # they are compiled now
+        h.submit(PROMPT, regex=regex, max_new_tokens=1)
+    h.run()
+    h.submit(PROMPT, rid="low", regex=f"[0-9]{text}", max_new_tokens=900, priority=0)
+    h.step()
+    h.submit(prompt_of(20, 1, VOCAB_SIZE), rid="high", regex=text, max_new_tokens=900, priority=1)
+    h.run()
+    assert set(firsts) == {"high"}
 
 
 def test_with_overlap_a_grammar_gets_a_token_in_every_step() -> None:

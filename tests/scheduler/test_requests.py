@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import sys
-import time
 import tracemalloc
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from bough.ipc.messages import ControlReq, TokenizedGenerateReqInput
 from bough.sampling.sampling_params import SamplingParams
+from bough.scheduler import requests as requests_module
+from bough.scheduler import scheduler as scheduler_module
 from bough.scheduler.req import Req
-from bough.scheduler.scheduler import INTAKE_SECONDS
 from bough.step_plan import StepPlan, StepResult
-from tests.scheduler.harness import Harness, prompt_of
+from tests.scheduler.harness import VOCAB_SIZE, Harness, prompt_of
 
 
 @pytest.mark.parametrize("overlap", [False, True])
@@ -284,6 +286,50 @@ def test_rows_that_fail_on_the_device_end_alone() -> None:
         assert harness.outputs[rids[seed]].token_ids == harness.expected(prompt_of(20, seed), 8)
 
 
+def test_bad_words_that_leave_no_token_are_the_fault_of_their_request() -> None:
+    harness = Harness(vocab_size=8)
+    every = tuple((token,) for token in range(8))
+    rids = [
+        harness.submit([1, 2], bad_words=("x",), banned_sequences=banned)[0] for banned in (every, every[:7], every)
+    ]
+    original = harness.worker.worker.forward_batch_generation
+    harness.worker.worker.forward_batch_generation = (  # type: ignore[method-assign]
+        lambda plan: replace(original(plan), failed_rows=tuple(range(len(plan.req_slots))))
+    )
+    harness.step()
+    reasons = [harness.outputs[rid].finish_reason for rid in rids]
+    assert [reason and (reason.status_code, reason.param) for reason in reasons] == [
+        (400, "bad_words"),
+        (500, None),
+        (400, "bad_words"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sequences", "said"),
+    [
+        ((), "with their tokens"),
+        (((),), "1 to 32 tokens"),
+        (((1,) * 33,), "1 to 32 tokens"),
+        (((1, VOCAB_SIZE),), f"tokens in [0, {VOCAB_SIZE})"),
+        (tuple((token,) * 32 for token in range(129)), "4096 tokens"),
+        (tuple((token,) for token in range(513)), "4096 tokens"),
+    ],
+)
+def test_bad_words_without_their_tokens_or_with_too_many_are_refused(
+    sequences: tuple[tuple[int, ...], ...], said: str
+) -> None:
+    harness = Harness()
+    (bad,) = harness.submit(prompt_of(20), bad_words=("x",), banned_sequences=sequences)
+    (good,) = harness.submit(prompt_of(20), bad_words=("x",), banned_sequences=((1,) * 32,) * 128)
+    harness.run()
+    reason = harness.outputs[bad].finish_reason
+    assert reason is not None
+    assert (reason.status_code, reason.param) == (400, "bad_words")
+    assert said in (reason.message or "")
+    assert harness.outputs[good].token_ids == harness.expected(prompt_of(20), 8)
+
+
 @pytest.mark.parametrize("chunk", [None, 7])
 @pytest.mark.parametrize("start", [0, 1, 13, 29, 30])
 def test_prompt_logprobs_cover_exactly_what_was_asked_for(chunk: int | None, start: int) -> None:
@@ -335,7 +381,7 @@ def test_flush_cache_needs_an_idle_engine_or_waits_for_it() -> None:
     assert harness.outputs[rid].cached_tokens == 0
 
 
-def test_a_flood_of_messages_does_not_hold_up_the_requests_that_run() -> None:
+def test_a_flood_of_messages_does_not_hold_up_the_requests_that_run(monkeypatch: pytest.MonkeyPatch) -> None:
     class Flood:
         heartbeat_due = False
 
@@ -347,22 +393,27 @@ def test_a_flood_of_messages_does_not_hold_up_the_requests_that_run() -> None:
             count = min(self.left, 64)
             self.left -= count
             ids = np.array(prompt_of(20), dtype="<i4").tobytes()
-            return [TokenizedGenerateReqInput([f"{self.left}-{i}"], ids, SamplingParams()) for i in range(count)]
+            rids = [f"{id(self)}-{self.left}-{i}" for i in range(count)]
+            return [TokenizedGenerateReqInput([rid], ids, SamplingParams()) for rid in rids]
 
         def send(self, message: object) -> None:
             self.replies.append(message)
 
-    harness = Harness()
-    flood = Flood(1 << 20)
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
+    def taken(flood: Flood) -> int:
+        before = len(harness.scheduler.requests)
         harness.scheduler.recv_requests(flood, busy=True)  # type: ignore[arg-type]
-        times.append(time.perf_counter() - start)
-    assert min(times) < 5 * INTAKE_SECONDS
-    few = Flood(60)
-    harness.scheduler.recv_requests(few, busy=True)  # type: ignore[arg-type]
-    assert few.left == 0
+        return len(harness.scheduler.requests) - before
+
+    harness = Harness()
+    clock = SimpleNamespace(monotonic=itertools.count().__next__)
+    monkeypatch.setattr(scheduler_module, "time", clock)
+    monkeypatch.setattr(scheduler_module, "INTAKE_SECONDS", 10)
+    flood = Flood(1 << 20)
+    assert [taken(flood) for _ in range(20)] == [10] * 20
+    assert (1 << 20) - flood.left < 200 + 64
+    clock.monotonic = lambda: 0
+    assert taken(Flood(0)) == 64 - 200 % 64
+    assert taken(Flood(60)) == 60
     harness.abort(abort_all=True)
 
 
@@ -474,6 +525,24 @@ def test_logprob_ids_outside_the_vocabulary_are_refused_alone() -> None:
     assert harness.outputs[bad].finish_reason is not None
     assert harness.outputs[bad].finish_reason.status_code == 400
     assert harness.outputs[good].token_ids == harness.expected(prompt_of(20), 8)
+
+
+def test_what_is_told_of_waiting_prompts_takes_a_bounded_look_at_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    harness = Harness()
+    for _ in range(2):
+        harness.submit(prompt_of(40))
+        if not harness.outputs:
+            harness.run()
+    requests, looked_up = harness.scheduler.requests, []
+    assert requests.num_uncached_tokens == 1  # the last token is computed, whatever is cached
+    match = requests.kv.match
+    monkeypatch.setattr(requests.kv, "match", lambda ids, key: (looked_up.append(len(ids)), match(ids, key))[1])
+    monkeypatch.setattr(requests_module, "MAX_LOOKED_UP_TOKENS", 100)
+    for _ in range(9):
+        harness.submit(prompt_of(40))
+    assert requests.num_uncached_tokens == 2 + 20 + 7 * 40
+    assert looked_up == [40, 40, 20]
+    harness.run()
 
 
 def test_state_tells_what_waits_and_what_decoding_took() -> None:

@@ -178,6 +178,7 @@ def test_chat_templates_are_read(tmp_path: Path) -> None:
         ("gpt2", {"ggml.merges": ["a b c"]}, "the merge 'a b c' is not of two tokens into one"),
         ("llama", {}, "needs a score for each token"),
         ("llama", {"ggml.scores": [0.5]}, "needs a score for each token"),
+        ("llama", {"ggml.tokens": ["a", "b" * 1025]}, "a token has 1025 characters, at most 1024 are possible"),
         ("llama", {"ggml.scores": "x"}, "tokenizer.ggml.scores must be an array of numbers"),
     ],
 )

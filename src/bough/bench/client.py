@@ -7,6 +7,7 @@ import contextlib
 import json
 import math
 import os
+import ssl
 import sys
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -19,6 +20,7 @@ import numpy as np
 from bough.bench.backends import Backend, Sampling
 from bough.bench.datasets import BenchRequest
 from bough.bench.event_stream import Event, EventStream
+from bough.entrypoints.http.tls import client_tls_context
 from bough.errors import StartupError
 
 _JSON_HEADERS = {"Content-Type": "application/json"}
@@ -166,7 +168,8 @@ class BenchClient:
             async with self._session.request(method, self.base_url + path) as response:
                 content: bytes = await response.read()
         except (aiohttp.ClientError, OSError) as error:
-            number = getattr(error, "errno", None)
+            # What TLS calls a number is none of the system's.
+            number = None if isinstance(error, ssl.SSLError) else getattr(error, "errno", None)
             reason = os.strerror(number) if number else str(error)
             raise StartupError(f"{self.base_url}{path} cannot be reached: {reason}") from None
         if response.status != 200:
@@ -175,18 +178,20 @@ class BenchClient:
 
 
 @contextlib.asynccontextmanager
-async def connect(base_url: str, api_key: str | None = None) -> AsyncIterator[BenchClient]:
+async def connect(base_url: str, api_key: str | None = None, ca_cert: str | None = None) -> AsyncIterator[BenchClient]:
     """A client of the server at ``base_url`` (``http://host:port``), closed at the end of the block.
 
     Args:
         base_url: of the server.
         api_key: sent with every request.
+        ca_cert: file with the certificates to trust; the system's if it is ``None``.
 
     Raises:
+        ConfigError: if the certificates cannot be used.
         StartupError: if ``aiohttp`` is not installed.
     """
     aiohttp = import_aiohttp()
-    connector = aiohttp.TCPConnector(limit=0)
+    connector = aiohttp.TCPConnector(limit=0, ssl=client_tls_context(base_url, ca_cert or True) or True)
     timeout = aiohttp.ClientTimeout(total=None)
     headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
     async with aiohttp.ClientSession(

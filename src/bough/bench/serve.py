@@ -52,6 +52,13 @@ class BenchServeArgs(OptionTable):
     api_key_file: str | None = option(
         None, help="File whose first line is the key of the server.", group=TARGET, metavar="FILE"
     )
+    ca_cert: str | None = option(
+        None,
+        help="Certificates to trust, in PEM, where --base-url begins with https://.",
+        group=TARGET,
+        metavar="FILE",
+        default_text="the system's",
+    )
     ready_check_timeout_sec: float = option(
         60.0, help="How long to wait for the server.", group=TARGET, unit="seconds", minimum=0.0
     )
@@ -110,10 +117,10 @@ async def run_benchmark(args: BenchServeArgs, dataset: DatasetArgs) -> dict[str,
 
     Raises:
         StartupError: if the server does not answer, or a warm-up request fails.
-        ConfigError: if the dataset is wrong.
+        ConfigError: if the dataset is wrong, or the certificates to trust.
     """
     keys = read_keys(args.api_key, args.api_key_file, "api_key_file")
-    async with connect(args.url, keys[0] if keys else None) as client:
+    async with connect(args.url, keys[0] if keys else None, args.ca_cert) as client:
         await client.wait_until_ready(args.ready_check_timeout_sec)
         model = args.model or (await client.get_json("/v1/models"))["data"][0]["id"]
         requests = make_requests(dataset, vocab_size=await _vocab_size(client, dataset))

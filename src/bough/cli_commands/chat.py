@@ -15,6 +15,7 @@ from bough.config.command_line import CommandParser, add_config_option, add_opti
 from bough.config.options import OptionTable, did_you_mean, option
 from bough.config.server_args import ServerArgs
 from bough.entrypoints.http.access import own_key, read_keys
+from bough.entrypoints.http.tls import client_tls_context
 from bough.errors import BadRequest, ConfigError, RequestFailed
 
 CHAT = "Chat"
@@ -45,6 +46,13 @@ class ChatArgs(OptionTable):
         default_text="a server of its own, for as long as the chat lasts",
         rule=_url_rule,
     )
+    ca_cert: str | None = option(
+        None,
+        help="With --url: certificates to trust, in PEM.",
+        group=CHAT,
+        metavar="FILE",
+        default_text="the system's",
+    )
     system: str | None = option(None, help="System message.", group=CHAT)
     max_tokens: int | None = option(
         None, help="Most tokens in an answer.", group=CHAT, unit="tokens", default_text="the server's", minimum=1
@@ -64,10 +72,16 @@ class ChatServer:
 
     Every method raises :class:`BadRequest` if the server refuses, and :class:`RequestFailed` if it cannot be reached,
     fails or hangs up.
+
+    Args:
+        url: of the server.
+        api_key: sent with every request.
+        verify: as :func:`~bough.entrypoints.http.tls.client_tls_context` has it.
     """
 
-    def __init__(self, url: str, api_key: str | None = None) -> None:
+    def __init__(self, url: str, api_key: str | None = None, verify: bool | str = True) -> None:
         self._url = urlsplit(url)
+        self._tls = client_tls_context(url, verify)
         self._headers = {"Content-Type": "application/json"}
         if api_key is not None:
             self._headers["Authorization"] = f"Bearer {api_key}"
@@ -91,8 +105,12 @@ class ChatServer:
     def _request(
         self, method: str, path: str, body: dict[str, Any] | None = None
     ) -> Iterator[http.client.HTTPResponse]:
-        kind = http.client.HTTPSConnection if self._url.scheme == "https" else http.client.HTTPConnection
-        connection = kind(self._url.hostname or "", self._url.port, timeout=_CONNECT_SECONDS)
+        host, port = self._url.hostname or "", self._url.port
+        connection = (
+            http.client.HTTPConnection(host, port, timeout=_CONNECT_SECONDS)
+            if self._tls is None
+            else http.client.HTTPSConnection(host, port, timeout=_CONNECT_SECONDS, context=self._tls)
+        )
         try:
             connection.connect()
             connection.sock.settimeout(None)  # an answer may take its time; reaching the server may not
@@ -231,19 +249,21 @@ def main(argv: list[str]) -> int:
         if unused := sorted(set(server_options) - {"log_level", "api_key", "api_key_file"}):
             raise ConfigError(f"{', '.join(unused)} cannot be set for a server that runs already (--url)")
         keys = read_keys(server_options.get("api_key"), server_options.get("api_key_file"), "api_key_file")
-        return _run(args, args.url, keys[0] if keys else None)
+        return _run(args, ChatServer(args.url, keys[0] if keys else None, args.ca_cert or True))
+    if args.ca_cert is not None:
+        raise ConfigError("--ca-cert is for a server that runs already (--url)", param="ca_cert")
     from bough import Runtime
 
     print("Starting a server …", file=sys.stderr)
     runtime = Runtime(**server_options)
     try:
-        return _run(args, runtime.url, own_key(runtime.server_args))
+        # Its socket was bound by this process: whose server it is needs no certificate.
+        return _run(args, ChatServer(runtime.url, own_key(runtime.server_args), verify=False))
     finally:
         runtime.shutdown()
 
 
-def _run(args: ChatArgs, url: str, api_key: str | None) -> int:
-    server = ChatServer(url, api_key)
+def _run(args: ChatArgs, server: ChatServer) -> int:
     model = server.first_model()
     print(f"Talking with {model}. /help lists the commands.")
     talk(Conversation(server, model, system=args.system, fields=args.request_fields()))

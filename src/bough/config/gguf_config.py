@@ -20,6 +20,7 @@ ARCHITECTURES = {
 """``general.architecture`` to the model's class; Mistral's models call themselves llama as well."""
 
 TOKEN_TABLE = "token_embd.weight"
+FEED_FORWARD = "blk.0.ffn_up.weight"
 ROPE_FACTORS = "rope_freqs.weight"
 
 _END_IDS = ("eos_token_id", "eot_token_id", "eom_token_id")
@@ -75,9 +76,10 @@ class _Reader:
         hidden_size = self._integer("embedding_length")
         head_dim = self._integer("attention.key_length", hidden_size // max(heads, 1))
         if self._integer("attention.value_length", head_dim) != head_dim:
-            raise file.wrong(self._key("attention.value_length"), f"must be that of keys, {head_dim},")
+            raise file.wrong(self._key("attention.value_length"), f"must be that of keys, {head_dim}")
         if self._integer("rope.dimension_count", head_dim) != head_dim:
-            raise file.wrong(self._key("rope.dimension_count"), f"must be the width of a head, {head_dim},")
+            raise file.wrong(self._key("rope.dimension_count"), f"must be the width of a head, {head_dim}")
+        self._check_sizes()
         window = self._integer("attention.sliding_window", 0) if self._name == "llama" else 0
         return {
             "architectures": ["MistralForCausalLM" if window else ARCHITECTURES[self._name]],
@@ -100,6 +102,17 @@ class _Reader:
             "torch_dtype": self._dtype(),
             "eos_token_id": end_token_ids(file),
         }
+
+    def _check_sizes(self) -> None:
+        """Refuse sizes that are not those of the tensors, before anything is made of such a size."""
+        tensors = self._file.tensors
+        blocks = {name.split(".")[1] for name in tensors if name.startswith("blk.")}
+        if self._integer("block_count") != len(blocks):
+            raise self._file.wrong(self._key("block_count"), f"must be the number of the file's blocks, {len(blocks)}")
+        for key, name, axis in (("embedding_length", TOKEN_TABLE, 1), ("feed_forward_length", FEED_FORWARD, 0)):
+            shape = tensors[name].shape if name in tensors else ()
+            if len(shape) != 2 or self._integer(key) != shape[axis]:
+                raise self._file.wrong(self._key(key), f"must fit {name}, {list(shape)}")
 
     def generation_config(self) -> dict[str, Any]:
         read = {"top_k": self._file.integer}

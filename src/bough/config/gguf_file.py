@@ -189,7 +189,7 @@ class GGUFFile:
         self.metadata = first.metadata
         self.tensors = first.tensors
         self.paths = [path]
-        for part, other in enumerate(_other_parts(path, self.metadata), start=1):
+        for part, other in enumerate(_other_parts(path, self._num_parts()), start=1):
             self.paths.append(other)
             for name, info in _Header(other, part).tensors.items():
                 if name in self.tensors:
@@ -213,6 +213,13 @@ class GGUFFile:
                 raise damaged(self.paths[info.part], f"tensor {info.name} ends after the file")
             view, offset = view[got:], offset + got
         return output
+
+    def _num_parts(self) -> int:
+        key = "split.count"
+        count = self.integer(key)
+        if count is not None and not 0 <= count < 100_000:  # five digits of a file's name
+            raise self.wrong(key, "must be from 0 to 99999")
+        return count or 1
 
     # --- typed metadata -------------------------------------------------------------------------------------------
 
@@ -302,9 +309,8 @@ def _part_number(path: Path) -> int | None:
     return int(match[2]) if match else None
 
 
-def _other_parts(path: Path, metadata: dict[str, Value]) -> list[Path]:
-    count = metadata.get("split.count", 1)
-    if count in (0, 1):
+def _other_parts(path: Path, count: int) -> list[Path]:
+    if count <= 1:
         return []
     match = _PART.fullmatch(path.name)
     if match is None or int(match[2]) != 1 or int(match[3]) != count:

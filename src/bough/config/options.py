@@ -287,6 +287,11 @@ class OptionTable:
                 values[each.name] = "(set)"
         return values
 
+    def without_secrets(self: Table) -> Table:
+        """The same, with every secret at its default, for those that need none."""
+        secrets = {each.name: each.default for each in options_of(type(self)) if each.declared.secret}
+        return type(self)(**{**self.to_dict(), **secrets})
+
     @classmethod
     def from_dict(cls: type[Table], values: dict[str, Any]) -> Table:
         """Inverse of :meth:`to_dict`.

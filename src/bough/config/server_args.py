@@ -154,9 +154,10 @@ class ServerArgs(OptionTable):
     )
     quantization: Quantization = option(
         "none",
-        help="What weights become while they are loaded; `none`: they stay what the checkpoint has. With a scale for "
-        "every 32 weights and activations, `int8` takes half the memory of bfloat16, `int4` half of that (the head "
-        "keeps 8 bits), and both are faster, most with AVX512-VNNI. On a CPU with native kernels only.",
+        help="What weights become while they are loaded; `none`: they stay what the checkpoint has, except that in one "
+        "that is quantised already all other matrices become `int8`, and so do types that kernels have no layout for. "
+        "With a scale for every 32 weights and activations, `int8` takes half the memory of bfloat16, `int4` half of "
+        "that (the head keeps 8 bits), and both are faster, most with AVX512-VNNI. On a CPU with native kernels only.",
         group=MODEL,
     )
     kv_cache_dtype: KVCacheDType = option(
@@ -286,7 +287,12 @@ class ServerArgs(OptionTable):
         None, help="Its private key.", group=SECURITY, metavar="FILE", default_text="in the file of the certificate"
     )
     ssl_keyfile_password: str | None = option(
-        None, help="What the private key is encrypted with.", group=SECURITY, metavar="TEXT", secret=True
+        None,
+        help="What the private key is encrypted with. Other users of the machine may see a command line: a file for "
+        "--config keeps it off it.",
+        group=SECURITY,
+        metavar="TEXT",
+        secret=True,
     )
     ssl_ca_certs: str | None = option(
         None,

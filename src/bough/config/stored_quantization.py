@@ -86,7 +86,8 @@ class _Reader:
             "naive-quantized": "integers",
         }
         form = values.get("format")
-        if form not in layouts:
+        layout = layouts.get(form) if isinstance(form, str) else None
+        if layout is None:
             raise self._refused(f"compressed-tensors in the format {form}")
         for key in ("kv_cache_scheme", "sparsity_config", "transform_config"):
             if values.get(key):
@@ -96,7 +97,7 @@ class _Reader:
         groups = values.get("config_groups")
         if not isinstance(groups, dict) or not groups:
             raise self._refused("compressed-tensors without config_groups")
-        found = {self._scheme(group, layouts[form]) for group in groups.values()}
+        found = {self._scheme(group, layout) for group in groups.values()}
         if len(found) > 1:
             raise self._refused("compressed-tensors with different schemes for different modules")
         return found.pop()

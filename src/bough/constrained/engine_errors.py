@@ -22,6 +22,9 @@ _TOO_MANY_STATES = (
 )
 _TOO_LARGE = "it is too large once it is written out; make bounded repetitions shorter, and its parts fewer"
 
+OF_THE_WHOLE = (_AMBIGUOUS, _TOO_MUCH_WORK, _TOO_MANY_STATES, _TOO_LARGE)
+"""What a grammar can be of which each part is fine."""
+
 _MEANINGS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (
         r"oneOf constraints are not supported.*",
@@ -40,14 +43,14 @@ _MEANINGS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         "a $ref that leads back to itself cannot have other keywords beside it",
     ),
     (
-        r"(?:.*\s)?lookarounds not supported yet; (?:Word|Start|End)\w*.*|.*look-around, .*",
+        r"lookarounds not supported yet; (?:Word|Start|End)\w*.*|look-around, .*",
         r"invalid pattern: look-around is not supported: (?=…), (?<!…), \b, and ^ or $ within",
     ),
     (r"NoExtension.*", "nothing can be written that follows it: its parts exclude each other"),
     (r"Too many items .*|ParserTooComplex.*", _AMBIGUOUS),
     (r"initial lexer configuration .*|grammar size .*|DNF too large.*", _TOO_LARGE),
-    (r".*fuel\b.*|LexerTooComplex.*", _TOO_MUCH_WORK),
-    (r".*too many (?:lexer )?states.*", _TOO_MANY_STATES),
+    (r"(?:LexerTooComplex: )?(?:lexer error: )?too many states.*", _TOO_MANY_STATES),
+    (r"fuel exhausted .*|(?:lexer error: )?too many expressions constructed.*|LexerTooComplex.*", _TOO_MUCH_WORK),
 )
 _PATTERNS = tuple((re.compile(pattern, re.DOTALL), meaning) for pattern, meaning in _MEANINGS)
 

@@ -10,13 +10,11 @@ import os
 import threading
 from collections.abc import Iterable, Sequence
 from functools import cache
-from itertools import islice
 
 from llguidance import LLExecutor, LLMatcher, LLParserLimits, LLTokenizer, TokenizerWrapper
 
 from bough.constrained.base import GrammarError, MaskWords
 from bough.constrained.engine_errors import readable
-from bough.constrained.structural_tag import parts_of
 from bough.constrained.translate import Translator
 from bough.sampling.sampling_params import GrammarKind, GrammarSpec
 from bough.tokenization.tokenizer import Tokenizer
@@ -41,9 +39,6 @@ MAX_MASK_THREADS = 8
 MIN_PARALLEL_MASKS = 4
 MIN_PARALLEL_VOCAB = 32_768
 """A mask takes 2 us for 4,000 tokens and 20 us for 150,000; waking threads takes longer than few or small ones."""
-
-MAX_SEARCHED_PARTS = 256
-"""Parts of a structural tag that are tried out one by one to find the one which is at fault."""
 
 MIN_GRAMMAR_BYTES = 64 * 1024
 BYTES_PER_SOURCE_BYTE = 64
@@ -73,21 +68,7 @@ class LLGuidanceBackend:
 
     def compile(self, spec: GrammarSpec) -> LLGuidanceGrammar:
         """See :class:`~bough.constrained.base.GrammarBackend`."""
-        try:
-            return self.build(spec.kind, self._translator.translate(spec))
-        except GrammarError as error:
-            raise self.located(spec, error) from None
-
-    def located(self, spec: GrammarSpec, error: GrammarError) -> GrammarError:
-        """The same error, of a structural tag with the first of its parts that has one by itself."""
-        if spec.kind != "structural_tag":
-            return error
-        for place, part in islice(parts_of(spec.text), MAX_SEARCHED_PARTS):
-            try:
-                self.build(part.kind, self._translator.translate(part))
-            except GrammarError as cause:
-                return GrammarError(f"{place}{cause.message.removeprefix(f'{part.kind}: ')}", kind=spec.kind)
-        return error
+        return self.build(spec.kind, self._translator.translate(spec))
 
     def build(self, kind: GrammarKind, source: str) -> LLGuidanceGrammar:
         """Compile what a translator has written.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bough.constrained.base import GrammarMatcher, MaskWords, mask_words
+
+logger = logging.getLogger(__name__)
 
 MIN_THREADED_MASKS = 4
 """Fewer masks are computed sooner than another thread wakes."""
@@ -26,6 +29,8 @@ class TokenMasks:
     """``[G]``, rows of the plan, ascending; each of them samples"""
     bits: MaskWords
     """int32 ``[G, mask_words(vocab_size)]``; a row without any token belongs to a matcher with an error"""
+    has_failed: bool = False
+    """Whether the grammar engine has failed: no row with a matcher has any token"""
 
     def begin(self) -> None:
         """Nothing: they are there."""
@@ -40,6 +45,7 @@ class PendingMasks:
 
     Attributes:
         rows: see :class:`TokenMasks`.
+        has_failed: see :class:`TokenMasks`, once :attr:`bits` are there.
     """
 
     def __init__(
@@ -60,12 +66,13 @@ class PendingMasks:
             allowed: by index, what is left of the tokens of a row.
         """
         self.rows = rows
+        self.has_failed = False
         self._allowed = allowed or {}
         self._matchers = matchers
         self._extra_ends = extra_ends
         self._words = mask_words(vocab_size)
         self._bits: MaskWords | None = None
-        self._error: Exception | None = None
+        self._error: BaseException | None = None
         self._begun = False
         self._over = threading.Lock()
         self._over.acquire()
@@ -93,27 +100,27 @@ class PendingMasks:
         """Compute the masks for :attr:`bits` to find, which raises whatever goes wrong; for the thread."""
         try:
             self._bits = self._compute()
-        except Exception as error:
+        except BaseException as error:
             self._error = error
         finally:
             self._over.release()
 
     def computed(self) -> TokenMasks:
         """The masks as a plain value."""
-        return TokenMasks(self.rows, self.bits)
+        return TokenMasks(self.rows, self.bits, self.has_failed)
 
     def _compute(self) -> MaskWords:
         bits = np.zeros((len(self.rows), self._words), dtype=np.int32)
         matchers = [matcher for matcher in self._matchers if matcher is not None]
         if len(matchers) == len(bits):
-            matchers[0].fill_masks(matchers, bits)
+            self._fill(matchers, bits)
         else:
             bits[:] = -1
             if matchers:
                 filled = np.zeros((len(matchers), self._words), dtype=np.int32)
-                matchers[0].fill_masks(matchers, filled)
+                self._fill(matchers, filled)
                 bits[[i for i, matcher in enumerate(self._matchers) if matcher is not None]] = filled
-        if any(self._extra_ends):
+        if any(self._extra_ends) and not self.has_failed:
             for words, matcher, ends in zip(bits.view(np.uint32), self._matchers, self._extra_ends, strict=True):
                 if ends and matcher is not None and matcher.is_accepting:
                     for token in ends:
@@ -121,6 +128,17 @@ class PendingMasks:
         for i, allowed in self._allowed.items():
             bits[i] &= allowed
         return bits
+
+    def _fill(self, matchers: Sequence[GrammarMatcher], bits: MaskWords) -> None:
+        """Have the engine compute masks; if it fails, that is the end of its requests and of no others."""
+        try:
+            matchers[0].fill_masks(matchers, bits)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:  # a panic of the engine is not an Exception
+            logger.exception("The grammar engine has failed")
+            bits[:] = 0
+            self.has_failed = True
 
 
 def mask_of(token_ids: Iterable[int], vocab_size: int) -> MaskWords:

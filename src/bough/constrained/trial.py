@@ -21,13 +21,17 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
+from itertools import islice
 from typing import IO
 
 import msgspec
 import numpy as np
 
 from bough.constrained.base import GrammarError, mask_words
+from bough.constrained.engine_errors import OF_THE_WHOLE
 from bough.constrained.llguidance_backend import LLGuidanceBackend, LLGuidanceGrammar, make_byte_tokenizer
+from bough.constrained.structural_tag import parts_of
 from bough.constrained.translate import Translator
 from bough.errors import BoughError
 from bough.sampling.sampling_params import GrammarSpec
@@ -42,6 +46,9 @@ PLAIN_BYTES = 16 * 1024
 
 WALK_STEPS = 24
 """Tokens that the child goes through a grammar."""
+
+MAX_SEARCHED_PARTS = 256
+"""Parts of a structural tag that are tried out one by one to find the one which is at fault."""
 
 STACK_BYTES = 48 * 2**20
 """Stack on which the child compiles: less than the compiler's own threads have."""
@@ -60,6 +67,14 @@ class TrialSetup(msgspec.Struct, array_like=True):
 
     whitespace_pattern: str
     special_tokens: dict[str, int]
+
+
+class Case(msgspec.Struct, array_like=True):
+    """What the child is asked."""
+
+    spec: GrammarSpec
+    timeout_s: float
+    """seconds after which nobody waits for its answer"""
 
 
 class Verdict(msgspec.Struct, array_like=True):
@@ -193,7 +208,7 @@ class TrialProcess:
             TimeoutError: it takes longer than ``timeout_s`` seconds.
             EOFError, OSError: the child has died of it.
         """
-        _write(self._input, msgspec.msgpack.encode(spec))
+        _write(self._input, msgspec.msgpack.encode(Case(spec, timeout_s)))
         return msgspec.msgpack.decode(self._read(timeout_s), type=Verdict)
 
     def kill(self) -> None:
@@ -247,7 +262,7 @@ def main() -> int:
     threading.stack_size(STACK_BYTES)
     _write(target, b"")
     while (frame := _receive(source)) is not None:
-        _write(target, msgspec.msgpack.encode(judge(msgspec.msgpack.decode(frame, type=GrammarSpec))))
+        _write(target, msgspec.msgpack.encode(judge(msgspec.msgpack.decode(frame, type=Case))))
     return 0
 
 
@@ -268,23 +283,45 @@ class Judge:
         self._byte_translator = Translator(setup.whitespace_pattern, ids)
         self._backend = LLGuidanceBackend(tokenizer, self._byte_translator)
 
-    def __call__(self, spec: GrammarSpec) -> Verdict:
+    def __call__(self, case: Case) -> Verdict:
         """What becomes of a specification, on a stack of its own."""
         verdicts: list[Verdict] = []
-        thread = threading.Thread(target=lambda: verdicts.append(self._judge(spec)))
+        thread = threading.Thread(target=lambda: verdicts.append(self._judge(case.spec, case.timeout_s)))
         thread.start()
         thread.join()
         return verdicts[0] if verdicts else Verdict(None, "the grammar engine has failed on it")
 
-    def _judge(self, spec: GrammarSpec) -> Verdict:
+    def _judge(self, spec: GrammarSpec, timeout_s: float) -> Verdict:
+        begin = time.monotonic()
+        # What is sent back has the model's ids of special tokens; what is tried out has those of the child.
+        check: Callable[[GrammarSpec], object] = self._byte_translator.translate
         try:
             source = self._translator.translate(spec)
-            # What is sent back has the model's ids of special tokens; what is tried out has those of the child.
             tried = source if spec.kind != "structural_tag" else self._byte_translator.translate(spec)
+            check = self._backend.compile
             problem = self._walk(self._backend.build(spec.kind, tried))
         except GrammarError as error:
-            problem = self._backend.located(spec, error).message.removeprefix(f"{spec.kind}: ")
+            problem = self._located(spec, _said(error, spec), check, begin, begin + timeout_s)
         return Verdict(source) if problem is None else Verdict(None, problem)
+
+    def _located(
+        self, spec: GrammarSpec, problem: str, check: Callable[[GrammarSpec], object], begin: float, deadline: float
+    ) -> str:
+        """What is wrong; of a structural tag with the first of its parts of which ``check`` says so by itself.
+
+        It is looked for as long as there is time for a part that takes as long as the whole has since ``begin``.
+        """
+        if spec.kind != "structural_tag" or problem.endswith(OF_THE_WHOLE):
+            return problem
+        latest = deadline - (time.monotonic() - begin)
+        for place, part in islice(parts_of(spec.text), MAX_SEARCHED_PARTS):
+            if time.monotonic() > latest:
+                break
+            try:
+                check(part)
+            except GrammarError as error:
+                return f"{place}{_said(error, part)}"
+        return problem
 
     def _walk(self, grammar: LLGuidanceGrammar) -> str | None:
         matcher, words = grammar.matcher(), np.zeros(self._num_words, dtype=np.int32)
@@ -298,6 +335,10 @@ class Judge:
                 break
             matcher.accept(int(rng.choice(allowed.tolist())))
         return None
+
+
+def _said(error: GrammarError, spec: GrammarSpec) -> str:
+    return error.message.removeprefix(f"{spec.kind}: ")
 
 
 def _receive(pipe: IO[bytes]) -> bytes | None:

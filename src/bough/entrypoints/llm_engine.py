@@ -25,6 +25,7 @@ from bough.managers.detokenizer_manager import DetokenizerManager
 from bough.managers.io_struct import GenerateReqInput, GenerateRequest
 from bough.managers.request_limits import RequestLimits
 from bough.model_executor.create_worker import worker_factory
+from bough.sampling.bad_words import sequences_of
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler.scheduler import Scheduler
 from bough.tokenization.tokenizer import Tokenizer
@@ -182,6 +183,7 @@ class LLMEngine:
             token_ids_logprob=request.token_ids_logprob,
             priority=request.priority,
             extra_key=request.extra_key,
+            banned_sequences=request.banned_sequences,
         )
         self.scheduler.process_input_requests([message])
         self._requests[request_id] = result
@@ -248,6 +250,10 @@ class LLMEngine:
         if request.input_ids is None:
             assert self.tokenizer is not None, "checked"
             request.input_ids = array("i", self.tokenizer.encode(request.text or ""))
+        if request.sampling_params.bad_words:
+            assert self.tokenizer is not None, "checked"
+            words = request.sampling_params.bad_words
+            request.banned_sequences = sequences_of(words, self.tokenizer, limits.vocab_size)
         for _ in limits.check_prompt(request):
             pass
         return request.input_ids

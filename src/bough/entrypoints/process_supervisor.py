@@ -184,7 +184,7 @@ class ProcessSupervisor:
         Raises:
             StartupError: if the process cannot be started.
         """
-        config = child_config(name, server_args)
+        config = child_config(name, server_args.without_secrets())  # nobody calls a child over HTTP
         config.port_args = port_args.to_dict()
         config.tidies_up = tidies_up
         config.rank = rank

@@ -9,7 +9,6 @@ import json
 import os
 import select
 import socket
-import ssl
 import weakref
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
@@ -18,8 +17,9 @@ from urllib.parse import urlsplit
 from bough.config.local_files import with_local_files
 from bough.config.server_args import ServerArgs, resolve
 from bough.entrypoints.http.access import own_key
+from bough.entrypoints.http.tls import client_tls_context
 from bough.entrypoints.process_supervisor import ChildProcess, child_config
-from bough.errors import BadRequest, Overloaded, RequestFailed, StartupError
+from bough.errors import BadRequest, ConfigError, Overloaded, RequestFailed, StartupError
 
 if TYPE_CHECKING:
     from bough.tokenization.tokenizer import Tokenizer
@@ -45,6 +45,10 @@ class RuntimeEndpoint:
         api_key: sent with every request.
         verify: whether an ``https`` server must prove its identity; a path names the certificates to trust instead of
             the system's.
+
+    Raises:
+        BadRequest: if ``base_url`` is no address.
+        ConfigError: if the certificates to trust cannot be used.
     """
 
     def __init__(self, base_url: str, api_key: str | None = None, verify: bool | str = True) -> None:
@@ -55,12 +59,7 @@ class RuntimeEndpoint:
         self._address = urlsplit(self.base_url)
         if self._address.scheme not in ("http", "https") or not self._address.hostname:
             raise BadRequest(f"not the URL of a server: {base_url}", param="base_url")
-        self._tls: ssl.SSLContext | None = None
-        if self._address.scheme == "https":
-            self._tls = ssl.create_default_context(cafile=verify if isinstance(verify, str) else None)
-            if verify is False:
-                self._tls.check_hostname = False
-                self._tls.verify_mode = ssl.CERT_NONE
+        self._tls = client_tls_context(self.base_url, verify)
 
     def generate(self, **fields: Any) -> Any:
         """``POST /generate`` with these fields; returns the answer, a dictionary or a list of them."""
@@ -181,6 +180,11 @@ class Runtime:
 
     def __init__(self, log_level: str = "error", launch_timeout: float = 300.0, **options: Any) -> None:
         self.server_args = ServerArgs(**{"log_level": log_level, "shutdown_timeout": 0.0, **options})
+        if self.server_args.ssl_ca_certs is not None:
+            raise ConfigError(
+                "ssl_ca_certs asks clients for certificates, and Runtime has none to show: use bough serve for this",
+                param="ssl_ca_certs",
+            )
         with _free_listener(self.server_args.host, options.get("port")) as listener:
             host, port = listener.getsockname()[:2]
             config = child_config("server", self.server_args)

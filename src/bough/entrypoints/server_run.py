@@ -112,7 +112,7 @@ class ServerRun:
     async def _start(self) -> None:
         plan, timer = self._plan, self._timer
         gate = Gate(plan.server_args)
-        tls_context(plan.server_args)  # what is wrong with its files is said before anything is started
+        tls = tls_context(plan.server_args)  # what is wrong with its files is said before anything is started
         self._port_args = PortArgs.create()
         self._supervisor = _launch_subprocesses(plan, self._port_args)
         timer.end_phase("starting processes")
@@ -123,7 +123,7 @@ class ServerRun:
         from bough.managers.tokenizer_manager import TokenizerManager
 
         entrance = StartingApp()
-        server = make_server(entrance, plan.server_args)
+        server = make_server(entrance, plan.server_args, tls)
         self._http = (server, asyncio.create_task(server.serve(sockets=[self._listener])))
         timer.end_phase("more imports")
         tokenizer = chat_template = None

@@ -44,6 +44,8 @@ class TokenizedGenerateReqInput(Message):
     priority: int | None = None
     extra_key: str | None = None
     """Namespace of the prefix cache (cache salt included): requests share KV only within one."""
+    banned_sequences: tuple[tuple[int, ...], ...] = ()
+    """What the ``bad_words`` of ``sampling_params`` are written with."""
 
 
 class TokenizedEmbeddingReqInput(Message):

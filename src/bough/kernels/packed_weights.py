@@ -7,6 +7,7 @@ from typing import Literal
 
 import torch
 
+from bough.errors import ModelError
 from bough.kernels.host_memory import HugePageArena
 from bough.kernels.library import load_library
 from bough.kernels.program import KERNEL_DTYPES, padded_columns
@@ -14,12 +15,15 @@ from bough.kernels.structures import DType, Epilogue, GemmCall, PackedMatrix, Pa
 from bough.kernels.thread_pool import ThreadPool
 
 WeightFormat = Literal["native", "int8", "int4", "uint4"]
-"""How a matrix is held: as it is; or with a scale for each 32 inputs of a row, in whole numbers from -127 to 127, from
+"""How a matrix is held: as it is; or with a scale for each 32 inputs of a row, in whole numbers from -128 to 127, from
 -8 to 7, or from 0 to 15 with a number to be added to all of them."""
 
 _QUANTIZED: dict[WeightFormat, DType] = {"int8": DType.I8, "int4": DType.I4, "uint4": DType.U4}
 
 PANEL_COLUMNS = 32
+
+_MOST = torch.finfo(torch.float16).max / 1024
+"""Largest scale or minimum: they are stored times 1024 in half precision."""
 
 _ROWS_AT_A_TIME = 4096
 """Rows that are converted to the weights' dtype at a time, so that no second copy of a matrix exists."""
@@ -104,7 +108,14 @@ class PackedWeights:
                 them from 0 to 15.
             scales: float32 ``[n, groups]``, for each :data:`QUANTIZED_GROUP` inputs; become half precision.
             minimums: like scales; for uint4 only.
+
+        Raises:
+            ModelError: at scales or minimums that half precision has no room for.
         """
+        most = _MOST / 8 if self.stored == "uint4" and minimums is None else _MOST  # the minimum is -8 scales
+        for name, values, limit in (("scales", scales, most), ("minimums", minimums, _MOST)):
+            if values is not None and not bool((values.abs() <= limit).all()):
+                raise ModelError(f"its quantised numbers have {name} that are not finite or above {limit:.2f}")
         codes, scales = codes.to("cpu").contiguous(), scales.to("cpu").contiguous()
         minimums = None if minimums is None else minimums.to("cpu").contiguous()
         self._library.bough_pack_codes(

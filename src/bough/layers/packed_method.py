@@ -123,7 +123,7 @@ def _packed(layer: nn.Module) -> PackedWeights:
 
 def _holds(stored: WeightFormat, rows: QuantizedRows) -> bool:
     """Whether such codes can stay what they are."""
-    if stored == "native" or rows.group % QUANTIZED_GROUP != 0:
+    if stored == "native" or (rows.group % QUANTIZED_GROUP != 0 and rows.group < rows.shape[1]):
         return False
     if rows.minimums is not None:
         return stored == "uint4" and rows.bits == 4
@@ -145,14 +145,9 @@ class _WeightRows(CheckpointWeight):
         for start in range(0, rows.shape[0], _ROWS_AT_A_TIME):
             part = rows.part(start, min(start + _ROWS_AT_A_TIME, rows.shape[0]))
             if _holds(packed.stored, rows):
-                times = rows.group // QUANTIZED_GROUP
-                groups = -(-rows.shape[1] // QUANTIZED_GROUP)
-                scales, minimums = (
-                    None if each is None else each.repeat_interleave(times, dim=1)[:, :groups]
-                    for each in (part.scales, part.minimums)
-                )
-                assert scales is not None
-                packed.write_codes(self._first_row + start, part.codes, scales, minimums)
+                groups = torch.arange(0, rows.shape[1], QUANTIZED_GROUP, device="cpu") // rows.group
+                minimums = None if part.minimums is None else part.minimums[:, groups]
+                packed.write_codes(self._first_row + start, part.codes, part.scales[:, groups], minimums)
             else:
                 packed.write(self._first_row + start, part.dequantize())
 

@@ -60,4 +60,4 @@ class QuantizedRows:
         return values if self.minimums is None else values.add_(self._spread(self.minimums))
 
     def _spread(self, per_group: torch.Tensor) -> torch.Tensor:
-        return per_group.repeat_interleave(self.group, dim=1)[:, : self.shape[1]]
+        return per_group[:, torch.arange(self.shape[1], device="cpu") // self.group]

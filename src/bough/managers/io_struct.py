@@ -19,6 +19,7 @@ from msgspec import Meta
 from bough.config import ceilings
 from bough.errors import BadRequest
 from bough.managers.sessions import SessionParams, Turn
+from bough.sampling.bad_words import TokenSequences
 from bough.sampling.sampling_params import GRAMMAR_KINDS, SamplingParams
 from bough.tokenization.stop_regex import compile_stop_regex
 from bough.tokenization.tokenizer import TokenIds
@@ -323,6 +324,8 @@ class GenerateRequest(msgspec.Struct, kw_only=True):
     """Keep so many tokens of the end of ``text``; all if ``None``."""
     add_special_tokens: bool = True
     """Whether ``text`` gets what the tokenizer puts around texts; the same for all requests of a call."""
+    banned_sequences: TokenSequences = ()
+    """The bad words of ``sampling_params``; filled in."""
     session_params: SessionParams | None = None
     turn: Turn | None = None
     """The request as part of its session, once its prompt is complete."""

@@ -17,6 +17,7 @@ from bough.errors import BadRequest
 from bough.managers.embedding_struct import EmbeddingRequest
 from bough.managers.io_struct import GenerateRequest
 from bough.managers.worker_lane import WorkerLane
+from bough.sampling.bad_words import TokenSequences, sequences_of
 from bough.tokenization.tokenizer import TokenIds, Tokenizer, check_text
 
 T = TypeVar("T")
@@ -143,6 +144,10 @@ class PromptEncoder:
 
         return await self.run(num_chars, work)
 
+    async def encode_bad_words(self, words: tuple[str, ...], vocab_size: int) -> TokenSequences:
+        """See :func:`~bough.sampling.bad_words.sequences_of`; always in a thread: many short texts take long, too."""
+        return await self.run_apart(partial(sequences_of, words, self._tokenizer, vocab_size))
+
     def check_length(self, num_chars: int, param: str) -> None:
         """Raise :class:`BadRequest` if a text of so many characters has more tokens than a prompt may have."""
         token_bytes = self._max_token_bytes
@@ -191,6 +196,28 @@ def _pieces(texts: Sequence[str]) -> Iterator[list[str]]:
         num_chars += len(text)
     if piece:
         yield piece
+
+
+async def encode_bad_words(encoder: PromptEncoder | None, requests: Sequence[GenerateRequest], vocab_size: int) -> None:
+    """Give requests the tokens of their bad words; what several of them have is encoded once, in a thread.
+
+    Args:
+        encoder: there is one if there are bad words.
+        requests: their banned tokens are set.
+        vocab_size: number of token ids.
+
+    Raises:
+        BadRequest: see :func:`~bough.sampling.bad_words.sequences_of`.
+    """
+    known: dict[tuple[str, ...], TokenSequences] = {}
+    for request in requests:
+        words = request.sampling_params.bad_words
+        if not words:
+            continue
+        if words not in known:
+            assert encoder is not None, "checked before"
+            known[words] = await encoder.encode_bad_words(words, vocab_size)
+        request.banned_sequences = known[words]
 
 
 async def encode_segments(

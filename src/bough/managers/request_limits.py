@@ -95,6 +95,8 @@ class RequestLimits:
             raise BadRequest(f"{name} must be at most {MAX_STREAM_INTERVAL}", param=name)
         if params.has_text_stops and not self.has_tokenizer:
             raise BadRequest("stop strings and patterns need a tokenizer, and this server has none", param="stop")
+        if params.bad_words and not self.has_tokenizer:
+            raise BadRequest("bad_words need a tokenizer, and this server has none", param="bad_words")
         grammar = params.grammar
         if grammar is not None and not self.has_tokenizer:
             name = f"sampling_params.{grammar.kind}"

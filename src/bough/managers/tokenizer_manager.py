@@ -38,7 +38,7 @@ from bough.managers.generation import Generation
 from bough.managers.health import HealthMonitor, ServerState
 from bough.managers.io_struct import GenerateReqInput, GenerateRequest
 from bough.managers.native_output import DEFAULT_WEIGHT_VERSION, NativeOutput, failure_of, in_client_terms
-from bough.managers.prompt_encoder import PromptEncoder, encode_segments
+from bough.managers.prompt_encoder import PromptEncoder, encode_bad_words, encode_segments
 from bough.managers.reasoning_span import ReasoningMarkers
 from bough.managers.req_state import ReadySignal, ReqState, aborted_delta
 from bough.managers.request_limits import RequestLimits
@@ -271,6 +271,7 @@ class TokenizerManager:
         # An update need not wait for clients to read what is finished.
         signal.expect(len(states), self.model_update_lock.release_reader)
         await self._encode_texts(requests)
+        await encode_bad_words(self.prompt_encoder, requests, self.limits.vocab_size)
         self._begin_session_turns(requests)
         turns = Turns(REQUESTS_PER_TURN)
         tokenized = []
@@ -445,6 +446,7 @@ class TokenizerManager:
             token_ids_logprob=request.token_ids_logprob,
             priority=request.priority,
             extra_key=request.extra_key,
+            banned_sequences=request.banned_sequences,
         )
 
     def _send_one_request(

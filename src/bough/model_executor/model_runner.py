@@ -97,6 +97,7 @@ class ModelRunner:
         max_running_requests: rows of ``req_to_token``.
         max_req_len: most tokens of one request, prompt and output together.
         quantized: whether native kernels multiply quantised weights.
+        activation_dtype: of hidden states between layers.
     """
 
     def __init__(self, config: ModelConfig, device: torch.device, options: RunnerOptions) -> None:
@@ -127,11 +128,15 @@ class ModelRunner:
             source = open_source(self.config, options.load_format)
             stored = source is not None and source.quantized
             self.quantized = self.threads is not None and (stored or options.quantization != "none")
+            # The inputs of products with quantised weights are made from float32.
+            self.activation_dtype = torch.float32 if self.quantized else self.dtype
             self.model = self.load_model(source)
         self.weight_bytes = sum(parameter.nbytes for parameter in self.model.parameters())
         with self._timed("measure_forward"):
             self.model.measure_kernels()
-            num_parameters = sum(parameter.numel() for parameter in self.model.parameters())
+            # Parameters of the model, whatever is packed into a byte of its memory.
+            weights = self.model.checkpoint_weights
+            num_parameters = sum(weights[name].shape.numel() for name in self.model.required_names)
             default_requests = default_max_running_requests(
                 device.type, torch.get_num_threads(), self.config.dtype, num_parameters
             )
@@ -203,8 +208,7 @@ class ModelRunner:
             config=self.config,
             req_to_token=self.req_to_token,
             last_token=self.sampling_state.last_token,
-            # The inputs of products with quantised weights are made from float32.
-            dtype=torch.float32 if self.quantized else self.dtype,
+            dtype=self.activation_dtype,
             max_step_tokens=self.options.max_step_tokens,
         )
 
@@ -221,7 +225,7 @@ class ModelRunner:
         logit_rows = max(max_running_requests, _LOGIT_CHUNK_ELEMENTS // config.vocab_size)
         if self.threads is not None:
             piece_tokens = min(step_tokens, MAX_PIECE_TOKENS)
-            hidden_bytes = step_tokens * config.hidden_size * self.dtype.itemsize
+            hidden_bytes = step_tokens * config.hidden_size * self.activation_dtype.itemsize
             forward = forward_bytes(config, 4, piece_tokens, logit_rows) + hidden_bytes
             forward += kernel_bytes(config, self.threads.num_threads, max_running_requests, step_tokens)
         else:

@@ -43,6 +43,7 @@ class QuantizedSource(SafetensorsSource):
         super().__init__(directory)
         self._quantization = quantization
         self._opened: tuple[Path, Any] | None = None
+        self._centred: set[str] = set()
         self._names: dict[Path, list[str]] = {}
         self._files: dict[str, Path] = {}
         for file in self.files:
@@ -87,8 +88,10 @@ class QuantizedSource(SafetensorsSource):
 
     def _matrix(self, module: str) -> Weight:
         stored = self._quantization
-        codes = self._codes(module)
+        zeros, order = self._zeros(module), self._group_order(module)
+        codes = self._codes(module, signed=zeros is None)
         rows, inputs = codes.shape
+        group = min(stored.group or inputs, max(inputs, 1))
         scales = self._tensor(module, _SCALES[stored.layout]).float()
         if scales.ndim < 2:  # one for all, or one for each row
             scales = scales.reshape(-1, 1)
@@ -97,15 +100,14 @@ class QuantizedSource(SafetensorsSource):
         if scales.ndim != 2 or len(scales) not in (1, rows):
             raise StartupError(f"{module} has scales {list(scales.shape)} for {rows} rows")
         scales = scales.expand(rows, -1).contiguous()
-        zeros, order = self._zeros(module), self._group_order(module)
         if zeros is not None and zeros.shape != scales.shape:
             raise StartupError(f"{module} has zero points {list(zeros.shape)} for scales {list(scales.shape)}")
         if order is not None:
             return self._reordered(module, codes, scales, zeros, order)
         if zeros is None:
-            return QuantizedRows(stored.bits, stored.group or inputs, codes, scales)
+            return QuantizedRows(stored.bits, group, codes, scales)
         bits = 8 if stored.layout == "integers" else stored.bits
-        return QuantizedRows(bits, stored.group or inputs, codes, scales, scales.mul(zeros).neg_())
+        return QuantizedRows(bits, group, codes, scales, scales.mul(zeros).neg_())
 
     def _reordered(
         self, module: str, codes: torch.Tensor, scales: torch.Tensor, zeros: torch.Tensor | None, order: torch.Tensor
@@ -118,13 +120,15 @@ class QuantizedSource(SafetensorsSource):
             numbers -= zeros[:, order]
         return numbers.mul_(scales[:, order])
 
-    def _codes(self, module: str) -> torch.Tensor:
-        """``[rows, inputs]``: signed where there are no zero points, else as they are stored."""
+    def _codes(self, module: str, *, signed: bool) -> torch.Tensor:
+        """``[rows, inputs]``: signed as they are without zero points, or as they are stored."""
         layout, bits = self._quantization.layout, self._quantization.bits
         stored = self._tensor(module, _CODES[layout], torch.int8 if layout == "integers" else torch.int32)
         if stored.ndim != 2:
             raise StartupError(f"{module} has codes {list(stored.shape)}, which are no matrix")
         if layout == "integers":
+            if bits == 4 and bool(((stored < -8) | (stored > 7)).any()):
+                raise StartupError(f"{module} has codes that are not from -8 to 7, as those of 4 bits are")
             return stored
         codes = _unpacked(stored, bits)  # [.., .., codes in a word]
         if layout == "gptq":
@@ -137,13 +141,13 @@ class QuantizedSource(SafetensorsSource):
             if len(shape) != 2 or shape[0] != len(codes) or not 0 <= codes.shape[1] - shape[1] < 32 // bits:
                 raise StartupError(f"{module} has {list(codes.shape)} codes for a matrix {shape}")
             codes = codes[:, : shape[1]]
-        return codes if self._zeros(module) is not None else (codes - 2 ** (bits - 1)).view(torch.int8)
+        return (codes - 2 ** (bits - 1)).view(torch.int8) if signed else codes
 
     def _zeros(self, module: str) -> torch.Tensor | None:
         """Zero points of codes as they are stored, float32 ``[rows, groups]``; ``None`` if all are in the middle."""
         layout, bits = self._quantization.layout, self._quantization.bits
         name = "qzeros" if layout in ("gptq", "awq") else "weight_zero_point"
-        if f"{module}.{name}" not in self._files:
+        if f"{module}.{name}" not in self._files or module in self._centred:
             return None
         stored = self._tensor(module, name, torch.int8 if layout == "integers" else torch.int32)
         if stored.ndim != 2:
@@ -158,7 +162,10 @@ class QuantizedSource(SafetensorsSource):
             codes = _unpacked(stored, bits)
             codes = codes[..., _AWQ_PLACES] if layout == "awq" else codes
             zeros = (codes.flatten(1).T + self._quantization.zero_offset) & (2**bits - 1)
-        return None if bool((zeros == middle).all()) else zeros.float()
+        if bool((zeros == middle).all()):
+            self._centred.add(module)
+            return None
+        return zeros.float()
 
     def _group_order(self, module: str) -> torch.Tensor | None:
         """The group of each input; ``None`` if they follow each other as usual."""
@@ -166,7 +173,8 @@ class QuantizedSource(SafetensorsSource):
         if f"{module}.{name}" not in self._files:
             return None
         order = self._tensor(module, name).long()
-        size = self._quantization.group or max(len(order), 1)
+        inputs = max(len(order), 1)
+        size = min(self._quantization.group or inputs, inputs)
         return None if torch.equal(order, torch.arange(len(order)) // size) else order
 
     def _open(self, file: Path) -> Any:

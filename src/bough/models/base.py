@@ -85,7 +85,7 @@ class Model(nn.Module, ABC):
 
         Raises:
             ModelError: at the first name that is unknown, or tensor whose shape or kind of dtype is wrong, before
-                anything is changed for it; what came before it has been copied.
+                anything is changed for it, or whose scales are too large; what came before it has been copied.
         """
         loaded: set[str] = set()
         for name, tensor in weights:
@@ -106,7 +106,10 @@ class Model(nn.Module, ABC):
             if own_name not in self.required_names:
                 continue
             if isinstance(tensor, QuantizedRows):
-                target.write_quantized(tensor)
+                try:
+                    target.write_quantized(tensor)
+                except ModelError as error:
+                    raise ModelError(f"weight {name}: {error.message}", param=name) from None
             else:
                 target.write(tensor)
             loaded.add(own_name)

@@ -147,8 +147,9 @@ class SamplingState:
     @staticmethod
     def max_bytes(max_running_requests: int, vocab_size: int) -> int:
         """Bound on the device memory that the state can come to hold: about ``10 * slots * vocab_size`` bytes if every
-        running request has penalties, next to nothing if none has."""
-        return PenaltyTable.max_bytes(max_running_requests, vocab_size) + 8 * max_running_requests
+        running request has penalties, and 180 KB each if all have as many banned sequences as they may."""
+        tables = PenaltyTable.max_bytes(max_running_requests, vocab_size) + 8 * max_running_requests
+        return tables + BannedSequences.max_bytes(max_running_requests)
 
     @property
     def penalty_bytes(self) -> int:

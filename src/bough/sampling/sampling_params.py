@@ -32,7 +32,11 @@ MAX_STOP_TOKEN_IDS = 256
 MAX_ALLOWED_TOKEN_IDS = 16384
 MAX_BAD_WORDS = 256
 MAX_BAD_WORD_CHARS = 4096
-"""Of all together: they are encoded beside running requests."""
+"""Of all together."""
+MAX_TOKENS_PER_BAD_WORD = 32
+"""So much of an output is remembered while it is looked for."""
+MAX_BAD_WORD_TOKENS = 4096
+"""Of all together, with and without a space before each: as many are compared in every step."""
 
 MAX_GRAMMAR_BYTES = ceilings.GRAMMAR_BYTES
 """Longest schema, pattern, grammar or list of choices, in bytes of UTF-8."""
@@ -234,9 +238,9 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
         )
         check(all(word.strip() for word in self.bad_words), "bad_words", "strings that are not blank")
         check(
-            self.allowed_token_ids is None or len(self.allowed_token_ids) <= MAX_ALLOWED_TOKEN_IDS,
+            self.allowed_token_ids is None or 1 <= len(self.allowed_token_ids) <= MAX_ALLOWED_TOKEN_IDS,
             "allowed_token_ids",
-            f"at most {MAX_ALLOWED_TOKEN_IDS} ids",
+            f"1 to {MAX_ALLOWED_TOKEN_IDS} ids",
         )
         self._validate_grammar(named, tag_is_ours=tag_is_ours)
         if vocab_size is not None:
@@ -296,7 +300,7 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
                 raise BadRequest(f"{named(name)} is not a known sampling parameter", param=named(name))
             if value is None and name != "max_new_tokens":
                 continue
-            if name in _EMPTY_IS_NONE and value in ("", [], ()):
+            if name in GRAMMAR_KINDS and value in ("", [], ()):
                 continue
             if name == "json_schema" and isinstance(value, (dict, bool)):
                 value = _json_text(value, named(name))  # noqa: PLW2901
@@ -314,7 +318,6 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
 
 
 _FIELD_TYPES: dict[str, Any] = {field.name: field.type for field in msgspec.structs.fields(SamplingParams)}
-_EMPTY_IS_NONE = frozenset((*GRAMMAR_KINDS, "allowed_token_ids"))
 _SCALAR_OR_LIST = frozenset({"stop", "stop_token_ids", "stop_regex"})
 
 _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)

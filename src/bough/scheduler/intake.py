@@ -12,6 +12,7 @@ from bough.constrained.masks import mask_of
 from bough.errors import BadRequest
 from bough.ipc.messages import TokenizedGenerateReqInput
 from bough.model_executor.worker_info import WorkerInfo
+from bough.sampling.bad_words import check_sequences
 from bough.scheduler.output_processor import PROMPT_TAIL_TOKENS
 from bough.scheduler.req import UNLIMITED, Pooling, Req
 from bough.scheduler.text_stops import TextStops
@@ -63,20 +64,16 @@ class RequestIntake:
         reqs = [self._make_req(message, index, prompt) for index in range(len(message.rids))]
         params = message.sampling_params
         allowed = None if params.allowed_token_ids is None else mask_of(params.allowed_token_ids, self._info.vocab_size)
-        banned = self._banned_sequences(params.bad_words) if params.bad_words else ()
+        banned = message.banned_sequences
+        if bool(banned) != bool(params.bad_words):
+            raise BadRequest("bad_words have to come with their tokens", param="bad_words")
+        check_sequences(banned, self._info.vocab_size)
         for req in reqs:
             req.pooling = pooling
             req.allowed, req.banned_sequences = allowed, banned
             # What is not sampled is not kept from coming, either.
             req.jumps = req.jumps and allowed is None and not banned
         return reqs
-
-    def _banned_sequences(self, words: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
-        if self._tokenizer is None:
-            raise BadRequest("bad_words need a tokenizer, and the server runs without one", param="bad_words")
-        texts = [text for word in words for text in (word, " " + word.lstrip())]
-        encoded = (tuple(self._tokenizer.encode(text, add_special_tokens=False)) for text in dict.fromkeys(texts))
-        return tuple(dict.fromkeys(ids for ids in encoded if ids and max(ids) < self._info.vocab_size))
 
     def _check_prompt(self, message: TokenizedGenerateReqInput, alive: Container[str]) -> IntArray:
         if len(message.input_ids) % 4:

@@ -45,10 +45,12 @@ class OutputProcessor:
         they hold.
         """
         deltas: list[OutputDelta] = []
+        masks = planned.plan.masks
+        no_masks = masks is not None and masks.has_failed
         for row in result.failed_rows:
             req = self.table.reqs[planned.plan.req_slots[row]]
             if planned.alive[row] and req is not None:
-                deltas.append(self._fail_row(req))
+                deltas.append(self._fail_row(req, no_masks=no_masks))
                 planned.alive[row] = False
         logprobs = {item.row: item for item in result.logprobs}
         embeddings = {item.row: item for item in result.embeddings}
@@ -103,14 +105,24 @@ class OutputProcessor:
         req.text_stops = None
         return self.fail(req, f"internal error while {work}", keep=False)
 
-    def _fail_row(self, req: Req) -> OutputDelta:
-        """End a request for which no token could be chosen."""
+    def _fail_row(self, req: Req, *, no_masks: bool) -> OutputDelta:
+        """End a request for which no token could be chosen.
+
+        Args:
+            req: the request.
+            no_masks: whether the grammar engine has failed in this step.
+        """
         grammar = req.sampling_params.grammar
         if grammar is None or req.matcher is None:
             if req.allowed is not None:
                 message = "no token of allowed_token_ids is left that the request's other parameters allow"
                 return self.fail(req, message, status_code=400, param="allowed_token_ids", keep=False)
+            if len(req.banned_sequences) + len(req.masked_until_min) >= len(self._is_eos):
+                message = "no token is left that bad_words and the request's other parameters allow"
+                return self.fail(req, message, status_code=400, param="bad_words", keep=False)
             return self.fail(req, "the model produced numbers that are not finite", keep=False)
+        if no_masks:
+            return self.fail(req, "the grammar engine has failed", keep=False)
         try:
             problem = req.matcher.error
         except Exception:
@@ -230,11 +242,8 @@ class OutputProcessor:
                     at_stop = eos_list[i]
                     reason = FinishReason("stop", matched=token) if at_stop else FinishReason("length", length=length)
                     append(self.finish(req, reason))
-                elif req.sent_len == length - 1 and length > 1:
-                    req.sent_len = length
-                    append(OutputDelta(req.rid, [token], None, None, length, req.prompt_len, req.cached_tokens))
                 else:
-                    append(self._delta(req, table.output_ids(req)))
+                    append(self._due_delta(req, token, length))
             except Exception:
                 append(self._fail_after_error(req, "judging a token"))
 
@@ -268,6 +277,8 @@ class OutputProcessor:
                 return delta
         if not due:
             return None
+        if stops is None and logprobs is None and int(self.table.out_len[req.slot]) == length:
+            return self._due_delta(req, token, length)
         delta = self._delta(req, self.table.output_ids(req))
         if not delta.token_ids and not delta.text and delta.input_logprobs is None and length > 1:
             # All of it is held back: what comes next must not wait for another interval.
@@ -301,6 +312,13 @@ class OutputProcessor:
         if reason is None and table.out_len[req.slot] >= table.max_new[req.slot]:
             reason = FinishReason("length", length=int(table.out_len[req.slot]))
         return None if reason is None else self.finish(req, reason)
+
+    def _due_delta(self, req: Req, token: int, length: int) -> OutputDelta:
+        """What no delta of ``req`` has carried yet: mostly its last token alone, which is ``token``."""
+        if req.sent_len == length - 1 and length > 1:
+            req.sent_len = length
+            return OutputDelta(req.rid, [token], None, None, length, req.prompt_len, req.cached_tokens)
+        return self._delta(req, self.table.output_ids(req))
 
     def _delta(self, req: Req, output: IntArray) -> OutputDelta:
         """What no delta of ``req`` has carried yet, given its whole output."""

@@ -152,7 +152,9 @@ class StepPlanner:
         prompts_wait = bool(self.requests.unfinished) or len(self.queue) > 0
         leaving, leaving_tokens = (OLDEST_PROMPT_SHARE, self._min_chunk) if prompts_wait else (0.0, 0)
         context, total = int(contexts.max()), int(wanted.sum())
-        if total <= budget.tokens_for(context, 1.0, leaving=leaving, leaving_tokens=leaving_tokens):
+        # Each may need a page more. Where memory is short, it matters who asks for it first.
+        has_memory = total + len(reqs) * self.kv.page_size <= self.kv.available_tokens
+        if has_memory and total <= budget.tokens_for(context, 1.0, leaving=leaving, leaving_tokens=leaving_tokens):
             budget.spend(total - len(reqs), context)
             return self._allocate_chunks(dict(zip(reqs, wanted.tolist(), strict=True)))
         chunks: dict[Req, int] = {}

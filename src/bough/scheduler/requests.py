@@ -27,6 +27,9 @@ MIN_SHARED_PIECE_TOKENS = 512
 """Pieces of an unfinished prompt are shared in lots of this size, unless somebody waits for them: each costs a walk
 down the tree, and a node."""
 
+MAX_LOOKED_UP_TOKENS = 65_536
+"""Tokens of waiting prompts that are looked up to tell how many are cached, whenever somebody asks."""
+
 
 class Requests:
     """The requests of one scheduler.
@@ -77,10 +80,16 @@ class Requests:
     def num_uncached_tokens(self) -> int:
         """Tokens that have yet to be computed before their requests decode.
 
-        Of those that wait, only the first are looked up in the prefix cache; the others count in full.
+        Of those that wait, only the first tokens are looked up in the prefix cache; the others count in full.
         """
         waiting = [req for req in self._by_rid.values() if req.slot < 0]
-        cached = sum(self.kv.match(req.fill_ids, req.extra_key) for req in waiting[:CACHE_AWARE_QUEUE_LIMIT])
+        cached, left = 0, MAX_LOOKED_UP_TOKENS
+        for req in waiting[:CACHE_AWARE_QUEUE_LIMIT]:
+            beginning = req.fill_ids[:left]
+            cached += min(self.kv.match(beginning, req.extra_key), req.max_prefix_len)
+            left -= len(beginning)
+            if left == 0:
+                break
         return sum(req.fill_len for req in waiting) - cached + sum(r.fill_len - r.computed_len for r in self.unfinished)
 
     @property

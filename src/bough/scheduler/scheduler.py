@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -174,6 +175,7 @@ class Scheduler:
         self._num_repairs = 0
         self._failed_steps = 0
         self._was_busy = False
+        self._received: deque[ToScheduler] = deque()
         self._dispatch: dict[type, Callable[[Any], list[ControlReply]]] = {
             TokenizedGenerateReqInput: self.handle_generate_request,
             TokenizedEmbeddingReqInput: self.handle_embedding_request,
@@ -201,14 +203,18 @@ class Scheduler:
 
     def recv_requests(self, messages: SchedulerMessages, busy: bool) -> None:
         """Take in the messages that have come, as many as there is time for; only an idle scheduler waits for them."""
-        received = messages.recv(0.0 if busy else IDLE_POLL_SECONDS)
+        received = self._received
+        if not received:
+            received.extend(messages.recv(0.0 if busy else IDLE_POLL_SECONDS))
         deadline = time.monotonic() + INTAKE_SECONDS
         while True:
-            for reply in self.process_input_requests(received):
+            at_most_one = [received.popleft()] if received else []
+            for reply in self.process_input_requests(at_most_one):
                 messages.send(reply)
-            if not received or time.monotonic() >= deadline:
+            if not at_most_one or time.monotonic() >= deadline:
                 return
-            received = messages.recv(0.0)
+            if not received:
+                received.extend(messages.recv(0.0))
 
     def process_input_requests(self, received: Sequence[ToScheduler]) -> list[ControlReply]:
         """Handle messages in order; returns the replies to control calls that are due."""

@@ -19,6 +19,9 @@ _UNUSED_TOKEN = 5
 
 _SPACE = "▁"
 
+_MAX_TOKEN_CHARACTERS = 1024
+"""Every place at which a token may be cut is looked at, at costs of the token's length each."""
+
 _CONTRACTIONS = "'s|'t|'re|'ve|'m|'ll|'d"
 _GPT2 = rf"{_CONTRACTIONS}| ?\p{{L}}+| ?\p{{N}}+| ?[^\s\p{{L}}\p{{N}}]+|\s+(?!\S)|\s+"
 _WORDS = rf"(?i:{_CONTRACTIONS})|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+"
@@ -82,6 +85,9 @@ class _Builder:
         if tokens is None:
             raise self._refused("the file has no tokenizer")
         self._tokens = list(tokens)
+        longest = max(map(len, self._tokens), default=0)
+        if longest > _MAX_TOKEN_CHARACTERS:
+            raise self._refused(f"a token has {longest} characters, at most {_MAX_TOKEN_CHARACTERS} are possible")
         types = file.numbers("tokenizer.ggml.token_type")
         self._types: list[int] = [1] * len(self._tokens) if types is None else types.tolist()
         if len(self._types) != len(self._tokens):

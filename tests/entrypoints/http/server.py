@@ -18,6 +18,7 @@ from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
 from bough.entrypoints.http.app import create_app
 from bough.entrypoints.http.server import bind_socket, make_server
+from bough.entrypoints.http.tls import tls_context
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.tokenization.tokenizer import Tokenizer
 from tests.entrypoints.http.fake_engine import SCRIPT, FakeEngine
@@ -94,7 +95,7 @@ class RunningServer:
         self.manager = TokenizerManager(self.server_args, self.model_config, self.tokenizer, self.engine, info)
         await self.manager.start()
         self.app = create_app(self.manager)
-        self.server = make_server(self.app, self.server_args)
+        self.server = make_server(self.app, self.server_args, tls_context(self.server_args))
         serving = asyncio.create_task(self.server.serve(sockets=[self.sock]))
         while not self.server.started:
             await asyncio.sleep(0.001)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from bough.bench.serve import BenchServeArgs, run_benchmark
 from bough.config.server_args import ServerArgs
 from bough.entrypoints.http.access import Access, Gate
 from bough.entrypoints.http.routes import ROUTES
+from bough.entrypoints.http.routes_later import LATER, METHODS
 from bough.entrypoints.runtime import RuntimeEndpoint
 from bough.errors import BadRequest, ConfigError, RequestFailed
 from tests.entrypoints.http.server import RunningServer, running_server
@@ -48,10 +50,50 @@ def test_every_route_but_probes_and_the_documentation_needs_a_key(http: httpx.Cl
     for info in ROUTES:
         path = info.path.replace("{model:path}", "x").replace("{response_id}", "x")
         for name in (path, *info.aliases):
-            status = http.request(info.methods[0], name).status_code
-            assert (status == 401) == (not info.is_probe), name
-    for path in ("/docs", "/openapi.json", "/health", "/metrics"):
+            for method in (*info.methods, *(("HEAD",) if "GET" in info.methods else ())):
+                status = http.request(method, name).status_code
+                assert (status == 401) == (not info.is_probe), (method, name)
+    for path in ("/", "/docs", "/openapi.json", "/health", "/metrics"):
         assert http.get(path).status_code == 200
+
+
+def test_routes_that_come_later_need_a_key(http: httpx.Client) -> None:
+    for path in LATER:
+        for method in (*METHODS, "HEAD"):
+            assert http.request(method, path).status_code == 401, (method, path)
+        assert http.get(path, headers=bearer(KEY)).status_code == 501, path
+
+
+def test_what_is_no_route_says_so_to_everybody(http: httpx.Client) -> None:
+    assert http.get("/nowhere").status_code == 404
+    assert http.delete("/generate").status_code == 405
+
+
+def ask(guarded: RunningServer, data: bytes) -> list[int]:
+    """The statuses of all answers to what is sent at once; the last request asks for the end of the connection."""
+    with guarded.connect() as connection:
+        connection.sendall(data)
+        answers = b"".join(iter(lambda: connection.recv(65536), b""))
+    return [int(status) for status in re.findall(rb"HTTP/1\.1 (\d+)", answers)]
+
+
+@pytest.mark.parametrize("path", ["/flush%5Fcache", "/%66lush_cache", "/flush_cache?timeout=1", "/flush_cache#x"])
+def test_no_other_spelling_of_a_path_gets_around_the_key(guarded: RunningServer, path: str) -> None:
+    for spelt in (path, f"http://x{path}"):
+        head = f"POST {spelt} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n"
+        assert ask(guarded, f"{head}\r\n".encode()) == [401]
+        assert ask(guarded, f"{head}authorization: Bearer {KEY}\r\n\r\n".encode()) == [401]
+        assert ask(guarded, f"{head}authorization: Bearer {ADMIN_KEY}\r\n\r\n".encode()) == [200]
+
+
+def test_a_key_opens_its_own_request_alone(guarded: RunningServer) -> None:
+    key = f"authorization: Bearer {KEY}\r\n"
+    requests = [
+        f"GET {path} HTTP/1.1\r\nhost: x\r\n{more}\r\n"
+        for path, more in (("/health", ""), ("/model_info", key), ("/model_info", ""), ("/model_info", key))
+    ]
+    last = "GET /model_info HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
+    assert ask(guarded, "".join((*requests, last)).encode()) == [200, 200, 401, 200, 401]
 
 
 @pytest.mark.parametrize("key", [KEY, SPARE_KEY, ADMIN_KEY])
@@ -89,9 +131,11 @@ def test_keys_are_shown_nowhere(http: httpx.Client) -> None:
     assert args.to_public_dict()["api_key"] == "(set)"
 
 
-def test_a_body_without_a_key_is_not_taken_in(http: httpx.Client) -> None:
-    refusal = http.post("/generate", content=b"{" + b" " * 20_000_000, headers={"Content-Type": "application/json"})
-    assert refusal.status_code == 401
+@pytest.mark.parametrize("length", [50, 999_999_999_999])
+def test_a_body_without_a_key_is_not_waited_for(guarded: RunningServer, length: int) -> None:
+    with guarded.connect() as connection:
+        connection.sendall(b"POST /generate HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % length)
+        assert connection.recv(65536).startswith(b"HTTP/1.1 401 ")
 
 
 def test_clients_of_others_say_what_is_wrong(guarded: RunningServer) -> None:

@@ -253,6 +253,7 @@ def test_sampling_parameter_of_wrong_type_is_refused(client: httpx.Client, name:
         ({"temperature": -1}, "temperature"),
         ({"min_new_tokens": 9, "max_new_tokens": 8}, "min_new_tokens"),
         ({"logit_bias": {"3": 101}}, "logit_bias"),
+        ({"allowed_token_ids": []}, "allowed_token_ids"),
     ],
 )
 def test_bad_sampling_parameters_are_refused(client: httpx.Client, params: dict[str, Any], field: str) -> None:
@@ -265,6 +266,7 @@ def test_bad_sampling_parameters_are_refused(client: httpx.Client, params: dict[
         ("/v1/completions", {"stop_regex": "("}, "stop_regex"),
         ("/v1/completions", {"min_tokens": 9, "max_tokens": 8}, "min_tokens"),
         ("/v1/completions", {"top_k": 0}, "top_k"),
+        ("/v1/completions", {"allowed_token_ids": []}, "allowed_token_ids"),
         ("/v1/completions", {"stream_options": {"include_usage": True}}, "stream_options"),
         ("/v1/completions", {"prompt": []}, "prompt"),
         ("/v1/completions", {"prompt": ""}, "prompt"),

@@ -63,6 +63,8 @@ def test_interactive_documentation_is_served(client: httpx.Client) -> None:
     assert page.status_code == 200
     assert page.headers["content-type"].startswith("text/html")
     assert "openapi.json" in page.text
+    assert '<input id="key" type="password"' in page.text
+    assert 'options.headers.authorization = "Bearer " + key' in page.text
 
 
 def test_interactive_documentation_loads_nothing_from_elsewhere(client: httpx.Client) -> None:

@@ -34,7 +34,7 @@ def chat(**fields: Any) -> tuple[str, dict[str, Any]]:
 
 
 def asked(**fields: Any) -> tuple[str, dict[str, Any]]:
-    return "/v1/decisions", {"input": "Hi", "questions": [{"id": "a", "question": "What?", **fields}]}
+    return "/v1/decisions", {"input": "Hi", "questions": [{"id": "q", "question": "Which?", **fields}]}
 
 
 MANY_VALUES = {**CALL, "function": {"name": "f", "arguments": json.dumps({"a": [0] * 65_537})}}
@@ -74,12 +74,10 @@ EXCEEDED: dict[str, list[tuple[tuple[str, dict[str, Any]], str, str]]] = {
     "`logit_bias`": [(chat(logit_bias={str(number): 1 for number in range(4097)}), "4096", "logit_bias")],
     "`allowed_token_ids`": [(chat(allowed_token_ids=[5] * 16_385), "16384", "allowed_token_ids")],
     "`bad_words`": [
-        (chat(bad_words=[f"x{number}" for number in range(257)]), "256", "bad_words"),
-        (chat(bad_words=["x" * 4097]), "4096", "bad_words"),
-    ],
-    "options and levels of a question of `/v1/decisions`": [
-        (asked(type="choice", options=[{"name": str(number)} for number in range(27)]), "26", "questions[0].options"),
-        (asked(type="score", levels=["x"] * 11), "10", "questions[0].levels"),
+        (chat(bad_words=["x"] * 257), "256", "bad_words"),
+        (generate(bad_words=["x" * 4097]), "4096", "sampling_params.bad_words"),
+        (chat(bad_words=["x y " * 40]), "1 to 32 tokens", "bad_words"),
+        (generate(bad_words=[f"{number:016x}" for number in range(256)]), "4096 tokens", "bad_words"),
     ],
     "prompts that `/v1/decisions`, `/v1/rerank` or `/v1/score` make of one text and each of many": [
         (("/v1/rerank", {"query": "x" * 20_000, "documents": ["y"] * 2048}), "--max-body-size", "documents"),
@@ -96,6 +94,10 @@ EXCEEDED: dict[str, list[tuple[tuple[str, dict[str, Any]], str, str]]] = {
     "messages of a conversation": [(chat(messages=CHAT["messages"] * 8193), "8192", "messages")],
     "tools of a request": [(chat(tools=[tool(number) for number in range(257)]), "256", "tools")],
     "tool calls of a message": [(chat(**called(*[CALL] * 1025)), "1024", "messages[1].tool_calls")],
+    "options and levels of a question of `/v1/decisions`": [
+        (asked(type="choice", options=[{"name": f"o{number}"} for number in range(27)]), "26", "questions"),
+        (asked(type="score", levels=[f"l{number}" for number in range(11)]), "10", "questions"),
+    ],
     "`metadata` of a response": [
         (("/v1/responses", {"input": "Hi", "metadata": {f"k{number}": "v" for number in range(17)}}), "16", "metadata")
     ],
@@ -121,14 +123,15 @@ EXCEEDED: dict[str, list[tuple[tuple[str, dict[str, Any]], str, str]]] = {
 """By the row: requests, what the message names, and how ``param`` begins."""
 
 ELSEWHERE = {
-    # test_raw_connections.py
+    # test_raw_connections.py, test_tls.py
     "bodies over 64 KiB that are being received, together",
     "request line and headers",
     "path and query",
+    "time for a handshake, with HTTPS",
     "time for request line and headers",
     "time for a body",
     "what a client sends after a refusal",
-    "time that a client reads nothing",
+    "time that a client reads nothing (HTTPS: less than 64 KiB)",
     # tests/constrained
     "parts of a structural tag, or of one made of `tools`",
     # tests/parsers/test_constraints.py

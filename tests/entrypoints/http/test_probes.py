@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import httpx
 import pytest
 
 from bough.entrypoints.http import probes
+from bough.entrypoints.http.asgi import Call, Response
 from bough.errors import EngineDead
 from bough.ipc.messages import FinishReason
 from tests.entrypoints.http.server import RunningServer, running_server
@@ -55,15 +58,16 @@ def test_deep_probe_that_times_out_is_aborted_and_says_so(
 
 
 def test_deep_probes_at_the_same_time_share_one_attempt(server: RunningServer, client: httpx.Client) -> None:
-    server.run(server.engine.gate.clear)
     received = len(server.engine.received)
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        answers = [pool.submit(httpx.get, f"{server.url}/health_generate", timeout=20) for _ in range(8)]
-        server.wait_until(lambda: server.manager.metrics.http_requests_active == 0 and server.engine.running)
-        time.sleep(0.3)
-        server.run(server.engine.gate.set)
-        assert {answer.result().status_code for answer in answers} == {200}
-    assert len(server.engine.received) - received <= 2
+    handler = probes.Probes(server.manager)
+
+    async def together() -> list[Response]:
+        return await asyncio.gather(*(handler.health_generate(cast(Call, None)) for _ in range(8)))
+
+    assert [answer.status for answer in server.call(together())] == [200] * 8
+    assert len(server.engine.received) == received + 1
+    assert client.get("/health_generate").status_code == 200
+    assert len(server.engine.received) == received + 2
 
 
 def test_busy_is_not_sick(server: RunningServer, client: httpx.Client) -> None:

@@ -3,15 +3,22 @@ from __future__ import annotations
 import shutil
 import ssl
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+import uvloop
 
+from bough.bench.datasets import DatasetArgs
+from bough.bench.serve import BenchServeArgs, run_benchmark
+from bough.cli import main
 from bough.config.server_args import ServerArgs
+from bough.entrypoints.http import server as http_server
 from bough.entrypoints.http.tls import tls_context
 from bough.entrypoints.runtime import RuntimeEndpoint
-from bough.errors import ConfigError
+from bough.errors import ConfigError, StartupError
 from tests.entrypoints.http.server import running_server
 
 pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="makes certificates with openssl")
@@ -71,6 +78,74 @@ def test_clients_without_a_certificate_are_turned_away(pems: Path, tmp_path: Pat
             httpx.get(url, verify=context)
         context.load_cert_chain(pems / "client.pem", pems / "client.key")
         assert httpx.get(url, verify=context).status_code == 200
+
+
+@pytest.fixture(scope="module")
+def https(pems: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of a server with a certificate that only ``ca.pem`` vouches for."""
+    files = {"ssl_certfile": str(pems / "server.pem"), "ssl_keyfile": str(pems / "server.key")}
+    with running_server(tmp_path_factory.mktemp("https"), **files) as server:
+        yield server.url.replace("http://", "https://")
+
+
+def test_chat_trusts_the_certificates_that_are_named(
+    pems: Path, https: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("builtins.input", lambda prompt: "/exit")
+    assert main(["chat", "--url", https, "--ca-cert", str(pems / "ca.pem")]) == 0
+    assert "Talking with" in capsys.readouterr().out
+    assert main(["chat", "--url", https]) == 1
+    assert "certificate verify failed" in capsys.readouterr().err
+    for argv, complaint in (
+        (["--url", https, "--ca-cert", "absent.pem"], "absent.pem cannot be used: no such file"),
+        (["--url", https.replace("https", "http"), "--ca-cert", "ca.pem"], "begins with no https://"),
+        (["--ca-cert", "ca.pem"], "--ca-cert is for a server that runs already"),
+    ):
+        assert main(["chat", *argv]) == 2
+        assert complaint in capsys.readouterr().err
+
+
+def test_chat_believes_the_server_that_it_has_started(
+    pems: Path, https: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Started:
+        url = https
+
+        def __init__(self, **options: Any) -> None:
+            self.server_args = ServerArgs(**options)
+
+        def shutdown(self) -> None:
+            pass
+
+    monkeypatch.setattr("bough.Runtime", Started)
+    monkeypatch.setattr("builtins.input", lambda prompt: "/exit")
+    assert main(["chat", "--ssl-certfile", str(pems / "server.pem"), "--ssl-keyfile", str(pems / "server.key")]) == 0
+    assert "Talking with" in capsys.readouterr().out
+
+
+def test_the_benchmark_trusts_the_certificates_that_are_named(pems: Path, https: str) -> None:
+    dataset = DatasetArgs(num_prompts=2, random_input_len=4, random_output_len=2)
+    options = {"base_url": https, "ready_check_timeout_sec": 0.0}
+    assert uvloop.run(run_benchmark(BenchServeArgs(**options, ca_cert=str(pems / "ca.pem")), dataset))["failed"] == 0
+    with pytest.raises(StartupError, match="certificate verify failed"):
+        uvloop.run(run_benchmark(BenchServeArgs(**options), dataset))
+
+
+def test_a_silent_handshake_is_given_up(pems: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_server, "HANDSHAKE_TIMEOUT", 0.2)
+    files = {"ssl_certfile": str(pems / "server.pem"), "ssl_keyfile": str(pems / "server.key")}
+    with running_server(tmp_path, **files) as server:
+        for beginning in (b"", b"\x16\x03\x01\x02\x00\x01"):
+            with server.connect() as connection:
+                connection.sendall(beginning)
+                assert connection.recv(100) == b""
+
+
+def test_clients_may_not_renegotiate(pems: Path) -> None:
+    files = {"ssl_certfile": str(pems / "server.pem"), "ssl_keyfile": str(pems / "server.key")}
+    context = tls_context(ServerArgs(**files))
+    assert context is not None
+    assert context.options & ssl.OP_NO_RENEGOTIATION
 
 
 def test_encrypted_keys_need_their_password(pems: Path) -> None:

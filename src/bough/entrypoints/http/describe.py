@@ -26,7 +26,7 @@ from bough.entrypoints.http.responses.handlers import MAX_ITEMS_LISTED
 from bough.entrypoints.http.responses.protocol import MAX_METADATA_ENTRIES
 from bough.entrypoints.http.routes import ROUTES, RouteInfo
 from bough.entrypoints.http.routes_later import LATER
-from bough.entrypoints.http.server import HEAD_TIMEOUT, MAX_DISCARDED_BYTES, WRITE_TIMEOUT
+from bough.entrypoints.http.server import HANDSHAKE_TIMEOUT, HEAD_TIMEOUT, MAX_DISCARDED_BYTES, WRITE_TIMEOUT
 from bough.entrypoints.http.shapes import SHAPES
 from bough.managers.io_struct import (
     MAX_CACHE_KEY_CHARS,
@@ -41,6 +41,7 @@ from bough.parsers.structural import MAX_CALLS
 from bough.sampling.sampling_params import (
     MAX_ALLOWED_TOKEN_IDS,
     MAX_BAD_WORD_CHARS,
+    MAX_BAD_WORD_TOKENS,
     MAX_BAD_WORDS,
     MAX_GRAMMAR_BYTES,
     MAX_GRAMMAR_DEPTH,
@@ -50,6 +51,7 @@ from bough.sampling.sampling_params import (
     MAX_STOP_STRING_CHARS,
     MAX_STOP_STRINGS,
     MAX_STOP_TOKEN_IDS,
+    MAX_TOKENS_PER_BAD_WORD,
     SamplingParams,
 )
 from bough.tokenization.chat_template import MAX_CALL_ELEMENTS
@@ -59,10 +61,11 @@ LIMITS: dict[str, str] = {
     "bodies over 64 KiB that are being received, together": "`--max-pending-body-size`; beyond it 503, slow ones first",
     "request line and headers": "`--max-header-size`, `--max-headers`; beyond them 431",
     "path and query": "`--max-url-length`; beyond it 400",
+    "time for a handshake, with HTTPS": f"{HANDSHAKE_TIMEOUT:g} s; then the connection is closed",
     "time for request line and headers": f"{HEAD_TIMEOUT:g} s; then the connection is closed",
     "time for a body": f"{BODY_TIMEOUT:g} s for each {MIN_PROGRESS // 1024} KiB; then 408",
     "what a client sends after a refusal": f"{MAX_DISCARDED_BYTES // 2**20} MiB; then the connection is cut",
-    "time that a client reads nothing": f"{WRITE_TIMEOUT:g} s; then the connection is cut",
+    "time that a client reads nothing (HTTPS: less than 64 KiB)": f"{WRITE_TIMEOUT:g} s; then the connection is cut",
     "prompt and output together": "the context length (`max_model_len` of `/v1/models`)",
     "prompts times `n`": f"`--max-outputs-per-request`, at most {MAX_OUTPUTS_PER_REQUEST}",
     "prompts that `/v1/decisions`, `/v1/rerank` or `/v1/score` make of one text and each of many": "`--max-body-size` "
@@ -77,7 +80,8 @@ LIMITS: dict[str, str] = {
     "`stop_token_ids`": f"{MAX_STOP_TOKEN_IDS} ids",
     "`logit_bias`": f"{MAX_LOGIT_BIAS_ENTRIES} entries",
     "`allowed_token_ids`": f"{MAX_ALLOWED_TOKEN_IDS} ids",
-    "`bad_words`": f"{MAX_BAD_WORDS} strings, {MAX_BAD_WORD_CHARS} characters together",
+    "`bad_words`": f"{MAX_BAD_WORDS} strings, {MAX_BAD_WORD_CHARS} characters together; "
+    f"{MAX_TOKENS_PER_BAD_WORD} tokens each, {MAX_BAD_WORD_TOKENS} together, with and without a space before them",
     "a JSON schema, pattern, grammar or list of choices": "`--max-grammar-size`, at most "
     f"{MAX_GRAMMAR_BYTES // 1024} KiB",
     "nesting of a JSON schema": f"`--max-grammar-depth` brackets, at most {MAX_GRAMMAR_DEPTH}",

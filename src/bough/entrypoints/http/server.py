@@ -19,20 +19,27 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from bough.config.server_args import ServerArgs
 from bough.entrypoints.http.asgi import BODY_WRITER
 from bough.entrypoints.http.errors import OpenAIErrors
-from bough.entrypoints.http.tls import tls_context
 from bough.errors import RequestFailed, StartupError
 
 HEAD_TIMEOUT = 30.0
-"""Seconds that a client may take to send request line and headers, from connecting or from the first byte on."""
+"""Seconds that a client may take to send request line and headers, from connecting or from the first byte on; with
+HTTPS, from the handshake on."""
+
+HANDSHAKE_TIMEOUT = 15.0
+"""Seconds that the handshake of a client may take, with HTTPS."""
 
 WRITE_TIMEOUT = 60.0
-"""Seconds that a client may read nothing at all while an answer waits for it; then its connection is cut."""
+"""Seconds that a client may read nothing at all while an answer waits for it; then its connection is cut. With HTTPS
+the socket's own buffer is out of sight, 64 KiB as event loops have it: who reads less than that seems to read nothing.
+"""
 
 MAX_DISCARDED_BYTES = 64 * 1024 * 1024
 """What a client may go on sending after its body was refused, so that it comes to read the answer; then its
 connection is cut."""
 
 LISTEN_BACKLOG = 2048
+
+_END_OF_HEAD = b"\r\n\r\n"
 
 
 @dataclass(frozen=True)
@@ -108,7 +115,13 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._unanswered: list[RequestResponseCycle] = []
         """The request that is being answered, and those that have come behind it."""
         self._in_head = True
+        self._head_begun = False
         self._head_bytes = 0
+        """Shown to the parser since the head began, or since the last piece of a body."""
+        self._body_left = 0
+        """What is to come of a body whose length was said; 0 if it was not."""
+        self._last_bytes = b""
+        """The last ones that the parser was shown, one less than end a head."""
         self._discarded_bytes = 0
         self._head_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
@@ -130,31 +143,47 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes have come from the client."""
-        limit = self._bounds.head_bytes
         while data and not self.transport.is_closing():
-            if not self._in_head:
-                if self.cycle is not None and self.cycle.response_complete:
-                    self._discarded_bytes += len(data)
-                    if self._discarded_bytes > MAX_DISCARDED_BYTES:
-                        self.transport.abort()
+            if self._in_head:
+                if not self._head_begun:
+                    data = data.lstrip(b"\r\n")  # some clients send them behind a body; they begin no request
+                    if not data:
                         return
-                super().data_received(data)
-                return
-            if self._head_bytes == 0:
-                data = data.lstrip(b"\r\n")  # some clients send them behind a body; they begin no request
-                if not data:
-                    return
-            if self._head_timer is None and not self._is_answering:
-                self._start_head_timer()
-            # The parser is shown no more than a head may have before it is known that this one has ended.
-            room = limit - self._head_bytes
-            piece, data = data[:room], data[room:]
-            if piece:
-                self._head_bytes += len(piece)
-                super().data_received(piece)
-            else:
-                message = f"request line and headers are larger than {limit} bytes (--max-header-size)"
+                if self._head_timer is None and not self._is_answering:
+                    self._start_head_timer()
+            piece = data[: self._piece_length(data)]
+            if not piece:
+                what = "request line and headers are" if self._in_head else "what is not data in a body in chunks is"
+                message = f"{what} larger than {self._bounds.head_bytes} bytes (--max-header-size)"
                 self._refuse(RequestFailed(message, status_code=431, code="headers_too_large"))
+                return
+            if not self._in_head and self.cycle is not None and self.cycle.response_complete:
+                self._discarded_bytes += len(piece)
+                if self._discarded_bytes > MAX_DISCARDED_BYTES:
+                    self.transport.abort()
+                    return
+            self._head_bytes += len(piece)
+            self._last_bytes = (self._last_bytes + piece[-3:])[-3:]
+            data = data[len(piece) :]
+            super().data_received(piece)
+
+    def _piece_length(self, data: bytes) -> int:
+        """How much the parser, which does not tell where a request ends, may be shown at once; 0 if that is too large.
+
+        Such that no head begins in the middle of a piece and goes on in the next, and that none is larger than allowed.
+        """
+        if self._body_left:
+            return self._body_left
+        room = max(self._bounds.head_bytes - self._head_bytes, 0)
+        seen = self._last_bytes + data[:room]
+        # A body in chunks ends with an empty line, too, if not with the first one.
+        end = seen.find(_END_OF_HEAD) if self._in_head else seen.rfind(_END_OF_HEAD)
+        return room if end < 0 else end + len(_END_OF_HEAD) - len(self._last_bytes)
+
+    def on_message_begin(self) -> None:
+        """The first byte of a request has come."""
+        super().on_message_begin()
+        self._head_begun = True
 
     def on_url(self, url: bytes) -> None:
         """A part of the URL has come."""
@@ -184,16 +213,35 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """The head of a request is complete."""
         self._in_head = False
         self._head_bytes = 0
+        self._body_left = self._announced_length()
         self._stop_head_timer()
         super().on_headers_complete()
         self.cycle.scope["extensions"] = {BODY_WRITER: {"writer": ChunkWriter(self.cycle)}}
         self._unanswered = [cycle for cycle in self._unanswered if not cycle.response_complete]
         self._unanswered.append(self.cycle)
 
+    def _announced_length(self) -> int:
+        """Bytes of the body that comes behind a head; 0 if there is none, or its end is marked otherwise."""
+        length = 0
+        for name, value in self.headers:
+            if name == b"content-length":
+                length = int(value)  # the parser has checked it
+            elif name == b"transfer-encoding":
+                return 0
+        return length
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of a body has come."""
+        super().on_body(body)
+        self._head_bytes = 0
+        self._body_left = max(self._body_left - len(body), 0)
+
     def on_message_complete(self) -> None:
         """A request is complete; what follows belongs to the next."""
         super().on_message_complete()
         self._in_head = True
+        self._head_begun = False
+        self._head_bytes = self._body_left = 0
         self._discarded_bytes = 0
 
     def pause_writing(self) -> None:
@@ -268,6 +316,22 @@ class HttpServer(uvicorn.Server):
     ``await serve(sockets=[...])`` runs until ``should_exit`` is set; ``force_exit`` does not wait for open connections.
     """
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take connections; uvicorn would wait for handshakes as long as the event loop does, a minute."""
+        loop, config = asyncio.get_running_loop(), self.config
+
+        def protocol() -> BoundedHttpProtocol:
+            return BoundedHttpProtocol(config=config, server_state=self.server_state, app_state={}, _loop=loop)
+
+        patience = None if config.ssl is None else HANDSHAKE_TIMEOUT
+        self.servers = [
+            await loop.create_server(
+                protocol, sock=sock, ssl=config.ssl, backlog=config.backlog, ssl_handshake_timeout=patience
+            )
+            for sock in sockets or []
+        ]
+        self.started = True
+
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         """Leave the process's signal handlers alone."""
@@ -306,20 +370,18 @@ def bind_socket(host: str, port: int) -> socket.socket:
     return sock
 
 
-def make_server(app: Any, server_args: ServerArgs) -> HttpServer:
+def make_server(app: Any, server_args: ServerArgs, tls: ssl.SSLContext | None) -> HttpServer:
     """The server for an ASGI application; the caller gives it sockets and runs it on an event loop.
 
     Args:
         app: from :func:`bough.entrypoints.http.app.create_app`.
-        server_args: for ``log_level``, the bounds of requests and TLS.
-
-    Raises:
-        ConfigError: if the files for TLS cannot be used.
+        server_args: for ``log_level`` and the bounds of requests.
+        tls: from :func:`bough.entrypoints.http.tls.tls_context`.
     """
     config = BoundedConfig(
         app,
         HeadBounds(server_args.max_header_size, server_args.max_headers, server_args.max_url_length),
-        tls_context(server_args),
+        tls,
         ws="none",
         lifespan="off",
         log_config=None,

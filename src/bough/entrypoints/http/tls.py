@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError
@@ -26,6 +27,7 @@ def tls_context(args: ServerArgs) -> ssl.SSLContext | None:
             raise ConfigError(f"--{name.replace('_', '-')} {file} is no file", param=name)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION  # it costs the server far more than its clients
     try:
         # With an empty password an encrypted key is refused; with none somebody would be asked at the terminal.
         context.load_cert_chain(args.ssl_certfile, args.ssl_keyfile, args.ssl_keyfile_password or "")
@@ -42,6 +44,31 @@ def tls_context(args: ServerArgs) -> ssl.SSLContext | None:
                 f"--ssl-ca-certs {args.ssl_ca_certs} cannot be used: {_reason(error)}", param="ssl_ca_certs"
             ) from None
         context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+def client_tls_context(url: str, verify: bool | str = True) -> ssl.SSLContext | None:
+    """How a client finds out whether a server is who it says; ``None`` for plain HTTP.
+
+    Args:
+        url: of the server.
+        verify: whether it must prove its identity; a path names the certificates to trust instead of the system's.
+
+    Raises:
+        ConfigError: if there are no such certificates, or nothing to use them for.
+    """
+    file = verify if isinstance(verify, str) else None
+    if urlsplit(url).scheme != "https":
+        if file is not None:
+            raise ConfigError(f"{url} has no certificate that {file} could be for: it begins with no https://")
+        return None
+    try:
+        context = ssl.create_default_context(cafile=file)
+    except (ssl.SSLError, OSError) as error:
+        raise ConfigError(f"the certificates in {file} cannot be used: {_reason(error)}") from None
+    if verify is False:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
     return context
 
 

@@ -20,6 +20,7 @@ from bough.sampling.sampling_params import (
     MAX_STOP_STRING_CHARS,
     MAX_STOP_STRINGS,
     MAX_STOP_TOKEN_IDS,
+    MAX_TOKENS_PER_BAD_WORD,
     MIN_REPETITION_PENALTY,
 )
 
@@ -71,11 +72,12 @@ SAMPLING_PARAMS: dict[str, tuple[str, str]] = {
         "Added to the logits of these tokens.",
     ),
     "allowed_token_ids": (
-        f"array of at most {MAX_ALLOWED_TOKEN_IDS} token ids",
-        "The only tokens that may be generated, also to end the output; if empty, all.",
+        f"array of 1 to {MAX_ALLOWED_TOKEN_IDS} token ids",
+        "The only tokens that may be generated, also to end the output.",
     ),
     "bad_words": (
-        f"array of at most {MAX_BAD_WORDS} strings, {MAX_BAD_WORD_CHARS} characters together",
+        f"array of at most {MAX_BAD_WORDS} strings, {MAX_BAD_WORD_CHARS} characters together, "
+        f"{MAX_TOKENS_PER_BAD_WORD} tokens each",
         "Not generated, as the tokens that each is usually written with, with and without a space before it.",
     ),
     "sampling_seed": ("integer of 64 bits", "Makes the output reproducible, whatever else is being computed."),
@@ -130,7 +132,7 @@ SAMPLING_SCHEMAS: dict[str, dict[str, Any]] = {
         "propertyNames": {"pattern": "^[0-9]+$"},
         "maxProperties": MAX_LOGIT_BIAS_ENTRIES,
     },
-    "allowed_token_ids": {"type": "array", "items": _TOKEN_ID, "maxItems": MAX_ALLOWED_TOKEN_IDS},
+    "allowed_token_ids": {"type": "array", "items": _TOKEN_ID, "minItems": 1, "maxItems": MAX_ALLOWED_TOKEN_IDS},
     "bad_words": {
         "type": "array",
         "items": {"type": "string", "minLength": 1, "maxLength": MAX_BAD_WORD_CHARS},

@@ -22,6 +22,7 @@ from bough.sampling.sampling_params import (
     MAX_STOP_REGEX_BYTES,
     MAX_STOP_STRINGS,
     MAX_STOP_TOKEN_IDS,
+    MAX_TOKENS_PER_BAD_WORD,
 )
 
 MAX_TOP_LOGPROBS = 20
@@ -63,14 +64,15 @@ class SharedFields(SamplingFields, kw_only=True):
         Meta(description="Token id to a number added to its logit."),
     ] = None
     allowed_token_ids: Annotated[
-        Annotated[list[TokenId], Meta(max_length=MAX_ALLOWED_TOKEN_IDS)] | None,
-        Meta(description="The only tokens that may be generated, also to end the output. Default, and if empty: all."),
+        Annotated[list[TokenId], Meta(min_length=1, max_length=MAX_ALLOWED_TOKEN_IDS)] | None,
+        Meta(description="The only tokens that may be generated, also to end the output. Default: all."),
     ] = None
     bad_words: Annotated[
         Annotated[list[BadWord], Meta(max_length=MAX_BAD_WORDS)] | None,
         Meta(
             description="Texts that are not generated, as the tokens that each is usually written with, with and "
-            f"without a space before it; {MAX_BAD_WORD_CHARS} characters together."
+            f"without a space before it; {MAX_BAD_WORD_CHARS} characters together, {MAX_TOKENS_PER_BAD_WORD} tokens "
+            "each."
         ),
     ] = None
     stop_token_ids: Annotated[
