@@ -88,6 +88,10 @@ def test_documents_come_by_relevance(rerank_server: Server, reranker: VectorChec
         assert answer["usage"]["total_tokens"] == sum(item["meta_info"]["prompt_tokens"] for item in ranked)
 
 
+def test_ollamas_clients_are_not_told_of_embeddings(rerank_server: Server) -> None:
+    assert rerank_server.post("/api/show", model="m").json()["capabilities"] == []
+
+
 def test_long_documents_are_cut_and_long_queries_are_refused(rerank_server: Server, reranker: VectorCheckpoint) -> None:
     words = [f"w{index % 100}" for index in range(300)]
     (item,) = rerank_server.post("/v1/rerank", query=QUERY, documents=[" ".join(words)]).json()

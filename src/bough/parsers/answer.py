@@ -75,7 +75,8 @@ def read_answer(
 ) -> Steps[None]:
     """Read thoughts, then content and calls in any order.
 
-    Where the answer is cut off, the beginning of a call is no content; with ``forced`` nor is that of a marker.
+    Where the answer is cut off, the beginning of a call is no content, if a marker of calls or a function's name tells
+    that it is one; with ``forced`` nor is that of a marker.
 
     Args:
         stream: the answer.
@@ -105,14 +106,14 @@ def read_answer(
         opener = None
         if marker is None:
             return
-        stream.in_call, stream.ran_out = True, False
+        stream.in_call, stream.ran_out, calls.named = True, False, forced or marker in format_.triggers
         is_call = True
         try:
             yield from format_.read(calls, marker)
         except NotACall:
             is_call = False
         stream.in_call = forced
-        if stream.cut and stream.ran_out:
+        if stream.cut and stream.ran_out and (is_call or calls.named):
             stream.drop_rest()
         elif is_call:
             yield from stream.skip_space()

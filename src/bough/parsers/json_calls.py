@@ -48,6 +48,7 @@ def read_object(calls: Calls, marker: str | None) -> Steps[None]:
                 name = yield from held_string(stream)
                 if name not in calls.tools:
                     raise NotACall
+                calls.named = True
             elif key in _ARGUMENT_KEYS and not started and arguments is None:
                 if name is not None and (yield from stream.peek()) == "{":
                     calls.start(name, call_id)

@@ -67,6 +67,7 @@ def _read_call(calls: Calls) -> Steps[None]:
     name = yield from stream.run(_NAME, MAX_NAME_CHARS)
     if name not in calls.tools:
         raise NotACall
+    calls.named = True
     spans = yield from _read_arguments(stream)
     try:
         schema = calls.tools[name].parameters

@@ -81,6 +81,8 @@ class Calls:
     def __init__(self, stream: Stream, tools: Mapping[str, ToolSpec], format_: ToolFormat) -> None:
         self.stream = stream
         self.tools = tools
+        self.named = False
+        """Whether what is read now has shown that it is to be a call."""
         self._format = format_
         self._index = -1
 

@@ -16,6 +16,8 @@ from bough.entrypoints.http.fields import BodySpec
 from bough.entrypoints.http.native.control import ABORT
 from bough.entrypoints.http.native.protocol import GENERATE
 from bough.entrypoints.http.openai.protocol import CHAT, COMPLETIONS
+from bough.entrypoints.http.openapi import openapi_schema
+from bough.entrypoints.http.routes import ROUTES, RouteInfo
 from bough.sampling.sampling_params import SamplingParams
 from tests.entrypoints.http.server import CONTEXT_LEN, RunningServer, running_server
 
@@ -446,6 +448,13 @@ def test_content_type_must_be_json_on_openai_routes(client: httpx.Client) -> Non
     assert client.post("/v1/completions", content=body, headers={"content-type": "text/plain"}).status_code == 415
     native = json.dumps(ENDPOINTS["/generate"][1])
     assert client.post("/generate", content=native, headers={"content-type": "text/plain"}).status_code == 200
+
+
+@pytest.mark.parametrize("info", [info for info in ROUTES if info.has_body], ids=lambda info: info.path)
+def test_content_type_is_asked_for_where_it_is_documented(client: httpx.Client, info: RouteInfo) -> None:
+    answer = client.post(info.path, content=b'{"nonsense": 1}', headers={"content-type": "text/plain"})
+    documented = openapi_schema()["paths"][info.path]["post"]["responses"]
+    assert answer.status_code == (415 if "415" in documented else 400), answer.text
 
 
 def test_whole_numbers_may_be_written_as_floats(client: httpx.Client) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import socket
 from typing import Any
 
@@ -109,6 +110,44 @@ def test_a_client_that_pauses_gets_everything_and_holds_no_more_than_what_it_owe
             del whole["usage"]
         assert comparable(streamed) == comparable(whole)
         server.assert_idle()
+
+
+def test_streams_behind_each_other_on_a_connection_do_not_mix(server: RunningServer, written: Written) -> None:
+    server.engine.token_delay = 0.001
+    kinds = [*ROUTES, *reversed(ROUTES)]
+    asked = [request_bytes(path, {**body, "stream": True}) for path, body in map(ROUTES.__getitem__, kinds)]
+    with server.connect() as connection:
+        connection.sendall(b"".join(asked[:-1]))
+        answers = [read_response(connection) for _ in asked[:-1]]
+        connection.sendall(asked[-1])
+        answers.append(read_response(connection))
+    assert written.count > 30 * len(kinds)
+    for kind, answer in zip(kinds, answers, strict=True):
+        path, body = ROUTES[kind]
+        alone = httpx.post(server.url + path, json={**body, "stream": True}, timeout=20)
+        assert len(texts_of(answer)) > 30
+        assert texts_of(answer) == texts_of(alone.content), kind
+
+
+def read_response(connection: socket.socket) -> bytes:
+    """The next answer; nothing is read of those behind it."""
+    data = b""
+    while not data.endswith(b"\r\n0\r\n\r\n"):
+        data += connection.recv(1)
+    head, _, chunks = data.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200")
+    body = b""
+    while chunks:
+        size, _, rest = chunks.partition(b"\r\n")
+        length = int(size, 16)
+        assert rest[length : length + 2] == b"\r\n"
+        body, chunks = body + rest[:length], rest[length + 2 :]
+    return body
+
+
+def texts_of(stream: bytes) -> str:
+    """What the pieces of text in a stream are, in their order."""
+    return "".join(re.findall(r'"(?:text|content|delta)":"((?:[^"\\]|\\.)*)"', stream.decode()))
 
 
 def test_an_event_that_cannot_be_made_ends_its_stream_alone(

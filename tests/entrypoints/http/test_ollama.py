@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import time
 from pathlib import Path
@@ -11,6 +12,8 @@ import httpx
 import ollama
 import pytest
 
+from bough.config.stored_quantization import StoredQuantization
+from bough.entrypoints.http.ollama.models import quantization_level, weight_files
 from bough.entrypoints.http.openai.fill_in_middle import GapFormat, find_gap_format
 from tests.entrypoints.http.server import MODEL_NAME, RunningServer, running_server
 from tests.entrypoints.http.test_openai_client import prompt_of
@@ -234,6 +237,23 @@ def test_quantization_is_shown(tmp_path: Path) -> None:
         (model,) = ollama.Client(host=server.url).list().models
         assert model.details is not None
         assert model.details.quantization_level == "int8"
+
+
+def test_a_split_file_is_as_large_as_all_its_parts(tmp_path: Path) -> None:
+    for name in ("m-00001-of-00002.gguf", "m-00002-of-00002.gguf", "m-00003-of-00003.gguf", "n.gguf"):
+        (tmp_path / name).touch()
+    parts = weight_files(tmp_path / "m-00001-of-00002.gguf")
+    assert sorted(file.name for file in parts) == ["m-00001-of-00002.gguf", "m-00002-of-00002.gguf"]
+    assert list(weight_files(tmp_path / "n.gguf")) == [tmp_path / "n.gguf"]
+
+
+def test_the_level_of_quantization_is_that_of_the_weights(server: RunningServer, tmp_path: Path) -> None:
+    config = server.model_config
+    assert quantization_level(config, "none") == "float32"
+    stored = dataclasses.replace(config, stored_quantization=StoredQuantization("gptq", 4, 128))
+    assert quantization_level(stored, "none") == "gptq-int4"
+    (tmp_path / "m.gguf").touch()
+    assert quantization_level(dataclasses.replace(config, model_path=str(tmp_path / "m.gguf")), "none") == "unknown"
 
 
 def test_whole_numbers_may_be_written_as_floats(http: httpx.Client) -> None:

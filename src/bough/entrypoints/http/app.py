@@ -77,6 +77,7 @@ def create_app(manager: TokenizerManager, gate: Gate | None = None) -> Applicati
             metrics=None if info.is_probe else manager.metrics,
             intake=intake,
             takes_body=info.has_body,
+            needs_json=info.needs_json,
             gate=gate,
             access=info.access,
         )

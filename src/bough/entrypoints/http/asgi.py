@@ -176,6 +176,7 @@ class Endpoint:
         metrics: where requests are counted; ``None`` for probes, which are not.
         intake: receives bodies, those of the other routes too.
         takes_body: whether there is a body to read.
+        needs_json: whether the client has to say that it is JSON.
         gate: who may call.
         access: what the route asks of its callers.
     """
@@ -190,6 +191,7 @@ class Endpoint:
         intake: BodyIntake,
         takes_body: bool,
         gate: Gate,
+        needs_json: bool = False,
         access: Access = Access.CLIENT,
     ) -> None:
         self._gate = gate
@@ -200,6 +202,7 @@ class Endpoint:
         self._metrics = metrics
         self._intake = intake
         self._takes_body = takes_body
+        self._needs_json = needs_json
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request (ASGI)."""
@@ -226,6 +229,8 @@ class Endpoint:
                 self._gate.check(self._access, call.headers)
                 if self._takes_body:
                     await call.read_body()
+                if self._needs_json:
+                    call.require_json()
                 task = asyncio.current_task()
                 assert task is not None
                 watcher = asyncio.create_task(call.watch_client(task))

@@ -155,6 +155,8 @@ MEANINGS: dict[str, str] = {
     "verbosity": "Only `medium`, which asks for nothing.",
     "version": "The server's version.",
     "weight_version": "Version of the weights.",
+    "ChatChoice.message": "What the assistant says.",
+    "DecisionOption.description": "What the option means, told to the model behind its name.",
     "OllamaAnswer.message": "The assistant's message, or what is new of it.",
     "FinishReasonAnswer.message": "Why it was ended.",
     "ToolCall.index": "Without effect: calls are taken in their order.",

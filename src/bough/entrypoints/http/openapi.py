@@ -18,7 +18,7 @@ from bough.entrypoints.http.answers import (
     OllamaErrorAnswer,
     StreamError,
 )
-from bough.entrypoints.http.errors import AnthropicErrors, OllamaErrors
+from bough.entrypoints.http.errors import AnthropicErrors, NativeErrors, OllamaErrors, OpenAIErrors
 from bough.entrypoints.http.examples import ANSWERS, REQUESTS
 from bough.entrypoints.http.fields import BodySpec
 from bough.entrypoints.http.meanings import MEANINGS
@@ -72,6 +72,12 @@ _LINKS: dict[str, dict[str, dict[str, Any]]] = {
 }
 """By operation: those that its answer tells the parameters of."""
 
+_TAGS: dict[type, str] = {
+    OpenAIErrors: "OpenAI",
+    AnthropicErrors: "Anthropic",
+    OllamaErrors: "Ollama",
+    NativeErrors: "native",
+}
 _ERRORS: dict[type, Any] = {AnthropicErrors: AnthropicErrorAnswer, OllamaErrors: OllamaErrorAnswer}
 
 
@@ -210,7 +216,7 @@ def _describe(components: dict[str, Any]) -> None:
 def _operation(info: RouteInfo, path: str, references: dict[str, Any]) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "summary": info.summary,
-        "tags": ["OpenAI" if path.startswith("/v1") else "probes" if info.is_probe else "native"],
+        "tags": ["probes" if info.is_probe else _TAGS[type(info.dialect)]],
         "responses": _responses(info, path, references),
     }
     if info.access is not Access.OPEN:
@@ -282,7 +288,9 @@ def _responses(info: RouteInfo, path: str, references: dict[str, Any]) -> dict[s
         content[EVENTS] = {"schema": _event_schema(event, has_names=answer.named_events)}
     statuses = {400, 431, 500, 503}
     if info.has_body:
-        statuses |= {408, 413, 415}
+        statuses |= {408, 413}
+    if info.needs_json:
+        statuses.add(415)
     if info.access is not Access.OPEN:
         statuses.add(401)
     if info.access is Access.CONTROL:

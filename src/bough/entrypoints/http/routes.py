@@ -147,6 +147,11 @@ class RouteInfo:
         """Whether a request brings a body."""
         return self.body is not None or self.takes_body
 
+    @property
+    def needs_json(self) -> bool:
+        """Whether a request has to say that its body is JSON: in the dialects of which the clients do."""
+        return self.has_body and self.dialect in (OPENAI, ANTHROPIC)
+
 
 ROOT = RouteInfo("/", ("GET",), "Says that the server is running.", NATIVE, is_probe=True, answer=Answer(str))
 HEALTH = RouteInfo(

@@ -38,7 +38,6 @@ class MessagesHandlers:
 
     async def messages(self, call: Call) -> Response | EventStream:
         """``POST /v1/messages``."""
-        call.require_json()
         self._require_tokenizer()
         manager = self._manager
         body = await MESSAGES.parse(
@@ -62,7 +61,6 @@ class MessagesHandlers:
 
     async def count_tokens(self, call: Call) -> Response:
         """``POST /v1/messages/count_tokens``."""
-        call.require_json()
         self._require_tokenizer()
         manager = self._manager
         body = await COUNT_TOKENS.parse(

@@ -118,7 +118,6 @@ class TokenizeHandlers:
 
     async def tokenize(self, call: Call) -> Response:
         """``POST /tokenize``: ids of a text, of each of several texts, or of a conversation."""
-        call.require_json()
         body, given = await TOKENIZE.parse_given(call.take_body(), allow_unknown=self._allow_unknown, max_tokens=0)
         if (body.prompt is None) == (body.messages is None):
             raise BadRequest("give either prompt or messages", param="prompt", code="missing_required_parameter")
@@ -142,7 +141,6 @@ class TokenizeHandlers:
 
     async def detokenize(self, call: Call) -> Response:
         """``POST /detokenize``: text of token ids."""
-        call.require_json()
         limits = self._manager.limits
         body = await DETOKENIZE.parse(
             call.take_body(), allow_unknown=self._allow_unknown, max_tokens=limits.context_len

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from bough.config.model_config import ModelConfig
 from bough.entrypoints.chat.core import ChatCore
 from bough.entrypoints.http.ollama.render import timestamp
 from bough.managers.tokenizer_manager import TokenizerManager
@@ -30,10 +33,8 @@ class ModelCard:
         self._name = manager.served_model_name
         self._modified = timestamp()
         path = Path(config.model_path)
-        weights = [path] if path.is_file() else path.glob("*.safetensors")
-        self._size = sum(file.stat().st_size for file in weights)
+        self._size = sum(file.stat().st_size for file in weight_files(path))
         self._digest = hashlib.sha256(msgspec.json.encode(config.hf_config, order="deterministic")).hexdigest()
-        quantization = manager.server_args.quantization
         family = str(config.hf_config.get("model_type", ""))
         self._details = {
             "parent_model": "",
@@ -41,7 +42,7 @@ class ModelCard:
             "family": family,
             "families": [family],
             "parameter_size": "",
-            "quantization_level": config.dtype if quantization == "none" else quantization,
+            "quantization_level": quantization_level(config, manager.server_args.quantization),
         }
         self._info = {
             "general.architecture": family,
@@ -55,7 +56,9 @@ class ModelCard:
         self._context_len = manager.limits.context_len
         template = manager.chat_template
         self._template = "" if template is None else next(iter(template.sources.values()), "")
-        self._capabilities = ["completion" if config.is_generation else "embedding"]
+        self._capabilities = ["completion"] if config.is_generation else []
+        if config.pooling is not None and not config.pooling.is_classifier:
+            self._capabilities.append("embedding")
         if template is not None and config.is_generation:
             self._capabilities.append("tools")
         if core.reasons:
@@ -93,3 +96,22 @@ class ModelCard:
             "capabilities": self._capabilities,
             "modified_at": self._modified,
         }
+
+
+def weight_files(path: Path) -> Iterable[Path]:
+    """The files of a model: of a directory, or of one that GGUF files hold, of which the first is named."""
+    if not path.is_file():
+        return path.glob("*.safetensors")
+    part = re.fullmatch(r"(.*-)00001(-of-\d{5}\.gguf)", path.name, re.DOTALL)
+    if part is None:
+        return [path]
+    return [file for file in path.parent.iterdir() if re.fullmatch(rf"{re.escape(part[1])}\d{{5}}{part[2]}", file.name)]
+
+
+def quantization_level(config: ModelConfig, quantization: str) -> str:
+    """What the weights are kept as."""
+    if quantization != "none":
+        return quantization
+    if config.stored_quantization is not None:
+        return f"{config.stored_quantization.layout}-int{config.stored_quantization.bits}"
+    return "unknown" if Path(config.model_path).is_file() else config.dtype  # each tensor of a GGUF file has its own

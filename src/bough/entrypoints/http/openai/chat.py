@@ -46,7 +46,6 @@ class ChatHandler(OpenAIHandler):
 
     async def __call__(self, call: Call) -> Response | EventStream:
         """Answer one request."""
-        call.require_json()
         manager = self.manager
         body, given = await CHAT.parse_given(
             call.take_body(),

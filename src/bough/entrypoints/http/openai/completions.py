@@ -48,7 +48,6 @@ class CompletionHandler(OpenAIHandler):
 
     async def __call__(self, call: Call) -> Response | EventStream:
         """Answer one request; choices are in order of prompts, and those of one prompt next to each other."""
-        call.require_json()
         manager = self.manager
         body, given = await COMPLETIONS.parse_given(
             call.take_body(),

@@ -140,7 +140,6 @@ class DecisionsHandler:
 
     async def __call__(self, call: Call) -> Response:
         """``POST /v1/decisions``."""
-        call.require_json()
         manager = self._manager
         body = await DECISIONS.parse(
             call.take_body(), allow_unknown=manager.server_args.allow_unknown_fields, max_tokens=0

@@ -199,7 +199,6 @@ class VectorHandlers:
         return Response(_encode(answer))
 
     async def _parse(self, spec: BodySpec[Body], call: Call) -> Body:
-        call.require_json()
         manager = self._manager
         return await spec.parse(
             call.take_body(),

@@ -64,7 +64,6 @@ class ResponsesHandlers:
 
     async def create(self, call: Call) -> Response | EventStream:
         """``POST /v1/responses``."""
-        call.require_json()
         if self._names is None:
             raise BadRequest("responses need a tokenizer, and this server has none; use /generate", param="input")
         body = await RESPONSES.parse(
