@@ -9,8 +9,8 @@
 // float32.
 //
 //   i8  codes from -128 to 127, from -127 where Bough itself quantises. A group of a panel is [8 units][32 columns]
-//       words, 32 scales and 32 sums of its codes (int16). Inputs have 128 added; behind each row's bytes are the scales
-//       of its groups.
+//       words, 32 scales and 32 sums of its codes (int16). Inputs have 128 added; behind each row's bytes are the
+//       scales of its groups.
 //   i4  codes from -8 to 7. A group is [8 units][16 columns] words, with code + 8 of columns 0 to 15 in the lower half
 //       of each byte and of columns 16 to 31 in the upper one, and 32 scales. Behind each row's bytes are pairs for its
 //       groups: the scale, and -8 times the sum of its numbers (int32).
