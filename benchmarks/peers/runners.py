@@ -16,6 +16,9 @@ from benchmarks.peers.cells import Cell
 
 from bough.errors import StartupError
 
+SLACK_TOKENS = 256
+"""More than the steps measured: while the last prompts of a batch are computed, the first sequences go on already."""
+
 
 class Runner(Protocol):
     """Measures one engine with one model."""
@@ -64,7 +67,7 @@ class WorkerRunner:
             self.measure(cell)
         else:
             prompts = [self._prompt(cell.prompt_tokens) for _ in range(cell.batch)]
-            self.ask("start", prompts=prompts, max_tokens=cell.all_steps + 8)
+            self.ask("start", prompts=prompts, max_tokens=cell.all_steps + SLACK_TOKENS)
             self.ask("decode", steps=2, batch=cell.batch)
 
     def measure(self, cell: Cell) -> float:
