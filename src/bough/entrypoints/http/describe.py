@@ -72,7 +72,7 @@ LIMITS: dict[str, str] = {
     "together; beyond it 413",
     "waiting requests": "`--max-queued-requests`; beyond it 503",
     "fields of a body": str(MAX_MEMBERS),
-    "nesting of JSON": f"{MAX_DEPTH} levels in bodies over {LARGE_BODY_BYTES // 1024} KiB, {MAX_SMALL_DEPTH} in smaller ones",
+    "nesting of JSON": f"{MAX_DEPTH} levels, in a body under {LARGE_BODY_BYTES // 1024} KiB {MAX_SMALL_DEPTH}",
     "one field, but for lists of token ids": f"{MAX_ELEMENTS} commas and opening brackets outside strings",
     "`stop`": f"`--max-stop-strings`, at most {MAX_STOP_STRINGS}, of {MAX_STOP_STRING_CHARS} characters",
     "`stop_regex`": f"`--max-stop-strings`, at most {MAX_STOP_STRINGS}, of {MAX_STOP_REGEX_BYTES} bytes",
