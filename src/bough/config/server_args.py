@@ -551,7 +551,7 @@ class ServerArgs(OptionTable):
         group=OPERATIONS,
         unit="seconds",
         default_text="off",
-        rule=_positive,
+        rule=rules.positive,
     )
 
     def check_together(self) -> None:
