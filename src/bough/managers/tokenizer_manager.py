@@ -215,8 +215,12 @@ class TokenizerManager:
 
     # --- generating -----------------------------------------------------------------------------------------------
 
-    async def generate_request(self, obj: GenerateReqInput) -> AsyncIterator[Any]:
+    async def generate_request(self, obj: GenerateReqInput, text_name: str = "text") -> AsyncIterator[Any]:
         """Generate, with results in the native shape.
+
+        Args:
+            obj: what is asked for.
+            text_name: what the caller calls its ``text``, for errors.
 
         Yields:
             While streaming, a dictionary per event and output (with ``index``, unless there is only one output);
@@ -227,7 +231,7 @@ class TokenizerManager:
             RequestFailed: if it failed before anything was yielded; afterwards the last dictionary says so.
             EngineDead: if the engine has died.
         """
-        requests = obj.expand(preferred=self.server_args.preferred_sampling_params)
+        requests = obj.expand(preferred=self.server_args.preferred_sampling_params, text_name=text_name)
         async with self.generation(requests) as generation:
             if obj.is_batch or len(generation.states) > 1:
                 results = self._handle_batch_request(generation)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +16,7 @@ import torch
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import KVCacheDType, Quantization
 from bough.errors import ConfigError
+from bough.kernels.host_memory import Arena, OutlineArena
 from bough.layers.attention.base import AttentionBackend
 from bough.layers.attention.torch_native import TorchNativeBackend
 from bough.layers.linear_method import TORCH, MethodChoice
@@ -31,9 +34,10 @@ from bough.model_executor.capacity import (
 from bough.model_executor.cpu_graph_runner import MAX_PIECE_TOKENS, CpuGraphRunner, Wanted, kernel_bytes
 from bough.model_executor.forward_batch import ForwardBatch, token_positions
 from bough.model_executor.logprob_results import sampled_fields, target_fields
-from bough.model_executor.machine import Machine, peak_resident_bytes, reset_peak_resident_bytes
+from bough.model_executor.machine import peak_resident_bytes, reset_peak_resident_bytes
 from bough.model_executor.native_path import native_threads
 from bough.model_executor.pooling import CausalPooling
+from bough.model_executor.weight_memory import available_memory, check_weights_fit, weight_bytes
 from bough.model_loader.loader import load_model, open_source
 from bough.model_loader.sources import WeightSource
 from bough.models.base import CausalLM, torch_dtype
@@ -170,16 +174,41 @@ class ModelRunner:
     # --- start-up ---
 
     def load_model(self, source: WeightSource | None) -> CausalLM:
-        """The model of the configuration, with weights from ``source``, or random ones."""
-        quantization = self.options.quantization
-        method: MethodChoice = TORCH
-        if self.threads is not None:
-            method = packed_method(self.threads, quantization)
-            if source is not None and source.quantized and quantization == "none":
-                method = StoredFormats(self.threads, source.form)
+        """The model of the configuration, with weights from ``source``, or random ones.
+
+        Raises:
+            StartupError: before anything is loaded if there is no room for it; or if files do not fit the model.
+        """
+        outline = self.method_choice(source, self.options.quantization, OutlineArena())
+        check_weights_fit(self.device, weight_bytes(self.config, outline), self._smaller_weights(source))
+        method = self.method_choice(source, self.options.quantization)
         model = load_model(self.config, source=source, device=self.device, seed=self.options.seed, method=method)
         assert isinstance(model, CausalLM), "encoders have a runner of their own"
         return model
+
+    def method_choice(
+        self, source: WeightSource | None, quantization: Quantization, arena: Arena | None = None
+    ) -> MethodChoice:
+        """How linear layers hold weights from ``source``, in memory from ``arena``."""
+        if self.threads is None:
+            return TORCH
+        if source is not None and source.quantized and quantization == "none":
+            return StoredFormats(self.threads, source.form, arena)
+        return packed_method(self.threads, quantization, arena)
+
+    def _smaller_weights(self, source: WeightSource | None) -> dict[str, Callable[[], int]]:
+        """Options with which the weights take less memory, and how much that is."""
+        smaller: dict[str, Callable[[], int]] = {}
+        if source is not None and source.quantized:
+            return smaller
+        if self.config.dtype == "float32" and not self.quantized:
+            smaller["--dtype bfloat16"] = partial(weight_bytes, replace(self.config, dtype="bfloat16"))
+        if self.threads is not None:
+            for each in get_args(Quantization):
+                if each not in ("none", self.options.quantization):
+                    outline = self.method_choice(source, each, OutlineArena())
+                    smaller[f"--quantization {each}"] = partial(weight_bytes, self.config, outline)
+        return smaller
 
     def init_memory_pool(self, max_total_tokens: int) -> KVPool:
         """A KV pool for this model."""
@@ -237,7 +266,7 @@ class ModelRunner:
         reserved = forward + 4 * max_running_requests * config.context_len
         reserved += SamplingState.max_bytes(max_running_requests, config.vocab_size)
         budget = MemoryBudget(
-            available=self._available_bytes(),
+            available=available_memory(self.device)[0],
             weights=self.weight_bytes,
             forward=reserved,
             per_token=kv_bytes_per_token(
@@ -256,12 +285,6 @@ class ModelRunner:
             mem_fraction_static=options.mem_fraction_static,
             max_total_tokens=options.max_total_tokens,
         )
-
-    def _available_bytes(self) -> int:
-        if self.device.type == "cuda":
-            torch.cuda.empty_cache()
-            return int(torch.cuda.mem_get_info(self.device)[0])
-        return Machine().available_bytes()
 
     @torch.inference_mode()
     def _measure_forward(self, num_tokens: int) -> int:

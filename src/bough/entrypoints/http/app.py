@@ -89,6 +89,7 @@ def create_app(manager: TokenizerManager, gate: Gate | None = None) -> Applicati
             needs_json=info.needs_json,
             gate=gate,
             access=info.access,
+            query=[each.name for each in info.query],
         )
         for path in (info.path, *info.aliases):
             app.add_endpoint(path, info.methods, endpoint)

@@ -33,6 +33,9 @@ WRITE_TIMEOUT = 60.0
 the socket's own buffer is out of sight, 64 KiB as event loops have it: who reads less than that seems to read nothing.
 """
 
+PROBE_SECONDS = 0.1
+"""How soon, and then how often, a client that sends no more is looked at, whether it still waits for its answer."""
+
 MAX_DISCARDED_BYTES = 64 * 1024 * 1024
 """What a client may go on sending after its body was refused, so that it comes to read the answer; then its
 connection is cut."""
@@ -125,6 +128,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._discarded_bytes = 0
         self._head_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
+        self._probe_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         """A client has connected."""
@@ -135,11 +139,35 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """A client has gone."""
         self._stop_head_timer()
         self._stop_write_timer()
+        if self._probe_timer is not None:
+            self._probe_timer.cancel()
         for cycle in self._unanswered:
             if not cycle.response_complete:
                 cycle.disconnected = True  # uvicorn tells only the last one
                 cycle.message_event.set()
         super().connection_lost(exc)
+
+    def eof_received(self) -> bool:
+        """The client sends no more: it has left, or has closed its side and waits for the answer.
+
+        Returns:
+            Whether the connection stays open, until the request is answered.
+        """
+        cycle = self.cycle
+        # With HTTPS there is no half of a connection, and HTTP/1.0 knows no interim answers.
+        if not self._is_answering or cycle.more_body or self.config.is_ssl or cycle.scope["http_version"] == "1.0":
+            return False
+        cycle.keep_alive = False
+        if self._probe_timer is None:
+            self._probe()
+        return True
+
+    def _probe(self) -> None:
+        """Write what means nothing: the system of a client that has left refuses it, and the next write fails."""
+        if self._is_answering and not self.transport.is_closing():
+            if not any(cycle.response_started and not cycle.response_complete for cycle in self._unanswered):
+                self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")  # RFC 9110, 15.2: any number, at any time
+            self._probe_timer = self.loop.call_later(PROBE_SECONDS, self._probe)
 
     def data_received(self, data: bytes) -> None:
         """Bytes have come from the client."""
