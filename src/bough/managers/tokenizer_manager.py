@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shlex
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -632,6 +633,7 @@ class TokenizerManager:
         return {
             **self.server_args.to_public_dict(),
             **self.scheduler_info,
+            "launch_command": shlex.join(["bough", "serve", *self.server_args.to_flags()]),
             "startup_time": self.metrics.startup_time,
             "internal_states": await self.get_internal_state(),
             "version": __version__,

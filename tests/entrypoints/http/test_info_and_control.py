@@ -42,6 +42,7 @@ def test_server_info(client: httpx.Client) -> None:
     info = client.get("/server_info").json()
     assert info.keys() == client.get("/get_server_info").json().keys()
     assert info["schedule_policy"] == "lpm"
+    assert info["launch_command"].startswith("bough serve --model-path ")
     assert info["max_total_num_tokens"] == 4096
     assert info["internal_states"][0]["last_gen_throughput"] == 1.0
     assert info["version"]

@@ -57,11 +57,10 @@ INEFFECTIVE_TYPES: dict[str, Any] = {
         ),
         dict[str, Any],
     ),
-    **dict.fromkeys(("max_tokens", "max_tool_calls", "temperature"), float),
+    **dict.fromkeys(("max_tokens", "max_tool_calls", "temperature", "received_time"), float),
     "betas": list[str],
     "custom_labels": dict[str, Any] | list[dict[str, Any]],
     "keep_alive": str | float,
-    "received_time": float | list[float],
     "routing_key": str | list[str],
     "sampling_params": dict[str, Any] | list[dict[str, Any]],
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
 import ssl
 import sys
@@ -42,6 +43,8 @@ connection is cut."""
 
 LISTEN_BACKLOG = 2048
 
+logger = logging.getLogger(__name__)
+
 _END_OF_HEAD = b"\r\n\r\n"
 
 
@@ -60,11 +63,17 @@ class HeadBounds:
     url_bytes: int
 
 
+def _is_news(record: logging.LogRecord) -> bool:
+    return record.msg != "Invalid HTTP request received."
+
+
 class BoundedConfig(uvicorn.Config):
     """uvicorn's configuration, with bounds for its protocol."""
 
     def __init__(self, app: Any, bounds: HeadBounds, tls: ssl.SSLContext | None, **options: Any) -> None:
         super().__init__(app, http=BoundedHttpProtocol, **options)
+        # The protocol says whom it refuses, which uvicorn does not.
+        logging.getLogger("uvicorn.error").addFilter(_is_news)
         self.bounds = bounds
         self._tls = tls
 
@@ -147,7 +156,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
                 cycle.message_event.set()
         super().connection_lost(exc)
 
-    def eof_received(self) -> bool:
+    def eof_received(self) -> bool:  # type: ignore[override]  # the event loop asks, uvicorn never says
         """The client sends no more: it has left, or has closed its side and waits for the answer.
 
         Returns:
@@ -235,7 +244,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Answer what is not HTTP, or is beyond a bound; called where the parser has raised."""
         message = f"this is not valid HTTP/1.1: {sys.exc_info()[1]}"
-        self._refuse(self._violation or RequestFailed(message, status_code=400, code="invalid_http"))
+        error = self._violation or RequestFailed(message, status_code=400, code="invalid_http")
+        host, port = self.client or ("a client", 0)
+        logger.warning("Refused what %s port %d sent: %s", host, port, error.message)
+        self._refuse(error)
 
     def on_headers_complete(self) -> None:
         """The head of a request is complete."""

@@ -27,7 +27,10 @@ from bough.sampling.sampling_params import (
 _GRAMMAR_SIZE = f"at most {MAX_GRAMMAR_BYTES // 1024} KiB"
 
 SAMPLING_PARAMS: dict[str, tuple[str, str]] = {
-    "max_new_tokens": ("integer, at least 0, or null: until the context is full", "Most tokens to generate."),
+    "max_new_tokens": (
+        "integer, at least 0, or null: until the context is full",
+        "Most tokens to generate; what is more than the context has room for is lowered to that.",
+    ),
     "min_new_tokens": ("integer, 0 to `max_new_tokens`", "The output does not end by itself before."),
     "stop": (
         f"string or array of at most {MAX_STOP_STRINGS} strings of 1 to {MAX_STOP_STRING_CHARS} characters",
