@@ -205,6 +205,9 @@ class ServerArgs(OptionTable):
         metavar="ADDRESS",
     )
     port: int = option(30000, help="TCP port to listen on.", group=SERVER, minimum=1, maximum=65535)
+    disable_playground: bool = option(
+        False, help="No page for browsers at `/`, and no stream of what the engine does.", group=SERVER
+    )
     max_body_size: int = option(
         32 * 2**20,
         help="Largest request body; a larger one is answered with 413. Accepts 16MiB.",

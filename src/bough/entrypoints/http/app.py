@@ -14,11 +14,13 @@ from starlette.routing import Route
 
 from bough import __version__
 from bough.entrypoints.http.access import Access, Gate
-from bough.entrypoints.http.asgi import Call, Endpoint, Response
+from bough.entrypoints.http.asgi import Call, Endpoint, Handler, Response
 from bough.entrypoints.http.bodies import BodyIntake
 from bough.entrypoints.http.errors import OpenAIErrors, dialect_of
+from bough.entrypoints.http.native.live import LiveView
 from bough.entrypoints.http.openapi import openapi_schema
-from bough.entrypoints.http.routes import ROUTES, make_handlers
+from bough.entrypoints.http.playground import EVENTS_PATH, Playground
+from bough.entrypoints.http.routes import ROOT, ROUTES, make_handlers
 from bough.entrypoints.http.routes_later import LATER, METHODS, not_supported_yet
 from bough.errors import BoughError
 from bough.managers.tokenizer_manager import TokenizerManager
@@ -69,6 +71,28 @@ def create_app(manager: TokenizerManager, gate: Gate | None = None) -> Applicati
     intake = BodyIntake(args.max_body_size, args.max_pending_body_size)
     gate = gate or Gate(args)
     app = Application(intake)
+
+    def add_page(path: str, handler: Handler, access: Access = Access.OPEN) -> None:
+        endpoint = Endpoint(
+            handler,
+            path,
+            dialect=OpenAIErrors(),
+            metrics=None,
+            intake=intake,
+            takes_body=False,
+            gate=gate,
+            access=access,
+        )
+        app.add_endpoint(path, ("GET",), endpoint)
+
+    add_page("/docs", docs_page)
+    if not args.disable_playground:
+        playground = Playground(handlers[ROOT.path])
+        handlers[ROOT.path] = playground.page
+        for path in playground.paths:
+            add_page(path, playground.part)
+        # It shows how other clients' prompts begin.
+        add_page(EVENTS_PATH, LiveView(manager), Access.CONTROL)
     for info in ROUTES:
         endpoint = Endpoint(
             handlers[info.path],
@@ -95,17 +119,6 @@ def create_app(manager: TokenizerManager, gate: Gate | None = None) -> Applicati
         )
         app.add_endpoint(path, METHODS, later)
     app.add_exception_handler(HTTPException, _render_routing_error)
-    docs = Endpoint(
-        docs_page,
-        "/docs",
-        dialect=OpenAIErrors(),
-        metrics=None,
-        intake=intake,
-        takes_body=False,
-        gate=gate,
-        access=Access.OPEN,
-    )
-    app.add_endpoint("/docs", ("GET",), docs)
     schema = openapi_schema()
 
     def openapi() -> dict[str, Any]:
