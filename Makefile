@@ -28,7 +28,7 @@ INSTALL_TORCH := $(UV) pip install --quiet --python $(BIN)/python --torch-backen
 endif
 
 .DELETE_ON_ERROR:
-.PHONY: help serve test lint format typecheck unit fuzz conformance package sanitize tsan arm64 bench bench-peers docs clean
+.PHONY: help serve test lint format typecheck unit faults fuzz conformance package sanitize tsan arm64 bench bench-peers docs clean
 
 help: ## Show this list
 	@echo "make TARGET, where TARGET is one of"
@@ -56,6 +56,9 @@ typecheck: $(DEV_STAMP) ## Check types only
 
 unit: $(DEV_STAMP) ## Run the tests only; ARGS='tests/config -k yaml' narrows them
 	$(BIN)/python -m pytest $(ARGS)
+
+faults: $(DEV_STAMP) ## Every fault of every process in every state of a server: about 100 servers that end badly
+	$(BIN)/python -m pytest tests/faults -m '' $(ARGS)
 
 fuzz: $(DEV_STAMP) ## Try many random requests made from the OpenAPI document
 	$(BIN)/python -m pytest tests/e2e/test_openapi.py --hypothesis-profile=thorough $(ARGS)

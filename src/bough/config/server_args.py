@@ -539,9 +539,18 @@ class ServerArgs(OptionTable):
     )
     watchdog_timeout: float = option(
         300.0,
-        help="A part of the server that makes no progress for this long ends the server.",
+        help="A part of the server that makes no progress for this long writes the stacks of its threads to the log, "
+        "and ends the server.",
         group=OPERATIONS,
         unit="seconds",
+        rule=rules.positive,
+    )
+    soft_watchdog_timeout: float | None = option(
+        None,
+        help="A part that makes no progress for this long writes the stacks of its threads to the log, and goes on.",
+        group=OPERATIONS,
+        unit="seconds",
+        default_text="off",
         rule=rules.positive,
     )
 

@@ -202,6 +202,11 @@ class Metrics(Collector):
                 "How often a running request had to give up its memory and wait again.",
             ),
             (
+                "scheduler_failed_steps",
+                "failed_steps_total",
+                "Steps that failed. Only the request that is to blame ends with an error.",
+            ),
+            (
                 "kv_accounting_repairs",
                 "kv_accounting_repairs_total",
                 "How often the KV cache was rebuilt because its accounts did not add up.",
