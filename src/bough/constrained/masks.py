@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from queue import SimpleQueue
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +32,8 @@ class TokenMasks:
     """int32 ``[G, mask_words(vocab_size)]``; a row without any token belongs to a matcher with an error"""
     has_failed: bool = False
     """Whether the grammar engine has failed: no row with a matcher has any token"""
+    pending: ClassVar[bool] = False
+    """Whether :attr:`bits` may have to be waited for"""
 
     def begin(self) -> None:
         """Nothing: they are there."""
@@ -82,6 +85,11 @@ class PendingMasks:
         if len(self.rows) >= MIN_THREADED_MASKS:
             self._begun = True
             _mask_thread().put(self)
+
+    @property
+    def pending(self) -> bool:
+        """See :class:`TokenMasks`."""
+        return self._bits is None
 
     @property
     def bits(self) -> MaskWords:

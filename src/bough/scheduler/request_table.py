@@ -28,6 +28,7 @@ class RequestTable:
         decoding: whether the request's prompt is wholly computed or planned.
         checks_eos: whether the model's end-of-sequence ids end the request.
         careful: whether each token needs a look by Python (own stop tokens, text stops, logprobs, a grammar).
+        logprobs: whether its tokens' logprobs are wanted.
         constrained: whether the request has a grammar: its next token cannot be planned before its last one is known.
         num_constrained: requests that have one.
         masked: whether not all tokens may be sampled, because of a grammar or otherwise.
@@ -48,6 +49,7 @@ class RequestTable:
         self.decoding = np.zeros(shape, dtype=np.bool_)
         self.checks_eos = np.zeros(shape, dtype=np.bool_)
         self.careful = np.zeros(shape, dtype=np.bool_)
+        self.logprobs = np.zeros(shape, dtype=np.bool_)
         self.constrained = np.zeros(shape, dtype=np.bool_)
         self.masked = np.zeros(shape, dtype=np.bool_)
         self.reqs: list[Req | None] = [None] * max_running_requests
@@ -74,6 +76,7 @@ class RequestTable:
         self.num_constrained += constrained
         self.masked[slot] = constrained or req.allowed is not None
         self.careful[slot] = own_stops or req.text_stops is not None or req.return_logprob or constrained
+        self.logprobs[slot] = req.return_logprob
         self.reqs[slot] = req
 
     def vacate(self, slot: int) -> None:

@@ -184,11 +184,11 @@ class StepBuilder:
         )
 
     def _decode_logprobs(self, decode_slots: IntArray) -> list[RowLogprobs]:
-        rows = np.flatnonzero(self._table.careful[decode_slots])
+        rows = np.flatnonzero(self._table.logprobs[decode_slots])
         result: list[RowLogprobs] = []
         for row in rows.tolist():
             req = self._table.reqs[decode_slots[row]]
-            if req is not None and req.return_logprob:
+            if req is not None:
                 result.append(RowLogprobs(row, 0, _NO_TARGETS, req.top_logprobs_num, req.token_ids_logprob))
         return result
 
