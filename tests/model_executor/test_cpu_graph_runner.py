@@ -156,7 +156,7 @@ def masked_results(
         plan = builder.plan(work, logprobs=asked)
         news = [replace(new, sampling_params=kinds[i]) for i, new in enumerate(plan.new_requests)]
         masks = random_masks(rng, plan.num_rows)
-        owing = PendingMasks(masks.rows, [FixedMask(bits) for bits in masks.bits], [()] * len(masks.rows), VOCAB_SIZE)
+        owing = PendingMasks(masks.rows, [FixedMask(bits) for bits in masks.bits], VOCAB_SIZE)
         plan = replace(plan, new_requests=tuple(news), masks=owing if pending else masks)
         results.append(runner.forward_step(plan))
         for sequence in sequences:

@@ -159,7 +159,7 @@ class CpuGraphRunner:
         step.next_tokens = _address(next_token_ids)
         step.finite = _address(finite)
         step.hidden_states = None if kept is None else kept.data_ptr()
-        if plan.masks is None or not (wanted[plan.masks.rows] == Wanted.CHOICE).any():
+        if plan.masks is None or not (wanted == Wanted.CHOICE).any():
             step.allowed, step.ends_later = None, 0
             self._program.run(step)
         else:
@@ -168,13 +168,16 @@ class CpuGraphRunner:
         return ReplayResult(next_token_ids, finite, self._logits[:num_logits] if num_logits else None, kept)
 
     def _run_masked(self, step: Step, plan: StepPlan, masks: TokenMasks | PendingMasks) -> None:
-        """Run a step in which some choices are not among all tokens. The layers need not wait for that."""
+        """Run a step in which choices may not be among all tokens. The layers need not wait for that."""
         step.ends_later = int(masks.pending and plan.num_tokens <= self._program.limits.max_tokens)
         if step.ends_later:
             self._program.run(step)
         bits = masks.bits
-        allowed = np.zeros(plan.num_rows, dtype=np.uint64)
-        allowed[masks.rows] = _address(bits) + np.arange(len(bits), dtype=np.uint64) * bits.strides[0]
+        first, stride = _address(bits), bits.strides[0]
+        allowed = np.arange(first, first + len(bits) * stride, stride, dtype=np.uint64)
+        if len(bits) < plan.num_rows:
+            of_masked, allowed = allowed, np.zeros(plan.num_rows, dtype=np.uint64)
+            allowed[masks.rows] = of_masked
         step.allowed = _address(allowed)
         if step.ends_later:
             self._program.run_ends(step)

@@ -12,6 +12,8 @@ import numpy as np
 from bough.scheduler.req import Req
 from bough.step_plan import IntArray
 
+_NO_SLOTS = np.zeros(0, dtype=np.int32)
+
 
 class RequestTable:
     """State of requests by slot. All lengths are in tokens and int32.
@@ -85,24 +87,21 @@ class RequestTable:
         self.reqs[slot] = None
         self.decoding[slot] = self.constrained[slot] = self.masked[slot] = False
 
-    def decodable_slots(self) -> IntArray:
-        """Slots of requests that may take one more decode step, ascending.
+    def running_slots(self) -> tuple[IntArray, IntArray]:
+        """Slots of requests that go on, ascending: those that may take one more decode step, and those that *jump*.
 
-        Requests whose last token is already planned are left out: the step would compute nothing that anyone reads.
-        So are those with a grammar while their last token is unknown: it decides what may come next.
+        The latter have got output without sampling, whose KV is to be computed. Requests whose last token is already
+        planned are left out: the step would compute nothing that anyone reads. So are those with a grammar while their
+        last token is unknown: it decides what may come next.
         """
         able = self.decoding & (self.planned_out < self.max_new)
-        if self.num_constrained:
-            able &= ~self.constrained | (self.planned_out == self.out_len) & (self.known_len - self.planned_len == 1)
-        return np.flatnonzero(able).astype(np.int32)
-
-    def jumping_slots(self) -> IntArray:
-        """Slots of requests that have got output without sampling, whose KV is to be computed, ascending."""
         if not self.num_constrained:
-            return np.zeros(0, dtype=np.int32)
-        able = self.decoding & self.constrained & (self.planned_out < self.max_new)
-        able &= (self.planned_out == self.out_len) & (self.known_len - self.planned_len > 1)
-        return np.flatnonzero(able).astype(np.int32)
+            return np.flatnonzero(able).astype(np.int32), _NO_SLOTS
+        unplanned = self.known_len - self.planned_len
+        unplanned[self.planned_out != self.out_len] = 0
+        jumping = able & self.constrained & (unplanned > 1)
+        able &= ~self.constrained | (unplanned == 1)
+        return np.flatnonzero(able).astype(np.int32), np.flatnonzero(jumping).astype(np.int32)
 
     def waits_for_token(self) -> bool:
         """Whether a request could go on, were its last token known: it has a grammar, and a step in flight."""
