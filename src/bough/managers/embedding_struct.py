@@ -14,10 +14,12 @@ from msgspec import Meta
 
 from bough.errors import BadRequest
 from bough.managers.io_struct import (
+    TIMEOUT_MEANING,
     CacheKey,
     GenerateRequest,
     Priority,
     RequestId,
+    Timeout,
     cache_namespace,
     is_nested,
     new_request_id,
@@ -68,6 +70,7 @@ class EmbeddingReqInput(msgspec.Struct, kw_only=True):
         Priority | None,
         Meta(description="Higher goes first, if the server was started with `--enable-priority-scheduling`."),
     ] = None
+    timeout: Annotated[Timeout | None, Meta(description=TIMEOUT_MEANING)] = None
     extra_key: Annotated[
         CacheKey | None,
         Meta(description="Namespace of the prefix cache: only requests with the same key share prefixes."),
@@ -111,6 +114,7 @@ class EmbeddingReqInput(msgspec.Struct, kw_only=True):
             return_prompt_token_ids=self.return_prompt_token_ids,
             log_metrics=self.log_metrics,
             priority=self.priority,
+            timeout=self.timeout,
             extra_key=cache_namespace(self.extra_key, self.cache_salt),
         )
 

@@ -31,6 +31,7 @@ MAX_TOKEN_IDS_LOGPROB = 1024
 """Most token ids per position whose logprobs a request may ask for."""
 
 MAX_RID_CHARS = 256
+MAX_TIMEOUT_SECONDS = 7 * 86_400.0
 MAX_CACHE_KEY_CHARS = 1024
 
 _ABOUT_LOGPROBS: dict[str, Any] = {"logprob_start_len": -1, "top_logprobs_num": 0, "token_ids_logprob": None}
@@ -50,6 +51,11 @@ CacheKey = Annotated[str, Meta(max_length=MAX_CACHE_KEY_CHARS)]
 TopLogprobs = Annotated[int, Meta(ge=0, le=MAX_TOP_LOGPROBS)]
 LogprobStart = Annotated[int, Meta(ge=-1, le=2**31 - 1)]
 Priority = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Timeout = Annotated[float, Meta(gt=0, le=MAX_TIMEOUT_SECONDS)]
+TIMEOUT_MEANING = (
+    "Seconds that the request may take, from its arrival; then it ends with what there is (`finish_reason` `abort`), "
+    "or with status 504 if there is nothing. `--request-timeout` may be shorter."
+)
 
 
 class GenerateReqInput(msgspec.Struct, kw_only=True):
@@ -97,6 +103,7 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
         Priority | None,
         Meta(description="Higher goes first, if the server was started with `--enable-priority-scheduling`."),
     ] = None
+    timeout: Annotated[Timeout | None, Meta(description=TIMEOUT_MEANING)] = None
     extra_key: Annotated[
         CacheKey | list[CacheKey] | None,
         Meta(description="Namespace of the prefix cache: only requests with the same key share prefixes."),
@@ -175,6 +182,7 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
                 return_prompt_token_ids=self.return_prompt_token_ids,
                 log_metrics=self.log_metrics,
                 priority=self.priority,
+                timeout=self.timeout,
                 extra_key=cache_namespace(extra_key[i], cache_salt[i]),
                 session_params=session_params[i],
             )
@@ -318,6 +326,8 @@ class GenerateRequest(msgspec.Struct, kw_only=True):
     return_prompt_token_ids: bool = False
     log_metrics: bool = True
     priority: int | None = None
+    timeout: float | None = None
+    """Seconds from its arrival."""
     extra_key: str | None = None
     """Namespace in the prefix cache, salt included."""
     truncate_prompt_tokens: int | None = None

@@ -459,6 +459,8 @@ class TokenizerManager:
         aborted = [state for state in states if state.abort_reason is not None]
         if len(aborted) < len(states):
             sent_time = time.monotonic()
+            if states[0].obj.timeout is not None:
+                message.timeout = max(states[0].obj.timeout - (sent_time - states[0].created_time), 0.0)
             self._channels.send(message)
             for state in states:
                 state.sent, state.sent_time = True, sent_time

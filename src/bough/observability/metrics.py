@@ -216,6 +216,12 @@ class Metrics(Collector):
                 "num_aborted_total",
                 "Outputs that the scheduler was told to end, health probes and the server's own included.",
             ),
+            (
+                "queue_timeouts",
+                "num_queue_timeouts_total",
+                "Outputs refused because they had waited too long (--queue-timeout).",
+            ),
+            ("request_timeouts", "num_timeouts_total", "Outputs ended because their time was over."),
             ("scheduler_steps", "steps_total", "Steps computed."),
         ):
             yield self._counter(name, documentation, total(field))

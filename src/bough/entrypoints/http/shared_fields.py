@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from bough.managers.io_struct import CacheKey, Priority, cache_namespace
+from bough.managers.io_struct import TIMEOUT_MEANING, CacheKey, Priority, Timeout, cache_namespace
 from bough.sampling.sampling_params import (
     MAX_REPETITION_PENALTY,
     MAX_STOP_STRING_CHARS,
@@ -38,6 +38,7 @@ class QueueFields(msgspec.Struct, kw_only=True):
         Priority | None,
         Meta(description="Higher goes first, if the server was started with `--enable-priority-scheduling`."),
     ] = None
+    timeout: Annotated[Timeout | None, Meta(description=TIMEOUT_MEANING)] = None
     extra_key: Annotated[
         CacheKey | None,
         Meta(description="Namespace of the prefix cache: only requests with the same key share prefixes."),
