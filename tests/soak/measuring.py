@@ -22,10 +22,10 @@ FLAGS = ("--max-total-tokens", "16384", "--max-running-requests", "16")
 
 
 @contextlib.contextmanager
-def server_without_model(directory: Path, *flags: str) -> Iterator[Server]:
+def server_without_model(directory: Path, *flags: str, module: str = "bough.launch_server") -> Iterator[Server]:
     """A whole server, whose model costs nothing, so that everything around it is what is measured."""
     make_checkpoint(directory)
-    with running_server(directory, "--model-path", str(directory), *FLAGS, *flags) as server:
+    with running_server(directory, "--model-path", str(directory), *FLAGS, *flags, module=module) as server:
         yield server
 
 

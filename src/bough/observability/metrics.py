@@ -89,6 +89,8 @@ class Metrics(Collector):
         self.num_aborted_requests = 0
         self.num_refused_requests = 0
         self.num_failed_requests = 0
+        self.malformed_messages = 0
+        """Dropped by the main process."""
         self.http_requests_active = 0
         self.http_requests: Counter[tuple[str, str]] = Counter()
         """By (endpoint, method)."""
@@ -239,6 +241,8 @@ class Metrics(Collector):
             family = CounterMetricFamily(PREFIX + name, documentation, labels=[*self._labels, "process", "rank"])
             for (process, rank), beat in self.heartbeats.items():
                 family.add_metric([*self._labels.values(), process, str(rank)], getattr(beat, field))
+            if field == "malformed_total":
+                family.add_metric([*self._labels.values(), "main", "0"], self.malformed_messages)
             yield family
 
     def _http_metrics(self) -> Iterator[Metric]:
