@@ -77,9 +77,10 @@ def running_server(
     *flags: str,
     wait: bool = True,
     python: str = sys.executable,
+    port: int | None = None,
     module: str = "bough.launch_server",
 ) -> Iterator[Server]:
-    port = free_port()
+    port = port or free_port()
     log = directory / f"server-{port}.log"
     command = [python, "-m", module, "--port", str(port), *flags]
     with log.open("wb") as output:

@@ -14,13 +14,9 @@ from msgspec import Meta
 
 from bough.errors import BadRequest
 from bough.managers.io_struct import (
-    TIMEOUT_MEANING,
-    CacheKey,
     GenerateRequest,
-    Priority,
+    QueueFields,
     RequestId,
-    Timeout,
-    cache_namespace,
     is_nested,
     new_request_id,
     pack_token_ids,
@@ -39,7 +35,7 @@ Prompt: TypeAlias = "str | tuple[str, str] | TokenIds"
 _NOTHING_GENERATED = SamplingParams(max_new_tokens=0)
 
 
-class EmbeddingReqInput(msgspec.Struct, kw_only=True):
+class EmbeddingReqInput(QueueFields, kw_only=True):
     """Body of ``/encode`` and ``/classify``; a list where a scalar could stand makes a batch."""
 
     text: Annotated[
@@ -66,19 +62,6 @@ class EmbeddingReqInput(msgspec.Struct, kw_only=True):
     ] = None
     return_prompt_token_ids: Annotated[bool, Meta(description="Add `prompt_token_ids` to the answer.")] = False
     log_metrics: Annotated[bool, Meta(description="Count this request in `/metrics`.")] = True
-    priority: Annotated[
-        Priority | None,
-        Meta(description="Higher goes first, if the server was started with `--enable-priority-scheduling`."),
-    ] = None
-    timeout: Annotated[Timeout | None, Meta(description=TIMEOUT_MEANING)] = None
-    extra_key: Annotated[
-        CacheKey | None,
-        Meta(description="Namespace of the prefix cache: only requests with the same key share prefixes."),
-    ] = None
-    cache_salt: Annotated[
-        CacheKey | None,
-        Meta(description="Secret that keeps others from telling, by timing, whether a prefix is cached."),
-    ] = None
 
     @property
     def is_batch(self) -> bool:
@@ -115,7 +98,7 @@ class EmbeddingReqInput(msgspec.Struct, kw_only=True):
             log_metrics=self.log_metrics,
             priority=self.priority,
             timeout=self.timeout,
-            extra_key=cache_namespace(self.extra_key, self.cache_salt),
+            extra_key=self.prefix_namespace,
         )
 
 

@@ -52,10 +52,28 @@ TopLogprobs = Annotated[int, Meta(ge=0, le=MAX_TOP_LOGPROBS)]
 LogprobStart = Annotated[int, Meta(ge=-1, le=2**31 - 1)]
 Priority = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Timeout = Annotated[float, Meta(gt=0, le=MAX_TIMEOUT_SECONDS)]
-TIMEOUT_MEANING = (
-    "Seconds that the request may take, from its arrival; then it ends with what there is (`finish_reason` `abort`), "
-    "or with status 504 if there is nothing. `--request-timeout` may be shorter."
+
+_PRIORITY = Meta(description="Higher goes first, if the server was started with `--enable-priority-scheduling`.")
+_TIMEOUT = Meta(
+    description="Seconds that the request may take, from its arrival; then it ends with what there is (`finish_reason` "
+    "`abort`), or with status 504 if there is nothing. `--request-timeout` may be shorter."
 )
+_EXTRA_KEY = Meta(description="Namespace of the prefix cache: only requests with the same key share prefixes.")
+_CACHE_SALT = Meta(description="Secret that keeps others from telling, by timing, whether a prefix is cached.")
+
+
+class QueueFields(msgspec.Struct, kw_only=True):
+    """Which request goes first, and with whom it shares prefixes."""
+
+    priority: Annotated[Priority | None, _PRIORITY] = None
+    timeout: Annotated[Timeout | None, _TIMEOUT] = None
+    extra_key: Annotated[CacheKey | None, _EXTRA_KEY] = None
+    cache_salt: Annotated[CacheKey | None, _CACHE_SALT] = None
+
+    @property
+    def prefix_namespace(self) -> str | None:
+        """Namespace of the prefix cache that the request asks for."""
+        return cache_namespace(self.extra_key, self.cache_salt)
 
 
 class GenerateReqInput(msgspec.Struct, kw_only=True):
@@ -99,19 +117,10 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
     return_prompt_token_ids: Annotated[bool, Meta(description="Add `prompt_token_ids` to the answer.")] = False
     stream: Annotated[bool, Meta(description="Answer with server-sent events.")] = False
     log_metrics: Annotated[bool, Meta(description="Count this request in `/metrics`.")] = True
-    priority: Annotated[
-        Priority | None,
-        Meta(description="Higher goes first, if the server was started with `--enable-priority-scheduling`."),
-    ] = None
-    timeout: Annotated[Timeout | None, Meta(description=TIMEOUT_MEANING)] = None
-    extra_key: Annotated[
-        CacheKey | list[CacheKey] | None,
-        Meta(description="Namespace of the prefix cache: only requests with the same key share prefixes."),
-    ] = None
-    cache_salt: Annotated[
-        CacheKey | list[CacheKey] | None,
-        Meta(description="Secret that keeps others from telling, by timing, whether a prefix is cached."),
-    ] = None
+    priority: Annotated[Priority | None, _PRIORITY] = None
+    timeout: Annotated[Timeout | None, _TIMEOUT] = None
+    extra_key: Annotated[CacheKey | list[CacheKey] | None, _EXTRA_KEY] = None
+    cache_salt: Annotated[CacheKey | list[CacheKey] | None, _CACHE_SALT] = None
     session_params: Annotated[
         SessionParams | list[SessionParams | None] | None,
         Meta(description="Go on from an earlier request of a session (see `/open_session`), instead of repeating it."),
