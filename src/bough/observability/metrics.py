@@ -99,6 +99,8 @@ class Metrics(Collector):
         self.num_aborted_requests = 0
         self.num_refused_requests = 0
         self.num_failed_requests = 0
+        self.malformed_messages = 0
+        """Dropped by the main process."""
         self.http_requests_active = 0
         self.http_requests: Counter[tuple[str, str]] = Counter()
         """By (endpoint, method)."""
@@ -231,6 +233,12 @@ class Metrics(Collector):
                 "num_aborted_total",
                 "Outputs that the scheduler was told to end, health probes and the server's own included.",
             ),
+            (
+                "queue_timeouts",
+                "num_queue_timeouts_total",
+                "Outputs refused because they had waited too long (--queue-timeout).",
+            ),
+            ("request_timeouts", "num_timeouts_total", "Outputs ended because their time was over."),
             ("scheduler_steps", "steps_total", "Steps computed."),
         ):
             yield self._counter(name, documentation, total(field))
@@ -248,6 +256,8 @@ class Metrics(Collector):
             family = CounterMetricFamily(PREFIX + name, documentation, labels=[*self._labels, "process", "rank"])
             for (process, rank), beat in self.heartbeats.items():
                 family.add_metric([*self._labels.values(), process, str(rank)], getattr(beat, field))
+            if field == "malformed_total":
+                family.add_metric([*self._labels.values(), "main", "0"], self.malformed_messages)
             yield family
 
     def _http_metrics(self) -> Iterator[Metric]:
