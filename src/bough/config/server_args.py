@@ -25,6 +25,7 @@ SamplingDefaults = Literal["model", "openai"]
 PoolingChoice = Literal["auto", "cls", "mean", "max", "last"]
 GrammarBackendName = Literal["llguidance", "none"]
 LogLevel = Literal["debug", "info", "warning", "error", "critical"]
+LogFormat = Literal["text", "json"]
 
 DEFAULT_JSON_WHITESPACE = " ?"
 
@@ -81,6 +82,12 @@ def key_rule(value: str) -> str | None:
     """What is wrong with a key that clients are to send in a header."""
     is_sendable = value.isascii() and value.isprintable() and " " not in value
     return None if is_sendable else "must be printable ASCII without blanks, so that it can be sent in a header"
+
+
+def _metrics_prefix_rule(value: str) -> str | None:
+    if re.fullmatch(r"[a-zA-Z_:][a-zA-Z0-9_:]*", value):
+        return None
+    return "must be made of letters, digits, colons and underscores, and not begin with a digit"
 
 
 def _whitespace_rule(value: str) -> str | None:
@@ -266,9 +273,9 @@ class ServerArgs(OptionTable):
     )
     admin_api_key: str | None = option(
         None,
-        help="Key of the control routes (/flush_cache, /abort_request), which then take no other; it opens all other "
-        "routes, too. Without one, control routes take the other keys; without any key they answer on a loopback "
-        "address only.",
+        help="Key of the control routes (/flush_cache, /abort_request, /start_profile, /stop_profile), which then take "
+        "no other; it opens all other routes, too. Without one, control routes take the other keys; without any key "
+        "they answer on a loopback address only.",
         group=SECURITY,
         metavar="KEY",
         secret=True,
@@ -597,7 +604,42 @@ class ServerArgs(OptionTable):
     )
 
     log_level: LogLevel = option("info", help="Least severe messages that are logged.", group=OPERATIONS)
+    log_format: LogFormat = option(
+        "text", help="How a log line looks: text, or a JSON object with named fields.", group=OPERATIONS
+    )
     log_requests: bool = option(False, help="Log every request and its outcome, without prompts.", group=OPERATIONS)
+    log_requests_level: int = option(
+        0,
+        help="How much --log-requests tells: 0 the outcome; 1 the arrival and sampling parameters, too, with only the "
+        "length of texts among them; 2 how texts, prompts and outputs begin; 3 all of them.",
+        group=OPERATIONS,
+        minimum=0,
+        maximum=3,
+    )
+    metrics_prefix: str = option(
+        "bough:",
+        help="What the names of all metrics begin with; `sglang:` suits dashboards that were made for it.",
+        group=OPERATIONS,
+        metavar="PREFIX",
+        rule=_metrics_prefix_rule,
+    )
+    profile_dir: str | None = option(
+        None,
+        help="Directory for the files of /start_profile.",
+        group=OPERATIONS,
+        metavar="DIRECTORY",
+        default_text="one of its own below the system's directory for temporary files",
+    )
+    crash_dump_folder: str | None = option(
+        None,
+        help="Directory that gets a file about the requests of the last minutes when a part of the server dies.",
+        group=OPERATIONS,
+        metavar="DIRECTORY",
+        default_text="no such file",
+    )
+    crash_dump_prompts: bool = option(
+        False, help="Write prompts into that file, and not only their length.", group=OPERATIONS
+    )
     decode_log_interval: int = option(
         40, help="How often the scheduler logs its load.", group=OPERATIONS, unit="decode steps", minimum=1
     )

@@ -103,7 +103,7 @@ def launch_server(
         StartupError: if the server cannot start; nothing of it is left then.
     """
     timer = StartupTimer.from_process_start()
-    configure_logging(server_args.log_level)
+    configure_logging(server_args.log_level, log_format=server_args.log_format)
     _allow_many_connections()
     from bough.entrypoints.http.server import bind_socket
 

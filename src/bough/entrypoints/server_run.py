@@ -206,6 +206,7 @@ class ServerRun:
         self._at_once = True
         logger.error("%s; the server ends", message)
         if self._manager is not None:
+            self._manager.dump_requests(message)
             self._manager.fail_all(EngineDead(message))
         self._ending.set()
 

@@ -120,6 +120,10 @@ class FakeEngine:
             return ControlReply(message.call_id, 0, True)
         if message.method == "get_internal_state":
             return ControlReply(message.call_id, 0, True, "", {"last_gen_throughput": 1.0})
+        if message.method == "start_profile":
+            return ControlReply(message.call_id, 0, True)
+        if message.method == "stop_profile":
+            return ControlReply(message.call_id, 0, True, "", {"paths": ["/profiles/p-scheduler.trace.json.gz"]})
         return ControlReply(message.call_id, 0, False, f"unknown control method {message.method}")
 
     def _emit(self, deltas: list[OutputDelta]) -> None:

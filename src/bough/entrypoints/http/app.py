@@ -22,6 +22,7 @@ from bough.entrypoints.http.routes import ROUTES, make_handlers
 from bough.entrypoints.http.routes_later import LATER, METHODS, not_supported_yet
 from bough.errors import BoughError
 from bough.managers.tokenizer_manager import TokenizerManager
+from bough.observability.request_context import REQUEST_ID_HEADER, request_id_of
 
 
 class Application(FastAPI):
@@ -133,7 +134,8 @@ async def _render_routing_error(request: Request, error: Exception) -> Starlette
     status = error.status_code if isinstance(error, HTTPException) else 500
     described = BoughError(f"{request.method} {request.url.path}: {_reason(status)}", code=_CODES.get(status))
     described.status_code = status
-    headers = error.headers if isinstance(error, HTTPException) else None
+    headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
+    headers[REQUEST_ID_HEADER.decode()] = request_id_of(request.scope["headers"])
     body = dialect_of(request.url.path, request.scope["headers"]).body(described)
     return StarletteResponse(body, status, headers, media_type="application/json")
 

@@ -19,6 +19,7 @@ from bough.entrypoints.http.errors import INTERNAL_ERROR, ErrorDialect, error_he
 from bough.entrypoints.http.json_body import RawValue
 from bough.errors import BoughError, RequestFailed
 from bough.observability.metrics import Metrics
+from bough.observability.request_context import CURRENT, RequestContext, request_id_of
 
 logger = logging.getLogger(__name__)
 
@@ -63,9 +64,9 @@ class Response:
     content_type: tuple[bytes, bytes] = JSON_TYPE
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
-    async def send(self, send: Send) -> None:
+    async def send(self, send: Send, more_headers: Headers | tuple[()] = ()) -> None:
         """Send it all."""
-        headers = [self.content_type, (b"content-length", str(len(self.body)).encode()), *self.headers]
+        headers = [self.content_type, (b"content-length", str(len(self.body)).encode()), *self.headers, *more_headers]
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": self.body, "more_body": False})
 
@@ -223,6 +224,8 @@ class Endpoint:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> int:
         """Run the handler and send what it makes; returns the status."""
         call = Call(scope, receive, self._intake)
+        context = RequestContext(request_id_of(call.headers))
+        CURRENT.set(context)
         watcher: asyncio.Task[None] | None = None
         try:
             try:
@@ -236,13 +239,13 @@ class Endpoint:
                 watcher = asyncio.create_task(call.watch_client(task))
                 answer = await self._handler(call)
                 if isinstance(answer, EventStream):
-                    return await self._send_events(answer, send, call.dialect or self._dialect)
+                    return await self._send_events(answer, send, call.dialect or self._dialect, context.headers)
             except BoughError as error:
                 answer = _error(error, call.dialect or self._dialect)
             except Exception:
                 logger.exception("A request to %s failed", self._path)
                 answer = _error(RequestFailed(INTERNAL_ERROR, code="internal_error"), call.dialect or self._dialect)
-            await answer.send(send)
+            await answer.send(send, context.headers)
             return answer.status
         except asyncio.CancelledError:
             if not call.client_left:
@@ -253,11 +256,11 @@ class Endpoint:
             if watcher is not None:
                 watcher.cancel()
 
-    async def _send_events(self, stream: EventStream, send: Send, dialect: ErrorDialect) -> int:
+    async def _send_events(self, stream: EventStream, send: Send, dialect: ErrorDialect, more_headers: Headers) -> int:
         events = stream.events
         try:
             first = await anext(events, b"")
-            headers = [(b"content-type", stream.content_type), *_STREAM_HEADERS]
+            headers = [(b"content-type", stream.content_type), *_STREAM_HEADERS, *more_headers]
             await send({"type": "http.response.start", "status": 200, "headers": headers})
             message = {"type": "http.response.body", "body": first, "more_body": True}
             await send(message)
