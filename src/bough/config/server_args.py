@@ -84,6 +84,10 @@ def key_rule(value: str) -> str | None:
     return None if is_sendable else "must be printable ASCII without blanks, so that it can be sent in a header"
 
 
+def _http_url_rule(value: str) -> str | None:
+    return None if re.match(r"https?://[^/]", value) else "must begin with http:// or https:// and a host"
+
+
 def _metrics_prefix_rule(value: str) -> str | None:
     if re.fullmatch(r"[a-zA-Z_:][a-zA-Z0-9_:]*", value):
         return None
@@ -622,6 +626,23 @@ class ServerArgs(OptionTable):
         group=OPERATIONS,
         metavar="PREFIX",
         rule=_metrics_prefix_rule,
+    )
+    otlp_traces_endpoint: str | None = option(
+        None,
+        help="URL of an OpenTelemetry collector that gets a trace of every request, OTLP over HTTP, such as "
+        "http://localhost:4318/v1/traces. Needs the extra `otel`.",
+        group=OPERATIONS,
+        metavar="URL",
+        default_text="no traces",
+        rule=_http_url_rule,
+    )
+    otlp_service_name: str = option("bough", help="What traces call this server.", group=OPERATIONS, metavar="NAME")
+    trace_sample_rate: float = option(
+        1.0,
+        help="Share of requests that are traced, of those whose client does not say whether they shall be.",
+        group=OPERATIONS,
+        minimum=0.0,
+        maximum=1.0,
     )
     profile_dir: str | None = option(
         None,

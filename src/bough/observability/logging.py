@@ -22,7 +22,7 @@ from bough.observability.request_context import CURRENT
 LOGGER_NAME = "bough"
 
 _TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
-_FOREIGN_LOGGERS = ("uvicorn", "asyncio")
+_FOREIGN_LOGGERS = ("uvicorn", "asyncio", "opentelemetry")
 """Loggers of libraries whose warnings concern whoever runs the server."""
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
+from bough.config.server_args import ServerArgs
+from bough.errors import ConfigError
+
 Attributes = Mapping[str, "str | int | float | bool"]
 
 
@@ -20,8 +23,8 @@ class Span(Protocol):
         """Add an output that has ended now, and its stages: each one's begin and end, monotonic seconds."""
         ...
 
-    def end(self, status: int, attributes: Attributes) -> None:
-        """The work is done; ``status`` is that of the HTTP answer."""
+    def end(self, status: int) -> None:
+        """The answer is complete; ``status`` is its HTTP status."""
         ...
 
 
@@ -35,3 +38,23 @@ class Tracer(Protocol):
     def close(self) -> None:
         """Export what waits, for a bounded time."""
         ...
+
+
+def create_tracer(server_args: ServerArgs) -> Tracer | None:
+    """What the options ask for; ``None`` if no traces are wanted.
+
+    Raises:
+        ConfigError: if OpenTelemetry is not installed.
+    """
+    if server_args.otlp_traces_endpoint is None:
+        return None
+    try:
+        from bough.observability.otel import OtelTracer
+    except ImportError as error:
+        raise ConfigError(
+            f"--otlp-traces-endpoint needs OpenTelemetry ({error}): pip install 'bough[otel]'",
+            param="otlp_traces_endpoint",
+        ) from None
+    return OtelTracer.exporting(
+        server_args.otlp_traces_endpoint, server_args.otlp_service_name, server_args.trace_sample_rate
+    )

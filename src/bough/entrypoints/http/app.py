@@ -23,6 +23,7 @@ from bough.entrypoints.http.routes_later import LATER, METHODS, not_supported_ye
 from bough.errors import BoughError
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.observability.request_context import REQUEST_ID_HEADER, request_id_of
+from bough.observability.tracing import Tracer
 
 
 class Application(FastAPI):
@@ -55,12 +56,13 @@ class Application(FastAPI):
             await super().__call__(scope, receive, send)
 
 
-def create_app(manager: TokenizerManager, gate: Gate | None = None) -> Application:
+def create_app(manager: TokenizerManager, gate: Gate | None = None, tracer: Tracer | None = None) -> Application:
     """The application that serves everything that ``manager`` can do.
 
     Args:
         manager: of the engine.
         gate: who may call; made from the manager's options if there is none yet.
+        tracer: traces requests.
 
     Raises:
         ConfigError: if the keys of the options cannot be read.
@@ -81,6 +83,7 @@ def create_app(manager: TokenizerManager, gate: Gate | None = None) -> Applicati
             needs_json=info.needs_json,
             gate=gate,
             access=info.access,
+            tracer=tracer,
         )
         for path in (info.path, *info.aliases):
             app.add_endpoint(path, info.methods, endpoint)

@@ -20,6 +20,7 @@ from bough.entrypoints.http.json_body import RawValue
 from bough.errors import BoughError, RequestFailed
 from bough.observability.metrics import Metrics
 from bough.observability.request_context import CURRENT, RequestContext, request_id_of
+from bough.observability.tracing import Tracer
 
 logger = logging.getLogger(__name__)
 
@@ -175,6 +176,7 @@ class Endpoint:
         path: the route, for metrics.
         dialect: how errors look.
         metrics: where requests are counted; ``None`` for probes, which are not.
+        tracer: traces what is counted; ``None`` if nobody wants that.
         intake: receives bodies, those of the other routes too.
         takes_body: whether there is a body to read.
         needs_json: whether the client has to say that it is JSON.
@@ -194,7 +196,9 @@ class Endpoint:
         gate: Gate,
         needs_json: bool = False,
         access: Access = Access.CLIENT,
+        tracer: Tracer | None = None,
     ) -> None:
+        self._tracer = tracer
         self._gate = gate
         self._access = access
         self._handler = handler
@@ -207,24 +211,28 @@ class Endpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request (ASGI)."""
-        metrics = self._metrics
+        metrics, tracer, method, headers = self._metrics, self._tracer, scope["method"], scope["headers"]
         if metrics is None:
-            await self._answer(scope, receive, send)
+            await self._answer(scope, receive, send, RequestContext(request_id_of(headers)))
             return
-        method = scope["method"]
+        span = None
+        if tracer is not None:
+            attributes = {"http.request.method": method, "http.route": self._path}
+            span = tracer.begin(f"{method} {self._path}", headers, attributes)
         metrics.http_requests[self._path, method] += 1
         metrics.http_requests_active += 1
         status = 500
         try:
-            status = await self._answer(scope, receive, send)
+            status = await self._answer(scope, receive, send, RequestContext(request_id_of(headers), span))
         finally:
             metrics.http_requests_active -= 1
             metrics.http_responses[self._path, method, status] += 1
+            if span is not None:
+                span.end(status)
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> int:
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, context: RequestContext) -> int:
         """Run the handler and send what it makes; returns the status."""
         call = Call(scope, receive, self._intake)
-        context = RequestContext(request_id_of(call.headers))
         CURRENT.set(context)
         watcher: asyncio.Task[None] | None = None
         try:
