@@ -72,8 +72,10 @@ class Server:
 
 
 @contextlib.contextmanager
-def running_server(directory: Path, *flags: str, wait: bool = True, python: str = sys.executable) -> Iterator[Server]:
-    port = free_port()
+def running_server(
+    directory: Path, *flags: str, wait: bool = True, python: str = sys.executable, port: int | None = None
+) -> Iterator[Server]:
+    port = port or free_port()
     log = directory / f"server-{port}.log"
     command = [python, "-m", "bough.launch_server", "--port", str(port), *flags]
     with log.open("wb") as output:

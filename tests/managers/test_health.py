@@ -54,6 +54,15 @@ def test_part_that_falls_silent_is_named(health: HealthMonitor, clock: Clock) ->
     assert health.why_not_alive() is None
 
 
+def test_silence_is_told_before_it_is_too_long(health: HealthMonitor, clock: Clock) -> None:
+    live(health, clock, 3, beats=("scheduler",))
+    assert health.silent_for(4.0) == {}
+    assert health.silent_for(2.0) == {("detokenizer", 0): 3.0}
+    starting = HealthMonitor(max_silence=5.0, clock=clock)
+    clock.now += 0.9
+    assert starting.silent_for(0.5) == {}
+
+
 def test_own_pause_is_nobody_elses_silence(health: HealthMonitor, clock: Clock) -> None:
     live(health, clock, 10, beats=("scheduler", "detokenizer"))
     clock.now += 3600  # this process was stopped, and continued

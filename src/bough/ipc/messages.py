@@ -208,6 +208,8 @@ class SchedulerStats(Record):
     decode_tokens_total: int = 0
     num_retracted_total: int = 0
     num_aborted_total: int = 0
+    failed_steps_total: int = 0
+    """Steps that raised; most requests in them go on."""
     kv_accounting_repairs_total: int = 0
     steps_total: int = 0
     gen_throughput: float = 0.0

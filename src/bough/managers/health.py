@@ -100,13 +100,16 @@ class HealthMonitor:
         """What is broken, in a few words, or ``None``."""
         if self.state is ServerState.DEAD:
             return self._cause_of_death
-        self.tick()
-        if self.state is ServerState.STARTING:
-            return None
-        for (process, rank), silence in self._silence.items():
-            if silence > self._max_silence:
-                return f"no sign of life from {process} {rank} for {silence:.0f} s"
+        for (process, rank), silence in self.silent_for(self._max_silence).items():
+            return f"no sign of life from {process} {rank} for {silence:.0f} s"
         return None
+
+    def silent_for(self, seconds: float) -> dict[ProcessKey, float]:
+        """The parts without a heartbeat for longer than ``seconds``, and for how long; none while starting."""
+        if self.state is ServerState.STARTING:
+            return {}
+        self.tick()
+        return {key: silence for key, silence in self._silence.items() if silence > seconds}
 
     def why_not_open(self) -> str | None:
         """Why no request can be served, however short the queue, in a few words, or ``None``."""

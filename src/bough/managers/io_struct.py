@@ -51,6 +51,23 @@ TopLogprobs = Annotated[int, Meta(ge=0, le=MAX_TOP_LOGPROBS)]
 LogprobStart = Annotated[int, Meta(ge=-1, le=2**31 - 1)]
 Priority = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 
+_PRIORITY = Meta(description="Higher goes first, if the server was started with `--enable-priority-scheduling`.")
+_EXTRA_KEY = Meta(description="Namespace of the prefix cache: only requests with the same key share prefixes.")
+_CACHE_SALT = Meta(description="Secret that keeps others from telling, by timing, whether a prefix is cached.")
+
+
+class QueueFields(msgspec.Struct, kw_only=True):
+    """Which request goes first, and with whom it shares prefixes."""
+
+    priority: Annotated[Priority | None, _PRIORITY] = None
+    extra_key: Annotated[CacheKey | None, _EXTRA_KEY] = None
+    cache_salt: Annotated[CacheKey | None, _CACHE_SALT] = None
+
+    @property
+    def prefix_namespace(self) -> str | None:
+        """Namespace of the prefix cache that the request asks for."""
+        return cache_namespace(self.extra_key, self.cache_salt)
+
 
 class GenerateReqInput(msgspec.Struct, kw_only=True):
     """Body of ``/generate`` and arguments of ``Engine.generate``; a list where a scalar could stand makes a batch."""
@@ -93,18 +110,9 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
     return_prompt_token_ids: Annotated[bool, Meta(description="Add `prompt_token_ids` to the answer.")] = False
     stream: Annotated[bool, Meta(description="Answer with server-sent events.")] = False
     log_metrics: Annotated[bool, Meta(description="Count this request in `/metrics`.")] = True
-    priority: Annotated[
-        Priority | None,
-        Meta(description="Higher goes first, if the server was started with `--enable-priority-scheduling`."),
-    ] = None
-    extra_key: Annotated[
-        CacheKey | list[CacheKey] | None,
-        Meta(description="Namespace of the prefix cache: only requests with the same key share prefixes."),
-    ] = None
-    cache_salt: Annotated[
-        CacheKey | list[CacheKey] | None,
-        Meta(description="Secret that keeps others from telling, by timing, whether a prefix is cached."),
-    ] = None
+    priority: Annotated[Priority | None, _PRIORITY] = None
+    extra_key: Annotated[CacheKey | list[CacheKey] | None, _EXTRA_KEY] = None
+    cache_salt: Annotated[CacheKey | list[CacheKey] | None, _CACHE_SALT] = None
     session_params: Annotated[
         SessionParams | list[SessionParams | None] | None,
         Meta(description="Go on from an earlier request of a session (see `/open_session`), instead of repeating it."),

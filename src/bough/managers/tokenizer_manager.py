@@ -224,7 +224,10 @@ class TokenizerManager:
         while True:
             await asyncio.sleep(TICK)
             self.health.tick()
-            self.sessions.close_idle()
+            try:
+                self.sessions.close_idle()
+            except Exception:
+                logger.exception("Could not close idle sessions")
 
     # --- generating -----------------------------------------------------------------------------------------------
 

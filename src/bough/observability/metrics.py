@@ -22,7 +22,7 @@ from bough.observability.process_usage import resident_bytes
 
 DEFAULT_PREFIX = "bough:"
 
-LATENCY_BUCKETS = (0.1, 0.2, 0.4, 0.6, 0.8, 1, 2, 4, 6, 8, 10, 20, 40, 60, 80, 100, 200, 400)
+LATENCY_BUCKETS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 2, 4, 6, 8, 10, 20, 40, 60, 80, 100, 200, 400)
 """Seconds, for the time to the first token and for queueing."""
 E2E_BUCKETS = (*LATENCY_BUCKETS, 600, 1200, 1800, 2400)
 ITL_BUCKETS = (
@@ -63,6 +63,16 @@ class Histogram:
         """Count ``value``, ``weight`` times."""
         self._counts[bisect_left(self._bounds, value)] += weight
         self._sum += value * weight
+
+    @property
+    def bounds(self) -> tuple[float, ...]:
+        """Upper bounds of all buckets but the last."""
+        return self._bounds
+
+    @property
+    def counts(self) -> list[int]:
+        """Values by bucket, not cumulative."""
+        return self._counts
 
     @property
     def count(self) -> int:
@@ -160,6 +170,11 @@ class Metrics(Collector):
         self._started = time.time()
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
+
+    @property
+    def uptime(self) -> float:
+        """Seconds since this was made."""
+        return time.time() - self._started
 
     def render(self) -> bytes:
         """The text that a scraper gets (Prometheus text format 0.0.4)."""
@@ -303,6 +318,11 @@ class Metrics(Collector):
                 "num_retracted_requests",
                 "num_retracted_total",
                 "How often a running request had to give up its memory and wait again.",
+            ),
+            (
+                "scheduler_failed_steps",
+                "failed_steps_total",
+                "Steps that failed. Only the request that is to blame ends with an error.",
             ),
             (
                 "kv_accounting_repairs",

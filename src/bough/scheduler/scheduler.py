@@ -53,6 +53,7 @@ from bough.scheduler.requests import Requests
 from bough.scheduler.step_budget import StepLimits
 from bough.scheduler.step_builder import Planned
 from bough.scheduler.step_log import StepLog
+from bough.scheduler.trials import Trials
 from bough.scheduler.waiting_queue import WaitingQueue
 from bough.scheduler.warmup import measure_step_costs, probe_device
 from bough.tokenization.tokenizer import Tokenizer
@@ -73,9 +74,6 @@ INTAKE_SECONDS = 0.002
 
 GRAMMAR_WAIT_SECONDS = 0.002
 """Longest wait for a grammar when there is nothing else to do: then it is time to look for messages."""
-
-MAX_FAILED_STEPS = 3
-"""After this many failed steps in a row the device must show that it still works."""
 
 StepEvent = Callable[[str, Planned | None, float], None]
 """Told what begins: ``plan``, ``launch``, ``launched``, ``wait``, ``process`` or ``processed``; which step it is about,
@@ -151,6 +149,7 @@ class Scheduler:
             self.kv, self.table, self.queue, PrefixSharing(enabled=_reuses_prefixes(server_args, info))
         )
         start = time.perf_counter()
+        self.trials = Trials(self.queue)
         self.cost_model = measure_step_costs(timed)
         self.warmup_seconds = time.perf_counter() - start
         self.ratio = NewTokenRatio(server_args.schedule_conservativeness)
@@ -177,7 +176,7 @@ class Scheduler:
         self.shutting_down = False
         self._num_aborted = 0
         self._num_repairs = 0
-        self._failed_steps = 0
+        self._num_failed_steps = 0
         self._was_busy = False
         self._received: deque[ToScheduler] = deque()
         self._dispatch: dict[type, Callable[[Any], list[ControlReply]]] = {
@@ -246,13 +245,15 @@ class Scheduler:
         if planned is not None:
             self.run_batch(planned)
         in_flight = self.requests.in_flight
-        allowed = self.executor.depth if planned is not None else 0
+        allowed = self.executor.depth if planned is not None and not self.trials.running else 0
         busy = planned is not None or bool(in_flight)
         while len(in_flight) > allowed:
             self.process_batch_result()
         if not busy and self.requests.compiling:
             self.grammars.wait(GRAMMAR_WAIT_SECONDS)
             busy = True
+        if not busy and self.trials.running:
+            self.trials.adjourn()
         if not busy:
             self._on_idle()
         self._was_busy = busy
@@ -298,11 +299,12 @@ class Scheduler:
             self._fail_step(planned)
             return
         self.requests.in_flight.popleft()
-        self._failed_steps = 0
         self._mark("process", planned, result.seconds)
         self.cost_model.observe(planned.plan.num_tokens, planned.token_context, result.seconds)
         self.log.on_step(planned, result)
         self.stream_output(self.output.process(planned, result))
+        if self.trials.running and self.trials.clear(self.requests.num_computed):
+            self._retract_all()
         self._mark("processed", planned)
 
     def _mark(self, event: str, planned: Planned | None = None, seconds: float = 0.0) -> None:
@@ -421,20 +423,34 @@ class Scheduler:
     # --- results --------------------------------------------------------------------------------------------------
 
     def _fail_step(self, planned: Planned) -> None:
-        """A forward pass raised: its requests end with an error, all others go on.
+        """A forward pass raised: whoever it fails with alone ends with an error, all others go on.
 
-        So do those that it did not compute for but had news of: what the device knows of them now is unknown.
+        Concerned are also those that it did not compute for but had news of: what the device knows of them now is
+        unknown. A device that is broken ends the process.
         """
-        self._failed_steps += 1
-        logger.exception("Step %d failed; its requests are aborted", planned.plan.step_id)
-        reqs = [req for req in (self.table.reqs[slot] for slot in planned.concerned_slots) if req is not None]
         self.requests.in_flight.popleft()
-        self.stream_output([self.output.fail(req, "the forward pass failed", keep=False) for req in reqs])
-        if self._failed_steps >= MAX_FAILED_STEPS:
-            self._probe_device()
+        reqs = [req for req in (self.table.reqs[slot] for slot in planned.concerned_slots) if req is not None]
+        if reqs:  # else it was launched before the one that failed was known to have
+            self._num_failed_steps += 1
+            logger.exception("Step %d failed, with %d requests in it", planned.plan.step_id, len(reqs))
+        if len(reqs) == 1:
+            self.stream_output([self.output.fail(reqs[0], "the forward pass failed", keep=False)])
+            if self.trials.running and self.trials.clear(self.requests.num_computed):
+                self._retract_all()
+        elif reqs:
+            suspects = {req: int(self.table.planned_len[req.slot]) for req in reqs}
+            self._retract_all()
+            self.trials.accuse(suspects)
+        self._probe_device()
+
+    def _retract_all(self) -> None:
+        """Everybody waits; whoever may goes on from what is cached."""
+        for req in self.table.reqs:
+            if req is not None:
+                self.requests.retract(req)
 
     def _probe_device(self) -> None:
-        """After several failures in a row: end the process unless the device can still compute something harmless."""
+        """After a failure: end the process unless the device can still compute something harmless."""
         while self.requests.in_flight:
             self.process_batch_result()
         token = np.zeros(1, dtype=np.int32)
@@ -444,7 +460,6 @@ class Scheduler:
             return
         if slots is not None:
             probe_device(self._timed_worker, place.req_slot, slots)
-            self._failed_steps = 0
         self.kv.finish(place, token, 0, keep=False)
 
     def _on_idle(self) -> None:
@@ -524,6 +539,7 @@ class Scheduler:
             decode_tokens_total=self.output.generated_tokens,
             num_retracted_total=self.requests.num_retracted,
             num_aborted_total=self._num_aborted,
+            failed_steps_total=self._num_failed_steps,
             kv_accounting_repairs_total=self._num_repairs,
             steps_total=self.log.steps,
             gen_throughput=self.log.gen_throughput,

@@ -11,6 +11,8 @@ import random
 from array import array
 from typing import Any
 
+import msgspec
+
 from bough.errors import EngineDead
 from bough.ipc.messages import (
     AbortReq,
@@ -66,6 +68,7 @@ class FakeEngine:
         self.fail_after: int | None = None
         self.says: str | None = None
         self.dead = False
+        self.cache_outline: dict[str, Any] = {"nodes": [], "protected_tokens": 0, "evictable_tokens": 0}
         self._outbox: asyncio.Queue[ToTokenizer] = asyncio.Queue()
 
     # --- channels -------------------------------------------------------------------------------------------------
@@ -119,7 +122,10 @@ class FakeEngine:
                 return ControlReply(message.call_id, 0, False, "requests are running")
             return ControlReply(message.call_id, 0, True)
         if message.method == "get_internal_state":
-            return ControlReply(message.call_id, 0, True, "", {"last_gen_throughput": 1.0})
+            state = {**msgspec.structs.asdict(SchedulerStats()), "effective_max_running_requests": 8}
+            return ControlReply(message.call_id, 0, True, "", {**state, "last_gen_throughput": 1.0})
+        if message.method == "get_cache_outline":
+            return ControlReply(message.call_id, 0, True, "", self.cache_outline)
         if message.method == "start_profile":
             return ControlReply(message.call_id, 0, True)
         if message.method == "stop_profile":
