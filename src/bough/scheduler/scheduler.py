@@ -459,7 +459,8 @@ class Scheduler:
         if reqs:  # else it was launched before the one that failed was known to have
             self._num_failed_steps += 1
             logger.exception("Step %d failed, with %d requests in it", planned.plan.step_id, len(reqs))
-        if len(reqs) == 1:
+        # Whoever has left since the step was launched may be to blame as well: their rows were computed all the same.
+        if len(reqs) == 1 and not planned.left:
             self.stream_output([self.output.fail(reqs[0], "the forward pass failed", keep=False)])
             if self.trials.running and self.trials.clear(self.requests.num_computed):
                 self._retract_all()
