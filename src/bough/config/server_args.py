@@ -19,6 +19,7 @@ DType = Literal["auto", "float32", "bfloat16", "float16"]
 KVCacheDType = Literal["auto", "bf16", "bfloat16", "int8"]
 Quantization = Literal["none", "int8", "int4"]
 Device = Literal["auto", "cpu", "cuda"]
+AttentionBackendName = Literal["triton", "torch_native"]
 SchedulePolicy = Literal["lpm", "fcfs", "dfs-weight", "lof", "random", "priority"]
 EvictionPolicy = Literal["lru", "lfu", "fifo", "mru", "priority"]
 SamplingDefaults = Literal["model", "openai"]
@@ -577,6 +578,13 @@ class ServerArgs(OptionTable):
     )
 
     device: Device = option("auto", help="Where the model runs. `auto`: CUDA if there is one, else CPU.", group=DEVICE)
+    attention_backend: AttentionBackendName | None = option(
+        None,
+        help="What computes attention on CUDA: `triton` kernels, or `torch_native`, plain torch operations, which is "
+        "slow and for comparisons.",
+        group=DEVICE,
+        default_text="`triton` on CUDA where Triton is installed; on a CPU native kernels",
+    )
     cpu_threads: int | None = option(
         None,
         help="Threads for computing on the CPU.",

@@ -26,6 +26,7 @@ import torch
 
 from bough.kernels.sampling import NativeSampler
 from bough.kernels.thread_pool import ThreadPool
+from bough.kernels.triton.available import kernels_for
 from bough.layers.logprobs import gather_logprobs
 from bough.sampling.device_state import DeviceDrawParams, Needs, SamplingRows, SamplingState
 from bough.sampling.draw import draw_from_vocabulary, integer_weights
@@ -180,8 +181,15 @@ class Sampler:
         return torch.from_numpy(tokens), torch.from_numpy(finite)
 
     def _choose(self, logits: torch.Tensor, rows: SamplingRows) -> tuple[torch.Tensor, torch.Tensor]:
-        """The same with torch and numpy."""
+        """The same with Triton kernels where the logits are on a device for them, else with torch and numpy."""
         self._state.edit_logits(logits, rows)
+        kernels = kernels_for(logits, "sampling")
+        if kernels is not None:
+            draws = None
+            if rows.union & Needs.RANDOM:
+                draws = to_device(self._state.draw_table(rows), logits.device)
+            chosen: tuple[torch.Tensor, torch.Tensor] = kernels.choose_tokens(logits, draws)
+            return chosen
         maxima = block_maxima(logits)
         largest, next_token_ids = first_maximum(logits, maxima)
         if rows.union & Needs.RANDOM:

@@ -12,15 +12,15 @@ import numpy.typing as npt
 import torch
 
 from bough.config.model_config import ModelConfig
-from bough.config.server_args import KVCacheDType, Quantization
+from bough.config.server_args import AttentionBackendName, KVCacheDType, Quantization
 from bough.errors import ConfigError
 from bough.layers.attention.base import AttentionBackend
-from bough.layers.attention.torch_native import TorchNativeBackend
 from bough.layers.linear_method import TORCH, MethodChoice
 from bough.layers.packed_method import StoredFormats, packed_method
 from bough.layers.quantized_rows import QuantizedRows
 from bough.layers.sampler import SampleOutput, Sampler
 from bough.mem_cache.kv_pool import KVPool, kv_bytes_per_token
+from bough.model_executor.attention_choice import attention_backend
 from bough.model_executor.capacity import (
     MemoryBudget,
     default_max_running_requests,
@@ -81,6 +81,8 @@ class RunnerOptions:
     """What weights become while they are loaded; native kernels only."""
     kv_cache_dtype: KVCacheDType = "auto"
     """How the KV pool holds keys and values."""
+    attention_backend: AttentionBackendName | None = None
+    """``None``: native kernels where they run the model, else Triton's on CUDA, else torch."""
     native: bool = True
     """Use the native kernels where they can run the model; false: torch computes everything."""
 
@@ -117,6 +119,11 @@ class ModelRunner:
             raise ConfigError(
                 f"--quantization {options.quantization} needs the native CPU kernels and --dtype bfloat16 or float32",
                 param="quantization",
+            )
+        if options.attention_backend is not None and self.threads is not None:
+            raise ConfigError(
+                "--attention-backend is for CUDA devices: here native CPU kernels compute attention; leave it out",
+                param="attention_backend",
             )
         self.kv_dtype = _KV_DTYPES.get(options.kv_cache_dtype, self.dtype)
         if self.kv_dtype != self.dtype and self.threads is None:
@@ -195,7 +202,7 @@ class ModelRunner:
 
     def init_attention_backend(self, kv_pool: KVPool) -> AttentionBackend:
         """The backend that computes attention over ``kv_pool``."""
-        return TorchNativeBackend(kv_pool, self.config.layer_windows)
+        return attention_backend(self.options.attention_backend, kv_pool, self.config)
 
     def init_graphs(self) -> CpuGraphRunner | None:
         """The recorded forward pass, if native kernels run the model."""

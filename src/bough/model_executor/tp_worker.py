@@ -54,6 +54,7 @@ class TpModelWorker:
                 load_format=server_args.load_format,
                 quantization=server_args.quantization,
                 kv_cache_dtype=server_args.kv_cache_dtype,
+                attention_backend=server_args.attention_backend,
                 seed=seed,
                 page_size=server_args.page_size,
                 max_running_requests=server_args.max_running_requests,
