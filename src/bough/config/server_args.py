@@ -585,6 +585,18 @@ class ServerArgs(OptionTable):
         group=DEVICE,
         default_text="`triton` on CUDA where Triton is installed; on a CPU native kernels",
     )
+    disable_cuda_graph: bool = option(
+        False, help="Launch the kernels of decode steps one by one instead of replaying recorded steps.", group=DEVICE
+    )
+    cuda_graph_max_bs: int | None = option(
+        None,
+        help="Decode steps of up to so many requests are recorded at start-up, for CUDA only.",
+        group=DEVICE,
+        unit="requests",
+        default_text="256, or as many as run at a time",
+        minimum=1,
+        maximum=4096,
+    )
     cpu_threads: int | None = option(
         None,
         help="Threads for computing on the CPU.",

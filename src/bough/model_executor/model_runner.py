@@ -19,17 +19,20 @@ from bough.layers.linear_method import TORCH, MethodChoice
 from bough.layers.packed_method import StoredFormats, packed_method
 from bough.layers.quantized_rows import QuantizedRows
 from bough.layers.sampler import SampleOutput, Sampler
-from bough.mem_cache.kv_pool import KVPool, kv_bytes_per_token
+from bough.mem_cache.kv_pool import KVPool, KVShape, kv_bytes_per_token
 from bough.model_executor.attention_choice import attention_backend
 from bough.model_executor.capacity import (
+    DEFAULT_MAX_GRAPH_ROWS,
     MemoryBudget,
+    decode_scratch_bytes,
     default_max_running_requests,
     fit_pool,
     fit_requests,
     forward_bytes,
 )
-from bough.model_executor.cpu_graph_runner import MAX_PIECE_TOKENS, CpuGraphRunner, Wanted, kernel_bytes
+from bough.model_executor.cpu_graph_runner import MAX_PIECE_TOKENS, CpuGraphRunner, kernel_bytes
 from bough.model_executor.forward_batch import ForwardBatch, token_positions
+from bough.model_executor.graph_runner import GraphRunner, Wanted
 from bough.model_executor.logprob_results import sampled_fields, target_fields
 from bough.model_executor.machine import Machine, peak_resident_bytes, reset_peak_resident_bytes
 from bough.model_executor.native_path import native_threads
@@ -83,6 +86,9 @@ class RunnerOptions:
     """How the KV pool holds keys and values."""
     attention_backend: AttentionBackendName | None = None
     """``None``: native kernels where they run the model, else Triton's on CUDA, else torch."""
+    disable_cuda_graph: bool = False
+    cuda_graph_max_bs: int | None = None
+    """Most rows of a recorded decode step; ``None``: 256."""
     native: bool = True
     """Use the native kernels where they can run the model; false: torch computes everything."""
 
@@ -125,6 +131,8 @@ class ModelRunner:
                 "--attention-backend is for CUDA devices: here native CPU kernels compute attention; leave it out",
                 param="attention_backend",
             )
+        if options.cuda_graph_max_bs is not None and device.type != "cuda":
+            raise ConfigError("--cuda-graph-max-bs is for CUDA devices; leave it out", param="cuda_graph_max_bs")
         self.kv_dtype = _KV_DTYPES.get(options.kv_cache_dtype, self.dtype)
         if self.kv_dtype != self.dtype and self.threads is None:
             raise ConfigError(
@@ -193,21 +201,29 @@ class ModelRunner:
         return KVPool(
             max_total_tokens=max_total_tokens,
             page_size=self.page_size,
-            num_layers=self.config.num_layers,
-            num_kv_heads=self.config.num_kv_heads,
-            head_dim=self.config.head_dim,
-            dtype=self.kv_dtype,
             device=self.device,
+            **self._kv_shape,
         )
 
     def init_attention_backend(self, kv_pool: KVPool) -> AttentionBackend:
         """The backend that computes attention over ``kv_pool``."""
         return attention_backend(self.options.attention_backend, kv_pool, self.config)
 
-    def init_graphs(self) -> CpuGraphRunner | None:
-        """The recorded forward pass, if native kernels run the model."""
+    @torch.inference_mode()
+    def init_graphs(self) -> GraphRunner | None:
+        """The recorded forward pass, if native kernels run the model; recorded decode steps on CUDA."""
         if self.threads is None:
-            return None
+            if self.device.type != "cuda" or self.options.disable_cuda_graph or not self.config.is_generation:
+                return None
+            from bough.model_executor.cuda_graph_runner import record_decode_steps
+
+            return record_decode_steps(
+                self.model,
+                self.attn_backend,
+                max_batch_size=self._max_graph_rows(self.max_running_requests),
+                req_to_token=self.req_to_token,
+                last_token=self.sampling_state.last_token,
+            )
         return CpuGraphRunner(
             self.model,
             self.kv_pool,
@@ -243,16 +259,17 @@ class ModelRunner:
             forward = max(measured, forward_bytes(config, self.dtype.itemsize, step_tokens, logit_rows))
         reserved = forward + 4 * max_running_requests * config.context_len
         reserved += SamplingState.max_bytes(max_running_requests, config.vocab_size)
+        if self.device.type == "cuda":
+            graph_rows = self._max_graph_rows(max_running_requests)
+            # What recorded steps take is theirs for good; their logits are for all rows at once.
+            reserved += 0 if options.disable_cuda_graph else forward_bytes(config, 4, graph_rows, graph_rows)
+            pool_tokens = self._available_bytes() // max(kv_bytes_per_token(**self._kv_shape), 1)
+            reserved += decode_scratch_bytes(config, pool_tokens, max_running_requests)
         budget = MemoryBudget(
             available=self._available_bytes(),
             weights=self.weight_bytes,
             forward=reserved,
-            per_token=kv_bytes_per_token(
-                num_layers=config.num_layers,
-                num_kv_heads=config.num_kv_heads,
-                head_dim=config.head_dim,
-                dtype=self.kv_dtype,
-            ),
+            per_token=kv_bytes_per_token(**self._kv_shape),
         )
         return fit_pool(
             config,
@@ -263,6 +280,19 @@ class ModelRunner:
             mem_fraction_static=options.mem_fraction_static,
             max_total_tokens=options.max_total_tokens,
         )
+
+    @property
+    def _kv_shape(self) -> KVShape:
+        config = self.config
+        return {
+            "num_layers": config.num_layers,
+            "num_kv_heads": config.num_kv_heads,
+            "head_dim": config.head_dim,
+            "dtype": self.kv_dtype,
+        }
+
+    def _max_graph_rows(self, max_running_requests: int) -> int:
+        return min(max_running_requests, self.options.cuda_graph_max_bs or DEFAULT_MAX_GRAPH_ROWS)
 
     def _available_bytes(self) -> int:
         if self.device.type == "cuda":
@@ -353,7 +383,7 @@ class ModelRunner:
             embeddings=embeddings,
         )
 
-    def _replay_step(self, graph_runner: CpuGraphRunner, plan: StepPlan) -> StepResult:
+    def _replay_step(self, graph_runner: GraphRunner, plan: StepPlan) -> StepResult:
         sampling_rows = np.flatnonzero(plan.sample)
         by_logits = self.rows_that_need_logits(plan, sampling_rows)
         wanted = np.zeros(plan.num_rows, dtype=np.uint8)
@@ -367,8 +397,8 @@ class ModelRunner:
         logit_rows, choice_rows = sampling_rows[by_logits], sampling_rows[~by_logits]
         if result.logits is not None:
             sampled = self.sample(plan, result.logits, logit_rows)
-            next_token_ids[logit_rows] = sampled.next_token_ids.numpy()
-            finite[logit_rows] = sampled.finite.numpy()
+            next_token_ids[logit_rows] = sampled.next_token_ids.cpu().numpy()
+            finite[logit_rows] = sampled.finite.cpu().numpy()
         if len(choice_rows):
             self.sampling_state.record_choices(plan.req_slots[choice_rows], next_token_ids[choice_rows])
         failed = np.flatnonzero(~finite).tolist()
@@ -392,7 +422,12 @@ class ModelRunner:
         )
 
     def rows_that_need_logits(self, plan: StepPlan, rows: IndexArray) -> npt.NDArray[np.bool_]:
-        """Which of the sampling ``rows`` (``[S]``) are not served by the token with the largest logit alone."""
+        """Which of the sampling ``rows`` (``[S]``) are not served by the token with the largest logit alone.
+
+        Only native kernels serve any so.
+        """
+        if self.threads is None:
+            return np.ones(len(rows), dtype=np.bool_)
         if plan.masks is not None and len(plan.masks.rows) == len(rows):
             return np.ones(len(rows), dtype=np.bool_)
         needs: npt.NDArray[np.bool_] = self.sampling_state.rows(plan.req_slots[rows]).needs != 0

@@ -55,6 +55,8 @@ class TpModelWorker:
                 quantization=server_args.quantization,
                 kv_cache_dtype=server_args.kv_cache_dtype,
                 attention_backend=server_args.attention_backend,
+                disable_cuda_graph=server_args.disable_cuda_graph,
+                cuda_graph_max_bs=server_args.cuda_graph_max_bs,
                 seed=seed,
                 page_size=server_args.page_size,
                 max_running_requests=server_args.max_running_requests,
