@@ -19,6 +19,7 @@ BIN := $(VENV)/bin
 BASE_STAMP := $(VENV)/.bough-base
 DEV_STAMP := $(VENV)/.bough-dev
 CLIENTS_STAMP := $(VENV)-clients/.bough-clients
+BROWSER_STAMP := $(VENV)-browser/.bough-browser
 NATIVE_SOURCES := setup.py $(wildcard csrc/*)
 CPP_FILES := $(wildcard csrc/*.cpp csrc/*.h tests/native_check/*.cpp tests/native_check/*.h)
 
@@ -29,7 +30,7 @@ INSTALL_TORCH := $(UV) pip install --quiet --python $(BIN)/python --torch-backen
 endif
 
 .DELETE_ON_ERROR:
-.PHONY: help serve test lint format typecheck unit fuzz conformance package sanitize tsan arm64 bench bench-peers gpu-check gpu-bench docs clean
+.PHONY: help serve test lint format typecheck unit faults soak fuzz conformance browser package sanitize tsan arm64 bench bench-peers gpu-check gpu-bench docs clean
 
 help: ## Show this list
 	@echo "make TARGET, where TARGET is one of"
@@ -58,11 +59,20 @@ typecheck: $(DEV_STAMP) ## Check types only
 unit: $(DEV_STAMP) ## Run the tests only; ARGS='tests/config -k yaml' narrows them
 	$(BIN)/python -m pytest $(ARGS)
 
+faults: $(DEV_STAMP) ## Every fault of every process in every state of a server: about 100 servers that end badly
+	$(BIN)/python -m pytest tests/faults -m '' $(ARGS)
+
+soak: $(DEV_STAMP) ## Long runs: 100,000 requests, 2,000 clients that leave, two minutes of overload; prints what it measures
+	$(BIN)/python -m pytest tests/soak -m soak -s $(ARGS)
+
 fuzz: $(DEV_STAMP) ## Try many random requests made from the OpenAPI document
 	$(BIN)/python -m pytest tests/e2e/test_openapi.py --hypothesis-profile=thorough $(ARGS)
 
 conformance: $(DEV_STAMP) $(CLIENTS_STAMP) ## Drive a server with other people's clients, in an environment of their own
 	$(VENV)-clients/bin/python -m pytest tests/conformance --server-python $(BIN)/python $(ARGS)
+
+browser: $(DEV_STAMP) $(BROWSER_STAMP) ## Drive the playground in a headless Chromium, with Playwright in an environment of its own
+	$(VENV)-browser/bin/python -m pytest tests/browser --server-python $(BIN)/python $(ARGS)
 
 package: $(DEV_STAMP) ## Build an sdist and a wheel, and look at what is in them
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt setuptools
@@ -94,7 +104,7 @@ docs: $(DEV_STAMP) ## Write the generated pages of docs/
 	$(BIN)/python tools/generate_docs.py
 
 clean: ## Remove the environment and everything that is made from the sources
-	rm -rf $(VENV) $(VENV)-clients $(VENV)-peers build dist results src/*.egg-info src/bough/kernels/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-clients $(VENV)-browser $(VENV)-peers build dist results src/*.egg-info src/bough/kernels/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -113,6 +123,12 @@ $(BASE_STAMP): pyproject.toml constraints.txt $(NATIVE_SOURCES) | $(BIN)/python
 $(CLIENTS_STAMP): tests/conformance/requirements.txt
 	$(PYTHON) -m venv $(VENV)-clients
 	$(VENV)-clients/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+# A Chromium of the system will do; else `$(VENV)-browser/bin/playwright install chromium` fetches one.
+$(BROWSER_STAMP): tests/browser/requirements.txt
+	$(PYTHON) -m venv $(VENV)-browser
+	$(VENV)-browser/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
 
 $(DEV_STAMP): $(BASE_STAMP)

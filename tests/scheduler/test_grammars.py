@@ -257,7 +257,7 @@ def test_a_panic_of_the_engine_is_survived_by_the_thread_that_computes_masks() -
 
     rows = np.arange(MIN_THREADED_MASKS, dtype=np.int32)
     for _ in range(2):
-        masks = PendingMasks(rows, [Panics()] * len(rows), [(3,)] * len(rows), VOCAB_SIZE)
+        masks = PendingMasks(rows, [Panics()] * len(rows), VOCAB_SIZE, {0: (3,)})
         masks.begin()
         assert not masks.bits.any()
         assert masks.computed().has_failed

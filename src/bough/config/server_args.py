@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from bough.config import ceilings
+from bough.config import ceilings, rules
 from bough.config.options import OptionTable, option
-from bough.errors import BadRequest, ConfigError
+from bough.errors import ConfigError
 
 LoadFormat = Literal["auto", "safetensors", "gguf", "dummy"]
 DType = Literal["auto", "float32", "bfloat16", "float16"]
@@ -45,69 +44,14 @@ def bundled_model_path() -> Path:
     return Path(__file__).resolve().parent.parent / "assets" / BUNDLED_MODEL_NAME
 
 
-def _fraction(value: float) -> str | None:
-    return None if 0.0 < value < 1.0 else "must be between 0 and 1, both excluded"
+def _key(text: str) -> Any:
+    """An option that holds a key."""
+    return option(None, help=text, group=SECURITY, metavar="KEY", secret=True, rule=rules.sendable_key)
 
 
-def _positive(value: float) -> str | None:
-    return None if value > 0.0 else "must be greater than 0"
-
-
-def _power_of_two(value: int) -> str | None:
-    return None if value & (value - 1) == 0 else "must be a power of two"
-
-
-def _chunk_size(value: int) -> str | None:
-    return None if value == -1 or value >= 1 else "must be at least 1 token, or -1 for whole prompts"
-
-
-def sampling_params_rule(value: dict[str, Any]) -> str | None:
-    """A rule for options that hold sampling parameters; what depends on the vocabulary is not checked."""
-    from bough.sampling.sampling_params import SamplingParams  # only where the option is used: keeps --help fast
-
-    try:
-        SamplingParams.from_dict(value, named=str).validate(None, named=str)
-    except BadRequest as error:
-        return f"must hold valid sampling parameters ({error.message})"
-    return None
-
-
-def _preferred_sampling_params_rule(value: dict[str, Any]) -> str | None:
-    if value.get("n", 1) != 1:
-        return "must not set n: how many outputs there are is for each request to say"
-    return sampling_params_rule(value)
-
-
-def key_rule(value: str) -> str | None:
-    """What is wrong with a key that clients are to send in a header."""
-    is_sendable = value.isascii() and value.isprintable() and " " not in value
-    return None if is_sendable else "must be printable ASCII without blanks, so that it can be sent in a header"
-
-
-def _whitespace_rule(value: str) -> str | None:
-    try:
-        re.compile(value)
-    except re.error as error:
-        return f"must be a regular expression ({error})"
-    return None
-
-
-def _tool_call_parser_rule(value: str) -> str | None:
-    from bough.parsers.dialect import AUTO, NONE  # only where the option is used: keeps --help fast
-    from bough.parsers.tool_formats import TOOL_FORMATS
-
-    return _name_rule(value, (AUTO, NONE, *TOOL_FORMATS))
-
-
-def _reasoning_parser_rule(value: str) -> str | None:
-    from bough.parsers.dialect import AUTO, NONE
-    from bough.parsers.reasoning import REASONING_FORMATS
-
-    return _name_rule(value, (AUTO, NONE, *REASONING_FORMATS))
-
-
-def _name_rule(value: str, known: tuple[str, ...]) -> str | None:
-    return None if value in known else f"must be one of {', '.join(known)}"
+def _file(text: str, default_text: str = "") -> Any:
+    """An option that names a file of keys or certificates."""
+    return option(None, help=text, group=SECURITY, metavar="FILE", default_text=default_text)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -206,6 +150,9 @@ class ServerArgs(OptionTable):
         metavar="ADDRESS",
     )
     port: int = option(30000, help="TCP port to listen on.", group=SERVER, minimum=1, maximum=65535)
+    disable_playground: bool = option(
+        False, help="No page for browsers at `/`, and no stream of what the engine does.", group=SERVER
+    )
     max_body_size: int = option(
         32 * 2**20,
         help="Largest request body; a larger one is answered with 413. Accepts 16MiB.",
@@ -253,40 +200,28 @@ class ServerArgs(OptionTable):
         minimum=0.0,
     )
 
-    api_key: str | None = option(
-        None,
-        help="Key that requests must bring, as `Authorization: Bearer KEY` or `x-api-key: KEY`; probes and metrics "
-        "need none. Other users of the machine may see a command line: --api-key-file keeps keys off it.",
-        group=SECURITY,
-        metavar="KEY",
-        secret=True,
-        rule=key_rule,
+    api_key: str | None = _key(
+        "Key that requests must bring, as `Authorization: Bearer KEY` or `x-api-key: KEY`; probes and metrics "
+        "need none. Other users of the machine may see a command line: --api-key-file keeps keys off it."
     )
-    api_key_file: str | None = option(
-        None, help="File with such keys, one a line; each of them will do.", group=SECURITY, metavar="FILE"
-    )
-    admin_api_key: str | None = option(
-        None,
-        help="Key of the control routes (/flush_cache, /abort_request), which then take no other; it opens all other "
+    api_key_file: str | None = _file("File with such keys, one a line; each of them will do.")
+    admin_api_key: str | None = _key(
+        "Key of the control routes (/flush_cache, /abort_request), which then take no other; it opens all other "
         "routes, too. Without one, control routes take the other keys; without any key they answer on a loopback "
-        "address only.",
-        group=SECURITY,
-        metavar="KEY",
-        secret=True,
-        rule=key_rule,
+        "address only."
     )
-    admin_api_key_file: str | None = option(
-        None, help="File with keys of the control routes, one a line.", group=SECURITY, metavar="FILE"
-    )
-    ssl_certfile: str | None = option(
+    admin_api_key_file: str | None = _file("File with keys of the control routes, one a line.")
+    cors_allow_origins: str | None = option(
         None,
-        help="Certificate chain in PEM; the server then speaks HTTPS only.",
+        help="Origins (like https://chat.example.org, with commas between them) whose web pages may call the server "
+        "from a browser; `*`: any. Keys are asked for all the same.",
         group=SECURITY,
-        metavar="FILE",
+        metavar="ORIGINS",
+        default_text="none",
+        rule=rules.origins,
     )
-    ssl_keyfile: str | None = option(
-        None, help="Its private key.", group=SECURITY, metavar="FILE", default_text="in the file of the certificate"
-    )
+    ssl_certfile: str | None = _file("Certificate chain in PEM; the server then speaks HTTPS only.")
+    ssl_keyfile: str | None = _file("Its private key.", default_text="in the file of the certificate")
     ssl_keyfile_password: str | None = option(
         None,
         help="What the private key is encrypted with. Other users of the machine may see a command line: a file for "
@@ -295,11 +230,8 @@ class ServerArgs(OptionTable):
         metavar="TEXT",
         secret=True,
     )
-    ssl_ca_certs: str | None = option(
-        None,
-        help="Certificates of authorities, in PEM; clients must bring a certificate that one of them has signed.",
-        group=SECURITY,
-        metavar="FILE",
+    ssl_ca_certs: str | None = _file(
+        "Certificates of authorities, in PEM; clients must bring a certificate that one of them has signed."
     )
 
     served_model_name: str | None = option(
@@ -323,7 +255,7 @@ class ServerArgs(OptionTable):
         group=API,
         metavar="NAME",
         default_text="found out from the chat template",
-        rule=_tool_call_parser_rule,
+        rule=rules.tool_call_parser,
     )
     reasoning_parser: str | None = option(
         None,
@@ -331,7 +263,7 @@ class ServerArgs(OptionTable):
         group=API,
         metavar="NAME",
         default_text="found out from the chat template",
-        rule=_reasoning_parser_rule,
+        rule=rules.reasoning_parser,
     )
     sampling_defaults: SamplingDefaults = option(
         "model",
@@ -343,7 +275,7 @@ class ServerArgs(OptionTable):
         None,
         help="Sampling parameters of requests that do not set them.",
         group=API,
-        rule=_preferred_sampling_params_rule,
+        rule=rules.preferred_sampling_params,
     )
     max_stored_responses: int = option(
         1024,
@@ -384,7 +316,7 @@ class ServerArgs(OptionTable):
         group=API,
         metavar="PATTERN",
         default_text="a blank or nothing",
-        rule=_whitespace_rule,
+        rule=rules.regular_expression,
     )
     constrained_json_disable_any_whitespace: bool = option(
         False,
@@ -471,7 +403,7 @@ class ServerArgs(OptionTable):
         help="A session that gets no request for this long is closed.",
         group=API,
         unit="seconds",
-        rule=_positive,
+        rule=rules.positive,
     )
 
     mem_fraction_static: float | None = option(
@@ -479,7 +411,7 @@ class ServerArgs(OptionTable):
         help="Share of the memory left beside the weights and what computing takes that goes to the KV cache.",
         group=MEMORY,
         default_text="0.4 on a CPU and at most a few times the weights, 0.9 on CUDA",
-        rule=_fraction,
+        rule=rules.fraction,
     )
     max_running_requests: int | None = option(
         None,
@@ -497,6 +429,23 @@ class ServerArgs(OptionTable):
         unit="requests",
         default_text="no limit",
         minimum=0,
+    )
+    queue_timeout: float | None = option(
+        None,
+        help="How long a request may wait for its first step; then it is answered with 503.",
+        group=MEMORY,
+        unit="seconds",
+        default_text="no limit",
+        rule=rules.positive,
+    )
+    request_timeout: float | None = option(
+        None,
+        help="How long a request may take in all; a `timeout` of its own may be shorter. Then it ends with what there "
+        "is, or with 504 if there is nothing.",
+        group=MEMORY,
+        unit="seconds",
+        default_text="no limit",
+        rule=rules.positive,
     )
     max_queued_bytes: int = option(
         128 * 2**20,
@@ -522,7 +471,7 @@ class ServerArgs(OptionTable):
         group=MEMORY,
         unit="tokens",
         default_text="what keeps a step within its time budget",
-        rule=_chunk_size,
+        rule=rules.chunk_size,
     )
     max_prefill_tokens: int = option(
         16384,
@@ -559,7 +508,7 @@ class ServerArgs(OptionTable):
         default_text="the attention backend's choice",
         minimum=1,
         maximum=1024,
-        rule=_power_of_two,
+        rule=rules.power_of_two,
     )
     disable_radix_cache: bool = option(
         False, help="Compute every prompt in full: no prefixes are kept or shared.", group=MEMORY
@@ -626,14 +575,23 @@ class ServerArgs(OptionTable):
         help="How long loading the model may take; beyond it the server ends.",
         group=OPERATIONS,
         unit="seconds",
-        rule=_positive,
+        rule=rules.positive,
     )
     watchdog_timeout: float = option(
         300.0,
-        help="A part of the server that makes no progress for this long ends the server.",
+        help="A part of the server that makes no progress for this long writes the stacks of its threads to the log, "
+        "and ends the server.",
         group=OPERATIONS,
         unit="seconds",
-        rule=_positive,
+        rule=rules.positive,
+    )
+    soft_watchdog_timeout: float | None = option(
+        None,
+        help="A part that makes no progress for this long writes the stacks of its threads to the log, and goes on.",
+        group=OPERATIONS,
+        unit="seconds",
+        default_text="off",
+        rule=rules.positive,
     )
 
     def check_together(self) -> None:

@@ -174,7 +174,10 @@ class EngineParts:
 
     async def _start(self, manager: TokenizerManager) -> None:
         await manager.start()
-        self._health_check = asyncio.create_task(watch_health(manager.health, self._on_hang))
+        assert self._supervisor is not None
+        self._health_check = asyncio.create_task(
+            watch_health(manager.health, self._supervisor, manager.server_args, self._on_hang)
+        )
 
     async def _stop(self) -> None:
         if self._health_check is not None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from bough.config.port_args import PortArgs
 from bough.entrypoints.http.access import Gate
 from bough.entrypoints.http.tls import tls_context
-from bough.entrypoints.launch import LaunchPlan, _launch_subprocesses, watch_health
+from bough.entrypoints.launch import HEALTH_CHECK_SECONDS, LaunchPlan, _launch_subprocesses, watch_health
 from bough.errors import BoughError, EngineDead, Overloaded, StartupError
 from bough.ipc.channels import TokenizerChannels
 from bough.ipc.messages import ShutdownReq
@@ -114,7 +114,7 @@ class ServerRun:
         gate = Gate(plan.server_args)
         tls = tls_context(plan.server_args)  # what is wrong with its files is said before anything is started
         self._port_args = PortArgs.create()
-        self._supervisor = _launch_subprocesses(plan, self._port_args)
+        self._supervisor = _launch_subprocesses(plan, self._port_args, watch_parent=True)
         timer.end_phase("starting processes")
         # Only now, while the children do the same.
         from bough.entrypoints.http.app import create_app
@@ -144,15 +144,24 @@ class ServerRun:
         await manager.start()
         loop = asyncio.get_running_loop()
         self._supervisor.watch(lambda message: _call_soon(loop, self._on_death, message))
-        self._health_check = asyncio.create_task(watch_health(manager.health, self._on_death))
+        self._health_check = asyncio.create_task(
+            watch_health(manager.health, self._supervisor, plan.server_args, self._on_death)
+        )
         app = create_app(manager, gate)
         timer.end_phase("application")
         if not plan.server_args.skip_server_warmup:
             await warm_up(manager)
             timer.end_phase("warm-up")
         settle_garbage_collector()
+        self._beat()
         entrance.app = app
         self._announce(manager)
+
+    def _beat(self) -> None:
+        """Show the children, from now on, that this event loop turns."""
+        if self._supervisor is not None:
+            self._supervisor.beat()
+        asyncio.get_running_loop().call_later(HEALTH_CHECK_SECONDS, self._beat)
 
     def _announce(self, manager: TokenizerManager) -> None:
         timer, scheduler_info = self._timer, manager.scheduler_info
@@ -230,6 +239,8 @@ class ServerRun:
             logger.info("%s down; no request is running", cause)
         while manager.rid_to_state and not self._at_once and loop.time() < deadline:
             await asyncio.sleep(_POLL_SECONDS)
+        if (broken := manager.health.why_not_alive()) is not None:
+            self._on_death(broken)  # that nobody waits any more is then no sign of an orderly end
         if manager.rid_to_state and self._status == 0 and self._signal is not None:
             logger.warning("Ending %d requests that are not finished", len(manager.rid_to_state))
             self._status = SIGNAL_STATUS + self._signal

@@ -79,6 +79,11 @@ class Channels(Protocol):
         """Whether the next message is there already."""
         ...
 
+    @property
+    def malformed_total(self) -> int:
+        """Messages dropped because they did not fit the schema."""
+        ...
+
     def send(self, message: ToScheduler) -> None:
         """Hand a message to the scheduler; never blocks."""
         ...
@@ -208,7 +213,10 @@ class TokenizerManager:
         while True:
             await asyncio.sleep(TICK)
             self.health.tick()
-            self.sessions.close_idle()
+            try:
+                self.sessions.close_idle()
+            except Exception:
+                logger.exception("Could not close idle sessions")
 
     # --- generating -----------------------------------------------------------------------------------------------
 
@@ -456,6 +464,8 @@ class TokenizerManager:
         aborted = [state for state in states if state.abort_reason is not None]
         if len(aborted) < len(states):
             sent_time = time.monotonic()
+            if states[0].obj.timeout is not None:
+                message.timeout = max(states[0].obj.timeout - (sent_time - states[0].created_time), 0.0)
             self._channels.send(message)
             for state in states:
                 state.sent, state.sent_time = True, sent_time
@@ -509,8 +519,9 @@ class TokenizerManager:
         if isinstance(message, (BatchStrOutput, BatchTokenIDOutput, BatchEmbeddingOutput)):
             self._handle_batch_output(message.deltas)
         elif isinstance(message, Heartbeat):
-            self.health.on_heartbeat(message)
-            self.metrics.heartbeats[(message.process, message.rank)] = message
+            if self.health.on_heartbeat(message):
+                self.metrics.heartbeats[(message.process, message.rank)] = message
+            self.metrics.malformed_messages = self._channels.malformed_total
         else:
             self._control_calls.on_reply(message)
 

@@ -19,7 +19,7 @@ class Wanted(IntEnum):
     NOTHING = 0
     """Its prompt goes on."""
     CHOICE = 1
-    """The token with the largest logit, the lowest id of several."""
+    """The token with the largest logit, of those that its mask allows if it has one; the lowest id of several."""
     LOGITS = 2
 
 

@@ -20,7 +20,7 @@ from bough.ipc.messages import Heartbeat
 
 PREFIX = "bough:"
 
-LATENCY_BUCKETS = (0.1, 0.2, 0.4, 0.6, 0.8, 1, 2, 4, 6, 8, 10, 20, 40, 60, 80, 100, 200, 400)
+LATENCY_BUCKETS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 2, 4, 6, 8, 10, 20, 40, 60, 80, 100, 200, 400)
 """Seconds, for the time to the first token and for queueing."""
 E2E_BUCKETS = (*LATENCY_BUCKETS, 600, 1200, 1800, 2400)
 ITL_BUCKETS = (
@@ -44,6 +44,16 @@ class Histogram:
         """Count ``value``, ``weight`` times."""
         self._counts[bisect_left(self._bounds, value)] += weight
         self._sum += value * weight
+
+    @property
+    def bounds(self) -> tuple[float, ...]:
+        """Upper bounds of all buckets but the last."""
+        return self._bounds
+
+    @property
+    def counts(self) -> list[int]:
+        """Values by bucket, not cumulative."""
+        return self._counts
 
     @property
     def count(self) -> int:
@@ -89,6 +99,8 @@ class Metrics(Collector):
         self.num_aborted_requests = 0
         self.num_refused_requests = 0
         self.num_failed_requests = 0
+        self.malformed_messages = 0
+        """Dropped by the main process."""
         self.http_requests_active = 0
         self.http_requests: Counter[tuple[str, str]] = Counter()
         """By (endpoint, method)."""
@@ -101,6 +113,11 @@ class Metrics(Collector):
         self._started = time.time()
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
+
+    @property
+    def uptime(self) -> float:
+        """Seconds since this was made."""
+        return time.time() - self._started
 
     def render(self) -> bytes:
         """The text that a scraper gets (Prometheus text format 0.0.4)."""
@@ -202,6 +219,11 @@ class Metrics(Collector):
                 "How often a running request had to give up its memory and wait again.",
             ),
             (
+                "scheduler_failed_steps",
+                "failed_steps_total",
+                "Steps that failed. Only the request that is to blame ends with an error.",
+            ),
+            (
                 "kv_accounting_repairs",
                 "kv_accounting_repairs_total",
                 "How often the KV cache was rebuilt because its accounts did not add up.",
@@ -211,6 +233,12 @@ class Metrics(Collector):
                 "num_aborted_total",
                 "Outputs that the scheduler was told to end, health probes and the server's own included.",
             ),
+            (
+                "queue_timeouts",
+                "num_queue_timeouts_total",
+                "Outputs refused because they had waited too long (--queue-timeout).",
+            ),
+            ("request_timeouts", "num_timeouts_total", "Outputs ended because their time was over."),
             ("scheduler_steps", "steps_total", "Steps computed."),
         ):
             yield self._counter(name, documentation, total(field))
@@ -228,6 +256,8 @@ class Metrics(Collector):
             family = CounterMetricFamily(PREFIX + name, documentation, labels=[*self._labels, "process", "rank"])
             for (process, rank), beat in self.heartbeats.items():
                 family.add_metric([*self._labels.values(), process, str(rank)], getattr(beat, field))
+            if field == "malformed_total":
+                family.add_metric([*self._labels.values(), "main", "0"], self.malformed_messages)
             yield family
 
     def _http_metrics(self) -> Iterator[Metric]:

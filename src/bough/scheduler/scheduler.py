@@ -40,6 +40,7 @@ from bough.model_executor.worker_info import Worker, WorkerInfo
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler.admission import NewTokenRatio
 from bough.scheduler.control import CONTROL_HANDLERS, ControlCalls
+from bough.scheduler.deadlines import Deadlines
 from bough.scheduler.executor import StepExecutor, TimedWorker, executor_for
 from bough.scheduler.grammars import Grammars
 from bough.scheduler.intake import RequestIntake
@@ -52,6 +53,7 @@ from bough.scheduler.requests import Requests
 from bough.scheduler.step_budget import StepLimits
 from bough.scheduler.step_builder import Planned
 from bough.scheduler.step_log import StepLog
+from bough.scheduler.trials import Trials
 from bough.scheduler.waiting_queue import WaitingQueue
 from bough.scheduler.warmup import measure_step_costs, probe_device
 from bough.tokenization.tokenizer import Tokenizer
@@ -72,9 +74,6 @@ INTAKE_SECONDS = 0.002
 
 GRAMMAR_WAIT_SECONDS = 0.002
 """Longest wait for a grammar when there is nothing else to do: then it is time to look for messages."""
-
-MAX_FAILED_STEPS = 3
-"""After this many failed steps in a row the device must show that it still works."""
 
 StepEvent = Callable[[str, int], None]
 
@@ -148,6 +147,12 @@ class Scheduler:
             self.kv, self.table, self.queue, PrefixSharing(enabled=_reuses_prefixes(server_args, info))
         )
         start = time.perf_counter()
+        self.deadlines = Deadlines(
+            self.requests,
+            queue_timeout=server_args.queue_timeout,
+            request_timeout=server_args.request_timeout,
+        )
+        self.trials = Trials(self.queue)
         self.cost_model = measure_step_costs(timed)
         self.warmup_seconds = time.perf_counter() - start
         self.ratio = NewTokenRatio(server_args.schedule_conservativeness)
@@ -172,8 +177,9 @@ class Scheduler:
         self.log = StepLog(self.requests, server_args.decode_log_interval)
         self.shutting_down = False
         self._num_aborted = 0
+        self._num_queue_timeouts = self._num_timeouts = 0
         self._num_repairs = 0
-        self._failed_steps = 0
+        self._num_failed_steps = 0
         self._was_busy = False
         self._received: deque[ToScheduler] = deque()
         self._dispatch: dict[type, Callable[[Any], list[ControlReply]]] = {
@@ -236,22 +242,40 @@ class Scheduler:
         Returns:
             Whether there was anything to do.
         """
+        self.end_late()
         self.admit_compiled()
         planned = self.get_next_batch_to_run()
         if planned is not None:
             self.run_batch(planned)
         in_flight = self.requests.in_flight
-        allowed = self.executor.depth if planned is not None else 0
+        allowed = self.executor.depth if planned is not None and not self.trials.running else 0
         busy = planned is not None or bool(in_flight)
         while len(in_flight) > allowed:
             self.process_batch_result()
         if not busy and self.requests.compiling:
             self.grammars.wait(GRAMMAR_WAIT_SECONDS)
             busy = True
+        if not busy and self.trials.running:
+            self.trials.adjourn()
         if not busy:
             self._on_idle()
         self._was_busy = busy
         return busy
+
+    def end_late(self) -> None:
+        """End requests that have waited, or taken, too long: those of which there is nothing with an error."""
+        for req, limit in self.deadlines.expired():
+            if limit == "queue":
+                self._num_queue_timeouts += 1
+                text = f"the request has waited for {self.server_args.queue_timeout:g} s (--queue-timeout)"
+                reason = FinishReason("abort", message=text, status_code=503, code="queue_timeout")
+            else:
+                self._num_timeouts += 1
+                nothing = len(self.table.output_ids(req)) == 0
+                reason = FinishReason(
+                    "abort", message="the request has timed out", status_code=504 if nothing else None, code="timeout"
+                )
+            self.stream_output([self.output.finish(req, reason)])
 
     def admit_compiled(self) -> None:
         """Let requests go on whose grammar is ready, and end those whose grammar cannot be used."""
@@ -292,12 +316,13 @@ class Scheduler:
             self._fail_step(planned)
             return
         self.requests.in_flight.popleft()
-        self._failed_steps = 0
         if self._on_event is not None:
             self._on_event("process", planned.plan.step_id)
         self.cost_model.observe(planned.plan.num_tokens, planned.token_context, result.seconds)
         self.log.on_step(planned, result)
         self.stream_output(self.output.process(planned, result))
+        if self.trials.running and self.trials.clear(self.requests.num_computed):
+            self._retract_all()
 
     def stream_output(self, deltas: list[OutputDelta]) -> None:
         """Send what is new, if anything is."""
@@ -317,6 +342,7 @@ class Scheduler:
             message.input_ids,
             SamplingParams(max_new_tokens=0),
             priority=message.priority,
+            timeout=message.timeout,
             extra_key=message.extra_key,
         )
         types = message.token_types
@@ -335,6 +361,8 @@ class Scheduler:
             else:
                 for req in reqs:
                     self.requests.add(req)
+            for req in reqs:
+                self.deadlines.add(req, message.timeout)
         except BoughError as error:
             self._refuse(message, error.message, error.status_code, error.code, error.param)
         except Exception:
@@ -411,20 +439,34 @@ class Scheduler:
     # --- results --------------------------------------------------------------------------------------------------
 
     def _fail_step(self, planned: Planned) -> None:
-        """A forward pass raised: its requests end with an error, all others go on.
+        """A forward pass raised: whoever it fails with alone ends with an error, all others go on.
 
-        So do those that it did not compute for but had news of: what the device knows of them now is unknown.
+        Concerned are also those that it did not compute for but had news of: what the device knows of them now is
+        unknown. A device that is broken ends the process.
         """
-        self._failed_steps += 1
-        logger.exception("Step %d failed; its requests are aborted", planned.plan.step_id)
-        reqs = [req for req in (self.table.reqs[slot] for slot in planned.concerned_slots) if req is not None]
         self.requests.in_flight.popleft()
-        self.stream_output([self.output.fail(req, "the forward pass failed", keep=False) for req in reqs])
-        if self._failed_steps >= MAX_FAILED_STEPS:
-            self._probe_device()
+        reqs = [req for req in (self.table.reqs[slot] for slot in planned.concerned_slots) if req is not None]
+        if reqs:  # else it was launched before the one that failed was known to have
+            self._num_failed_steps += 1
+            logger.exception("Step %d failed, with %d requests in it", planned.plan.step_id, len(reqs))
+        if len(reqs) == 1:
+            self.stream_output([self.output.fail(reqs[0], "the forward pass failed", keep=False)])
+            if self.trials.running and self.trials.clear(self.requests.num_computed):
+                self._retract_all()
+        elif reqs:
+            suspects = {req: int(self.table.planned_len[req.slot]) for req in reqs}
+            self._retract_all()
+            self.trials.accuse(suspects)
+        self._probe_device()
+
+    def _retract_all(self) -> None:
+        """Everybody waits; whoever may goes on from what is cached."""
+        for req in self.table.reqs:
+            if req is not None:
+                self.requests.retract(req)
 
     def _probe_device(self) -> None:
-        """After several failures in a row: end the process unless the device can still compute something harmless."""
+        """After a failure: end the process unless the device can still compute something harmless."""
         while self.requests.in_flight:
             self.process_batch_result()
         token = np.zeros(1, dtype=np.int32)
@@ -434,7 +476,6 @@ class Scheduler:
             return
         if slots is not None:
             probe_device(self._timed_worker, place.req_slot, slots)
-            self._failed_steps = 0
         self.kv.finish(place, token, 0, keep=False)
 
     def _on_idle(self) -> None:
@@ -493,6 +534,9 @@ class Scheduler:
             decode_tokens_total=self.output.generated_tokens,
             num_retracted_total=self.requests.num_retracted,
             num_aborted_total=self._num_aborted,
+            num_queue_timeouts_total=self._num_queue_timeouts,
+            num_timeouts_total=self._num_timeouts,
+            failed_steps_total=self._num_failed_steps,
             kv_accounting_repairs_total=self._num_repairs,
             steps_total=self.log.steps,
             gen_throughput=self.log.gen_throughput,

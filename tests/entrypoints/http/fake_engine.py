@@ -11,6 +11,8 @@ import random
 from array import array
 from typing import Any
 
+import msgspec
+
 from bough.errors import EngineDead
 from bough.ipc.messages import (
     AbortReq,
@@ -66,12 +68,17 @@ class FakeEngine:
         self.fail_after: int | None = None
         self.says: str | None = None
         self.dead = False
+        self.cache_outline: dict[str, Any] = {"nodes": [], "protected_tokens": 0, "evictable_tokens": 0}
         self._outbox: asyncio.Queue[ToTokenizer] = asyncio.Queue()
 
     # --- channels -------------------------------------------------------------------------------------------------
 
     async def recv(self) -> ToTokenizer:
         return await self._outbox.get()
+
+    @property
+    def malformed_total(self) -> int:
+        return 0
 
     @property
     def lagging(self) -> bool:
@@ -119,7 +126,10 @@ class FakeEngine:
                 return ControlReply(message.call_id, 0, False, "requests are running")
             return ControlReply(message.call_id, 0, True)
         if message.method == "get_internal_state":
-            return ControlReply(message.call_id, 0, True, "", {"last_gen_throughput": 1.0})
+            state = {**msgspec.structs.asdict(SchedulerStats()), "effective_max_running_requests": 8}
+            return ControlReply(message.call_id, 0, True, "", {**state, "last_gen_throughput": 1.0})
+        if message.method == "get_cache_outline":
+            return ControlReply(message.call_id, 0, True, "", self.cache_outline)
         return ControlReply(message.call_id, 0, False, f"unknown control method {message.method}")
 
     def _emit(self, deltas: list[OutputDelta]) -> None:

@@ -65,6 +65,10 @@ class Feed:
         return await self.inbox.get()
 
     @property
+    def malformed_total(self) -> int:
+        return 0
+
+    @property
     def lagging(self) -> bool:
         return not self.inbox.empty()
 

@@ -7,47 +7,8 @@ from typing import Any
 
 from bough.entrypoints.chat.core import ChatCore
 from bough.entrypoints.http.access import Access
-from bough.entrypoints.http.answers import (
-    ANY_JSON,
-    LINES,
-    Answer,
-    AnthropicEvent,
-    AnthropicMessage,
-    ChatAnswer,
-    ChatChunk,
-    ClassifyAnswer,
-    CompletionAnswer,
-    CompletionChunk,
-    DecisionsAnswer,
-    DeletedAnswer,
-    DetokenizeAnswer,
-    EmbeddingsAnswer,
-    EncodeAnswer,
-    FunctionCallsAnswer,
-    GenerateAnswer,
-    ItemsAnswer,
-    LoadsAnswer,
-    ModelCard,
-    ModelInfo,
-    ModelList,
-    OllamaAnswer,
-    OllamaEmbedAnswer,
-    OllamaEmbeddingsAnswer,
-    OllamaModel,
-    OllamaModels,
-    PairScoresAnswer,
-    QueryParameter,
-    RankedDocument,
-    RerankAnswer,
-    ResponseAnswer,
-    ResponseEvent,
-    ScoreAnswer,
-    SeparateReasoningAnswer,
-    ServerInfo,
-    TokenCountAnswer,
-    TokenizeAnswer,
-    VersionAnswer,
-)
+from bough.entrypoints.http.answers import ANY_JSON, LINES, Answer, QueryParameter
+from bough.entrypoints.http.anthropic.answers import AnthropicEvent, AnthropicMessage, TokenCountAnswer
 from bough.entrypoints.http.anthropic.handlers import MessagesHandlers
 from bough.entrypoints.http.anthropic.protocol import COUNT_TOKENS, MESSAGES
 from bough.entrypoints.http.asgi import Handler
@@ -59,6 +20,17 @@ from bough.entrypoints.http.errors import (
     OpenAIErrors,
 )
 from bough.entrypoints.http.fields import BodySpec
+from bough.entrypoints.http.native.answers import (
+    DetokenizeAnswer,
+    EncodeAnswer,
+    FunctionCallsAnswer,
+    GenerateAnswer,
+    LoadsAnswer,
+    ModelInfo,
+    SeparateReasoningAnswer,
+    ServerInfo,
+    TokenizeAnswer,
+)
 from bough.entrypoints.http.native.control import ABORT, MAX_FLUSH_TIMEOUT, ControlHandlers
 from bough.entrypoints.http.native.encode import ENCODE, EncodeHandler
 from bough.entrypoints.http.native.generate import GenerateHandler
@@ -68,6 +40,14 @@ from bough.entrypoints.http.native.parse_text import PARSE_FUNCTION_CALL, SEPARA
 from bough.entrypoints.http.native.protocol import GENERATE
 from bough.entrypoints.http.native.sessions import CLOSE_SESSION, OPEN_SESSION, SessionHandlers
 from bough.entrypoints.http.native.tokenize import DETOKENIZE, TOKENIZE, TokenizeHandlers
+from bough.entrypoints.http.ollama.answers import (
+    OllamaAnswer,
+    OllamaEmbedAnswer,
+    OllamaEmbeddingsAnswer,
+    OllamaModel,
+    OllamaModels,
+    VersionAnswer,
+)
 from bough.entrypoints.http.ollama.embed import OllamaEmbedHandlers
 from bough.entrypoints.http.ollama.handlers import OllamaHandlers
 from bough.entrypoints.http.ollama.protocol import (
@@ -77,6 +57,21 @@ from bough.entrypoints.http.ollama.protocol import (
     OLLAMA_GENERATE,
     OLLAMA_SHOW,
 )
+from bough.entrypoints.http.openai.answers import (
+    ChatAnswer,
+    ChatChunk,
+    ClassifyAnswer,
+    CompletionAnswer,
+    CompletionChunk,
+    DecisionsAnswer,
+    EmbeddingsAnswer,
+    ModelCard,
+    ModelList,
+    PairScoresAnswer,
+    RankedDocument,
+    RerankAnswer,
+    ScoreAnswer,
+)
 from bough.entrypoints.http.openai.chat import ChatHandler
 from bough.entrypoints.http.openai.completions import CompletionHandler
 from bough.entrypoints.http.openai.decisions import DECISIONS, DecisionsHandler
@@ -85,6 +80,7 @@ from bough.entrypoints.http.openai.protocol import CHAT, COMPLETIONS
 from bough.entrypoints.http.openai.vector_protocol import CLASSIFY, EMBEDDINGS, RERANK, SCORE
 from bough.entrypoints.http.openai.vectors import VectorHandlers
 from bough.entrypoints.http.probes import Probes
+from bough.entrypoints.http.responses.answers import DeletedAnswer, ItemsAnswer, ResponseAnswer, ResponseEvent
 from bough.entrypoints.http.responses.handlers import MAX_ITEMS_LISTED, ResponsesHandlers
 from bough.entrypoints.http.responses.protocol import RESPONSES
 from bough.managers.tokenizer_manager import TokenizerManager

@@ -94,6 +94,7 @@ class CompletionHandler(OpenAIHandler):
                 logprob_start_len=0 if wants_prompt_logprobs else -1,
                 top_logprobs_num=max(body.logprobs or 0, body.prompt_logprobs or 0),
                 priority=body.priority,
+                timeout=body.timeout,
                 extra_key=body.prefix_namespace,
                 session_params=body.session_params,
                 exact_max_new_tokens=None if is_default else "max_tokens",
