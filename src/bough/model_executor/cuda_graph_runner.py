@@ -72,7 +72,7 @@ class CudaRecorder:
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
-        self._stream = torch.cuda.Stream(device)
+        self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         self._pool = torch.cuda.graph_pool_handle()
 
     def record(self, step: Callable[[], StepOutputs]) -> Recorded:
@@ -120,7 +120,7 @@ class DecodeBuffers:
             window: DecodeTables(self._device[part[2]].view(-1, 2), self._device[part[0]], self._device[part[1]])
             for window, part in _by_window(windows, places)
         }
-        self._copied = torch.cuda.Event() if device.type == "cuda" else None
+        self._copied = torch.cuda.Event() if device.type == "cuda" else None  # type: ignore[no-untyped-call]
 
     def fill(self, req_slots: IntArray, prefix_lens: IntArray, out_slots: IntArray) -> bool:
         """Enter a step's rows, each ``[R]``. False, and nothing entered, if there is no room for their pieces."""

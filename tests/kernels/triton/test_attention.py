@@ -11,7 +11,7 @@ from bough.layers.attention.tiles import decode_pieces, extend_tiles
 from tests.kernels.triton import cases
 
 RANDOM_SHAPES = settings(
-    max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 
 shapes = st.fixed_dictionaries(
@@ -35,7 +35,7 @@ def test_decode_rows_attend_to_their_sequences(
 
 @given(
     shape=shapes,
-    rows=st.lists(st.tuples(st.integers(0, 150), st.integers(1, 80)), min_size=1, max_size=3),
+    rows=st.lists(st.tuples(st.integers(0, 100), st.integers(1, 50)), min_size=1, max_size=3),
     seed=st.integers(0, 99),
 )
 @RANDOM_SHAPES
