@@ -142,12 +142,13 @@ class Bench:
 
     def decode_attention(self, rows: int, context: int) -> dict[str, Any]:
         from bough.kernels.triton import attention
+        from bough.kernels.triton.available import SPLIT_KEYS
         from bough.layers.attention.tiles import decode_pieces
 
         heads, kv_heads, head_dim = 32, 8, 128
         keys, values, table = self._cache(rows, context, kv_heads, head_dim)
         seq_lens = np.full(rows, context, dtype=np.int32)
-        plan = decode_pieces(seq_lens, None, attention.SPLIT_KEYS)
+        plan = decode_pieces(seq_lens, None, SPLIT_KEYS)
         arrays = (plan.pieces, plan.num_pieces, plan.first_piece, seq_lens, np.arange(rows))
         pieces, num_pieces, first_piece, lens, slots = (torch.from_numpy(x).to(self.device) for x in arrays)
         scratch = attention.DecodeScratch.empty(len(plan.pieces), heads, head_dim, self.device)

@@ -107,7 +107,9 @@ def with_graphs(path: Path) -> tuple[RecordingRunner, RerunRecorder]:
 
 
 @pytest.mark.usefixtures("fused")
-def test_recorded_steps_give_what_eager_steps_give_and_touch_nothing_else(checkpoint: Checkpoint) -> None:
+def test_recorded_decode_rows_alone_and_beside_prompts_give_what_transformers_gives_and_touch_nothing_else(
+    checkpoint: Checkpoint,
+) -> None:
     builder = PlanBuilder(with_graphs(checkpoint.path)[0])
     runner = builder.runner
     first, second = builder.add(prompt(5)), builder.add(prompt(3, seed=1))
@@ -118,8 +120,12 @@ def test_recorded_steps_give_what_eager_steps_give_and_touch_nothing_else(checkp
     assert sorted(changed) == sorted([[first.slot, 5], [second.slot, 3]])
     builder.step([(first, 1)])
     assert [each.replays for each in runner.graph_runner._recorded.values()] == [1, 1]
+    third = builder.add(prompt(4, seed=2))
+    builder.step([(third, 2), (first, 1), (second, 1)])
+    builder.step([(third, 2), (first, 1)])
+    assert [each.replays for each in runner.graph_runner._recorded.values()] == [2, 2]
     assert not runner.kv_pool.get_key_buffer(0)[: runner.page_size].any()
-    for sequence in (first, second):
+    for sequence in (first, second, third):
         reference = checkpoint.logits(sequence.tokens[:-1])[sequence.prompt_len - 1 :]
         assert sequence.output == reference.argmax(-1).tolist()
         assert float((torch.stack(sequence.logits) - reference).abs().max()) <= 1e-4

@@ -130,6 +130,12 @@ class Sampler:
         # Zeros behind the last token id stay zeros.
         self._tile = torch.zeros(self._tile_rows, row_width, device=state.device)
 
+    def compile_kernels(self) -> None:
+        """Compile the Triton kernels of this device now, if it has any, so that no request waits for that."""
+        kernels = kernels_for(self._tile, "sampling")
+        if kernels is not None:
+            kernels.compile_all(self._vocab_size, self._tile.device)
+
     def sample(
         self,
         logits: torch.Tensor,

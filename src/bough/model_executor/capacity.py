@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from bough.config.model_config import ModelConfig
 from bough.errors import StartupError
+from bough.kernels.triton.available import SPLIT_KEYS
 
 logger = logging.getLogger(__name__)
 
@@ -30,9 +31,6 @@ _TOKENS_PER_REQUEST = 128
 
 DEFAULT_MAX_GRAPH_ROWS = 256
 """Most rows of a recorded decode step on CUDA unless the user says."""
-
-_SPLIT_KEYS = 256
-"""Keys of a piece of a decode row: as in :mod:`bough.kernels.triton.attention`, which cannot be imported everywhere."""
 
 _FRACTION = {"cpu": 0.4, "cuda": 0.9}
 """Default share of what is left that the KV pool takes. On a CPU the rest is for whatever else the machine is for."""
@@ -156,7 +154,7 @@ def fit_requests(wanted: int | None, default: int, pool_tokens: int, page_size: 
 
 def decode_pieces_bound(pool_tokens: int, max_running_requests: int) -> int:
     """Pieces of the keys of decode rows, if no two rows share a prefix."""
-    return pool_tokens // _SPLIT_KEYS + max_running_requests
+    return pool_tokens // SPLIT_KEYS + max_running_requests
 
 
 def decode_scratch_bytes(config: ModelConfig, pool_tokens: int, max_running_requests: int) -> int:

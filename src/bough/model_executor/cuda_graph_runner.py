@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from bough.kernels.triton.attention import SPLIT_KEYS, DecodeScratch
+from bough.kernels.triton.attention import DecodeScratch
+from bough.kernels.triton.available import SPLIT_KEYS
 from bough.kernels.triton.elementwise import enter_decode_rows
 from bough.layers.attention.base import AttentionBackend
 from bough.layers.attention.tiles import decode_pieces

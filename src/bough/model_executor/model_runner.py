@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -93,6 +94,15 @@ class RunnerOptions:
     """Use the native kernels where they can run the model; false: torch computes everything."""
 
 
+class DecodedRows(NamedTuple):
+    """What a recorded step computed of ``n`` decode rows."""
+
+    hidden_states: torch.Tensor
+    """[n, hidden_size]"""
+    logits: torch.Tensor
+    """float32 [n, vocab_size]"""
+
+
 class ModelRunner:
     """A loaded model with its KV pool, request table and sampler.
 
@@ -171,7 +181,9 @@ class ModelRunner:
         self.attn_backend = self.init_attention_backend(self.kv_pool)
         self.sampling_state = SamplingState(self.max_running_requests, self.config.vocab_size, device)
         self.sampler = Sampler(self.sampling_state, self.threads)
-        self.graph_runner = self.init_graphs()
+        with self._timed("init_graphs"):
+            self.graph_runner = self.init_graphs()
+            self.sampler.compile_kernels()
         self.pooling: CausalPooling | None = None
         if isinstance(self.model, PooledCausalLM):
             self.pooling = CausalPooling(self.config, self.model, self.max_running_requests, device)
@@ -352,15 +364,24 @@ class ModelRunner:
             raise ValueError(f"step {plan.step_id} goes beyond {self.max_req_len} tokens of a request")
         if self.graph_runner is not None and self.graph_runner.can_run(plan):
             return self._replay_step(self.graph_runner, plan)
-        batch = self._make_batch(plan)
-        hidden_states = self.forward(batch)
+        decoded = self._replay_decode_rows(plan)
+        hidden_states = self.forward(self._make_batch(plan if decoded is None else plan.split()[1]))
+        if decoded is not None:
+            hidden_states = torch.cat((decoded.hidden_states, hidden_states))
         last_tokens = np.cumsum(plan.extend_lens, dtype=np.int64) - 1
         sampling_rows = np.flatnonzero(plan.sample)
         failed: list[int] = []
         next_token_ids = np.full(plan.num_rows, FUTURE_TOKEN, dtype=np.int32)
         sampled: SampleOutput | None = None
         if len(sampling_rows):
-            logits = self.model.compute_logits(self._select(hidden_states, last_tokens[sampling_rows]))
+            if decoded is None:
+                logits = self.model.compute_logits(self._select(hidden_states, last_tokens[sampling_rows]))
+            else:
+                logits = decoded.logits
+                others = last_tokens[sampling_rows[plan.num_decode_rows :]]
+                if len(others):
+                    states = self._select(hidden_states, others)
+                    logits = torch.cat((logits, self.model.compute_logits(states)))
             sampled = self.sample(plan, logits, sampling_rows)
             next_token_ids[sampling_rows] = sampled.next_token_ids.cpu().numpy()
             failed.extend(sampling_rows[~sampled.finite.cpu().numpy()].tolist())
@@ -382,6 +403,19 @@ class ModelRunner:
             failed_rows=tuple(sorted(failed)),
             embeddings=embeddings,
         )
+
+    def _replay_decode_rows(self, plan: StepPlan) -> DecodedRows | None:
+        """Run the decode rows of a step that has prompts as well, if they are recorded."""
+        if self.graph_runner is None or plan.mode is not ForwardMode.MIXED or plan.token_types is not None:
+            return None
+        decode_rows, _ = plan.split()
+        if not self.graph_runner.can_run(decode_rows):
+            return None
+        wanted = np.full(plan.num_decode_rows, Wanted.LOGITS, dtype=np.uint8)
+        result = self.graph_runner.replay(decode_rows, wanted, hidden_states=True)
+        assert result.hidden_states is not None, "they were wanted"
+        assert result.logits is not None, "they were wanted"
+        return DecodedRows(result.hidden_states, result.logits)
 
     def _replay_step(self, graph_runner: GraphRunner, plan: StepPlan) -> StepResult:
         sampling_rows = np.flatnonzero(plan.sample)

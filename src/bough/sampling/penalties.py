@@ -95,7 +95,7 @@ class PenaltyTable:
         """
         kernels = kernels_for(logits, "sampling")
         if kernels is not None:
-            arrays = (batch_rows, self._row_of[slots], self._strengths[:, slots])
+            arrays = (batch_rows, self._row_of[slots], np.ascontiguousarray(self._strengths[:, slots]))
             kernels.penalise(logits, *(to_device(x, self._device) for x in arrays), self._counts)
             return
         is_long = num_outputs > self._max_columns

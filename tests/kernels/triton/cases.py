@@ -16,6 +16,7 @@ import torch
 from torch.nn import functional
 
 from bough.kernels.triton import attention, elementwise, gemm, sampling
+from bough.kernels.triton.available import SPLIT_KEYS
 from bough.layers.attention.tiles import decode_pieces, extend_tiles
 
 _ROUNDINGS = {torch.float16: 1.0, torch.bfloat16: 1.0, torch.float32: 8.0}
@@ -97,7 +98,7 @@ def decode(
     seq_lens = np.array(lens, dtype=np.int32)
     req_slots = np.zeros(len(lens), dtype=np.int64)
     req_slots[seq_lens > 0] = paged.req_slots
-    plan = decode_pieces(seq_lens, window, attention.SPLIT_KEYS)
+    plan = decode_pieces(seq_lens, window, SPLIT_KEYS)
     heads = group * kv_heads
     q = normal(rng, (len(lens), heads, head_dim), dtype, device)
     on_device = [torch.from_numpy(x).to(device) for x in (plan.pieces, plan.num_pieces, plan.first_piece, req_slots)]

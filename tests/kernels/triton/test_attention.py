@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bough.kernels.triton import attention
+from bough.kernels.triton.available import SPLIT_KEYS
 from bough.layers.attention.tiles import decode_pieces, extend_tiles
 from tests.kernels.triton import cases
 
@@ -49,7 +50,7 @@ def test_prompts_attend_to_what_is_cached_and_to_themselves(
 
 def test_a_sequence_of_several_pieces_is_merged(dtype: torch.dtype, device: torch.device) -> None:
     rng = np.random.default_rng(0)
-    assert cases.decode(rng, dtype, device, lens=[3 * attention.SPLIT_KEYS + 5, 0, 2 * attention.SPLIT_KEYS]) <= 1
+    assert cases.decode(rng, dtype, device, lens=[3 * SPLIT_KEYS + 5, 0, 2 * SPLIT_KEYS]) <= 1
 
 
 def attend_from(

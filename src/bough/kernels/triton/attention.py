@@ -16,10 +16,8 @@ import torch
 import triton
 import triton.language as tl
 
+from bough.kernels.triton.available import SPLIT_KEYS
 from bough.kernels.triton.launch import ieee, next_power_of_2
-
-SPLIT_KEYS = 256
-"""Keys of a piece of a decode row. Fixed, or the order of summation would depend on the batch."""
 
 _LOG2_E = 1.4426950408889634
 _SMALLEST_DOT = 16

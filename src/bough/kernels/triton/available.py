@@ -1,4 +1,4 @@
-"""Whether Triton's kernels are for a tensor. This module alone of the package can be imported without Triton."""
+"""What can be known of the kernels without importing Triton."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from importlib import import_module
 from types import ModuleType
 
 import torch
+
+SPLIT_KEYS = 256
+"""Keys of a piece of a decode row. Fixed, or the order of summation would depend on the batch."""
 
 
 @cache

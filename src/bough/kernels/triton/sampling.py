@@ -283,3 +283,14 @@ def mask_tokens(logits: torch.Tensor, rows: torch.Tensor, bits: torch.Tensor) ->
     vocab_size = logits.shape[1]
     grid = (len(rows), triton.cdiv(vocab_size, _CHUNK))
     _mask[grid](logits, rows, bits, vocab_size, bits.shape[1], BLOCK=_CHUNK, num_warps=4)
+
+
+def compile_all(vocab_size: int, device: torch.device) -> None:
+    """Run every kernel once on a row of zeros, which compiles what is not in Triton's cache."""
+    logits = torch.zeros(1, vocab_size, device=device)
+    row = torch.zeros(1, dtype=torch.int64, device=device)
+    choose_tokens(logits, None)
+    choose_tokens(logits, torch.zeros(1, len(DRAW_FIELDS), dtype=torch.float64, device=device))
+    counts = torch.zeros(1, vocab_size, dtype=torch.int32, device=device)
+    penalise(logits, row, row, torch.zeros(3, 1, device=device), counts)
+    mask_tokens(logits, row, torch.zeros(1, triton.cdiv(vocab_size, 32), dtype=torch.int32, device=device))

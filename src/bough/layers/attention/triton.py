@@ -10,12 +10,12 @@ import torch
 
 from bough.kernels.triton.attention import (
     DECODE_PROGRAMS_PER_CORE,
-    SPLIT_KEYS,
     DecodeScratch,
     decode_attention,
     extend_attention,
     extend_blocks,
 )
+from bough.kernels.triton.available import SPLIT_KEYS
 from bough.kernels.triton.elementwise import rotate_and_store, store_tokens
 from bough.layers.attention.base import HeadNorms, RotatingBackend
 from bough.layers.attention.radix_attention import RadixAttention
