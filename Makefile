@@ -18,6 +18,7 @@ BIN := $(VENV)/bin
 BASE_STAMP := $(VENV)/.bough-base
 DEV_STAMP := $(VENV)/.bough-dev
 CLIENTS_STAMP := $(VENV)-clients/.bough-clients
+FUZZ_STAMP := $(VENV)-fuzz/.bough-fuzz
 BROWSER_STAMP := $(VENV)-browser/.bough-browser
 NATIVE_SOURCES := setup.py $(wildcard csrc/*)
 CPP_FILES := $(wildcard csrc/*.cpp csrc/*.h tests/native_check/*.cpp tests/native_check/*.h)
@@ -63,6 +64,9 @@ faults: $(DEV_STAMP) ## Every fault of every process in every state of a server:
 
 fuzz: $(DEV_STAMP) ## Try many random requests made from the OpenAPI document
 	$(BIN)/python -m pytest tests/e2e/test_openapi.py --hypothesis-profile=thorough $(ARGS)
+
+fuzz-code: $(FUZZ_STAMP) ## Fuzz decoders and parsers, guided by coverage; ARGS='answers --seconds 600'
+	PYTHONPATH=src $(VENV)-fuzz/bin/python -m tests.fuzz.run --directory $(VENV)-fuzz/corpus $(ARGS)
 
 conformance: $(DEV_STAMP) $(CLIENTS_STAMP) ## Drive a server with other people's clients, in an environment of their own
 	$(VENV)-clients/bin/python -m pytest tests/conformance --server-python $(BIN)/python $(ARGS)
@@ -118,6 +122,14 @@ $(CLIENTS_STAMP): tests/conformance/requirements.txt
 $(BROWSER_STAMP): tests/browser/requirements.txt
 	$(PYTHON) -m venv $(VENV)-browser
 	$(VENV)-browser/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+# The fuzzer has no wheels for some systems; what it fuzzes comes from the project's own environment.
+$(FUZZ_STAMP): tests/fuzz/requirements.txt $(DEV_STAMP)
+	$(BIN)/python -m venv $(VENV)-fuzz
+	$(VENV)-fuzz/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+	  > "$$($(VENV)-fuzz/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/bough-base.pth"
 	@touch $@
 
 $(DEV_STAMP): $(BASE_STAMP)
