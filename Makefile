@@ -30,7 +30,7 @@ INSTALL_TORCH := $(UV) pip install --quiet --python $(BIN)/python --torch-backen
 endif
 
 .DELETE_ON_ERROR:
-.PHONY: help serve test lint format typecheck unit faults fuzz conformance browser package sanitize tsan arm64 bench bench-peers docs clean
+.PHONY: help serve test lint format typecheck unit faults soak fuzz conformance browser package sanitize tsan arm64 bench bench-peers docs clean
 
 help: ## Show this list
 	@echo "make TARGET, where TARGET is one of"
@@ -61,6 +61,9 @@ unit: $(DEV_STAMP) ## Run the tests only; ARGS='tests/config -k yaml' narrows th
 
 faults: $(DEV_STAMP) ## Every fault of every process in every state of a server: about 100 servers that end badly
 	$(BIN)/python -m pytest tests/faults -m '' $(ARGS)
+
+soak: $(DEV_STAMP) ## Long runs: 100,000 requests, 2,000 clients that leave, two minutes of overload; prints what it measures
+	$(BIN)/python -m pytest tests/soak -m soak -s $(ARGS)
 
 fuzz: $(DEV_STAMP) ## Try many random requests made from the OpenAPI document
 	$(BIN)/python -m pytest tests/e2e/test_openapi.py --hypothesis-profile=thorough $(ARGS)

@@ -14,7 +14,7 @@ from bough.errors import RequestFailed
 from bough.ipc.messages import FinishReason, OutputDelta
 from bough.managers.generation import Generation
 from bough.managers.io_struct import GenerateRequest
-from bough.managers.req_state import ReadySignal, ReqState
+from bough.managers.req_state import Outbox, ReadySignal, ReqState, write_all
 from bough.observability.metrics import STAGES
 from bough.sampling.sampling_params import SamplingParams
 
@@ -35,7 +35,8 @@ def make_generation(outputs: int = 1) -> tuple[Generation, ReadySignal]:
 
 
 def push(state: ReqState, token: int, *, last: bool = False, may_sink: bool = True) -> None:
-    state.push(OutputDelta(state.rid, [token], "", FinishReason("length") if last else None), may_sink)
+    outbox: Outbox | None = [] if may_sink else None
+    state.push(OutputDelta(state.rid, [token], "", FinishReason("length") if last else None), outbox)
 
 
 def on_loop(test: Callable[[], Coroutine[None, None, None]]) -> Callable[[], None]:
@@ -55,7 +56,10 @@ class Sink:
         self.taken: list[int] = []
         self.closed = False
 
-    def __call__(self, state: ReqState, delta: OutputDelta) -> bool:
+    def ready(self) -> bool:
+        return True
+
+    def take(self, state: ReqState, delta: OutputDelta, outbox: Outbox) -> bool:
         if not self.closed:
             self.taken += delta.token_ids
         return not self.closed
@@ -185,3 +189,28 @@ class TestStages:
     def test_what_has_not_happened_is_left_out(self) -> None:
         assert ReqState("r", 0, REQUEST, ReadySignal(), created_time=1.0).stages() == {}
         assert list(self.finished().stages()) == ["tokenize", "queue"]
+
+
+class Connection(asyncio.WriteTransport):
+    """Keeps what is written; a broken one raises."""
+
+    def __init__(self, *, broken: bool = False) -> None:
+        self.parts: list[bytes | bytearray | memoryview] = []
+        self.broken = broken
+        self.aborted = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        if self.broken:
+            raise RuntimeError("unusable")
+        self.parts.append(data)
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+def test_a_connection_that_cannot_be_written_to_is_cut_and_costs_the_others_nothing() -> None:
+    first, broken, last = Connection(), Connection(broken=True), Connection()
+    outbox: Outbox = [(first, b"1"), (broken, b"2"), (last, b"3"), (first, b"4")]
+    write_all(outbox)
+    assert (first.parts, last.parts, outbox) == ([b"1", b"4"], [b"3"], [])
+    assert (first.aborted, broken.aborted, last.aborted) == (False, True, False)

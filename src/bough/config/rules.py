@@ -94,18 +94,16 @@ def regular_expression(value: str) -> str | None:
 
 def tool_call_parser(value: str) -> str | None:
     """A format of tool calls."""
-    from bough.parsers.dialect import AUTO, NONE  # only where the option is used: keeps --help fast
-    from bough.parsers.tool_formats import TOOL_FORMATS
+    from bough.parsers.dialect import AUTO, NONE, tool_format_names  # only where the option is used: keeps --help fast
 
-    return _one_of(value, (AUTO, NONE, *TOOL_FORMATS))
+    return _one_of(value, (AUTO, NONE, *tool_format_names()))
 
 
 def reasoning_parser(value: str) -> str | None:
     """A format of thoughts."""
-    from bough.parsers.dialect import AUTO, NONE
-    from bough.parsers.reasoning import REASONING_FORMATS
+    from bough.parsers.dialect import AUTO, NONE, reasoning_format_names
 
-    return _one_of(value, (AUTO, NONE, *REASONING_FORMATS))
+    return _one_of(value, (AUTO, NONE, *reasoning_format_names()))
 
 
 def _one_of(value: str, known: tuple[str, ...]) -> str | None:

@@ -430,6 +430,23 @@ class ServerArgs(OptionTable):
         default_text="no limit",
         minimum=0,
     )
+    queue_timeout: float | None = option(
+        None,
+        help="How long a request may wait for its first step; then it is answered with 503.",
+        group=MEMORY,
+        unit="seconds",
+        default_text="no limit",
+        rule=rules.positive,
+    )
+    request_timeout: float | None = option(
+        None,
+        help="How long a request may take in all; a `timeout` of its own may be shorter. Then it ends with what there "
+        "is, or with 504 if there is nothing.",
+        group=MEMORY,
+        unit="seconds",
+        default_text="no limit",
+        rule=rules.positive,
+    )
     max_queued_bytes: int = option(
         128 * 2**20,
         help="Most bytes of prompts that wait to be computed: text, token ids at 4 bytes each, and 1 KiB at least for "

@@ -42,6 +42,8 @@ class TokenizedGenerateReqInput(Message):
     top_logprobs_num: int = 0
     token_ids_logprob: list[int] | None = None
     priority: int | None = None
+    timeout: float | None = None
+    """Seconds that are left to it, from its arrival in the scheduler."""
     extra_key: str | None = None
     """Namespace of the prefix cache (cache salt included): requests share KV only within one."""
     banned_sequences: tuple[tuple[int, ...], ...] = ()
@@ -59,6 +61,8 @@ class TokenizedEmbeddingReqInput(Message):
     dimensions: int | None = None
     """How many of the vector's numbers are wanted; ``None``: all."""
     priority: int | None = None
+    timeout: float | None = None
+    """As for generating."""
     extra_key: str | None = None
     """Namespace of the prefix cache, as for generating."""
 
@@ -208,6 +212,8 @@ class SchedulerStats(Record):
     decode_tokens_total: int = 0
     num_retracted_total: int = 0
     num_aborted_total: int = 0
+    num_queue_timeouts_total: int = 0
+    num_timeouts_total: int = 0
     failed_steps_total: int = 0
     """Steps that raised; most requests in them go on."""
     kv_accounting_repairs_total: int = 0

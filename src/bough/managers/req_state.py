@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import logging
 from collections.abc import Callable
+from typing import Protocol
 
 from bough.errors import BoughError
 from bough.ipc.coalescing import FOLD_LENGTH, merge_deltas
@@ -12,12 +14,45 @@ from bough.ipc.messages import FinishReason, OutputDelta
 from bough.managers.io_struct import GenerateRequest
 from bough.observability.request_context import CURRENT
 
+logger = logging.getLogger(__name__)
+
 MAX_SEPARATE_DELTAS = 16
 """Deltas that a stream which lags gets one by one; more come as one, so that it catches up."""
 
-Sink = Callable[["ReqState", OutputDelta], bool]
-"""Deals at once with a delta that is not the last, without a turn of the waiter; ``False`` leaves it to the waiter.
-What it raises ends the call."""
+EVENTS_AT_ONCE = 32
+"""Events made before they are written. A system call leaves the interpreter little in the processor's caches and branch
+predictors, so that making the next event would take twice as long; after more than a few dozen it makes no difference,
+and the first one should not wait for the last."""
+
+Outbox = list[tuple[asyncio.WriteTransport, bytes]]
+"""What is to be written to which connection, in order."""
+
+
+def write_all(outbox: Outbox) -> None:
+    """Empty ``outbox``. A connection that fails is cut and costs the others nothing."""
+    for transport, part in outbox:
+        try:
+            transport.write(part)
+        except Exception:
+            logger.exception("Could not write to a client")
+            transport.abort()
+    outbox.clear()
+
+
+class Sink(Protocol):
+    """Deals at once with deltas that are not the last, without a turn of the waiter."""
+
+    def ready(self) -> bool:
+        """Whether there is any use in trying :meth:`take` until the waiter waits the next time."""
+        ...
+
+    def take(self, state: ReqState, delta: OutputDelta, outbox: Outbox) -> bool:
+        """Take a delta, and put what it says into ``outbox``.
+
+        Returns:
+            ``False``, with nothing changed, to leave it to the waiter. What is raised ends the call.
+        """
+        ...
 
 
 class ReadySignal:
@@ -80,7 +115,7 @@ class ReadySignal:
         """
         if not self._ready and self._error is None:
             self._waiter = asyncio.get_running_loop().create_future()
-            self.sink = sink
+            self.sink = sink if sink is not None and sink.ready() else None
             try:
                 await self._waiter
             finally:
@@ -180,13 +215,19 @@ class ReqState:
             stages["detokenize"] = (self.last_token_time, max(self.finished_time, self.last_token_time))
         return stages
 
-    def push(self, delta: OutputDelta, may_sink: bool = True) -> None:
-        """Add what the engine sent, and wake the waiter if this concerns it; ``may_sink``: unless a sink takes it."""
+    def push(self, delta: OutputDelta, outbox: Outbox | None = None) -> None:
+        """Add what the engine sent, and wake the waiter if this concerns it.
+
+        Args:
+            delta: what has come.
+            outbox: gets what a sink makes of it; without one it is the waiter's.
+        """
         if self.abandoned:
             return
-        sink = self.event.sink
-        if may_sink and sink is not None and delta.finish_reason is None and sink(self, delta):
-            return
+        if outbox is not None and delta.finish_reason is None:
+            sink = self.event.sink
+            if sink is not None and sink.take(self, delta, outbox):
+                return
         out_list = self.out_list
         out_list.append(delta)
         if delta.finish_reason is not None:

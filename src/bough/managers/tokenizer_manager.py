@@ -40,7 +40,7 @@ from bough.managers.io_struct import GenerateReqInput, GenerateRequest
 from bough.managers.native_output import DEFAULT_WEIGHT_VERSION, NativeOutput, failure_of, in_client_terms
 from bough.managers.prompt_encoder import PromptEncoder, encode_bad_words, encode_segments
 from bough.managers.reasoning_span import ReasoningMarkers
-from bough.managers.req_state import ReadySignal, ReqState, aborted_delta
+from bough.managers.req_state import EVENTS_AT_ONCE, Outbox, ReadySignal, ReqState, aborted_delta, write_all
 from bough.managers.request_limits import RequestLimits
 from bough.managers.request_log import RecentRequests, RequestLog
 from bough.managers.request_records import RequestRecords
@@ -78,6 +78,11 @@ class Channels(Protocol):
     @property
     def lagging(self) -> bool:
         """Whether the next message is there already."""
+        ...
+
+    @property
+    def malformed_total(self) -> int:
+        """Messages dropped because they did not fit the schema."""
         ...
 
     def send(self, message: ToScheduler) -> None:
@@ -475,6 +480,8 @@ class TokenizerManager:
         aborted = [state for state in states if state.abort_reason is not None]
         if len(aborted) < len(states):
             sent_time = time.monotonic()
+            if states[0].obj.timeout is not None:
+                message.timeout = max(states[0].obj.timeout - (sent_time - states[0].created_time), 0.0)
             self._channels.send(message)
             self._records.on_sent(states[0])
             for state in states:
@@ -529,8 +536,9 @@ class TokenizerManager:
         if isinstance(message, (BatchStrOutput, BatchTokenIDOutput, BatchEmbeddingOutput)):
             self._handle_batch_output(message.deltas)
         elif isinstance(message, Heartbeat):
-            self.health.on_heartbeat(message)
-            self.metrics.heartbeats[(message.process, message.rank)] = message
+            if self.health.on_heartbeat(message):
+                self.metrics.heartbeats[(message.process, message.rank)] = message
+            self.metrics.malformed_messages = self._channels.malformed_total
         else:
             self._control_calls.on_reply(message)
 
@@ -538,7 +546,7 @@ class TokenizerManager:
         """Hand the results of a step to those who wait for them."""
         now = time.monotonic()
         # Of streams that lag all deltas are written together, which costs less.
-        may_sink = not self._channels.lagging
+        outbox: Outbox | None = None if self._channels.lagging else []
         if any(delta.token_ids or delta.embedding for delta in deltas):
             self.health.on_progress()
         for delta in deltas:
@@ -554,7 +562,7 @@ class TokenizerManager:
                 if given_up:
                     delta.text = ""
                 if not state.abandoned:
-                    self._handle_delta(state, delta, now, may_sink)
+                    self._handle_delta(state, delta, now, outbox)
             except Exception as error:
                 logger.exception("Could not handle a result of request %r", delta.rid)
                 state.event.fail(RequestFailed("internal error while handling a result", code="internal_error"))
@@ -565,9 +573,13 @@ class TokenizerManager:
                 self._abandon(state)
             elif is_last and not given_up:
                 self._forget(state)
+            if outbox and len(outbox) >= EVENTS_AT_ONCE:
+                write_all(outbox)
         self._records.on_step()
+        if outbox:
+            write_all(outbox)
 
-    def _handle_delta(self, state: ReqState, delta: OutputDelta, now: float, may_sink: bool) -> None:
+    def _handle_delta(self, state: ReqState, delta: OutputDelta, now: float, outbox: Outbox | None) -> None:
         if delta.queue_time is not None or delta.first_token_delay is not None:
             self._records.on_first_delta(state, delta)
         if delta.token_ids:
@@ -578,7 +590,7 @@ class TokenizerManager:
             delta.finish_reason = in_client_terms(delta.finish_reason, state.obj.grammar_param)
             state.finished_time = now
             self._on_finished(state, delta)
-        state.push(delta, may_sink)
+        state.push(delta, outbox)
 
     def _on_finished(self, state: ReqState, delta: OutputDelta) -> None:
         turn = state.obj.turn

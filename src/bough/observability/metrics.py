@@ -158,6 +158,8 @@ class Metrics(Collector):
         self.aborted_requests = ReasonCounter("requested", "client_left")
         self.refused_requests = ReasonCounter("invalid_value", "overloaded", "queue_full")
         self.failed_requests = ReasonCounter("internal_error", "engine_dead")
+        self.malformed_messages = 0
+        """Dropped by the main process."""
         self.http_requests_active = 0
         self.http_requests: Counter[tuple[str, str]] = Counter()
         """By (endpoint, method)."""
@@ -334,6 +336,12 @@ class Metrics(Collector):
                 "num_aborted_total",
                 "Outputs that the scheduler was told to end, health probes and the server's own included.",
             ),
+            (
+                "queue_timeouts",
+                "num_queue_timeouts_total",
+                "Outputs refused because they had waited too long (--queue-timeout).",
+            ),
+            ("request_timeouts", "num_timeouts_total", "Outputs ended because their time was over."),
             ("scheduler_steps", "steps_total", "Steps computed."),
             ("forward_execution_seconds", "step_seconds_total", "Duration of all steps on the device."),
         ):
@@ -363,6 +371,8 @@ class Metrics(Collector):
             ("process_failed_requests", "num_failed_total", "Outputs that a process could not go on with."),
         ):
             values = {key: getattr(beat, field) for key, beat in self.heartbeats.items()}
+            if field == "malformed_total":
+                values["main", 0] = self.malformed_messages
             yield self._by_process(CounterMetricFamily, name, documentation, values)
         # Of this process as of the others, so that nothing has to look at processes from outside.
         beats = self.heartbeats.items()

@@ -40,6 +40,7 @@ from bough.model_executor.worker_info import Worker, WorkerInfo
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler.admission import NewTokenRatio
 from bough.scheduler.control import CONTROL_HANDLERS, ControlCalls
+from bough.scheduler.deadlines import Deadlines
 from bough.scheduler.executor import StepExecutor, TimedWorker, executor_for
 from bough.scheduler.grammars import Grammars
 from bough.scheduler.intake import RequestIntake
@@ -149,6 +150,11 @@ class Scheduler:
             self.kv, self.table, self.queue, PrefixSharing(enabled=_reuses_prefixes(server_args, info))
         )
         start = time.perf_counter()
+        self.deadlines = Deadlines(
+            self.requests,
+            queue_timeout=server_args.queue_timeout,
+            request_timeout=server_args.request_timeout,
+        )
         self.trials = Trials(self.queue)
         self.cost_model = measure_step_costs(timed)
         self.warmup_seconds = time.perf_counter() - start
@@ -175,6 +181,7 @@ class Scheduler:
         self.log = StepLog(self.requests, server_args.decode_log_interval)
         self.shutting_down = False
         self._num_aborted = 0
+        self._num_queue_timeouts = self._num_timeouts = 0
         self._num_repairs = 0
         self._num_failed_steps = 0
         self._was_busy = False
@@ -239,6 +246,7 @@ class Scheduler:
         Returns:
             Whether there was anything to do.
         """
+        self.end_late()
         self.admit_compiled()
         self._mark("plan")
         planned = self.get_next_batch_to_run()
@@ -258,6 +266,21 @@ class Scheduler:
             self._on_idle()
         self._was_busy = busy
         return busy
+
+    def end_late(self) -> None:
+        """End requests that have waited, or taken, too long: those of which there is nothing with an error."""
+        for req, limit in self.deadlines.expired():
+            if limit == "queue":
+                self._num_queue_timeouts += 1
+                text = f"the request has waited for {self.server_args.queue_timeout:g} s (--queue-timeout)"
+                reason = FinishReason("abort", message=text, status_code=503, code="queue_timeout")
+            else:
+                self._num_timeouts += 1
+                nothing = len(self.table.output_ids(req)) == 0
+                reason = FinishReason(
+                    "abort", message="the request has timed out", status_code=504 if nothing else None, code="timeout"
+                )
+            self.stream_output([self.output.finish(req, reason)])
 
     def admit_compiled(self) -> None:
         """Let requests go on whose grammar is ready, and end those whose grammar cannot be used."""
@@ -329,6 +352,7 @@ class Scheduler:
             message.input_ids,
             SamplingParams(max_new_tokens=0),
             priority=message.priority,
+            timeout=message.timeout,
             extra_key=message.extra_key,
         )
         types = message.token_types
@@ -347,6 +371,8 @@ class Scheduler:
             else:
                 for req in reqs:
                     self.requests.add(req)
+            for req in reqs:
+                self.deadlines.add(req, message.timeout)
         except BoughError as error:
             self._refuse(message, error.message, error.status_code, error.code, error.param)
         except Exception:
@@ -433,7 +459,8 @@ class Scheduler:
         if reqs:  # else it was launched before the one that failed was known to have
             self._num_failed_steps += 1
             logger.exception("Step %d failed, with %d requests in it", planned.plan.step_id, len(reqs))
-        if len(reqs) == 1:
+        # Whoever has left since the step was launched may be to blame as well: their rows were computed all the same.
+        if len(reqs) == 1 and not planned.left:
             self.stream_output([self.output.fail(reqs[0], "the forward pass failed", keep=False)])
             if self.trials.running and self.trials.clear(self.requests.num_computed):
                 self._retract_all()
@@ -539,6 +566,8 @@ class Scheduler:
             decode_tokens_total=self.output.generated_tokens,
             num_retracted_total=self.requests.num_retracted,
             num_aborted_total=self._num_aborted,
+            num_queue_timeouts_total=self._num_queue_timeouts,
+            num_timeouts_total=self._num_timeouts,
             failed_steps_total=self._num_failed_steps,
             kv_accounting_repairs_total=self._num_repairs,
             steps_total=self.log.steps,

@@ -77,6 +77,10 @@ class FakeEngine:
         return await self._outbox.get()
 
     @property
+    def malformed_total(self) -> int:
+        return 0
+
+    @property
     def lagging(self) -> bool:
         return not self._outbox.empty()
 

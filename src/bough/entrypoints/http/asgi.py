@@ -45,14 +45,32 @@ BODY_WRITER = "bough.body_writer"
 
 
 class BodyWriter(Protocol):
-    """Writes parts of an answer past ASGI's ``send``."""
+    """Frames parts of an answer, for whoever writes them past ASGI's ``send``."""
 
-    def ready(self) -> bool:
-        """Whether a part may be written now: the answer has begun, is not complete, and its client keeps up."""
+    @property
+    def connection(self) -> asyncio.WriteTransport:
+        """Where framed parts are written."""
         ...
 
-    def write(self, part: bytes) -> None:
-        """Write the next part."""
+    @property
+    def is_open(self) -> bool:
+        """Whether parts may be written since :meth:`ready` has said so; not for longer than the client keeps up."""
+        ...
+
+    def ready(self) -> bool:
+        """Whether parts may be written now: the answer has begun, is not complete, and its client keeps up."""
+        ...
+
+    def frame(self, part: bytes) -> bytes:
+        """What is to be written for a part."""
+        ...
+
+    def template(self, start: bytes, end: bytes) -> tuple[bytes, int]:
+        """The same for parts that begin and end alike.
+
+        Returns:
+            a format that takes the length of the part and its middle, and the length of the part without that.
+        """
         ...
 
 
