@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import re
-import uuid
 from collections.abc import Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -45,4 +45,4 @@ def request_id_of(headers: Iterable[tuple[bytes, bytes]]) -> str:
     for name, value in headers:
         if name == REQUEST_ID_HEADER and _USABLE_ID.fullmatch(value):
             return value.decode("ascii")
-    return uuid.uuid4().hex
+    return os.urandom(16).hex()
