@@ -11,6 +11,7 @@ import numpy.typing as npt
 import torch
 
 from bough.config.model_config import ModelConfig
+from bough.constrained.masks import PendingMasks, TokenMasks
 from bough.kernels.program import Program, scratch_bytes
 from bough.kernels.sampling import NativeSampler
 from bough.kernels.structures import AttentionShape, ProgramLimits, Step
@@ -54,7 +55,7 @@ class Wanted(IntEnum):
     NOTHING = 0
     """Its prompt goes on."""
     CHOICE = 1
-    """The token with the largest logit, the lowest id of several."""
+    """The token with the largest logit, of those that its mask allows if it has one; the lowest id of several."""
     LOGITS = 2
 
 
@@ -158,9 +159,30 @@ class CpuGraphRunner:
         step.next_tokens = _address(next_token_ids)
         step.finite = _address(finite)
         step.hidden_states = None if kept is None else kept.data_ptr()
-        self._program.run(step)
+        if plan.masks is None or not (wanted == Wanted.CHOICE).any():
+            step.allowed, step.ends_later = None, 0
+            self._program.run(step)
+        else:
+            self._run_masked(step, plan, plan.masks)
         num_logits = int(np.count_nonzero(wanted == Wanted.LOGITS))
         return ReplayResult(next_token_ids, finite, self._logits[:num_logits] if num_logits else None, kept)
+
+    def _run_masked(self, step: Step, plan: StepPlan, masks: TokenMasks | PendingMasks) -> None:
+        """Run a step in which choices may not be among all tokens. The layers need not wait for that."""
+        step.ends_later = int(masks.pending and plan.num_tokens <= self._program.limits.max_tokens)
+        if step.ends_later:
+            self._program.run(step)
+        bits = masks.bits
+        first, stride = _address(bits), bits.strides[0]
+        allowed = np.arange(first, first + len(bits) * stride, stride, dtype=np.uint64)
+        if len(bits) < plan.num_rows:
+            of_masked, allowed = allowed, np.zeros(plan.num_rows, dtype=np.uint64)
+            allowed[masks.rows] = of_masked
+        step.allowed = _address(allowed)
+        if step.ends_later:
+            self._program.run_ends(step)
+        else:
+            self._program.run(step)
 
 
 def _address(array: npt.NDArray[Any]) -> int:

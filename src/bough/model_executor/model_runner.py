@@ -386,13 +386,9 @@ class ModelRunner:
 
     def rows_that_need_logits(self, plan: StepPlan, rows: IndexArray) -> npt.NDArray[np.bool_]:
         """Which of the sampling ``rows`` (``[S]``) are not served by the token with the largest logit alone."""
-        if plan.masks is not None and len(plan.masks.rows) == len(rows):
-            return np.ones(len(rows), dtype=np.bool_)
         needs: npt.NDArray[np.bool_] = self.sampling_state.rows(plan.req_slots[rows]).needs != 0
         if plan.logprobs:
             needs |= np.isin(rows, [request.row for request in plan.logprobs])
-        if plan.masks is not None:
-            needs[np.searchsorted(rows, plan.masks.rows)] = True
         return needs
 
     def forward(self, batch: ForwardBatch) -> torch.Tensor:
@@ -429,7 +425,10 @@ class ModelRunner:
             )
         masks = None
         if plan.masks is not None:
-            masks = RowMasks(np.searchsorted(rows, plan.masks.rows), plan.masks.bits)
+            place = np.full(plan.num_rows, -1)
+            place[rows] = np.arange(len(rows))
+            at, bits = place[plan.masks.rows], plan.masks.bits
+            masks = RowMasks(at, bits) if at.min() >= 0 else RowMasks(at[at >= 0], bits[at >= 0])
         return self.sampler.sample(logits, plan.req_slots[rows], requests, masks)
 
     def read_logprobs(
