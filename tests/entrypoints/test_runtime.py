@@ -84,6 +84,14 @@ def test_everything_else_of_the_endpoint(runtime):
     assert httpx.get(f"{runtime.url}/ready").status_code == 200
 
 
+def test_a_prefix_can_be_cached_before_it_is_needed(runtime):
+    prefix = "The birch by the pond is " * 8
+    runtime.flush_cache()
+    runtime.cache_prefix(prefix)
+    answer = json.loads(runtime.generate(f"{prefix}old", {"max_new_tokens": 1}))
+    assert answer["meta_info"]["cached_tokens"] > 16
+
+
 def test_what_is_wrong_is_said(runtime):
     with pytest.raises(BadRequest, match="top_p"):
         runtime.generate("x", {"top_p": 2.0})

@@ -251,6 +251,10 @@ class Runtime:
         """Forget all cached prefixes."""
         self.endpoint.flush_cache()
 
+    def cache_prefix(self, prefix: str) -> None:
+        """Compute what prompts will begin with, so that it is in the prefix cache when they come."""
+        self.endpoint.generate(text=prefix, sampling_params={"max_new_tokens": 0})
+
     def get_server_info(self) -> dict[str, Any]:
         """Options and state of the server."""
         return self.endpoint.get_server_info()

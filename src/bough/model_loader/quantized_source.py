@@ -61,7 +61,8 @@ class QuantizedSource(SafetensorsSource):
     def form(self, name: str) -> StoredForm | None:
         """See :class:`WeightSource`."""
         if name not in self._forms:
-            self._forms[name] = self._find_form(name)
+            with torch.device("cpu"):  # whoever asks may be making a model elsewhere, or only its outline
+                self._forms[name] = self._find_form(name)
         return self._forms[name]
 
     def _find_form(self, name: str) -> StoredForm | None:
