@@ -17,6 +17,7 @@ from bough.model_executor.encoder_worker import EncoderWorker
 from bough.model_executor.weight_memory import check_weights_fit, weight_bytes
 from tests.config.test_model_config import config_of
 from tests.model_executor.plan_builder import make_runner
+from tests.model_loader.test_quantized_source import make
 from tests.models.checkpoints import save_checkpoint
 from tests.models.gguf_files import write_gguf
 from tests.models.vector_checkpoints import save_vector_checkpoint
@@ -63,6 +64,16 @@ def test_a_gguf_file_takes_what_its_own_formats_take(tmp_path: Path, monkeypatch
     limit(monkeypatch, taken - 1)
     with pytest.raises(StartupError, match=r"weights need .* available on this machine; free memory, or take"):
         make_runner(tmp_path / "model.gguf")
+
+
+@needs_native
+@pytest.mark.parametrize("case", ["gptq 4 bits", "awq", "integers"])
+def test_so_does_a_checkpoint_that_is_quantised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str) -> None:
+    path = make(tmp_path, case).path
+    taken = make_runner(path).weight_bytes
+    limit(monkeypatch, taken - 1)
+    with pytest.raises(StartupError, match=r"weights need .*; free memory, or take"):
+        make_runner(path)
 
 
 def test_a_model_of_terabytes_is_refused_with_the_numbers_before_anything_is_allocated(
