@@ -15,7 +15,10 @@ from bough.ipc.messages import FinishReason, OutputDelta
 from bough.managers.generation import Generation
 from bough.managers.io_struct import GenerateRequest
 from bough.managers.req_state import Outbox, ReadySignal, ReqState, write_all
+from bough.observability.metrics import STAGES
 from bough.sampling.sampling_params import SamplingParams
+
+REQUEST = GenerateRequest(rids=["r"], prompt_param="text", sampling_params=SamplingParams())
 
 
 def make_generation(outputs: int = 1) -> tuple[Generation, ReadySignal]:
@@ -156,6 +159,36 @@ def test_all_comes_once_and_in_order_however_sink_and_waiter_alternate(steps: li
         assert sorted(got) == list(range(sent))
 
     asyncio.run(run())
+
+
+class TestStages:
+    """Where the time of an output went, without gaps."""
+
+    @staticmethod
+    def finished(**times: float) -> ReqState:
+        state = ReqState("r", 0, REQUEST, ReadySignal(), created_time=1.0)
+        state.sent = True
+        for name, value in {"sent_time": 2.0, "queue_time": 1.0, "finished_time": 9.0, **times}.items():
+            setattr(state, name, value)
+        return state
+
+    def test_each_begins_where_the_one_before_has_ended(self) -> None:
+        stages = self.finished(first_token_time=5.0, last_token_time=8.0).stages()
+        assert stages == {
+            "tokenize": (1.0, 2.0),
+            "queue": (2.0, 3.0),
+            "prefill": (3.0, 5.0),
+            "decode": (5.0, 8.0),
+            "detokenize": (8.0, 9.0),
+        }
+        assert list(stages) == list(STAGES)
+
+    def test_a_vector_is_not_decoded(self) -> None:
+        assert list(self.finished(last_token_time=8.0).stages()) == ["tokenize", "queue", "prefill", "detokenize"]
+
+    def test_what_has_not_happened_is_left_out(self) -> None:
+        assert ReqState("r", 0, REQUEST, ReadySignal(), created_time=1.0).stages() == {}
+        assert list(self.finished().stages()) == ["tokenize", "queue"]
 
 
 class Connection(asyncio.WriteTransport):

@@ -12,6 +12,7 @@ from bough.errors import BoughError
 from bough.ipc.coalescing import FOLD_LENGTH, merge_deltas
 from bough.ipc.messages import FinishReason, OutputDelta
 from bough.managers.io_struct import GenerateRequest
+from bough.observability.request_context import CURRENT
 
 logger = logging.getLogger(__name__)
 
@@ -132,6 +133,7 @@ class ReqState:
         rid: id of this output.
         index: position among the outputs of its call, prompts first, then parallel samples.
         obj: the request that it belongs to.
+        context: the HTTP request that it belongs to, if it came with one.
         event: signal of the call that waits for it.
         out_list: deltas that nobody took yet, oldest first.
         finished: whether the last delta has arrived (and perhaps not been taken).
@@ -141,14 +143,15 @@ class ReqState:
         waiting_bytes: what it counts among the prompts that wait; 0 once there is a result.
         completion_tokens: tokens generated so far.
         queue_time: seconds that the scheduler had it wait; ``None`` until it is known.
-        created_time, sent_time, first_token_time, finished_time, last_time: seconds on the monotonic clock; 0.0 until
-            then.
+        created_time, sent_time, first_token_time, last_token_time, finished_time, last_time: seconds on the monotonic
+            clock; 0.0 until then.
     """
 
     __slots__ = (
         "abandoned",
         "abort_reason",
         "completion_tokens",
+        "context",
         "created_time",
         "event",
         "finished",
@@ -157,6 +160,7 @@ class ReqState:
         "gone",
         "index",
         "last_time",
+        "last_token_time",
         "obj",
         "out_list",
         "queue_time",
@@ -181,12 +185,35 @@ class ReqState:
         self.abandoned = False
         self.abort_reason: str | None = None
         self.waiting_bytes = 0
+        self.context = CURRENT.get()
         self.completion_tokens = 0
         self.created_time = created_time
         self.first_token_time = 0.0
+        self.last_token_time = 0.0
         self.finished_time = 0.0
         self.last_time = 0.0
         self.gone: asyncio.Future[None] | None = None
+
+    def stages(self) -> dict[str, tuple[float, float]]:
+        """When each stage of :data:`~bough.observability.metrics.STAGES` began and ended, monotonic seconds.
+
+        Only those that are over; what is not generated has no ``decode``.
+        """
+        if not self.sent:
+            return {}
+        stages = {"tokenize": (self.created_time, self.sent_time)}
+        if self.queue_time is None:
+            return stages
+        started = self.sent_time + self.queue_time
+        stages["queue"] = (self.sent_time, started)
+        prefilled = self.first_token_time or self.last_token_time
+        if prefilled:
+            stages["prefill"] = (started, prefilled)
+        if self.last_token_time:
+            if self.first_token_time:
+                stages["decode"] = (self.first_token_time, self.last_token_time)
+            stages["detokenize"] = (self.last_token_time, max(self.finished_time, self.last_token_time))
+        return stages
 
     def push(self, delta: OutputDelta, outbox: Outbox | None = None) -> None:
         """Add what the engine sent, and wake the waiter if this concerns it.
