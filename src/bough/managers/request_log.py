@@ -40,6 +40,8 @@ class RequestLog:
 
     def __init__(self, level: int | None) -> None:
         self._level = -1 if level is None else level
+        self.keeps_text = self._level >= BEGINNINGS
+        """Whether :meth:`on_text` does anything; asked with every token."""
         self._texts: dict[str, str] = {}
         """What outputs that are not finished have begun with, as far as it will be shown."""
 
@@ -63,7 +65,7 @@ class RequestLog:
 
     def on_text(self, rid: str, delta: OutputDelta) -> None:
         """An output goes on."""
-        if self._level < BEGINNINGS:
+        if not self.keeps_text:
             return
         text = self._texts.get(rid, "")
         if self._level >= EVERYTHING or len(text) <= BEGINNING_CHARS:

@@ -54,7 +54,8 @@ class RequestRecords:
         last_time = state.last_time
         state.last_time = now
         state.completion_tokens = delta.completion_tokens
-        self._log.on_text(state.rid, delta)
+        if self._log.keeps_text:
+            self._log.on_text(state.rid, delta)
         if not state.obj.log_metrics:
             return
         num_tokens = gaps = len(delta.token_ids)
