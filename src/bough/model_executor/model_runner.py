@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -35,7 +36,7 @@ from bough.model_executor.machine import Machine, peak_resident_bytes, reset_pea
 from bough.model_executor.native_path import native_threads
 from bough.model_executor.pooling import CausalPooling
 from bough.model_loader.loader import load_model, open_source
-from bough.model_loader.sources import WeightSource
+from bough.model_loader.sources import NAMES_SHOWN, WeightSource
 from bough.models.base import CausalLM, torch_dtype
 from bough.models.pooled import PooledCausalLM
 from bough.sampling.device_state import SamplingState
@@ -49,6 +50,8 @@ from bough.step_plan import (
     StepPlan,
     StepResult,
 )
+
+logger = logging.getLogger(__name__)
 
 IndexArray = npt.NDArray[np.int64]
 
@@ -179,6 +182,9 @@ class ModelRunner:
                 method = StoredFormats(self.threads, source.form)
         model = load_model(self.config, source=source, device=self.device, seed=self.options.seed, method=method)
         assert isinstance(model, CausalLM), "encoders have a runner of their own"
+        if isinstance(method, StoredFormats) and method.recoded:
+            shown = ", ".join(method.recoded[:NAMES_SHOWN]) + (", …" if len(method.recoded) > NAMES_SHOWN else "")
+            logger.info("%d matrices become int8, of themselves not quantised: %s", len(method.recoded), shown)
         return model
 
     def init_memory_pool(self, max_total_tokens: int) -> KVPool:
