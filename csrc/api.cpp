@@ -43,6 +43,9 @@ BOUGH_API void bough_pool_destroy(ThreadPool* pool) { ThreadPool::destroy(pool);
 // --- packed weights ----------------------------------------------------------------------------------------------
 
 BOUGH_API int64_t bough_packed_words(const PackedMatrix* matrix) { return packed_words(*matrix); }
+
+// Words of a row of inputs that are quantised for such weights.
+BOUGH_API int64_t bough_quantized_row_words(const PackedMatrix* matrix) { return quantized_row_words(*matrix); }
 // columns[row] = where the packed order has the bias of each row.
 BOUGH_API void bough_packed_columns(const PackedMatrix* matrix, int64_t* columns) {
     for (int64_t row = 0; row < matrix->num_outputs; ++row) columns[row] = packed_column(*matrix, row);
@@ -172,6 +175,10 @@ BOUGH_API void bough_program_finish(Program* program, const NormCall* norm, cons
 // `error` tells what a step has that the program cannot run; nothing has been computed then.
 BOUGH_API Status bough_program_run(Program* program, const Step* step, StepError* error) {
     return guarded([&] { *error = program->run(*step); });
+}
+
+BOUGH_API Status bough_program_run_ends(Program* program, const Step* step) {
+    return guarded([&] { program->run_ends(*step); });
 }
 
 // Sizes of the structures that cross this interface, in the order of structures.py.

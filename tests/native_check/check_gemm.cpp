@@ -107,11 +107,42 @@ void check_codes(ThreadPool& pool) {
     }
 }
 
+float float_at(const uint32_t* word) {
+    float number;
+    std::memcpy(&number, word, sizeof number);
+    return number;
+}
+
+int signed_byte(const uint32_t* words, int64_t index) { return reinterpret_cast<const int8_t*>(words)[index]; }
+
+// What quantised input `i` stands for, and in `step` how fine its numbers are.
+double quantized_input(const uint32_t* row, const PackedMatrix& matrix, int64_t i, double* step) {
+    const int64_t group = i / kGroupInputs, within = i % kGroupInputs, groups = num_groups(matrix);
+    if (matrix.dtype == DType::i8) {
+        *step = double{float_at(row + groups * kGroupUnits + group)} * kScaleFactor;
+        return *step * (reinterpret_cast<const uint8_t*>(row)[i] - 128);
+    }
+    const auto scale = [&](const uint32_t* numbers) {
+        return double{float_at(row + groups * kPairedGroupWords)} * kScaleFactor *
+               std::ldexp(1.0, static_cast<int>(numbers[kGroupUnits] >> 23));
+    };
+    const uint32_t* numbers = row + group * kPairedGroupWords;
+    *step = scale(numbers);
+    double value = *step * signed_byte(numbers, within);
+    const uint32_t* behind = row + groups * kPairedGroupWords + 1;
+    for (uint32_t outlier = 0; outlier < behind[0]; ++outlier) {
+        const uint32_t* entry = behind + 1 + outlier * kOutlierWords;
+        if (entry[0] != group) continue;
+        *step = scale(entry + 1);
+        value += *step * signed_byte(entry + 1, within);
+    }
+    return value;
+}
+
 // Rows of f32 as int8, and in `input.values` what they then stand for.
 std::vector<uint32_t> quantized(ThreadPool& pool, Stored& input, int64_t stride, int64_t rows,
                                 const PackedMatrix& matrix) {
-    const int64_t words = quantized_row_words(matrix), groups = num_groups(matrix), apart = scale_words(matrix.dtype);
-    const bool shifted = matrix.dtype == DType::i8;
+    const int64_t words = quantized_row_words(matrix);
     std::vector<uint32_t> bytes(static_cast<size_t>(rows * words));
     const QuantizeCall call{reinterpret_cast<const float*>(input.data()),
                             stride,
@@ -122,22 +153,25 @@ std::vector<uint32_t> quantized(ThreadPool& pool, Stored& input, int64_t stride,
                             matrix.dtype};
     pool.run([&](int thread, int count) { kernels().gemm.quantize(call, thread, count); });
     for (int64_t row = 0; row < rows; ++row) {
-        const uint8_t* numbers = reinterpret_cast<const uint8_t*>(&bytes[row * words]);
         for (int64_t i = 0; i < matrix.num_inputs; ++i) {
-            float scale;
-            std::memcpy(&scale, &bytes[row * words + groups * kGroupUnits + i / kGroupInputs * apart], sizeof scale);
-            scale *= kScaleFactor;
-            const int number = shifted ? numbers[i] - 128 : static_cast<int8_t>(numbers[i]);
-            const float value = scale * static_cast<float>(number);
+            double step;
+            const double value = quantized_input(&bytes[row * words], matrix, i, &step);
             float& given = input.values[row * stride + i];
-            expect_near(value, given, 0.501 * scale, "quantised input");
-            given = value;
+            // Of an outlier's remainder the largest number, 128, is cut off.
+            expect_near(value, given, 1.01 * step, "quantised input");
+            given = static_cast<float>(value);
         }
     }
     return bytes;
 }
 
 double silu(double x) { return x / (1 + std::exp(-x)); }
+
+// A word of a mask: of no columns, all, about half, or one.
+uint32_t mask_word(int64_t kind) {
+    const uint32_t any = static_cast<uint32_t>(random_bits());
+    return kind == 0 ? 0U : kind == 1 ? ~0U : kind == 2 ? any : 1U << any % 32;
+}
 
 }  // namespace
 
@@ -156,6 +190,7 @@ void check_gemm(ThreadPool& pool) {
     std::vector<float> padded(static_cast<size_t>(rows * stride));
     const std::vector<float> dense = normal(rows * inputs);
     for (int64_t i = 0; i < rows * inputs; ++i) padded[i / inputs * stride + i % inputs] = dense[i];
+    if (flip()) padded[between(0, rows - 1) * stride + between(0, inputs - 1)] *= 1000;
     const bool bytewise = is_quantized(dtype);
     Stored input = stored(padded, bytewise ? DType::f32 : dtype);
     std::vector<uint32_t> bytes;
@@ -180,6 +215,18 @@ void check_gemm(ThreadPool& pool) {
     call.output = output.data();
     std::vector<Choice> choices(static_cast<size_t>(pool.num_threads() * call.num_choices));
     call.choices = choices.data();
+    // Of some rows a part of the columns counts, of some of these none.
+    std::vector<std::vector<uint32_t>> masks(static_cast<size_t>(call.num_choices));
+    std::vector<const uint32_t*> allowed(masks.size());
+    for (size_t row = 0; row < masks.size(); ++row) {
+        if (flip()) continue;
+        const int64_t kind = between(0, 4);
+        for (int64_t word = 0; word < (outputs + 31) / 32; ++word) {
+            masks[row].push_back(mask_word(kind < 4 ? kind : between(0, 3)));
+        }
+        allowed[row] = masks[row].data();
+    }
+    call.allowed = flip() ? allowed.data() : nullptr;
     Aligned<float> scratch(gemm_scratch_floats(rows) * pool.num_threads());
     call.scratch = scratch.data();
     pool.run([&](int thread, int count) { kernels().gemm.gemm(call, thread, count); });
@@ -207,11 +254,23 @@ void check_gemm(ThreadPool& pool) {
             if (other.value > best.value) best = other;
         }
         const double* sums = &product.sums[row * outputs];
-        const int64_t largest = std::max_element(sums, sums + outputs) - sums;
+        const uint32_t* mask = call.allowed != nullptr ? call.allowed[row] : nullptr;
+        const auto counts = [&](int64_t column) {
+            return mask == nullptr || (mask[column / 32] >> column % 32 & 1) != 0;
+        };
+        int64_t largest = -1;
+        for (int64_t column = 0; column < outputs; ++column) {
+            if (counts(column) && (largest < 0 || sums[column] > sums[largest])) largest = column;
+        }
+        expect(best.finite == 1, "finite row", best.finite, 1);
+        if (largest < 0) {
+            expect(best.value == -HUGE_VALF, "nothing to choose from", best.value, 0);
+            continue;
+        }
+        expect(counts(best.column), "allowed choice", best.column, 0);
         const double tolerance = 2e-6 * product.sizes[row * outputs + largest] + 1e-9;
         expect_near(best.value, sums[largest], tolerance, "largest element");
         expect_near(sums[best.column], sums[largest], 2 * tolerance, "place of the largest element");
-        expect(best.finite == 1, "finite row", best.finite, 1);
     }
 }
 

@@ -71,6 +71,18 @@ def split_origins(value: str) -> list[str]:
     return [each.strip() for each in value.split(",") if each.strip()]
 
 
+def http_url(value: str) -> str | None:
+    """Where to send something over HTTP."""
+    return None if re.match(r"https?://[^/]", value) else "must begin with http:// or https:// and a host"
+
+
+def metrics_prefix(value: str) -> str | None:
+    """What Prometheus allows a name to begin with."""
+    if re.fullmatch(r"[a-zA-Z_:][a-zA-Z0-9_:]*", value):
+        return None
+    return "must be made of letters, digits, colons and underscores, and not begin with a digit"
+
+
 def regular_expression(value: str) -> str | None:
     """A pattern in Python's notation."""
     try:
@@ -82,18 +94,16 @@ def regular_expression(value: str) -> str | None:
 
 def tool_call_parser(value: str) -> str | None:
     """A format of tool calls."""
-    from bough.parsers.dialect import AUTO, NONE  # only where the option is used: keeps --help fast
-    from bough.parsers.tool_formats import TOOL_FORMATS
+    from bough.parsers.dialect import AUTO, NONE, tool_format_names  # only where the option is used: keeps --help fast
 
-    return _one_of(value, (AUTO, NONE, *TOOL_FORMATS))
+    return _one_of(value, (AUTO, NONE, *tool_format_names()))
 
 
 def reasoning_parser(value: str) -> str | None:
     """A format of thoughts."""
-    from bough.parsers.dialect import AUTO, NONE
-    from bough.parsers.reasoning import REASONING_FORMATS
+    from bough.parsers.dialect import AUTO, NONE, reasoning_format_names
 
-    return _one_of(value, (AUTO, NONE, *REASONING_FORMATS))
+    return _one_of(value, (AUTO, NONE, *reasoning_format_names()))
 
 
 def _one_of(value: str, known: tuple[str, ...]) -> str | None:

@@ -41,6 +41,7 @@ _FUNCTIONS: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "bough_pool_create": (_Status, (_INT32, _POINTER)),
     "bough_pool_destroy": (None, (_POINTER,)),
     "bough_packed_words": (_INT64, (_POINTER,)),
+    "bough_quantized_row_words": (_INT64, (_POINTER,)),
     "bough_packed_columns": (None, (_POINTER, _POINTER)),
     "bough_pack_rows": (_Status, (_POINTER, _POINTER, _INT64, _INT64, _POINTER)),
     "bough_pack_codes": (_Status, (_POINTER, _POINTER, _INT64, _INT64, _POINTER, _POINTER, _POINTER)),
@@ -71,6 +72,7 @@ _FUNCTIONS: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "bough_program_attention": (_Status, (_POINTER, _POINTER)),
     "bough_program_finish": (None, (_POINTER, _POINTER, _POINTER, _POINTER)),
     "bough_program_run": (_Status, (_POINTER, _POINTER, _POINTER)),
+    "bough_program_run_ends": (_Status, (_POINTER, _POINTER)),
 }
 
 

@@ -49,6 +49,7 @@ _STEP_ERRORS = {
     2: "has a token id that is not in the vocabulary",
     3: "has a slot that does not exist",
     4: "wants tokens or logits of a model without a head",
+    5: "is too long to leave its ends for later",
 }
 
 
@@ -273,9 +274,7 @@ class Program:
         )
 
     def _quantize_call(self, x: Buffer, weights: PackedMatrix, name: str, rows: int | None = None) -> QuantizeCall:
-        groups = -(-x.columns // QUANTIZED_GROUP)
-        # Bytes, a scale, and with weights of 4 bits one number more.
-        words = groups * (QUANTIZED_GROUP // 4 + (1 if weights.dtype == DType.I8 else 2))
+        words = self._library.bough_quantized_row_words(ctypes.byref(weights))
         output = self.buffer(f"{name}_{words}", words, torch.int32, rows)
         return QuantizeCall(
             input=x.pointer,
@@ -320,6 +319,10 @@ class Program:
         self._library.bough_program_run(self._handle, ctypes.byref(step), ctypes.byref(self._error))
         if self._error.value:
             raise ValueError(f"the step {_STEP_ERRORS[self._error.value]}")
+
+    def run_ends(self, step: Step) -> None:
+        """Compute what the step yields that :meth:`run` has left for later. The GIL is released meanwhile."""
+        self._library.bough_program_run_ends(self._handle, ctypes.byref(step))
 
 
 def _norm_call(x: Buffer, weight: torch.Tensor, eps: float, output: Buffer) -> NormCall:

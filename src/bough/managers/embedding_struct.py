@@ -97,6 +97,7 @@ class EmbeddingReqInput(QueueFields, kw_only=True):
             return_prompt_token_ids=self.return_prompt_token_ids,
             log_metrics=self.log_metrics,
             priority=self.priority,
+            timeout=self.timeout,
             extra_key=self.prefix_namespace,
         )
 

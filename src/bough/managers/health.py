@@ -77,12 +77,16 @@ class HealthMonitor:
             self.state = ServerState.DEAD
             self._cause_of_death = cause
 
-    def on_heartbeat(self, heartbeat: Heartbeat) -> None:
-        """A part has shown that its loop turns."""
+    def on_heartbeat(self, heartbeat: Heartbeat) -> bool:
+        """A part has shown that its loop turns; returns whether it is one of this server's."""
         self.tick()
-        self._silence[(heartbeat.process, heartbeat.rank)] = 0.0
+        key = (heartbeat.process, heartbeat.rank)
+        if key not in self._silence:
+            return False
+        self._silence[key] = 0.0
         if heartbeat.stats is not None:
             self._queue_lengths[heartbeat.rank] = heartbeat.stats.num_queue_reqs
+        return True
 
     def on_progress(self) -> None:
         """Tokens have arrived, so scheduler and detokenizer are well."""

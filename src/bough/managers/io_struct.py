@@ -31,6 +31,7 @@ MAX_TOKEN_IDS_LOGPROB = 1024
 """Most token ids per position whose logprobs a request may ask for."""
 
 MAX_RID_CHARS = 256
+MAX_TIMEOUT_SECONDS = 7 * 86_400.0
 MAX_CACHE_KEY_CHARS = 1024
 
 _ABOUT_LOGPROBS: dict[str, Any] = {"logprob_start_len": -1, "top_logprobs_num": 0, "token_ids_logprob": None}
@@ -50,8 +51,13 @@ CacheKey = Annotated[str, Meta(max_length=MAX_CACHE_KEY_CHARS)]
 TopLogprobs = Annotated[int, Meta(ge=0, le=MAX_TOP_LOGPROBS)]
 LogprobStart = Annotated[int, Meta(ge=-1, le=2**31 - 1)]
 Priority = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Timeout = Annotated[float, Meta(gt=0, le=MAX_TIMEOUT_SECONDS)]
 
 _PRIORITY = Meta(description="Higher goes first, if the server was started with `--enable-priority-scheduling`.")
+_TIMEOUT = Meta(
+    description="Seconds that the request may take, from its arrival; then it ends with what there is (`finish_reason` "
+    "`abort`), or with status 504 if there is nothing. `--request-timeout` may be shorter."
+)
 _EXTRA_KEY = Meta(description="Namespace of the prefix cache: only requests with the same key share prefixes.")
 _CACHE_SALT = Meta(description="Secret that keeps others from telling, by timing, whether a prefix is cached.")
 
@@ -60,6 +66,7 @@ class QueueFields(msgspec.Struct, kw_only=True):
     """Which request goes first, and with whom it shares prefixes."""
 
     priority: Annotated[Priority | None, _PRIORITY] = None
+    timeout: Annotated[Timeout | None, _TIMEOUT] = None
     extra_key: Annotated[CacheKey | None, _EXTRA_KEY] = None
     cache_salt: Annotated[CacheKey | None, _CACHE_SALT] = None
 
@@ -111,6 +118,7 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
     stream: Annotated[bool, Meta(description="Answer with server-sent events.")] = False
     log_metrics: Annotated[bool, Meta(description="Count this request in `/metrics`.")] = True
     priority: Annotated[Priority | None, _PRIORITY] = None
+    timeout: Annotated[Timeout | None, _TIMEOUT] = None
     extra_key: Annotated[CacheKey | list[CacheKey] | None, _EXTRA_KEY] = None
     cache_salt: Annotated[CacheKey | list[CacheKey] | None, _CACHE_SALT] = None
     session_params: Annotated[
@@ -183,6 +191,7 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
                 return_prompt_token_ids=self.return_prompt_token_ids,
                 log_metrics=self.log_metrics,
                 priority=self.priority,
+                timeout=self.timeout,
                 extra_key=cache_namespace(extra_key[i], cache_salt[i]),
                 session_params=session_params[i],
             )
@@ -326,6 +335,8 @@ class GenerateRequest(msgspec.Struct, kw_only=True):
     return_prompt_token_ids: bool = False
     log_metrics: bool = True
     priority: int | None = None
+    timeout: float | None = None
+    """Seconds from its arrival."""
     extra_key: str | None = None
     """Namespace in the prefix cache, salt included."""
     truncate_prompt_tokens: int | None = None

@@ -33,7 +33,7 @@ class VectorFields(QueueFields, kw_only=True):
 
     def shared(self) -> dict[str, Any]:
         """What every request made of this body has."""
-        return {"priority": self.priority, "extra_key": self.prefix_namespace}
+        return {"priority": self.priority, "timeout": self.timeout, "extra_key": self.prefix_namespace}
 
 
 class EmbeddingsBody(VectorFields, kw_only=True):
