@@ -6,6 +6,7 @@ SHELL := /bin/bash
 
 PYTHON ?= python3
 VENV ?= .venv
+GPU_PYTHON ?= python3
 MODEL ?=
 ARGS ?=
 # uv, where it is installed, picks the build of torch that fits the machine (without a GPU the small CPU one), which
@@ -30,7 +31,7 @@ INSTALL_TORCH := $(UV) pip install --quiet --python $(BIN)/python --torch-backen
 endif
 
 .DELETE_ON_ERROR:
-.PHONY: help serve test lint format typecheck unit faults soak fuzz conformance browser package sanitize tsan arm64 bench bench-peers docs clean
+.PHONY: help serve test lint format typecheck unit faults soak fuzz conformance browser package sanitize tsan arm64 bench bench-peers gpu-check gpu-bench docs clean
 
 help: ## Show this list
 	@echo "make TARGET, where TARGET is one of"
@@ -95,6 +96,13 @@ bench: $(DEV_STAMP) ## Measure this machine: offline, serving, shared prefixes; 
 
 bench-peers: $(DEV_STAMP) ## Build llama.cpp and OpenVINO GenAI, and measure Bough beside them; ARGS=-h says how
 	$(BIN)/python -m benchmarks.peers --directory $(VENV)-peers $(ARGS)
+
+# On a machine with a GPU, with the Python that has torch for CUDA: nothing is built or installed.
+gpu-check: ## Check the CUDA kernels and models on a GPU, with GPU_PYTHON as it is; a table and results/gpu-check.json
+	PYTHONPATH=src $(GPU_PYTHON) -m benchmarks.gpu.check $(ARGS)
+
+gpu-bench: ## Measure a GPU in the same way; results/gpu-bench.json
+	PYTHONPATH=src $(GPU_PYTHON) -m benchmarks.gpu.bench $(ARGS)
 
 docs: $(DEV_STAMP) ## Write the generated pages of docs/
 	$(BIN)/python tools/generate_docs.py

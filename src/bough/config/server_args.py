@@ -18,6 +18,7 @@ DType = Literal["auto", "float32", "bfloat16", "float16"]
 KVCacheDType = Literal["auto", "bf16", "bfloat16", "int8"]
 Quantization = Literal["none", "int8", "int4"]
 Device = Literal["auto", "cpu", "cuda"]
+AttentionBackendName = Literal["triton", "torch_native"]
 SchedulePolicy = Literal["lpm", "fcfs", "dfs-weight", "lof", "random", "priority"]
 EvictionPolicy = Literal["lru", "lfu", "fifo", "mru", "priority"]
 SamplingDefaults = Literal["model", "openai"]
@@ -527,6 +528,25 @@ class ServerArgs(OptionTable):
     )
 
     device: Device = option("auto", help="Where the model runs. `auto`: CUDA if there is one, else CPU.", group=DEVICE)
+    attention_backend: AttentionBackendName | None = option(
+        None,
+        help="What computes attention on CUDA: `triton` kernels, or `torch_native`, plain torch operations, which is "
+        "slow and for comparisons.",
+        group=DEVICE,
+        default_text="`triton` on CUDA where Triton is installed; on a CPU native kernels",
+    )
+    disable_cuda_graph: bool = option(
+        False, help="Launch the kernels of decode steps one by one instead of replaying recorded steps.", group=DEVICE
+    )
+    cuda_graph_max_bs: int | None = option(
+        None,
+        help="Decode steps of up to so many requests are recorded at start-up, for CUDA only.",
+        group=DEVICE,
+        unit="requests",
+        default_text="256, or as many as run at a time",
+        minimum=1,
+        maximum=4096,
+    )
     cpu_threads: int | None = option(
         None,
         help="Threads for computing on the CPU.",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -17,8 +15,9 @@ from bough.kernels.sampling import NativeSampler
 from bough.kernels.structures import AttentionShape, ProgramLimits, Step
 from bough.kernels.thread_pool import ThreadPool
 from bough.mem_cache.kv_pool import KVPool
+from bough.model_executor.graph_runner import ReplayResult, Wanted
 from bough.models.base import CausalLM
-from bough.step_plan import FUTURE_TOKEN, IntArray, StepPlan
+from bough.step_plan import FUTURE_TOKEN, StepPlan
 
 MAX_PIECE_TOKENS = 1024
 """Tokens that go through the model together; larger steps run in pieces. From a few hundred on, more tokens at a time
@@ -47,30 +46,6 @@ def kernel_bytes(config: ModelConfig, num_threads: int, max_rows: int, max_step_
         for window in set(config.layer_windows)
     ]
     return scratch_bytes(limits, shapes, num_threads) + NativeSampler.scratch_bytes(config.vocab_size, num_threads)
-
-
-class Wanted(IntEnum):
-    """What a row of a step is to yield."""
-
-    NOTHING = 0
-    """Its prompt goes on."""
-    CHOICE = 1
-    """The token with the largest logit, of those that its mask allows if it has one; the lowest id of several."""
-    LOGITS = 2
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayResult:
-    """What one step yields. Arrays are the caller's, ``logits`` are valid until the next step."""
-
-    next_token_ids: IntArray
-    """[R], where a choice was wanted; else ``FUTURE_TOKEN``"""
-    finite: npt.NDArray[np.bool_]
-    """[R], false where a row without logits is not finite"""
-    logits: torch.Tensor | None
-    """float32 [rows that want them, V], in row order; may be overwritten; ``None`` if none does"""
-    hidden_states: torch.Tensor | None
-    """[T, hidden_size], if wanted"""
 
 
 class CpuGraphRunner:

@@ -54,6 +54,10 @@ class EncoderWorker:
                 f"--quantization {server_args.quantization} is for language models, not {self.config.architecture}",
                 param="quantization",
             )
+        for name in ("attention_backend", "cuda_graph_max_bs"):
+            if getattr(server_args, name) is not None:
+                flag = f"--{name.replace('_', '-')}"
+                raise ConfigError(f"{flag} is for language models, not {self.config.architecture}", param=name)
         if server_args.kv_cache_dtype != "auto":
             raise ConfigError(
                 f"--kv-cache-dtype is for language models: {self.config.architecture} caches nothing",
