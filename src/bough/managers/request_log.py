@@ -36,6 +36,9 @@ class RequestLog:
 
     Args:
         level: one of the levels; ``None`` logs nothing.
+
+    Attributes:
+        shows_text: whether :meth:`on_text` is to be called.
     """
 
     def __init__(self, level: int | None) -> None:
@@ -65,8 +68,6 @@ class RequestLog:
 
     def on_text(self, rid: str, delta: OutputDelta) -> None:
         """An output goes on."""
-        if not self.keeps_text:
-            return
         text = self._texts.get(rid, "")
         if self._level >= EVERYTHING or len(text) <= BEGINNING_CHARS:
             new = delta.text if delta.text is not None else "".join(f"{token} " for token in delta.token_ids)
