@@ -19,6 +19,7 @@ BIN := $(VENV)/bin
 BASE_STAMP := $(VENV)/.bough-base
 DEV_STAMP := $(VENV)/.bough-dev
 CLIENTS_STAMP := $(VENV)-clients/.bough-clients
+FUZZ_STAMP := $(VENV)-fuzz/.bough-fuzz
 BROWSER_STAMP := $(VENV)-browser/.bough-browser
 NATIVE_SOURCES := setup.py $(wildcard csrc/*)
 CPP_FILES := $(wildcard csrc/*.cpp csrc/*.h tests/native_check/*.cpp tests/native_check/*.h)
@@ -67,6 +68,9 @@ soak: $(DEV_STAMP) ## Long runs: 100,000 requests, 2,000 clients that leave, two
 
 fuzz: $(DEV_STAMP) ## Try many random requests made from the OpenAPI document
 	$(BIN)/python -m pytest tests/e2e/test_openapi.py --hypothesis-profile=thorough $(ARGS)
+
+fuzz-code: $(FUZZ_STAMP) ## Fuzz decoders and parsers, guided by coverage; ARGS='answers --seconds 600'
+	PYTHONPATH=src $(VENV)-fuzz/bin/python -m tests.fuzz.run --directory $(VENV)-fuzz/corpus $(ARGS)
 
 conformance: $(DEV_STAMP) $(CLIENTS_STAMP) ## Drive a server with other people's clients, in an environment of their own
 	$(VENV)-clients/bin/python -m pytest tests/conformance --server-python $(BIN)/python $(ARGS)
@@ -129,6 +133,14 @@ $(CLIENTS_STAMP): tests/conformance/requirements.txt
 $(BROWSER_STAMP): tests/browser/requirements.txt
 	$(PYTHON) -m venv $(VENV)-browser
 	$(VENV)-browser/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+# The fuzzer has no wheels for some systems; what it fuzzes comes from the project's own environment.
+$(FUZZ_STAMP): tests/fuzz/requirements.txt $(DEV_STAMP)
+	$(BIN)/python -m venv $(VENV)-fuzz
+	$(VENV)-fuzz/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+	  > "$$($(VENV)-fuzz/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/bough-base.pth"
 	@touch $@
 
 $(DEV_STAMP): $(BASE_STAMP)

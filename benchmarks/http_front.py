@@ -319,6 +319,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=20.0, help="tokens per second and stream")
     parser.add_argument("--tokens", type=int, default=200, help="tokens per stream")
     parser.add_argument("--streams", type=int, nargs="+", default=[1, 64, 512])
+    parser.add_argument("--routes", nargs="+", default=list(ROUTES), choices=list(ROUTES))
     parser.add_argument("--output", type=Path, help="write the results as JSON")
     args = parser.parse_args()
     if args.role == "feeder":
@@ -335,7 +336,7 @@ def main() -> None:
         f"{'of goal':>8} {'p50 ms':>7} {'p99 ms':>7} {'requests/s':>10} {'µs/request':>10} {'client µs/event':>15} "
         f"{'coalesced':>9}"
     )
-    for route in ROUTES:
+    for route in args.routes:
         for streams in args.streams:
             result = measure(streams, args.tokens, args.rate, route)
             results.append(result)

@@ -43,6 +43,9 @@ BOUGH_API void bough_pool_destroy(ThreadPool* pool) { ThreadPool::destroy(pool);
 // --- packed weights ----------------------------------------------------------------------------------------------
 
 BOUGH_API int64_t bough_packed_words(const PackedMatrix* matrix) { return packed_words(*matrix); }
+
+// Words of a row of inputs that are quantised for such weights.
+BOUGH_API int64_t bough_quantized_row_words(const PackedMatrix* matrix) { return quantized_row_words(*matrix); }
 // columns[row] = where the packed order has the bias of each row.
 BOUGH_API void bough_packed_columns(const PackedMatrix* matrix, int64_t* columns) {
     for (int64_t row = 0; row < matrix->num_outputs; ++row) columns[row] = packed_column(*matrix, row);

@@ -135,8 +135,7 @@ constexpr TileKernel tile() {
     if constexpr (kType == DType::i8) {
         return multiply_tile_int8<kExisting, kLines>;
     } else if constexpr (kFourBits<kType>) {
-        // Where many tiles read them, nothing is asked for ahead and codes are bytes.
-        return multiply_tile_int4<kType, kExisting, kLines, kLines == 0>;
+        return multiply_tile_int4<kType, kExisting, kLines>;
     } else {
         return multiply_tile<kType, kExisting, kLines>;
     }
@@ -287,7 +286,6 @@ struct Cut {
     int64_t end_panel;
     Choice* choices;
     float* scratch;
-    uint32_t* unpacked;
 
     int64_t tile_begin(int64_t tile) const { return first_row + num_rows * tile / num_tiles; }
     int64_t block_end(int64_t unit) const { return at_most(units, unit + block_units); }
@@ -295,13 +293,30 @@ struct Cut {
         const int64_t words = panel * panel_words(call.weights, units) + panel_words(call.weights, unit);
         return static_cast<const uint32_t*>(call.weights.panels) + words;
     }
-    const uint32_t* inputs(int64_t row, int64_t unit) const { return input + row * input_stride + unit; }
-    // Of the inputs' groups, where they are quantised: behind the bytes of a row.
+    const uint32_t* inputs(int64_t row, int64_t unit) const {
+        const bool paired = call.weights.dtype == DType::i4 || call.weights.dtype == DType::u4;
+        return input + row * input_stride + (paired ? unit / kGroupUnits * kPairedGroupWords : unit);
+    }
+    // Of the inputs' groups, where the weights are int8: behind the bytes of a row.
     const float* scales(int64_t row, int64_t unit) const {
-        return reinterpret_cast<const float*>(inputs(row, units)) +
-               unit / kGroupUnits * scale_words(call.weights.dtype);
+        return reinterpret_cast<const float*>(inputs(row, units)) + unit / kGroupUnits;
     }
 };
+
+// A tile whose sums are complete.
+template <DType kType>
+void finish_sums(const Cut& cut, int64_t panel, int64_t first_row, int rows, float* sums) {
+    if constexpr (kFourBits<kType>) {
+        for (int row = 0; row < rows; ++row) {
+            const uint32_t* behind = cut.inputs(first_row + row, cut.units);
+            float* at = sums + row * kColumns;
+            add_outliers<kType>(behind + 1, cut.weights(panel, 0), at);
+            const Vec factor = splat(float_of(behind[0]));
+            for (int i = 0; i < kColumns; i += kLanes) store(at + i, mul(load(at + i), factor));
+        }
+    }
+    finish_tile(cut.call, cut.choices, panel, first_row, rows, sums);
+}
 
 template <DType kType, int kLines>
 void multiply_few_tiles(const Cut& cut) {
@@ -324,7 +339,7 @@ void multiply_few_tiles(const Cut& cut) {
                 }
                 tile_kernel<kType, kLines>(rows)(cut.inputs(begin, unit), cut.input_stride, weights, end - unit, at,
                                                  unit > 0, ahead, cut.scales(begin, unit));
-                if (end == cut.units) finish_tile(cut.call, cut.choices, panel, begin, rows, at);
+                if (end == cut.units) finish_sums<kType>(cut, panel, begin, rows, at);
             }
         }
     }
@@ -333,21 +348,13 @@ void multiply_few_tiles(const Cut& cut) {
 template <DType kType>
 void multiply_many_tiles(const Cut& cut) {
     const bool one_block = cut.units <= cut.block_units;
-    // Words of a panel's block as tiles read it.
-    const int64_t block_words = kFourBits<kType> ? cut.block_units / kGroupUnits * kUnpackedWords<kType>
-                                                 : panel_words(cut.call.weights, cut.block_units);
+    const int64_t block_words = panel_words(cut.call.weights, cut.block_units);
     int64_t group = at_least(kGroupBytes / (block_words * 4), 1);
     if (!one_block) group = at_most(group, kMaxGroupPanels);
     for (int64_t first = cut.first_panel; first < cut.end_panel; first += group) {
         const int64_t end_panel = at_most(first + group, cut.end_panel);
         for (int64_t unit = 0; unit < cut.units; unit += cut.block_units) {
             const int64_t end = cut.block_end(unit);
-            if constexpr (kFourBits<kType>) {
-                for (int64_t panel = first; panel < end_panel; ++panel) {
-                    unpack_groups<kType>(cut.weights(panel, unit), (end - unit) / kGroupUnits,
-                                         cut.unpacked + (panel - first) * block_words);
-                }
-            }
             for (int64_t tile = 0; tile < cut.num_tiles; ++tile) {
                 const int64_t begin = cut.tile_begin(tile);
                 const int rows = static_cast<int>(cut.tile_begin(tile + 1) - begin);
@@ -357,11 +364,9 @@ void multiply_many_tiles(const Cut& cut) {
                     if (!one_block) {
                         sums += ((begin - cut.first_row) * (end_panel - first) + (panel - first) * rows) * kColumns;
                     }
-                    const uint32_t* weights =
-                        kFourBits<kType> ? cut.unpacked + (panel - first) * block_words : cut.weights(panel, unit);
-                    kernel(cut.inputs(begin, unit), cut.input_stride, weights, end - unit, sums, unit > 0, nullptr,
-                           cut.scales(begin, unit));
-                    if (end == cut.units) finish_tile(cut.call, cut.choices, panel, begin, rows, sums);
+                    kernel(cut.inputs(begin, unit), cut.input_stride, cut.weights(panel, unit), end - unit, sums,
+                           unit > 0, nullptr, cut.scales(begin, unit));
+                    if (end == cut.units) finish_sums<kType>(cut, panel, begin, rows, sums);
                 }
             }
         }
@@ -434,9 +439,7 @@ void gemm(const GemmCall& call, int thread, int num_threads) {
             panels * panel_share / along,
             panels * (panel_share + 1) / along,
             choices,
-            call.scratch + thread * gemm_scratch_floats(call.num_rows),
-            nullptr};
-    cut.unpacked = reinterpret_cast<uint32_t*>(cut.scratch + sum_floats(call.num_rows));
+            call.scratch + thread * gemm_scratch_floats(call.num_rows)};
     cut.num_rows = call.num_rows * (row_share + 1) / across - cut.first_row;
     if (cut.num_rows == 0 || cut.first_panel == cut.end_panel) return;
     switch (call.weights.dtype) {
@@ -455,71 +458,152 @@ void gemm(const GemmCall& call, int thread, int num_threads) {
 
 // --- quantised inputs -----------------------------------------------------------------------------------------------
 
-// One whole group; `scales` as scale_words says.
-template <DType kWeights>
-BOUGH_INLINE void quantize_group(const float* input, int8_t* output, float* scales) {
-    constexpr int kVectors = static_cast<int>(kGroupInputs) / kLanes;
-    Vec values[kVectors], largest = splat(0.0F), total = splat(0.0F);
+// One group of inputs.
+struct InputGroup {
+    static constexpr int kVectors = static_cast<int>(kGroupInputs) / kLanes;
+    Vec values[kVectors];
+
+    // `count` inputs, then zeros.
+    BOUGH_INLINE InputGroup read(const float* input, int64_t count) {
+        alignas(64) float last[kGroupInputs] = {};
+        if (count < kGroupInputs) {
+            std::memcpy(last, input, count * sizeof(float));
+            input = last;
+        }
+        InputGroup group;
+        BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) group.values[v] = load(input + v * kLanes);
+        return group;
+    }
+};
+
+BOUGH_INLINE bool all_finite(const InputGroup& group) {
     bool finite = true;
-    BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {
-        values[v] = load(input + v * kLanes);
-        finite &= !any_not_finite(values[v]);
-        largest = max(largest, absolute(values[v]));
-    }
-    if (!finite) {
-        for (int v = 0; v < kVectors; ++v) values[v] = splat(0.0F);
-    }
-    const float most = finite ? max_lanes(largest) : 0.0F;
-    const float scale = finite ? most / 127.0F / kScaleFactor : __builtin_nanf("");
+    BOUGH_UNROLL for (const Vec value : group.values) finite &= !any_not_finite(value);
+    return finite;
+}
+
+BOUGH_INLINE float largest_magnitude(const InputGroup& group) {
+    Vec largest = splat(0.0F);
+    BOUGH_UNROLL for (const Vec value : group.values) largest = max(largest, absolute(value));
+    return max_lanes(largest);
+}
+
+// With 128 added, and a scale.
+BOUGH_INLINE void quantize_shifted(const InputGroup& group, int8_t* output, float* scale) {
+    const bool finite = all_finite(group);
+    const float most = finite ? largest_magnitude(group) : 0.0F;
     // Also zero where the quotient would not be finite.
     const Vec inverse = splat(most > 1e-36F ? 127.0F / most : 0.0F);
-    BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {
-        const Vec whole = round(mul(values[v], inverse));
-        if (kWeights == DType::i8) {
-            store_u8(output + v * kLanes, whole);
-        } else {
-            store_i8(output + v * kLanes, whole);
-            total = add(total, whole);
-        }
+    BOUGH_UNROLL for (int v = 0; v < InputGroup::kVectors; ++v) {
+        store_u8(output + v * kLanes, finite ? round(mul(group.values[v], inverse)) : splat(0.0F));
     }
-    scales[0] = scale;
-    if (kWeights == DType::u4) scales[1] = scale * sum_lanes(total);
-    if (kWeights == DType::i4) {
-        const int32_t start = -8 * static_cast<int32_t>(sum_lanes(total));
-        std::memcpy(scales + 1, &start, sizeof start);
+    *scale = finite ? most / 127.0F / kScaleFactor : __builtin_nanf("");
+}
+
+void quantize_row_shifted(const float* input, int64_t size, uint32_t* output) {
+    int8_t* numbers = reinterpret_cast<int8_t*>(output);
+    float* scales = reinterpret_cast<float*>(output + (size + kGroupInputs - 1) / kGroupInputs * kGroupUnits);
+    for (int64_t i = 0; i < size; i += kGroupInputs) {
+        quantize_shifted(InputGroup::read(input + i, at_most(size - i, kGroupInputs)), numbers + i, scales++);
     }
 }
 
+// Powers of two by which the groups of a row differ. Much smaller ones than the largest get that of one at the lower
+// end. What of an outlier is left has 8 bits more.
+constexpr int kRemainderPower = 8, kLeastPower = kRemainderPower, kMostPower = kLeastPower + 48;
+// By which an outlier is above the median.
+constexpr int kOutlierPower = 3;
+
+BOUGH_INLINE float power_of_two(int power) { return float_of(static_cast<uint32_t>(127 + power) << 23); }
+
+// The numbers and the pair of a group with the scale 2**power * factor; returns what is left of its inputs.
 template <DType kWeights>
-void quantize_rows(const QuantizeCall& call, int thread, int num_threads) {
-    const Share rows = share_of(call.num_rows, thread, num_threads);
-    const int64_t whole = call.size / kGroupInputs, rest = call.size % kGroupInputs;
-    const int64_t groups = whole + (rest != 0 ? 1 : 0);
-    for (int64_t row = rows.first; row < rows.end; ++row) {
-        const float* input = call.input + row * call.input_stride;
-        int8_t* output = reinterpret_cast<int8_t*>(call.output + row * call.output_stride);
-        float* scales = reinterpret_cast<float*>(output) + groups * kGroupUnits;
-        for (int64_t group = 0; group < whole; ++group) {
-            quantize_group<kWeights>(input, output, scales);
-            input += kGroupInputs;
-            output += kGroupInputs;
-            scales += scale_words(kWeights);
-        }
-        if (rest == 0) continue;
-        alignas(64) float last[kGroupInputs] = {};
-        std::memcpy(last, input, rest * sizeof(float));
-        quantize_group<kWeights>(last, output, scales);
+BOUGH_INLINE InputGroup quantize_paired(const InputGroup& group, uint32_t* output, int power, float factor) {
+    const float scale = factor * power_of_two(power);
+    const Vec inverse = splat(1.0F / scale);
+    InputGroup rest;
+    Vec total = splat(0.0F);
+    BOUGH_UNROLL for (int v = 0; v < InputGroup::kVectors; ++v) {
+        const Vec whole = max(splat(-127.0F), min(splat(127.0F), round(mul(group.values[v], inverse))));
+        store_i8(reinterpret_cast<int8_t*>(output) + v * kLanes, whole);
+        total = add(total, whole);
+        rest.values[v] = sub(group.values[v], mul(whole, splat(scale)));
+    }
+    output[kGroupUnits] = static_cast<uint32_t>(power) << 23;
+    const float sum = sum_lanes(total);
+    output[kGroupUnits + 1] = kWeights == DType::i4 ? static_cast<uint32_t>(-8 * static_cast<int32_t>(sum))
+                                                    : bits_of(sum * power_of_two(power));
+    return rest;
+}
+
+// The least power of an outlier, which at most kMaxOutliers of the groups reach, given the number of groups with each.
+int outlier_power(const int64_t* counts, int64_t groups) {
+    int median = 0;
+    for (int64_t below = counts[0]; below <= groups / 2;) below += counts[++median];
+    int power = kMostPower + 1;
+    for (int64_t above = 0; power > median + kOutlierPower; --power) {
+        above += counts[power - 1];
+        if (above > kMaxOutliers) break;
+    }
+    return power;
+}
+
+template <DType kWeights>
+void quantize_row_paired(const float* input, int64_t size, uint32_t* output) {
+    const int64_t groups = (size + kGroupInputs - 1) / kGroupInputs;
+    const auto group_at = [&](int64_t i) __attribute__((always_inline)) {
+        return InputGroup::read(input + i * kGroupInputs, at_most(size - i * kGroupInputs, kGroupInputs));
+    };
+    // First the scales that groups would like to have, then their powers, where these belong.
+    bool finite = true;
+    uint32_t largest = 0;
+    for (int64_t i = 0; i < groups; ++i) {
+        const InputGroup group = group_at(i);
+        finite &= all_finite(group);
+        const float wanted = largest_magnitude(group) / 127.0F;
+        // No smaller than leaves room for all powers.
+        const uint32_t bits = bits_of(wanted > 0x1p-60F ? wanted : 0x1p-60F);
+        output[i * kPairedGroupWords + kGroupUnits] = bits;
+        largest = bits > largest ? bits : largest;
+    }
+    uint32_t* behind = output + groups * kPairedGroupWords;
+    behind[1] = 0;
+    if (!finite) {
+        std::memset(output, 0, static_cast<size_t>(groups * kPairedGroupWords) * sizeof *output);
+        behind[0] = bits_of(__builtin_nanf(""));
+        return;
+    }
+    // The scale of the largest group is what it would like, those of the others are rounded up.
+    const uint32_t fraction = largest & 0x7fffffU;
+    const int base = static_cast<int>(largest >> 23) - kMostPower;
+    const float factor = float_of((static_cast<uint32_t>(base) << 23) + fraction);
+    int64_t counts[kMostPower + 1] = {};
+    for (int64_t i = 0; i < groups; ++i) {
+        uint32_t& at = output[i * kPairedGroupWords + kGroupUnits];
+        const int power = static_cast<int>((at - fraction + 0x7fffffU) >> 23) - base;
+        at = static_cast<uint32_t>(power > kLeastPower ? power : kLeastPower);
+        ++counts[at];
+    }
+    const int outlier = outlier_power(counts, groups);
+    behind[0] = bits_of(factor / kScaleFactor);
+    for (int64_t i = 0; i < groups; ++i) {
+        uint32_t* at = output + i * kPairedGroupWords;
+        const int power = static_cast<int>(at[kGroupUnits]);
+        const InputGroup rest = quantize_paired<kWeights>(group_at(i), at, power, factor);
+        if (power < outlier) continue;
+        uint32_t* entry = behind + 2 + behind[1]++ * kOutlierWords;
+        entry[0] = static_cast<uint32_t>(i);
+        quantize_paired<kWeights>(rest, entry + 1, power - kRemainderPower, factor);
     }
 }
 
 void quantize(const QuantizeCall& call, int thread, int num_threads) {
-    switch (call.weights) {
-        case DType::i4:
-            return quantize_rows<DType::i4>(call, thread, num_threads);
-        case DType::u4:
-            return quantize_rows<DType::u4>(call, thread, num_threads);
-        default:
-            return quantize_rows<DType::i8>(call, thread, num_threads);
+    const Share rows = share_of(call.num_rows, thread, num_threads);
+    const auto quantize_row = call.weights == DType::i8   ? quantize_row_shifted
+                              : call.weights == DType::i4 ? quantize_row_paired<DType::i4>
+                                                          : quantize_row_paired<DType::u4>;
+    for (int64_t row = rows.first; row < rows.end; ++row) {
+        quantize_row(call.input + row * call.input_stride, call.size, call.output + row * call.output_stride);
     }
 }
 

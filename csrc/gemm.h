@@ -5,17 +5,25 @@
 // inputs (one float32, two bfloat16, four int8). Missing columns and inputs are zeros.
 //
 // Quantised weights come in groups of 32 inputs that share a scale in half precision, so that single channels that are
-// much larger than others do not cost the others' precision. Inputs are int8, in the same groups, with a scale in
-// float32.
+// much larger than others do not cost the others' precision. Inputs are int8, in the same groups.
 //
 //   i8  codes from -128 to 127, from -127 where Bough itself quantises. A group of a panel is [8 units][32 columns]
 //       words, 32 scales and 32 sums of its codes (int16). Inputs have 128 added; behind each row's bytes are the
-//       scales of its groups.
+//       scales of its groups, in float32.
 //   i4  codes from -8 to 7. A group is [8 units][16 columns] words, with code + 8 of columns 0 to 15 in the lower half
-//       of each byte and of columns 16 to 31 in the upper one, and 32 scales. Behind each row's bytes are pairs for its
-//       groups: the scale, and -8 times the sum of its numbers (int32).
+//       of each byte and of columns 16 to 31 in the upper one, and 32 scales.
 //   u4  codes from 0 to 15, with a number to be added to scale * code: like i4, and behind the scales 32 minimums in
-//       half precision. The second of a pair is the sum of the group's inputs (float32).
+//       half precision.
+//
+// Of inputs for 4 bits, groups' scales are a power of two times a factor of the row, so that they meet those of the
+// weights in an addition to the exponent: multipliers have enough to do with the products. That makes them up to twice
+// as coarse as they could be, which is little beside weights of 4 bits but for groups far larger than others; what is
+// left of their numbers comes as groups of their own, outliers. A row of these inputs is
+//
+//   for each group 8 words of numbers and a pair: what is added to the bits of the weights' scales, and with i4 -8
+//   times the sum of the numbers (int32), with u4 the sum of the inputs divided by the factor (float32); the factor,
+//   NaN if any input is not finite; the number of outliers; for each outlier the index of its group, numbers, and a
+//   pair.
 //
 // One accumulator per output element runs over all inputs in ascending order, in every tile and with every number of
 // threads: an element's value depends on its own row and column alone. Sums are in float32.
@@ -68,8 +76,10 @@ constexpr int64_t group_words(DType dtype) {
     return code_words(dtype) + (dtype == DType::i4 ? kPanelColumns / 2 : kPanelColumns);
 }
 
-// Words behind the bytes of a row of quantised inputs, for each group.
-constexpr int64_t scale_words(DType weights) { return weights == DType::i8 ? 1 : 2; }
+// Of inputs for 4 bits.
+constexpr int64_t kPairedGroupWords = kGroupUnits + 2;
+constexpr int64_t kOutlierWords = kPairedGroupWords + 1;
+constexpr int64_t kMaxOutliers = 8;
 
 // Words of 32 bits that the numbers of a row of inputs take.
 inline int64_t num_units(const PackedMatrix& matrix) {
@@ -77,9 +87,10 @@ inline int64_t num_units(const PackedMatrix& matrix) {
     return matrix.dtype == DType::bf16 ? (matrix.num_inputs + 1) / 2 : matrix.num_inputs;
 }
 
-// Words of a row of quantised inputs with its scales.
+// Words of a row of quantised inputs.
 inline int64_t quantized_row_words(const PackedMatrix& matrix) {
-    return num_units(matrix) + num_groups(matrix) * scale_words(matrix.dtype);
+    if (matrix.dtype == DType::i8) return num_units(matrix) + num_groups(matrix);
+    return num_groups(matrix) * kPairedGroupWords + 2 + kMaxOutliers * kOutlierWords;
 }
 
 // Words of the first `units` units of a panel, whole groups if they are quantised.
@@ -123,19 +134,20 @@ struct GemmCall {
 constexpr int64_t kMaxGroupPanels = 8;
 
 // Panels of a block along the inputs whose product with all rows is computed before the next ones: they stay in the
-// second-level cache. Those of 4 bits are taken apart for it.
+// second-level cache.
 constexpr int64_t kGroupBytes = 384 << 10;
 
 namespace {
 
-inline int64_t sum_floats(int64_t rows) { return (rows < 16 ? 16 : rows) * kMaxGroupPanels * kPanelColumns; }
-
 // Scratch memory of one thread for up to `max_rows` rows, of any matrix.
-inline int64_t gemm_scratch_floats(int64_t max_rows) { return sum_floats(max_rows) + kGroupBytes / 4; }
+inline int64_t gemm_scratch_floats(int64_t max_rows) {
+    return (max_rows < 16 ? 16 : max_rows) * kMaxGroupPanels * kPanelColumns;
+}
 
 }  // namespace
 
-// Rows of float32 to int8 as GemmCall takes them for such weights. A group that is not finite gets NaN for a scale.
+// Rows of float32 to int8 as GemmCall takes them for such weights. What is not finite makes the scale of its group, or
+// the factor of its row, NaN.
 struct QuantizeCall {
     const float* input;  // [num_rows, input_stride]
     int64_t input_stride;

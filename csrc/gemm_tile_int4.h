@@ -1,4 +1,4 @@
-// Tiles of products of weights of 4 bits and int8 activations, both with a scale for every 32 inputs.
+// Tiles of products of weights of 4 bits and int8 activations, in groups of 32 inputs.
 //
 // Codes of weights are unsigned, as the dot-product instructions want one side; what 8 too much adds to a column, 8
 // times the sum of the group's activations, comes with the activations and starts the sum, negated.
@@ -62,48 +62,26 @@ BOUGH_INLINE Ints complete_products(Ints sum, int32_t start) {
 #endif
 }
 
-// Words of a panel's group whose codes are bytes.
-template <DType kType>
-constexpr int64_t kUnpackedWords = group_words(kType) - code_words(kType) + kGroupUnits * kPanelColumns;
-
 // Codes of the columns from `column` on, of one unit.
-template <bool kUnpacked>
 BOUGH_INLINE Ints load_codes(const uint32_t* group, int unit, int column) {
-    if constexpr (kUnpacked) return load_ints(group + unit * static_cast<int>(kPanelColumns) + column);
     const Ints pairs = load_ints(group + unit * 16 + column % 16);
     typedef uint32_t Bits __attribute__((vector_size(kLanes * 4)));
     return (Ints)(((Bits)pairs >> (column / 16 * 4)) & 0x0f0f0f0fu);
 }
 
-template <DType kType>
-void unpack_groups(const uint32_t* packed, int64_t groups, uint32_t* unpacked) {
-    constexpr int kColumns = static_cast<int>(kPanelColumns);
-    constexpr int kUnits = static_cast<int>(kGroupUnits);
-    for (int64_t i = 0; i < groups; ++i) {
-        for (int unit = 0; unit < kUnits; ++unit) {
-            for (int column = 0; column < kColumns; column += kLanes) {
-                const Ints codes = load_codes<false>(packed, unit, column);
-                std::memcpy(unpacked + unit * kColumns + column, &codes, sizeof codes);
-            }
-        }
-        std::memcpy(unpacked + kUnits * kColumns, packed + code_words(kType),
-                    (group_words(kType) - code_words(kType)) * sizeof(uint32_t));
-        packed += group_words(kType);
-        unpacked += kUnpackedWords<kType>;
-    }
-}
+// Scales of weights times the power of two of a group of inputs. Those that are zero become next to nothing; what is
+// not finite is lost.
+BOUGH_INLINE Vec times_power(Vec scales, uint32_t power) { return (Vec)((Ints)scales + static_cast<int32_t>(power)); }
 
-// kRows rows times one panel over `units` units, a whole number of groups: sums [kRows][32]. `pairs` are those of the
-// inputs, rows `input_stride` apart. Prefetches kLines cache lines per group.
-template <DType kType, int kRows, int kLines, bool kUnpacked>
+// kRows rows times one panel over `units` units, a whole number of groups: sums [kRows][32], to be multiplied by the
+// rows' factors. Prefetches kLines cache lines per group.
+template <DType kType, int kRows, int kLines>
 __attribute__((noinline)) void multiply_tile_int4(const uint32_t* input, int64_t input_stride, const uint32_t* panel,
                                                   int64_t units, float* sums, bool accumulate, const char* prefetch,
-                                                  const float* pairs) {
+                                                  const float*) {
     constexpr int kVectors = 2;
     constexpr int kColumns = static_cast<int>(kPanelColumns);
     constexpr int kUnits = static_cast<int>(kGroupUnits);
-    constexpr int64_t kGroup = kUnpacked ? kUnpackedWords<kType> : group_words(kType);
-    constexpr int64_t kCodes = kUnpacked ? kUnits * kColumns : code_words(kType);
     for (int first = 0; first < kColumns; first += kLanes * kVectors) {
         Vec sum[kRows][kVectors];
         for (int row = 0; row < kRows; ++row) {
@@ -118,7 +96,7 @@ __attribute__((noinline)) void multiply_tile_int4(const uint32_t* input, int64_t
             inputs[i] = input + 3 * i * input_stride;
             asm("" : "+r"(inputs[i]));
         }
-        const float* input_pairs = pairs;
+        Vec flaws[kVectors] = {};
         for (int64_t left = units; left > 0; left -= kUnits) {
             if (kLines > 0 && first == 0) {
                 BOUGH_UNROLL for (int line = 0; line < kLines; ++line) {
@@ -127,10 +105,11 @@ __attribute__((noinline)) void multiply_tile_int4(const uint32_t* input, int64_t
                 prefetch += kLines * 64;
             }
             Ints product[kRows][kVectors];
+            const auto input_of = [&](int row) __attribute__((always_inline)) {
+                return inputs[row / 3] + row % 3 * input_stride;
+            };
             const auto start_of = [&](int row) __attribute__((always_inline)) {
-                int32_t start = 0;
-                if (kType == DType::i4) std::memcpy(&start, input_pairs + row * input_stride + 1, sizeof start);
-                return start;
+                return kType == DType::i4 ? static_cast<int32_t>(input_of(row)[kUnits + 1]) : 0;
             };
             BOUGH_UNROLL for (int row = 0; row < kRows; ++row) {
                 BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) product[row][v] = begin_products(start_of(row));
@@ -138,35 +117,62 @@ __attribute__((noinline)) void multiply_tile_int4(const uint32_t* input, int64_t
             BOUGH_UNROLL for (int unit = 0; unit < kUnits; ++unit) {
                 Ints columns[kVectors];
                 BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {
-                    columns[v] = load_codes<kUnpacked>(group, unit, first + v * kLanes);
+                    columns[v] = load_codes(group, unit, first + v * kLanes);
                 }
                 BOUGH_UNROLL for (int row = 0; row < kRows; ++row) {
-                    const uint32_t four = inputs[row / 3][row % 3 * input_stride + unit];
-                    const Ints element = static_cast<int32_t>(four) + Ints{};
+                    const Ints element = static_cast<int32_t>(input_of(row)[unit]) + Ints{};
                     BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {
                         product[row][v] = add_products(product[row][v], columns[v], element);
                     }
                 }
             }
-            const uint16_t* weight_scales = reinterpret_cast<const uint16_t*>(group + kCodes) + first;
+            const uint16_t* weight_scales = reinterpret_cast<const uint16_t*>(group + code_words(kType)) + first;
             BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {
-                const Vec weight_scale = load_f16(weight_scales + v * kLanes);
+                const Vec scales = load_f16(weight_scales + v * kLanes);
+                flaws[v] = add(flaws[v], scales);
                 BOUGH_UNROLL for (int row = 0; row < kRows; ++row) {
-                    const float* pair = input_pairs + row * input_stride;
                     const Vec whole = to_float(complete_products(product[row][v], start_of(row)));
-                    sum[row][v] = fma(whole, mul(weight_scale, splat(pair[0])), sum[row][v]);
+                    sum[row][v] = fma(whole, times_power(scales, input_of(row)[kUnits]), sum[row][v]);
                     if constexpr (kType == DType::u4) {
                         const Vec minimum = load_f16(weight_scales + kColumns + v * kLanes);
-                        sum[row][v] = fma(minimum, splat(pair[1]), sum[row][v]);
+                        sum[row][v] = fma(minimum, splat(float_of(input_of(row)[kUnits + 1])), sum[row][v]);
                     }
                 }
             }
-            group += kGroup;
-            input_pairs += scale_words(kType);
-            BOUGH_UNROLL for (int i = 0; i < (kRows + 2) / 3; ++i) inputs[i] += kUnits;
+            group += group_words(kType);
+            BOUGH_UNROLL for (int i = 0; i < (kRows + 2) / 3; ++i) inputs[i] += kPairedGroupWords;
         }
         for (int row = 0; row < kRows; ++row) {
-            for (int v = 0; v < kVectors; ++v) store(sums + row * kColumns + first + v * kLanes, sum[row][v]);
+            for (int v = 0; v < kVectors; ++v) {
+                // NaN if any scale is not finite
+                const Vec flawed = fma(flaws[v], splat(0.0F), sum[row][v]);
+                store(sums + row * kColumns + first + v * kLanes, flawed);
+            }
+        }
+    }
+}
+
+// What a row's outliers add to its sums [32]. `outliers` is where the row has their number, `panel` its first group.
+template <DType kType>
+void add_outliers(const uint32_t* outliers, const uint32_t* panel, float* sums) {
+    constexpr int kUnits = static_cast<int>(kGroupUnits);
+    const uint32_t count = *outliers++;
+    for (uint32_t i = 0; i < count; ++i, outliers += kOutlierWords) {
+        const uint32_t *group = panel + outliers[0] * group_words(kType), *numbers = outliers + 1;
+        const int32_t start = kType == DType::i4 ? static_cast<int32_t>(numbers[kUnits + 1]) : 0;
+        const uint16_t* scales = reinterpret_cast<const uint16_t*>(group + code_words(kType));
+        for (int column = 0; column < kPanelColumns; column += kLanes) {
+            Ints product = begin_products(start);
+            BOUGH_UNROLL for (int unit = 0; unit < kUnits; ++unit) {
+                const Ints element = static_cast<int32_t>(numbers[unit]) + Ints{};
+                product = add_products(product, load_codes(group, unit, column), element);
+            }
+            const Vec scale = times_power(load_f16(scales + column), numbers[kUnits]);
+            Vec sum = fma(to_float(complete_products(product, start)), scale, load(sums + column));
+            if constexpr (kType == DType::u4) {
+                sum = fma(load_f16(scales + kPanelColumns + column), splat(float_of(numbers[kUnits + 1])), sum);
+            }
+            store(sums + column, sum);
         }
     }
 }

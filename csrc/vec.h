@@ -282,6 +282,17 @@ BOUGH_INLINE Vec exp_bounded(Vec x) {
     return scale_by_power(exp2_fraction(mul(r, splat(0x1.715476p0F))), n);
 }
 
+BOUGH_INLINE float float_of(uint32_t bits) {
+    float x;
+    std::memcpy(&x, &bits, sizeof x);
+    return x;
+}
+BOUGH_INLINE uint32_t bits_of(float x) {
+    uint32_t bits;
+    std::memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
 BOUGH_INLINE float as_float(uint16_t bits) {
     const uint32_t wide = static_cast<uint32_t>(bits) << 16;
     float x;

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 if not Path("/dev/nvidiactl").exists():
@@ -11,3 +12,8 @@ if not Path("/dev/nvidiactl").exists():
 
 # make fuzz: as long as one has patience for.
 settings.register_profile("thorough", max_examples=60, deadline=None)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--server-python", help="Python that has the server, if the tests' own has only its clients")
+    parser.addoption("--screenshots", help="directory for pictures of the playground in both themes")

@@ -21,15 +21,10 @@ except ModuleNotFoundError:  # as in the environment of `make test`
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--server-python", help="Python that has the server", default=sys.executable)
-    parser.addoption("--screenshots", help="directory to keep pictures of both themes in")
-
-
 @pytest.fixture(scope="package")
 def shared_server(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Server]:
     directory = tmp_path_factory.mktemp("playground")
-    python = pytestconfig.getoption("server_python")
+    python = pytestconfig.getoption("server_python") or sys.executable
     with running_server(directory, "--cpu-threads", "1", "--page-size", "4", python=python) as server:
         yield server
 

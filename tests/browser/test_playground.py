@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import httpx
@@ -240,7 +241,7 @@ def test_the_engine_and_its_tree_move(page: Page, server: Server) -> None:
 
 
 def test_a_lost_connection_is_told_and_mended(browser: Browser, tmp_path: Path, pytestconfig: pytest.Config) -> None:
-    python = pytestconfig.getoption("server_python")
+    python = pytestconfig.getoption("server_python") or sys.executable
     with running_server(tmp_path, "--load-format", "dummy", python=python) as server:
         page = open_page(browser, server.url)
         page.get_by_role("tab", name="Engine").click()
@@ -253,7 +254,7 @@ def test_a_lost_connection_is_told_and_mended(browser: Browser, tmp_path: Path, 
 
 
 def test_a_key_is_asked_for_and_kept_in_the_tab(browser: Browser, tmp_path: Path, pytestconfig: pytest.Config) -> None:
-    python = pytestconfig.getoption("server_python")
+    python = pytestconfig.getoption("server_python") or sys.executable
     with running_server(tmp_path, "--api-key", "sk-1", "--admin-api-key", "sk-2", wait=True, python=python) as server:
         page = open_page(browser, server.url)
         page.get_by_label("Key", exact=True).fill("wrong")

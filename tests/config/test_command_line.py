@@ -49,6 +49,7 @@ def test_every_option_is_a_flag_and_a_key(config):
     samples = {"bool": "true", "int": "1024", "float": "0.5", "str": "text", "json": '{"top_p": 0.5}'}
     named = {
         "cors_allow_origins": "https://chat.example.org",
+        "otlp_traces_endpoint": "http://localhost:4318/v1/traces",
         "tool_call_parser": "hermes",
         "reasoning_parser": "qwen3",
         "max_sessions": "7",

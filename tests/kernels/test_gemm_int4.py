@@ -8,7 +8,7 @@ import torch
 from bough.kernels.library import Isa
 from bough.kernels.packed_weights import PackedWeights, WeightFormat
 from bough.kernels.thread_pool import ThreadPool
-from tests.kernels.test_gemm_int8 import GROUP, SHAPES, quantized, random_matrix
+from tests.kernels.test_gemm_int8 import GROUP, SHAPES, random_matrix
 
 FORMATS: tuple[WeightFormat, ...] = ("int4", "uint4")
 
@@ -23,6 +23,18 @@ def packed(
 
 def grouped(x: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.pad(x, (0, -x.shape[1] % GROUP)).view(len(x), -1, GROUP)
+
+
+def quantized(x: torch.Tensor) -> torch.Tensor:
+    """What activations without outliers become, in float64: each 32 with a scale of their largest magnitude / 127,
+    rounded up to a power of two times that of the row's largest group."""
+    groups = grouped(x)
+    wanted = (groups.abs().amax(-1, keepdim=True) / 127).clamp_min(2.0**-60)
+    fraction, power = torch.frexp(wanted)
+    most, largest = torch.frexp(wanted.amax(1, keepdim=True))
+    power = (power + (fraction > most)).maximum(largest - 48)
+    scale = torch.ldexp(most.expand_as(power), power)
+    return (torch.round(groups * (1 / scale)).double() * scale.double()).view(len(x), -1)[:, : x.shape[1]]
 
 
 @pytest.mark.parametrize("stored", FORMATS)
@@ -110,8 +122,29 @@ def test_with_minimums_numbers_go_to_the_nearest_of_sixteen() -> None:
 
 
 @pytest.mark.parametrize("stored", FORMATS)
+@pytest.mark.parametrize("factor", [20.0, 100.0])
+def test_few_channels_far_larger_than_others_cost_nothing(isa: Isa, stored: WeightFormat, factor: float) -> None:
+    weight, x = random_matrix(64, 896, 1), random_matrix(20, 896, 2)
+    x[:, [5, 300, 301, 700]] *= factor
+    weight[:, [5, 300, 301, 700]] /= factor
+    weights = packed(ThreadPool(1), weight, stored)
+    exact = x.double() @ weights.read(0, 64).double().T
+    assert float((weights.multiply(x, torch.float32) - exact).norm() / exact.norm()) < 0.02
+
+
+def test_groups_of_any_size_next_to_each_other(isa: Isa) -> None:
+    weight = random_matrix(40, 896, 1)
+    sizes = torch.logspace(-12, 12, 28).repeat_interleave(GROUP)
+    x = random_matrix(9, 896, 2) * sizes[torch.randperm(896, generator=torch.Generator().manual_seed(5))]
+    weights = packed(ThreadPool(1), weight)
+    exact = x.double() @ weights.read(0, 40).double().T
+    assert float((weights.multiply(x, torch.float32) - exact).norm() / exact.norm()) < 0.02
+
+
+@pytest.mark.parametrize("stored", FORMATS)
 def test_an_element_depends_on_its_row_and_column_alone(isa: Isa, stored: WeightFormat) -> None:
     weight, x = random_matrix(161, 5000, 1), random_matrix(67, 5000, 2)
+    x[::5, 4711] *= 300.0  # an outlier
     whole = packed(ThreadPool(1), weight, stored).multiply(x, torch.float32)
     for count in (1, 2, 3):
         weights = packed(ThreadPool(count), weight, stored)

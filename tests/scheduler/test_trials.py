@@ -151,7 +151,8 @@ def test_whoever_is_poisonous_fails_and_nobody_else(
     harness.run()
     harness.close()
     for index, (rid, prompt) in enumerate(zip(rids, prompts, strict=True)):
+        expected = harness.expected(prompt, 8)
         if index in poisoned:
             assert outcome(harness, rid) == "abort"
-        else:
-            assert harness.outputs[rid].token_ids == harness.expected(prompt, 8)
+        elif POISON not in expected:  # it would poison itself when it is computed again
+            assert harness.outputs[rid].token_ids == expected

@@ -103,7 +103,7 @@ def test_goodput_stays_at_capacity(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert percentile(refused, 0.5) < 0.25 * patience
         assert metric(server, "num_refused_requests_total") >= five_times.statuses[503]
         server.assert_idle_and_whole()
-        assert server.client.get("/ready").status_code == 200
+        assert eventually(lambda: server.client.get("/ready").status_code == 200), "with the next heartbeat"
         assert set(server.generate(**BODY)) >= {"output_ids"}
 
 
@@ -119,7 +119,7 @@ def test_who_waits_too_long_is_told_so(tmp_path: Path, monkeypatch: pytest.Monke
         assert max(load.seconds[503]) < 2
         server.assert_idle_and_whole()
         assert eventually(lambda: metric(server, "queue_timeouts_total") == load.statuses[503])
-        late = server.post("/generate", **{**BODY, "timeout": 0.01})
+        late = server.post("/generate", **{**BODY, "timeout": 1e-6})
         assert late.status_code == 504
         assert late.json()["error"]["code"] == "timeout"
         cut = server.generate(**{**BODY, "timeout": 0.5, "sampling_params": {"max_new_tokens": 500}})

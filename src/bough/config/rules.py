@@ -71,6 +71,18 @@ def split_origins(value: str) -> list[str]:
     return [each.strip() for each in value.split(",") if each.strip()]
 
 
+def http_url(value: str) -> str | None:
+    """Where to send something over HTTP."""
+    return None if re.match(r"https?://[^/]", value) else "must begin with http:// or https:// and a host"
+
+
+def metrics_prefix(value: str) -> str | None:
+    """What Prometheus allows a name to begin with."""
+    if re.fullmatch(r"[a-zA-Z_:][a-zA-Z0-9_:]*", value):
+        return None
+    return "must be made of letters, digits, colons and underscores, and not begin with a digit"
+
+
 def regular_expression(value: str) -> str | None:
     """A pattern in Python's notation."""
     try:

@@ -25,6 +25,7 @@ SamplingDefaults = Literal["model", "openai"]
 PoolingChoice = Literal["auto", "cls", "mean", "max", "last"]
 GrammarBackendName = Literal["llguidance", "none"]
 LogLevel = Literal["debug", "info", "warning", "error", "critical"]
+LogFormat = Literal["text", "json"]
 
 DEFAULT_JSON_WHITESPACE = " ?"
 
@@ -206,9 +207,9 @@ class ServerArgs(OptionTable):
     )
     api_key_file: str | None = _file("File with such keys, one a line; each of them will do.")
     admin_api_key: str | None = _key(
-        "Key of the control routes (/flush_cache, /abort_request), which then take no other; it opens all other "
-        "routes, too. Without one, control routes take the other keys; without any key they answer on a loopback "
-        "address only."
+        "Key of the control routes (/flush_cache, /abort_request, /start_profile, /stop_profile), which then take no "
+        "other; it opens all other routes, too. Without one, control routes take the other keys; without any key they "
+        "answer on a loopback address only."
     )
     admin_api_key_file: str | None = _file("File with keys of the control routes, one a line.")
     cors_allow_origins: str | None = option(
@@ -566,7 +567,59 @@ class ServerArgs(OptionTable):
     )
 
     log_level: LogLevel = option("info", help="Least severe messages that are logged.", group=OPERATIONS)
+    log_format: LogFormat = option(
+        "text", help="How a log line looks: text, or a JSON object with named fields.", group=OPERATIONS
+    )
     log_requests: bool = option(False, help="Log every request and its outcome, without prompts.", group=OPERATIONS)
+    log_requests_level: int = option(
+        0,
+        help="How much --log-requests tells: 0 the outcome; 1 the arrival and sampling parameters, too, with only the "
+        "length of texts among them; 2 how texts, prompts and outputs begin; 3 all of them.",
+        group=OPERATIONS,
+        minimum=0,
+        maximum=3,
+    )
+    metrics_prefix: str = option(
+        "bough:",
+        help="What the names of all metrics begin with; `sglang:` suits dashboards that were made for it.",
+        group=OPERATIONS,
+        metavar="PREFIX",
+        rule=rules.metrics_prefix,
+    )
+    otlp_traces_endpoint: str | None = option(
+        None,
+        help="URL of an OpenTelemetry collector that gets a trace of every request, OTLP over HTTP, such as "
+        "http://localhost:4318/v1/traces. Needs the extra `otel`.",
+        group=OPERATIONS,
+        metavar="URL",
+        default_text="no traces",
+        rule=rules.http_url,
+    )
+    otlp_service_name: str = option("bough", help="What traces call this server.", group=OPERATIONS, metavar="NAME")
+    trace_sample_rate: float = option(
+        1.0,
+        help="Share of requests that are traced, of those whose client does not say whether they shall be.",
+        group=OPERATIONS,
+        minimum=0.0,
+        maximum=1.0,
+    )
+    profile_dir: str | None = option(
+        None,
+        help="Directory for the files of /start_profile.",
+        group=OPERATIONS,
+        metavar="DIRECTORY",
+        default_text="one of its own below the system's directory for temporary files",
+    )
+    crash_dump_folder: str | None = option(
+        None,
+        help="Directory that gets a file about the requests of the last minutes when a part of the server dies.",
+        group=OPERATIONS,
+        metavar="DIRECTORY",
+        default_text="no such file",
+    )
+    crash_dump_prompts: bool = option(
+        False, help="Write prompts into that file, and not only their length.", group=OPERATIONS
+    )
     decode_log_interval: int = option(
         40, help="How often the scheduler logs its load.", group=OPERATIONS, unit="decode steps", minimum=1
     )

@@ -18,8 +18,9 @@ from bough.constrained.base import GrammarMatcher, MaskWords, mask_words
 
 logger = logging.getLogger(__name__)
 
-MIN_THREADED_MASKS = 4
-"""Fewer masks are computed sooner than another thread wakes."""
+MIN_THREADED_IDS = 2**18
+"""Masks of fewer token ids, all rows together, take about 100 us. To wake a thread and to take the matchers to another
+core and back costs as much, and more where other processes want the cores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +41,11 @@ class TokenMasks:
 
 
 class PendingMasks:
-    """Masks that are computed when :attr:`bits` is first asked for, or from :meth:`begin` on in a thread.
+    """Masks that are computed when :attr:`bits` is first asked for, or from :meth:`begin` on.
 
     On an accelerator the model runner asks for them after it has started the forward pass: the host computes them while
     the device is busy. Native kernels on a CPU return when they are done, so the runner begins the masks before it
-    calls them, and a thread computes them while the kernels run without the GIL.
+    calls them: small ones are computed at once, others by a thread while the kernels run without the GIL.
 
     Attributes:
         rows: see :class:`TokenMasks`.
@@ -81,8 +82,10 @@ class PendingMasks:
         self._over.acquire()
 
     def begin(self) -> None:
-        """Let a thread compute the masks, if they are worth waking it."""
-        if len(self.rows) >= MIN_THREADED_MASKS:
+        """Compute the masks, or let a thread do it if they are worth waking it."""
+        if len(self.rows) * self._words * 32 < MIN_THREADED_IDS:
+            self._bits = self._compute()
+        else:
             self._begun = True
             _mask_thread().put(self)
 

@@ -132,7 +132,7 @@ def launch_server(
     """
     timer = StartupTimer.from_process_start()
     dump_stacks_on_signal()
-    configure_logging(server_args.log_level)
+    configure_logging(server_args.log_level, log_format=server_args.log_format)
     _allow_many_connections()
     from bough.entrypoints.http.server import bind_socket
 

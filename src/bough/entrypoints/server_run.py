@@ -21,6 +21,7 @@ from bough.errors import BoughError, EngineDead, Overloaded, StartupError
 from bough.ipc.channels import TokenizerChannels
 from bough.ipc.messages import ShutdownReq
 from bough.observability.startup_timer import StartupTimer, describe_phases
+from bough.observability.tracing import Tracer, create_tracer
 
 if TYPE_CHECKING:
     from bough.entrypoints.http.server import HttpServer
@@ -86,6 +87,7 @@ class ServerRun:
         self._manager: TokenizerManager | None = None
         self._http: tuple[HttpServer, asyncio.Task[None]] | None = None
         self._health_check: asyncio.Task[None] | None = None
+        self._tracer: Tracer | None = None
 
     async def run(self) -> int:
         """Serve until the end; returns the exit status.
@@ -113,6 +115,7 @@ class ServerRun:
         plan, timer = self._plan, self._timer
         gate = Gate(plan.server_args)
         tls = tls_context(plan.server_args)  # what is wrong with its files is said before anything is started
+        self._tracer = create_tracer(plan.server_args)
         self._port_args = PortArgs.create()
         self._supervisor = _launch_subprocesses(plan, self._port_args, watch_parent=True)
         timer.end_phase("starting processes")
@@ -147,7 +150,7 @@ class ServerRun:
         self._health_check = asyncio.create_task(
             watch_health(manager.health, self._supervisor, plan.server_args, self._on_death)
         )
-        app = create_app(manager, gate)
+        app = create_app(manager, gate, self._tracer)
         timer.end_phase("application")
         if not plan.server_args.skip_server_warmup:
             await warm_up(manager)
@@ -215,6 +218,7 @@ class ServerRun:
         self._at_once = True
         logger.error("%s; the server ends", message)
         if self._manager is not None:
+            self._manager.dump_requests(message)
             self._manager.fail_all(EngineDead(message))
         self._ending.set()
 
@@ -259,6 +263,8 @@ class ServerRun:
             await self._manager.close()
             if self._manager.prompt_encoder is not None:
                 await asyncio.to_thread(self._manager.prompt_encoder.join, LAST_TEXT_SECONDS)
+        if self._tracer is not None:
+            await asyncio.to_thread(self._tracer.close)
         if self._supervisor is not None:
             await self._stop_children(self._supervisor)
         if self._channels is not None:

@@ -8,6 +8,7 @@ from typing import Any
 from bough.entrypoints.http.asgi import TEXT_TYPE, Response
 from bough.entrypoints.http.errors import dialect_of, error_headers
 from bough.errors import Overloaded
+from bough.observability.request_context import REQUEST_ID_HEADER, request_id_of
 
 AsgiApp = Callable[[Any, Any, Any], Awaitable[None]]
 
@@ -37,4 +38,4 @@ class StartingApp:
         else:
             body = dialect_of(scope["path"], scope["headers"]).body(error)
             response = Response(body, error.status_code, headers=tuple(error_headers(error)))
-        await response.send(send)
+        await response.send(send, [(REQUEST_ID_HEADER, request_id_of(scope["headers"]).encode())])

@@ -52,6 +52,7 @@ from bough.ipc.sockets import (
     sender,
     try_send,
 )
+from bough.observability.process_usage import resident_bytes
 
 HEARTBEAT_INTERVAL_S = 1.0
 """How often a process shows that its loop turns."""
@@ -145,6 +146,7 @@ class SchedulerChannels:
             self._next_heartbeat = time.monotonic() + HEARTBEAT_INTERVAL_S
             message.lag_total = self.lag_total
             message.malformed_total = self.malformed_total
+            _add_usage(message)
         elif message.call_id.startswith(_RPC_CALL):
             self._answer_rpc(message)
             return
@@ -243,6 +245,7 @@ class DetokenizerChannels:
         self._next_heartbeat = time.monotonic() + HEARTBEAT_INTERVAL_S
         message.lag_total = self._to_main.lag_total
         message.malformed_total = self._decoder.num_malformed
+        _add_usage(message)
         self._to_main.send(message)
 
     def close(self) -> None:
@@ -253,6 +256,11 @@ class DetokenizerChannels:
         self._input.close()
         self._to_main.socket.close()
         self._context.term()
+
+
+def _add_usage(message: Heartbeat) -> None:
+    message.cpu_seconds = time.process_time()
+    message.resident_bytes = resident_bytes()
 
 
 class TokenizerChannels:

@@ -101,7 +101,7 @@ def run_child(work: Callable[[Child], int], argv: list[str]) -> int:
     child = Child(msgspec.msgpack.decode(message, type=ChildConfig), status_fd)
     _die_with_parent(child.config, config_fd)
     label = f"TP{child.config.rank}" if child.config.world_size > 1 else ""
-    configure_logging(child.server_args.log_level, label=label)
+    configure_logging(child.server_args.log_level, label=label, log_format=child.server_args.log_format)
     try:
         return work(child)
     except Exception as error:

@@ -164,6 +164,8 @@ class OutputDelta(Record):
     """The vector of an embedding request, float32 little-endian; in its only delta, unless it failed."""
     first_token_delay: float | None = None
     """Seconds between arrival in the scheduler and the sampling of the first token; in the first delta only."""
+    last_token_delay: float | None = None
+    """Seconds between arrival in the scheduler and its last word; in the last delta only, and only if it was taken."""
 
 
 class BatchTokenIDOutput(Message):
@@ -218,6 +220,14 @@ class SchedulerStats(Record):
     steps_total: int = 0
     gen_throughput: float = 0.0
     """Generated tokens per second over the last logging interval."""
+    num_retracted_reqs: int = 0
+    """Requests that wait again after having begun."""
+    num_compiling_reqs: int = 0
+    """Requests that wait for their grammar, before the queue."""
+    new_token_ratio: float = 0.0
+    evicted_tokens_total: int = 0
+    step_seconds_total: float = 0.0
+    """Duration of all steps on the device."""
 
 
 class Heartbeat(Message):
@@ -232,6 +242,10 @@ class Heartbeat(Message):
     """Messages that this process has dropped because they did not fit the schema."""
     num_failed_total: int = 0
     """Outputs that this process has ended because it could not go on with them; only the detokenizer counts them."""
+    cpu_seconds: float = 0.0
+    """Processor time of all threads of this process."""
+    resident_bytes: int = 0
+    """Memory of this process that is in RAM."""
 
 
 # --- RPC (Engine <-> scheduler, DEALER) ---------------------------------------------------------------------------

@@ -274,9 +274,7 @@ class Program:
         )
 
     def _quantize_call(self, x: Buffer, weights: PackedMatrix, name: str, rows: int | None = None) -> QuantizeCall:
-        groups = -(-x.columns // QUANTIZED_GROUP)
-        # Bytes, a scale, and with weights of 4 bits one number more.
-        words = groups * (QUANTIZED_GROUP // 4 + (1 if weights.dtype == DType.I8 else 2))
+        words = self._library.bough_quantized_row_words(ctypes.byref(weights))
         output = self.buffer(f"{name}_{words}", words, torch.int32, rows)
         return QuantizeCall(
             input=x.pointer,

@@ -40,8 +40,9 @@ from bough.managers.io_struct import GenerateReqInput, GenerateRequest
 from bough.managers.native_output import DEFAULT_WEIGHT_VERSION, NativeOutput, failure_of, in_client_terms
 from bough.managers.prompt_encoder import PromptEncoder, encode_bad_words, encode_segments
 from bough.managers.reasoning_span import ReasoningMarkers
-from bough.managers.req_state import ReadySignal, ReqState, aborted_delta
+from bough.managers.req_state import EVENTS_AT_ONCE, Outbox, ReadySignal, ReqState, aborted_delta, write_all
 from bough.managers.request_limits import RequestLimits
+from bough.managers.request_log import RecentRequests, RequestLog
 from bough.managers.request_records import RequestRecords
 from bough.managers.rw_lock import ReaderWriterLock
 from bough.managers.sessions import SessionStore
@@ -129,16 +130,20 @@ class TokenizerManager:
             server_args, model_config, scheduler_info, has_tokenizer=tokenizer is not None
         )
         self._has_detokenizer = tokenizer is not None and model_config.is_generation
-        self.metrics = metrics or Metrics(self.served_model_name)
-        self.metrics.max_total_num_tokens = scheduler_info.get("max_total_num_tokens", 0)
-        self.metrics.context_len = self.limits.context_len
+        self.metrics = metrics or Metrics(self.served_model_name, server_args.metrics_prefix)
+        numbers = {key: value for key, value in scheduler_info.items() if isinstance(value, (int, float))}
+        self.metrics.capacities = {**numbers, "context_len": self.limits.context_len}
         processes = [("scheduler", 0), ("detokenizer", 0)] if self._has_detokenizer else [("scheduler", 0)]
         self.health = HealthMonitor(
             processes=processes,
             max_silence=server_args.watchdog_timeout,
             max_queued_requests=server_args.max_queued_requests,
         )
-        self._records = RequestRecords(self.metrics, log_requests=server_args.log_requests)
+        self._recent: RecentRequests | None = None
+        if server_args.crash_dump_folder is not None:
+            self._recent = RecentRequests(server_args.crash_dump_folder, with_prompts=server_args.crash_dump_prompts)
+        log_level = server_args.log_requests_level if server_args.log_requests else None
+        self._records = RequestRecords(self.metrics, RequestLog(log_level), self._recent)
         self._waiting = WaitingPrompts(server_args.max_queued_bytes)
         self.model_update_lock = ReaderWriterLock()
         self.rid_to_state: dict[str, ReqState] = {}
@@ -179,6 +184,17 @@ class TokenizerManager:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self.prompt_encoder is not None:
             self.prompt_encoder.close()
+
+    def dump_requests(self, cause: str) -> None:
+        """Write what is known of the latest requests, if that is wanted; to be called before they are failed."""
+        if self._recent is None:
+            return
+        try:
+            path = self._recent.write(cause, self.rid_to_state.values())
+        except OSError as error:
+            logger.error("Could not write the crash dump: %s", error)
+        else:
+            logger.error("The latest requests are described in %s", path)
 
     def fail_all(self, error: BoughError) -> None:
         """The engine is gone: every waiter gets ``error``, and so does everyone who comes later."""
@@ -467,6 +483,7 @@ class TokenizerManager:
             if states[0].obj.timeout is not None:
                 message.timeout = max(states[0].obj.timeout - (sent_time - states[0].created_time), 0.0)
             self._channels.send(message)
+            self._records.on_sent(states[0])
             for state in states:
                 state.sent, state.sent_time = True, sent_time
                 if state.abort_reason is not None:
@@ -529,7 +546,7 @@ class TokenizerManager:
         """Hand the results of a step to those who wait for them."""
         now = time.monotonic()
         # Of streams that lag all deltas are written together, which costs less.
-        may_sink = not self._channels.lagging
+        outbox: Outbox | None = None if self._channels.lagging else []
         if any(delta.token_ids or delta.embedding for delta in deltas):
             self.health.on_progress()
         for delta in deltas:
@@ -545,7 +562,7 @@ class TokenizerManager:
                 if given_up:
                     delta.text = ""
                 if not state.abandoned:
-                    self._handle_delta(state, delta, now, may_sink)
+                    self._handle_delta(state, delta, now, outbox)
             except Exception as error:
                 logger.exception("Could not handle a result of request %r", delta.rid)
                 state.event.fail(RequestFailed("internal error while handling a result", code="internal_error"))
@@ -556,9 +573,13 @@ class TokenizerManager:
                 self._abandon(state)
             elif is_last and not given_up:
                 self._forget(state)
+            if outbox and len(outbox) >= EVENTS_AT_ONCE:
+                write_all(outbox)
         self._records.on_step()
+        if outbox:
+            write_all(outbox)
 
-    def _handle_delta(self, state: ReqState, delta: OutputDelta, now: float, may_sink: bool) -> None:
+    def _handle_delta(self, state: ReqState, delta: OutputDelta, now: float, outbox: Outbox | None) -> None:
         if delta.queue_time is not None or delta.first_token_delay is not None:
             self._records.on_first_delta(state, delta)
         if delta.token_ids:
@@ -569,7 +590,7 @@ class TokenizerManager:
             delta.finish_reason = in_client_terms(delta.finish_reason, state.obj.grammar_param)
             state.finished_time = now
             self._on_finished(state, delta)
-        state.push(delta, may_sink)
+        state.push(delta, outbox)
 
     def _on_finished(self, state: ReqState, delta: OutputDelta) -> None:
         turn = state.obj.turn

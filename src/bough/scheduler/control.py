@@ -115,8 +115,19 @@ def _get_cache_outline(scheduler: Scheduler, params: dict[str, Any]) -> dict[str
     }
 
 
+def _start_profile(scheduler: Scheduler, params: dict[str, Any]) -> dict[str, Any]:
+    scheduler.start_profile(params)
+    return {}
+
+
+def _stop_profile(scheduler: Scheduler, params: dict[str, Any]) -> dict[str, Any]:
+    return {"paths": scheduler.stop_profile()}
+
+
 CONTROL_HANDLERS: dict[str, ControlHandler] = {
     "flush_cache": ControlHandler(_flush_cache, needs_idle=True),
     "get_cache_outline": ControlHandler(_get_cache_outline),
     "get_internal_state": ControlHandler(_get_internal_state),
+    "start_profile": ControlHandler(_start_profile),
+    "stop_profile": ControlHandler(_stop_profile),
 }

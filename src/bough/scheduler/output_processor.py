@@ -83,6 +83,7 @@ class OutputProcessor:
         delta = self._delta(req, req.output_before_slot)
         delta.finish_reason = reason
         delta.num_retractions = req.num_retractions
+        delta.last_token_delay = time.monotonic() - req.arrival_time
         return delta
 
     def fail(

@@ -95,6 +95,8 @@ class Requests:
     @property
     def num_retracted_waiting(self) -> int:
         """Requests that have lost their slot and wait for another."""
+        if not self.num_retracted:
+            return 0
         return sum(req.slot < 0 and req.num_retractions > 0 for req in self._by_rid.values())
 
     @property

@@ -47,6 +47,7 @@ from bough.scheduler.intake import RequestIntake
 from bough.scheduler.output_processor import OutputProcessor
 from bough.scheduler.planner import StepPlanner
 from bough.scheduler.prefix_sharing import PrefixSharing
+from bough.scheduler.profiler import Profiler
 from bough.scheduler.req import Pooling, Req
 from bough.scheduler.request_table import RequestTable
 from bough.scheduler.requests import Requests
@@ -75,7 +76,9 @@ INTAKE_SECONDS = 0.002
 GRAMMAR_WAIT_SECONDS = 0.002
 """Longest wait for a grammar when there is nothing else to do: then it is time to look for messages."""
 
-StepEvent = Callable[[str, int], None]
+StepEvent = Callable[[str, Planned | None, float], None]
+"""Told what begins: ``plan``, ``launch``, ``launched``, ``wait``, ``process`` or ``processed``; which step it is about,
+and how many seconds that took on the device, once it is known."""
 
 
 class SchedulerMessages(Protocol):
@@ -122,14 +125,14 @@ class Scheduler:
             send_deltas: takes the results of a step; must not block.
             make_executor: runs the steps; by default what ``disable_overlap_schedule`` and the device ask for.
             make_compiler: makes what compiles grammars; by default what the options ask for.
-            on_event: called with ``"launch"`` or ``"process"`` and the step's id.
+            on_event: told what the scheduler does.
             strict_accounting: raise when KV accounting does not add up at idle, instead of repairing it.
         """
         self.server_args = server_args
         self.tokenizer = tokenizer
         self.info = info = worker.get_worker_info()
         self._send_deltas = send_deltas
-        self._on_event = on_event
+        self.on_event = on_event
         self._strict_accounting = strict_accounting
         self._eos_token_ids = frozenset(model_config.eos_token_ids)
         rng = random.Random(server_args.random_seed)
@@ -174,6 +177,7 @@ class Scheduler:
         self.grammars = self._make_grammars(make_compiler)
         self.grammar_seconds = time.perf_counter() - start
         self.control = ControlCalls(self, CONTROL_HANDLERS)
+        self.profiler = Profiler(self.requests)
         self.log = StepLog(self.requests, server_args.decode_log_interval)
         self.shutting_down = False
         self._num_aborted = 0
@@ -244,6 +248,7 @@ class Scheduler:
         """
         self.end_late()
         self.admit_compiled()
+        self._mark("plan")
         planned = self.get_next_batch_to_run()
         if planned is not None:
             self.run_batch(planned)
@@ -302,27 +307,32 @@ class Scheduler:
 
     def run_batch(self, planned: Planned) -> None:
         """Launch a step."""
-        if self._on_event is not None:
-            self._on_event("launch", planned.plan.step_id)
+        self._mark("launch", planned)
         self.requests.in_flight.append(planned)
         self.executor.submit(planned.plan)
+        self._mark("launched", planned)
 
     def process_batch_result(self) -> None:
         """Wait for the oldest step in flight and apply its result."""
         planned = self.requests.in_flight[0]
+        self._mark("wait", planned)
         try:
             result = self.executor.resolve_batch_result()
         except Exception:
             self._fail_step(planned)
             return
         self.requests.in_flight.popleft()
-        if self._on_event is not None:
-            self._on_event("process", planned.plan.step_id)
+        self._mark("process", planned, result.seconds)
         self.cost_model.observe(planned.plan.num_tokens, planned.token_context, result.seconds)
         self.log.on_step(planned, result)
         self.stream_output(self.output.process(planned, result))
         if self.trials.running and self.trials.clear(self.requests.num_computed):
             self._retract_all()
+        self._mark("processed", planned)
+
+    def _mark(self, event: str, planned: Planned | None = None, seconds: float = 0.0) -> None:
+        if self.on_event is not None:
+            self.on_event(event, planned, seconds)
 
     def stream_output(self, deltas: list[OutputDelta]) -> None:
         """Send what is new, if anything is."""
@@ -449,7 +459,8 @@ class Scheduler:
         if reqs:  # else it was launched before the one that failed was known to have
             self._num_failed_steps += 1
             logger.exception("Step %d failed, with %d requests in it", planned.plan.step_id, len(reqs))
-        if len(reqs) == 1:
+        # Whoever has left since the step was launched may be to blame as well: their rows were computed all the same.
+        if len(reqs) == 1 and not planned.left:
             self.stream_output([self.output.fail(reqs[0], "the forward pass failed", keep=False)])
             if self.trials.running and self.trials.clear(self.requests.num_computed):
                 self._retract_all()
@@ -497,6 +508,27 @@ class Scheduler:
         self.shutting_down = True
         return []
 
+    # --- profiles ---------------------------------------------------------------------------------------------------
+
+    def start_profile(self, params: dict[str, Any]) -> None:
+        """Begin to record what is done; see :class:`~bough.scheduler.profiler.ProfileSettings`."""
+        mark = self.profiler.start(params)
+
+        def record(event: str, planned: Planned | None, seconds: float) -> None:
+            mark(event, planned, seconds)
+            if event == "processed" and self.profiler.is_complete:
+                try:
+                    self.stop_profile()
+                except BoughError as error:
+                    logger.error("%s", error.message)
+
+        self.on_event = record
+
+    def stop_profile(self) -> list[str]:
+        """End the profile; returns the paths of its files."""
+        self.on_event = None
+        return self.profiler.stop()
+
     # --- what others ask ------------------------------------------------------------------------------------------
 
     def init_info(self) -> dict[str, Any]:
@@ -540,6 +572,11 @@ class Scheduler:
             kv_accounting_repairs_total=self._num_repairs,
             steps_total=self.log.steps,
             gen_throughput=self.log.gen_throughput,
+            num_retracted_reqs=self.requests.num_retracted_waiting,
+            num_compiling_reqs=len(self.requests.compiling),
+            new_token_ratio=self.ratio.value,
+            evicted_tokens_total=self.kv.evicted_tokens,
+            step_seconds_total=self.log.step_seconds,
         )
 
     def internal_state(self) -> dict[str, Any]:
@@ -550,12 +587,9 @@ class Scheduler:
             effective_max_running_requests=self.info.max_running_requests,
             num_waiting_tokens=self.requests.num_waiting_tokens,
             num_waiting_uncached_tokens=self.requests.num_uncached_tokens,
-            num_compiling_reqs=len(self.requests.compiling),
-            num_retracted_reqs=self.requests.num_retracted_waiting,
             decode_moments=self.log.decode_moments,
             last_gen_throughput=self.log.gen_throughput,
             forced_tokens_total=self.output.forced_tokens,
-            new_token_ratio=self.ratio.value,
             cost_model={
                 "base_seconds": self.cost_model.base,
                 "seconds_per_token": self.cost_model.per_token,

@@ -36,7 +36,7 @@ class Trials:
         return bool(self._on_trial)
 
     def accuse(self, suspects: Suspects) -> None:
-        """A step failed with these requests in it, several, which wait again since: try each half by itself.
+        """A step failed with these requests in it, which wait again since: try each half by itself.
 
         Others that were on trial with them, but had no part in the step, follow.
         """

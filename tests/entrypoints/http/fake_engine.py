@@ -130,6 +130,10 @@ class FakeEngine:
             return ControlReply(message.call_id, 0, True, "", {**state, "last_gen_throughput": 1.0})
         if message.method == "get_cache_outline":
             return ControlReply(message.call_id, 0, True, "", self.cache_outline)
+        if message.method == "start_profile":
+            return ControlReply(message.call_id, 0, True)
+        if message.method == "stop_profile":
+            return ControlReply(message.call_id, 0, True, "", {"paths": ["/profiles/p-scheduler.trace.json.gz"]})
         return ControlReply(message.call_id, 0, False, f"unknown control method {message.method}")
 
     def _emit(self, deltas: list[OutputDelta]) -> None:
@@ -192,9 +196,12 @@ class FakeEngine:
                 prompt_tokens=len(prompt),
                 cached_tokens=len(prompt) // 2 + sample,
             )
-            if sent == 0 and not announced:
+            is_news = bool(released > sent or text or reason is not None)
+            if is_news and not announced:
                 announced = True
                 delta.queue_time, delta.first_token_delay = 0.001, 0.002
+            if delta.finish_reason is not None:
+                delta.last_token_delay = 0.003
             if message.return_logprob:
                 delta.logprobs = [logprobs_of(token, message) for token in output[sent:released]]
                 if sent == 0 and message.logprob_start_len >= 0 and (released or reason):
@@ -203,7 +210,7 @@ class FakeEngine:
                         for position, token in enumerate(prompt)
                         if position >= message.logprob_start_len
                     ]
-            if released > sent or text or reason is not None:
+            if is_news:
                 sent = released
                 self._emit([delta])
             if reason is not None:

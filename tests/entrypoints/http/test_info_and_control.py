@@ -182,7 +182,7 @@ def test_metrics_count_requests_and_tokens(server: RunningServer, client: httpx.
     assert grown("bough:prompt_tokens_total") == 4
     assert grown("bough:generation_tokens_total") == 6
     assert grown("bough:cached_tokens_total") == 2
-    assert grown("bough:num_aborted_requests_total") == 0
+    assert grown("bough:num_aborted_requests_total,client_left") == 0
     assert grown("bough:time_to_first_token_seconds_count") == 1
     assert grown("bough:inter_token_latency_seconds_count") == 5
     assert grown("bough:e2e_request_latency_seconds_count") == 1

@@ -25,6 +25,8 @@ from bough.entrypoints.http.routes import ROOT, ROUTES, make_handlers
 from bough.entrypoints.http.routes_later import LATER, METHODS, not_supported_yet
 from bough.errors import BoughError
 from bough.managers.tokenizer_manager import TokenizerManager
+from bough.observability.request_context import REQUEST_ID_HEADER, request_id_of
+from bough.observability.tracing import Tracer
 
 
 class Application(FastAPI):
@@ -65,12 +67,13 @@ class Application(FastAPI):
             await super().__call__(scope, receive, send)
 
 
-def create_app(manager: TokenizerManager, gate: Gate | None = None) -> Application:
+def create_app(manager: TokenizerManager, gate: Gate | None = None, tracer: Tracer | None = None) -> Application:
     """The application that serves everything that ``manager`` can do.
 
     Args:
         manager: of the engine.
         gate: who may call; made from the manager's options if there is none yet.
+        tracer: traces requests.
 
     Raises:
         ConfigError: if the keys of the options cannot be read.
@@ -113,6 +116,7 @@ def create_app(manager: TokenizerManager, gate: Gate | None = None) -> Applicati
             needs_json=info.needs_json,
             gate=gate,
             access=info.access,
+            tracer=tracer,
         )
         for path in (info.path, *info.aliases):
             app.add_endpoint(path, info.methods, endpoint)
@@ -155,7 +159,8 @@ async def _render_routing_error(request: Request, error: Exception) -> Starlette
     status = error.status_code if isinstance(error, HTTPException) else 500
     described = BoughError(f"{request.method} {request.url.path}: {_reason(status)}", code=_CODES.get(status))
     described.status_code = status
-    headers = error.headers if isinstance(error, HTTPException) else None
+    headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
+    headers[REQUEST_ID_HEADER.decode()] = request_id_of(request.scope["headers"])
     body = dialect_of(request.url.path, request.scope["headers"]).body(described)
     return StarletteResponse(body, status, headers, media_type="application/json")
 

@@ -88,6 +88,7 @@ REQUESTS: dict[str, Any] = {
     },
     "SeparateReasoningRequest": {"text": "<think>Is it one?</think>Yes.", "reasoning_parser": "qwen3"},
     "AbortRequest": {"rid": _ID},
+    "StartProfileRequest": {"num_steps": 100, "activities": []},
 }
 """By the name of the body."""
 

@@ -37,6 +37,7 @@ from bough.entrypoints.http.native.generate import GenerateHandler
 from bough.entrypoints.http.native.invocations import Invocable, InvocationsHandler
 from bough.entrypoints.http.native.loads import LOADS_QUERY, LoadsHandler
 from bough.entrypoints.http.native.parse_text import PARSE_FUNCTION_CALL, SEPARATE_REASONING, ParseTextHandlers
+from bough.entrypoints.http.native.profile import START_PROFILE, ProfileHandlers
 from bough.entrypoints.http.native.protocol import GENERATE
 from bough.entrypoints.http.native.sessions import CLOSE_SESSION, OPEN_SESSION, SessionHandlers
 from bough.entrypoints.http.native.tokenize import DETOKENIZE, TOKENIZE, TokenizeHandlers
@@ -217,6 +218,23 @@ ABORT_ROUTE = RouteInfo(
     ABORT,
     is_control=True,
     answer=_TEXT,
+)
+START_PROFILE_ROUTE = RouteInfo(
+    "/start_profile",
+    ("GET", "POST"),
+    "Record what scheduler and model do, for Perfetto.",
+    NATIVE,
+    START_PROFILE,
+    is_control=True,
+    answer=_TEXT,
+)
+STOP_PROFILE_ROUTE = RouteInfo(
+    "/stop_profile",
+    ("GET", "POST"),
+    "End the recording; names its files.",
+    NATIVE,
+    is_control=True,
+    answer=Answer(None, statuses=(400,)),
 )
 LIST_MODELS = RouteInfo("/v1/models", ("GET",), "The models that are served.", OPENAI, answer=Answer(ModelList))
 GET_MODEL = RouteInfo("/v1/models/{model:path}", ("GET",), "One model.", OPENAI, answer=Answer(ModelCard))
@@ -472,6 +490,7 @@ ROUTES: tuple[RouteInfo, ...] = (
     *(ENCODE_ROUTE, CLASSIFY_NATIVE_ROUTE),
     *(TOKENIZE_ROUTE, DETOKENIZE_ROUTE, OPEN_SESSION_ROUTE, CLOSE_SESSION_ROUTE, LOADS, INVOCATIONS, PING),
     *(PARSE_FUNCTION_CALL_ROUTE, SEPARATE_REASONING_ROUTE),
+    *(START_PROFILE_ROUTE, STOP_PROFILE_ROUTE),
     *(ABORT_ROUTE, HEALTH, READY, HEALTH_GENERATE, METRICS, ROOT),
 )
 """All routes, in the order of the documentation."""
@@ -486,7 +505,7 @@ def make_handlers(manager: TokenizerManager) -> dict[str, Handler]:
     messages, ollama = MessagesHandlers(manager, core), OllamaHandlers(manager, core)
     responses = ResponsesHandlers(manager, core)
     encode, vectors, ollama_embed = EncodeHandler(manager), VectorHandlers(manager), OllamaEmbedHandlers(manager)
-    parse_text = ParseTextHandlers(manager)
+    parse_text, profile = ParseTextHandlers(manager), ProfileHandlers(manager)
     return {
         CHAT_ROUTE.path: chat,
         COMPLETIONS_ROUTE.path: completions,
@@ -534,6 +553,8 @@ def make_handlers(manager: TokenizerManager) -> dict[str, Handler]:
         DECISIONS_ROUTE.path: DecisionsHandler(manager, core),
         SCORE_ROUTE.path: vectors.score,
         ABORT_ROUTE.path: control.abort_request,
+        START_PROFILE_ROUTE.path: profile.start,
+        STOP_PROFILE_ROUTE.path: profile.stop,
         PARSE_FUNCTION_CALL_ROUTE.path: parse_text.parse_function_call,
         SEPARATE_REASONING_ROUTE.path: parse_text.separate_reasoning,
         HEALTH.path: probes.health,

@@ -78,30 +78,42 @@ class BoundedConfig(uvicorn.Config):
 
 
 class ChunkWriter:
-    """Writes parts of an answer in chunks (RFC 9112, 7.1), as a :class:`~bough.entrypoints.http.asgi.BodyWriter`.
+    """Frames parts of an answer as chunks (RFC 9112, 7.1), as a :class:`~bough.entrypoints.http.asgi.BodyWriter`.
 
     Args:
         cycle: the request and its answer.
+
+    Attributes:
+        cycle: the same.
+        connection: of the client.
+        is_open: whether chunks may be written, since the last call of :meth:`ready`; the protocol shuts it when the
+            client falls behind or leaves.
     """
 
-    __slots__ = ("_cycle", "_flow", "_write")
+    __slots__ = ("connection", "cycle", "is_open")
 
     def __init__(self, cycle: RequestResponseCycle) -> None:
-        self._cycle = cycle
-        self._flow = cycle.flow
-        self._write = cycle.transport.write
+        self.cycle = cycle
+        self.connection = cycle.transport
+        self.is_open = False
 
     def ready(self) -> bool:
-        """Whether a part may be written now."""
-        cycle = self._cycle
+        """Whether chunks may be written now."""
+        cycle = self.cycle
         # Nobody knows how an answer will be framed before it begins.
-        return cycle.chunked_encoding is True and not (
-            self._flow.write_paused or cycle.disconnected or cycle.response_complete
+        self.is_open = cycle.chunked_encoding is True and not (
+            cycle.flow.write_paused or cycle.disconnected or cycle.response_complete
         )
+        return self.is_open
 
-    def write(self, part: bytes) -> None:
-        """Write the next part."""
-        self._write(b"%x\r\n%b\r\n" % (len(part), part))
+    def frame(self, part: bytes) -> bytes:
+        """A chunk."""
+        return b"%x\r\n%b\r\n" % (len(part), part)
+
+    def template(self, start: bytes, end: bytes) -> tuple[bytes, int]:
+        """A chunk's format; see :meth:`BodyWriter.template`."""
+        edges = (start.replace(b"%", b"%%"), end.replace(b"%", b"%%"))
+        return b"%%x\r\n%b%%b%b\r\n" % edges, len(start) + len(end)
 
 
 class BoundedHttpProtocol(HttpToolsProtocol):
@@ -112,8 +124,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         assert isinstance(self.config, BoundedConfig), "made by make_server"
         self._bounds = self.config.bounds
         self._violation: RequestFailed | None = None
-        self._unanswered: list[RequestResponseCycle] = []
-        """The request that is being answered, and those that have come behind it."""
+        self._unanswered: list[ChunkWriter] = []
+        """Of the request that is being answered, and of those that have come behind it."""
         self._in_head = True
         self._head_begun = False
         self._head_bytes = 0
@@ -135,7 +147,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """A client has gone."""
         self._stop_head_timer()
         self._stop_write_timer()
-        for cycle in self._unanswered:
+        self._shut_writers()
+        for writer in self._unanswered:
+            cycle = writer.cycle
             if not cycle.response_complete:
                 cycle.disconnected = True  # uvicorn tells only the last one
                 cycle.message_event.set()
@@ -216,9 +230,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._body_left = self._announced_length()
         self._stop_head_timer()
         super().on_headers_complete()
-        self.cycle.scope["extensions"] = {BODY_WRITER: {"writer": ChunkWriter(self.cycle)}}
-        self._unanswered = [cycle for cycle in self._unanswered if not cycle.response_complete]
-        self._unanswered.append(self.cycle)
+        writer = ChunkWriter(self.cycle)
+        self.cycle.scope["extensions"] = {BODY_WRITER: {"writer": writer}}
+        self._unanswered = [each for each in self._unanswered if not each.cycle.response_complete]
+        self._unanswered.append(writer)
 
     def _announced_length(self) -> int:
         """Bytes of the body that comes behind a head; 0 if there is none, or its end is marked otherwise."""
@@ -247,6 +262,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def pause_writing(self) -> None:
         """The client does not read as fast as is written."""
         super().pause_writing()
+        self._shut_writers()
         self._stop_write_timer()
         self._start_write_timer()
 
@@ -264,6 +280,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     @property
     def _is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
+
+    def _shut_writers(self) -> None:
+        for writer in self._unanswered:
+            writer.is_open = False
 
     def _start_write_timer(self) -> None:
         unread = self.transport.get_write_buffer_size()

@@ -56,7 +56,7 @@ class GenerateHandler:
             outputs = [make(state, with_index=not single, as_json=True) for state in generation.states]
 
             def event_of(state: ReqState, delta: OutputDelta) -> bytes:
-                return b"data: %b\n\n" % outputs[state.index].next_json(delta)
+                return outputs[state.index].next_event(delta)
 
             sink = direct_sink(writer, event_of)
             started = False
