@@ -385,7 +385,7 @@ class ModelRunner:
         )
 
     def rows_that_need_logits(self, plan: StepPlan, rows: IndexArray) -> npt.NDArray[np.bool_]:
-        """Which of the sampling ``rows`` (``[S]``) are not served by the token with the largest logit alone."""
+        """Which of the sampling ``rows`` (``[S]``) are not served by the token with the largest allowed logit alone."""
         needs: npt.NDArray[np.bool_] = self.sampling_state.rows(plan.req_slots[rows]).needs != 0
         if plan.logprobs:
             needs |= np.isin(rows, [request.row for request in plan.logprobs])
