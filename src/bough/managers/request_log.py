@@ -38,13 +38,12 @@ class RequestLog:
         level: one of the levels; ``None`` logs nothing.
 
     Attributes:
-        shows_text: whether :meth:`on_text` is to be called.
+        keeps_text: whether :meth:`on_text` is to be called; asked with every token.
     """
 
     def __init__(self, level: int | None) -> None:
         self._level = -1 if level is None else level
         self.keeps_text = self._level >= BEGINNINGS
-        """Whether :meth:`on_text` does anything; asked with every token."""
         self._texts: dict[str, str] = {}
         """What outputs that are not finished have begun with, as far as it will be shown."""
 

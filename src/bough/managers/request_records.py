@@ -76,7 +76,7 @@ class RequestRecords:
         """The engine has had its last word about an output."""
         reason = delta.finish_reason
         assert reason is not None
-        if self._log.shows_text and not delta.token_ids:
+        if self._log.keeps_text and not delta.token_ids:
             self._log.on_text(state.rid, delta)
         if delta.last_token_delay is not None:
             state.last_token_time = state.sent_time + delta.last_token_delay

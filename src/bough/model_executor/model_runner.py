@@ -484,7 +484,7 @@ class ModelRunner:
         )
 
     def rows_that_need_logits(self, plan: StepPlan, rows: IndexArray) -> npt.NDArray[np.bool_]:
-        """Which of the sampling ``rows`` (``[S]``) are not served by the token with the largest logit alone.
+        """Which of the sampling ``rows`` (``[S]``) are not served by the token with the largest allowed logit alone.
 
         Only native kernels serve any so.
         """
