@@ -96,6 +96,9 @@ class StoredFormats(MethodChoice):
 
     A matrix of several projections gets the one that can hold all of them. What is not quantised is held in 8 bits: all
     products of a program have inputs of one type, and those of quantised weights are quantised.
+
+    Attributes:
+        recoded: matrices so far that are held in 8 bits though the checkpoint does not quantise them.
     """
 
     def __init__(
@@ -107,6 +110,7 @@ class StoredFormats(MethodChoice):
         arena: where the memory comes from; by default one for each format.
         """
         self._form, self._prefix = form, ""
+        self.recoded: list[str] = []
         # One of each for the whole model: the memory of its matrices lies together.
         self._methods = {each: PackedMethod(threads, each, arena=arena) for each in _FORMS}
 
@@ -118,8 +122,10 @@ class StoredFormats(MethodChoice):
 
     def for_matrix(self, names: Collection[str]) -> PackedMethod:
         """See :class:`MethodChoice`."""
-        forms = (self._form(f"{self._prefix}{name}.weight") or "int8" for name in names)
-        return self._methods[max(forms, key=_FORMS.index)]
+        paths = [f"{self._prefix}{name}" for name in names]
+        forms = {path: self._form(f"{path}.weight") for path in paths}
+        self.recoded += [path for path, form in forms.items() if form is None]
+        return self._methods[max((form or "int8" for form in forms.values()), key=_FORMS.index)]
 
 
 def packed_method(threads: ThreadPool, quantization: Quantization, arena: Arena | None = None) -> PackedMethod:

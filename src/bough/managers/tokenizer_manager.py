@@ -549,11 +549,18 @@ class TokenizerManager:
 
     def _handle_batch_output(self, deltas: Sequence[OutputDelta]) -> None:
         """Hand the results of a step to those who wait for them."""
-        now = time.monotonic()
         # Of streams that lag all deltas are written together, which costs less.
         outbox: Outbox | None = None if self._channels.lagging else []
         if any(delta.token_ids or delta.embedding for delta in deltas):
             self.health.on_progress()
+        try:
+            self._hand_out(deltas, outbox)
+        finally:
+            if outbox:
+                write_all(outbox)
+
+    def _hand_out(self, deltas: Sequence[OutputDelta], outbox: Outbox | None) -> None:
+        now = time.monotonic()
         for delta in deltas:
             state = self.rid_to_state.get(delta.rid)
             if state is None:
@@ -581,8 +588,6 @@ class TokenizerManager:
             if outbox and len(outbox) >= EVENTS_AT_ONCE:
                 write_all(outbox)
         self._records.on_step()
-        if outbox:
-            write_all(outbox)
 
     def _handle_delta(self, state: ReqState, delta: OutputDelta, now: float, outbox: Outbox | None) -> None:
         if delta.queue_time is not None or delta.first_token_delay is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -42,7 +43,7 @@ from bough.model_executor.native_path import native_threads
 from bough.model_executor.pooling import CausalPooling
 from bough.model_executor.weight_memory import available_memory, check_weights_fit, weight_bytes
 from bough.model_loader.loader import load_model, open_source
-from bough.model_loader.sources import WeightSource
+from bough.model_loader.sources import NAMES_SHOWN, WeightSource
 from bough.models.base import CausalLM, torch_dtype
 from bough.models.pooled import PooledCausalLM
 from bough.sampling.device_state import SamplingState
@@ -56,6 +57,8 @@ from bough.step_plan import (
     StepPlan,
     StepResult,
 )
+
+logger = logging.getLogger(__name__)
 
 IndexArray = npt.NDArray[np.int64]
 
@@ -210,6 +213,9 @@ class ModelRunner:
         method = self.method_choice(source, self.options.quantization)
         model = load_model(self.config, source=source, device=self.device, seed=self.options.seed, method=method)
         assert isinstance(model, CausalLM), "encoders have a runner of their own"
+        if isinstance(method, StoredFormats) and method.recoded:
+            shown = ", ".join(method.recoded[:NAMES_SHOWN]) + (", …" if len(method.recoded) > NAMES_SHOWN else "")
+            logger.info("%d matrices become int8, of themselves not quantised: %s", len(method.recoded), shown)
         return model
 
     def method_choice(
@@ -478,7 +484,7 @@ class ModelRunner:
         )
 
     def rows_that_need_logits(self, plan: StepPlan, rows: IndexArray) -> npt.NDArray[np.bool_]:
-        """Which of the sampling ``rows`` (``[S]``) are not served by the token with the largest logit alone.
+        """Which of the sampling ``rows`` (``[S]``) are not served by the token with the largest allowed logit alone.
 
         Only native kernels serve any so.
         """

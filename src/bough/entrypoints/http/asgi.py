@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
+AsgiApp = Callable[[Any, Any, Any], Awaitable[None]]
 
 CLIENT_CLOSED_REQUEST = 499
 """Status under which requests are counted whose client left before the answer; it is never sent."""
