@@ -107,8 +107,10 @@ def test_stream_ends_with_the_whole_answer(engine):
 def test_what_is_wrong_with_a_request_is_a_value_error(engine):
     with pytest.raises(ValueError, match="top_p"):
         engine.generate("x", {"top_p": 2.0})
-    with pytest.raises(BadRequest, match="either text or input_ids"):
+    with pytest.raises(BadRequest, match="prompt or input_ids is required"):
         engine.generate()
+    with pytest.raises(BadRequest, match="stream"):
+        engine.generate("x", stream="yes")
     with pytest.raises(BadRequest):
         list(engine.generate("x", {"no_such_parameter": 1}, stream=True))
     assert engine.generate(input_ids=IDS, sampling_params={"max_new_tokens": 3})["output_ids"] == IDS

@@ -106,7 +106,7 @@ def test_what_is_wrong_is_said_and_leaves_no_trace(engine):
     limit = engine.scheduler.info.max_req_input_len
     for arguments, message in (
         ({"prompt": "x", "sampling_params": {"top_p": 3.0}}, "top_p"),
-        ({}, "either text or input_ids"),
+        ({}, "prompt or input_ids is required"),
         ({"input_ids": [10**6]}, "must hold token ids in"),
         ({"input_ids": [1] * (limit + 1)}, f"your prompt has {limit + 1} tokens"),
         ({"input_ids": [[1, 2], [3]]}, "one prompt at a time"),
