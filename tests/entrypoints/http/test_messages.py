@@ -60,7 +60,7 @@ def test_tool_calls_and_their_results_are_part_of_a_conversation(client: httpx.C
     ("message", "param"),
     [
         ({"role": "user", "content": "a", "tool_calls": [{"function": {"name": "f"}}]}, "messages[1].tool_calls"),
-        ({"role": "assistant", "tool_calls": [{"id": "x"}]}, "messages[0].tool_calls[0]"),
+        ({"role": "assistant", "tool_calls": [{"id": "x"}]}, "messages[0].tool_calls[0].function"),
         ({"role": "tool"}, "messages[1].content"),
     ],
 )
