@@ -501,7 +501,7 @@ void quantize_row(const float* input, int64_t size, uint32_t* output) {
         const float most = largest_magnitude(group);
         // Also zero where the quotient would not be finite.
         const float sum = store_numbers(group, group_output, most > 1e-36F ? 127.0F / most : 0.0F);
-        group_output[kGroupUnits] = bits_of(most * (1.0F / 127.0F / kScaleFactor));
+        group_output[kGroupUnits] = bits_of(most / 127.0F / kScaleFactor);
         group_output[kGroupUnits + 1] = start_of(sum, 128);
     }
     if (any_not_finite(zeros)) output[kGroupUnits] = bits_of(__builtin_nanf(""));
