@@ -6,6 +6,7 @@ SHELL := /bin/bash
 
 PYTHON ?= python3
 VENV ?= .venv
+GPU_PYTHON ?= python3
 MODEL ?=
 ARGS ?=
 # uv, where it is installed, picks the build of torch that fits the machine (without a GPU the small CPU one), which
@@ -18,6 +19,8 @@ BIN := $(VENV)/bin
 BASE_STAMP := $(VENV)/.bough-base
 DEV_STAMP := $(VENV)/.bough-dev
 CLIENTS_STAMP := $(VENV)-clients/.bough-clients
+FUZZ_STAMP := $(VENV)-fuzz/.bough-fuzz
+BROWSER_STAMP := $(VENV)-browser/.bough-browser
 NATIVE_SOURCES := setup.py $(wildcard csrc/*)
 CPP_FILES := $(wildcard csrc/*.cpp csrc/*.h tests/native_check/*.cpp tests/native_check/*.h)
 
@@ -28,7 +31,7 @@ INSTALL_TORCH := $(UV) pip install --quiet --python $(BIN)/python --torch-backen
 endif
 
 .DELETE_ON_ERROR:
-.PHONY: help serve test lint format typecheck unit fuzz conformance package sanitize tsan arm64 bench bench-peers docs clean
+.PHONY: help serve test lint format typecheck unit faults soak fuzz conformance browser package sanitize tsan arm64 bench bench-peers gpu-check gpu-bench docs clean
 
 help: ## Show this list
 	@echo "make TARGET, where TARGET is one of"
@@ -57,11 +60,23 @@ typecheck: $(DEV_STAMP) ## Check types only
 unit: $(DEV_STAMP) ## Run the tests only; ARGS='tests/config -k yaml' narrows them
 	$(BIN)/python -m pytest $(ARGS)
 
+faults: $(DEV_STAMP) ## Every fault of every process in every state of a server: about 100 servers that end badly
+	$(BIN)/python -m pytest tests/faults -m '' $(ARGS)
+
+soak: $(DEV_STAMP) ## Long runs: 100,000 requests, 2,000 clients that leave, two minutes of overload; prints what it measures
+	$(BIN)/python -m pytest tests/soak -m soak -s $(ARGS)
+
 fuzz: $(DEV_STAMP) ## Try many random requests made from the OpenAPI document
 	$(BIN)/python -m pytest tests/e2e/test_openapi.py --hypothesis-profile=thorough $(ARGS)
 
+fuzz-code: $(FUZZ_STAMP) ## Fuzz decoders and parsers, guided by coverage; ARGS='answers --seconds 600'
+	PYTHONPATH=src $(VENV)-fuzz/bin/python -m tests.fuzz.run --directory $(VENV)-fuzz/corpus $(ARGS)
+
 conformance: $(DEV_STAMP) $(CLIENTS_STAMP) ## Drive a server with other people's clients, in an environment of their own
 	$(VENV)-clients/bin/python -m pytest tests/conformance --server-python $(BIN)/python $(ARGS)
+
+browser: $(DEV_STAMP) $(BROWSER_STAMP) ## Drive the playground in a headless Chromium, with Playwright in an environment of its own
+	$(VENV)-browser/bin/python -m pytest tests/browser --server-python $(BIN)/python $(ARGS)
 
 package: $(DEV_STAMP) ## Build an sdist and a wheel, and look at what is in them
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt setuptools
@@ -82,11 +97,18 @@ bench: $(DEV_STAMP) ## Measure this machine: offline, serving, shared prefixes; 
 bench-peers: $(DEV_STAMP) ## Build llama.cpp and OpenVINO GenAI, and measure Bough beside them; ARGS=-h says how
 	$(BIN)/python -m benchmarks.peers --directory $(VENV)-peers $(ARGS)
 
+# On a machine with a GPU, with the Python that has torch for CUDA: nothing is built or installed.
+gpu-check: ## Check the CUDA kernels and models on a GPU, with GPU_PYTHON as it is; a table and results/gpu-check.json
+	PYTHONPATH=src $(GPU_PYTHON) -m benchmarks.gpu.check $(ARGS)
+
+gpu-bench: ## Measure a GPU in the same way; results/gpu-bench.json
+	PYTHONPATH=src $(GPU_PYTHON) -m benchmarks.gpu.bench $(ARGS)
+
 docs: $(DEV_STAMP) ## Write the generated pages of docs/
 	$(BIN)/python tools/generate_docs.py
 
 clean: ## Remove the environment and everything that is made from the sources
-	rm -rf $(VENV) $(VENV)-clients $(VENV)-peers build dist results src/*.egg-info src/bough/kernels/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-clients $(VENV)-browser $(VENV)-peers build dist results src/*.egg-info src/bough/kernels/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -96,7 +118,7 @@ $(BIN)/python:
 # torch goes first and alone: the build that is chosen for it then satisfies everything that asks for torch.
 # The native kernels are built with it: again whenever their sources change.
 $(BASE_STAMP): pyproject.toml constraints.txt $(NATIVE_SOURCES) | $(BIN)/python
-	@echo "Installing Bough into $(VENV); this happens once."
+	@echo "Installing Bough into $(VENV) and compiling its kernels: some minutes, once."
 	$(INSTALL_TORCH)
 	$(PIP) --editable '.[bench]'
 	@touch $@
@@ -105,6 +127,20 @@ $(BASE_STAMP): pyproject.toml constraints.txt $(NATIVE_SOURCES) | $(BIN)/python
 $(CLIENTS_STAMP): tests/conformance/requirements.txt
 	$(PYTHON) -m venv $(VENV)-clients
 	$(VENV)-clients/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+# A Chromium of the system will do; else `$(VENV)-browser/bin/playwright install chromium` fetches one.
+$(BROWSER_STAMP): tests/browser/requirements.txt
+	$(PYTHON) -m venv $(VENV)-browser
+	$(VENV)-browser/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+# The fuzzer has no wheels for some systems; what it fuzzes comes from the project's own environment.
+$(FUZZ_STAMP): tests/fuzz/requirements.txt $(DEV_STAMP)
+	$(BIN)/python -m venv $(VENV)-fuzz
+	$(VENV)-fuzz/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+	  > "$$($(VENV)-fuzz/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/bough-base.pth"
 	@touch $@
 
 $(DEV_STAMP): $(BASE_STAMP)

@@ -177,6 +177,10 @@ BOUGH_API Status bough_program_run(Program* program, const Step* step, StepError
     return guarded([&] { *error = program->run(*step); });
 }
 
+BOUGH_API Status bough_program_run_ends(Program* program, const Step* step) {
+    return guarded([&] { program->run_ends(*step); });
+}
+
 // Sizes of the structures that cross this interface, in the order of structures.py.
 BOUGH_API int64_t bough_structure_size(int32_t index) {
     constexpr int64_t sizes[] = {

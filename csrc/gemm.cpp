@@ -205,14 +205,19 @@ BOUGH_INLINE bool any_not_at_most(Vec x, Vec bound) {
 #endif
 }
 
-BOUGH_INLINE void choose(Choice& choice, int64_t column, const float* sums, int count) {
+static_assert(kColumns == 32, "a word of a mask for each panel");
+
+BOUGH_INLINE void choose(Choice& choice, int64_t column, const float* sums, int count, uint32_t allowed) {
     if (count == kColumns) {
         const Vec best = splat(choice.value);
         bool unusual = false;
-        for (int i = 0; i < kColumns; i += kLanes) unusual |= any_not_at_most(load(sums + i), best);
+        for (int i = 0; i < kColumns; i += kLanes) {
+            unusual |= any_not_at_most(keep_bits(load(sums + i), allowed >> i, best), best);
+        }
         if (!unusual) return;
     }
     for (int i = 0; i < count; ++i) {
+        if ((allowed >> i & 1) == 0) continue;
         if (sums[i] > choice.value) {
             choice.value = sums[i];
             choice.column = static_cast<int32_t>(column + i);
@@ -248,7 +253,8 @@ void finish_tile(const GemmCall& call, Choice* choices, int64_t panel, int64_t f
                 break;
             default:
                 if (output_row < call.num_choices) {
-                    choose(choices[output_row], column, at, count);
+                    const uint32_t* allowed = call.allowed != nullptr ? call.allowed[output_row] : nullptr;
+                    choose(choices[output_row], column, at, count, allowed != nullptr ? allowed[panel] : ~0U);
                 } else {
                     store_row(call, output_row - call.num_choices, column, at, count);
                 }

@@ -104,14 +104,14 @@ enum Epilogue : int32_t {
     kStore = 0,    // output = product + bias
     kAdd = 1,      // output (f32) += product + bias
     kSiluMul = 2,  // output = silu(gates) * values; layout kGated; the output has half the columns, rounded up to 16
-    kChoose = 3,   // the first rows: their largest element only; the others: output (f32) = product
+    kChoose = 3,   // the first rows: their largest allowed element only; the others: output (f32) = product
 };
 
 // The largest element of a row of the columns that one thread has; the first one of several equal ones.
 struct Choice {
     float value;
     int32_t column;
-    int32_t finite;  // 0 if any element was NaN or +infinity
+    int32_t finite;  // 0 if any of them was NaN or +infinity
 };
 
 struct GemmCall {
@@ -126,6 +126,8 @@ struct GemmCall {
     int64_t num_choices;
     Choice* choices;  // kChoose: [num_threads, num_choices]
     float* scratch;   // gemm_scratch_floats for each thread
+    // kChoose: [num_choices], a bit for each column, lowest first, whose element counts; null, or null for a row: all
+    const uint32_t* const* allowed;
 };
 
 // Panels whose sums are kept while long rows of inputs are worked off block by block.

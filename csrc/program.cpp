@@ -28,7 +28,7 @@ int64_t gemm_floats(const ProgramLimits& limits, int num_threads) {
 }  // namespace
 
 int64_t Program::bytes(const ProgramLimits& limits, int num_threads) {
-    const int64_t per_row = 6 * sizeof(int32_t) + 1 + num_threads * sizeof(Choice);
+    const int64_t per_row = 6 * sizeof(int32_t) + 1 + sizeof(void*) + num_threads * sizeof(Choice);
     return gemm_floats(limits, num_threads) * sizeof(float) + limits.max_tokens * 3 * sizeof(int32_t) +
            limits.max_rows * per_row;
 }
@@ -52,6 +52,7 @@ Program::Program(ThreadPool& pool, const ProgramLimits& limits)
       end_tokens_(limits.max_rows),
       end_rows_(limits.max_rows),
       end_finite_(limits.max_rows),
+      end_allowed_(limits.max_rows),
       choices_(limits.max_rows * pool.num_threads()) {}
 
 // --- recording ---------------------------------------------------------------------------------------------------
@@ -86,22 +87,30 @@ StepError Program::run(const Step& step) {
     if (error != StepError::none) return error;
     int64_t num_tokens = 0;
     for (int64_t row = 0; row < step.num_rows; ++row) num_tokens += step.extend_lens[row];
+    // Pieces of equal size: a small last one would read all weights for little.
+    const int64_t num_pieces = (num_tokens + limits_.max_tokens - 1) / limits_.max_tokens;
+    if (step.ends_later != 0 && num_pieces > 1) return StepError::too_long;
     next_row_ = 0;
     next_offset_ = 0;
     piece_ = Piece{};
     piece_.logits = step.logits;
-    // Pieces of equal size: a small last one would read all weights for little.
-    const int64_t num_pieces = (num_tokens + limits_.max_tokens - 1) / limits_.max_tokens;
     for (int64_t index = 0; index < num_pieces; ++index) {
         const int64_t first = num_tokens * index / num_pieces;
         piece_.first_token = first;
         fill_piece(step, num_tokens * (index + 1) / num_pieces - first);
         plan_attention();
         pool_.run([&](int thread, int num_threads) { replay(step, thread, num_threads); });
+        if (step.ends_later != 0) break;
         report(step);
         piece_.logits += piece_.num_logits * limits_.vocab_size;
     }
     return StepError::none;
+}
+
+void Program::run_ends(const Step& step) {
+    find_allowed(step);
+    pool_.run([&](int thread, int num_threads) { finish_piece(step, thread, num_threads); });
+    report(step);
 }
 
 StepError Program::check(const Step& step) const {
@@ -173,6 +182,13 @@ void Program::sort_ends(const Step& step) {
     };
     piece_.num_choices = move_up(Wanted::choice);
     piece_.num_logits = move_up(Wanted::logits);
+    find_allowed(step);
+}
+
+void Program::find_allowed(const Step& step) {
+    for (int64_t i = 0; i < piece_.num_choices; ++i) {
+        end_allowed_[i] = step.allowed != nullptr ? step.allowed[end_rows_[i]] : nullptr;
+    }
 }
 
 void Program::plan_attention() {
@@ -186,7 +202,7 @@ void Program::replay(const Step& step, int thread, int num_threads) {
         std::visit([&](const auto& call) { run_operation(call, thread, num_threads); }, operation);
         pool_.barrier();
     }
-    finish_piece(step, thread, num_threads);
+    if (step.ends_later == 0) finish_piece(step, thread, num_threads);
 }
 
 void Program::run_operation(const PackedEmbedding& call, int thread, int num_threads) {
@@ -282,6 +298,7 @@ void Program::finish_piece(const Step& step, int thread, int num_threads) {
     head.output_dtype = DType::f32;
     head.num_choices = piece_.num_choices;
     head.choices = choices_.data();
+    head.allowed = end_allowed_.data();
     head.scratch = aligned(gemm_scratch_);
     kernels().gemm.gemm(head, thread, num_threads);
 }

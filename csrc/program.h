@@ -49,9 +49,12 @@ struct Step {
     uint8_t* finite;             // [num_rows], whether what was computed is; not set where logits are wanted
     float* logits;               // [rows that want logits, vocab_size]
     void* hidden_states;         // [num_tokens, hidden_size] after the final norm, in its output's dtype; null: no
+    // [num_rows], a bit for each token, lowest first, that may be chosen; null, or null for a row: all
+    const uint32_t* const* allowed;
+    int32_t ends_later;  // whether to leave the ends of rows to run_ends; only if the step is a single piece
 };
 
-enum class StepError : int32_t { none = 0, bad_length = 1, bad_token = 2, bad_slot = 3, no_head = 4 };
+enum class StepError : int32_t { none = 0, bad_length = 1, bad_token = 2, bad_slot = 3, no_head = 4, too_long = 5 };
 
 class Program {
 public:
@@ -77,6 +80,9 @@ public:
 
     // Unless this returns `none`, nothing has been computed.
     StepError run(const Step& step);
+    // What the step that has run last, without its ends, is to yield: the final norm and the head. Until here nobody
+    // has asked what its rows may have.
+    void run_ends(const Step& step);
 
 private:
     struct PackedEmbedding {
@@ -114,6 +120,7 @@ private:
     StepError check(const Step& step) const;
     void fill_piece(const Step& step, int64_t num_tokens);
     void sort_ends(const Step& step);
+    void find_allowed(const Step& step);
     void plan_attention();
     void replay(const Step& step, int thread, int num_threads);
     void run_operation(const PackedEmbedding&, int thread, int num_threads);
@@ -149,6 +156,7 @@ private:
     std::vector<int32_t> req_slots_, prefix_lens_, extend_lens_, first_tokens_;
     std::vector<int32_t> end_tokens_, end_rows_;  // indices among the piece's tokens and the step's rows
     std::vector<uint8_t> end_finite_;
+    std::vector<const uint32_t*> end_allowed_;
     std::vector<Choice> choices_;  // [num_threads, max_rows]
 };
 

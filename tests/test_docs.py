@@ -65,3 +65,12 @@ def test_every_page_of_the_documentation_is_in_its_index():
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     for path in (ROOT / "docs").glob("*.md"):
         assert path.name == "index.md" or f"({path.name})" in index
+
+
+def test_tests_that_are_named_exist():
+    page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([a-z0-9_/]+\.py)(?:::(\w+))?`", page)
+    assert len(named) > 40
+    for file, test in named:
+        source = (ROOT / "tests" / file).read_text(encoding="utf-8")
+        assert not test or f"def {test}(" in source, (file, test)

@@ -147,6 +147,24 @@ class StepPlan:
         """This plan as a plain value, to be sent, recorded or replayed: masks that are pending are computed."""
         return replace(self, masks=self.masks.computed()) if isinstance(self.masks, PendingMasks) else self
 
+    def split(self) -> tuple[StepPlan, StepPlan]:
+        """The forward pass of the decode rows and that of the extend rows: tokens and slots, nothing else."""
+        rows = self.num_decode_rows
+        bare = replace(
+            self, new_requests=(), table_writes=(), logprobs=(), forced=(), pooling=(), token_types=None, masks=None
+        )
+        first, second = (
+            {
+                name: getattr(self, name)[part]
+                for name in ("req_slots", "prefix_lens", "extend_lens", "input_ids", "out_slots", "sample")
+            }
+            for part in (slice(None, rows), slice(rows, None))
+        )
+        return (
+            replace(bare, mode=ForwardMode.DECODE, **first),
+            replace(bare, mode=ForwardMode.EXTEND, num_decode_rows=0, **second),
+        )
+
     @property
     def num_rows(self) -> int:
         """Requests in the step."""

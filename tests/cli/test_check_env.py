@@ -49,3 +49,18 @@ def test_what_a_container_allows_is_shown(monkeypatch, tmp_path, capsys):
     rows = report(capsys)
     assert rows["memory"].startswith("1.0 GiB available of ")
     assert rows["cores"].startswith("1 usable")
+
+
+def test_extras_are_those_of_users(capsys):
+    assert "bench" in check_env.extras()
+    assert not {"dev", "test"} & check_env.extras().keys()
+    assert main(["check-env"]) == 0
+    shown = capsys.readouterr().out
+    for label in ("extra bench", "huge pages", "compiler", "open files", "temporary files"):
+        assert f"\n{label} " in shown
+
+
+def test_a_missing_extra_is_named(monkeypatch, capsys):
+    monkeypatch.setattr(check_env, "extras", lambda: {"none": ["no-such-package"]})
+    assert main(["check-env"]) == 0
+    assert "not installed (no-such-package)" in capsys.readouterr().out

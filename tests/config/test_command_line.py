@@ -48,6 +48,8 @@ def test_the_model_can_be_said_in_all_the_usual_ways(argv):
 def test_every_option_is_a_flag_and_a_key(config):
     samples = {"bool": "true", "int": "1024", "float": "0.5", "str": "text", "json": '{"top_p": 0.5}'}
     named = {
+        "cors_allow_origins": "https://chat.example.org",
+        "otlp_traces_endpoint": "http://localhost:4318/v1/traces",
         "tool_call_parser": "hermes",
         "reasoning_parser": "qwen3",
         "max_sessions": "7",
@@ -86,6 +88,8 @@ def test_help_names_every_flag_with_its_default():
         (("--port",), "expected one argument"),
         (("--dtype", "bf16"), "--dtype must be one of auto, float32, bfloat16, float16, got 'bf16'"),
         (("a", "b"), "unexpected argument 'b'"),
+        (("--disable-radix-cache", "yes"), "--disable-radix-cache takes no value, got 'yes'"),
+        (("--disable-radix-cache", "False"), "; --no-disable-radix-cache switches it off"),
         (("a", "--model", "b"), "the model is given twice: a and --model-path b"),
         (("--config", "/does/not/exist"), "cannot read --config /does/not/exist: No such file or directory"),
     ],

@@ -7,7 +7,7 @@ import gguf
 import numpy as np
 import pytest
 
-from bough.config.model_config import ModelConfig
+from bough.config.model_config import STORED_AS, ModelConfig
 from bough.config.server_args import ServerArgs, resolve
 from bough.errors import ConfigError
 from tests.models.gguf_files import CONTROL, NORMAL, add_entry
@@ -58,6 +58,13 @@ def test_configuration_comes_from_the_file(tmp_path: Path) -> None:
     assert config.tie_word_embeddings
     assert config.checkpoint_dtype == "float16"
     assert config.generation_config == {}
+
+
+@pytest.mark.parametrize(("number", "name"), [(None, "F16"), (15, "Q4_K_M"), (1024, "F16")])
+def test_how_weights_are_stored_is_what_the_file_says_or_what_most_of_them_are(
+    tmp_path: Path, number: int | None, name: str
+) -> None:
+    assert read(write(tmp_path / "m.gguf", general__file_type=number)).hf_config[STORED_AS] == name
 
 
 def test_a_head_of_its_own_is_told_by_its_tensor(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,39 @@ def endpoints(ports: PortArgs) -> list[str]:
 
 def test_only_the_owner_may_enter_the_directory(ports):
     assert stat.S_IMODE(os.stat(ports.directory).st_mode) == 0o700
+
+
+def test_nobody_can_guess_the_names_of_sockets(ports):
+    other = PortArgs.create()
+    try:
+        ours, theirs = ({os.path.basename(each) for each in endpoints(made)} for made in (ports, other))
+        assert not ours & theirs
+    finally:
+        other.cleanup()
+
+
+def test_a_directory_that_others_may_enter_is_refused(ports):
+    ports.check_private()
+    os.chmod(ports.directory, 0o710)
+    with pytest.raises(StartupError, match="only this user may enter"):
+        ports.check_private()
+    os.chmod(ports.directory, 0o700)
+
+
+def test_a_link_to_a_private_directory_is_refused(ports, tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(ports.directory)
+    with pytest.raises(StartupError, match="only this user may enter"):
+        replace(ports, directory=str(link)).check_private()
+    with pytest.raises(StartupError, match="No such file"):
+        replace(ports, directory=str(tmp_path / "none")).check_private()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give directories away")
+def test_a_directory_of_somebody_else_is_refused(ports):
+    os.chown(ports.directory, 65534, 65534)
+    with pytest.raises(StartupError, match="only this user may enter"):
+        ports.check_private()
 
 
 def test_endpoints_are_distinct_and_can_be_bound(ports):

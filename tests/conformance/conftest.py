@@ -25,14 +25,9 @@ MAX_BODY_SIZE = 500_000
 MODEL = "bough"
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--server-python", help="Python that has the server, if the tests' own has only its clients")
-
-
 @pytest.fixture(scope="session")
 def server_python(pytestconfig: pytest.Config) -> str:
-    # The option exists only if these tests were asked for by name.
-    return pytestconfig.getoption("server_python", default=None) or sys.executable
+    return pytestconfig.getoption("server_python") or sys.executable
 
 
 @pytest.fixture(scope="package")

@@ -142,7 +142,7 @@ def test_masks_of_a_step_allow_stop_tokens_where_the_output_may_end(backend: LLG
     grammar = backend.compile(spec_of("regex", "ab?"))
     at_start, after_a = grammar.matcher(), grammar.matcher()
     after_a.accept(encode("a")[0])
-    masks = PendingMasks(np.array([0, 2], dtype=np.int32), [at_start, after_a], [(77, 31), (77, 31)], VOCAB_SIZE)
+    masks = PendingMasks(np.array([0, 2], dtype=np.int32), [at_start, after_a], VOCAB_SIZE, {0: (77, 31), 1: (77, 31)})
     allowed = unpack(masks.bits, VOCAB_SIZE)
     assert np.flatnonzero(allowed[0]).tolist() == [i for i in np.flatnonzero(allowed[0]) if i not in (31, 77)]
     assert set(np.flatnonzero(allowed[1])) >= {31, 77, *EOS_IDS, encode("b")[0]}
@@ -169,13 +169,13 @@ def test_rows_without_a_grammar_have_the_tokens_that_they_are_left(backend: LLGu
     a, b, mark = (encode(char)[0] for char in "ab!")
     few = mask_of((a, mark), VOCAB_SIZE)
     rows = np.array([0, 1, 4], dtype=np.int32)
-    masks = PendingMasks(rows, [None, grammar.matcher(), grammar.matcher()], [()] * 3, VOCAB_SIZE, {0: few, 2: few})
+    masks = PendingMasks(rows, [None, grammar.matcher(), grammar.matcher()], VOCAB_SIZE, allowed={0: few, 2: few})
     allowed = unpack(masks.bits, VOCAB_SIZE)
     assert np.flatnonzero(allowed[0]).tolist() == sorted((a, mark))
     assert allowed[1][a]
     assert allowed[1][b]
     assert np.flatnonzero(allowed[2]).tolist() == [a]
-    without = PendingMasks(rows[:1], [None], [()], VOCAB_SIZE, {0: few})
+    without = PendingMasks(rows[:1], [None], VOCAB_SIZE, allowed={0: few})
     assert np.flatnonzero(unpack(without.bits, VOCAB_SIZE)[0]).tolist() == sorted((a, mark))
 
 

@@ -72,10 +72,17 @@ class Server:
 
 
 @contextlib.contextmanager
-def running_server(directory: Path, *flags: str, wait: bool = True, python: str = sys.executable) -> Iterator[Server]:
-    port = free_port()
+def running_server(
+    directory: Path,
+    *flags: str,
+    wait: bool = True,
+    python: str = sys.executable,
+    port: int | None = None,
+    module: str = "bough.launch_server",
+) -> Iterator[Server]:
+    port = port or free_port()
     log = directory / f"server-{port}.log"
-    command = [python, "-m", "bough.launch_server", "--port", str(port), *flags]
+    command = [python, "-m", module, "--port", str(port), *flags]
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=dict(os.environ))
     server = Server(process, port, log)

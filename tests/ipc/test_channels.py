@@ -127,7 +127,10 @@ def test_results_pass_through_the_detokenizer(ends, loop):
     received = loop.run_until_complete(collect())
     assert BatchStrOutput([OutputDelta("a", [1], text="[1]"), OutputDelta("b", [2], text="[2]")]) in received
     assert ControlReply("c", 0, True) in received
-    assert Heartbeat("detokenizer") in received
+    (beat,) = (message for message in received if isinstance(message, Heartbeat))
+    assert beat.process == "detokenizer"
+    assert beat.cpu_seconds > 0
+    assert beat.resident_bytes > 2**20
 
 
 def test_without_a_detokenizer_ids_go_straight_to_the_main_process(ends, loop):

@@ -54,6 +54,21 @@ def test_part_that_falls_silent_is_named(health: HealthMonitor, clock: Clock) ->
     assert health.why_not_alive() is None
 
 
+def test_silence_is_told_before_it_is_too_long(health: HealthMonitor, clock: Clock) -> None:
+    live(health, clock, 3, beats=("scheduler",))
+    assert health.silent_for(4.0) == {}
+    assert health.silent_for(2.0) == {("detokenizer", 0): 3.0}
+    starting = HealthMonitor(max_silence=5.0, clock=clock)
+    clock.now += 0.9
+    assert starting.silent_for(0.5) == {}
+
+
+def test_signs_of_life_of_parts_that_do_not_exist_mean_nothing(health: HealthMonitor, clock: Clock) -> None:
+    assert not health.on_heartbeat(Heartbeat("scheduler", 7, SchedulerStats(num_queue_reqs=100)))
+    live(health, clock, 20, beats=("scheduler", "detokenizer"))
+    assert health.why_not_ready() is None
+
+
 def test_own_pause_is_nobody_elses_silence(health: HealthMonitor, clock: Clock) -> None:
     live(health, clock, 10, beats=("scheduler", "detokenizer"))
     clock.now += 3600  # this process was stopped, and continued
@@ -85,6 +100,8 @@ def test_full_queue_is_not_ready(health: HealthMonitor) -> None:
 
 
 def test_queue_of_one_scheduler_among_several_may_be_full(health: HealthMonitor) -> None:
+    health = HealthMonitor(processes=[("scheduler", 0), ("scheduler", 1)], max_silence=5.0, max_queued_requests=2)
+    health.set_ready()
     health.on_heartbeat(Heartbeat("scheduler", 0, SchedulerStats(num_queue_reqs=2)))
     health.on_heartbeat(Heartbeat("scheduler", 1, SchedulerStats(num_queue_reqs=0)))
     assert health.why_not_ready() is None

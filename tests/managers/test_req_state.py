@@ -14,8 +14,11 @@ from bough.errors import RequestFailed
 from bough.ipc.messages import FinishReason, OutputDelta
 from bough.managers.generation import Generation
 from bough.managers.io_struct import GenerateRequest
-from bough.managers.req_state import ReadySignal, ReqState
+from bough.managers.req_state import Outbox, ReadySignal, ReqState, write_all
+from bough.observability.metrics import STAGES
 from bough.sampling.sampling_params import SamplingParams
+
+REQUEST = GenerateRequest(rids=["r"], prompt_param="text", sampling_params=SamplingParams())
 
 
 def make_generation(outputs: int = 1) -> tuple[Generation, ReadySignal]:
@@ -32,7 +35,8 @@ def make_generation(outputs: int = 1) -> tuple[Generation, ReadySignal]:
 
 
 def push(state: ReqState, token: int, *, last: bool = False, may_sink: bool = True) -> None:
-    state.push(OutputDelta(state.rid, [token], "", FinishReason("length") if last else None), may_sink)
+    outbox: Outbox | None = [] if may_sink else None
+    state.push(OutputDelta(state.rid, [token], "", FinishReason("length") if last else None), outbox)
 
 
 def on_loop(test: Callable[[], Coroutine[None, None, None]]) -> Callable[[], None]:
@@ -52,7 +56,10 @@ class Sink:
         self.taken: list[int] = []
         self.closed = False
 
-    def __call__(self, state: ReqState, delta: OutputDelta) -> bool:
+    def ready(self) -> bool:
+        return True
+
+    def take(self, state: ReqState, delta: OutputDelta, outbox: Outbox) -> bool:
         if not self.closed:
             self.taken += delta.token_ids
         return not self.closed
@@ -152,3 +159,58 @@ def test_all_comes_once_and_in_order_however_sink_and_waiter_alternate(steps: li
         assert sorted(got) == list(range(sent))
 
     asyncio.run(run())
+
+
+class TestStages:
+    """Where the time of an output went, without gaps."""
+
+    @staticmethod
+    def finished(**times: float) -> ReqState:
+        state = ReqState("r", 0, REQUEST, ReadySignal(), created_time=1.0)
+        state.sent = True
+        for name, value in {"sent_time": 2.0, "queue_time": 1.0, "finished_time": 9.0, **times}.items():
+            setattr(state, name, value)
+        return state
+
+    def test_each_begins_where_the_one_before_has_ended(self) -> None:
+        stages = self.finished(first_token_time=5.0, last_token_time=8.0).stages()
+        assert stages == {
+            "tokenize": (1.0, 2.0),
+            "queue": (2.0, 3.0),
+            "prefill": (3.0, 5.0),
+            "decode": (5.0, 8.0),
+            "detokenize": (8.0, 9.0),
+        }
+        assert list(stages) == list(STAGES)
+
+    def test_a_vector_is_not_decoded(self) -> None:
+        assert list(self.finished(last_token_time=8.0).stages()) == ["tokenize", "queue", "prefill", "detokenize"]
+
+    def test_what_has_not_happened_is_left_out(self) -> None:
+        assert ReqState("r", 0, REQUEST, ReadySignal(), created_time=1.0).stages() == {}
+        assert list(self.finished().stages()) == ["tokenize", "queue"]
+
+
+class Connection(asyncio.WriteTransport):
+    """Keeps what is written; a broken one raises."""
+
+    def __init__(self, *, broken: bool = False) -> None:
+        self.parts: list[bytes | bytearray | memoryview] = []
+        self.broken = broken
+        self.aborted = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        if self.broken:
+            raise RuntimeError("unusable")
+        self.parts.append(data)
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+def test_a_connection_that_cannot_be_written_to_is_cut_and_costs_the_others_nothing() -> None:
+    first, broken, last = Connection(), Connection(broken=True), Connection()
+    outbox: Outbox = [(first, b"1"), (broken, b"2"), (last, b"3"), (first, b"4")]
+    write_all(outbox)
+    assert (first.parts, last.parts, outbox) == ([b"1", b"4"], [b"3"], [])
+    assert (first.aborted, broken.aborted, last.aborted) == (False, True, False)

@@ -133,7 +133,7 @@ class TestFailures:
                         await results_of(manager, text="Hi", stream=stream)
                     with pytest.raises(kind, match="no"):
                         await results_of(manager, text=["Hi", "Ho"], stream=stream)
-            assert manager.metrics.num_failed_requests > 0
+            assert manager.metrics.failed_requests.total > 0
 
         run(test)
 
@@ -225,7 +225,7 @@ class TestFailures:
             engine.gate.set()
             (result,) = await results_of(manager, text="Hi", rid="r", sampling_params={"max_new_tokens": 4})
             assert len(result["output_ids"]) == 4, "not what was left of the first request"
-            assert manager.metrics.num_failed_requests == 1
+            assert manager.metrics.failed_requests.total == 1
 
         run(test)
 
@@ -255,9 +255,9 @@ class TestCounting:
         metrics = manager.metrics
         return {
             "all": metrics.num_requests,
-            "aborted": metrics.num_aborted_requests,
-            "refused": metrics.num_refused_requests,
-            "failed": metrics.num_failed_requests,
+            "aborted": metrics.aborted_requests.total,
+            "refused": metrics.refused_requests.total,
+            "failed": metrics.failed_requests.total,
         }
 
     @pytest.mark.parametrize(
@@ -372,7 +372,7 @@ class TestLeaving:
             await anext(results)
             await results.aclose()  # type: ignore[attr-defined]
             assert sorted(engine.aborted) == ["r_0", "r_1"]
-            assert manager.metrics.num_aborted_requests == 2
+            assert manager.metrics.aborted_requests.total == 2
 
         run(test)
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from bough.constrained.base import MaskWords
+from bough.constrained.masks import PendingMasks, TokenMasks, mask_of
 from bough.kernels.library import Isa, best_isa, set_isa
 from bough.sampling.sampling_params import SamplingParams
-from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, make_runner
+from bough.step_plan import RowLogprobs, StepResult
+from tests.model_executor.plan_builder import GREEDY, PlanBuilder, RecordingRunner, int32, make_runner
 from tests.models.checkpoints import VOCAB_SIZE, Checkpoint, save_checkpoint
 from tests.native import needs_native
 
@@ -108,6 +113,89 @@ def isa(request: pytest.FixtureRequest) -> object:
         pytest.skip(f"this machine lacks {request.param.name}")
     yield request.param
     set_isa(best_isa())
+
+
+class FixedMask:
+    """Stands for a grammar engine: allows what it was told to."""
+
+    is_accepting = False
+
+    def __init__(self, words: MaskWords) -> None:
+        self.words = words
+
+    @staticmethod
+    def fill_masks(matchers: Any, bits: MaskWords) -> None:
+        bits[:] = [each.words for each in matchers]
+
+
+def random_masks(rng: np.random.Generator, num_rows: int) -> TokenMasks:
+    """Masks for some of the rows: of many tokens, few, one, or none."""
+    rows = np.flatnonzero(rng.random(num_rows) < 0.8).astype(np.int32)
+    if not rows.size:
+        rows = int32(0)
+    shares = rng.choice([0.5, 0.05, 0.0], len(rows), p=[0.5, 0.3, 0.2])
+    bits = [mask_of(np.flatnonzero(rng.random(VOCAB_SIZE) < share).tolist(), VOCAB_SIZE) for share in shares]
+    return TokenMasks(rows, np.array(bits))
+
+
+def masked_results(
+    checkpoint: Checkpoint, head: torch.Tensor, *, by_logits: bool, pending: bool, logprobs: bool = False
+) -> list[StepResult]:
+    """Steps of greedy, biased and random rows, most of which may not have all tokens."""
+    runner = make_runner(checkpoint.path)
+    runner.update_weights([("lm_head.weight", head)])
+    runner.recording = by_logits
+    builder = PlanBuilder(runner)
+    rng = np.random.default_rng(0)
+    sequences = [builder.add(prompt(length, seed=length)) for length in (1, 20, 3, 16, 9, 5)]
+    kinds = [GREEDY, GREEDY, GREEDY, SamplingParams(temperature=0.0, logit_bias={3: 4.0}), SamplingParams(), GREEDY]
+    results = []
+    for _ in range(8):
+        work = [(each, 1 if each.output else each.prompt_len) for each in sequences]
+        asked = tuple(RowLogprobs(row, 0, int32(), 2, ()) for row in (1, 4)) if logprobs else ()
+        plan = builder.plan(work, logprobs=asked)
+        news = [replace(new, sampling_params=kinds[i]) for i, new in enumerate(plan.new_requests)]
+        masks = random_masks(rng, plan.num_rows)
+        owing = PendingMasks(masks.rows, [FixedMask(bits) for bits in masks.bits], VOCAB_SIZE)
+        plan = replace(plan, new_requests=tuple(news), masks=owing if pending else masks)
+        results.append(runner.forward_step(plan))
+        for sequence in sequences:
+            # Rows that failed go on as well: this is about tokens.
+            sequence.tokens.append(0)
+    return results
+
+
+@pytest.mark.parametrize("pending", [False, True])
+@pytest.mark.parametrize("piece_tokens", [1024, 16])
+def test_masked_greedy_rows_get_the_token_that_their_masked_logits_say(
+    checkpoint: Checkpoint, isa: Isa, pending: bool, piece_tokens: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bough.model_executor.cpu_graph_runner.MAX_PIECE_TOKENS", piece_tokens)
+    monkeypatch.setattr("bough.constrained.masks.MIN_THREADED_IDS", 0)
+    assert set_isa(isa)
+    weights = checkpoint.reference.lm_head.weight.detach()
+    tied = weights[torch.arange(VOCAB_SIZE) % 7]
+    unusual = weights.clone()
+    unusual[40], unusual[90, 5], unusual[100] = torch.nan, torch.inf, -torch.inf
+    for head in (weights, tied, unusual):
+        expected = masked_results(checkpoint, head, by_logits=True, pending=pending)
+        found = masked_results(checkpoint, head, by_logits=False, pending=pending)
+        assert [each.failed_rows for each in found] == [each.failed_rows for each in expected]
+        assert any(each.failed_rows for each in expected)
+        for ours, theirs in zip(found, expected, strict=True):
+            good = np.setdiff1d(np.arange(len(ours.next_token_ids)), ours.failed_rows)
+            assert ours.next_token_ids[good].tolist() == theirs.next_token_ids[good].tolist()
+
+
+def test_masked_rows_answer_logprobs_beside_masked_choices(checkpoint: Checkpoint) -> None:
+    head = checkpoint.reference.lm_head.weight.detach()
+    expected = masked_results(checkpoint, head, by_logits=True, pending=True, logprobs=True)
+    found = masked_results(checkpoint, head, by_logits=False, pending=True, logprobs=True)
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours.failed_rows == theirs.failed_rows
+        assert [each.row for each in ours.logprobs] == [1, 4]
+        logprobs = [[each.sampled_logprob for each in result.logprobs] for result in (ours, theirs)]
+        assert np.array_equal(*logprobs, equal_nan=True)  # where nothing is allowed there is none
 
 
 def test_plan_that_names_what_does_not_exist_is_refused_and_changes_nothing(checkpoint: Checkpoint) -> None:

@@ -51,6 +51,7 @@ public:
     }
 
     StepError run(const Step& step) { return program_.run(step); }
+    void run_ends(const Step& step) { program_.run_ends(step); }
 
     // Logits of a sequence's last token.
     std::vector<double> logits(const std::vector<int32_t>& tokens) const {
@@ -242,15 +243,40 @@ struct Batch {
                   next.data(),
                   finite.data(),
                   logits.data(),
-                  flip() ? hidden.data() : nullptr};
-        expect(model.run(step) == StepError::none, "step", 0, 1);
+                  flip() ? hidden.data() : nullptr,
+                  nullptr,
+                  0};
+        // One of three tokens may be chosen.
+        std::vector<uint32_t> mask((kVocab + 31) / 32);
+        for (int64_t token = 0; token < kVocab; token += 3) mask[token / 32] |= 1U << token % 32;
+        std::vector<const uint32_t*> allowed(sequences.size());
+        for (const uint32_t*& each : allowed) each = flip() ? mask.data() : nullptr;
+        step.ends_later = flip() ? 1 : 0;
+        if (step.ends_later == 0) step.allowed = allowed.data();
+        StepError error = model.run(step);
+        if (step.ends_later != 0) {
+            const bool one_piece = static_cast<int64_t>(ids.size()) <= kPieceTokens;
+            expect(error == (one_piece ? StepError::none : StepError::too_long), "step without ends", 0, 1);
+            step.allowed = allowed.data();
+            if (one_piece) {
+                model.run_ends(step);
+            } else {
+                step.ends_later = 0;
+                error = model.run(step);
+            }
+        }
+        expect(error == StepError::none, "step", 0, 1);
         const float* found = logits.data();
         for (size_t row = 0; row < sequences.size(); ++row) {
             const std::vector<double> expected = model.logits(sequences[row]);
-            const double largest = *std::max_element(expected.begin(), expected.end());
+            double largest = -HUGE_VAL;
+            for (size_t token = 0; token < expected.size(); token += allowed[row] != nullptr ? 3 : 1) {
+                largest = std::max(largest, expected[token]);
+            }
             const double tolerance = dtype == DType::f32 ? 1e-3 : 2.5;
             if (wanted[row] == Wanted::choice) {
                 expect(next[row] >= 0 && next[row] < kVocab, "choice", next[row], 0);
+                expect(allowed[row] == nullptr || next[row] % 3 == 0, "allowed choice", next[row], 0);
                 expect_near(expected[std::max(next[row], 0)], largest, 2 * tolerance, "logit of the choice");
             } else if (wanted[row] == Wanted::logits) {
                 for (int64_t i = 0; i < kVocab; ++i) expect_near(found[i], expected[i], tolerance, "logit");
@@ -290,7 +316,8 @@ void check_program(ThreadPool& pool) {
                &nothing, batch.table.data(),
                kContext, batch.last_tokens.data(),
                nullptr,  nullptr,
-               nullptr,  nullptr};
+               nullptr,  nullptr,
+               nullptr,  0};
     expect(model.run(wrong) == StepError::bad_token, "a token beyond the vocabulary", 0, 1);
     wrong.input_ids = &zero;
     wrong.extend_lens = &zero;

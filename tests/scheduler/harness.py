@@ -16,6 +16,7 @@ from bough.model_executor.tp_worker_client import TpModelWorkerClient
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler.executor import InlineExecutor
 from bough.scheduler.scheduler import Scheduler
+from bough.scheduler.step_builder import Planned
 from bough.step_plan import StepPlan, StepResult
 
 VOCAB_SIZE = 1000
@@ -107,11 +108,16 @@ class Harness:
             send_deltas=self._take,
             make_executor=TpModelWorkerClient if overlap else InlineExecutor,
             make_compiler=make_compiler,
-            on_event=lambda name, step: self.events.append((name, step)),
+            on_event=self._on_event,
             strict_accounting=True,
         )
         self.worker.recording = True
         self._count = 0
+
+    def _on_event(self, name: str, planned: Planned | None, seconds: float) -> None:
+        if name in ("launch", "process"):
+            assert planned is not None
+            self.events.append((name, planned.plan.step_id))
 
     def _take(self, deltas: list[OutputDelta]) -> None:
         for delta in deltas:

@@ -132,6 +132,8 @@ def test_a_step_that_fails_ends_its_requests_and_no_later_one(decoder_path: Path
     run = worker.forward_batch_generation
 
     def fail(plan: StepPlan) -> StepResult:
+        if plan.input_ids.tolist() != [5, 6]:  # the device itself works
+            return run(plan)
         raise RuntimeError("out of luck")
 
     worker.forward_batch_generation = fail

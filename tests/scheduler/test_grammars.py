@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from bough.constrained.compiler import GrammarCompiler
-from bough.constrained.masks import MIN_THREADED_MASKS, PendingMasks, TokenMasks
+from bough.constrained.masks import PendingMasks, TokenMasks
 from bough.model_executor.fake_model_runner import FakeModel
 from bough.sampling.sampling_params import GrammarSpec
 from bough.scheduler.req import Req
@@ -248,16 +248,18 @@ def test_a_panic_of_the_engine_ends_requests_with_a_grammar_and_no_others(overla
     assert h.outputs["free"].token_ids == FakeModel(VOCAB_SIZE, EOS_IDS).expected_tokens(PROMPT, 9)
 
 
-def test_a_panic_of_the_engine_is_survived_by_the_thread_that_computes_masks() -> None:
+def test_a_panic_of_the_engine_is_survived_by_the_thread_that_computes_masks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bough.constrained.masks.MIN_THREADED_IDS", 0)
+
     class Panics:
         @staticmethod
         def fill_masks(matchers: Any, bits: Any) -> None:
             bits[:2] = -1
             raise Panic("index out of bounds")
 
-    rows = np.arange(MIN_THREADED_MASKS, dtype=np.int32)
+    rows = np.arange(4, dtype=np.int32)
     for _ in range(2):
-        masks = PendingMasks(rows, [Panics()] * len(rows), [(3,)] * len(rows), VOCAB_SIZE)
+        masks = PendingMasks(rows, [Panics()] * len(rows), VOCAB_SIZE, {0: (3,)})
         masks.begin()
         assert not masks.bits.any()
         assert masks.computed().has_failed

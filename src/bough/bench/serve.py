@@ -12,9 +12,9 @@ from bough.bench.client import BenchClient, Load, connect, run_load
 from bough.bench.datasets import BenchRequest, DatasetArgs, make_requests, vocab_size_from
 from bough.bench.metrics import details, summarise, table
 from bough.bench.report import write_json
+from bough.config import rules
 from bough.config.command_line import CommandParser, add_options, given_options
 from bough.config.options import OptionTable, option
-from bough.config.server_args import key_rule
 from bough.entrypoints.http.access import read_keys
 from bough.errors import RequestFailed, StartupError
 
@@ -47,7 +47,7 @@ class BenchServeArgs(OptionTable):
         default_text="the first that the server lists",
     )
     api_key: str | None = option(
-        None, help="Key of the server.", group=TARGET, metavar="KEY", secret=True, rule=key_rule
+        None, help="Key of the server.", group=TARGET, metavar="KEY", secret=True, rule=rules.sendable_key
     )
     api_key_file: str | None = option(
         None, help="File whose first line is the key of the server.", group=TARGET, metavar="FILE"

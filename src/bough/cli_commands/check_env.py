@@ -6,7 +6,10 @@ import importlib.metadata
 import os
 import platform
 import re
+import resource
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 from bough import __version__
@@ -16,6 +19,8 @@ from bough.model_executor.machine import Machine
 
 _CPU_FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile", "asimd", "bf16", "i8mm", "sve")
 """Instruction sets that decide how fast the CPU kernels can be; x86-64 first, then arm64."""
+
+_EXTRAS_OF_DEVELOPERS = ("dev", "test")
 
 _GIB = 2**30
 
@@ -31,11 +36,16 @@ def main(argv: list[str]) -> int:
         ("python", f"{platform.python_version()} ({sys.executable})"),
         ("system", platform.platform()),
         *((name, _version(name)) for name in direct_dependencies()),
+        *((f"extra {extra}", _extra(names)) for extra, names in sorted(extras().items())),
         ("cpu", _cpu_model()),
         ("cpu features", ", ".join(_cpu_features()) or "none of those that matter"),
         ("native kernels", _native_kernels()),
         ("cores", f"{machine.usable_threads()} usable; the machine has {os.cpu_count()} hardware threads"),
         ("memory", _memory(machine)),
+        ("huge pages", _huge_pages()),
+        ("compiler", _compiler()),
+        ("open files", _open_files()),
+        ("temporary files", _temporary_files()),
         *_torch_rows(),
     ]
     width = max(len(label) for label, _ in rows)
@@ -48,6 +58,49 @@ def direct_dependencies() -> list[str]:
     """Names of the packages that a plain installation of Bough requires."""
     requirements = importlib.metadata.requires("bough") or []
     return [re.split(r"[^A-Za-z0-9_.-]", each, maxsplit=1)[0] for each in requirements if "extra ==" not in each]
+
+
+def extras() -> dict[str, list[str]]:
+    """Names of the packages of each extra that is for users, those left out that are extras themselves."""
+    found: dict[str, list[str]] = {}
+    for requirement in importlib.metadata.requires("bough") or []:
+        extra = re.search(r"""extra == ['"](.+?)['"]""", requirement)
+        name = re.split(r"[^A-Za-z0-9_.-]", requirement, maxsplit=1)[0]
+        if extra is not None and extra[1] not in _EXTRAS_OF_DEVELOPERS and name != "bough":
+            found.setdefault(extra[1], []).append(name)
+    return found
+
+
+def _extra(names: list[str]) -> str:
+    missing = [name for name in names if _version(name).startswith("missing")]
+    if missing:
+        return f"not installed ({', '.join(missing)})"
+    return ", ".join(f"{name} {_version(name)}" for name in names)
+
+
+def _huge_pages() -> str:
+    try:
+        text = Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text(encoding="ascii")
+    except OSError:
+        return "not known"
+    chosen = re.search(r"\[(\w+)\]", text)
+    return chosen[1] if chosen is not None else text.strip()
+
+
+def _compiler() -> str:
+    return (
+        next(filter(None, map(shutil.which, ("c++", "g++", "clang++"))), None) or "none: installing builds no kernels"
+    )
+
+
+def _open_files() -> str:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return f"{soft} at a time, at most {hard}" if hard != resource.RLIM_INFINITY else f"{soft} at a time, no limit"
+
+
+def _temporary_files() -> str:
+    directory = tempfile.gettempdir()
+    return f"{shutil.disk_usage(directory).free / _GIB:.1f} GiB free in {directory}"
 
 
 def _native_kernels() -> str:

@@ -7,9 +7,10 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
+from bough.config import rules
 from bough.config.command_line import CommandParser, add_config_option, add_options, given_options
 from bough.config.options import OptionTable, option
-from bough.config.server_args import ServerArgs, sampling_params_rule
+from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError
 
 PROMPT = "Prompt"
@@ -49,7 +50,7 @@ class GenerateArgs(OptionTable):
         None,
         help="Any sampling parameters, as JSON; the flags above win.",
         group=SAMPLING,
-        rule=sampling_params_rule,
+        rule=rules.sampling_params,
     )
 
     def sampling(self) -> dict[str, Any]:
@@ -62,7 +63,7 @@ class GenerateArgs(OptionTable):
 
     def check_together(self) -> None:
         """Refuse sampling flags that are out of range, and streams that cannot be printed."""
-        if (complaint := sampling_params_rule(self.sampling())) is not None:
+        if (complaint := rules.sampling_params(self.sampling())) is not None:
             raise ConfigError(f"the sampling flags {complaint}")
         if self.stream and self.output_json:
             raise ConfigError("--stream and --output-json exclude each other")

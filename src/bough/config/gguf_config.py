@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bough.config.gguf_file import GGUFFile, TensorType
-from bough.config.model_config import FREQUENCY_FACTORS
+from bough.config.model_config import FREQUENCY_FACTORS, STORED_AS
 from bough.errors import ConfigError
 
 ARCHITECTURES = {
@@ -31,6 +32,8 @@ _END_TOKENS = frozenset(
 
 CONTROL_TOKEN = 3
 
+_FILE_TYPES = dict(enumerate(["Q2_K", "Q3_K_S", "Q3_K_M", "Q3_K_L", "Q4_K_S", "Q4_K_M", "Q5_K_S", "Q5_K_M"], 10))
+"""Mixtures of types by their number as ``general.file_type``; of other files the type of most weights says it."""
 
 _SAMPLING = {
     "temperature": "temp",
@@ -101,6 +104,7 @@ class _Reader:
             "rope_scaling": self._rope_scaling(),
             "torch_dtype": self._dtype(),
             "eos_token_id": end_token_ids(file),
+            STORED_AS: self._stored_as(),
         }
 
     def _check_sizes(self) -> None:
@@ -150,6 +154,13 @@ class _Reader:
         if kinds == {TensorType.F32}:
             return "float32"
         return "float16" if kinds <= {TensorType.F32, TensorType.F16} else "bfloat16"
+
+    def _stored_as(self) -> str:
+        weights: Counter[str] = Counter()
+        for info in self._file.tensors.values():
+            weights[info.type.name] += math.prod(info.shape)
+        (most, _), *_others = weights.most_common(1)
+        return _FILE_TYPES.get(self._file.integer("general.file_type") or 0, most)
 
     def _heads(self, key: str, default: int | None = None) -> int:
         """A number of heads; some files have one for each layer."""

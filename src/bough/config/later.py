@@ -11,9 +11,9 @@ _FEATURES = {
     "LoRA": ("enable-lora", "lora-paths", "max-loras-per-batch", "max-lora-rank"),
     "code from checkpoints": ("trust-remote-code",),
     "speculative decoding": ("speculative-algorithm", "speculative-draft-model-path", "speculative-num-steps"),
-    "a choice of attention kernels": ("attention-backend", "sampling-backend"),
+    "a choice of sampling kernels": ("sampling-backend",),
     "images, sound and video": ("enable-multimodal", "mm-attention-backend"),
-    "CUDA graphs": ("disable-cuda-graph", "cuda-graph-max-bs", "cuda-graph-bs"),
+    "a choice of batch sizes for CUDA graphs": ("cuda-graph-bs",),
     "disaggregation": ("disaggregation-mode",),
 }
 _FEATURE_OF = {flag: feature for feature, flags in _FEATURES.items() for flag in flags}

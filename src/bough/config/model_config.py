@@ -27,6 +27,9 @@ DTypeName = Literal["float32", "bfloat16", "float16"]
 DeviceType = Literal["cpu", "cuda"]
 RopeType = Literal["default", "linear", "dynamic", "llama3", "yarn", "frequency_factors"]
 
+STORED_AS = "gguf_type"
+"""Entry of a GGUF file's configuration: how most of its weights are stored, such as ``Q4_K_M``."""
+
 FREQUENCY_FACTORS = "frequency_factors"
 """A rope type that has no name elsewhere: each pair has a factor of its own, as in GGUF files."""
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
+import stat
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,7 +22,8 @@ _FALLBACK_DIRECTORIES = ("/tmp", "/var/tmp", "/dev/shm")
 class PortArgs:
     """ZeroMQ endpoints of the channels between the processes of one server.
 
-    The sockets lie in ``directory``, which only the user who started the server may enter.
+    The sockets lie in ``directory``, which only the user who started the server may enter, under names that cannot be
+    guessed.
     """
 
     directory: str
@@ -49,7 +52,8 @@ class PortArgs:
             except OSError as error:
                 failures.append(f"{base}: {error.strerror}")
                 continue
-            paths = [os.path.join(directory, name) for name in ("scheduler", "detokenizer", "tokenizer", "rpc")]
+            names = [f"{name}-{secrets.token_hex(8)}" for name in ("scheduler", "detokenizer", "tokenizer", "rpc")]
+            paths = [os.path.join(directory, name) for name in names]
             if all(len(os.fsencode(path)) <= MAX_SOCKET_PATH_BYTES for path in paths):
                 return cls(directory, *(f"ipc://{path}" for path in paths))
             os.rmdir(directory)
@@ -57,6 +61,20 @@ class PortArgs:
         raise StartupError(
             f"cannot make a directory for sockets ({'; '.join(failures)}); set TMPDIR to a short writable path"
         )
+
+    def check_private(self) -> None:
+        """Make sure, before a socket is opened, that nobody else could have put one there.
+
+        Raises:
+            StartupError: if the directory is another user's, or others may enter it.
+        """
+        try:
+            found = os.lstat(self.directory)
+        except OSError as error:
+            raise StartupError(f"cannot use {self.directory} for sockets: {error.strerror}") from None
+        is_ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+        if not is_ours or stat.S_IMODE(found.st_mode) & (stat.S_IRWXG | stat.S_IRWXO):
+            raise StartupError(f"{self.directory} is not a directory that only this user may enter; set TMPDIR to one")
 
     def cleanup(self) -> None:
         """Remove the directory and the sockets in it. Calling it again does nothing."""

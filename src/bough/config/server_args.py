@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from bough.config import ceilings
+from bough.config import ceilings, rules
 from bough.config.options import OptionTable, option
-from bough.errors import BadRequest, ConfigError
+from bough.errors import ConfigError
 
 LoadFormat = Literal["auto", "safetensors", "gguf", "dummy"]
 DType = Literal["auto", "float32", "bfloat16", "float16"]
 KVCacheDType = Literal["auto", "bf16", "bfloat16", "int8"]
 Quantization = Literal["none", "int8", "int4"]
 Device = Literal["auto", "cpu", "cuda"]
+AttentionBackendName = Literal["triton", "torch_native"]
 SchedulePolicy = Literal["lpm", "fcfs", "dfs-weight", "lof", "random", "priority"]
 EvictionPolicy = Literal["lru", "lfu", "fifo", "mru", "priority"]
 SamplingDefaults = Literal["model", "openai"]
 PoolingChoice = Literal["auto", "cls", "mean", "max", "last"]
 GrammarBackendName = Literal["llguidance", "none"]
 LogLevel = Literal["debug", "info", "warning", "error", "critical"]
+LogFormat = Literal["text", "json"]
 
 DEFAULT_JSON_WHITESPACE = " ?"
 
@@ -44,69 +45,14 @@ def bundled_model_path() -> Path:
     return Path(__file__).resolve().parent.parent / "assets" / BUNDLED_MODEL_NAME
 
 
-def _fraction(value: float) -> str | None:
-    return None if 0.0 < value < 1.0 else "must be between 0 and 1, both excluded"
+def _key(text: str) -> Any:
+    """An option that holds a key."""
+    return option(None, help=text, group=SECURITY, metavar="KEY", secret=True, rule=rules.sendable_key)
 
 
-def _positive(value: float) -> str | None:
-    return None if value > 0.0 else "must be greater than 0"
-
-
-def _power_of_two(value: int) -> str | None:
-    return None if value & (value - 1) == 0 else "must be a power of two"
-
-
-def _chunk_size(value: int) -> str | None:
-    return None if value == -1 or value >= 1 else "must be at least 1 token, or -1 for whole prompts"
-
-
-def sampling_params_rule(value: dict[str, Any]) -> str | None:
-    """A rule for options that hold sampling parameters; what depends on the vocabulary is not checked."""
-    from bough.sampling.sampling_params import SamplingParams  # only where the option is used: keeps --help fast
-
-    try:
-        SamplingParams.from_dict(value, named=str).validate(None, named=str)
-    except BadRequest as error:
-        return f"must hold valid sampling parameters ({error.message})"
-    return None
-
-
-def _preferred_sampling_params_rule(value: dict[str, Any]) -> str | None:
-    if value.get("n", 1) != 1:
-        return "must not set n: how many outputs there are is for each request to say"
-    return sampling_params_rule(value)
-
-
-def key_rule(value: str) -> str | None:
-    """What is wrong with a key that clients are to send in a header."""
-    is_sendable = value.isascii() and value.isprintable() and " " not in value
-    return None if is_sendable else "must be printable ASCII without blanks, so that it can be sent in a header"
-
-
-def _whitespace_rule(value: str) -> str | None:
-    try:
-        re.compile(value)
-    except re.error as error:
-        return f"must be a regular expression ({error})"
-    return None
-
-
-def _tool_call_parser_rule(value: str) -> str | None:
-    from bough.parsers.dialect import AUTO, NONE  # only where the option is used: keeps --help fast
-    from bough.parsers.tool_formats import TOOL_FORMATS
-
-    return _name_rule(value, (AUTO, NONE, *TOOL_FORMATS))
-
-
-def _reasoning_parser_rule(value: str) -> str | None:
-    from bough.parsers.dialect import AUTO, NONE
-    from bough.parsers.reasoning import REASONING_FORMATS
-
-    return _name_rule(value, (AUTO, NONE, *REASONING_FORMATS))
-
-
-def _name_rule(value: str, known: tuple[str, ...]) -> str | None:
-    return None if value in known else f"must be one of {', '.join(known)}"
+def _file(text: str, default_text: str = "") -> Any:
+    """An option that names a file of keys or certificates."""
+    return option(None, help=text, group=SECURITY, metavar="FILE", default_text=default_text)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -205,6 +151,9 @@ class ServerArgs(OptionTable):
         metavar="ADDRESS",
     )
     port: int = option(30000, help="TCP port to listen on.", group=SERVER, minimum=1, maximum=65535)
+    disable_playground: bool = option(
+        False, help="No page for browsers at `/`, and no stream of what the engine does.", group=SERVER
+    )
     max_body_size: int = option(
         32 * 2**20,
         help="Largest request body; a larger one is answered with 413. Accepts 16MiB.",
@@ -252,40 +201,28 @@ class ServerArgs(OptionTable):
         minimum=0.0,
     )
 
-    api_key: str | None = option(
+    api_key: str | None = _key(
+        "Key that requests must bring, as `Authorization: Bearer KEY` or `x-api-key: KEY`; probes and metrics "
+        "need none. Other users of the machine may see a command line: --api-key-file keeps keys off it."
+    )
+    api_key_file: str | None = _file("File with such keys, one a line; each of them will do.")
+    admin_api_key: str | None = _key(
+        "Key of the control routes (/flush_cache, /abort_request, /start_profile, /stop_profile), which then take no "
+        "other; it opens all other routes, too. Without one, control routes take the other keys; without any key they "
+        "answer on a loopback address only."
+    )
+    admin_api_key_file: str | None = _file("File with keys of the control routes, one a line.")
+    cors_allow_origins: str | None = option(
         None,
-        help="Key that requests must bring, as `Authorization: Bearer KEY` or `x-api-key: KEY`; probes and metrics "
-        "need none. Other users of the machine may see a command line: --api-key-file keeps keys off it.",
+        help="Origins (like https://chat.example.org, with commas between them) whose web pages may call the server "
+        "from a browser; `*`: any. Keys are asked for all the same.",
         group=SECURITY,
-        metavar="KEY",
-        secret=True,
-        rule=key_rule,
+        metavar="ORIGINS",
+        default_text="none",
+        rule=rules.origins,
     )
-    api_key_file: str | None = option(
-        None, help="File with such keys, one a line; each of them will do.", group=SECURITY, metavar="FILE"
-    )
-    admin_api_key: str | None = option(
-        None,
-        help="Key of the control routes (/flush_cache, /abort_request), which then take no other; it opens all other "
-        "routes, too. Without one, control routes take the other keys; without any key they answer on a loopback "
-        "address only.",
-        group=SECURITY,
-        metavar="KEY",
-        secret=True,
-        rule=key_rule,
-    )
-    admin_api_key_file: str | None = option(
-        None, help="File with keys of the control routes, one a line.", group=SECURITY, metavar="FILE"
-    )
-    ssl_certfile: str | None = option(
-        None,
-        help="Certificate chain in PEM; the server then speaks HTTPS only.",
-        group=SECURITY,
-        metavar="FILE",
-    )
-    ssl_keyfile: str | None = option(
-        None, help="Its private key.", group=SECURITY, metavar="FILE", default_text="in the file of the certificate"
-    )
+    ssl_certfile: str | None = _file("Certificate chain in PEM; the server then speaks HTTPS only.")
+    ssl_keyfile: str | None = _file("Its private key.", default_text="in the file of the certificate")
     ssl_keyfile_password: str | None = option(
         None,
         help="What the private key is encrypted with. Other users of the machine may see a command line: a file for "
@@ -294,11 +231,8 @@ class ServerArgs(OptionTable):
         metavar="TEXT",
         secret=True,
     )
-    ssl_ca_certs: str | None = option(
-        None,
-        help="Certificates of authorities, in PEM; clients must bring a certificate that one of them has signed.",
-        group=SECURITY,
-        metavar="FILE",
+    ssl_ca_certs: str | None = _file(
+        "Certificates of authorities, in PEM; clients must bring a certificate that one of them has signed."
     )
 
     served_model_name: str | None = option(
@@ -322,7 +256,7 @@ class ServerArgs(OptionTable):
         group=API,
         metavar="NAME",
         default_text="found out from the chat template",
-        rule=_tool_call_parser_rule,
+        rule=rules.tool_call_parser,
     )
     reasoning_parser: str | None = option(
         None,
@@ -330,7 +264,7 @@ class ServerArgs(OptionTable):
         group=API,
         metavar="NAME",
         default_text="found out from the chat template",
-        rule=_reasoning_parser_rule,
+        rule=rules.reasoning_parser,
     )
     sampling_defaults: SamplingDefaults = option(
         "model",
@@ -342,7 +276,7 @@ class ServerArgs(OptionTable):
         None,
         help="Sampling parameters of requests that do not set them.",
         group=API,
-        rule=_preferred_sampling_params_rule,
+        rule=rules.preferred_sampling_params,
     )
     max_stored_responses: int = option(
         1024,
@@ -383,7 +317,7 @@ class ServerArgs(OptionTable):
         group=API,
         metavar="PATTERN",
         default_text="a blank or nothing",
-        rule=_whitespace_rule,
+        rule=rules.regular_expression,
     )
     constrained_json_disable_any_whitespace: bool = option(
         False,
@@ -470,15 +404,15 @@ class ServerArgs(OptionTable):
         help="A session that gets no request for this long is closed.",
         group=API,
         unit="seconds",
-        rule=_positive,
+        rule=rules.positive,
     )
 
     mem_fraction_static: float | None = option(
         None,
         help="Share of the memory left beside the weights and what computing takes that goes to the KV cache.",
         group=MEMORY,
-        default_text="0.4 on a CPU and at most a few times the weights, 0.9 on CUDA",
-        rule=_fraction,
+        default_text="0.4 on a CPU and at most twice the weights or 512 MiB, whichever is more, 0.9 on CUDA",
+        rule=rules.fraction,
     )
     max_running_requests: int | None = option(
         None,
@@ -496,6 +430,23 @@ class ServerArgs(OptionTable):
         unit="requests",
         default_text="no limit",
         minimum=0,
+    )
+    queue_timeout: float | None = option(
+        None,
+        help="How long a request may wait for its first step; then it is answered with 503.",
+        group=MEMORY,
+        unit="seconds",
+        default_text="no limit",
+        rule=rules.positive,
+    )
+    request_timeout: float | None = option(
+        None,
+        help="How long a request may take in all; a `timeout` of its own may be shorter. Then it ends with what there "
+        "is, or with 504 if there is nothing.",
+        group=MEMORY,
+        unit="seconds",
+        default_text="no limit",
+        rule=rules.positive,
     )
     max_queued_bytes: int = option(
         128 * 2**20,
@@ -521,7 +472,7 @@ class ServerArgs(OptionTable):
         group=MEMORY,
         unit="tokens",
         default_text="what keeps a step within its time budget",
-        rule=_chunk_size,
+        rule=rules.chunk_size,
     )
     max_prefill_tokens: int = option(
         16384,
@@ -558,7 +509,7 @@ class ServerArgs(OptionTable):
         default_text="the attention backend's choice",
         minimum=1,
         maximum=1024,
-        rule=_power_of_two,
+        rule=rules.power_of_two,
     )
     disable_radix_cache: bool = option(
         False, help="Compute every prompt in full: no prefixes are kept or shared.", group=MEMORY
@@ -577,6 +528,25 @@ class ServerArgs(OptionTable):
     )
 
     device: Device = option("auto", help="Where the model runs. `auto`: CUDA if there is one, else CPU.", group=DEVICE)
+    attention_backend: AttentionBackendName | None = option(
+        None,
+        help="What computes attention on CUDA: `triton` kernels, or `torch_native`, plain torch operations, which is "
+        "slow and for comparisons.",
+        group=DEVICE,
+        default_text="`triton` on CUDA where Triton is installed; on a CPU native kernels",
+    )
+    disable_cuda_graph: bool = option(
+        False, help="Launch the kernels of decode steps one by one instead of replaying recorded steps.", group=DEVICE
+    )
+    cuda_graph_max_bs: int | None = option(
+        None,
+        help="Decode steps of up to so many requests are recorded at start-up, for CUDA only.",
+        group=DEVICE,
+        unit="requests",
+        default_text="256, or as many as run at a time",
+        minimum=1,
+        maximum=4096,
+    )
     cpu_threads: int | None = option(
         None,
         help="Threads for computing on the CPU.",
@@ -597,7 +567,59 @@ class ServerArgs(OptionTable):
     )
 
     log_level: LogLevel = option("info", help="Least severe messages that are logged.", group=OPERATIONS)
+    log_format: LogFormat = option(
+        "text", help="How a log line looks: text, or a JSON object with named fields.", group=OPERATIONS
+    )
     log_requests: bool = option(False, help="Log every request and its outcome, without prompts.", group=OPERATIONS)
+    log_requests_level: int = option(
+        0,
+        help="How much --log-requests tells: 0 the outcome; 1 the arrival and sampling parameters, too, with only the "
+        "length of texts among them; 2 how texts, prompts and outputs begin; 3 all of them.",
+        group=OPERATIONS,
+        minimum=0,
+        maximum=3,
+    )
+    metrics_prefix: str = option(
+        "bough:",
+        help="What the names of all metrics begin with; `sglang:` suits dashboards that were made for it.",
+        group=OPERATIONS,
+        metavar="PREFIX",
+        rule=rules.metrics_prefix,
+    )
+    otlp_traces_endpoint: str | None = option(
+        None,
+        help="URL of an OpenTelemetry collector that gets a trace of every request, OTLP over HTTP, such as "
+        "http://localhost:4318/v1/traces. Needs the extra `otel`.",
+        group=OPERATIONS,
+        metavar="URL",
+        default_text="no traces",
+        rule=rules.http_url,
+    )
+    otlp_service_name: str = option("bough", help="What traces call this server.", group=OPERATIONS, metavar="NAME")
+    trace_sample_rate: float = option(
+        1.0,
+        help="Share of requests that are traced, of those whose client does not say whether they shall be.",
+        group=OPERATIONS,
+        minimum=0.0,
+        maximum=1.0,
+    )
+    profile_dir: str | None = option(
+        None,
+        help="Directory for the files of /start_profile.",
+        group=OPERATIONS,
+        metavar="DIRECTORY",
+        default_text="one of its own below the system's directory for temporary files",
+    )
+    crash_dump_folder: str | None = option(
+        None,
+        help="Directory that gets a file about the requests of the last minutes when a part of the server dies.",
+        group=OPERATIONS,
+        metavar="DIRECTORY",
+        default_text="no such file",
+    )
+    crash_dump_prompts: bool = option(
+        False, help="Write prompts into that file, and not only their length.", group=OPERATIONS
+    )
     decode_log_interval: int = option(
         40, help="How often the scheduler logs its load.", group=OPERATIONS, unit="decode steps", minimum=1
     )
@@ -606,14 +628,23 @@ class ServerArgs(OptionTable):
         help="How long loading the model may take; beyond it the server ends.",
         group=OPERATIONS,
         unit="seconds",
-        rule=_positive,
+        rule=rules.positive,
     )
     watchdog_timeout: float = option(
         300.0,
-        help="A part of the server that makes no progress for this long ends the server.",
+        help="A part of the server that makes no progress for this long writes the stacks of its threads to the log, "
+        "and ends the server.",
         group=OPERATIONS,
         unit="seconds",
-        rule=_positive,
+        rule=rules.positive,
+    )
+    soft_watchdog_timeout: float | None = option(
+        None,
+        help="A part that makes no progress for this long writes the stacks of its threads to the log, and goes on.",
+        group=OPERATIONS,
+        unit="seconds",
+        default_text="off",
+        rule=rules.positive,
     )
 
     def check_together(self) -> None:

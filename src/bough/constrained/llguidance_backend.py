@@ -144,8 +144,10 @@ class LLGuidanceMatcher:
         if len(engines) >= MIN_PARALLEL_MASKS and bits.shape[1] * 32 >= MIN_PARALLEL_VOCAB:
             _executor().unsafe_compute_mask_ptr([(each, i) for i, each in enumerate(engines)], start, size, len(bits))
         else:
-            for i, engine in enumerate(engines):
-                engine.unsafe_compute_mask_ptr(start + i * size, size)
+            at = start
+            for engine in engines:
+                engine.unsafe_compute_mask_ptr(at, size)
+                at += size
         for i, engine in enumerate(engines):
             if engine.is_error():
                 bits[i] = 0

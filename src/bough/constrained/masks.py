@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from queue import SimpleQueue
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +18,9 @@ from bough.constrained.base import GrammarMatcher, MaskWords, mask_words
 
 logger = logging.getLogger(__name__)
 
-MIN_THREADED_MASKS = 4
-"""Fewer masks are computed sooner than another thread wakes."""
+MIN_THREADED_IDS = 2**18
+"""Masks of fewer token ids, all rows together, take about 100 us. To wake a thread and to take the matchers to another
+core and back costs as much, and more where other processes want the cores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +33,19 @@ class TokenMasks:
     """int32 ``[G, mask_words(vocab_size)]``; a row without any token belongs to a matcher with an error"""
     has_failed: bool = False
     """Whether the grammar engine has failed: no row with a matcher has any token"""
+    pending: ClassVar[bool] = False
+    """Whether :attr:`bits` may have to be waited for"""
 
     def begin(self) -> None:
         """Nothing: they are there."""
 
 
 class PendingMasks:
-    """Masks that are computed when :attr:`bits` is first asked for, or from :meth:`begin` on in a thread.
+    """Masks that are computed when :attr:`bits` is first asked for, or from :meth:`begin` on.
 
     On an accelerator the model runner asks for them after it has started the forward pass: the host computes them while
     the device is busy. Native kernels on a CPU return when they are done, so the runner begins the masks before it
-    calls them, and a thread computes them while the kernels run without the GIL.
+    calls them: small ones are computed at once, others by a thread while the kernels run without the GIL.
 
     Attributes:
         rows: see :class:`TokenMasks`.
@@ -52,8 +56,8 @@ class PendingMasks:
         self,
         rows: npt.NDArray[np.int32],
         matchers: Sequence[GrammarMatcher | None],
-        extra_ends: Sequence[Sequence[int]],
         vocab_size: int,
+        extra_ends: Mapping[int, Sequence[int]] | None = None,
         allowed: Mapping[int, MaskWords] | None = None,
     ) -> None:
         """Remember what to compute.
@@ -61,15 +65,15 @@ class PendingMasks:
         Args:
             rows: see :class:`TokenMasks`.
             matchers: ``[G]``, not used by anyone else until the step is over; ``None``: all tokens.
-            extra_ends: ``[G]``, token ids that end a row's output and may come wherever it may end.
             vocab_size: number of token ids.
+            extra_ends: by index, token ids that end a row's output and may come wherever it may end.
             allowed: by index, what is left of the tokens of a row.
         """
         self.rows = rows
         self.has_failed = False
         self._allowed = allowed or {}
         self._matchers = matchers
-        self._extra_ends = extra_ends
+        self._extra_ends = extra_ends or {}
         self._words = mask_words(vocab_size)
         self._bits: MaskWords | None = None
         self._error: BaseException | None = None
@@ -78,10 +82,17 @@ class PendingMasks:
         self._over.acquire()
 
     def begin(self) -> None:
-        """Let a thread compute the masks, if they are worth waking it."""
-        if len(self.rows) >= MIN_THREADED_MASKS:
+        """Compute the masks, or let a thread do it if they are worth waking it."""
+        if len(self.rows) * self._words * 32 < MIN_THREADED_IDS:
+            self._bits = self._compute()
+        else:
             self._begun = True
             _mask_thread().put(self)
+
+    @property
+    def pending(self) -> bool:
+        """See :class:`TokenMasks`."""
+        return self._bits is None
 
     @property
     def bits(self) -> MaskWords:
@@ -120,11 +131,12 @@ class PendingMasks:
                 filled = np.zeros((len(matchers), self._words), dtype=np.int32)
                 self._fill(matchers, filled)
                 bits[[i for i, matcher in enumerate(self._matchers) if matcher is not None]] = filled
-        if any(self._extra_ends) and not self.has_failed:
-            for words, matcher, ends in zip(bits.view(np.uint32), self._matchers, self._extra_ends, strict=True):
-                if ends and matcher is not None and matcher.is_accepting:
+        if not self.has_failed:
+            for i, ends in self._extra_ends.items():
+                matcher = self._matchers[i]
+                if matcher is not None and matcher.is_accepting:
                     for token in ends:
-                        words[token >> 5] |= np.uint32(1 << (token & 31))
+                        bits.view(np.uint32)[i, token >> 5] |= np.uint32(1 << (token & 31))
         for i, allowed in self._allowed.items():
             bits[i] &= allowed
         return bits

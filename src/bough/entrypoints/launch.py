@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import resource
 import socket
 from collections.abc import Callable
@@ -14,11 +15,14 @@ from bough.config.model_config import ModelConfig
 from bough.config.port_args import PortArgs
 from bough.config.server_args import ServerArgs, resolve
 from bough.entrypoints.process_supervisor import ProcessSupervisor
+from bough.ipc.child_main import dump_stacks_on_signal
 from bough.observability.logging import configure_logging
 from bough.observability.startup_timer import StartupTimer
 
 if TYPE_CHECKING:
-    from bough.managers.health import HealthMonitor
+    from bough.managers.health import HealthMonitor, ProcessKey
+
+logger = logging.getLogger(__name__)
 
 SCHEDULER_MODULE = "bough.scheduler.process"
 DETOKENIZER_MODULE = "bough.managers.detokenizer_process"
@@ -53,10 +57,15 @@ class LaunchPlan:
         return cls(resolved, local_args, load_model_config(local_args), scheduler_module)
 
 
-def _launch_subprocesses(plan: LaunchPlan, port_args: PortArgs) -> ProcessSupervisor:
+def _launch_subprocesses(plan: LaunchPlan, port_args: PortArgs, *, watch_parent: bool = False) -> ProcessSupervisor:
     """Start scheduler and detokenizer; returns at once, while they load.
 
     Without a tokenizer, or without text as a result, there is nothing to detokenize, and so no detokenizer.
+
+    Args:
+        plan: what to serve.
+        port_args: endpoints of the channels.
+        watch_parent: whether a child kills this process should it hang; then somebody has to call ``beat``.
 
     Raises:
         StartupError: if a process cannot be started; none is left then.
@@ -64,19 +73,38 @@ def _launch_subprocesses(plan: LaunchPlan, port_args: PortArgs) -> ProcessSuperv
     supervisor = ProcessSupervisor()
     try:
         alone = plan.server_args.skip_tokenizer_init or not plan.model_config.is_generation
-        supervisor.start(plan.scheduler_module, "scheduler", plan.local_args, port_args, tidies_up=alone)
+        # One of them is enough, and the one that tidies up survives this process.
+        last = {"tidies_up": True, "watches_parent": watch_parent}
+        supervisor.start(plan.scheduler_module, "scheduler", plan.local_args, port_args, **(last if alone else {}))
         if not alone:
-            supervisor.start(DETOKENIZER_MODULE, "detokenizer", plan.local_args, port_args, tidies_up=True)
+            supervisor.start(DETOKENIZER_MODULE, "detokenizer", plan.local_args, port_args, **last)
     except BaseException:
         supervisor.stop()
         raise
     return supervisor
 
 
-async def watch_health(health: HealthMonitor, on_death: Callable[[str], None]) -> None:
-    """Look at the health of a running engine until it is broken, then say how."""
+async def watch_health(
+    health: HealthMonitor,
+    supervisor: ProcessSupervisor,
+    server_args: ServerArgs,
+    on_death: Callable[[str], None],
+) -> None:
+    """Look at the health of a running engine until it is broken, then say how.
+
+    Parts that hang are made to write what they hang in; with ``soft_watchdog_timeout`` also earlier, without an end.
+    """
+    hung, suspicious = server_args.watchdog_timeout, server_args.soft_watchdog_timeout
+    reported: set[ProcessKey] = set()
     while (broken := health.why_not_alive()) is None:
+        silent = health.silent_for(suspicious) if suspicious is not None else {}
+        for (name, rank), seconds in silent.items():
+            if (name, rank) not in reported:
+                logger.warning("No sign of life from %s %d for %.0f s (--soft-watchdog-timeout)", name, rank, seconds)
+                supervisor.dump_stacks({name})
+        reported = set(silent)
         await asyncio.sleep(HEALTH_CHECK_SECONDS)
+    supervisor.dump_stacks({name for name, _ in health.silent_for(hung)})
     on_death(broken)
 
 
@@ -103,7 +131,8 @@ def launch_server(
         StartupError: if the server cannot start; nothing of it is left then.
     """
     timer = StartupTimer.from_process_start()
-    configure_logging(server_args.log_level)
+    dump_stacks_on_signal()
+    configure_logging(server_args.log_level, log_format=server_args.log_format)
     _allow_many_connections()
     from bough.entrypoints.http.server import bind_socket
 

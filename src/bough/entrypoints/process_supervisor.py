@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 import msgspec
@@ -20,6 +20,7 @@ import msgspec
 from bough.config.port_args import PortArgs
 from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError, StartupError
+from bough.ipc.child_main import STACKS_SIGNAL
 from bough.ipc.handshake import ChildConfig, ChildReady, ChildStatus, read_message, write_message
 
 logger = logging.getLogger(__name__)
@@ -56,6 +57,7 @@ class ChildProcess:
         config_read, self._config_fd = os.pipe()
         self.status_fd, status_write = os.pipe()
         self._config_open = True
+        self._config_lock = threading.Lock()
         inherited = [config_read, status_write]
         if config.listener_fd is not None:
             inherited.append(config.listener_fd)
@@ -77,6 +79,7 @@ class ChildProcess:
             os.close(status_write)
         with contextlib.suppress(BrokenPipeError):  # it has died already, which its status pipe tells
             write_message(self._config_fd, config)
+        os.set_blocking(self._config_fd, False)
 
     @property
     def pid(self) -> int:
@@ -120,9 +123,20 @@ class ChildProcess:
 
     def hang_up(self) -> None:
         """Close the pipe that tells the child that its parent lives; it then ends at once."""
-        if self._config_open:
-            self._config_open = False
-            os.close(self._config_fd)
+        with self._config_lock:
+            if self._config_open:
+                self._config_open = False
+                os.close(self._config_fd)
+
+    def beat(self) -> None:
+        """Show the child that its parent does not hang. Never blocks."""
+        with self._config_lock, contextlib.suppress(BlockingIOError, BrokenPipeError):
+            if self._config_open:
+                os.write(self._config_fd, b".")
+
+    def dump_stacks(self) -> None:
+        """Make the child write the stacks of its threads to the log, unless it is stopped or has ended."""
+        self._popen.send_signal(STACKS_SIGNAL)
 
     def terminate(self) -> None:
         """SIGTERM; does nothing if the child has ended."""
@@ -169,6 +183,7 @@ class ProcessSupervisor:
         port_args: PortArgs,
         *,
         tidies_up: bool = False,
+        watches_parent: bool = False,
         rank: int = 0,
     ) -> None:
         """Start a child; returns at once, while it loads what it needs.
@@ -179,6 +194,7 @@ class ProcessSupervisor:
             server_args: resolved options.
             port_args: endpoints of the channels.
             tidies_up: whether it is this child that removes the directory of the endpoints should the parent die.
+            watches_parent: whether it kills this process should it hang; then :meth:`beat` has to be called.
             rank: of the child in its group.
 
         Raises:
@@ -187,6 +203,9 @@ class ProcessSupervisor:
         config = child_config(name, server_args.without_secrets())  # nobody calls a child over HTTP
         config.port_args = port_args.to_dict()
         config.tidies_up = tidies_up
+        if watches_parent:
+            hung = server_args.watchdog_timeout
+            config.parent_limits = (server_args.startup_timeout + hung, hung)
         config.rank = rank
         self._children.append(ChildProcess(module, config))
 
@@ -209,7 +228,9 @@ class ProcessSupervisor:
             remaining = max(deadline - time.monotonic(), 0.0)
             ready = [fd for fd, _ in poller.poll(math.ceil(min(remaining * 1000, _MAX_POLL_MS)))]
             if not ready and time.monotonic() >= deadline:
-                names = " and ".join(sorted(child.name for child in waiting.values()))
+                late = sorted(child.name for child in waiting.values())
+                self.dump_stacks(late)
+                names = " and ".join(late)
                 raise StartupError(
                     f"the {names} process was not ready after {timeout_s:g} s; if it is not stuck, a larger "
                     f"--startup-timeout gives it more"
@@ -229,6 +250,17 @@ class ProcessSupervisor:
         """
         self._watcher = threading.Thread(target=self._watch, args=(on_death,), name="bough-watch-children", daemon=True)
         self._watcher.start()
+
+    def beat(self) -> None:
+        """Show all children that this process does not hang; to be called about once a second."""
+        for child in self._children:
+            child.beat()
+
+    def dump_stacks(self, names: Container[str]) -> None:
+        """Make the children of these names write the stacks of their threads to the log."""
+        for child in self._children:
+            if child.name in names:
+                child.dump_stacks()
 
     def unwatch(self) -> None:
         """From now on children may end without that being an accident."""

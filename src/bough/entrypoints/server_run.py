@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 from bough.config.port_args import PortArgs
 from bough.entrypoints.http.access import Gate
 from bough.entrypoints.http.tls import tls_context
-from bough.entrypoints.launch import LaunchPlan, _launch_subprocesses, watch_health
+from bough.entrypoints.launch import HEALTH_CHECK_SECONDS, LaunchPlan, _launch_subprocesses, watch_health
 from bough.errors import BoughError, EngineDead, Overloaded, StartupError
 from bough.ipc.channels import TokenizerChannels
 from bough.ipc.messages import ShutdownReq
 from bough.observability.startup_timer import StartupTimer, describe_phases
+from bough.observability.tracing import Tracer, create_tracer
 
 if TYPE_CHECKING:
     from bough.entrypoints.http.server import HttpServer
@@ -41,6 +42,10 @@ LAST_TEXT_SECONDS = 0.25
 
 CHILDREN_GRACE_SECONDS = 5.0
 """How long children that were asked to end may take."""
+
+SAME_SIGNAL_SECONDS = 0.3
+"""A signal that comes again this soon is the same one: a terminal's Ctrl-C through ``make``, or ``timeout``, delivers
+it to a process twice."""
 
 _POLL_SECONDS = 0.05
 
@@ -80,12 +85,15 @@ class ServerRun:
         """It shall not wait for anything."""
         self._status = 0
         self._signal: signal.Signals | None = None
+        self._signal_time = 0.0
+        """When it came first, on the event loop's clock."""
         self._port_args: PortArgs | None = None
         self._supervisor: ProcessSupervisor | None = None
         self._channels: TokenizerChannels | None = None
         self._manager: TokenizerManager | None = None
         self._http: tuple[HttpServer, asyncio.Task[None]] | None = None
         self._health_check: asyncio.Task[None] | None = None
+        self._tracer: Tracer | None = None
 
     async def run(self) -> int:
         """Serve until the end; returns the exit status.
@@ -113,8 +121,9 @@ class ServerRun:
         plan, timer = self._plan, self._timer
         gate = Gate(plan.server_args)
         tls = tls_context(plan.server_args)  # what is wrong with its files is said before anything is started
+        self._tracer = create_tracer(plan.server_args)
         self._port_args = PortArgs.create()
-        self._supervisor = _launch_subprocesses(plan, self._port_args)
+        self._supervisor = _launch_subprocesses(plan, self._port_args, watch_parent=True)
         timer.end_phase("starting processes")
         # Only now, while the children do the same.
         from bough.entrypoints.http.app import create_app
@@ -144,15 +153,24 @@ class ServerRun:
         await manager.start()
         loop = asyncio.get_running_loop()
         self._supervisor.watch(lambda message: _call_soon(loop, self._on_death, message))
-        self._health_check = asyncio.create_task(watch_health(manager.health, self._on_death))
-        app = create_app(manager, gate)
+        self._health_check = asyncio.create_task(
+            watch_health(manager.health, self._supervisor, plan.server_args, self._on_death)
+        )
+        app = create_app(manager, gate, self._tracer)
         timer.end_phase("application")
         if not plan.server_args.skip_server_warmup:
             await warm_up(manager)
             timer.end_phase("warm-up")
         settle_garbage_collector()
+        self._beat()
         entrance.app = app
         self._announce(manager)
+
+    def _beat(self) -> None:
+        """Show the children, from now on, that this event loop turns."""
+        if self._supervisor is not None:
+            self._supervisor.beat()
+        asyncio.get_running_loop().call_later(HEALTH_CHECK_SECONDS, self._beat)
 
     def _announce(self, manager: TokenizerManager) -> None:
         timer, scheduler_info = self._timer, manager.scheduler_info
@@ -190,12 +208,15 @@ class ServerRun:
     # --- the end --------------------------------------------------------------------------------------------------
 
     def _on_signal(self, number: signal.Signals) -> None:
+        now = asyncio.get_running_loop().time()
+        if number == self._signal and now - self._signal_time < SAME_SIGNAL_SECONDS:
+            return
         if self._signal is not None or self._ending.is_set():
             self._at_once = True
             self._status = self._status or SIGNAL_STATUS + number
             if self._http is not None:
                 self._http[0].force_exit = True
-        self._signal = number
+        self._signal, self._signal_time = number, now
         self._ending.set()
 
     def _on_death(self, message: str) -> None:
@@ -206,6 +227,7 @@ class ServerRun:
         self._at_once = True
         logger.error("%s; the server ends", message)
         if self._manager is not None:
+            self._manager.dump_requests(message)
             self._manager.fail_all(EngineDead(message))
         self._ending.set()
 
@@ -230,6 +252,8 @@ class ServerRun:
             logger.info("%s down; no request is running", cause)
         while manager.rid_to_state and not self._at_once and loop.time() < deadline:
             await asyncio.sleep(_POLL_SECONDS)
+        if (broken := manager.health.why_not_alive()) is not None:
+            self._on_death(broken)  # that nobody waits any more is then no sign of an orderly end
         if manager.rid_to_state and self._status == 0 and self._signal is not None:
             logger.warning("Ending %d requests that are not finished", len(manager.rid_to_state))
             self._status = SIGNAL_STATUS + self._signal
@@ -248,6 +272,8 @@ class ServerRun:
             await self._manager.close()
             if self._manager.prompt_encoder is not None:
                 await asyncio.to_thread(self._manager.prompt_encoder.join, LAST_TEXT_SECONDS)
+        if self._tracer is not None:
+            await asyncio.to_thread(self._tracer.close)
         if self._supervisor is not None:
             await self._stop_children(self._supervisor)
         if self._channels is not None:

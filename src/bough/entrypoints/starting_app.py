@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
-from bough.entrypoints.http.asgi import TEXT_TYPE, Response
+from bough.entrypoints.http.asgi import TEXT_TYPE, AsgiApp, Response
 from bough.entrypoints.http.errors import dialect_of, error_headers
 from bough.errors import Overloaded
-
-AsgiApp = Callable[[Any, Any, Any], Awaitable[None]]
+from bough.observability.request_context import REQUEST_ID_HEADER, request_id_of
 
 _PROBES = ("/health", "/ready", "/health_generate", "/ping")
 
@@ -37,4 +35,4 @@ class StartingApp:
         else:
             body = dialect_of(scope["path"], scope["headers"]).body(error)
             response = Response(body, error.status_code, headers=tuple(error_headers(error)))
-        await response.send(send)
+        await response.send(send, [(REQUEST_ID_HEADER, request_id_of(scope["headers"]).encode())])

@@ -42,6 +42,7 @@ from bough.ipc.messages import (
     ToTokenizer,
 )
 from bough.ipc.sockets import (
+    MAX_MESSAGE_BYTES,
     REQUESTS_HWM,
     RESULTS_HWM,
     ResultsSender,
@@ -51,6 +52,7 @@ from bough.ipc.sockets import (
     sender,
     try_send,
 )
+from bough.observability.process_usage import resident_bytes
 
 HEARTBEAT_INTERVAL_S = 1.0
 """How often a process shows that its loop turns."""
@@ -81,11 +83,13 @@ class SchedulerChannels:
     """
 
     def __init__(self, port_args: PortArgs, *, has_detokenizer: bool = True, has_embeddings: bool = False) -> None:
+        port_args.check_private()
         has_detokenizer = has_detokenizer and not has_embeddings
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._input = receiver(self._context, port_args.scheduler_input_ipc_name, REQUESTS_HWM)
         self._decoder: MessageDecoder[ToScheduler] = MessageDecoder(ToScheduler, "scheduler input")
         self._rpc: zmq.Socket[bytes] = self._context.socket(zmq.ROUTER)
+        self._rpc.setsockopt(zmq.MAXMSGSIZE, MAX_MESSAGE_BYTES)
         self._rpc.setsockopt(zmq.LINGER, int(FINISH_TIMEOUT_S * 1000))
         self._rpc.bind(port_args.rpc_ipc_name)
         self._rpc_decoder: MessageDecoder[RpcReqInput] = MessageDecoder(RpcReqInput, "RPC")
@@ -142,6 +146,7 @@ class SchedulerChannels:
             self._next_heartbeat = time.monotonic() + HEARTBEAT_INTERVAL_S
             message.lag_total = self.lag_total
             message.malformed_total = self.malformed_total
+            _add_usage(message)
         elif message.call_id.startswith(_RPC_CALL):
             self._answer_rpc(message)
             return
@@ -161,9 +166,11 @@ class SchedulerChannels:
     def _drain(self) -> list[ToScheduler]:
         messages: list[ToScheduler] = []
         if readable(self._input):
-            decode = self._decoder.decode
-            frames = receive_all(self._input, MAX_MESSAGES)
-            messages = [message for message in map(decode, frames) if message is not None]
+            for message in map(self._decoder.decode, receive_all(self._input, MAX_MESSAGES)):
+                if isinstance(message, ControlReq) and message.call_id.startswith(_RPC_CALL):
+                    self._decoder.reject("a call that claims to have come over RPC")
+                elif message is not None:
+                    messages.append(message)
         if readable(self._rpc):
             messages += self._drain_rpc()
         return messages
@@ -199,6 +206,7 @@ class DetokenizerChannels:
     """What connects the detokenizer with the others. Belongs to one thread."""
 
     def __init__(self, port_args: PortArgs) -> None:
+        port_args.check_private()
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._input = receiver(self._context, port_args.detokenizer_ipc_name, RESULTS_HWM)
         self._decoder: MessageDecoder[ToDetokenizer] = MessageDecoder(ToDetokenizer, "detokenizer input")
@@ -237,6 +245,7 @@ class DetokenizerChannels:
         self._next_heartbeat = time.monotonic() + HEARTBEAT_INTERVAL_S
         message.lag_total = self._to_main.lag_total
         message.malformed_total = self._decoder.num_malformed
+        _add_usage(message)
         self._to_main.send(message)
 
     def close(self) -> None:
@@ -249,6 +258,11 @@ class DetokenizerChannels:
         self._context.term()
 
 
+def _add_usage(message: Heartbeat) -> None:
+    message.cpu_seconds = time.process_time()
+    message.resident_bytes = resident_bytes()
+
+
 class TokenizerChannels:
     """What connects the main process with the others. Belongs to one event loop, except for construction.
 
@@ -257,6 +271,7 @@ class TokenizerChannels:
     """
 
     def __init__(self, port_args: PortArgs) -> None:
+        port_args.check_private()
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._input = receiver(self._context, port_args.tokenizer_ipc_name, RESULTS_HWM)
         self._decoder: MessageDecoder[ToTokenizer] = MessageDecoder(ToTokenizer, "tokenizer input")
@@ -371,6 +386,7 @@ class RpcClient:
     """
 
     def __init__(self, port_args: PortArgs) -> None:
+        port_args.check_private()
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._endpoint = port_args.rpc_ipc_name
         self._dead: EngineDead | None = None

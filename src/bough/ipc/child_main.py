@@ -6,12 +6,14 @@ import contextlib
 import ctypes
 import faulthandler
 import logging
+import math
 import os
 import select
 import shutil
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -27,6 +29,12 @@ logger = logging.getLogger(__name__)
 
 FAILURE_STATUS = 1
 USAGE_STATUS = 2
+
+STACKS_SIGNAL = signal.SIGUSR1
+"""Makes a process of a server write the Python stack of each of its threads to its log; it goes on."""
+
+LAST_DUMP_SECONDS = 0.5
+"""How long a hung process gets to write its stacks before it is killed."""
 
 _PR_SET_PDEATHSIG = 1
 _PARENT_CHECK_MS = 1000
@@ -81,7 +89,7 @@ def run_child(work: Callable[[Child], int], argv: list[str]) -> int:
     if len(argv) != 2 or not all(arg.isdecimal() for arg in argv):
         print("This program is a part of Bough and is started by it; to start a server: bough serve", file=sys.stderr)
         return USAGE_STATUS
-    faulthandler.enable()
+    dump_stacks_on_signal()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     config_fd, status_fd = map(int, argv)
@@ -93,7 +101,7 @@ def run_child(work: Callable[[Child], int], argv: list[str]) -> int:
     child = Child(msgspec.msgpack.decode(message, type=ChildConfig), status_fd)
     _die_with_parent(child.config, config_fd)
     label = f"TP{child.config.rank}" if child.config.world_size > 1 else ""
-    configure_logging(child.server_args.log_level, label=label)
+    configure_logging(child.server_args.log_level, label=label, log_format=child.server_args.log_format)
     try:
         return work(child)
     except Exception as error:
@@ -107,6 +115,16 @@ def run_child(work: Callable[[Child], int], argv: list[str]) -> int:
         return FAILURE_STATUS
 
 
+def dump_stacks_on_signal() -> None:
+    """Let crashes and :data:`STACKS_SIGNAL` write the stacks of all threads, whatever these are stuck in.
+
+    The handlers are in C: a thread that holds the GIL for ever does not keep them from running.
+    """
+    with contextlib.suppress(RuntimeError, ValueError):  # there is no standard error to write to
+        faulthandler.enable()
+        faulthandler.register(STACKS_SIGNAL, all_threads=True)
+
+
 def _die_with_parent(config: ChildConfig, config_fd: int) -> None:
     if config.started_by_main_thread and not config.tidies_up:
         # Works even where a stuck call into native code keeps Python from running.
@@ -116,16 +134,59 @@ def _die_with_parent(config: ChildConfig, config_fd: int) -> None:
 
 
 def _watch_parent(config_fd: int, config: ChildConfig) -> None:
-    """End this process when the parent has gone.
+    """End this process when the parent has gone, and a parent that hangs.
 
     Besides the end of file there is a second sign, a new parent process: forks of a host keep the pipe open.
     """
     poller = select.poll()
     poller.register(config_fd, select.POLLIN)
+    silence = ParentSilence(config)
     while os.getppid() == config.parent_pid:
-        if poller.poll(_PARENT_CHECK_MS) and not os.read(config_fd, 1):
+        beats = poller.poll(_PARENT_CHECK_MS)
+        if beats and not os.read(config_fd, 4096):
             break
+        if silence.is_too_long(beat=bool(beats)):
+            _end_parent(config.parent_pid, silence.seconds)
     if config.tidies_up and config.port_args is not None:
         # A parent that ends in order removes this itself, after its children have gone.
         shutil.rmtree(PortArgs.from_dict(config.port_args).directory, ignore_errors=True)
     os._exit(FAILURE_STATUS)
+
+
+class ParentSilence:
+    """For how long a parent has not shown that its event loop turns.
+
+    Args:
+        config: says how long it may; before the first beat it is starting, which has a limit of its own.
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, config: ChildConfig, clock: Callable[[], float] = time.monotonic) -> None:
+        self.seconds = 0.0
+        limits = config.parent_limits
+        self._limit, self._limit_when_started = limits if limits is not None else (math.inf, math.inf)
+        self._clock = clock
+        self._last_look = clock()
+
+    def is_too_long(self, *, beat: bool) -> bool:
+        """Look at the clock, about once a second; ``beat`` says whether there was a sign of life since the last look.
+
+        When this process itself was stopped or starved, the parent was not silent; this one was deaf.
+        """
+        now = self._clock()
+        elapsed, self._last_look = now - self._last_look, now
+        self.seconds = 0.0 if beat else self.seconds + min(elapsed, _PARENT_CHECK_MS / 1000)
+        if beat:
+            self._limit = self._limit_when_started
+        return self.seconds > self._limit
+
+
+def _end_parent(pid: int, silence: float) -> None:
+    message = "No sign of life from the main process for %.0f s; it is ended"
+    # On a thread of its own, for a log that nobody reads may be what the parent hangs on.
+    threading.Thread(target=logger.error, args=(message, silence), daemon=True).start()
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, STACKS_SIGNAL)
+        time.sleep(LAST_DUMP_SECONDS)
+        if os.getppid() == pid:
+            os.kill(pid, signal.SIGKILL)

@@ -42,6 +42,7 @@ def merge_deltas(deltas: Sequence[OutputDelta]) -> OutputDelta:
         queue_time=next((delta.queue_time for delta in deltas if delta.queue_time is not None), None),
         embedding=last.embedding,
         first_token_delay=next((d.first_token_delay for d in deltas if d.first_token_delay is not None), None),
+        last_token_delay=last.last_token_delay,
     )
 
 

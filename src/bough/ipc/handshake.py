@@ -1,7 +1,8 @@
 """How a child process learns what to do and tells how it gets on: MessagePack over two inherited pipes.
 
 The parent writes one :class:`ChildConfig` into the first pipe and keeps it open: for the child, its end of file means
-that the parent has died. The child writes its status into the second pipe and keeps it open: for the parent, its end
+that the parent has died. A server's main process goes on to write a byte about once a second, which shows that its
+event loop turns. The child writes its status into the second pipe and keeps it open: for the parent, its end
 of file means that the child has died. Neither needs polling, and both hold for SIGKILL.
 
 Each message is preceded by its length, 4 bytes, little-endian.
@@ -32,6 +33,9 @@ class ChildConfig(msgspec.Struct):
     tidies_up: bool = False
     """Whether this child removes the directory of the endpoints when the parent dies. The kernel may then not kill it
     together with the parent, as it does with the others."""
+    parent_limits: tuple[float, float] | None = None
+    """Seconds without a byte from the parent after which it counts as hung and is killed: until the first one, and
+    from then on. ``None`` if it sends none: the host of an engine is nobody's to kill."""
     rank: int = 0
     world_size: int = 1
     listener_fd: int | None = None

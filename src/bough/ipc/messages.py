@@ -42,6 +42,8 @@ class TokenizedGenerateReqInput(Message):
     top_logprobs_num: int = 0
     token_ids_logprob: list[int] | None = None
     priority: int | None = None
+    timeout: float | None = None
+    """Seconds that are left to it, from its arrival in the scheduler."""
     extra_key: str | None = None
     """Namespace of the prefix cache (cache salt included): requests share KV only within one."""
     banned_sequences: tuple[tuple[int, ...], ...] = ()
@@ -59,6 +61,8 @@ class TokenizedEmbeddingReqInput(Message):
     dimensions: int | None = None
     """How many of the vector's numbers are wanted; ``None``: all."""
     priority: int | None = None
+    timeout: float | None = None
+    """As for generating."""
     extra_key: str | None = None
     """Namespace of the prefix cache, as for generating."""
 
@@ -160,6 +164,8 @@ class OutputDelta(Record):
     """The vector of an embedding request, float32 little-endian; in its only delta, unless it failed."""
     first_token_delay: float | None = None
     """Seconds between arrival in the scheduler and the sampling of the first token; in the first delta only."""
+    last_token_delay: float | None = None
+    """Seconds between arrival in the scheduler and its last word; in the last delta only, and only if it was taken."""
 
 
 class BatchTokenIDOutput(Message):
@@ -206,10 +212,22 @@ class SchedulerStats(Record):
     decode_tokens_total: int = 0
     num_retracted_total: int = 0
     num_aborted_total: int = 0
+    num_queue_timeouts_total: int = 0
+    num_timeouts_total: int = 0
+    failed_steps_total: int = 0
+    """Steps that raised; most requests in them go on."""
     kv_accounting_repairs_total: int = 0
     steps_total: int = 0
     gen_throughput: float = 0.0
     """Generated tokens per second over the last logging interval."""
+    num_retracted_reqs: int = 0
+    """Requests that wait again after having begun."""
+    num_compiling_reqs: int = 0
+    """Requests that wait for their grammar, before the queue."""
+    new_token_ratio: float = 0.0
+    evicted_tokens_total: int = 0
+    step_seconds_total: float = 0.0
+    """Duration of all steps on the device."""
 
 
 class Heartbeat(Message):
@@ -224,6 +242,10 @@ class Heartbeat(Message):
     """Messages that this process has dropped because they did not fit the schema."""
     num_failed_total: int = 0
     """Outputs that this process has ended because it could not go on with them; only the detokenizer counts them."""
+    cpu_seconds: float = 0.0
+    """Processor time of all threads of this process."""
+    resident_bytes: int = 0
+    """Memory of this process that is in RAM."""
 
 
 # --- RPC (Engine <-> scheduler, DEALER) ---------------------------------------------------------------------------

@@ -27,10 +27,15 @@ REQUESTS_HWM = 65_536
 one step may take to work off, and a bound all the same."""
 
 
+MAX_MESSAGE_BYTES = 2**30
+"""A sender that announces more than this is disconnected; no message comes near it."""
+
+
 def receiver(context: zmq.Context[Any], endpoint: str, hwm: int) -> zmq.Socket[bytes]:
     """A PULL socket bound to ``endpoint``."""
     socket: zmq.Socket[bytes] = context.socket(zmq.PULL)
     socket.setsockopt(zmq.RCVHWM, hwm)
+    socket.setsockopt(zmq.MAXMSGSIZE, MAX_MESSAGE_BYTES)
     socket.setsockopt(zmq.LINGER, 0)
     socket.bind(endpoint)
     return socket

@@ -72,6 +72,7 @@ _FUNCTIONS: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "bough_program_attention": (_Status, (_POINTER, _POINTER)),
     "bough_program_finish": (None, (_POINTER, _POINTER, _POINTER, _POINTER)),
     "bough_program_run": (_Status, (_POINTER, _POINTER, _POINTER)),
+    "bough_program_run_ends": (_Status, (_POINTER, _POINTER)),
 }
 
 

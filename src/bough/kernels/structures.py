@@ -65,6 +65,7 @@ class GemmCall(ctypes.Structure):
         ("num_choices", _INT64),
         ("choices", _POINTER),
         ("scratch", _POINTER),
+        ("allowed", _POINTER),
     )
 
 
@@ -312,6 +313,8 @@ class Step(ctypes.Structure):
         ("finite", _POINTER),
         ("logits", _POINTER),
         ("hidden_states", _POINTER),
+        ("allowed", _POINTER),
+        ("ends_later", _INT32),
     )
 
 

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from bough.kernels.triton.available import kernels_for
 from bough.layers.activation import silu_and_mul
 from bough.layers.checkpoint_weight import CheckpointWeight, TensorWeight
 
@@ -120,7 +121,12 @@ class TorchMethod(LinearMethod):
 
     def embed(self, layer: nn.Module, input_ids: torch.Tensor) -> torch.Tensor:
         """See :class:`LinearMethod`."""
-        return functional.embedding(input_ids, cast(torch.Tensor, layer.weight))
+        table = cast(torch.Tensor, layer.weight)
+        kernels = kernels_for(table, "elementwise")
+        rows: torch.Tensor = (
+            functional.embedding(input_ids, table) if kernels is None else kernels.gather_rows(table, input_ids)
+        )
+        return rows
 
 
 TORCH = TorchMethod()

@@ -8,6 +8,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from bough.kernels.triton.available import kernels_for
+
 if TYPE_CHECKING:
     from bough.kernels.program import Buffer, Program
 
@@ -24,6 +26,14 @@ class RMSNorm(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """``[..., size]`` to the same shape and dtype."""
         return functional.rms_norm(x, self.shape, self.weight, self.eps)
+
+    def after_adding(self, x: torch.Tensor, delta: torch.Tensor | None) -> torch.Tensor:
+        """Add ``delta``, if there is one, to ``x`` in place and normalise the sum; all ``[num_tokens, size]``."""
+        kernels = kernels_for(x, "elementwise")
+        if kernels is not None:
+            fused: torch.Tensor = kernels.rms_norm(x, self.weight, self.eps, delta)
+            return fused
+        return self(x if delta is None else x.add_(delta))  # type: ignore[no-any-return]
 
     def record(self, program: Program, x: Buffer) -> Buffer:
         """What :meth:`forward` computes of the residual stream."""

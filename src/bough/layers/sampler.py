@@ -26,6 +26,7 @@ import torch
 
 from bough.kernels.sampling import NativeSampler
 from bough.kernels.thread_pool import ThreadPool
+from bough.kernels.triton.available import kernels_for
 from bough.layers.logprobs import gather_logprobs
 from bough.sampling.device_state import DeviceDrawParams, Needs, SamplingRows, SamplingState
 from bough.sampling.draw import draw_from_vocabulary, integer_weights
@@ -129,6 +130,12 @@ class Sampler:
         # Zeros behind the last token id stay zeros.
         self._tile = torch.zeros(self._tile_rows, row_width, device=state.device)
 
+    def compile_kernels(self) -> None:
+        """Compile the Triton kernels of this device now, if it has any, so that no request waits for that."""
+        kernels = kernels_for(self._tile, "sampling")
+        if kernels is not None:
+            kernels.compile_all(self._vocab_size, self._tile.device)
+
     def sample(
         self,
         logits: torch.Tensor,
@@ -180,8 +187,15 @@ class Sampler:
         return torch.from_numpy(tokens), torch.from_numpy(finite)
 
     def _choose(self, logits: torch.Tensor, rows: SamplingRows) -> tuple[torch.Tensor, torch.Tensor]:
-        """The same with torch and numpy."""
+        """The same with Triton kernels where the logits are on a device for them, else with torch and numpy."""
         self._state.edit_logits(logits, rows)
+        kernels = kernels_for(logits, "sampling")
+        if kernels is not None:
+            draws = None
+            if rows.union & Needs.RANDOM:
+                draws = to_device(self._state.draw_table(rows), logits.device)
+            chosen: tuple[torch.Tensor, torch.Tensor] = kernels.choose_tokens(logits, draws)
+            return chosen
         maxima = block_maxima(logits)
         largest, next_token_ids = first_maximum(logits, maxima)
         if rows.union & Needs.RANDOM:

@@ -14,11 +14,9 @@ from msgspec import Meta
 
 from bough.errors import BadRequest
 from bough.managers.io_struct import (
-    CacheKey,
     GenerateRequest,
-    Priority,
+    QueueFields,
     RequestId,
-    cache_namespace,
     is_nested,
     new_request_id,
     pack_token_ids,
@@ -37,7 +35,7 @@ Prompt: TypeAlias = "str | tuple[str, str] | TokenIds"
 _NOTHING_GENERATED = SamplingParams(max_new_tokens=0)
 
 
-class EmbeddingReqInput(msgspec.Struct, kw_only=True):
+class EmbeddingReqInput(QueueFields, kw_only=True):
     """Body of ``/encode`` and ``/classify``; a list where a scalar could stand makes a batch."""
 
     text: Annotated[
@@ -64,18 +62,6 @@ class EmbeddingReqInput(msgspec.Struct, kw_only=True):
     ] = None
     return_prompt_token_ids: Annotated[bool, Meta(description="Add `prompt_token_ids` to the answer.")] = False
     log_metrics: Annotated[bool, Meta(description="Count this request in `/metrics`.")] = True
-    priority: Annotated[
-        Priority | None,
-        Meta(description="Higher goes first, if the server was started with `--enable-priority-scheduling`."),
-    ] = None
-    extra_key: Annotated[
-        CacheKey | None,
-        Meta(description="Namespace of the prefix cache: only requests with the same key share prefixes."),
-    ] = None
-    cache_salt: Annotated[
-        CacheKey | None,
-        Meta(description="Secret that keeps others from telling, by timing, whether a prefix is cached."),
-    ] = None
 
     @property
     def is_batch(self) -> bool:
@@ -111,7 +97,8 @@ class EmbeddingReqInput(msgspec.Struct, kw_only=True):
             return_prompt_token_ids=self.return_prompt_token_ids,
             log_metrics=self.log_metrics,
             priority=self.priority,
-            extra_key=cache_namespace(self.extra_key, self.cache_salt),
+            timeout=self.timeout,
+            extra_key=self.prefix_namespace,
         )
 
 

@@ -77,12 +77,16 @@ class HealthMonitor:
             self.state = ServerState.DEAD
             self._cause_of_death = cause
 
-    def on_heartbeat(self, heartbeat: Heartbeat) -> None:
-        """A part has shown that its loop turns."""
+    def on_heartbeat(self, heartbeat: Heartbeat) -> bool:
+        """A part has shown that its loop turns; returns whether it is one of this server's."""
         self.tick()
-        self._silence[(heartbeat.process, heartbeat.rank)] = 0.0
+        key = (heartbeat.process, heartbeat.rank)
+        if key not in self._silence:
+            return False
+        self._silence[key] = 0.0
         if heartbeat.stats is not None:
             self._queue_lengths[heartbeat.rank] = heartbeat.stats.num_queue_reqs
+        return True
 
     def on_progress(self) -> None:
         """Tokens have arrived, so scheduler and detokenizer are well."""
@@ -100,13 +104,16 @@ class HealthMonitor:
         """What is broken, in a few words, or ``None``."""
         if self.state is ServerState.DEAD:
             return self._cause_of_death
-        self.tick()
-        if self.state is ServerState.STARTING:
-            return None
-        for (process, rank), silence in self._silence.items():
-            if silence > self._max_silence:
-                return f"no sign of life from {process} {rank} for {silence:.0f} s"
+        for (process, rank), silence in self.silent_for(self._max_silence).items():
+            return f"no sign of life from {process} {rank} for {silence:.0f} s"
         return None
+
+    def silent_for(self, seconds: float) -> dict[ProcessKey, float]:
+        """The parts without a heartbeat for longer than ``seconds``, and for how long; none while starting."""
+        if self.state is ServerState.STARTING:
+            return {}
+        self.tick()
+        return {key: silence for key, silence in self._silence.items() if silence > seconds}
 
     def why_not_open(self) -> str | None:
         """Why no request can be served, however short the queue, in a few words, or ``None``."""

@@ -31,17 +31,18 @@ MAX_TOKEN_IDS_LOGPROB = 1024
 """Most token ids per position whose logprobs a request may ask for."""
 
 MAX_RID_CHARS = 256
+MAX_TIMEOUT_SECONDS = 7 * 86_400.0
 MAX_CACHE_KEY_CHARS = 1024
 
 _ABOUT_LOGPROBS: dict[str, Any] = {"logprob_start_len": -1, "top_logprobs_num": 0, "token_ids_logprob": None}
 """Fields that mean nothing without ``return_logprob``, and the values that say nothing."""
 
-UNSUPPORTED_SAMPLING_PARAMS: dict[str, str] = {
-    "beam_width": "beam search",
-    "custom_params": "arguments of custom logit processors",
-    "watermark": "watermarking",
+UNSUPPORTED_SAMPLING_PARAMS: dict[str, tuple[str, Any]] = {
+    "beam_width": ("beam search", 1),
+    "custom_params": ("arguments of custom logit processors", {}),
+    "watermark": ("watermarking", False),
 }
-"""Sampling parameters that do not work yet, with their meaning; null, false or nothing in them is accepted."""
+"""Sampling parameters that do not work yet, with their meaning and the value that, like null, asks for nothing."""
 
 GRAMMAR_FIELDS = frozenset(GRAMMAR_KINDS)
 
@@ -50,6 +51,29 @@ CacheKey = Annotated[str, Meta(max_length=MAX_CACHE_KEY_CHARS)]
 TopLogprobs = Annotated[int, Meta(ge=0, le=MAX_TOP_LOGPROBS)]
 LogprobStart = Annotated[int, Meta(ge=-1, le=2**31 - 1)]
 Priority = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Timeout = Annotated[float, Meta(gt=0, le=MAX_TIMEOUT_SECONDS)]
+
+_PRIORITY = Meta(description="Higher goes first, if the server was started with `--enable-priority-scheduling`.")
+_TIMEOUT = Meta(
+    description="Seconds that the request may take, from its arrival; then it ends with what there is (`finish_reason` "
+    "`abort`), or with status 504 if there is nothing. `--request-timeout` may be shorter."
+)
+_EXTRA_KEY = Meta(description="Namespace of the prefix cache: only requests with the same key share prefixes.")
+_CACHE_SALT = Meta(description="Secret that keeps others from telling, by timing, whether a prefix is cached.")
+
+
+class QueueFields(msgspec.Struct, kw_only=True):
+    """Which request goes first, and with whom it shares prefixes."""
+
+    priority: Annotated[Priority | None, _PRIORITY] = None
+    timeout: Annotated[Timeout | None, _TIMEOUT] = None
+    extra_key: Annotated[CacheKey | None, _EXTRA_KEY] = None
+    cache_salt: Annotated[CacheKey | None, _CACHE_SALT] = None
+
+    @property
+    def prefix_namespace(self) -> str | None:
+        """Namespace of the prefix cache that the request asks for."""
+        return cache_namespace(self.extra_key, self.cache_salt)
 
 
 class GenerateReqInput(msgspec.Struct, kw_only=True):
@@ -93,50 +117,43 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
     return_prompt_token_ids: Annotated[bool, Meta(description="Add `prompt_token_ids` to the answer.")] = False
     stream: Annotated[bool, Meta(description="Answer with server-sent events.")] = False
     log_metrics: Annotated[bool, Meta(description="Count this request in `/metrics`.")] = True
-    priority: Annotated[
-        Priority | None,
-        Meta(description="Higher goes first, if the server was started with `--enable-priority-scheduling`."),
-    ] = None
-    extra_key: Annotated[
-        CacheKey | list[CacheKey] | None,
-        Meta(description="Namespace of the prefix cache: only requests with the same key share prefixes."),
-    ] = None
-    cache_salt: Annotated[
-        CacheKey | list[CacheKey] | None,
-        Meta(description="Secret that keeps others from telling, by timing, whether a prefix is cached."),
-    ] = None
+    priority: Annotated[Priority | None, _PRIORITY] = None
+    timeout: Annotated[Timeout | None, _TIMEOUT] = None
+    extra_key: Annotated[CacheKey | list[CacheKey] | None, _EXTRA_KEY] = None
+    cache_salt: Annotated[CacheKey | list[CacheKey] | None, _CACHE_SALT] = None
     session_params: Annotated[
         SessionParams | list[SessionParams | None] | None,
         Meta(description="Go on from an earlier request of a session (see `/open_session`), instead of repeating it."),
     ] = None
 
     def expand(
-        self, *, preferred: dict[str, Any] | None = None, max_outputs: int | None = None
+        self, *, preferred: dict[str, Any] | None = None, max_outputs: int | None = None, text_name: str = "text"
     ) -> list[GenerateRequest]:
         """One request per prompt, with valid stop patterns; see :meth:`requests`."""
-        requests = list(self.requests(preferred=preferred, max_outputs=max_outputs))
+        requests = list(self.requests(preferred=preferred, max_outputs=max_outputs, text_name=text_name))
         for patterns in {request.sampling_params.stop_regex for request in requests}:
             if patterns:
                 compile_stop_regex(patterns)
         return requests
 
     def requests(
-        self, *, preferred: dict[str, Any] | None = None, max_outputs: int | None = None
+        self, *, preferred: dict[str, Any] | None = None, max_outputs: int | None = None, text_name: str = "text"
     ) -> Iterator[GenerateRequest]:
         """One request per prompt, with everything that was given once copied to each. Stop patterns are not compiled.
 
         Args:
             preferred: sampling parameters of requests that do not set them.
             max_outputs: most outputs (prompts times ``n``) allowed; ``None`` for no bound.
+            text_name: what the caller calls ``text``, for errors.
 
         Raises:
             BadRequest: naming the field that is missing, of the wrong type or of the wrong length; before the first
                 request, but for what is wrong in a later one's sampling parameters.
         """
-        _check_types(self)
+        _check_types(self, text_name)
         if max_outputs is not None:
-            self._check_outputs(1, max_outputs)
-        texts, prompts = self._prompts()
+            self._check_outputs(1, max_outputs, text_name)
+        texts, prompts = self._prompts(text_name)
         batch = texts if texts is not None else prompts
         assert batch is not None
         size = len(batch)
@@ -145,7 +162,7 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
         params = next(each_params)
         n = params.n
         if max_outputs is not None:
-            self._check_outputs(n, max_outputs)
+            self._check_outputs(n, max_outputs, text_name)
         return_logprob = self._each("return_logprob", size, n)
         logprob_start_len = self._each("logprob_start_len", size, n)
         top_logprobs_num = self._each("top_logprobs_num", size, n)
@@ -164,7 +181,7 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
                 rids=rids[i * n : (i + 1) * n],
                 text=texts[i] if texts is not None else None,
                 input_ids=prompts[i] if prompts is not None else None,
-                prompt_param=_indexed("text" if texts is not None else "input_ids", i if is_batch else None),
+                prompt_param=_indexed(text_name if texts is not None else "input_ids", i if is_batch else None),
                 sampling_params=params,
                 stream=self.stream,
                 return_logprob=return_logprob[i],
@@ -175,6 +192,7 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
                 return_prompt_token_ids=self.return_prompt_token_ids,
                 log_metrics=self.log_metrics,
                 priority=self.priority,
+                timeout=self.timeout,
                 extra_key=cache_namespace(extra_key[i], cache_salt[i]),
                 session_params=session_params[i],
             )
@@ -184,22 +202,25 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
         """Whether the answer is a list: several prompts were given, be it a list of one."""
         return isinstance(self.text, list) or (self.text is None and is_nested(self.input_ids))
 
-    def _check_outputs(self, n: int, max_outputs: int) -> None:
+    def _check_outputs(self, n: int, max_outputs: int, text_name: str) -> None:
         """Raise :class:`BadRequest` if there would be too many outputs, before anything is done for each of them."""
         size = len(self.text if self.text is not None else self.input_ids) if self.is_batch else 1
         if size * n > max_outputs:
             raise BadRequest(
                 f"{size} prompts with n={n} are {size * n} outputs, and at most {max_outputs} are allowed in a request",
-                param="text" if self.text is not None else "input_ids",
+                param=text_name if self.text is not None else "input_ids",
             )
 
-    def _prompts(self) -> tuple[list[str] | None, list[TokenIds] | None]:
-        if (self.text is None) == (self.input_ids is None):
-            raise BadRequest("give either text or input_ids, not both", param="text", code="missing_required_parameter")
+    def _prompts(self, text_name: str) -> tuple[list[str] | None, list[TokenIds] | None]:
+        if self.text is None and self.input_ids is None:
+            message = f"{text_name} or input_ids is required"
+            raise BadRequest(message, param=text_name, code="missing_required_parameter")
+        if self.text is not None and self.input_ids is not None:
+            raise BadRequest(f"give either {text_name} or input_ids, not both", param=text_name)
         if self.text is not None:
             texts = self.text if isinstance(self.text, list) else [self.text]
             if not texts:
-                raise BadRequest("text must not be an empty list", param="text")
+                raise BadRequest(f"{text_name} must not be an empty list", param=text_name)
             return texts, None
         ids = self.input_ids
         has_session = self.session_params is not None
@@ -318,6 +339,8 @@ class GenerateRequest(msgspec.Struct, kw_only=True):
     return_prompt_token_ids: bool = False
     log_metrics: bool = True
     priority: int | None = None
+    timeout: float | None = None
+    """Seconds from its arrival."""
     extra_key: str | None = None
     """Namespace in the prefix cache, salt included."""
     truncate_prompt_tokens: int | None = None
@@ -382,8 +405,9 @@ def _supported(sampling_params: dict[str, Any]) -> dict[str, Any]:
     if UNSUPPORTED_SAMPLING_PARAMS.keys().isdisjoint(sampling_params):
         return sampling_params
     supported = dict(sampling_params)
-    for name, meaning in UNSUPPORTED_SAMPLING_PARAMS.items():
-        if supported.pop(name, None):
+    for name, (meaning, neutral) in UNSUPPORTED_SAMPLING_PARAMS.items():
+        value = supported.pop(name, None)
+        if value is not None and (value != neutral or isinstance(value, bool) is not isinstance(neutral, bool)):
             raise BadRequest(
                 f"sampling_params.{name} is not supported yet ({meaning})",
                 param=f"sampling_params.{name}",
@@ -401,7 +425,7 @@ def _indexed(name: str, index: int | None) -> str:
     return name if index is None else f"{name}[{index}]"
 
 
-def _check_types(request: GenerateReqInput) -> None:
+def _check_types(request: GenerateReqInput, text_name: str) -> None:
     for name, default, kind in _CHECKED_FIELDS:
         value = getattr(request, name)
         if value is default:
@@ -409,7 +433,8 @@ def _check_types(request: GenerateReqInput) -> None:
         try:
             msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
-            raise BadRequest(f"{name}: {error}", param=name) from None
+            shown = text_name if name == "text" else name
+            raise BadRequest(f"{shown}: {error}", param=shown) from None
 
 
 _CHECKED_FIELDS: tuple[tuple[str, Any, Any], ...] = tuple(

@@ -95,6 +95,24 @@ class NativeOutput:
         as_json: whether answers are to be encoded as JSON; then what grows is :class:`msgspec.Raw` in them.
     """
 
+    __slots__ = (
+        "_answer",
+        "_as_json",
+        "_cached_tokens",
+        "_frame",
+        "_has_text",
+        "_ids",
+        "_ids_json",
+        "_incremental",
+        "_info",
+        "_logprobs",
+        "_num_retractions",
+        "_reasoning",
+        "_state",
+        "_text",
+        "_text_json",
+    )
+
     def __init__(
         self,
         state: ReqState,
@@ -132,7 +150,7 @@ class NativeOutput:
         if with_index:
             self._answer["index"] = state.index
         self._frame = b""
-        self._frame_counts: tuple[int, int, int] | None = None
+        self._cached_tokens = self._num_retractions = -1  # as the frame says
 
     def add(self, delta: OutputDelta) -> None:
         """Take a delta, or a part of one, in."""
@@ -190,34 +208,33 @@ class NativeOutput:
                 self._logprobs.clear()
         return answer
 
-    def next_json(self, delta: OutputDelta) -> bytes:
-        """What :meth:`add` and :meth:`answer` make of a delta that is not the last, as JSON."""
+    def next_event(self, delta: OutputDelta) -> bytes:
+        """What :meth:`add` and :meth:`answer` make of a delta that is not the last, as a server-sent event."""
         if self._logprobs is not None or not self._has_text:
             self.add(delta)
-            return _encode(self.answer(delta))
-        counts = (delta.prompt_tokens, delta.cached_tokens, delta.num_retractions)
-        if counts != self._frame_counts:
-            self._frame_counts = counts
+            return b"data: %b\n\n" % _encode(self.answer(delta))
+        if delta.cached_tokens != self._cached_tokens or delta.num_retractions != self._num_retractions:
+            self._cached_tokens, self._num_retractions = delta.cached_tokens, delta.num_retractions
             self._frame = self._make_frame(delta)
         text: bytes | bytearray
         ids: bytes | bytearray
+        reasoning = self._reasoning
         if self._incremental:
             text, ids = _encode(delta.text or ""), _encode(delta.token_ids)
-            if self._reasoning is not None:
-                self._reasoning.add(delta.token_ids)
+            if reasoning is not None:
+                reasoning.add(delta.token_ids)
         else:
             self.add(delta)
             text, ids = self._text_json, self._ids_json
-        reasoning_tokens = 0 if self._reasoning is None else self._reasoning.total
-        return self._frame % (text, ids, delta.completion_tokens, reasoning_tokens)
+        return self._frame % (text, ids, delta.completion_tokens, 0 if reasoning is None else reasoning.total)
 
     def _make_frame(self, delta: OutputDelta) -> bytes:
-        """An answer as JSON, to be formatted with what changes with every token: see :meth:`next_json`."""
+        """An event to be formatted with what changes with every token: see :meth:`next_event`."""
         answer = self.answer(delta)
         info = answer["meta_info"] | dict.fromkeys(("completion_tokens", "reasoning_tokens"), _Raw(b"\0d"))
         quoted = (b"\0b", b"\0b") if self._incremental else (b'"\0b"', b"[\0b]")
         answer = answer | {"text": _Raw(quoted[0]), "output_ids": _Raw(quoted[1]), "meta_info": info}
-        return _encode(answer).replace(b"%", b"%%").replace(b"\0", b"%")
+        return b"data: %b\n\n" % _encode(answer).replace(b"%", b"%%").replace(b"\0", b"%")
 
 
 class NativeLogprobs:
@@ -334,9 +351,11 @@ def finish_reason_dict(reason: FinishReason | None) -> dict[str, Any] | None:
 
 
 def in_client_terms(reason: FinishReason, grammar_param: str | None) -> FinishReason:
-    """The same reason, where it is about a grammar, under the name by which the client knows that."""
-    if grammar_param is None or reason.param not in GRAMMAR_KINDS:
+    """The same reason, where it is about a grammar, under the name by which the client knows that: ``grammar_param``,
+    or a member of ``sampling_params``."""
+    if reason.param not in GRAMMAR_KINDS:
         return reason
+    grammar_param = grammar_param or f"sampling_params.{reason.param}"
     problem = (reason.message or "").removeprefix(f"{reason.param}: ")
     return msgspec.structs.replace(reason, param=grammar_param, message=f"{grammar_param}: {problem}")
 

@@ -4,19 +4,55 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import logging
 from collections.abc import Callable
+from typing import Protocol
 
 from bough.errors import BoughError
 from bough.ipc.coalescing import FOLD_LENGTH, merge_deltas
 from bough.ipc.messages import FinishReason, OutputDelta
 from bough.managers.io_struct import GenerateRequest
+from bough.observability.request_context import CURRENT
+
+logger = logging.getLogger(__name__)
 
 MAX_SEPARATE_DELTAS = 16
 """Deltas that a stream which lags gets one by one; more come as one, so that it catches up."""
 
-Sink = Callable[["ReqState", OutputDelta], bool]
-"""Deals at once with a delta that is not the last, without a turn of the waiter; ``False`` leaves it to the waiter.
-What it raises ends the call."""
+EVENTS_AT_ONCE = 32
+"""Events made before they are written. A system call leaves the interpreter little in the processor's caches and branch
+predictors, so that making the next event would take twice as long; after more than a few dozen it makes no difference,
+and the first one should not wait for the last."""
+
+Outbox = list[tuple[asyncio.WriteTransport, bytes]]
+"""What is to be written to which connection, in order."""
+
+
+def write_all(outbox: Outbox) -> None:
+    """Empty ``outbox``. A connection that fails is cut and costs the others nothing."""
+    for transport, part in outbox:
+        try:
+            transport.write(part)
+        except Exception:
+            logger.exception("Could not write to a client")
+            transport.abort()
+    outbox.clear()
+
+
+class Sink(Protocol):
+    """Deals at once with deltas that are not the last, without a turn of the waiter."""
+
+    def ready(self) -> bool:
+        """Whether there is any use in trying :meth:`take` until the waiter waits the next time."""
+        ...
+
+    def take(self, state: ReqState, delta: OutputDelta, outbox: Outbox) -> bool:
+        """Take a delta, and put what it says into ``outbox``.
+
+        Returns:
+            ``False``, with nothing changed, to leave it to the waiter. What is raised ends the call.
+        """
+        ...
 
 
 class ReadySignal:
@@ -79,7 +115,7 @@ class ReadySignal:
         """
         if not self._ready and self._error is None:
             self._waiter = asyncio.get_running_loop().create_future()
-            self.sink = sink
+            self.sink = sink if sink is not None and sink.ready() else None
             try:
                 await self._waiter
             finally:
@@ -97,6 +133,7 @@ class ReqState:
         rid: id of this output.
         index: position among the outputs of its call, prompts first, then parallel samples.
         obj: the request that it belongs to.
+        context: the HTTP request that it belongs to, if it came with one.
         event: signal of the call that waits for it.
         out_list: deltas that nobody took yet, oldest first.
         finished: whether the last delta has arrived (and perhaps not been taken).
@@ -106,14 +143,15 @@ class ReqState:
         waiting_bytes: what it counts among the prompts that wait; 0 once there is a result.
         completion_tokens: tokens generated so far.
         queue_time: seconds that the scheduler had it wait; ``None`` until it is known.
-        created_time, sent_time, first_token_time, finished_time, last_time: seconds on the monotonic clock; 0.0 until
-            then.
+        created_time, sent_time, first_token_time, last_token_time, finished_time, last_time: seconds on the monotonic
+            clock; 0.0 until then.
     """
 
     __slots__ = (
         "abandoned",
         "abort_reason",
         "completion_tokens",
+        "context",
         "created_time",
         "event",
         "finished",
@@ -122,6 +160,7 @@ class ReqState:
         "gone",
         "index",
         "last_time",
+        "last_token_time",
         "obj",
         "out_list",
         "queue_time",
@@ -146,20 +185,49 @@ class ReqState:
         self.abandoned = False
         self.abort_reason: str | None = None
         self.waiting_bytes = 0
+        self.context = CURRENT.get()
         self.completion_tokens = 0
         self.created_time = created_time
         self.first_token_time = 0.0
+        self.last_token_time = 0.0
         self.finished_time = 0.0
         self.last_time = 0.0
         self.gone: asyncio.Future[None] | None = None
 
-    def push(self, delta: OutputDelta, may_sink: bool = True) -> None:
-        """Add what the engine sent, and wake the waiter if this concerns it; ``may_sink``: unless a sink takes it."""
+    def stages(self) -> dict[str, tuple[float, float]]:
+        """When each stage of :data:`~bough.observability.metrics.STAGES` began and ended, monotonic seconds.
+
+        Only those that are over; what is not generated has no ``decode``.
+        """
+        if not self.sent:
+            return {}
+        stages = {"tokenize": (self.created_time, self.sent_time)}
+        if self.queue_time is None:
+            return stages
+        started = self.sent_time + self.queue_time
+        stages["queue"] = (self.sent_time, started)
+        prefilled = self.first_token_time or self.last_token_time
+        if prefilled:
+            stages["prefill"] = (started, prefilled)
+        if self.last_token_time:
+            if self.first_token_time:
+                stages["decode"] = (self.first_token_time, self.last_token_time)
+            stages["detokenize"] = (self.last_token_time, max(self.finished_time, self.last_token_time))
+        return stages
+
+    def push(self, delta: OutputDelta, outbox: Outbox | None = None) -> None:
+        """Add what the engine sent, and wake the waiter if this concerns it.
+
+        Args:
+            delta: what has come.
+            outbox: gets what a sink makes of it; without one it is the waiter's.
+        """
         if self.abandoned:
             return
-        sink = self.event.sink
-        if may_sink and sink is not None and delta.finish_reason is None and sink(self, delta):
-            return
+        if outbox is not None and delta.finish_reason is None:
+            sink = self.event.sink
+            if sink is not None and sink.take(self, delta, outbox):
+                return
         out_list = self.out_list
         out_list.append(delta)
         if delta.finish_reason is not None:

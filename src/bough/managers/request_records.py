@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import time
 from collections import defaultdict
 from typing import Literal
 
@@ -11,9 +9,8 @@ from bough.errors import BoughError, EngineDead
 from bough.ipc.messages import OutputDelta
 from bough.managers.io_struct import GenerateRequest
 from bough.managers.req_state import ReqState
+from bough.managers.request_log import RecentRequests, RequestLog
 from bough.observability.metrics import Metrics
-
-logger = logging.getLogger(__name__)
 
 Outcome = Literal["finished", "aborted", "refused", "failed"]
 
@@ -21,18 +18,24 @@ _UNAVAILABLE = 503
 
 
 class RequestRecords:
-    """Counts what happens to outputs, and logs their ends if that is wanted.
+    """Counts what happens to outputs, and tells the log, traces and crash dumps of their ends.
 
     Args:
         metrics: where to count.
-        log_requests: whether to log every output's end.
+        log: what writes log lines.
+        recent: what remembers requests for a crash dump; ``None`` if there shall be none.
     """
 
-    def __init__(self, metrics: Metrics, *, log_requests: bool) -> None:
+    def __init__(self, metrics: Metrics, log: RequestLog, recent: RecentRequests | None = None) -> None:
         self._metrics = metrics
-        self._log_requests = log_requests
+        self._log = log
+        self._recent = recent
         self._gaps: defaultdict[float, int] = defaultdict(int)
         """Seconds between tokens of the step that is being handled, and how often each."""
+
+    def on_sent(self, state: ReqState) -> None:
+        """A request goes to the scheduler; the first of its outputs speaks for all."""
+        self._log.on_sent(state)
 
     def on_first_delta(self, state: ReqState, delta: OutputDelta) -> None:
         """Note how long an output has waited. Tokens may come in blocks: the scheduler says when it had the first."""
@@ -51,6 +54,8 @@ class RequestRecords:
         last_time = state.last_time
         state.last_time = now
         state.completion_tokens = delta.completion_tokens
+        if self._log.keeps_text:
+            self._log.on_text(state.rid, delta)
         if not state.obj.log_metrics:
             return
         num_tokens = gaps = len(delta.token_ids)
@@ -71,13 +76,19 @@ class RequestRecords:
         """The engine has had its last word about an output."""
         reason = delta.finish_reason
         assert reason is not None
+        if self._log.keeps_text and not delta.token_ids:
+            self._log.on_text(state.rid, delta)
+        if delta.last_token_delay is not None:
+            state.last_token_time = state.sent_time + delta.last_token_delay
         outcome: Outcome = "finished"
         how: str = reason.type
+        why = ""
         if reason.type == "abort":
-            outcome = "aborted"
+            outcome, why = "aborted", reason.code or "requested"
             if reason.status_code is not None:
                 untouched = not delta.token_ids and not delta.completion_tokens
                 outcome = "refused" if untouched and _is_refusal(reason.status_code) else "failed"
+                why = reason.code or _reason_of(reason.status_code)
                 how = f"{outcome}: {reason.message}"
         if state.obj.log_metrics:
             metrics = self._metrics
@@ -86,52 +97,82 @@ class RequestRecords:
             metrics.e2e_request_latency.observe(state.finished_time - state.created_time)
             metrics.prompt_tokens_per_request.observe(delta.prompt_tokens)
             metrics.generation_tokens_per_request.observe(delta.completion_tokens)
+            for stage, (begin, end) in state.stages().items():
+                metrics.stages[stage].observe(end - begin)
+            if delta.completion_tokens > 1 and state.first_token_time:
+                duration = max(state.finished_time - state.first_token_time, 0.0)
+                metrics.time_per_output_token.observe(duration / (delta.completion_tokens - 1))
         state.completion_tokens = delta.completion_tokens
-        self._on_end(state.obj, state.rid, outcome, how, state, delta.cached_tokens)
+        self._on_end(state.obj, state.rid, outcome, why, how, state, delta.cached_tokens)
 
     def on_leave(self, state: ReqState) -> None:
         """Whoever waited for an output has gone."""
-        self._on_end(state.obj, state.rid, "aborted", "the client left", state)
+        self._on_end(state.obj, state.rid, "aborted", "client_left", "the client left", state)
 
     def on_error(self, request: GenerateRequest, rid: str, error: BaseException, state: ReqState | None = None) -> None:
         """An output was refused, or something has failed."""
         if not isinstance(error, BoughError):
-            self._on_end(request, rid, "failed", f"failed: {type(error).__name__}", state)
+            self._on_end(request, rid, "failed", "internal_error", f"failed: {type(error).__name__}", state)
             return
-        is_refused = _is_refusal(error.status_code) and not isinstance(error, EngineDead)
-        outcome: Outcome = "refused" if is_refused else "failed"
-        self._on_end(request, rid, outcome, f"{outcome}: {error.message}", state)
+        is_dead = isinstance(error, EngineDead)
+        outcome: Outcome = "refused" if _is_refusal(error.status_code) and not is_dead else "failed"
+        why = error.code or ("engine_dead" if is_dead else _reason_of(error.status_code))
+        self._on_end(request, rid, outcome, why, f"{outcome}: {error.message}", state)
 
     def _on_end(
         self,
         request: GenerateRequest,
         rid: str,
         outcome: Outcome,
+        why: str,
         how: str,
         state: ReqState | None,
         cached_tokens: int = 0,
     ) -> None:
+        """Record the end of an output: ``why`` is what counters say, ``how`` what the log says."""
         if request.log_metrics:
             metrics = self._metrics
             metrics.num_requests += 1
             if outcome == "aborted":
-                metrics.num_aborted_requests += 1
+                metrics.aborted_requests.add(why)
             elif outcome == "refused":
-                metrics.num_refused_requests += 1
+                metrics.refused_requests.add(why)
             elif outcome == "failed":
-                metrics.num_failed_requests += 1
-        if self._log_requests:
-            logger.info(
-                "Request %r: %d prompt tokens (%d cached), %d generated, %s, %.3f s",
-                rid,
-                len(request.input_ids or ()),
-                cached_tokens,
-                0 if state is None else state.completion_tokens,
-                how,
-                0.0 if state is None else time.monotonic() - state.created_time,
-            )
+                metrics.failed_requests.add(why)
+        self._log.on_end(request, rid, outcome, how, state, cached_tokens)
+        if state is None:
+            return
+        if self._recent is not None:
+            self._recent.on_end(state, outcome, how)
+        span = None if state.context is None else state.context.span
+        if span is not None:
+            span.output(state.created_time, state.stages(), _traced(state, outcome, cached_tokens))
 
 
 def _is_refusal(status_code: int) -> bool:
     """Whether an HTTP status says that a request should not have come, or not now."""
     return 400 <= status_code < 500 or status_code == _UNAVAILABLE
+
+
+def _reason_of(status_code: int) -> str:
+    """What counters say of an error that has no code."""
+    if status_code == _UNAVAILABLE:
+        return "overloaded"
+    return "invalid_value" if status_code < 500 else "internal_error"
+
+
+def _traced(state: ReqState, outcome: Outcome, cached_tokens: int) -> dict[str, str | int | float | bool]:
+    """Attributes of an output's span, by OpenTelemetry's conventions for generative AI where these have a name."""
+    params = state.obj.sampling_params
+    attributes: dict[str, str | int | float | bool] = {
+        "gen_ai.response.id": state.rid,
+        "gen_ai.usage.input_tokens": len(state.obj.input_ids or ()),
+        "gen_ai.usage.output_tokens": state.completion_tokens,
+        "gen_ai.request.temperature": params.temperature,
+        "gen_ai.request.top_p": params.top_p,
+        "bough.cached_tokens": cached_tokens,
+        "bough.outcome": outcome,
+    }
+    if params.max_new_tokens is not None:
+        attributes["gen_ai.request.max_tokens"] = params.max_new_tokens
+    return attributes

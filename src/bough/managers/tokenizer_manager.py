@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shlex
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -40,8 +41,9 @@ from bough.managers.io_struct import GenerateReqInput, GenerateRequest
 from bough.managers.native_output import DEFAULT_WEIGHT_VERSION, NativeOutput, failure_of, in_client_terms
 from bough.managers.prompt_encoder import PromptEncoder, encode_bad_words, encode_segments
 from bough.managers.reasoning_span import ReasoningMarkers
-from bough.managers.req_state import ReadySignal, ReqState, aborted_delta
+from bough.managers.req_state import EVENTS_AT_ONCE, Outbox, ReadySignal, ReqState, aborted_delta, write_all
 from bough.managers.request_limits import RequestLimits
+from bough.managers.request_log import RecentRequests, RequestLog
 from bough.managers.request_records import RequestRecords
 from bough.managers.rw_lock import ReaderWriterLock
 from bough.managers.sessions import SessionStore
@@ -77,6 +79,11 @@ class Channels(Protocol):
     @property
     def lagging(self) -> bool:
         """Whether the next message is there already."""
+        ...
+
+    @property
+    def malformed_total(self) -> int:
+        """Messages dropped because they did not fit the schema."""
         ...
 
     def send(self, message: ToScheduler) -> None:
@@ -124,16 +131,20 @@ class TokenizerManager:
             server_args, model_config, scheduler_info, has_tokenizer=tokenizer is not None
         )
         self._has_detokenizer = tokenizer is not None and model_config.is_generation
-        self.metrics = metrics or Metrics(self.served_model_name)
-        self.metrics.max_total_num_tokens = scheduler_info.get("max_total_num_tokens", 0)
-        self.metrics.context_len = self.limits.context_len
+        self.metrics = metrics or Metrics(self.served_model_name, server_args.metrics_prefix)
+        numbers = {key: value for key, value in scheduler_info.items() if isinstance(value, (int, float))}
+        self.metrics.capacities = {**numbers, "context_len": self.limits.context_len}
         processes = [("scheduler", 0), ("detokenizer", 0)] if self._has_detokenizer else [("scheduler", 0)]
         self.health = HealthMonitor(
             processes=processes,
             max_silence=server_args.watchdog_timeout,
             max_queued_requests=server_args.max_queued_requests,
         )
-        self._records = RequestRecords(self.metrics, log_requests=server_args.log_requests)
+        self._recent: RecentRequests | None = None
+        if server_args.crash_dump_folder is not None:
+            self._recent = RecentRequests(server_args.crash_dump_folder, with_prompts=server_args.crash_dump_prompts)
+        log_level = server_args.log_requests_level if server_args.log_requests else None
+        self._records = RequestRecords(self.metrics, RequestLog(log_level), self._recent)
         self._waiting = WaitingPrompts(server_args.max_queued_bytes)
         self.model_update_lock = ReaderWriterLock()
         self.rid_to_state: dict[str, ReqState] = {}
@@ -175,6 +186,17 @@ class TokenizerManager:
         if self.prompt_encoder is not None:
             self.prompt_encoder.close()
 
+    def dump_requests(self, cause: str) -> None:
+        """Write what is known of the latest requests, if that is wanted; to be called before they are failed."""
+        if self._recent is None:
+            return
+        try:
+            path = self._recent.write(cause, self.rid_to_state.values())
+        except OSError as error:
+            logger.error("Could not write the crash dump: %s", error)
+        else:
+            logger.error("The latest requests are described in %s", path)
+
     def fail_all(self, error: BoughError) -> None:
         """The engine is gone: every waiter gets ``error``, and so does everyone who comes later."""
         if self._dead is None:
@@ -208,12 +230,19 @@ class TokenizerManager:
         while True:
             await asyncio.sleep(TICK)
             self.health.tick()
-            self.sessions.close_idle()
+            try:
+                self.sessions.close_idle()
+            except Exception:
+                logger.exception("Could not close idle sessions")
 
     # --- generating -----------------------------------------------------------------------------------------------
 
-    async def generate_request(self, obj: GenerateReqInput) -> AsyncIterator[Any]:
+    async def generate_request(self, obj: GenerateReqInput, text_name: str = "text") -> AsyncIterator[Any]:
         """Generate, with results in the native shape.
+
+        Args:
+            obj: what is asked for.
+            text_name: what the caller calls its ``text``, for errors.
 
         Yields:
             While streaming, a dictionary per event and output (with ``index``, unless there is only one output);
@@ -224,7 +253,7 @@ class TokenizerManager:
             RequestFailed: if it failed before anything was yielded; afterwards the last dictionary says so.
             EngineDead: if the engine has died.
         """
-        requests = obj.expand(preferred=self.server_args.preferred_sampling_params)
+        requests = obj.expand(preferred=self.server_args.preferred_sampling_params, text_name=text_name)
         async with self.generation(requests) as generation:
             if obj.is_batch or len(generation.states) > 1:
                 results = self._handle_batch_request(generation)
@@ -456,7 +485,10 @@ class TokenizerManager:
         aborted = [state for state in states if state.abort_reason is not None]
         if len(aborted) < len(states):
             sent_time = time.monotonic()
+            if states[0].obj.timeout is not None:
+                message.timeout = max(states[0].obj.timeout - (sent_time - states[0].created_time), 0.0)
             self._channels.send(message)
+            self._records.on_sent(states[0])
             for state in states:
                 state.sent, state.sent_time = True, sent_time
                 if state.abort_reason is not None:
@@ -509,18 +541,26 @@ class TokenizerManager:
         if isinstance(message, (BatchStrOutput, BatchTokenIDOutput, BatchEmbeddingOutput)):
             self._handle_batch_output(message.deltas)
         elif isinstance(message, Heartbeat):
-            self.health.on_heartbeat(message)
-            self.metrics.heartbeats[(message.process, message.rank)] = message
+            if self.health.on_heartbeat(message):
+                self.metrics.heartbeats[(message.process, message.rank)] = message
+            self.metrics.malformed_messages = self._channels.malformed_total
         else:
             self._control_calls.on_reply(message)
 
     def _handle_batch_output(self, deltas: Sequence[OutputDelta]) -> None:
         """Hand the results of a step to those who wait for them."""
-        now = time.monotonic()
         # Of streams that lag all deltas are written together, which costs less.
-        may_sink = not self._channels.lagging
+        outbox: Outbox | None = None if self._channels.lagging else []
         if any(delta.token_ids or delta.embedding for delta in deltas):
             self.health.on_progress()
+        try:
+            self._hand_out(deltas, outbox)
+        finally:
+            if outbox:
+                write_all(outbox)
+
+    def _hand_out(self, deltas: Sequence[OutputDelta], outbox: Outbox | None) -> None:
+        now = time.monotonic()
         for delta in deltas:
             state = self.rid_to_state.get(delta.rid)
             if state is None:
@@ -534,7 +574,7 @@ class TokenizerManager:
                 if given_up:
                     delta.text = ""
                 if not state.abandoned:
-                    self._handle_delta(state, delta, now, may_sink)
+                    self._handle_delta(state, delta, now, outbox)
             except Exception as error:
                 logger.exception("Could not handle a result of request %r", delta.rid)
                 state.event.fail(RequestFailed("internal error while handling a result", code="internal_error"))
@@ -545,9 +585,11 @@ class TokenizerManager:
                 self._abandon(state)
             elif is_last and not given_up:
                 self._forget(state)
+            if outbox and len(outbox) >= EVENTS_AT_ONCE:
+                write_all(outbox)
         self._records.on_step()
 
-    def _handle_delta(self, state: ReqState, delta: OutputDelta, now: float, may_sink: bool) -> None:
+    def _handle_delta(self, state: ReqState, delta: OutputDelta, now: float, outbox: Outbox | None) -> None:
         if delta.queue_time is not None or delta.first_token_delay is not None:
             self._records.on_first_delta(state, delta)
         if delta.token_ids:
@@ -558,7 +600,7 @@ class TokenizerManager:
             delta.finish_reason = in_client_terms(delta.finish_reason, state.obj.grammar_param)
             state.finished_time = now
             self._on_finished(state, delta)
-        state.push(delta, may_sink)
+        state.push(delta, outbox)
 
     def _on_finished(self, state: ReqState, delta: OutputDelta) -> None:
         turn = state.obj.turn
@@ -625,6 +667,7 @@ class TokenizerManager:
         return {
             **self.server_args.to_public_dict(),
             **self.scheduler_info,
+            "launch_command": shlex.join(["bough", "serve", *self.server_args.to_flags()]),
             "startup_time": self.metrics.startup_time,
             "internal_states": await self.get_internal_state(),
             "version": __version__,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bough.step_plan import IntArray
+
+if TYPE_CHECKING:
+    from bough.mem_cache.outline import NodeOutline
 
 NodeKey = bytes | tuple[str, bytes]
 """Key of a child: the bytes of its first page of token ids; below the root together with the namespace, if any."""
@@ -213,6 +216,10 @@ class PrefixCache(ABC):
     @abstractmethod
     def owned_slots(self) -> IntArray:
         """Return every slot that the cache owns, in no particular order. Walks the whole cache."""
+
+    def outline(self, max_nodes: int) -> list[NodeOutline]:
+        """Describe the nodes that were used last, at most ``max_nodes``, parents before children."""
+        return []
 
     @abstractmethod
     def reset(self) -> None:

@@ -97,6 +97,7 @@ class KVCacheManager:
         allocator: the slots.
         req_to_token: the rows; its ``table`` is the host's copy of the device's table.
         lengths: [max_running_requests] int32, tokens that have a slot, by request slot; read-only for others.
+        evicted_tokens: tokens that the prefix cache has forgotten so far because their slots were needed.
     """
 
     def __init__(self, prefix_cache: PrefixCache, allocator: SlotAllocator, req_to_token: ReqToTokenPool) -> None:
@@ -106,6 +107,7 @@ class KVCacheManager:
         self.allocator = allocator
         self.req_to_token = req_to_token
         self.lengths: IntArray = np.zeros(req_to_token.size, dtype=np.int32)
+        self.evicted_tokens = 0
         self._last_slots: IntArray = np.full(req_to_token.size, -1, dtype=np.int32)
         self._live: dict[int, RequestKV] = {}
 
@@ -351,7 +353,7 @@ class KVCacheManager:
             return True
         if shortage > self.prefix_cache.evictable_size:
             return False
-        self.prefix_cache.evict(shortage)
+        self.evicted_tokens += self.prefix_cache.evict(shortage)
         return True
 
     def _set_length(self, req_slot: ReqSlot, length: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TypedDict
 
 import torch
 
@@ -11,6 +12,15 @@ from bough.kernels.structures import DType, KVLayer
 
 _KERNEL_DTYPES = {torch.float32: DType.F32, torch.bfloat16: DType.BF16, torch.int8: DType.I8}
 _SCALE_DTYPE = torch.float32
+
+
+class KVShape(TypedDict):
+    """What decides how much memory a token's keys and values take."""
+
+    num_layers: int
+    num_kv_heads: int
+    head_dim: int
+    dtype: torch.dtype
 
 
 class KVPool:

@@ -17,6 +17,7 @@ from bough.mem_cache.base_prefix_cache import (
     as_run,
 )
 from bough.mem_cache.eviction import EVICTION_POLICIES, EvictionQueue
+from bough.mem_cache.outline import NodeOutline, outline
 from bough.step_plan import IntArray
 
 _TOKEN_BYTES = np.dtype(np.int32).itemsize
@@ -177,6 +178,10 @@ class RadixCache(PrefixCache):
     def owned_slots(self) -> IntArray:
         """Return every slot in the tree. Walks all of it."""
         return np.concatenate([NO_SLOTS, *(node.slots for node in self._nodes())])
+
+    def outline(self, max_nodes: int) -> list[NodeOutline]:
+        """Describe the nodes that were used last (see :func:`~bough.mem_cache.outline.outline`)."""
+        return outline(self._root, self._clock, max_nodes)
 
     def reset(self) -> None:
         """Forget everything and give every slot back; refused while a lock is held."""

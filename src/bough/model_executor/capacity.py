@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from bough.config.model_config import ModelConfig
 from bough.errors import StartupError
+from bough.kernels.triton.available import SPLIT_KEYS
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +28,9 @@ _ONE_THREAD_PARAMETERS = 16_000_000
 
 _TOKENS_PER_REQUEST = 128
 """By default there are no more requests than the pool can give this many tokens each."""
+
+DEFAULT_MAX_GRAPH_ROWS = 256
+"""Most rows of a recorded decode step on CUDA unless the user says."""
 
 _FRACTION = {"cpu": 0.4, "cuda": 0.9}
 """Default share of what is left that the KV pool takes. On a CPU the rest is for whatever else the machine is for."""
@@ -146,6 +150,17 @@ def fit_requests(wanted: int | None, default: int, pool_tokens: int, page_size: 
     if wanted > pages:
         logger.warning("--max-running-requests %d is lowered to %d: the KV cache has no more pages", wanted, pages)
     return min(wanted, pages)
+
+
+def decode_pieces_bound(pool_tokens: int, max_running_requests: int) -> int:
+    """Pieces of the keys of decode rows, if no two rows share a prefix."""
+    return pool_tokens // SPLIT_KEYS + max_running_requests
+
+
+def decode_scratch_bytes(config: ModelConfig, pool_tokens: int, max_running_requests: int) -> int:
+    """Memory of partial results of decode attention on CUDA, in bytes."""
+    per_piece = 4 * config.num_heads * (config.head_dim + 1)
+    return decode_pieces_bound(pool_tokens, max_running_requests) * per_piece
 
 
 def forward_bytes(config: ModelConfig, itemsize: int, tokens: int, logit_rows: int) -> int:

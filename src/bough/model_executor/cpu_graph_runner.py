@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -11,13 +9,15 @@ import numpy.typing as npt
 import torch
 
 from bough.config.model_config import ModelConfig
+from bough.constrained.masks import PendingMasks, TokenMasks
 from bough.kernels.program import Program, scratch_bytes
 from bough.kernels.sampling import NativeSampler
 from bough.kernels.structures import AttentionShape, ProgramLimits, Step
 from bough.kernels.thread_pool import ThreadPool
 from bough.mem_cache.kv_pool import KVPool
+from bough.model_executor.graph_runner import ReplayResult, Wanted
 from bough.models.base import CausalLM
-from bough.step_plan import FUTURE_TOKEN, IntArray, StepPlan
+from bough.step_plan import FUTURE_TOKEN, StepPlan
 
 MAX_PIECE_TOKENS = 1024
 """Tokens that go through the model together; larger steps run in pieces. From a few hundred on, more tokens at a time
@@ -46,30 +46,6 @@ def kernel_bytes(config: ModelConfig, num_threads: int, max_rows: int, max_step_
         for window in set(config.layer_windows)
     ]
     return scratch_bytes(limits, shapes, num_threads) + NativeSampler.scratch_bytes(config.vocab_size, num_threads)
-
-
-class Wanted(IntEnum):
-    """What a row of a step is to yield."""
-
-    NOTHING = 0
-    """Its prompt goes on."""
-    CHOICE = 1
-    """The token with the largest logit, the lowest id of several."""
-    LOGITS = 2
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayResult:
-    """What one step yields. Arrays are the caller's, ``logits`` are valid until the next step."""
-
-    next_token_ids: IntArray
-    """[R], where a choice was wanted; else ``FUTURE_TOKEN``"""
-    finite: npt.NDArray[np.bool_]
-    """[R], false where a row without logits is not finite"""
-    logits: torch.Tensor | None
-    """float32 [rows that want them, V], in row order; may be overwritten; ``None`` if none does"""
-    hidden_states: torch.Tensor | None
-    """[T, hidden_size], if wanted"""
 
 
 class CpuGraphRunner:
@@ -158,9 +134,30 @@ class CpuGraphRunner:
         step.next_tokens = _address(next_token_ids)
         step.finite = _address(finite)
         step.hidden_states = None if kept is None else kept.data_ptr()
-        self._program.run(step)
+        if plan.masks is None or not (wanted == Wanted.CHOICE).any():
+            step.allowed, step.ends_later = None, 0
+            self._program.run(step)
+        else:
+            self._run_masked(step, plan, plan.masks)
         num_logits = int(np.count_nonzero(wanted == Wanted.LOGITS))
         return ReplayResult(next_token_ids, finite, self._logits[:num_logits] if num_logits else None, kept)
+
+    def _run_masked(self, step: Step, plan: StepPlan, masks: TokenMasks | PendingMasks) -> None:
+        """Run a step in which choices may not be among all tokens. The layers need not wait for that."""
+        step.ends_later = int(masks.pending and plan.num_tokens <= self._program.limits.max_tokens)
+        if step.ends_later:
+            self._program.run(step)
+        bits = masks.bits
+        first, stride = _address(bits), bits.strides[0]
+        allowed = np.arange(first, first + len(bits) * stride, stride, dtype=np.uint64)
+        if len(bits) < plan.num_rows:
+            of_masked, allowed = allowed, np.zeros(plan.num_rows, dtype=np.uint64)
+            allowed[masks.rows] = of_masked
+        step.allowed = _address(allowed)
+        if step.ends_later:
+            self._program.run_ends(step)
+        else:
+            self._program.run(step)
 
 
 def _address(array: npt.NDArray[Any]) -> int:

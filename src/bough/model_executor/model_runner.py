@@ -2,40 +2,48 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from bough.config.model_config import ModelConfig
-from bough.config.server_args import KVCacheDType, Quantization
+from bough.config.server_args import AttentionBackendName, KVCacheDType, Quantization
 from bough.errors import ConfigError
+from bough.kernels.host_memory import Arena, OutlineArena
 from bough.layers.attention.base import AttentionBackend
-from bough.layers.attention.torch_native import TorchNativeBackend
 from bough.layers.linear_method import TORCH, MethodChoice
 from bough.layers.packed_method import StoredFormats, packed_method
 from bough.layers.quantized_rows import QuantizedRows
 from bough.layers.sampler import SampleOutput, Sampler
-from bough.mem_cache.kv_pool import KVPool, kv_bytes_per_token
+from bough.mem_cache.kv_pool import KVPool, KVShape, kv_bytes_per_token
+from bough.model_executor.attention_choice import attention_backend
 from bough.model_executor.capacity import (
+    DEFAULT_MAX_GRAPH_ROWS,
     MemoryBudget,
+    decode_scratch_bytes,
     default_max_running_requests,
     fit_pool,
     fit_requests,
     forward_bytes,
 )
-from bough.model_executor.cpu_graph_runner import MAX_PIECE_TOKENS, CpuGraphRunner, Wanted, kernel_bytes
+from bough.model_executor.cpu_graph_runner import MAX_PIECE_TOKENS, CpuGraphRunner, kernel_bytes
 from bough.model_executor.forward_batch import ForwardBatch, token_positions
+from bough.model_executor.graph_runner import GraphRunner, Wanted
 from bough.model_executor.logprob_results import sampled_fields, target_fields
-from bough.model_executor.machine import Machine, peak_resident_bytes, reset_peak_resident_bytes
+from bough.model_executor.machine import peak_resident_bytes, reset_peak_resident_bytes
 from bough.model_executor.native_path import native_threads
 from bough.model_executor.pooling import CausalPooling
+from bough.model_executor.weight_memory import available_memory, check_weights_fit, weight_bytes
 from bough.model_loader.loader import load_model, open_source
-from bough.model_loader.sources import WeightSource
+from bough.model_loader.sources import NAMES_SHOWN, WeightSource
 from bough.models.base import CausalLM, torch_dtype
 from bough.models.pooled import PooledCausalLM
 from bough.sampling.device_state import SamplingState
@@ -49,6 +57,8 @@ from bough.step_plan import (
     StepPlan,
     StepResult,
 )
+
+logger = logging.getLogger(__name__)
 
 IndexArray = npt.NDArray[np.int64]
 
@@ -81,8 +91,22 @@ class RunnerOptions:
     """What weights become while they are loaded; native kernels only."""
     kv_cache_dtype: KVCacheDType = "auto"
     """How the KV pool holds keys and values."""
+    attention_backend: AttentionBackendName | None = None
+    """``None``: native kernels where they run the model, else Triton's on CUDA, else torch."""
+    disable_cuda_graph: bool = False
+    cuda_graph_max_bs: int | None = None
+    """Most rows of a recorded decode step; ``None``: 256."""
     native: bool = True
     """Use the native kernels where they can run the model; false: torch computes everything."""
+
+
+class DecodedRows(NamedTuple):
+    """What a recorded step computed of ``n`` decode rows."""
+
+    hidden_states: torch.Tensor
+    """[n, hidden_size]"""
+    logits: torch.Tensor
+    """float32 [n, vocab_size]"""
 
 
 class ModelRunner:
@@ -118,6 +142,13 @@ class ModelRunner:
                 f"--quantization {options.quantization} needs the native CPU kernels and --dtype bfloat16 or float32",
                 param="quantization",
             )
+        if options.attention_backend is not None and self.threads is not None:
+            raise ConfigError(
+                "--attention-backend is for CUDA devices: here native CPU kernels compute attention; leave it out",
+                param="attention_backend",
+            )
+        if options.cuda_graph_max_bs is not None and device.type != "cuda":
+            raise ConfigError("--cuda-graph-max-bs is for CUDA devices; leave it out", param="cuda_graph_max_bs")
         self.kv_dtype = _KV_DTYPES.get(options.kv_cache_dtype, self.dtype)
         if self.kv_dtype != self.dtype and self.threads is None:
             raise ConfigError(
@@ -156,7 +187,9 @@ class ModelRunner:
         self.attn_backend = self.init_attention_backend(self.kv_pool)
         self.sampling_state = SamplingState(self.max_running_requests, self.config.vocab_size, device)
         self.sampler = Sampler(self.sampling_state, self.threads)
-        self.graph_runner = self.init_graphs()
+        with self._timed("init_graphs"):
+            self.graph_runner = self.init_graphs()
+            self.sampler.compile_kernels()
         self.pooling: CausalPooling | None = None
         if isinstance(self.model, PooledCausalLM):
             self.pooling = CausalPooling(self.config, self.model, self.max_running_requests, device)
@@ -170,37 +203,73 @@ class ModelRunner:
     # --- start-up ---
 
     def load_model(self, source: WeightSource | None) -> CausalLM:
-        """The model of the configuration, with weights from ``source``, or random ones."""
-        quantization = self.options.quantization
-        method: MethodChoice = TORCH
-        if self.threads is not None:
-            method = packed_method(self.threads, quantization)
-            if source is not None and source.quantized and quantization == "none":
-                method = StoredFormats(self.threads, source.form)
+        """The model of the configuration, with weights from ``source``, or random ones.
+
+        Raises:
+            StartupError: before anything is loaded if there is no room for it; or if files do not fit the model.
+        """
+        outline = self.method_choice(source, self.options.quantization, OutlineArena())
+        check_weights_fit(self.device, weight_bytes(self.config, outline), self._smaller_weights(source))
+        method = self.method_choice(source, self.options.quantization)
         model = load_model(self.config, source=source, device=self.device, seed=self.options.seed, method=method)
         assert isinstance(model, CausalLM), "encoders have a runner of their own"
+        if isinstance(method, StoredFormats) and method.recoded:
+            shown = ", ".join(method.recoded[:NAMES_SHOWN]) + (", …" if len(method.recoded) > NAMES_SHOWN else "")
+            logger.info("%d matrices become int8, of themselves not quantised: %s", len(method.recoded), shown)
         return model
+
+    def method_choice(
+        self, source: WeightSource | None, quantization: Quantization, arena: Arena | None = None
+    ) -> MethodChoice:
+        """How linear layers hold weights from ``source``, in memory from ``arena``."""
+        if self.threads is None:
+            return TORCH
+        if source is not None and source.quantized and quantization == "none":
+            return StoredFormats(self.threads, source.form, arena)
+        return packed_method(self.threads, quantization, arena)
+
+    def _smaller_weights(self, source: WeightSource | None) -> dict[str, Callable[[], int]]:
+        """Options with which the weights take less memory, and how much that is."""
+        smaller: dict[str, Callable[[], int]] = {}
+        if source is not None and source.quantized:
+            return smaller
+        if self.config.dtype == "float32" and not self.quantized:
+            smaller["--dtype bfloat16"] = partial(weight_bytes, replace(self.config, dtype="bfloat16"))
+        if self.threads is not None:
+            for each in get_args(Quantization):
+                if each not in ("none", self.options.quantization):
+                    outline = self.method_choice(source, each, OutlineArena())
+                    smaller[f"--quantization {each}"] = partial(weight_bytes, self.config, outline)
+        return smaller
 
     def init_memory_pool(self, max_total_tokens: int) -> KVPool:
         """A KV pool for this model."""
         return KVPool(
             max_total_tokens=max_total_tokens,
             page_size=self.page_size,
-            num_layers=self.config.num_layers,
-            num_kv_heads=self.config.num_kv_heads,
-            head_dim=self.config.head_dim,
-            dtype=self.kv_dtype,
             device=self.device,
+            **self._kv_shape,
         )
 
     def init_attention_backend(self, kv_pool: KVPool) -> AttentionBackend:
         """The backend that computes attention over ``kv_pool``."""
-        return TorchNativeBackend(kv_pool, self.config.layer_windows)
+        return attention_backend(self.options.attention_backend, kv_pool, self.config)
 
-    def init_graphs(self) -> CpuGraphRunner | None:
-        """The recorded forward pass, if native kernels run the model."""
+    @torch.inference_mode()
+    def init_graphs(self) -> GraphRunner | None:
+        """The recorded forward pass, if native kernels run the model; recorded decode steps on CUDA."""
         if self.threads is None:
-            return None
+            if self.device.type != "cuda" or self.options.disable_cuda_graph or not self.config.is_generation:
+                return None
+            from bough.model_executor.cuda_graph_runner import record_decode_steps
+
+            return record_decode_steps(
+                self.model,
+                self.attn_backend,
+                max_batch_size=self._max_graph_rows(self.max_running_requests),
+                req_to_token=self.req_to_token,
+                last_token=self.sampling_state.last_token,
+            )
         return CpuGraphRunner(
             self.model,
             self.kv_pool,
@@ -236,16 +305,17 @@ class ModelRunner:
             forward = max(measured, forward_bytes(config, self.dtype.itemsize, step_tokens, logit_rows))
         reserved = forward + 4 * max_running_requests * config.context_len
         reserved += SamplingState.max_bytes(max_running_requests, config.vocab_size)
+        if self.device.type == "cuda":
+            graph_rows = self._max_graph_rows(max_running_requests)
+            # What recorded steps take is theirs for good; their logits are for all rows at once.
+            reserved += 0 if options.disable_cuda_graph else forward_bytes(config, 4, graph_rows, graph_rows)
+            pool_tokens = available_memory(self.device)[0] // max(kv_bytes_per_token(**self._kv_shape), 1)
+            reserved += decode_scratch_bytes(config, pool_tokens, max_running_requests)
         budget = MemoryBudget(
-            available=self._available_bytes(),
+            available=available_memory(self.device)[0],
             weights=self.weight_bytes,
             forward=reserved,
-            per_token=kv_bytes_per_token(
-                num_layers=config.num_layers,
-                num_kv_heads=config.num_kv_heads,
-                head_dim=config.head_dim,
-                dtype=self.kv_dtype,
-            ),
+            per_token=kv_bytes_per_token(**self._kv_shape),
         )
         return fit_pool(
             config,
@@ -257,11 +327,18 @@ class ModelRunner:
             max_total_tokens=options.max_total_tokens,
         )
 
-    def _available_bytes(self) -> int:
-        if self.device.type == "cuda":
-            torch.cuda.empty_cache()
-            return int(torch.cuda.mem_get_info(self.device)[0])
-        return Machine().available_bytes()
+    @property
+    def _kv_shape(self) -> KVShape:
+        config = self.config
+        return {
+            "num_layers": config.num_layers,
+            "num_kv_heads": config.num_kv_heads,
+            "head_dim": config.head_dim,
+            "dtype": self.kv_dtype,
+        }
+
+    def _max_graph_rows(self, max_running_requests: int) -> int:
+        return min(max_running_requests, self.options.cuda_graph_max_bs or DEFAULT_MAX_GRAPH_ROWS)
 
     @torch.inference_mode()
     def _measure_forward(self, num_tokens: int) -> int:
@@ -315,15 +392,24 @@ class ModelRunner:
             raise ValueError(f"step {plan.step_id} goes beyond {self.max_req_len} tokens of a request")
         if self.graph_runner is not None and self.graph_runner.can_run(plan):
             return self._replay_step(self.graph_runner, plan)
-        batch = self._make_batch(plan)
-        hidden_states = self.forward(batch)
+        decoded = self._replay_decode_rows(plan)
+        hidden_states = self.forward(self._make_batch(plan if decoded is None else plan.split()[1]))
+        if decoded is not None:
+            hidden_states = torch.cat((decoded.hidden_states, hidden_states))
         last_tokens = np.cumsum(plan.extend_lens, dtype=np.int64) - 1
         sampling_rows = np.flatnonzero(plan.sample)
         failed: list[int] = []
         next_token_ids = np.full(plan.num_rows, FUTURE_TOKEN, dtype=np.int32)
         sampled: SampleOutput | None = None
         if len(sampling_rows):
-            logits = self.model.compute_logits(self._select(hidden_states, last_tokens[sampling_rows]))
+            if decoded is None:
+                logits = self.model.compute_logits(self._select(hidden_states, last_tokens[sampling_rows]))
+            else:
+                logits = decoded.logits
+                others = last_tokens[sampling_rows[plan.num_decode_rows :]]
+                if len(others):
+                    states = self._select(hidden_states, others)
+                    logits = torch.cat((logits, self.model.compute_logits(states)))
             sampled = self.sample(plan, logits, sampling_rows)
             next_token_ids[sampling_rows] = sampled.next_token_ids.cpu().numpy()
             failed.extend(sampling_rows[~sampled.finite.cpu().numpy()].tolist())
@@ -346,7 +432,20 @@ class ModelRunner:
             embeddings=embeddings,
         )
 
-    def _replay_step(self, graph_runner: CpuGraphRunner, plan: StepPlan) -> StepResult:
+    def _replay_decode_rows(self, plan: StepPlan) -> DecodedRows | None:
+        """Run the decode rows of a step that has prompts as well, if they are recorded."""
+        if self.graph_runner is None or plan.mode is not ForwardMode.MIXED or plan.token_types is not None:
+            return None
+        decode_rows, _ = plan.split()
+        if not self.graph_runner.can_run(decode_rows):
+            return None
+        wanted = np.full(plan.num_decode_rows, Wanted.LOGITS, dtype=np.uint8)
+        result = self.graph_runner.replay(decode_rows, wanted, hidden_states=True)
+        assert result.hidden_states is not None, "they were wanted"
+        assert result.logits is not None, "they were wanted"
+        return DecodedRows(result.hidden_states, result.logits)
+
+    def _replay_step(self, graph_runner: GraphRunner, plan: StepPlan) -> StepResult:
         sampling_rows = np.flatnonzero(plan.sample)
         by_logits = self.rows_that_need_logits(plan, sampling_rows)
         wanted = np.zeros(plan.num_rows, dtype=np.uint8)
@@ -360,8 +459,8 @@ class ModelRunner:
         logit_rows, choice_rows = sampling_rows[by_logits], sampling_rows[~by_logits]
         if result.logits is not None:
             sampled = self.sample(plan, result.logits, logit_rows)
-            next_token_ids[logit_rows] = sampled.next_token_ids.numpy()
-            finite[logit_rows] = sampled.finite.numpy()
+            next_token_ids[logit_rows] = sampled.next_token_ids.cpu().numpy()
+            finite[logit_rows] = sampled.finite.cpu().numpy()
         if len(choice_rows):
             self.sampling_state.record_choices(plan.req_slots[choice_rows], next_token_ids[choice_rows])
         failed = np.flatnonzero(~finite).tolist()
@@ -385,14 +484,15 @@ class ModelRunner:
         )
 
     def rows_that_need_logits(self, plan: StepPlan, rows: IndexArray) -> npt.NDArray[np.bool_]:
-        """Which of the sampling ``rows`` (``[S]``) are not served by the token with the largest logit alone."""
-        if plan.masks is not None and len(plan.masks.rows) == len(rows):
+        """Which of the sampling ``rows`` (``[S]``) are not served by the token with the largest allowed logit alone.
+
+        Only native kernels serve any so.
+        """
+        if self.threads is None:
             return np.ones(len(rows), dtype=np.bool_)
         needs: npt.NDArray[np.bool_] = self.sampling_state.rows(plan.req_slots[rows]).needs != 0
         if plan.logprobs:
             needs |= np.isin(rows, [request.row for request in plan.logprobs])
-        if plan.masks is not None:
-            needs[np.searchsorted(rows, plan.masks.rows)] = True
         return needs
 
     def forward(self, batch: ForwardBatch) -> torch.Tensor:
@@ -429,7 +529,10 @@ class ModelRunner:
             )
         masks = None
         if plan.masks is not None:
-            masks = RowMasks(np.searchsorted(rows, plan.masks.rows), plan.masks.bits)
+            place = np.full(plan.num_rows, -1)
+            place[rows] = np.arange(len(rows))
+            at, bits = place[plan.masks.rows], plan.masks.bits
+            masks = RowMasks(at, bits) if at.min() >= 0 else RowMasks(at[at >= 0], bits[at >= 0])
         return self.sampler.sample(logits, plan.req_slots[rows], requests, masks)
 
     def read_logprobs(

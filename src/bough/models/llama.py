@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 
 from bough.config.model_config import ModelConfig
+from bough.layers.attention.base import HeadNorms, RotatingBackend
 from bough.layers.attention.radix_attention import RadixAttention
 from bough.layers.embedding import LMHead, VocabEmbedding
 from bough.layers.linear import GatedLinear, Linear, MergedLinear
@@ -21,14 +22,6 @@ if TYPE_CHECKING:
     from bough.kernels.structures import PackedMatrix
     from bough.mem_cache.kv_pool import KVPool
     from bough.model_executor.forward_batch import ForwardBatch
-
-
-class HeadNorms(NamedTuple):
-    """Norms of single heads, for those families that have them."""
-
-    q_weight: torch.Tensor | None = None
-    k_weight: torch.Tensor | None = None
-    eps: float = 0.0
 
 
 class LlamaMLP(nn.Module):
@@ -79,8 +72,11 @@ class LlamaAttention(nn.Module):
     def forward(self, x: torch.Tensor, rotation: Rotation, batch: ForwardBatch) -> torch.Tensor:
         """``[num_tokens, hidden_size]`` to the same shape."""
         heads = self.qkv_proj(x).view(x.shape[0], -1, self.head_dim)
-        q, k, v = self.rotate(heads, rotation)
-        output: torch.Tensor = self.o_proj(self.attn(q, k, v, batch))
+        if isinstance(batch.attn_backend, RotatingBackend):
+            attended = batch.attn_backend.rotate_and_attend(heads, rotation, self.head_norms(), self.attn, batch)
+        else:
+            attended = self.attn(*self.rotate(heads, rotation), batch)
+        output: torch.Tensor = self.o_proj(attended)
         return output
 
     def rotate(self, heads: torch.Tensor, rotation: Rotation) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -121,10 +117,23 @@ class LlamaDecoderLayer(nn.Module):
         self.input_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps, dtype)
         self.post_attention_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps, dtype)
 
-    def forward(self, x: torch.Tensor, rotation: Rotation, batch: ForwardBatch) -> torch.Tensor:
-        """``[num_tokens, hidden_size]`` to the same shape; overwrites ``x``."""
-        x.add_(self.self_attn(self.input_layernorm(x), rotation, batch))
-        return x.add_(self.mlp(self.post_attention_layernorm(x)))
+    def forward(
+        self, x: torch.Tensor, delta: torch.Tensor | None, rotation: Rotation, batch: ForwardBatch
+    ) -> torch.Tensor:
+        """Take part in the residual stream ``x`` ``[num_tokens, hidden_size]``, which this changes.
+
+        Args:
+            x: the stream.
+            delta: what the block before has still to add to it.
+            rotation: of the tokens.
+            batch: the step.
+
+        Returns:
+            What this block has still to add, so that the next norm can do it on the way.
+        """
+        delta = self.self_attn(self.input_layernorm.after_adding(x, delta), rotation, batch)
+        output: torch.Tensor = self.mlp(self.post_attention_layernorm.after_adding(x, delta))
+        return output
 
     def record(self, program: Program, x: Buffer, rotation: Buffer, kv_pool: KVPool) -> None:
         """What :meth:`forward` does, to the residual stream ``x``."""
@@ -147,10 +156,10 @@ class LlamaModel(Body):
         """See :class:`Body`."""
         x = self.embed_tokens(batch.input_ids)
         rotation = self.rotary_emb(batch.positions)
+        delta: torch.Tensor | None = None
         for layer in self.layers:
-            x = layer(x, rotation, batch)
-        output: torch.Tensor = self.norm(x)
-        return output
+            delta = layer(x, delta, rotation, batch)
+        return self.norm.after_adding(x, delta)
 
     def record(self, program: Program, kv_pool: KVPool, head: PackedMatrix | None) -> None:
         """See :class:`Body`."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import torch
 
 from bough.config.model_config import ModelConfig
+from bough.layers.attention.base import HeadNorms
 from bough.layers.linear_method import MethodChoice
 from bough.layers.norm import RMSNorm
 from bough.layers.rotary import Rotation, apply_rotary
 from bough.models.base import torch_dtype
-from bough.models.llama import HeadNorms, LlamaAttention, LlamaDecoderLayer, LlamaForCausalLM, LlamaMLP
+from bough.models.llama import LlamaAttention, LlamaDecoderLayer, LlamaForCausalLM, LlamaMLP
 
 
 class Qwen3Attention(LlamaAttention):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from bough import plugins
+
 if TYPE_CHECKING:
     from bough.config.model_config import ModelConfig
     from bough.layers.linear_method import MethodChoice
@@ -52,17 +54,26 @@ FAKE_ARCHITECTURE = "BoughFakeForCausalLM"
 
 
 def supported_architectures() -> list[str]:
-    """All that can be served, sorted."""
-    return sorted([*MODEL_MODULES, *ENCODER_MODULES, *BACKBONES])
+    """All that can be served, also thanks to other packages, sorted."""
+    return sorted({*MODEL_MODULES, *ENCODER_MODULES, *BACKBONES, *plugins.declared(plugins.MODELS)})
 
 
 def load_model_class(architecture: str) -> type[CausalLM]:
     """Import the class of a language model. Imports torch.
 
     Args:
-        architecture: a key of :data:`MODEL_MODULES`.
+        architecture: a key of :data:`MODEL_MODULES`, or what another package declares.
+
+    Raises:
+        ConfigError: if the class of another package cannot be had.
     """
-    model_class: type[CausalLM] = _import(MODEL_MODULES, architecture)
+    model_class: type[CausalLM]
+    if architecture in MODEL_MODULES:
+        model_class = _import(MODEL_MODULES, architecture)
+    else:
+        from bough.models.base import CausalLM
+
+        model_class = plugins.load(plugins.MODELS, architecture, CausalLM)
     return model_class
 
 

@@ -1,7 +1,7 @@
-"""Prometheus metrics of a server, with the names that dashboards of this field use, prefixed ``bough:``.
+"""Prometheus metrics of a server, with the names that dashboards of this field use, behind a prefix.
 
 The request path only adds to plain Python numbers, all from one thread; exposition objects are made when somebody
-scrapes.
+scrapes. Every label takes values of a bounded set: what clients send is in none of them.
 """
 
 from __future__ import annotations
@@ -10,17 +10,19 @@ import math
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from bough import __version__
 from bough.ipc.messages import Heartbeat
+from bough.observability.process_usage import resident_bytes
 
-PREFIX = "bough:"
+DEFAULT_PREFIX = "bough:"
 
-LATENCY_BUCKETS = (0.1, 0.2, 0.4, 0.6, 0.8, 1, 2, 4, 6, 8, 10, 20, 40, 60, 80, 100, 200, 400)
+LATENCY_BUCKETS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 2, 4, 6, 8, 10, 20, 40, 60, 80, 100, 200, 400)
 """Seconds, for the time to the first token and for queueing."""
 E2E_BUCKETS = (*LATENCY_BUCKETS, 600, 1200, 1800, 2400)
 ITL_BUCKETS = (
@@ -28,6 +30,23 @@ ITL_BUCKETS = (
     *(0.1, 0.2, 0.4, 0.6, 0.8, 1, 2, 4, 6, 8),
 )  # fmt: skip
 TOKEN_BUCKETS = (1, 10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
+
+STAGES = ("tokenize", "queue", "prefill", "decode", "detokenize")
+"""Where the time of an output goes, one after the other."""
+
+MAX_REASONS = 32
+"""Reasons that a counter tells apart; what comes beyond that is counted as ``other``."""
+
+_GIB = 2**30
+
+_CAPACITIES = (
+    ("context_len", "context_len", 1, "Longest sequence, in tokens."),
+    ("max_running_requests", "max_running_requests", 1, "Most outputs that are computed at the same time."),
+    ("page_size", "page_size", 1, "Tokens in a page of the KV cache."),
+    ("weight_memory_usage_gb", "weight_bytes", _GIB, "Memory of the weights, in GiB."),
+    ("kv_cache_memory_usage_gb", "kv_bytes", _GIB, "Memory of the KV cache, in GiB."),
+)
+"""Metric, field of what the scheduler reports, unit of the latter per unit of the former, and meaning."""
 
 
 class Histogram:
@@ -46,6 +65,16 @@ class Histogram:
         self._sum += value * weight
 
     @property
+    def bounds(self) -> tuple[float, ...]:
+        """Upper bounds of all buckets but the last."""
+        return self._bounds
+
+    @property
+    def counts(self) -> list[int]:
+        """Values by bucket, not cumulative."""
+        return self._counts
+
+    @property
     def count(self) -> int:
         """How many values were observed."""
         return sum(self._counts)
@@ -53,12 +82,47 @@ class Histogram:
     def family(self, name: str, documentation: str, labels: dict[str, str]) -> HistogramMetricFamily:
         """What Prometheus wants to see: cumulative counts by upper bound."""
         family = HistogramMetricFamily(name, documentation, labels=list(labels))
+        family.add_metric(list(labels.values()), *self.cumulative())
+        return family
+
+    def cumulative(self) -> tuple[list[tuple[str, float]], float]:
+        """Counts up to each upper bound, by the bound's text, and the sum of all values."""
         buckets: list[tuple[str, float]] = []
         total = 0
         for bound, count in zip((*self._bounds, math.inf), self._counts, strict=True):
             total += count
             buckets.append(("+Inf" if bound == math.inf else str(float(bound)), total))
-        family.add_metric(list(labels.values()), buckets, self._sum)
+        return buckets, self._sum
+
+
+class ReasonCounter:
+    """Counts by reason. Reasons are words of the source code, never of a client; still their number is bounded.
+
+    Args:
+        known: shown from the start, so that the rate of the first one is seen as well.
+    """
+
+    __slots__ = ("_counts",)
+
+    def __init__(self, *known: str) -> None:
+        self._counts = dict.fromkeys(known, 0)
+
+    def add(self, reason: str) -> None:
+        """Count one."""
+        if reason not in self._counts and len(self._counts) >= MAX_REASONS:
+            reason = "other"
+        self._counts[reason] = self._counts.get(reason, 0) + 1
+
+    @property
+    def total(self) -> int:
+        """How many, for whatever reason."""
+        return sum(self._counts.values())
+
+    def family(self, name: str, documentation: str, labels: dict[str, str]) -> CounterMetricFamily:
+        """What Prometheus wants to see."""
+        family = CounterMetricFamily(name, documentation, labels=[*labels, "reason"])
+        for reason, count in self._counts.items():
+            family.add_metric([*labels.values(), reason], count)
         return family
 
 
@@ -70,37 +134,49 @@ class Metrics(Collector):
 
     Args:
         model_name: value of the label that every metric carries.
+        prefix: what every name begins with.
     """
 
-    def __init__(self, model_name: str) -> None:
+    def __init__(self, model_name: str, prefix: str = DEFAULT_PREFIX) -> None:
         self._labels = {"model_name": model_name}
+        self._prefix = prefix
         self.heartbeats: dict[tuple[str, int], Heartbeat] = {}
         """Latest of every other process, by kind and rank."""
         self.time_to_first_token = Histogram(LATENCY_BUCKETS)
         self.inter_token_latency = Histogram(ITL_BUCKETS)
         self.e2e_request_latency = Histogram(E2E_BUCKETS)
+        self.time_per_output_token = Histogram(ITL_BUCKETS)
         self.queue_time = Histogram(LATENCY_BUCKETS)
+        self.stages = {stage: Histogram(E2E_BUCKETS) for stage in STAGES}
+        """Seconds by stage of a request."""
         self.prompt_tokens_per_request = Histogram(TOKEN_BUCKETS)
         self.generation_tokens_per_request = Histogram(TOKEN_BUCKETS)
         self.prompt_tokens = 0
         self.generation_tokens = 0
         self.cached_tokens = 0
         self.num_requests = 0
-        self.num_aborted_requests = 0
-        self.num_refused_requests = 0
-        self.num_failed_requests = 0
+        self.aborted_requests = ReasonCounter("requested", "client_left", "timeout")
+        self.refused_requests = ReasonCounter("invalid_value", "overloaded", "queue_full", "queue_timeout")
+        self.failed_requests = ReasonCounter("internal_error", "engine_dead", "timeout")
+        self.malformed_messages = 0
+        """Dropped by the main process."""
         self.http_requests_active = 0
         self.http_requests: Counter[tuple[str, str]] = Counter()
         """By (endpoint, method)."""
         self.http_responses: Counter[tuple[str, str, int]] = Counter()
         """By (endpoint, method, status)."""
-        self.max_total_num_tokens = 0
-        self.context_len = 0
+        self.capacities: dict[str, float] = {}
+        """What the server was sized to, by the names of :data:`_CAPACITIES`."""
         self.startup_time = 0.0
         """Seconds; shown once it is set."""
         self._started = time.time()
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
+
+    @property
+    def uptime(self) -> float:
+        """Seconds since this was made."""
+        return time.time() - self._started
 
     def render(self) -> bytes:
         """The text that a scraper gets (Prometheus text format 0.0.4)."""
@@ -110,6 +186,7 @@ class Metrics(Collector):
         """Called by the registry when somebody scrapes."""
         yield from self._request_metrics()
         yield from self._scheduler_metrics()
+        yield from self._static_metrics()
         yield from self._process_metrics()
         yield from self._http_metrics()
 
@@ -118,19 +195,32 @@ class Metrics(Collector):
             (
                 "time_to_first_token_seconds",
                 self.time_to_first_token,
-                "From the arrival of a request to the sampling of its first token.",
+                "From the arrival of a request to the sampling of its first token, of whole answers as of streams.",
             ),
             (
                 "inter_token_latency_seconds",
                 self.inter_token_latency,
                 "Between successive tokens of one output; the mean gap, of tokens that come together.",
             ),
+            (
+                "request_time_per_output_token_seconds",
+                self.time_per_output_token,
+                "Mean time per token of an output, after its first.",
+            ),
             ("e2e_request_latency_seconds", self.e2e_request_latency, "From the arrival of a request to its end."),
             ("queue_time_seconds", self.queue_time, "From the arrival in the scheduler to the first step."),
             ("prompt_tokens_histogram", self.prompt_tokens_per_request, "Prompt tokens per output."),
             ("generation_tokens_histogram", self.generation_tokens_per_request, "Generated tokens per output."),
         ):
-            yield histogram.family(PREFIX + name, documentation, self._labels)
+            yield histogram.family(self._prefix + name, documentation, self._labels)
+        stages = HistogramMetricFamily(
+            self._prefix + "per_stage_req_latency_seconds",
+            "What finished outputs have spent in each stage.",
+            labels=[*self._labels, "stage"],
+        )
+        for stage, histogram in self.stages.items():
+            stages.add_metric([*self._labels.values(), stage], *histogram.cumulative())
+        yield stages
         for name, value, documentation in (
             ("prompt_tokens", self.prompt_tokens, "Prompt tokens of finished outputs, reused ones included."),
             ("generation_tokens", self.generation_tokens, "Generated tokens."),
@@ -140,22 +230,22 @@ class Metrics(Collector):
                 self.num_requests,
                 "Outputs that ended: finished, aborted, refused or failed. Bodies that cannot be read are not counted.",
             ),
+        ):
+            yield self._counter(name, documentation, value)
+        for name, reasons, documentation in (
             (
                 "num_aborted_requests",
-                self.num_aborted_requests,
-                "Outputs that were ended early: by request, or because the client left.",
+                self.aborted_requests,
+                "Outputs that were ended early: by request, because the client left, or because they took too long.",
             ),
             (
                 "num_refused_requests",
-                self.num_refused_requests,
+                self.refused_requests,
                 "Outputs that were never begun: their request was wrong, or there was no room for it.",
             ),
-            ("num_failed_requests", self.num_failed_requests, "Outputs that could not be finished."),
+            ("num_failed_requests", self.failed_requests, "Outputs that could not be finished."),
         ):
-            yield self._counter(name, documentation, value)
-        if self.startup_time:
-            yield self._gauge("startup_time_seconds", "How long the server took to start.", self.startup_time)
-        yield self._gauge("process_start_time_seconds", "When this server started, seconds since 1970.", self._started)
+            yield reasons.family(self._prefix + name, documentation, self._labels)
 
     def _scheduler_metrics(self) -> Iterator[Metric]:
         all_stats = [beat.stats for beat in self.heartbeats.values() if beat.stats is not None]
@@ -163,17 +253,27 @@ class Metrics(Collector):
         def total(name: str) -> float:
             return float(sum(getattr(stats, name) for stats in all_stats))
 
-        capacity = total("max_total_num_tokens") or self.max_total_num_tokens
-        used = total("num_used_tokens")
+        capacity = total("max_total_num_tokens") or self.capacities.get("max_total_num_tokens", 0)
+        used, evictable = total("num_used_tokens"), total("evictable_tokens")
+        reused, computed = total("cached_tokens_total"), total("prefill_tokens_total")
+        ratios = [stats.new_token_ratio for stats in all_stats]
         for name, value, documentation in (
             ("num_running_reqs", total("num_running_reqs"), "Outputs that are being computed."),
             ("num_queue_reqs", total("num_queue_reqs"), "Outputs that wait to be computed."),
-            ("num_used_tokens", used, "Places of the KV cache held by running requests."),
             (
-                "kv_evictable_tokens",
-                total("evictable_tokens"),
-                "Places of the KV cache that hold prefixes nobody uses now.",
+                "num_retracted_reqs",
+                total("num_retracted_reqs"),
+                "Outputs among those that wait which had begun and had to give up their memory.",
             ),
+            (
+                "num_grammar_queue_reqs",
+                total("num_compiling_reqs"),
+                "Outputs whose grammar is being compiled, before they wait to be computed.",
+            ),
+            ("num_used_tokens", used, "Places of the KV cache held by running requests."),
+            ("kv_used_tokens", used, "The same."),
+            ("kv_evictable_tokens", evictable, "Places of the KV cache that hold prefixes nobody uses now."),
+            ("kv_available_tokens", max(capacity - used - evictable, 0.0), "Places of the KV cache that hold nothing."),
             ("max_total_num_tokens", capacity, "Places in the KV cache."),
             ("token_usage", used / capacity if capacity else 0.0, "Share of the KV cache held by running requests."),
             (
@@ -181,7 +281,17 @@ class Metrics(Collector):
                 total("gen_throughput"),
                 "Tokens per second from decoding, over the last logging interval; 0 when idle.",
             ),
-            ("context_len", self.context_len, "Longest sequence, in tokens."),
+            (
+                "cache_hit_rate",
+                reused / (reused + computed) if reused + computed else 0.0,
+                "Share of prompt tokens that were reused, since the start; over time, divide the increases of "
+                "cached_tokens_total and prompt_tokens_total.",
+            ),
+            (
+                "new_token_ratio",
+                max(ratios, default=0.0),
+                "Share of their remaining output that running requests are expected to use.",
+            ),
         ):
             yield self._gauge(name, documentation, value)
         for name, field, documentation in (
@@ -191,15 +301,30 @@ class Metrics(Collector):
                 "Prompt tokens computed, not reused; after an interruption, output computed again too.",
             ),
             (
+                "prefill_reused_tokens",
+                "cached_tokens_total",
+                "Prompt tokens that were found in the prefix cache when their request started.",
+            ),
+            (
                 "prefill_seconds",
                 "prefill_seconds_total",
                 "Duration of the steps that computed prompt tokens, whatever else they computed.",
             ),
             ("decode_tokens", "decode_tokens_total", "Tokens sampled, those of aborted requests included."),
             (
+                "evicted_tokens",
+                "evicted_tokens_total",
+                "Tokens that the prefix cache has forgotten because their places were needed.",
+            ),
+            (
                 "num_retracted_requests",
                 "num_retracted_total",
                 "How often a running request had to give up its memory and wait again.",
+            ),
+            (
+                "scheduler_failed_steps",
+                "failed_steps_total",
+                "Steps that failed. Only the request that is to blame ends with an error.",
             ),
             (
                 "kv_accounting_repairs",
@@ -211,9 +336,29 @@ class Metrics(Collector):
                 "num_aborted_total",
                 "Outputs that the scheduler was told to end, health probes and the server's own included.",
             ),
+            (
+                "queue_timeouts",
+                "num_queue_timeouts_total",
+                "Outputs refused because they had waited too long (--queue-timeout).",
+            ),
+            ("request_timeouts", "num_timeouts_total", "Outputs ended because their time was over."),
             ("scheduler_steps", "steps_total", "Steps computed."),
+            ("forward_execution_seconds", "step_seconds_total", "Duration of all steps on the device."),
         ):
             yield self._counter(name, documentation, total(field))
+
+    def _static_metrics(self) -> Iterator[Metric]:
+        for name, field, scale, documentation in _CAPACITIES:
+            if field in self.capacities:
+                yield self._gauge(name, documentation, self.capacities[field] / scale)
+        build = GaugeMetricFamily(
+            self._prefix + "build_info", "Always 1; the label says what runs.", labels=[*self._labels, "version"]
+        )
+        build.add_metric([*self._labels.values(), __version__], 1)
+        yield build
+        if self.startup_time:
+            yield self._gauge("startup_time_seconds", "How long the server took to start.", self.startup_time)
+        yield self._gauge("process_start_time_seconds", "When this server started, seconds since 1970.", self._started)
 
     def _process_metrics(self) -> Iterator[Metric]:
         for name, field, documentation in (
@@ -225,21 +370,27 @@ class Metrics(Collector):
             ("malformed_messages", "malformed_total", "Messages that a process dropped for not fitting the schema."),
             ("process_failed_requests", "num_failed_total", "Outputs that a process could not go on with."),
         ):
-            family = CounterMetricFamily(PREFIX + name, documentation, labels=[*self._labels, "process", "rank"])
-            for (process, rank), beat in self.heartbeats.items():
-                family.add_metric([*self._labels.values(), process, str(rank)], getattr(beat, field))
-            yield family
+            values = {key: getattr(beat, field) for key, beat in self.heartbeats.items()}
+            if field == "malformed_total":
+                values["main", 0] = self.malformed_messages
+            yield self._by_process(CounterMetricFamily, name, documentation, values)
+        # Of this process as of the others, so that nothing has to look at processes from outside.
+        beats = self.heartbeats.items()
+        seconds = {("main", 0): time.process_time(), **{key: beat.cpu_seconds for key, beat in beats}}
+        memory = {("main", 0): resident_bytes(), **{key: beat.resident_bytes for key, beat in beats}}
+        yield self._by_process(CounterMetricFamily, "process_cpu_seconds", "Processor time used.", seconds)
+        yield self._by_process(GaugeMetricFamily, "process_resident_memory_bytes", "Memory in RAM.", memory)
 
     def _http_metrics(self) -> Iterator[Metric]:
         yield self._gauge("http_requests_active", "HTTP requests being answered.", self.http_requests_active)
         requests = CounterMetricFamily(
-            PREFIX + "http_requests", "HTTP requests by route.", labels=[*self._labels, "endpoint", "method"]
+            self._prefix + "http_requests", "HTTP requests by route.", labels=[*self._labels, "endpoint", "method"]
         )
         for (endpoint, method), count in self.http_requests.items():
             requests.add_metric([*self._labels.values(), endpoint, method], count)
         yield requests
         responses = CounterMetricFamily(
-            PREFIX + "http_responses",
+            self._prefix + "http_responses",
             "HTTP responses by route and status.",
             labels=[*self._labels, "endpoint", "method", "status_code"],
         )
@@ -247,12 +398,24 @@ class Metrics(Collector):
             responses.add_metric([*self._labels.values(), endpoint, method, str(status)], count)
         yield responses
 
+    def _by_process(
+        self,
+        kind: type[CounterMetricFamily] | type[GaugeMetricFamily],
+        name: str,
+        documentation: str,
+        values: Mapping[tuple[str, int], float],
+    ) -> Metric:
+        family = kind(self._prefix + name, documentation, labels=[*self._labels, "process", "rank"])
+        for (process, rank), value in values.items():
+            family.add_metric([*self._labels.values(), process, str(rank)], value)
+        return family
+
     def _counter(self, name: str, documentation: str, value: float) -> Metric:
-        family = CounterMetricFamily(PREFIX + name, documentation, labels=list(self._labels))
+        family = CounterMetricFamily(self._prefix + name, documentation, labels=list(self._labels))
         family.add_metric(list(self._labels.values()), value)
         return family
 
     def _gauge(self, name: str, documentation: str, value: float) -> Metric:
-        family = GaugeMetricFamily(PREFIX + name, documentation, labels=list(self._labels))
+        family = GaugeMetricFamily(self._prefix + name, documentation, labels=list(self._labels))
         family.add_metric(list(self._labels.values()), value)
         return family

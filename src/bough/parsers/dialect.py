@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from bough import plugins
 from bough.errors import ConfigError
 from bough.parsers.answer import StreamParser, read_answer
 from bough.parsers.base import OutputParser, ToolSpec
@@ -212,10 +213,13 @@ def find_tool_format(name: str) -> ToolFormat:
     Raises:
         ConfigError: if there is none.
     """
-    if name not in TOOL_FORMATS:
-        known = ", ".join(TOOL_FORMATS)
-        raise ConfigError(f"no tool-call parser {name[:64]!r}; there are {known}", param="tool_call_parser")
-    return TOOL_FORMATS[name]
+    if name in TOOL_FORMATS:
+        return TOOL_FORMATS[name]
+    if name in plugins.declared(plugins.TOOL_PARSERS):
+        found: ToolFormat | type[ToolFormat] = plugins.load(plugins.TOOL_PARSERS, name, ToolFormat)
+        return found() if isinstance(found, type) else found
+    known = ", ".join(tool_format_names())
+    raise ConfigError(f"no tool-call parser {name[:64]!r}; there are {known}", param="tool_call_parser")
 
 
 def find_reasoning_format(name: str) -> ReasoningFormat:
@@ -224,7 +228,21 @@ def find_reasoning_format(name: str) -> ReasoningFormat:
     Raises:
         ConfigError: if there is none.
     """
-    if name not in REASONING_FORMATS:
-        known = ", ".join(REASONING_FORMATS)
-        raise ConfigError(f"no reasoning parser {name[:64]!r}; there are {known}", param="reasoning_parser")
-    return REASONING_FORMATS[name]
+    if name in REASONING_FORMATS:
+        return REASONING_FORMATS[name]
+    if name in plugins.declared(plugins.REASONING_PARSERS):
+        found: ReasoningFormat | type[ReasoningFormat]
+        found = plugins.load(plugins.REASONING_PARSERS, name, ReasoningFormat)
+        return found(name) if isinstance(found, type) else found
+    known = ", ".join(reasoning_format_names())
+    raise ConfigError(f"no reasoning parser {name[:64]!r}; there are {known}", param="reasoning_parser")
+
+
+def tool_format_names() -> tuple[str, ...]:
+    """What ``--tool-call-parser`` takes, those of other packages last."""
+    return tuple({**TOOL_FORMATS, **plugins.declared(plugins.TOOL_PARSERS)})
+
+
+def reasoning_format_names() -> tuple[str, ...]:
+    """What ``--reasoning-parser`` takes, those of other packages last."""
+    return tuple({**REASONING_FORMATS, **plugins.declared(plugins.REASONING_PARSERS)})

@@ -296,6 +296,14 @@ class SamplingState:
             log_min_p.astype(np.float32),
         )
 
+    def draw_table(self, rows: SamplingRows) -> npt.NDArray[np.float64]:
+        """What the Triton kernel is told of all rows: float64 ``[S, 6]``, columns as its ``DRAW_FIELDS``."""
+        table = np.empty((len(rows.slots), 2 + len(_DRAW_FIELDS)))
+        table[:, 0] = rows.having(Needs.RANDOM)
+        table[:, 1] = uniforms(self._stream_key[rows.slots], rows.num_outputs)
+        table[:, 2:] = self._shape_of_draw[:, rows.slots].T
+        return table
+
     def top_k(self, slots: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """Top-k of ``slots`` ``[n]``; infinity where there is none, arbitrary for greedy requests."""
         top_k: npt.NDArray[np.float64] = self._shape_of_draw[2, slots]

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from bough.kernels.triton.available import kernels_for
 from bough.sampling.transfer import to_device
 
 _ALLOWED = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little") != 0
@@ -64,6 +65,10 @@ class RowMasks:
     def _apply_on_device(self, logits: torch.Tensor) -> None:
         rows = to_device(self.rows.astype(np.int64), logits.device)
         bits = to_device(self.bits, logits.device)
+        kernels = kernels_for(logits, "sampling")
+        if kernels is not None:
+            kernels.mask_tokens(logits, rows, bits)
+            return
         places = torch.arange(32, dtype=torch.int32, device=logits.device)
         allowed = (bits.unsqueeze(-1) >> places).bitwise_and_(1).view(len(self.rows), -1)[:, : logits.shape[1]]
         logits.index_copy_(0, rows, logits.index_select(0, rows).masked_fill_(allowed == 0, -math.inf))

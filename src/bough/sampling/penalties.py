@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from bough.kernels.triton.available import kernels_for
 from bough.sampling.sampling_params import SamplingParams
 from bough.sampling.transfer import to_device
 
@@ -92,6 +93,11 @@ class PenaltyTable:
             slots: ``[p]``, their request slots, each :meth:`set` before.
             num_outputs: ``[p]``, how many tokens each has produced.
         """
+        kernels = kernels_for(logits, "sampling")
+        if kernels is not None:
+            arrays = (batch_rows, self._row_of[slots], np.ascontiguousarray(self._strengths[:, slots]))
+            kernels.penalise(logits, *(to_device(x, self._device) for x in arrays), self._counts)
+            return
         is_long = num_outputs > self._max_columns
         for group in (np.flatnonzero(~is_long & (num_outputs > 0)), np.flatnonzero(is_long)):
             if group.size == 0:

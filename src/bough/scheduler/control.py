@@ -6,7 +6,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from bough.errors import BoughError
@@ -105,7 +105,29 @@ def _get_internal_state(scheduler: Scheduler, params: dict[str, Any]) -> dict[st
     return scheduler.internal_state()
 
 
+def _get_cache_outline(scheduler: Scheduler, params: dict[str, Any]) -> dict[str, Any]:
+    cache = scheduler.kv.prefix_cache
+    nodes = cache.outline(params["max_nodes"])
+    return {
+        "nodes": [asdict(node) for node in nodes],
+        "protected_tokens": cache.protected_size,
+        "evictable_tokens": cache.evictable_size,
+    }
+
+
+def _start_profile(scheduler: Scheduler, params: dict[str, Any]) -> dict[str, Any]:
+    scheduler.start_profile(params)
+    return {}
+
+
+def _stop_profile(scheduler: Scheduler, params: dict[str, Any]) -> dict[str, Any]:
+    return {"paths": scheduler.stop_profile()}
+
+
 CONTROL_HANDLERS: dict[str, ControlHandler] = {
     "flush_cache": ControlHandler(_flush_cache, needs_idle=True),
+    "get_cache_outline": ControlHandler(_get_cache_outline),
     "get_internal_state": ControlHandler(_get_internal_state),
+    "start_profile": ControlHandler(_start_profile),
+    "stop_profile": ControlHandler(_stop_profile),
 }

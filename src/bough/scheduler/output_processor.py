@@ -83,6 +83,7 @@ class OutputProcessor:
         delta = self._delta(req, req.output_before_slot)
         delta.finish_reason = reason
         delta.num_retractions = req.num_retractions
+        delta.last_token_delay = time.monotonic() - req.arrival_time
         return delta
 
     def fail(
@@ -253,13 +254,13 @@ class OutputProcessor:
         """A token of a request that has stop tokens of its own, text stops, logprobs or a grammar."""
         if logprobs is not None:
             req.pending_logprobs.append(_sampled_logprobs(req, token, logprobs))
+        matcher, stops = req.matcher, req.text_stops
         is_stop_token = token in req.stop_token_ids
         grammar_ends = False
-        if req.matcher is not None and not is_stop_token:
-            if not req.matcher.accept(token):
-                return self._fail_grammar(req, req.matcher.error or f"token {token} does not follow it")
-            grammar_ends = req.matcher.is_terminated
-        stops = req.text_stops
+        if matcher is not None and not is_stop_token:
+            if not matcher.accept(token):
+                return self._fail_grammar(req, matcher.error or f"token {token} does not follow it")
+            grammar_ends = matcher.is_terminated
         if stops is not None:
             skips = is_stop_token and not req.sampling_params.no_stop_trim
             matched = stops.skip() if skips else stops.push(token)
@@ -271,8 +272,9 @@ class OutputProcessor:
             return self.finish(req, FinishReason("stop", matched=token if self._is_eos[token] else None))
         if ended:
             return self.finish(req, FinishReason("length", length=length))
-        if req.matcher is not None and req.jumps:
-            delta = self._jump(req, req.matcher)
+        if matcher is not None and req.jumps:
+            forced = matcher.forced_tokens()
+            delta = self._jump(req, matcher, forced) if forced else None
             if delta is not None:
                 return delta
         if not due:
@@ -286,11 +288,8 @@ class OutputProcessor:
             return None
         return delta
 
-    def _jump(self, req: Req, matcher: GrammarMatcher) -> OutputDelta | None:
+    def _jump(self, req: Req, matcher: GrammarMatcher, forced: list[int]) -> OutputDelta | None:
         """Take the tokens that the grammar leaves no choice about; returns the last delta if that ends the output."""
-        forced = matcher.forced_tokens()
-        if not forced:
-            return None
         table = self.table
         reason: FinishReason | None = None
         taken: list[int] = []

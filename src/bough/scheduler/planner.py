@@ -120,7 +120,7 @@ class StepPlanner:
     def _plan_decode(self, outcome: PlanOutcome, in_flight: bool) -> tuple[IntArray, IntArray, IntArray]:
         """Who takes one more sampled token, and its place; and who jumps, for whose next token there is memory."""
         while True:
-            slots, jumping = self.table.decodable_slots(), self.table.jumping_slots()
+            slots, jumping = self.table.running_slots()
             if len(slots) == 0 and len(jumping) == 0:
                 return slots, slots, jumping
             kv_slots = self.kv.extend_decode(slots) if self._suffices(slots, jumping) else None
@@ -351,7 +351,7 @@ class StepPlanner:
             return 0.0
         output = np.clip(self.table.max_new[holders] - self.table.planned_out[holders], 0, OUTPUT_CLIP_TOKENS)
         prompts = sum(req.fill_len - int(self.table.planned_len[req.slot]) for req in self.requests.unfinished)
-        jumping = self.table.jumping_slots()
+        _, jumping = self.table.running_slots()
         jumps = int((self.table.known_len[jumping] - self.kv.lengths[jumping]).sum())
         return float(output.sum()) * self.ratio.value + prompts + jumps
 

@@ -12,6 +12,8 @@ import numpy as np
 from bough.scheduler.req import Req
 from bough.step_plan import IntArray
 
+_NO_SLOTS = np.zeros(0, dtype=np.int32)
+
 
 class RequestTable:
     """State of requests by slot. All lengths are in tokens and int32.
@@ -28,6 +30,7 @@ class RequestTable:
         decoding: whether the request's prompt is wholly computed or planned.
         checks_eos: whether the model's end-of-sequence ids end the request.
         careful: whether each token needs a look by Python (own stop tokens, text stops, logprobs, a grammar).
+        logprobs: whether its tokens' logprobs are wanted.
         constrained: whether the request has a grammar: its next token cannot be planned before its last one is known.
         num_constrained: requests that have one.
         masked: whether not all tokens may be sampled, because of a grammar or otherwise.
@@ -48,6 +51,7 @@ class RequestTable:
         self.decoding = np.zeros(shape, dtype=np.bool_)
         self.checks_eos = np.zeros(shape, dtype=np.bool_)
         self.careful = np.zeros(shape, dtype=np.bool_)
+        self.logprobs = np.zeros(shape, dtype=np.bool_)
         self.constrained = np.zeros(shape, dtype=np.bool_)
         self.masked = np.zeros(shape, dtype=np.bool_)
         self.reqs: list[Req | None] = [None] * max_running_requests
@@ -74,6 +78,7 @@ class RequestTable:
         self.num_constrained += constrained
         self.masked[slot] = constrained or req.allowed is not None
         self.careful[slot] = own_stops or req.text_stops is not None or req.return_logprob or constrained
+        self.logprobs[slot] = req.return_logprob
         self.reqs[slot] = req
 
     def vacate(self, slot: int) -> None:
@@ -82,24 +87,21 @@ class RequestTable:
         self.reqs[slot] = None
         self.decoding[slot] = self.constrained[slot] = self.masked[slot] = False
 
-    def decodable_slots(self) -> IntArray:
-        """Slots of requests that may take one more decode step, ascending.
+    def running_slots(self) -> tuple[IntArray, IntArray]:
+        """Slots of requests that go on, ascending: those that may take one more decode step, and those that *jump*.
 
-        Requests whose last token is already planned are left out: the step would compute nothing that anyone reads.
-        So are those with a grammar while their last token is unknown: it decides what may come next.
+        The latter have got output without sampling, whose KV is to be computed. Requests whose last token is already
+        planned are left out: the step would compute nothing that anyone reads. So are those with a grammar while their
+        last token is unknown: it decides what may come next.
         """
         able = self.decoding & (self.planned_out < self.max_new)
-        if self.num_constrained:
-            able &= ~self.constrained | (self.planned_out == self.out_len) & (self.known_len - self.planned_len == 1)
-        return np.flatnonzero(able).astype(np.int32)
-
-    def jumping_slots(self) -> IntArray:
-        """Slots of requests that have got output without sampling, whose KV is to be computed, ascending."""
         if not self.num_constrained:
-            return np.zeros(0, dtype=np.int32)
-        able = self.decoding & self.constrained & (self.planned_out < self.max_new)
-        able &= (self.planned_out == self.out_len) & (self.known_len - self.planned_len > 1)
-        return np.flatnonzero(able).astype(np.int32)
+            return np.flatnonzero(able).astype(np.int32), _NO_SLOTS
+        unplanned = self.known_len - self.planned_len
+        unplanned[self.planned_out != self.out_len] = 0
+        jumping = able & self.constrained & (unplanned > 1)
+        able &= ~self.constrained | (unplanned == 1)
+        return np.flatnonzero(able).astype(np.int32), np.flatnonzero(jumping).astype(np.int32)
 
     def waits_for_token(self) -> bool:
         """Whether a request could go on, were its last token known: it has a grammar, and a step in flight."""

@@ -95,6 +95,8 @@ class Requests:
     @property
     def num_retracted_waiting(self) -> int:
         """Requests that have lost their slot and wait for another."""
+        if not self.num_retracted:
+            return 0
         return sum(req.slot < 0 and req.num_retractions > 0 for req in self._by_rid.values())
 
     @property
@@ -177,6 +179,15 @@ class Requests:
         else:
             self._requeue(self.sharing.progressed(req, req.kv.owned_len))
 
+    def num_computed(self, req: Req) -> int:
+        """How many tokens of a request have been computed and hold their KV."""
+        if req.slot < 0:
+            return 0
+        if int(self.table.out_len[req.slot]) > len(req.output_before_slot):
+            # The token sampled last has no KV: it is the input of the step that follows.
+            return int(self.table.known_len[req.slot]) - 1
+        return req.computed_len
+
     def retract(self, req: Req) -> None:
         """Take a request's memory; it waits again and will continue where it was, from what is still cached."""
         self._give_back(req, keep=True)
@@ -249,8 +260,7 @@ class Requests:
         assert req.kv is not None
         slot = req.slot
         new_output = int(self.table.out_len[slot]) > len(req.output_before_slot)
-        # The token sampled last has no KV: it is the input of the step that follows.
-        valid = int(self.table.known_len[slot]) - 1 if new_output else req.computed_len
+        valid = self.num_computed(req)
         if new_output and self.table.constrained[slot]:
             # Nor have those that were not sampled, until a step has computed them.
             valid = min(valid, int(self.table.planned_len[slot]) if req.jump_from < 0 else req.jump_from)

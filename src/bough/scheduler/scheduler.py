@@ -40,18 +40,21 @@ from bough.model_executor.worker_info import Worker, WorkerInfo
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler.admission import NewTokenRatio
 from bough.scheduler.control import CONTROL_HANDLERS, ControlCalls
+from bough.scheduler.deadlines import Deadlines
 from bough.scheduler.executor import StepExecutor, TimedWorker, executor_for
 from bough.scheduler.grammars import Grammars
 from bough.scheduler.intake import RequestIntake
 from bough.scheduler.output_processor import OutputProcessor
 from bough.scheduler.planner import StepPlanner
 from bough.scheduler.prefix_sharing import PrefixSharing
+from bough.scheduler.profiler import Profiler
 from bough.scheduler.req import Pooling, Req
 from bough.scheduler.request_table import RequestTable
 from bough.scheduler.requests import Requests
 from bough.scheduler.step_budget import StepLimits
 from bough.scheduler.step_builder import Planned
 from bough.scheduler.step_log import StepLog
+from bough.scheduler.trials import Trials
 from bough.scheduler.waiting_queue import WaitingQueue
 from bough.scheduler.warmup import measure_step_costs, probe_device
 from bough.tokenization.tokenizer import Tokenizer
@@ -73,10 +76,9 @@ INTAKE_SECONDS = 0.002
 GRAMMAR_WAIT_SECONDS = 0.002
 """Longest wait for a grammar when there is nothing else to do: then it is time to look for messages."""
 
-MAX_FAILED_STEPS = 3
-"""After this many failed steps in a row the device must show that it still works."""
-
-StepEvent = Callable[[str, int], None]
+StepEvent = Callable[[str, Planned | None, float], None]
+"""Told what begins: ``plan``, ``launch``, ``launched``, ``wait``, ``process`` or ``processed``; which step it is about,
+and how many seconds that took on the device, once it is known."""
 
 
 class SchedulerMessages(Protocol):
@@ -123,14 +125,14 @@ class Scheduler:
             send_deltas: takes the results of a step; must not block.
             make_executor: runs the steps; by default what ``disable_overlap_schedule`` and the device ask for.
             make_compiler: makes what compiles grammars; by default what the options ask for.
-            on_event: called with ``"launch"`` or ``"process"`` and the step's id.
+            on_event: told what the scheduler does.
             strict_accounting: raise when KV accounting does not add up at idle, instead of repairing it.
         """
         self.server_args = server_args
         self.tokenizer = tokenizer
         self.info = info = worker.get_worker_info()
         self._send_deltas = send_deltas
-        self._on_event = on_event
+        self.on_event = on_event
         self._strict_accounting = strict_accounting
         self._eos_token_ids = frozenset(model_config.eos_token_ids)
         rng = random.Random(server_args.random_seed)
@@ -148,6 +150,12 @@ class Scheduler:
             self.kv, self.table, self.queue, PrefixSharing(enabled=_reuses_prefixes(server_args, info))
         )
         start = time.perf_counter()
+        self.deadlines = Deadlines(
+            self.requests,
+            queue_timeout=server_args.queue_timeout,
+            request_timeout=server_args.request_timeout,
+        )
+        self.trials = Trials(self.queue)
         self.cost_model = measure_step_costs(timed)
         self.warmup_seconds = time.perf_counter() - start
         self.ratio = NewTokenRatio(server_args.schedule_conservativeness)
@@ -169,13 +177,16 @@ class Scheduler:
         self.grammars = self._make_grammars(make_compiler)
         self.grammar_seconds = time.perf_counter() - start
         self.control = ControlCalls(self, CONTROL_HANDLERS)
+        self.profiler = Profiler(self.requests)
         self.log = StepLog(self.requests, server_args.decode_log_interval)
         self.shutting_down = False
         self._num_aborted = 0
+        self._num_queue_timeouts = self._num_timeouts = 0
         self._num_repairs = 0
-        self._failed_steps = 0
+        self._num_failed_steps = 0
         self._was_busy = False
         self._received: deque[ToScheduler] = deque()
+        self._is_full = False
         self._dispatch: dict[type, Callable[[Any], list[ControlReply]]] = {
             TokenizedGenerateReqInput: self.handle_generate_request,
             TokenizedEmbeddingReqInput: self.handle_embedding_request,
@@ -192,9 +203,15 @@ class Scheduler:
         while not self.shutting_down:
             self.recv_requests(messages, busy)
             busy = self.step()
-            if messages.heartbeat_due:
+            if messages.heartbeat_due or self._fullness_changed():
                 messages.send(Heartbeat("scheduler", stats=self.stats()))
         self.close()
+
+    def _fullness_changed(self) -> bool:
+        """Whether the queue has become full, or has room again: whoever sends requests here is told at once."""
+        limit = self.server_args.max_queued_requests
+        was_full, self._is_full = self._is_full, limit is not None and self.requests.num_waiting >= max(limit, 1)
+        return was_full is not self._is_full
 
     def close(self) -> None:
         """End the threads beside the scheduler, after the steps in flight. Doing it twice does nothing."""
@@ -236,22 +253,41 @@ class Scheduler:
         Returns:
             Whether there was anything to do.
         """
+        self.end_late()
         self.admit_compiled()
+        self._mark("plan")
         planned = self.get_next_batch_to_run()
         if planned is not None:
             self.run_batch(planned)
         in_flight = self.requests.in_flight
-        allowed = self.executor.depth if planned is not None else 0
+        allowed = self.executor.depth if planned is not None and not self.trials.running else 0
         busy = planned is not None or bool(in_flight)
         while len(in_flight) > allowed:
             self.process_batch_result()
         if not busy and self.requests.compiling:
             self.grammars.wait(GRAMMAR_WAIT_SECONDS)
             busy = True
+        if not busy and self.trials.running:
+            self.trials.adjourn()
         if not busy:
             self._on_idle()
         self._was_busy = busy
         return busy
+
+    def end_late(self) -> None:
+        """End requests that have waited, or taken, too long: those of which there is nothing with an error."""
+        for req, limit in self.deadlines.expired():
+            if limit == "queue":
+                self._num_queue_timeouts += 1
+                text = f"the request has waited for {self.server_args.queue_timeout:g} s (--queue-timeout)"
+                reason = FinishReason("abort", message=text, status_code=503, code="queue_timeout")
+            else:
+                self._num_timeouts += 1
+                nothing = len(self.table.output_ids(req)) == 0
+                reason = FinishReason(
+                    "abort", message="the request has timed out", status_code=504 if nothing else None, code="timeout"
+                )
+            self.stream_output([self.output.finish(req, reason)])
 
     def admit_compiled(self) -> None:
         """Let requests go on whose grammar is ready, and end those whose grammar cannot be used."""
@@ -278,26 +314,32 @@ class Scheduler:
 
     def run_batch(self, planned: Planned) -> None:
         """Launch a step."""
-        if self._on_event is not None:
-            self._on_event("launch", planned.plan.step_id)
+        self._mark("launch", planned)
         self.requests.in_flight.append(planned)
         self.executor.submit(planned.plan)
+        self._mark("launched", planned)
 
     def process_batch_result(self) -> None:
         """Wait for the oldest step in flight and apply its result."""
         planned = self.requests.in_flight[0]
+        self._mark("wait", planned)
         try:
             result = self.executor.resolve_batch_result()
         except Exception:
             self._fail_step(planned)
             return
         self.requests.in_flight.popleft()
-        self._failed_steps = 0
-        if self._on_event is not None:
-            self._on_event("process", planned.plan.step_id)
+        self._mark("process", planned, result.seconds)
         self.cost_model.observe(planned.plan.num_tokens, planned.token_context, result.seconds)
         self.log.on_step(planned, result)
         self.stream_output(self.output.process(planned, result))
+        if self.trials.running and self.trials.clear(self.requests.num_computed):
+            self._retract_all()
+        self._mark("processed", planned)
+
+    def _mark(self, event: str, planned: Planned | None = None, seconds: float = 0.0) -> None:
+        if self.on_event is not None:
+            self.on_event(event, planned, seconds)
 
     def stream_output(self, deltas: list[OutputDelta]) -> None:
         """Send what is new, if anything is."""
@@ -317,6 +359,7 @@ class Scheduler:
             message.input_ids,
             SamplingParams(max_new_tokens=0),
             priority=message.priority,
+            timeout=message.timeout,
             extra_key=message.extra_key,
         )
         types = message.token_types
@@ -335,6 +378,8 @@ class Scheduler:
             else:
                 for req in reqs:
                     self.requests.add(req)
+            for req in reqs:
+                self.deadlines.add(req, message.timeout)
         except BoughError as error:
             self._refuse(message, error.message, error.status_code, error.code, error.param)
         except Exception:
@@ -411,20 +456,35 @@ class Scheduler:
     # --- results --------------------------------------------------------------------------------------------------
 
     def _fail_step(self, planned: Planned) -> None:
-        """A forward pass raised: its requests end with an error, all others go on.
+        """A forward pass raised: whoever it fails with alone ends with an error, all others go on.
 
-        So do those that it did not compute for but had news of: what the device knows of them now is unknown.
+        Concerned are also those that it did not compute for but had news of: what the device knows of them now is
+        unknown. A device that is broken ends the process.
         """
-        self._failed_steps += 1
-        logger.exception("Step %d failed; its requests are aborted", planned.plan.step_id)
-        reqs = [req for req in (self.table.reqs[slot] for slot in planned.concerned_slots) if req is not None]
         self.requests.in_flight.popleft()
-        self.stream_output([self.output.fail(req, "the forward pass failed", keep=False) for req in reqs])
-        if self._failed_steps >= MAX_FAILED_STEPS:
-            self._probe_device()
+        reqs = [req for req in (self.table.reqs[slot] for slot in planned.concerned_slots) if req is not None]
+        if reqs:  # else it was launched before the one that failed was known to have
+            self._num_failed_steps += 1
+            logger.exception("Step %d failed, with %d requests in it", planned.plan.step_id, len(reqs))
+        # Whoever has left since the step was launched may be to blame as well: their rows were computed all the same.
+        if len(reqs) == 1 and not planned.left:
+            self.stream_output([self.output.fail(reqs[0], "the forward pass failed", keep=False)])
+            if self.trials.running and self.trials.clear(self.requests.num_computed):
+                self._retract_all()
+        elif reqs:
+            suspects = {req: int(self.table.planned_len[req.slot]) for req in reqs}
+            self._retract_all()
+            self.trials.accuse(suspects)
+        self._probe_device()
+
+    def _retract_all(self) -> None:
+        """Everybody waits; whoever may goes on from what is cached."""
+        for req in self.table.reqs:
+            if req is not None:
+                self.requests.retract(req)
 
     def _probe_device(self) -> None:
-        """After several failures in a row: end the process unless the device can still compute something harmless."""
+        """After a failure: end the process unless the device can still compute something harmless."""
         while self.requests.in_flight:
             self.process_batch_result()
         token = np.zeros(1, dtype=np.int32)
@@ -434,7 +494,6 @@ class Scheduler:
             return
         if slots is not None:
             probe_device(self._timed_worker, place.req_slot, slots)
-            self._failed_steps = 0
         self.kv.finish(place, token, 0, keep=False)
 
     def _on_idle(self) -> None:
@@ -455,6 +514,27 @@ class Scheduler:
     def _handle_shutdown(self, _: ShutdownReq) -> list[ControlReply]:
         self.shutting_down = True
         return []
+
+    # --- profiles ---------------------------------------------------------------------------------------------------
+
+    def start_profile(self, params: dict[str, Any]) -> None:
+        """Begin to record what is done; see :class:`~bough.scheduler.profiler.ProfileSettings`."""
+        mark = self.profiler.start(params)
+
+        def record(event: str, planned: Planned | None, seconds: float) -> None:
+            mark(event, planned, seconds)
+            if event == "processed" and self.profiler.is_complete:
+                try:
+                    self.stop_profile()
+                except BoughError as error:
+                    logger.error("%s", error.message)
+
+        self.on_event = record
+
+    def stop_profile(self) -> list[str]:
+        """End the profile; returns the paths of its files."""
+        self.on_event = None
+        return self.profiler.stop()
 
     # --- what others ask ------------------------------------------------------------------------------------------
 
@@ -493,9 +573,17 @@ class Scheduler:
             decode_tokens_total=self.output.generated_tokens,
             num_retracted_total=self.requests.num_retracted,
             num_aborted_total=self._num_aborted,
+            num_queue_timeouts_total=self._num_queue_timeouts,
+            num_timeouts_total=self._num_timeouts,
+            failed_steps_total=self._num_failed_steps,
             kv_accounting_repairs_total=self._num_repairs,
             steps_total=self.log.steps,
             gen_throughput=self.log.gen_throughput,
+            num_retracted_reqs=self.requests.num_retracted_waiting,
+            num_compiling_reqs=len(self.requests.compiling),
+            new_token_ratio=self.ratio.value,
+            evicted_tokens_total=self.kv.evicted_tokens,
+            step_seconds_total=self.log.step_seconds,
         )
 
     def internal_state(self) -> dict[str, Any]:
@@ -506,12 +594,9 @@ class Scheduler:
             effective_max_running_requests=self.info.max_running_requests,
             num_waiting_tokens=self.requests.num_waiting_tokens,
             num_waiting_uncached_tokens=self.requests.num_uncached_tokens,
-            num_compiling_reqs=len(self.requests.compiling),
-            num_retracted_reqs=self.requests.num_retracted_waiting,
             decode_moments=self.log.decode_moments,
             last_gen_throughput=self.log.gen_throughput,
             forced_tokens_total=self.output.forced_tokens,
-            new_token_ratio=self.ratio.value,
             cost_model={
                 "base_seconds": self.cost_model.base,
                 "seconds_per_token": self.cost_model.per_token,

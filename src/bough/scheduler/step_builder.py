@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from bough.constrained.base import GrammarMatcher, MaskWords
 from bough.constrained.masks import PendingMasks
 from bough.scheduler.req import Req
 from bough.scheduler.requests import Requests
@@ -174,21 +175,25 @@ class StepBuilder:
         rows = np.flatnonzero(masked).astype(np.int32)
         if len(rows) == 0:
             return None
-        reqs = [req for req in map(self._table.reqs.__getitem__, req_slots[rows].tolist()) if req is not None]
-        return PendingMasks(
-            rows,
-            [req.matcher for req in reqs],
-            [req.extra_ends for req in reqs],
-            self._vocab_size,
-            {i: req.allowed for i, req in enumerate(reqs) if req.allowed is not None},
-        )
+        matchers: list[GrammarMatcher | None] = []
+        extra_ends: dict[int, tuple[int, ...]] = {}
+        allowed: dict[int, MaskWords] = {}
+        for slot in req_slots[rows].tolist():
+            req = self._table.reqs[slot]
+            assert req is not None
+            if req.extra_ends:
+                extra_ends[len(matchers)] = req.extra_ends
+            if req.allowed is not None:
+                allowed[len(matchers)] = req.allowed
+            matchers.append(req.matcher)
+        return PendingMasks(rows, matchers, self._vocab_size, extra_ends, allowed)
 
     def _decode_logprobs(self, decode_slots: IntArray) -> list[RowLogprobs]:
-        rows = np.flatnonzero(self._table.careful[decode_slots])
+        rows = np.flatnonzero(self._table.logprobs[decode_slots])
         result: list[RowLogprobs] = []
         for row in rows.tolist():
             req = self._table.reqs[decode_slots[row]]
-            if req is not None and req.return_logprob:
+            if req is not None:
                 result.append(RowLogprobs(row, 0, _NO_TARGETS, req.top_logprobs_num, req.token_ids_logprob))
         return result
 

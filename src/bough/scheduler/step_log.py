@@ -19,6 +19,8 @@ class StepLog:
         self._requests = requests
         self._interval = decode_log_interval
         self.steps = 0
+        self.step_seconds = 0.0
+        """Duration of all steps on the device."""
         self.prefill_tokens = 0
         """Prompt tokens computed."""
         self.prefill_seconds = 0.0
@@ -38,6 +40,7 @@ class StepLog:
         """Account for a finished step."""
         plan = planned.plan
         self.steps += 1
+        self.step_seconds += result.seconds
         end = plan.num_decode_rows + len(planned.extend_reqs)
         new_tokens = int(plan.extend_lens[plan.num_decode_rows : end].sum())
         if new_tokens:
@@ -49,14 +52,15 @@ class StepLog:
             self.prefill_seconds += result.seconds
             if logger.isEnabledFor(logging.INFO):
                 logger.info(
-                    "Prefill batch. #new-seq: %d, #new-token: %d, #cached-token: %d, token usage: %.2f, "
-                    "#running-req: %d, #queue-req: %d",
-                    len(plan.new_requests),
-                    new_tokens,
-                    cached,
-                    self._token_usage(),
-                    self._requests.num_holding,
-                    self._requests.num_waiting,
+                    "Prefill batch. #new-seq: %(new_seq)d, #new-token: %(new_token)d, #cached-token: %(cached_token)d, "
+                    "token usage: %(token_usage).2f, #running-req: %(running_req)d, #queue-req: %(queue_req)d",
+                    {
+                        "new_seq": len(plan.new_requests),
+                        "new_token": new_tokens,
+                        "cached_token": cached,
+                        **self._load(),
+                    },
+                    extra={"event": "prefill_batch"},
                 )
         if plan.num_decode_rows or planned.jump_reqs:
             self._decode_steps += 1
@@ -79,17 +83,16 @@ class StepLog:
         self.gen_throughput = self._decoded / max(now - self._since, 1e-9)
         self._decoded, self._since = 0, now
         logger.info(
-            "Decode batch. #running-req: %d, #token: %d, token usage: %.2f, gen throughput (token/s): %.2f, "
-            "#queue-req: %d",
-            self._requests.num_holding,
-            self._used(),
-            self._token_usage(),
-            self.gen_throughput,
-            self._requests.num_waiting,
+            "Decode batch. #running-req: %(running_req)d, #token: %(token)d, token usage: %(token_usage).2f, "
+            "gen throughput (token/s): %(gen_throughput).2f, #queue-req: %(queue_req)d",
+            {"token": self._used(), "gen_throughput": self.gen_throughput, **self._load()},
+            extra={"event": "decode_batch"},
         )
+
+    def _load(self) -> dict[str, float]:
+        requests = self._requests
+        usage = self._used() / max(requests.kv.allocator.total_size, 1)
+        return {"token_usage": usage, "running_req": requests.num_holding, "queue_req": requests.num_waiting}
 
     def _used(self) -> int:
         return self._requests.kv.allocator.total_size - self._requests.kv.available_tokens
-
-    def _token_usage(self) -> float:
-        return self._used() / max(self._requests.kv.allocator.total_size, 1)

@@ -44,6 +44,8 @@ class WaitingQueue:
         self._by_arrival: list[tuple[tuple[float, int], Req]] = []
         self._by_key: list[tuple[_SortKey, Req]] = []
         self._keys: dict[Req, _SortKey] = {}
+        self.only: frozenset[Req] | None = None
+        """The requests that may start now, in order of arrival; ``None`` for all."""
 
     def __len__(self) -> int:
         return len(self._by_arrival)
@@ -80,6 +82,8 @@ class WaitingQueue:
             Pairs of a request and whether it is so old that nothing may overtake it but a higher priority. Within a
             priority the old ones come first, in order of arrival. The queue is not changed.
         """
+        if self.only is not None:
+            return [(req, True) for req in sorted(self.only & self._keys.keys(), key=lambda req: req.order)][:limit]
         horizon = now - AGE_LIMIT_SECONDS
         aged = [req for _, req in islice(self._by_arrival, limit) if req.arrival_time <= horizon]
         if len(aged) >= limit and not self.use_priority:

@@ -11,6 +11,8 @@ import random
 from array import array
 from typing import Any
 
+import msgspec
+
 from bough.errors import EngineDead
 from bough.ipc.messages import (
     AbortReq,
@@ -66,12 +68,17 @@ class FakeEngine:
         self.fail_after: int | None = None
         self.says: str | None = None
         self.dead = False
+        self.cache_outline: dict[str, Any] = {"nodes": [], "protected_tokens": 0, "evictable_tokens": 0}
         self._outbox: asyncio.Queue[ToTokenizer] = asyncio.Queue()
 
     # --- channels -------------------------------------------------------------------------------------------------
 
     async def recv(self) -> ToTokenizer:
         return await self._outbox.get()
+
+    @property
+    def malformed_total(self) -> int:
+        return 0
 
     @property
     def lagging(self) -> bool:
@@ -119,7 +126,14 @@ class FakeEngine:
                 return ControlReply(message.call_id, 0, False, "requests are running")
             return ControlReply(message.call_id, 0, True)
         if message.method == "get_internal_state":
-            return ControlReply(message.call_id, 0, True, "", {"last_gen_throughput": 1.0})
+            state = {**msgspec.structs.asdict(SchedulerStats()), "effective_max_running_requests": 8}
+            return ControlReply(message.call_id, 0, True, "", {**state, "last_gen_throughput": 1.0})
+        if message.method == "get_cache_outline":
+            return ControlReply(message.call_id, 0, True, "", self.cache_outline)
+        if message.method == "start_profile":
+            return ControlReply(message.call_id, 0, True)
+        if message.method == "stop_profile":
+            return ControlReply(message.call_id, 0, True, "", {"paths": ["/profiles/p-scheduler.trace.json.gz"]})
         return ControlReply(message.call_id, 0, False, f"unknown control method {message.method}")
 
     def _emit(self, deltas: list[OutputDelta]) -> None:
@@ -182,9 +196,12 @@ class FakeEngine:
                 prompt_tokens=len(prompt),
                 cached_tokens=len(prompt) // 2 + sample,
             )
-            if sent == 0 and not announced:
+            is_news = bool(released > sent or text or reason is not None)
+            if is_news and not announced:
                 announced = True
                 delta.queue_time, delta.first_token_delay = 0.001, 0.002
+            if delta.finish_reason is not None:
+                delta.last_token_delay = 0.003
             if message.return_logprob:
                 delta.logprobs = [logprobs_of(token, message) for token in output[sent:released]]
                 if sent == 0 and message.logprob_start_len >= 0 and (released or reason):
@@ -193,7 +210,7 @@ class FakeEngine:
                         for position, token in enumerate(prompt)
                         if position >= message.logprob_start_len
                     ]
-            if released > sent or text or reason is not None:
+            if is_news:
                 sent = released
                 self._emit([delta])
             if reason is not None:

@@ -20,6 +20,7 @@ from bough.entrypoints.http.app import create_app
 from bough.entrypoints.http.server import bind_socket, make_server
 from bough.entrypoints.http.tls import tls_context
 from bough.managers.tokenizer_manager import TokenizerManager
+from bough.observability.tracing import Tracer
 from bough.tokenization.tokenizer import Tokenizer
 from tests.entrypoints.http.fake_engine import SCRIPT, FakeEngine
 from tests.entrypoints.http.tiny_tokenizer import tiny_tokenizer
@@ -66,8 +67,10 @@ class RunningServer:
         tokenizer: Tokenizer | None,
         generation_config: dict[str, Any],
         context_len: int,
+        tracer: Tracer | None = None,
         **args: Any,
     ):
+        self._tracer = tracer
         self.sock = bind_socket("127.0.0.1", 0)
         self.port = self.sock.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
@@ -94,7 +97,7 @@ class RunningServer:
         }
         self.manager = TokenizerManager(self.server_args, self.model_config, self.tokenizer, self.engine, info)
         await self.manager.start()
-        self.app = create_app(self.manager)
+        self.app = create_app(self.manager, tracer=self._tracer)
         self.server = make_server(self.app, self.server_args, tls_context(self.server_args))
         serving = asyncio.create_task(self.server.serve(sockets=[self.sock]))
         while not self.server.started:

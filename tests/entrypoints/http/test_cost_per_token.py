@@ -31,24 +31,24 @@ MESSAGES = {"messages": [USER]}
 ANTHROPIC = {"model": "m", "max_tokens": 500, **MESSAGES}
 
 ROUTES: dict[str, tuple[str, dict[str, Any], str, int, int]] = {
-    "native": ("/generate", {"input_ids": [1, 2], "sampling_params": {"max_new_tokens": 500}}, "", 9, 21),
-    "completion": ("/v1/completions", {"prompt": [1, 2], "max_tokens": 500}, "", 8, 19),
-    "chat": ("/v1/chat/completions", MESSAGES, "", 8, 19),
-    "chat, thoughts": ("/v1/chat/completions", MESSAGES, "<think>", 24, 35),
-    "chat, content": ("/v1/chat/completions", MESSAGES, "<think></think>x", 18, 29),
-    "chat, tools": ("/v1/chat/completions", {**MESSAGES, "tools": [TOOL]}, "x", 18, 29),
+    "native": ("/generate", {"input_ids": [1, 2], "sampling_params": {"max_new_tokens": 500}}, "", 7, 21),
+    "completion": ("/v1/completions", {"prompt": [1, 2], "max_tokens": 500}, "", 5, 19),
+    "chat": ("/v1/chat/completions", MESSAGES, "", 5, 19),
+    "chat, thoughts": ("/v1/chat/completions", MESSAGES, "<think>", 23, 35),
+    "chat, content": ("/v1/chat/completions", MESSAGES, "<think></think>x", 17, 29),
+    "chat, tools": ("/v1/chat/completions", {**MESSAGES, "tools": [TOOL]}, "x", 17, 29),
     "chat, arguments": (
         "/v1/chat/completions",
         {**MESSAGES, "tools": [TOOL]},
         '<tool_call>{"name": "f", "arguments": {"a": "',
-        18,
+        17,
         29,
     ),
-    "responses": ("/v1/responses", {"input": "Hi"}, "x", 20, 33),
-    "responses, thoughts": ("/v1/responses", {"input": "Hi"}, "<think>", 26, 39),
-    "messages": ("/v1/messages", ANTHROPIC, "x", 15, 29),
-    "messages, thoughts": ("/v1/messages", ANTHROPIC, "<think>", 22, 36),
-    "ollama": ("/api/chat", {"model": "m", **MESSAGES}, "x", 18, 31),
+    "responses": ("/v1/responses", {"input": "Hi"}, "x", 19, 33),
+    "responses, thoughts": ("/v1/responses", {"input": "Hi"}, "<think>", 25, 39),
+    "messages": ("/v1/messages", ANTHROPIC, "x", 13, 29),
+    "messages, thoughts": ("/v1/messages", ANTHROPIC, "<think>", 20, 36),
+    "ollama": ("/api/chat", {"model": "m", **MESSAGES}, "x", 16, 31),
 }
 """Path, request, how the answer begins, and how often functions of ours may be entered or resumed per token: while a
 client keeps up, and while each event takes its task's turn."""
@@ -65,6 +65,10 @@ class Feed:
         return await self.inbox.get()
 
     @property
+    def malformed_total(self) -> int:
+        return 0
+
+    @property
     def lagging(self) -> bool:
         return not self.inbox.empty()
 
@@ -73,18 +77,31 @@ class Feed:
             self.requests.append(message)
 
 
-class FreeWriter:
-    """Counts what is written by a connection that costs nothing."""
+class FreeConnection(asyncio.WriteTransport):
+    """Counts what is written; costs nothing."""
 
     def __init__(self) -> None:
-        self.is_ready = False
         self.count = 0
 
-    def ready(self) -> bool:
-        return self.is_ready
-
-    def write(self, part: bytes) -> None:
+    def write(self, data: bytes | bytearray | memoryview) -> None:
         self.count += 1
+
+
+class Writer:
+    """Leaves parts as they are."""
+
+    def __init__(self, connection: FreeConnection) -> None:
+        self.connection = connection
+        self.is_open = False
+
+    def ready(self) -> bool:
+        return self.is_open
+
+    def frame(self, part: bytes) -> bytes:
+        return part
+
+    def template(self, start: bytes, end: bytes) -> tuple[bytes, int]:
+        return b"%%x%b%%b%b" % (start, end), len(start) + len(end)
 
 
 async def count_calls(
@@ -107,7 +124,8 @@ async def count_calls(
     await manager.start()
     app = create_app(manager)
     content = json.dumps({**body, "stream": True}).encode()
-    writer = FreeWriter()
+    connection = FreeConnection()
+    writer = Writer(connection)
 
     async def one_stream() -> None:
         scope = {
@@ -123,7 +141,7 @@ async def count_calls(
             raise AssertionError
 
         async def send(message: dict[str, Any]) -> None:
-            writer.count += message["type"] == "http.response.body"
+            connection.count += message["type"] == "http.response.body"
 
         await app(scope, receive, send)
 
@@ -138,8 +156,8 @@ async def count_calls(
             await asyncio.sleep(0)
 
     await step(1, begins or "abcd")
-    writer.is_ready = keeps_up
-    calls, before = 0, writer.count
+    writer.is_open = keeps_up
+    calls, before = 0, connection.count
 
     def count(frame: Any, event: str, argument: Any) -> None:
         nonlocal calls
@@ -149,7 +167,7 @@ async def count_calls(
     for token in range(2, TOKENS + 2):
         await step(token)
     sys.setprofile(None)
-    sent = writer.count - before
+    sent = connection.count - before
     for stream in streams:
         stream.cancel()
     await asyncio.gather(*streams, return_exceptions=True)

@@ -6,15 +6,21 @@ import http.client
 import json
 import re
 import socket
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bough.entrypoints.http.server import ChunkWriter
 from bough.ipc.coalescing import FOLD_LENGTH
 from bough.ipc.messages import OutputDelta
+from bough.managers import tokenizer_manager
 from bough.managers.native_output import NativeOutput
+from bough.managers.req_state import Outbox, write_all
+from bough.managers.request_records import RequestRecords
 from tests.entrypoints.http.server import RunningServer, running_server
 from tests.entrypoints.http.streams import assembled, comparable, read_events, whole_answer
 from tests.entrypoints.http.test_raw_connections import request_bytes
@@ -35,13 +41,12 @@ class Written:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
-        write = ChunkWriter.write
 
-        def counted(writer: ChunkWriter, part: bytes) -> None:
-            self.count += 1
-            write(writer, part)
+        def counted(outbox: Outbox) -> None:
+            self.count += len(outbox)
+            write_all(outbox)
 
-        monkeypatch.setattr(ChunkWriter, "write", counted)
+        monkeypatch.setattr(tokenizer_manager, "write_all", counted)
 
 
 @pytest.fixture
@@ -154,14 +159,14 @@ def test_an_event_that_cannot_be_made_ends_its_stream_alone(
     server: RunningServer, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.engine.token_delay = 0.001
-    next_json = NativeOutput.next_json
+    next_event = NativeOutput.next_event
 
     def breaks(output: NativeOutput, delta: Any) -> bytes:
         if delta.completion_tokens == 7:
             raise ValueError("broken")
-        return next_json(output, delta)
+        return next_event(output, delta)
 
-    monkeypatch.setattr(NativeOutput, "next_json", breaks)
+    monkeypatch.setattr(NativeOutput, "next_event", breaks)
     path, body = ROUTES["generate"]
     with client.stream("POST", path, json={**body, "stream": True}) as response:
         blocks = response.read().decode().split("\n\n")
@@ -171,6 +176,22 @@ def test_an_event_that_cannot_be_made_ends_its_stream_alone(
     server.assert_idle()
     monkeypatch.undo()
     assert whole_answer(client, path, body)["meta_info"]["completion_tokens"] == 60
+
+
+def test_events_that_were_made_are_written_though_the_rest_of_their_step_fails(
+    server: RunningServer, client: httpx.Client, written: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.engine.token_delay = 0.001
+    path, body = ROUTES["completions"]
+    whole = whole_answer(client, path, body)
+
+    def breaks(records: RequestRecords) -> None:
+        raise ValueError("broken")
+
+    monkeypatch.setattr(RequestRecords, "on_step", breaks)
+    events = read_events(client, path, body)
+    assert written.count > 10
+    assert "".join(event["choices"][0]["text"] for event in events) == whole["choices"][0]["text"]
 
 
 def test_a_failure_in_mid_stream_comes_behind_what_was_written(
@@ -212,6 +233,29 @@ def test_tokens_that_come_together_are_events_of_their_own(
     assert len(events) > 60
     assert written.count > 10
     assert assembled(path, body, events)["output_ids"] == whole["output_ids"]
+
+
+@pytest.mark.parametrize("kind", ["completions", "chat"])
+def test_texts_are_put_between_edges_as_they_are(
+    server: RunningServer, client: httpx.Client, written: Written, kind: str
+) -> None:
+    path, body = ROUTES[kind]
+    server.engine.token_delay = 0.001
+    body = {**body, "rid": '50% "off" %d', "model": "%b"}
+    asked = {**body, "stream_options": {"include_usage": True}}
+    events = read_events(client, path, asked)
+    assert written.count > 10
+    assert {(event["id"], event["model"]) for event in events} == {('50% "off" %d', "%b")}
+    assert comparable(assembled(path, asked, events)) == comparable(whole_answer(client, path, body))
+
+
+@given(st.binary(), st.binary(), st.lists(st.binary()))
+def test_a_template_gives_the_same_chunks(start: bytes, end: bytes, middles: list[bytes]) -> None:
+    cycle = SimpleNamespace(transport=None)
+    writer = ChunkWriter(cycle)  # type: ignore[arg-type]
+    format_, length = writer.template(start, end)
+    for middle in middles:
+        assert format_ % (length + len(middle), middle) == writer.frame(start + middle + end)
 
 
 def test_native_json_says_the_same_as_the_answer(client: httpx.Client) -> None:

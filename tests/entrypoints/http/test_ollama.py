@@ -12,6 +12,7 @@ import httpx
 import ollama
 import pytest
 
+from bough.config.model_config import STORED_AS
 from bough.config.stored_quantization import StoredQuantization
 from bough.entrypoints.http.ollama.models import quantization_level, weight_files
 from bough.entrypoints.http.openai.fill_in_middle import GapFormat, find_gap_format
@@ -247,13 +248,14 @@ def test_a_split_file_is_as_large_as_all_its_parts(tmp_path: Path) -> None:
     assert list(weight_files(tmp_path / "n.gguf")) == [tmp_path / "n.gguf"]
 
 
-def test_the_level_of_quantization_is_that_of_the_weights(server: RunningServer, tmp_path: Path) -> None:
+def test_the_level_of_quantization_is_that_of_the_weights(server: RunningServer) -> None:
     config = server.model_config
     assert quantization_level(config, "none") == "float32"
     stored = dataclasses.replace(config, stored_quantization=StoredQuantization("gptq", 4, 128))
     assert quantization_level(stored, "none") == "gptq-int4"
-    (tmp_path / "m.gguf").touch()
-    assert quantization_level(dataclasses.replace(config, model_path=str(tmp_path / "m.gguf")), "none") == "unknown"
+    file = dataclasses.replace(config, hf_config={**config.hf_config, STORED_AS: "Q4_K_M"})
+    assert quantization_level(file, "none") == "Q4_K_M"
+    assert quantization_level(file, "int8") == "int8"
 
 
 def test_whole_numbers_may_be_written_as_floats(http: httpx.Client) -> None:

@@ -33,13 +33,13 @@ def pems(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An authority, a server and a client that it has signed, and the server's key once more, encrypted."""
     directory = tmp_path_factory.mktemp("pems")
     new_key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
-    openssl(
-        "req", "-x509", *new_key, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=ca", "-days", "2", cwd=directory
-    )
+    authority = ("-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=ca", "-addext", "keyUsage=critical,keyCertSign")
+    openssl("req", "-x509", *new_key, *authority, "-days", "2", cwd=directory)
+    # From Python 3.13 on, certificates have to say whose they are.
+    (directory / "extensions").write_text("subjectAltName=IP:127.0.0.1\nauthorityKeyIdentifier=keyid\n")
     for name in ("server", "client"):
-        request = (*new_key, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
-        openssl("req", *request, "-addext", "subjectAltName=IP:127.0.0.1", cwd=directory)
-        signed = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-copy_extensions", "copy")
+        openssl("req", *new_key, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}", cwd=directory)
+        signed = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "extensions")
         openssl("x509", "-req", "-in", f"{name}.csr", *signed, "-out", f"{name}.pem", cwd=directory)
     encrypt = ("-in", "server.key", "-aes256", "-passout", "pass:secret", "-out", "locked.key")
     openssl("ec", *encrypt, cwd=directory)

@@ -161,6 +161,7 @@ class ChatCore:
             logprob_start_len=0 if job.prompt_logprobs else -1,
             top_logprobs_num=job.top_logprobs,
             priority=job.priority,
+            timeout=job.timeout,
             extra_key=job.extra_key,
             session_params=job.session_params,
             exact_max_new_tokens=job.exact_max_tokens,

@@ -79,6 +79,7 @@ class ChatJob:
         truncate_prompt_tokens: keep so many tokens of the prompt's end; ``None``: a long prompt is refused.
         exact_max_tokens: name of the field that set ``params.max_new_tokens``, if more than fits is an error.
         priority: of the request.
+        timeout: seconds that it may take.
         extra_key: namespace of the prefix cache, salt included.
         session_params: the session that the job belongs to.
     """
@@ -104,6 +105,7 @@ class ChatJob:
     truncate_prompt_tokens: int | None = None
     exact_max_tokens: str | None = None
     priority: int | None = None
+    timeout: float | None = None
     extra_key: str | None = None
     session_params: SessionParams | None = None
 

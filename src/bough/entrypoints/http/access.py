@@ -8,16 +8,18 @@ import ipaddress
 import logging
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
 
-from bough.config.server_args import ServerArgs, key_rule
+from bough.config import rules
+from bough.config.server_args import ServerArgs
+from bough.entrypoints.http.cors import CrossOrigin
 from bough.errors import ConfigError, RequestFailed
 
 logger = logging.getLogger(__name__)
 
-Headers = Iterable[tuple[bytes, bytes]]
+Headers = Sequence[tuple[bytes, bytes]]
 
 _SCHEME = b"bearer "
 
@@ -50,6 +52,7 @@ class Gate:
         self._admin = [_digest(key.encode()) for key in admin]
         self._client = [*client, *self._admin] if client else []
         self._is_private = is_loopback(args.host)
+        self._cross_origin = CrossOrigin(args)
         if not self._is_private and not self._client:
             logger.warning(
                 "Whoever reaches %s may use the model: there is no --api-key. Control routes are %s.",
@@ -65,7 +68,8 @@ class Gate:
             headers: of the request, names in lower case.
 
         Raises:
-            RequestFailed: 401 without a right key; 403 if no key would do.
+            RequestFailed: 401 without a right key; 403 if no key would do, or none is asked for and the request is some
+                web page's that the browser's user need not even know of.
         """
         if access is Access.OPEN:
             return
@@ -79,6 +83,12 @@ class Gate:
                     code="control_closed",
                 )
         if not wanted:
+            if self._cross_origin.is_foreign(headers):
+                raise RequestFailed(
+                    "pages of other sites may not call this server; --cors-allow-origins says which may",
+                    status_code=403,
+                    code="cross_site",
+                )
             return
         given = _key_of(headers)
         if given is None:
@@ -121,7 +131,7 @@ def read_keys(key: str | None, file: str | None, param: str) -> list[str]:
     if not found:
         raise ConfigError(f"{flag} {file} holds no key", param=param)
     for number, line in enumerate(lines, 1):
-        if line and (complaint := key_rule(line)) is not None:
+        if line and (complaint := rules.sendable_key(line)) is not None:
             raise ConfigError(f"{flag} {file}: the key in line {number} {complaint}", param=param)
     return keys + found
 

@@ -14,14 +14,19 @@ from starlette.routing import Route
 
 from bough import __version__
 from bough.entrypoints.http.access import Access, Gate
-from bough.entrypoints.http.asgi import Call, Endpoint, Response
+from bough.entrypoints.http.asgi import AsgiApp, Call, Endpoint, Handler, Response
 from bough.entrypoints.http.bodies import BodyIntake
+from bough.entrypoints.http.cors import CrossOrigin
 from bough.entrypoints.http.errors import OpenAIErrors, dialect_of
+from bough.entrypoints.http.native.live import LiveView
 from bough.entrypoints.http.openapi import openapi_schema
-from bough.entrypoints.http.routes import ROUTES, make_handlers
+from bough.entrypoints.http.playground import EVENTS_PATH, Playground
+from bough.entrypoints.http.routes import ROOT, ROUTES, make_handlers
 from bough.entrypoints.http.routes_later import LATER, METHODS, not_supported_yet
 from bough.errors import BoughError
 from bough.managers.tokenizer_manager import TokenizerManager
+from bough.observability.request_context import REQUEST_ID_HEADER, request_id_of
+from bough.observability.tracing import Tracer
 
 
 class Application(FastAPI):
@@ -32,11 +37,13 @@ class Application(FastAPI):
 
     Args:
         intake: receives the bodies of all requests.
+        cross_origin: which web pages may call.
     """
 
-    def __init__(self, intake: BodyIntake) -> None:
+    def __init__(self, intake: BodyIntake, cross_origin: CrossOrigin) -> None:
         super().__init__(title="Bough", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False)
         self.intake = intake
+        self._cross_origin = cross_origin
         self._endpoints: dict[tuple[str, str], Endpoint] = {}
 
     def add_endpoint(self, path: str, methods: Sequence[str], endpoint: Endpoint) -> None:
@@ -47,19 +54,22 @@ class Application(FastAPI):
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer one request (ASGI)."""
-        endpoint = self._endpoints.get((scope["path"], scope["method"])) if scope["type"] == "http" else None
-        if endpoint is not None:
-            await endpoint(scope, receive, send)
-        else:
-            await super().__call__(scope, receive, send)
+        app: AsgiApp = super().__call__
+        if scope["type"] == "http":
+            app = self._endpoints.get((scope["path"], scope["method"]), app)
+            if self._cross_origin.is_open:
+                await self._cross_origin.call(app, scope, receive, send)
+                return
+        await app(scope, receive, send)
 
 
-def create_app(manager: TokenizerManager, gate: Gate | None = None) -> Application:
+def create_app(manager: TokenizerManager, gate: Gate | None = None, tracer: Tracer | None = None) -> Application:
     """The application that serves everything that ``manager`` can do.
 
     Args:
         manager: of the engine.
         gate: who may call; made from the manager's options if there is none yet.
+        tracer: traces requests.
 
     Raises:
         ConfigError: if the keys of the options cannot be read.
@@ -68,7 +78,29 @@ def create_app(manager: TokenizerManager, gate: Gate | None = None) -> Applicati
     args = manager.server_args
     intake = BodyIntake(args.max_body_size, args.max_pending_body_size)
     gate = gate or Gate(args)
-    app = Application(intake)
+    app = Application(intake, CrossOrigin(args))
+
+    def add_page(path: str, handler: Handler, access: Access = Access.OPEN) -> None:
+        endpoint = Endpoint(
+            handler,
+            path,
+            dialect=OpenAIErrors(),
+            metrics=None,
+            intake=intake,
+            takes_body=False,
+            gate=gate,
+            access=access,
+        )
+        app.add_endpoint(path, ("GET",), endpoint)
+
+    add_page("/docs", docs_page)
+    if not args.disable_playground:
+        playground = Playground(handlers[ROOT.path])
+        handlers[ROOT.path] = playground.page
+        for path in playground.paths:
+            add_page(path, playground.part)
+        # It shows how other clients' prompts begin.
+        add_page(EVENTS_PATH, LiveView(manager), Access.CONTROL)
     for info in ROUTES:
         endpoint = Endpoint(
             handlers[info.path],
@@ -80,6 +112,8 @@ def create_app(manager: TokenizerManager, gate: Gate | None = None) -> Applicati
             needs_json=info.needs_json,
             gate=gate,
             access=info.access,
+            query=[each.name for each in info.query],
+            tracer=tracer,
         )
         for path in (info.path, *info.aliases):
             app.add_endpoint(path, info.methods, endpoint)
@@ -95,17 +129,6 @@ def create_app(manager: TokenizerManager, gate: Gate | None = None) -> Applicati
         )
         app.add_endpoint(path, METHODS, later)
     app.add_exception_handler(HTTPException, _render_routing_error)
-    docs = Endpoint(
-        docs_page,
-        "/docs",
-        dialect=OpenAIErrors(),
-        metrics=None,
-        intake=intake,
-        takes_body=False,
-        gate=gate,
-        access=Access.OPEN,
-    )
-    app.add_endpoint("/docs", ("GET",), docs)
     schema = openapi_schema()
 
     def openapi() -> dict[str, Any]:
@@ -133,7 +156,8 @@ async def _render_routing_error(request: Request, error: Exception) -> Starlette
     status = error.status_code if isinstance(error, HTTPException) else 500
     described = BoughError(f"{request.method} {request.url.path}: {_reason(status)}", code=_CODES.get(status))
     described.status_code = status
-    headers = error.headers if isinstance(error, HTTPException) else None
+    headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
+    headers[REQUEST_ID_HEADER.decode()] = request_id_of(request.scope["headers"])
     body = dialect_of(request.url.path, request.scope["headers"]).body(described)
     return StarletteResponse(body, status, headers, media_type="application/json")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import parse_qsl
@@ -16,15 +16,19 @@ from urllib.parse import parse_qsl
 from bough.entrypoints.http.access import Access, Gate
 from bough.entrypoints.http.bodies import BodyIntake, ClientLeft, Upload
 from bough.entrypoints.http.errors import INTERNAL_ERROR, ErrorDialect, error_headers
+from bough.entrypoints.http.fields import log_unknown
 from bough.entrypoints.http.json_body import RawValue
-from bough.errors import BoughError, RequestFailed
+from bough.errors import BadRequest, BoughError, RequestFailed
 from bough.observability.metrics import Metrics
+from bough.observability.request_context import CURRENT, RequestContext, request_id_of
+from bough.observability.tracing import Tracer
 
 logger = logging.getLogger(__name__)
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
+AsgiApp = Callable[[Any, Any, Any], Awaitable[None]]
 
 CLIENT_CLOSED_REQUEST = 499
 """Status under which requests are counted whose client left before the answer; it is never sent."""
@@ -43,14 +47,32 @@ BODY_WRITER = "bough.body_writer"
 
 
 class BodyWriter(Protocol):
-    """Writes parts of an answer past ASGI's ``send``."""
+    """Frames parts of an answer, for whoever writes them past ASGI's ``send``."""
 
-    def ready(self) -> bool:
-        """Whether a part may be written now: the answer has begun, is not complete, and its client keeps up."""
+    @property
+    def connection(self) -> asyncio.WriteTransport:
+        """Where framed parts are written."""
         ...
 
-    def write(self, part: bytes) -> None:
-        """Write the next part."""
+    @property
+    def is_open(self) -> bool:
+        """Whether parts may be written since :meth:`ready` has said so; not for longer than the client keeps up."""
+        ...
+
+    def ready(self) -> bool:
+        """Whether parts may be written now: the answer has begun, is not complete, and its client keeps up."""
+        ...
+
+    def frame(self, part: bytes) -> bytes:
+        """What is to be written for a part."""
+        ...
+
+    def template(self, start: bytes, end: bytes) -> tuple[bytes, int]:
+        """The same for parts that begin and end alike.
+
+        Returns:
+            a format that takes the length of the part and its middle, and the length of the part without that.
+        """
         ...
 
 
@@ -63,9 +85,9 @@ class Response:
     content_type: tuple[bytes, bytes] = JSON_TYPE
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
-    async def send(self, send: Send) -> None:
+    async def send(self, send: Send, more_headers: Headers | tuple[()] = ()) -> None:
         """Send it all."""
-        headers = [self.content_type, (b"content-length", str(len(self.body)).encode()), *self.headers]
+        headers = [self.content_type, (b"content-length", str(len(self.body)).encode()), *self.headers, *more_headers]
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": self.body, "more_body": False})
 
@@ -126,9 +148,18 @@ class Call:
         """Receive the body; see :meth:`BodyIntake.receive`.
 
         Raises:
+            RequestFailed: (415) if it is compressed.
             BoughError: if it is too large, too slow, or there is no room for it.
             asyncio.CancelledError: with ``client_left`` set, if the client leaves.
         """
+        encoding = self.header(b"content-encoding") or b""
+        if encoding.strip().lower() not in (b"", b"identity"):
+            shown = encoding[:64].decode("latin-1")
+            raise RequestFailed(
+                f"Content-Encoding: {shown} is not supported; send the body as it is",
+                status_code=415,
+                code="unsupported_content_encoding",
+            )
         try:
             self._upload = await self._intake.receive(self.header(b"content-length"), self._receive)
         except ClientLeft:
@@ -174,11 +205,13 @@ class Endpoint:
         path: the route, for metrics.
         dialect: how errors look.
         metrics: where requests are counted; ``None`` for probes, which are not.
+        tracer: traces what is counted; ``None`` if nobody wants that.
         intake: receives bodies, those of the other routes too.
         takes_body: whether there is a body to read.
         needs_json: whether the client has to say that it is JSON.
         gate: who may call.
         access: what the route asks of its callers.
+        query: names of the parameters that the query string may have.
     """
 
     def __init__(
@@ -193,7 +226,10 @@ class Endpoint:
         gate: Gate,
         needs_json: bool = False,
         access: Access = Access.CLIENT,
+        query: Collection[str] = (),
+        tracer: Tracer | None = None,
     ) -> None:
+        self._tracer = tracer
         self._gate = gate
         self._access = access
         self._handler = handler
@@ -203,30 +239,39 @@ class Endpoint:
         self._intake = intake
         self._takes_body = takes_body
         self._needs_json = needs_json
+        self._query = query
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request (ASGI)."""
-        metrics = self._metrics
+        metrics, tracer, method, headers = self._metrics, self._tracer, scope["method"], scope["headers"]
         if metrics is None:
-            await self._answer(scope, receive, send)
+            await self._answer(scope, receive, send, RequestContext(request_id_of(headers)))
             return
-        method = scope["method"]
+        span = None
+        if tracer is not None:
+            attributes = {"http.request.method": method, "http.route": self._path}
+            span = tracer.begin(f"{method} {self._path}", headers, attributes)
         metrics.http_requests[self._path, method] += 1
         metrics.http_requests_active += 1
         status = 500
         try:
-            status = await self._answer(scope, receive, send)
+            status = await self._answer(scope, receive, send, RequestContext(request_id_of(headers), span))
         finally:
             metrics.http_requests_active -= 1
             metrics.http_responses[self._path, method, status] += 1
+            if span is not None:
+                span.end(status)
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> int:
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, context: RequestContext) -> int:
         """Run the handler and send what it makes; returns the status."""
         call = Call(scope, receive, self._intake)
+        CURRENT.set(context)
         watcher: asyncio.Task[None] | None = None
         try:
             try:
                 self._gate.check(self._access, call.headers)
+                if scope["query_string"]:
+                    self._check_query(call)
                 if self._takes_body:
                     await call.read_body()
                 if self._needs_json:
@@ -236,13 +281,13 @@ class Endpoint:
                 watcher = asyncio.create_task(call.watch_client(task))
                 answer = await self._handler(call)
                 if isinstance(answer, EventStream):
-                    return await self._send_events(answer, send, call.dialect or self._dialect)
+                    return await self._send_events(answer, send, call.dialect or self._dialect, context.headers)
             except BoughError as error:
                 answer = _error(error, call.dialect or self._dialect)
             except Exception:
                 logger.exception("A request to %s failed", self._path)
                 answer = _error(RequestFailed(INTERNAL_ERROR, code="internal_error"), call.dialect or self._dialect)
-            await answer.send(send)
+            await answer.send(send, context.headers)
             return answer.status
         except asyncio.CancelledError:
             if not call.client_left:
@@ -253,11 +298,26 @@ class Endpoint:
             if watcher is not None:
                 watcher.cancel()
 
-    async def _send_events(self, stream: EventStream, send: Send, dialect: ErrorDialect) -> int:
+    def _check_query(self, call: Call) -> None:
+        """Say which parameters of the query string nobody knows: clients add their own to what they ask, so only what
+        acts on the server refuses them.
+
+        Raises:
+            BadRequest: if there are any, on a route for control.
+        """
+        unknown = [name for name in call.query if name not in self._query]
+        if not unknown or self._access is Access.OPEN:
+            return
+        if self._access is Access.CONTROL:
+            shown = unknown[0][:64]
+            raise BadRequest(f"unknown query parameter: {shown}", param=shown, code="unknown_parameter")
+        log_unknown(unknown, f"query parameters of {self._path}")
+
+    async def _send_events(self, stream: EventStream, send: Send, dialect: ErrorDialect, more_headers: Headers) -> int:
         events = stream.events
         try:
             first = await anext(events, b"")
-            headers = [(b"content-type", stream.content_type), *_STREAM_HEADERS]
+            headers = [(b"content-type", stream.content_type), *_STREAM_HEADERS, *more_headers]
             await send({"type": "http.response.start", "status": 200, "headers": headers})
             message = {"type": "http.response.body", "body": first, "more_body": True}
             await send(message)

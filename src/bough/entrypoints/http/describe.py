@@ -16,7 +16,7 @@ from bough.constrained.structural_tag import MAX_PARTS
 from bough.entrypoints.chat.tools import MAX_TOOLS
 from bough.entrypoints.http.bodies import BODY_TIMEOUT, MIN_PROGRESS
 from bough.entrypoints.http.fields import MAX_ELEMENTS, MAX_OUTPUTS_PER_REQUEST, BodySpec
-from bough.entrypoints.http.json_body import LARGE_BODY_BYTES, MAX_DEPTH, MAX_MEMBERS
+from bough.entrypoints.http.json_body import LARGE_BODY_BYTES, MAX_DEPTH, MAX_MEMBERS, MAX_SMALL_DEPTH
 from bough.entrypoints.http.native.protocol import SAMPLING_PARAMS
 from bough.entrypoints.http.openai.decisions import MAX_LEVELS, MAX_OPTIONS
 from bough.entrypoints.http.openai.messages import MAX_TOOL_CALLS
@@ -72,7 +72,7 @@ LIMITS: dict[str, str] = {
     "together; beyond it 413",
     "waiting requests": "`--max-queued-requests`; beyond it 503",
     "fields of a body": str(MAX_MEMBERS),
-    "nesting of JSON": f"{MAX_DEPTH} levels in a body over {LARGE_BODY_BYTES // 1024} KiB, about 1000 in a smaller one",
+    "nesting of JSON": f"{MAX_DEPTH} levels, in a body under {LARGE_BODY_BYTES // 1024} KiB {MAX_SMALL_DEPTH}",
     "one field, but for lists of token ids": f"{MAX_ELEMENTS} commas and opening brackets outside strings",
     "`stop`": f"`--max-stop-strings`, at most {MAX_STOP_STRINGS}, of {MAX_STOP_STRING_CHARS} characters",
     "`stop_regex`": f"`--max-stop-strings`, at most {MAX_STOP_STRINGS}, of {MAX_STOP_REGEX_BYTES} bytes",
@@ -147,8 +147,11 @@ def markdown() -> str:
     defaults = {field.name: field.default for field in msgspec.structs.fields(SamplingParams)}
     for name, (value, meaning) in SAMPLING_PARAMS.items():
         lines.append(f"| `{name}` | {value} | `{_json(defaults[name])}` | {meaning} |")
-    lines += ["", "Not supported yet; refused, unless null or empty:", ""]
-    lines += [f"- `{name}`: {meaning}" for name, meaning in UNSUPPORTED_SAMPLING_PARAMS.items()]
+    lines += ["", "Not supported yet; refused, unless null or a value that asks for nothing:", ""]
+    lines += [
+        f"- `{name}`: {meaning} (`{_json(neutral)}` asks for nothing)"
+        for name, (meaning, neutral) in UNSUPPORTED_SAMPLING_PARAMS.items()
+    ]
     lines += ["", "## Routes that are not supported yet", "", "They are answered with status 501.", ""]
     lines += [f"- `{path}`: {meaning}" for path, meaning in LATER.items()]
     return "\n".join([*lines, ""])

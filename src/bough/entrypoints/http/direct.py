@@ -8,11 +8,65 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from bough.entrypoints.chat.core import ChatRun, ChoiceDelta
 from bough.entrypoints.http.asgi import BodyWriter
 from bough.entrypoints.http.pacing import SLICE_POSITIONS
 from bough.ipc.messages import OutputDelta
-from bough.managers.req_state import ReqState, Sink
+from bough.managers.req_state import Outbox, ReqState, Sink
+
+_encode = msgspec.json.encode
+
+
+class _EventSink:
+    """Makes events of deltas; see :func:`direct_sink`."""
+
+    __slots__ = ("_event_of", "_writer", "ready")
+
+    def __init__(self, writer: BodyWriter, event_of: Callable[[ReqState, OutputDelta], bytes | None]) -> None:
+        self._writer = writer
+        self._event_of = event_of
+        self.ready = writer.ready
+
+    def take(self, state: ReqState, delta: OutputDelta, outbox: Outbox) -> bool:
+        writer = self._writer
+        if not writer.is_open or delta.input_logprobs is not None or len(delta.token_ids) > SLICE_POSITIONS:
+            return False
+        event = self._event_of(state, delta)
+        if event:
+            outbox.append((writer.connection, writer.frame(event)))
+        return event is not None
+
+
+class _TextSink:
+    """Puts the text of deltas into events that are the same otherwise; see :func:`text_sink`."""
+
+    __slots__ = ("_edges_of", "_templates", "_writer", "ready")
+
+    def __init__(self, writer: BodyWriter, edges_of: Callable[[int], tuple[bytes, bytes] | None], outputs: int) -> None:
+        self._writer = writer
+        self._edges_of = edges_of
+        self._templates: list[tuple[bytes, int] | None] = [None] * outputs
+        self.ready = writer.ready
+
+    def take(self, state: ReqState, delta: OutputDelta, outbox: Outbox) -> bool:
+        writer = self._writer
+        if not writer.is_open or delta.input_logprobs is not None or len(delta.token_ids) > SLICE_POSITIONS:
+            return False
+        template = self._templates[state.index] or self._make_template(state.index)
+        if template is None:
+            return False
+        if delta.text:
+            text = _encode(delta.text)
+            outbox.append((writer.connection, template[0] % (template[1] + len(text), text)))
+        return True
+
+    def _make_template(self, index: int) -> tuple[bytes, int] | None:
+        edges = self._edges_of(index)
+        if edges is not None:
+            self._templates[index] = self._writer.template(*edges)
+        return self._templates[index]
 
 
 def direct_sink(writer: BodyWriter | None, event_of: Callable[[ReqState, OutputDelta], bytes | None]) -> Sink | None:
@@ -23,19 +77,21 @@ def direct_sink(writer: BodyWriter | None, event_of: Callable[[ReqState, OutputD
         event_of: makes the events that a short delta is due, perhaps none; ``None``, with nothing changed, leaves them
             to the task.
     """
-    if writer is None:
-        return None
-    ready, write = writer.ready, writer.write
+    return None if writer is None else _EventSink(writer, event_of)
 
-    def sink(state: ReqState, delta: OutputDelta) -> bool:
-        if not ready() or delta.input_logprobs is not None or len(delta.token_ids) > SLICE_POSITIONS:
-            return False
-        event = event_of(state, delta)
-        if event:
-            write(event)
-        return event is not None
 
-    return sink
+def text_sink(
+    writer: BodyWriter | None, edges_of: Callable[[int], tuple[bytes, bytes] | None], outputs: int
+) -> Sink | None:
+    """The same where the events of an output differ in nothing but their text.
+
+    Args:
+        writer: of the answer.
+        edges_of: what stands in an output's events before the JSON string of the text and after it; ``None`` until its
+            first event is written.
+        outputs: how many there are.
+    """
+    return None if writer is None else _TextSink(writer, edges_of, outputs)
 
 
 def chat_sink(writer: BodyWriter | None, run: ChatRun, write: Callable[[ChoiceDelta], bytes]) -> Sink | None:

@@ -28,7 +28,10 @@ MAX_STEPS = 256
 """Brackets and quotes passed between two turns."""
 
 MAX_DEPTH = 64
-"""Deepest nesting of arrays and objects in a large body."""
+"""Deepest nesting of arrays and objects in a member of a large body."""
+
+MAX_SMALL_DEPTH = 512
+"""The same of a small one. msgspec has a bound of its own, which differs between versions of Python."""
 
 MAX_MEMBERS = 1024
 """Most members of the object that a body is."""
@@ -63,7 +66,9 @@ async def split_object(body: bytes, element_limit: ElementLimit | None = None) -
             far as finding their ends needs.
     """
     if len(body) >= LARGE_BODY_BYTES:
-        return await _Walker(body, element_limit).split()
+        return await _Walker(body, element_limit, MAX_DEPTH).split()
+    if body.count(b"[") + body.count(b"{") > MAX_SMALL_DEPTH:
+        return await _Walker(body, None, MAX_SMALL_DEPTH).split()
     if not body.strip():
         raise BadRequest("the request body is empty; a JSON object is expected", code="invalid_json")
     try:
@@ -71,7 +76,7 @@ async def split_object(body: bytes, element_limit: ElementLimit | None = None) -
     except JSON_ERRORS as error:
         try:
             # If only the inside of a value is wrong, decoding that value fails with the name of its field.
-            members = await _Walker(body, None).split()
+            members = await _Walker(body, None, MAX_SMALL_DEPTH).split()
         except BadRequest:
             raise invalid_json(error) from None
     if len(members) > MAX_MEMBERS:
@@ -181,8 +186,9 @@ def _skip_space(data: bytes, position: int) -> int:
 class _Walker:
     """Finds where the members of a large JSON object begin and end."""
 
-    def __init__(self, body: bytes, element_limit: ElementLimit | None) -> None:
+    def __init__(self, body: bytes, element_limit: ElementLimit | None, max_depth: int) -> None:
         self._body = body
+        self._max_depth = max_depth
         self._element_limit = element_limit
         self._position = 0
         self._last_turn = 0
@@ -287,8 +293,8 @@ class _Walker:
                 elements += opens
                 if depth == 0:
                     return
-                if depth > MAX_DEPTH:
-                    raise invalid_json(f"nested too deeply: more than {MAX_DEPTH} levels in a large body")
+                if depth > self._max_depth:
+                    raise invalid_json(f"nested too deeply: more than {self._max_depth} levels in a body of this size")
             await self._give_turn(self._position)
 
     async def _give_turn(self, position: int) -> None:

@@ -7,47 +7,8 @@ from typing import Any
 
 from bough.entrypoints.chat.core import ChatCore
 from bough.entrypoints.http.access import Access
-from bough.entrypoints.http.answers import (
-    ANY_JSON,
-    LINES,
-    Answer,
-    AnthropicEvent,
-    AnthropicMessage,
-    ChatAnswer,
-    ChatChunk,
-    ClassifyAnswer,
-    CompletionAnswer,
-    CompletionChunk,
-    DecisionsAnswer,
-    DeletedAnswer,
-    DetokenizeAnswer,
-    EmbeddingsAnswer,
-    EncodeAnswer,
-    FunctionCallsAnswer,
-    GenerateAnswer,
-    ItemsAnswer,
-    LoadsAnswer,
-    ModelCard,
-    ModelInfo,
-    ModelList,
-    OllamaAnswer,
-    OllamaEmbedAnswer,
-    OllamaEmbeddingsAnswer,
-    OllamaModel,
-    OllamaModels,
-    PairScoresAnswer,
-    QueryParameter,
-    RankedDocument,
-    RerankAnswer,
-    ResponseAnswer,
-    ResponseEvent,
-    ScoreAnswer,
-    SeparateReasoningAnswer,
-    ServerInfo,
-    TokenCountAnswer,
-    TokenizeAnswer,
-    VersionAnswer,
-)
+from bough.entrypoints.http.answers import ANY_JSON, LINES, Answer, QueryParameter
+from bough.entrypoints.http.anthropic.answers import AnthropicEvent, AnthropicMessage, TokenCountAnswer
 from bough.entrypoints.http.anthropic.handlers import MessagesHandlers
 from bough.entrypoints.http.anthropic.protocol import COUNT_TOKENS, MESSAGES
 from bough.entrypoints.http.asgi import Handler
@@ -59,15 +20,35 @@ from bough.entrypoints.http.errors import (
     OpenAIErrors,
 )
 from bough.entrypoints.http.fields import BodySpec
+from bough.entrypoints.http.native.answers import (
+    DetokenizeAnswer,
+    EncodeAnswer,
+    FunctionCallsAnswer,
+    GenerateAnswer,
+    LoadsAnswer,
+    ModelInfo,
+    SeparateReasoningAnswer,
+    ServerInfo,
+    TokenizeAnswer,
+)
 from bough.entrypoints.http.native.control import ABORT, MAX_FLUSH_TIMEOUT, ControlHandlers
 from bough.entrypoints.http.native.encode import ENCODE, EncodeHandler
 from bough.entrypoints.http.native.generate import GenerateHandler
 from bough.entrypoints.http.native.invocations import Invocable, InvocationsHandler
 from bough.entrypoints.http.native.loads import LOADS_QUERY, LoadsHandler
 from bough.entrypoints.http.native.parse_text import PARSE_FUNCTION_CALL, SEPARATE_REASONING, ParseTextHandlers
+from bough.entrypoints.http.native.profile import START_PROFILE, ProfileHandlers
 from bough.entrypoints.http.native.protocol import GENERATE
 from bough.entrypoints.http.native.sessions import CLOSE_SESSION, OPEN_SESSION, SessionHandlers
 from bough.entrypoints.http.native.tokenize import DETOKENIZE, TOKENIZE, TokenizeHandlers
+from bough.entrypoints.http.ollama.answers import (
+    OllamaAnswer,
+    OllamaEmbedAnswer,
+    OllamaEmbeddingsAnswer,
+    OllamaModel,
+    OllamaModels,
+    VersionAnswer,
+)
 from bough.entrypoints.http.ollama.embed import OllamaEmbedHandlers
 from bough.entrypoints.http.ollama.handlers import OllamaHandlers
 from bough.entrypoints.http.ollama.protocol import (
@@ -77,6 +58,21 @@ from bough.entrypoints.http.ollama.protocol import (
     OLLAMA_GENERATE,
     OLLAMA_SHOW,
 )
+from bough.entrypoints.http.openai.answers import (
+    ChatAnswer,
+    ChatChunk,
+    ClassifyAnswer,
+    CompletionAnswer,
+    CompletionChunk,
+    DecisionsAnswer,
+    EmbeddingsAnswer,
+    ModelCard,
+    ModelList,
+    PairScoresAnswer,
+    RankedDocument,
+    RerankAnswer,
+    ScoreAnswer,
+)
 from bough.entrypoints.http.openai.chat import ChatHandler
 from bough.entrypoints.http.openai.completions import CompletionHandler
 from bough.entrypoints.http.openai.decisions import DECISIONS, DecisionsHandler
@@ -85,6 +81,7 @@ from bough.entrypoints.http.openai.protocol import CHAT, COMPLETIONS
 from bough.entrypoints.http.openai.vector_protocol import CLASSIFY, EMBEDDINGS, RERANK, SCORE
 from bough.entrypoints.http.openai.vectors import VectorHandlers
 from bough.entrypoints.http.probes import Probes
+from bough.entrypoints.http.responses.answers import DeletedAnswer, ItemsAnswer, ResponseAnswer, ResponseEvent
 from bough.entrypoints.http.responses.handlers import MAX_ITEMS_LISTED, ResponsesHandlers
 from bough.entrypoints.http.responses.protocol import RESPONSES
 from bough.managers.tokenizer_manager import TokenizerManager
@@ -101,6 +98,7 @@ ITEMS_QUERY = (
     QueryParameter("order", {"enum": ["asc", "desc"], "default": "desc"}, "Newest last, or first."),
     QueryParameter("after", {"type": "string"}, "Id of an item: what comes behind it."),
 )
+_BETA = (QueryParameter("beta", {"type": "boolean"}, "What Anthropic's clients add; it changes nothing."),)
 _PROBE = Answer(None, text_statuses=(503,))
 _TEXT = Answer(None)
 
@@ -222,6 +220,23 @@ ABORT_ROUTE = RouteInfo(
     is_control=True,
     answer=_TEXT,
 )
+START_PROFILE_ROUTE = RouteInfo(
+    "/start_profile",
+    ("GET", "POST"),
+    "Record what scheduler and model do, for Perfetto.",
+    NATIVE,
+    START_PROFILE,
+    is_control=True,
+    answer=_TEXT,
+)
+STOP_PROFILE_ROUTE = RouteInfo(
+    "/stop_profile",
+    ("GET", "POST"),
+    "End the recording; names its files.",
+    NATIVE,
+    is_control=True,
+    answer=Answer(None, statuses=(400,)),
+)
 LIST_MODELS = RouteInfo("/v1/models", ("GET",), "The models that are served.", OPENAI, answer=Answer(ModelList))
 GET_MODEL = RouteInfo("/v1/models/{model:path}", ("GET",), "One model.", OPENAI, answer=Answer(ModelCard))
 COMPLETIONS_ROUTE = RouteInfo(
@@ -301,6 +316,7 @@ MESSAGES_ROUTE = RouteInfo(
     ANTHROPIC,
     MESSAGES,
     answer=Answer(AnthropicMessage, events=AnthropicEvent, named_events=True),
+    query=_BETA,
 )
 COUNT_TOKENS_ROUTE = RouteInfo(
     "/v1/messages/count_tokens",
@@ -309,6 +325,7 @@ COUNT_TOKENS_ROUTE = RouteInfo(
     ANTHROPIC,
     COUNT_TOKENS,
     answer=Answer(TokenCountAnswer),
+    query=_BETA,
 )
 OLLAMA_CHAT_ROUTE = RouteInfo(
     "/api/chat",
@@ -476,6 +493,7 @@ ROUTES: tuple[RouteInfo, ...] = (
     *(ENCODE_ROUTE, CLASSIFY_NATIVE_ROUTE),
     *(TOKENIZE_ROUTE, DETOKENIZE_ROUTE, OPEN_SESSION_ROUTE, CLOSE_SESSION_ROUTE, LOADS, INVOCATIONS, PING),
     *(PARSE_FUNCTION_CALL_ROUTE, SEPARATE_REASONING_ROUTE),
+    *(START_PROFILE_ROUTE, STOP_PROFILE_ROUTE),
     *(ABORT_ROUTE, HEALTH, READY, HEALTH_GENERATE, METRICS, ROOT),
 )
 """All routes, in the order of the documentation."""
@@ -490,7 +508,7 @@ def make_handlers(manager: TokenizerManager) -> dict[str, Handler]:
     messages, ollama = MessagesHandlers(manager, core), OllamaHandlers(manager, core)
     responses = ResponsesHandlers(manager, core)
     encode, vectors, ollama_embed = EncodeHandler(manager), VectorHandlers(manager), OllamaEmbedHandlers(manager)
-    parse_text = ParseTextHandlers(manager)
+    parse_text, profile = ParseTextHandlers(manager), ProfileHandlers(manager)
     return {
         CHAT_ROUTE.path: chat,
         COMPLETIONS_ROUTE.path: completions,
@@ -538,6 +556,8 @@ def make_handlers(manager: TokenizerManager) -> dict[str, Handler]:
         DECISIONS_ROUTE.path: DecisionsHandler(manager, core),
         SCORE_ROUTE.path: vectors.score,
         ABORT_ROUTE.path: control.abort_request,
+        START_PROFILE_ROUTE.path: profile.start,
+        STOP_PROFILE_ROUTE.path: profile.stop,
         PARSE_FUNCTION_CALL_ROUTE.path: parse_text.parse_function_call,
         SEPARATE_REASONING_ROUTE.path: parse_text.separate_reasoning,
         HEALTH.path: probes.health,

@@ -11,7 +11,6 @@ _WEIGHTS = "updating the weights of a running server"
 _LORA = "LoRA adapters"
 _MEMORY = "giving memory back while idle"
 _PAUSE = "pausing generation"
-_PROFILE = "profiling"
 _EXPERTS = "recording which experts are used"
 _STORAGE = "a storage tier of the prefix cache"
 _CORPUS = "speculation from a corpus"
@@ -58,11 +57,9 @@ LATER: dict[str, str] = {
     "/pause_generation": _PAUSE,
     "/continue_generation": _PAUSE,
     "/slow_down": "slowing down for tests",
-    "/start_profile": _PROFILE,
-    "/stop_profile": _PROFILE,
     "/set_trace_level": "tracing",
     "/freeze_gc": "tuning of the garbage collector",
-    "/configure_logging": "other logging while running; --log-level and --log-requests are set at the start",
+    "/configure_logging": "other logging while running; what is logged is said at the start",
     "/set_internal_state": "other options while running",
     "/start_expert_distribution_record": _EXPERTS,
     "/stop_expert_distribution_record": _EXPERTS,

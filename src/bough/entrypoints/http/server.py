@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
 import ssl
 import sys
@@ -33,11 +34,16 @@ WRITE_TIMEOUT = 60.0
 the socket's own buffer is out of sight, 64 KiB as event loops have it: who reads less than that seems to read nothing.
 """
 
+PROBE_SECONDS = 0.1
+"""How soon, and then how often, a client that sends no more is looked at, whether it still waits for its answer."""
+
 MAX_DISCARDED_BYTES = 64 * 1024 * 1024
 """What a client may go on sending after its body was refused, so that it comes to read the answer; then its
 connection is cut."""
 
 LISTEN_BACKLOG = 2048
+
+logger = logging.getLogger(__name__)
 
 _END_OF_HEAD = b"\r\n\r\n"
 
@@ -57,11 +63,17 @@ class HeadBounds:
     url_bytes: int
 
 
+def _is_news(record: logging.LogRecord) -> bool:
+    return record.msg != "Invalid HTTP request received."
+
+
 class BoundedConfig(uvicorn.Config):
     """uvicorn's configuration, with bounds for its protocol."""
 
     def __init__(self, app: Any, bounds: HeadBounds, tls: ssl.SSLContext | None, **options: Any) -> None:
         super().__init__(app, http=BoundedHttpProtocol, **options)
+        # The protocol says whom it refuses, which uvicorn does not.
+        logging.getLogger("uvicorn.error").addFilter(_is_news)
         self.bounds = bounds
         self._tls = tls
 
@@ -78,30 +90,42 @@ class BoundedConfig(uvicorn.Config):
 
 
 class ChunkWriter:
-    """Writes parts of an answer in chunks (RFC 9112, 7.1), as a :class:`~bough.entrypoints.http.asgi.BodyWriter`.
+    """Frames parts of an answer as chunks (RFC 9112, 7.1), as a :class:`~bough.entrypoints.http.asgi.BodyWriter`.
 
     Args:
         cycle: the request and its answer.
+
+    Attributes:
+        cycle: the same.
+        connection: of the client.
+        is_open: whether chunks may be written, since the last call of :meth:`ready`; the protocol shuts it when the
+            client falls behind or leaves.
     """
 
-    __slots__ = ("_cycle", "_flow", "_write")
+    __slots__ = ("connection", "cycle", "is_open")
 
     def __init__(self, cycle: RequestResponseCycle) -> None:
-        self._cycle = cycle
-        self._flow = cycle.flow
-        self._write = cycle.transport.write
+        self.cycle = cycle
+        self.connection = cycle.transport
+        self.is_open = False
 
     def ready(self) -> bool:
-        """Whether a part may be written now."""
-        cycle = self._cycle
+        """Whether chunks may be written now."""
+        cycle = self.cycle
         # Nobody knows how an answer will be framed before it begins.
-        return cycle.chunked_encoding is True and not (
-            self._flow.write_paused or cycle.disconnected or cycle.response_complete
+        self.is_open = cycle.chunked_encoding is True and not (
+            cycle.flow.write_paused or cycle.disconnected or cycle.response_complete
         )
+        return self.is_open
 
-    def write(self, part: bytes) -> None:
-        """Write the next part."""
-        self._write(b"%x\r\n%b\r\n" % (len(part), part))
+    def frame(self, part: bytes) -> bytes:
+        """A chunk."""
+        return b"%x\r\n%b\r\n" % (len(part), part)
+
+    def template(self, start: bytes, end: bytes) -> tuple[bytes, int]:
+        """A chunk's format; see :meth:`BodyWriter.template`."""
+        edges = (start.replace(b"%", b"%%"), end.replace(b"%", b"%%"))
+        return b"%%x\r\n%b%%b%b\r\n" % edges, len(start) + len(end)
 
 
 class BoundedHttpProtocol(HttpToolsProtocol):
@@ -112,8 +136,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         assert isinstance(self.config, BoundedConfig), "made by make_server"
         self._bounds = self.config.bounds
         self._violation: RequestFailed | None = None
-        self._unanswered: list[RequestResponseCycle] = []
-        """The request that is being answered, and those that have come behind it."""
+        self._unanswered: list[ChunkWriter] = []
+        """Of the request that is being answered, and of those that have come behind it."""
         self._in_head = True
         self._head_begun = False
         self._head_bytes = 0
@@ -125,6 +149,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._discarded_bytes = 0
         self._head_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
+        self._probe_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         """A client has connected."""
@@ -135,11 +160,38 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """A client has gone."""
         self._stop_head_timer()
         self._stop_write_timer()
-        for cycle in self._unanswered:
+        if self._probe_timer is not None:
+            self._probe_timer.cancel()
+        self._shut_writers()
+        for writer in self._unanswered:
+            cycle = writer.cycle
             if not cycle.response_complete:
                 cycle.disconnected = True  # uvicorn tells only the last one
                 cycle.message_event.set()
         super().connection_lost(exc)
+
+    def eof_received(self) -> bool:  # type: ignore[override]  # the event loop asks, uvicorn never says
+        """The client sends no more: it has left, or has closed its side and waits for the answer.
+
+        Returns:
+            Whether the connection stays open, until the request is answered.
+        """
+        cycle = self.cycle
+        # With HTTPS there is no half of a connection, and HTTP/1.0 knows no interim answers.
+        if not self._is_answering or cycle.more_body or self.config.is_ssl or cycle.scope["http_version"] == "1.0":
+            return False
+        cycle.keep_alive = False
+        if self._probe_timer is None:
+            self._probe()
+        return True
+
+    def _probe(self) -> None:
+        """Write what means nothing: the system of a client that has left refuses it, and the next write fails."""
+        if self._is_answering and not self.transport.is_closing():
+            begun = [each.cycle for each in self._unanswered if each.cycle.response_started]
+            if all(cycle.response_complete for cycle in begun):
+                self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")  # RFC 9110, 15.2: any number, at any time
+            self._probe_timer = self.loop.call_later(PROBE_SECONDS, self._probe)
 
     def data_received(self, data: bytes) -> None:
         """Bytes have come from the client."""
@@ -207,7 +259,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Answer what is not HTTP, or is beyond a bound; called where the parser has raised."""
         message = f"this is not valid HTTP/1.1: {sys.exc_info()[1]}"
-        self._refuse(self._violation or RequestFailed(message, status_code=400, code="invalid_http"))
+        error = self._violation or RequestFailed(message, status_code=400, code="invalid_http")
+        host, port = self.client or ("a client", 0)
+        logger.warning("Refused what %s port %d sent: %s", host, port, error.message)
+        self._refuse(error)
 
     def on_headers_complete(self) -> None:
         """The head of a request is complete."""
@@ -216,9 +271,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._body_left = self._announced_length()
         self._stop_head_timer()
         super().on_headers_complete()
-        self.cycle.scope["extensions"] = {BODY_WRITER: {"writer": ChunkWriter(self.cycle)}}
-        self._unanswered = [cycle for cycle in self._unanswered if not cycle.response_complete]
-        self._unanswered.append(self.cycle)
+        writer = ChunkWriter(self.cycle)
+        self.cycle.scope["extensions"] = {BODY_WRITER: {"writer": writer}}
+        self._unanswered = [each for each in self._unanswered if not each.cycle.response_complete]
+        self._unanswered.append(writer)
 
     def _announced_length(self) -> int:
         """Bytes of the body that comes behind a head; 0 if there is none, or its end is marked otherwise."""
@@ -247,6 +303,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def pause_writing(self) -> None:
         """The client does not read as fast as is written."""
         super().pause_writing()
+        self._shut_writers()
         self._stop_write_timer()
         self._start_write_timer()
 
@@ -264,6 +321,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     @property
     def _is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
+
+    def _shut_writers(self) -> None:
+        for writer in self._unanswered:
+            writer.is_open = False
 
     def _start_write_timer(self) -> None:
         unread = self.transport.get_write_buffer_size()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import msgspec
 from msgspec import Meta
 
-from bough.managers.io_struct import CacheKey, Priority, cache_namespace
+from bough.managers.io_struct import QueueFields
 from bough.sampling.sampling_params import (
     MAX_REPETITION_PENALTY,
     MAX_STOP_STRING_CHARS,
@@ -29,28 +28,6 @@ TopK = Annotated[
     Annotated[int, Meta(ge=-1, le=2**31 - 1)] | None,
     Meta(description="Keep so many of the likeliest tokens; -1: all. Default: the model's own, else -1."),
 ]
-
-
-class QueueFields(msgspec.Struct, kw_only=True):
-    """Which request goes first, and with whom it shares prefixes."""
-
-    priority: Annotated[
-        Priority | None,
-        Meta(description="Higher goes first, if the server was started with `--enable-priority-scheduling`."),
-    ] = None
-    extra_key: Annotated[
-        CacheKey | None,
-        Meta(description="Namespace of the prefix cache: only requests with the same key share prefixes."),
-    ] = None
-    cache_salt: Annotated[
-        CacheKey | None,
-        Meta(description="Secret that keeps others from telling, by timing, whether a prefix is cached."),
-    ] = None
-
-    @property
-    def prefix_namespace(self) -> str | None:
-        """Namespace of the prefix cache that the request asks for."""
-        return cache_namespace(self.extra_key, self.cache_salt)
 
 
 class SamplingFields(QueueFields, kw_only=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
@@ -12,7 +12,16 @@ from bough.step_plan import IntArray
 
 if TYPE_CHECKING:
     from bough.layers.attention.radix_attention import RadixAttention
+    from bough.layers.rotary import Rotation
     from bough.model_executor.forward_batch import ForwardBatch
+
+
+class HeadNorms(NamedTuple):
+    """Root mean square norms of single heads, for those families that have them."""
+
+    q_weight: torch.Tensor | None = None
+    k_weight: torch.Tensor | None = None
+    eps: float = 0.0
 
 
 class AttentionBackend(ABC):
@@ -85,3 +94,24 @@ class AttentionBackend(ABC):
             return self.forward_extend(q, k, v, layer, batch)
         decoded = self.forward_decode(q[:split], k[:split], v[:split], layer, batch)
         return torch.cat((decoded, self.forward_extend(q[split:], k[split:], v[split:], layer, batch)))
+
+
+class RotatingBackend(AttentionBackend):
+    """A backend that also does what lies between a block's first product and attention."""
+
+    @abstractmethod
+    def rotate_and_attend(
+        self, heads: torch.Tensor, rotation: Rotation, norms: HeadNorms, layer: RadixAttention, batch: ForwardBatch
+    ) -> torch.Tensor:
+        """Normalise and rotate queries and keys, store keys and values, attend.
+
+        Args:
+            heads: ``[num_tokens, num_heads + 2 * num_kv_heads, head_dim]``: queries, keys, values.
+            rotation: of the tokens.
+            norms: to be applied to queries and keys first.
+            layer: heads, scale, window and layer number.
+            batch: the step.
+
+        Returns:
+            ``[num_tokens, num_heads * head_dim]``
+        """

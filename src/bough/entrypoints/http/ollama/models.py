@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from bough.config.model_config import ModelConfig
+from bough.config.model_config import STORED_AS, ModelConfig
 from bough.entrypoints.chat.core import ChatCore
 from bough.entrypoints.http.ollama.render import timestamp
 from bough.managers.tokenizer_manager import TokenizerManager
@@ -114,4 +114,4 @@ def quantization_level(config: ModelConfig, quantization: str) -> str:
         return quantization
     if config.stored_quantization is not None:
         return f"{config.stored_quantization.layout}-int{config.stored_quantization.bits}"
-    return "unknown" if Path(config.model_path).is_file() else config.dtype  # each tensor of a GGUF file has its own
+    return str(config.hf_config.get(STORED_AS, config.dtype))

@@ -101,6 +101,7 @@ class ChatHandler(OpenAIHandler):
             truncate_prompt_tokens=tokens_to_keep(body, limits, max_tokens),
             exact_max_tokens=max_tokens_field if max_tokens is not None else None,
             priority=body.priority,
+            timeout=body.timeout,
             extra_key=body.prefix_namespace,
             session_params=body.session_params,
         )

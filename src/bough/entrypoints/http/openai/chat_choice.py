@@ -67,6 +67,7 @@ class ChatChoiceWriter(ChoiceWriter):
         self.parses = not reader.is_plain
         # The usual case: nothing but text and what is read from it.
         self._is_bare = not options.logprobs and not options.token_ids
+        self.is_text_only = self._is_bare and not self.parses
         self._delta_start = b'%b{"index":%d,"delta":' % (chunk_start, index)
         self._content_start = self._delta_start + b'{"content":'
         self._plain_end = b',"reasoning_content":null},"logprobs":null,"finish_reason":null,"matched_stop":null}]'
@@ -84,13 +85,19 @@ class ChatChoiceWriter(ChoiceWriter):
         """See :meth:`ChoiceWriter.plain_event`."""
         if not (self._is_bare and self._started):
             return None
-        if not self.parses:
-            text = delta.text
-            return b"%b%b%b%b}\n\n" % (self._content_start, _encode(text), self._plain_end, usage) if text else b""
+        edges = self.text_edges(usage)
+        if edges is not None:
+            return b"%b%b%b" % (edges[0], _encode(delta.text), edges[1]) if delta.text else b""
         events = self._reader.read_now(delta)
         if events is None:
             return None
         return b"".join([self._event(_described(event), b"null", b"null", b"null", b"", usage) for event in events])
+
+    def text_edges(self, usage: bytes) -> tuple[bytes, bytes] | None:
+        """See :meth:`ChoiceWriter.text_edges`."""
+        if not (self.is_text_only and self._started):
+            return None
+        return self._content_start, b"%b%b}\n\n" % (self._plain_end, usage)
 
     async def events(self, delta: OutputDelta, usage: bytes) -> bytes:
         """A first event with the role, then what is new, a last one with the finish reason, as far as they are due."""

@@ -57,6 +57,7 @@ class CompletionHandler(OpenAIHandler):
         check_stream_options(body)
         names = self.require_names("prompt", as_ids=body.return_tokens_as_token_ids)
         prompts = self._with_gaps(split_prompts(body.prompt), body)
+        is_list = isinstance(body.prompt, list) and not isinstance(body.prompt[0], int)
         n = _samples(body)
         most = manager.server_args.max_outputs_per_request
         if len(prompts) * n > most:
@@ -84,7 +85,7 @@ class CompletionHandler(OpenAIHandler):
                 rids=rids[index * n : (index + 1) * n],
                 text=prompt if isinstance(prompt, str) else None,
                 input_ids=None if isinstance(prompt, str) else last_tokens(prompt, keep),
-                prompt_param="prompt" if len(prompts) == 1 else f"prompt[{index}]",
+                prompt_param=f"prompt[{index}]" if is_list else "prompt",
                 sampling_params=params,
                 grammar_param=constraint_param(constraint),
                 stream=body.stream,
@@ -94,6 +95,7 @@ class CompletionHandler(OpenAIHandler):
                 logprob_start_len=0 if wants_prompt_logprobs else -1,
                 top_logprobs_num=max(body.logprobs or 0, body.prompt_logprobs or 0),
                 priority=body.priority,
+                timeout=body.timeout,
                 extra_key=body.prefix_namespace,
                 session_params=body.session_params,
                 exact_max_new_tokens=None if is_default else "max_tokens",
@@ -184,7 +186,7 @@ class CompletionChoiceWriter(ChoiceWriter):
         self._prompt_token_ids = body.return_token_ids or body.return_prompt_token_ids
         self._prompt_logprobs = body.prompt_logprobs
         self._echoes_logprobs = body.echo
-        self._is_bare = body.logprobs is None and not body.return_token_ids
+        self.is_text_only = body.logprobs is None and not body.return_token_ids
         self._text_start = b'%b{"index":%d,"text":' % (chunk_start, index)
         self._plain_end = b',"logprobs":null,"finish_reason":null,"matched_stop":null}]'
         self._logprobs: CompletionLogprobs | None = None
@@ -193,14 +195,20 @@ class CompletionChoiceWriter(ChoiceWriter):
 
     def plain_event(self, delta: OutputDelta, usage: bytes) -> bytes | None:
         """See :meth:`ChoiceWriter.plain_event`."""
-        if not (self._is_bare and self._started):
+        edges = self.text_edges(usage)
+        if edges is None:
             return None
-        text = delta.text
-        return b"%b%b%b%b}\n\n" % (self._text_start, _encode(text), self._plain_end, usage) if text else b""
+        return b"%b%b%b" % (edges[0], _encode(delta.text), edges[1]) if delta.text else b""
+
+    def text_edges(self, usage: bytes) -> tuple[bytes, bytes] | None:
+        """See :meth:`ChoiceWriter.text_edges`."""
+        if not (self.is_text_only and self._started):
+            return None
+        return self._text_start, b"%b%b}\n\n" % (self._plain_end, usage)
 
     async def events(self, delta: OutputDelta, usage: bytes) -> bytes:
         """One event; none if there is neither text nor logprobs nor an end to report."""
-        if self._started and delta.finish_reason is None and self._is_bare and not delta.text:
+        if self._started and delta.finish_reason is None and self.is_text_only and not delta.text:
             return b""
         body = await self._body(delta)
         return b"%b%b]%b}\n\n" % (self._text_start, body, usage)

@@ -11,7 +11,7 @@ import msgspec
 
 from bough.entrypoints.chat.sampling import sampling_defaults
 from bough.entrypoints.http.asgi import BodyWriter, Call, EventStream, Response
-from bough.entrypoints.http.direct import direct_sink
+from bough.entrypoints.http.direct import direct_sink, text_sink
 from bough.entrypoints.http.logprobs import TokenIdNames, TokenNames
 from bough.entrypoints.http.openai.protocol import SharedFields
 from bough.entrypoints.http.openai.usage import Usage
@@ -19,7 +19,7 @@ from bough.errors import BadRequest
 from bough.ipc.messages import OutputDelta
 from bough.managers.io_struct import GenerateRequest, new_request_id
 from bough.managers.native_output import DEFAULT_WEIGHT_VERSION, failure_of, meta_info
-from bough.managers.req_state import ReqState
+from bough.managers.req_state import ReqState, Sink
 from bough.managers.request_limits import RequestLimits
 from bough.managers.tokenizer_manager import TokenizerManager
 
@@ -32,10 +32,12 @@ class ChoiceWriter(ABC):
 
     Attributes:
         parses: whether :meth:`parse` has to see every delta before it is written about.
+        is_text_only: whether events in the middle say nothing but the text of their delta.
         reasoning_tokens: tokens of reasoning so far; ``None`` if reasoning is not told apart.
     """
 
     parses: bool = False
+    is_text_only: bool = False
 
     @property
     def reasoning_tokens(self) -> int | None:
@@ -51,6 +53,13 @@ class ChoiceWriter(ABC):
         """The events for a delta that is not the last, perhaps none, in the usual case; in any other ``None``.
 
         Says the same as :meth:`parse` and :meth:`events`, of which the arguments are.
+        """
+
+    @abstractmethod
+    def text_edges(self, usage: bytes) -> tuple[bytes, bytes] | None:
+        """What :meth:`plain_event` puts around the JSON string of the text, if that is all that such events say.
+
+        ``None`` until the first event is written; ``usage`` as there.
         """
 
     @abstractmethod
@@ -121,7 +130,11 @@ class Answer:
         def event_of(state: ReqState, delta: OutputDelta) -> bytes | None:
             return writers[state.index].plain_event(delta, suffix)
 
-        sink = None if continuous else direct_sink(body_writer, event_of)
+        sink: Sink | None = None
+        if not continuous and all(writer.is_text_only for writer in writers):
+            sink = text_sink(body_writer, lambda index: writers[index].text_edges(suffix), len(writers))
+        elif not continuous:
+            sink = direct_sink(body_writer, event_of)
         async with manager.generation(requests) as generation:
             while generation.unfinished:
                 news: list[bytes] = []

@@ -35,6 +35,13 @@ _STRUCTURED_OUTPUTS: dict[str, GrammarKind] = {
     "structural_tag": "structural_tag",
 }
 
+_DESCRIBED: tuple[tuple[str, Any, str], ...] = (
+    ("name", str, "string"),
+    ("description", str, "string"),
+    ("strict", bool, "boolean"),
+    ("schema", (dict, bool), "JSON schema"),
+)
+
 
 def find_constraint(body: Any, unknown: dict[str, None] | None) -> Constraint | None:
     """The constraint that a request asks for.
@@ -86,10 +93,7 @@ def _of_response_format(given: Mapping[str, Any] | None, unknown: dict[str, None
 
 
 def _schema_of(given: Mapping[str, Any], unknown: dict[str, None] | None) -> tuple[Any, str]:
-    """The schema of a ``json_schema`` format and the path to it.
-
-    Without ``strict`` it is enforced as far as possible; with it, it is refused if something cannot be enforced.
-    """
+    """The schema of a ``json_schema`` format and the path to it."""
     described = given.get("json_schema")
     if not isinstance(described, dict):
         raise BadRequest(
@@ -99,17 +103,30 @@ def _schema_of(given: Mapping[str, Any], unknown: dict[str, None] | None) -> tup
         )
     known_members(described, ("name", "description", "strict", "schema"), "response_format.json_schema", unknown)
     path = "response_format.json_schema.schema"
-    for name, kinds in (("name", str), ("description", str), ("strict", bool)):
-        value = described.get(name)
-        if value is not None and not isinstance(value, kinds):
-            param = f"response_format.json_schema.{name}"
-            raise BadRequest(f"{param} must be a {'boolean' if kinds is bool else 'string'}", param=param)
-    schema = described.get("schema")
+    schema = described_schema(described, "response_format.json_schema")
     if schema is None:
         raise BadRequest(f"{path} is required", param=path, code="missing_required_parameter")
-    if not isinstance(schema, (dict, bool)):
-        raise BadRequest(f"{path} must be a JSON schema", param=path)
-    return schema if described.get("strict") else leniently(schema), path
+    return schema, path
+
+
+def described_schema(described: Mapping[str, Any], where: str) -> Any:
+    """The schema of an object that has it as ``schema``, with its ``name``, ``description`` and ``strict``, if any.
+
+    Without ``strict`` it is enforced as far as possible; with it, it is refused if something cannot be enforced.
+
+    Args:
+        described: the object.
+        where: the path to it.
+
+    Raises:
+        BadRequest: if one of these has the wrong type.
+    """
+    for name, kinds, wanted in _DESCRIBED:
+        value = described.get(name)
+        if value is not None and not isinstance(value, kinds):
+            raise BadRequest(f"{where}.{name} must be a {wanted}", param=f"{where}.{name}")
+    schema = described.get("schema")
+    return schema if schema is None or described.get("strict") else leniently(schema)
 
 
 def _of_structured_outputs(body: Any) -> Iterator[Constraint]:

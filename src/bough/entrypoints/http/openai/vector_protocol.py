@@ -12,10 +12,9 @@ from bough.config.server_args import ServerArgs
 from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec, Refused
 from bough.entrypoints.http.openai.messages import TextPart
 from bough.entrypoints.http.openai.protocol import TokenId
-from bough.entrypoints.http.shared_fields import QueueFields
 from bough.errors import BadRequest, PayloadTooLarge
 from bough.managers.embedding_struct import Dimensions, Truncation
-from bough.managers.io_struct import RequestId
+from bough.managers.io_struct import QueueFields, RequestId
 
 MAX_TEXT_PARTS = 1024
 """Most parts of one text."""
@@ -34,7 +33,7 @@ class VectorFields(QueueFields, kw_only=True):
 
     def shared(self) -> dict[str, Any]:
         """What every request made of this body has."""
-        return {"priority": self.priority, "extra_key": self.prefix_namespace}
+        return {"priority": self.priority, "timeout": self.timeout, "extra_key": self.prefix_namespace}
 
 
 class EmbeddingsBody(VectorFields, kw_only=True):

@@ -9,12 +9,12 @@ from bough.entrypoints.chat.constraints import ANY_OBJECT, Constraint
 from bough.entrypoints.chat.job import Message, ToolUse, template_call
 from bough.entrypoints.chat.tools import distinct, make_tool_use
 from bough.entrypoints.http.fields import known_members
+from bough.entrypoints.http.openai.structured import described_schema
 from bough.entrypoints.http.openai.tools import chosen
 from bough.entrypoints.http.responses.protocol import ResponsesRequest
 from bough.errors import BadRequest
 from bough.managers.io_struct import new_request_id
 from bough.parsers.base import ToolSpec
-from bough.sampling.sampling_params import leniently
 from bough.tokenization.chat_template import reads_text_only
 
 Item = dict[str, Any]
@@ -230,18 +230,19 @@ def constraint(body: ResponsesRequest, unknown: dict[str, None] | None) -> Const
         BadRequest: if ``text.format`` does not have the right form.
     """
     given = body.text.format if body.text is not None else None
-    kind = given.get("type") if given is not None else "text"
-    if given is not None:
-        known_members(given, _FORMAT_MEMBERS, "text.format", unknown)
-    if given is None or kind == "text":
+    if given is None:
+        return None
+    known_members(given, _FORMAT_MEMBERS, "text.format", unknown)
+    schema = described_schema(given, "text.format")
+    kind = given.get("type")
+    if kind == "text":
         return None
     if kind == "json_object":
         return Constraint("json_schema", ANY_OBJECT, "text.format")
     if kind != "json_schema":
         param = "text.format.type"
         raise BadRequest(f"{param} must be text, json_object or json_schema", param=param)
-    schema = given.get("schema")
-    if not isinstance(schema, (dict, bool)):
+    if schema is None:
         param = "text.format.schema"
-        raise BadRequest(f"{param} must be a JSON schema", param=param)
-    return Constraint("json_schema", schema if given.get("strict") else leniently(schema), "text.format.schema")
+        raise BadRequest(f"{param} is required", param=param, code="missing_required_parameter")
+    return Constraint("json_schema", schema, "text.format.schema")

@@ -1,0 +1,355 @@
+"""How fast Bough is on this GPU, beside what its memory and its matrix units give in the same run.
+
+- copy, matmul: bytes per second of a copy on the device (read and written), operations per second of a bfloat16
+  product;
+- attention kernels alone, as fractions of these;
+- decode steps of a model with random weights through the model runner, sampling included: the floor is the bytes of
+  weights (without the input embedding) and of keys and values over the measured copy bandwidth;
+- offline: 256 requests, lengths of prompts and outputs uniform in 100 to 1024, through the scheduler.
+
+JSON is written after each cell.
+
+    PYTHONPATH=src python -m benchmarks.gpu.bench [--device cuda|cpu] [--output FILE] [--only decode]
+
+``--device cpu`` is a dry run of tiny shapes in Triton's interpreter; its figures mean nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from benchmarks.gpu.report import Report
+
+BUDGET_SECONDS = 540.0
+PAGE = 16
+
+QWEN3_06B = {
+    "architectures": ["Qwen3ForCausalLM"],
+    "model_type": "qwen3",
+    "vocab_size": 151936,
+    "hidden_size": 1024,
+    "intermediate_size": 3072,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+    "max_position_embeddings": 4096,
+    "rms_norm_eps": 1e-6,
+    "rope_theta": 1000000.0,
+    "tie_word_embeddings": True,
+    "torch_dtype": "bfloat16",
+    "hidden_act": "silu",
+}
+LLAMA_8B = {
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "vocab_size": 128256,
+    "hidden_size": 4096,
+    "intermediate_size": 14336,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+    "max_position_embeddings": 4096,
+    "rms_norm_eps": 1e-5,
+    "rope_theta": 500000.0,
+    "tie_word_embeddings": False,
+    "torch_dtype": "bfloat16",
+    "hidden_act": "silu",
+}
+TINY = {"num_hidden_layers": 1, "hidden_size": 64, "intermediate_size": 64, "vocab_size": 300, "head_dim": 64} | {
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "torch_dtype": "float32",
+}
+
+
+@dataclass
+class Rates:
+    """What the device gives, once it is measured; 0 before."""
+
+    copy_bytes: float = 0.0
+    """per second, read and written counted"""
+    matmul_flops: float = 0.0
+    """per second"""
+
+
+class Bench:
+    """The cells. ``small``: tiny shapes, on a CPU."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.small = device.type == "cpu"
+        self.dtype = torch.float32 if self.small else torch.bfloat16
+        self.rates = Rates()
+
+    def seconds(self, work: Callable[[], object], repeats: int = 20) -> float:
+        """Median time of ``work`` on the device, after three runs that do not count."""
+        times = []
+        for index in range(3 + repeats if not self.small else 2):
+            self.wait()
+            begin = time.perf_counter()
+            if self.small:
+                work()
+                times.append(time.perf_counter() - begin)
+                continue
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            start.record()
+            work()
+            end.record()
+            end.synchronize()
+            if index >= 3:
+                times.append(start.elapsed_time(end) / 1e3)
+        return statistics.median(times)
+
+    def wait(self) -> None:
+        if not self.small:
+            torch.cuda.synchronize(self.device)
+
+    def copy(self) -> dict[str, Any]:
+        source = torch.zeros(1 << (20 if self.small else 31), dtype=torch.uint8, device=self.device)
+        target = torch.empty_like(source)
+        self.rates.copy_bytes = 2 * source.nbytes / self.seconds(lambda: target.copy_(source))
+        return {"bytes_per_second": self.rates.copy_bytes}
+
+    def matmul(self) -> dict[str, Any]:
+        size = 256 if self.small else 8192
+        a, b = (torch.randn(size, size, device=self.device).to(self.dtype) for _ in range(2))
+        self.rates.matmul_flops = 2 * size**3 / self.seconds(lambda: a @ b)
+        return {"flops_per_second": self.rates.matmul_flops}
+
+    def _cache(self, rows: int, context: int, kv_heads: int, head_dim: int) -> tuple[torch.Tensor, ...]:
+        """Keys, values and the request table of ``rows`` sequences on shuffled pages."""
+        pages = np.random.default_rng(0).permutation(rows * context // PAGE) + 1
+        slots = (pages[:, None] * PAGE + np.arange(PAGE)).reshape(rows, context).astype(np.int32)
+        shape = (2, (rows * context // PAGE + 1) * PAGE, kv_heads, head_dim)
+        pool = torch.randn(shape, dtype=self.dtype, device=self.device)
+        return pool[0], pool[1], torch.from_numpy(slots).to(self.device)
+
+    def decode_attention(self, rows: int, context: int) -> dict[str, Any]:
+        from bough.kernels.triton import attention
+        from bough.kernels.triton.available import SPLIT_KEYS
+        from bough.layers.attention.tiles import decode_pieces
+
+        heads, kv_heads, head_dim = 32, 8, 128
+        keys, values, table = self._cache(rows, context, kv_heads, head_dim)
+        seq_lens = np.full(rows, context, dtype=np.int32)
+        plan = decode_pieces(seq_lens, None, SPLIT_KEYS)
+        arrays = (plan.pieces, plan.num_pieces, plan.first_piece, seq_lens, np.arange(rows))
+        pieces, num_pieces, first_piece, lens, slots = (torch.from_numpy(x).to(self.device) for x in arrays)
+        scratch = attention.DecodeScratch.empty(len(plan.pieces), heads, head_dim, self.device)
+        q = torch.randn(rows, heads, head_dim, dtype=self.dtype, device=self.device)
+        cores = 1 if self.small else torch.cuda.get_device_properties(self.device).multi_processor_count
+        seconds = self.seconds(
+            lambda: attention.decode_attention(
+                q,
+                keys,
+                values,
+                table,
+                req_slots=slots,
+                seq_lens=lens,
+                pieces=pieces,
+                num_pieces=num_pieces,
+                first_piece=first_piece,
+                scratch=scratch,
+                num_programs=max(attention.DECODE_PROGRAMS_PER_CORE * cores // kv_heads, 1),
+                scale=head_dim**-0.5,
+            )
+        )
+        rate = 2 * rows * context * kv_heads * head_dim * self.dtype.itemsize / seconds
+        return {"us": seconds * 1e6, "bytes_per_second": rate, "of_copy": rate / self.rates.copy_bytes}
+
+    def extend_attention(self, context: int) -> dict[str, Any]:
+        from bough.kernels.triton import attention
+        from bough.layers.attention.tiles import extend_tiles
+
+        heads, kv_heads, head_dim = 32, 8, 128
+        keys, values, table = self._cache(1, context, kv_heads, head_dim)
+        zero, count = np.zeros(1, dtype=np.int32), np.array([context], dtype=np.int32)
+        planned = extend_tiles(zero, zero, count, attention.extend_blocks(head_dim, self.dtype).queries)
+        tiles = torch.from_numpy(planned).to(self.device)
+        q = torch.randn(context, heads, head_dim, dtype=self.dtype, device=self.device)
+        seconds = self.seconds(
+            lambda: attention.extend_attention(q, keys, values, table, tiles, scale=head_dim**-0.5), repeats=10
+        )
+        rate = 2 * heads * head_dim * context**2 / seconds
+        return {"us": seconds * 1e6, "flops_per_second": rate, "of_matmul": rate / self.rates.matmul_flops}
+
+    def runner(self, shape: dict[str, Any], requests: int, tokens: int) -> Any:
+        from bough.config.model_config import ModelConfig
+        from bough.model_executor.model_runner import ModelRunner, RunnerOptions
+
+        options: dict[str, Any] = {"load_format": "dummy", "page_size": PAGE, "max_step_tokens": 4096}
+        if self.small:
+            shape = shape | TINY
+            options |= {"native": False, "attention_backend": "triton", "max_step_tokens": 4}
+        with tempfile.TemporaryDirectory() as directory:
+            Path(directory, "config.json").write_text(json.dumps(shape))
+            config = ModelConfig.from_path(directory, device=self.device.type)
+        limits = {"max_running_requests": requests, "max_total_tokens": tokens}
+        return ModelRunner(config, self.device, RunnerOptions(**limits, **options))
+
+    def decode(self, shape: dict[str, Any], rows: int, context: int, *, steps: int = 30) -> dict[str, Any]:
+        """Steps of ``rows`` greedy requests that have about ``context`` tokens each."""
+        from bough.sampling.sampling_params import SamplingParams
+        from bough.step_plan import FUTURE_TOKEN, ForwardMode, NewRequest, ReqSlot, StepPlan, TableWrite
+
+        warm_up = 5
+        if self.small:
+            rows, context, steps, warm_up = min(rows, 2), 20, 1, 1
+        room = -(-(context + steps + warm_up) // PAGE) * PAGE
+        begin = time.perf_counter()
+        runner = self.runner(shape, rows, rows * room)
+        self.wait()
+        ready = time.perf_counter() - begin
+        slots = (np.arange(rows * room, dtype=np.int32) + PAGE).reshape(rows, room)
+        nothing = np.empty(0, dtype=np.int32)
+        params = SamplingParams(temperature=0.0)
+
+        def plan(step: int) -> StepPlan:
+            new: tuple[NewRequest, ...] = ()
+            writes: tuple[TableWrite, ...] = ()
+            if step == 0:
+                new = tuple(NewRequest(ReqSlot(row), params, 0, (), context, nothing) for row in range(rows))
+                writes = tuple(TableWrite(ReqSlot(row), 0, slots[row, :context]) for row in range(rows))
+            return StepPlan(
+                step_id=step,
+                mode=ForwardMode.DECODE,
+                num_decode_rows=rows,
+                req_slots=np.arange(rows, dtype=np.int32),
+                prefix_lens=np.full(rows, context + step, dtype=np.int32),
+                extend_lens=np.ones(rows, dtype=np.int32),
+                input_ids=np.full(rows, FUTURE_TOKEN, dtype=np.int32),
+                out_slots=slots[:, context + step].copy(),
+                sample=np.ones(rows, dtype=np.bool_),
+                new_requests=new,
+                table_writes=writes,
+            )
+
+        for step in range(warm_up):
+            runner.forward_step(plan(step))
+        self.wait()
+        begin = time.perf_counter()
+        for step in range(warm_up, warm_up + steps):
+            runner.forward_step(plan(step))
+        self.wait()
+        seconds = (time.perf_counter() - begin) / steps
+        table = 0 if runner.config.tie_word_embeddings else runner.model.model.embed_tokens.weight.nbytes
+        kv_bytes = rows * (context + warm_up + steps // 2) * runner.kv_pool.num_bytes // runner.kv_pool.num_slots
+        floor = (runner.weight_bytes - table + kv_bytes) / self.rates.copy_bytes
+        return {
+            "ms": seconds * 1e3,
+            "tokens_per_second": rows / seconds,
+            "floor_ms": floor * 1e3,
+            "of_floor": floor / seconds,
+            "graphs": runner.graph_runner is not None,
+            "ready_seconds": ready,
+        }
+
+    def offline(self, shape: dict[str, Any], requests: int = 256) -> dict[str, Any]:
+        """All requests at once, through the scheduler and in one process, without HTTP and text."""
+        from bough.config.model_config import ModelConfig
+        from bough.config.server_args import ServerArgs, resolve
+        from bough.ipc.messages import OutputDelta, TokenizedGenerateReqInput
+        from bough.model_executor.tp_worker import TpModelWorker
+        from bough.sampling.sampling_params import SamplingParams
+        from bough.scheduler.scheduler import Scheduler
+
+        shape, longest = (shape | TINY, 24) if self.small else (shape, 1024)
+        requests = 2 if self.small else requests
+        left = requests
+
+        def count(deltas: list[OutputDelta]) -> None:
+            nonlocal left
+            left -= sum(delta.finish_reason is not None for delta in deltas)
+
+        with tempfile.TemporaryDirectory() as directory:
+            Path(directory, "config.json").write_text(json.dumps(shape))
+            args = resolve(
+                ServerArgs(
+                    model_path=directory,
+                    load_format="dummy",
+                    device=self.device.type,
+                    skip_tokenizer_init=True,
+                    random_seed=0,
+                    max_running_requests=requests,
+                )
+            )
+            config = ModelConfig.from_path(directory, device=self.device.type)
+            scheduler = Scheduler(args, config, TpModelWorker(args, config), None, send_deltas=count)
+        rng = np.random.default_rng(0)
+        lengths = rng.integers(min(100, longest // 2), longest + 1, (requests, 2))
+        sent = []
+        for index, (inputs, outputs) in enumerate(lengths.tolist()):
+            ids = rng.integers(1, shape["vocab_size"], inputs).astype("<i4").tobytes()
+            params = SamplingParams(temperature=0.6, max_new_tokens=outputs, ignore_eos=True)
+            sent.append(TokenizedGenerateReqInput([f"{index:032d}"], ids, params, stream=True))
+        self.wait()
+        begin = time.perf_counter()
+        scheduler.process_input_requests(sent)
+        while left:
+            scheduler.step()
+        seconds = time.perf_counter() - begin
+        inputs, outputs = lengths.sum(0).tolist()
+        return {
+            "requests": requests,
+            "input_tokens": inputs,
+            "output_tokens": outputs,
+            "duration_seconds": seconds,
+            "output_tokens_per_second": outputs / seconds,
+        }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
+    parser.add_argument("--output", type=Path, default=Path("results/gpu-bench.json"))
+    parser.add_argument(
+        "--only", default="", help="run cells whose name begins so, and those that they are compared with"
+    )
+    args = parser.parse_args()
+    if args.device == "cpu":
+        os.environ["TRITON_INTERPRET"] = "1"  # before Triton is imported
+    elif not torch.cuda.is_available():
+        print("gpu-bench: torch finds no CUDA device; --device cpu is a dry run", file=sys.stderr)
+        return 2
+    bench = Bench(torch.device(args.device))
+    report = Report(args.output, bench.device, BUDGET_SECONDS)
+    small = bench.small
+    kernels, model, scheduler = ("triton",), ("triton", "msgspec"), ("triton", "msgspec", "re2", "tokenizers")
+    cells: list[tuple[str, Callable[[], dict[str, Any]], tuple[str, ...]]] = [
+        ("copy", bench.copy, ()),
+        ("matmul", bench.matmul, ()),
+        ("attention decode 64 x 8k", partial(bench.decode_attention, *((2, 32) if small else (64, 8192))), kernels),
+        ("attention extend 8k", partial(bench.extend_attention, 32 if small else 8192), kernels),
+    ]
+    for name, shape in (("0.6B", QWEN3_06B), ("8B", LLAMA_8B)):
+        for rows, context in ((1, 1024), (64, 1024), (256, 1536)):
+            cells.append((f"decode {name} x {rows} at {context}", partial(bench.decode, shape, rows, context), model))
+    cells.append(("offline 0.6B", partial(bench.offline, QWEN3_06B), scheduler))
+    for name, cell, needs in cells:
+        if name.startswith(args.only) or name in ("copy", "matmul"):
+            report.run(name, cell, needs=needs)
+            gc.collect()
+            if not small:
+                torch.cuda.empty_cache()
+    print(args.output)
+    return 1 if report.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,244 @@
+"""Is what Bough computes on this GPU right? Prints a line per check and writes JSON; exits with 1 if anything is wrong.
+
+- kernels: every Triton kernel in bfloat16, float16 and float32 against plain torch in float64;
+- models: logits of a small Llama and Qwen3 against transformers, prompts in chunks and decode steps;
+- graphs: recorded decode steps against the same steps launched one by one;
+- serving: a scheduler that answers several requests at a time gives what single requests give.
+
+Builds and installs nothing. What needs a package that is not there is skipped, and said so.
+
+    PYTHONPATH=src python -m benchmarks.gpu.check [--device cuda|cpu] [--output FILE]
+
+``--device cpu`` is a dry run of small shapes in Triton's interpreter.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from benchmarks.gpu.report import Report
+
+MODEL_NEEDS = ("transformers", "msgspec")
+SERVING_NEEDS = (*MODEL_NEEDS, "re2", "tokenizers")
+BUDGET_SECONDS = 220.0
+
+
+def kernel_checks(device: torch.device, *, small: bool) -> Iterator[tuple[str, Callable[[], float]]]:
+    """Name of each check and what computes its error, in units of the kernel's bound."""
+    from tests.kernels.triton import cases
+
+    types = [torch.float32, torch.float16] if small else [torch.bfloat16, torch.float16, torch.float32]
+    long = [300, 1] if small else [8192, 1, 0, 257, 4000]
+    prefix, new = ([20, 0], [9, 33]) if small else ([0, 1000, 4096], [777, 300, 128])
+    rows = 3 if small else 300
+    for dtype in types:
+        kind = str(dtype).removeprefix("torch.")
+
+        def case(
+            name: str, check: Callable[..., float], kind: str = kind, dtype: torch.dtype = dtype, **options: Any
+        ) -> Any:
+            shown = " ".join(f"{key}={value}" for key, value in options.items() if not isinstance(value, list))
+            return f"{name} {kind} {shown}", partial(check, np.random.default_rng(0), dtype, device, **options)
+
+        for head_dim, group in ((64, 4), (80, 1), (128, 4), (128, 16), (256, 2)):
+            shape = {"head_dim": head_dim, "group": group}
+            yield case("decode", cases.decode, lens=long, num_programs=2 if small else 64, **shape)
+            yield case("extend", cases.extend, prefix_lens=prefix, extend_lens=new, **shape)
+            if small:
+                break
+        bounded = {"head_dim": 128, "group": 4, "window": 100, "cap": 5.0}
+        yield case("decode", cases.decode, lens=long, **bounded)
+        yield case("extend", cases.extend, prefix_lens=prefix, extend_lens=new, **bounded)
+        for width in (100, 4096):
+            yield case("rms_norm", cases.rms_norm, rows=rows, width=width, delta=width > 100)
+        for norm in (False, True):
+            yield case("rotate", cases.rotate_and_store, tokens=rows, heads=8, kv_heads=2, head_dim=128, norm=norm)
+        yield case("store", cases.store, tokens=rows, kv_heads=2, head_dim=128)
+        for gate in ("silu", "gelu", "gelu_tanh"):
+            yield case("gate", cases.gate_and_mul, rows=rows, width=1500, gate=gate)
+        yield case("gather", cases.gather_rows, rows=rows, width=1500, vocab_size=1000)
+        yield case("linear", cases.linear, rows=rows, inputs=40 if small else 4096, outputs=100, bias=True)
+    for vocab_size in (200, 3000) if small else (200, 32000, 151936):
+        options = {"rows": 3 if small else 40, "vocab_size": vocab_size}
+        yield f"edits V={vocab_size}", partial(cases.edits, np.random.default_rng(0), device, **options)
+        for spread, levels in ((3.0, 0), (1.0, 2)):
+            check = partial(cases.choose, np.random.default_rng(0), device, spread=spread, levels=levels, **options)
+            yield f"choose V={vocab_size} levels={levels}", check
+
+
+def within_bound(check: Callable[[], float]) -> dict[str, Any]:
+    error = check()
+    return {"ok": error <= 1.0, "error_of_bound": error}
+
+
+def device_runner(path: Path, device: torch.device, dtype: str, **options: Any) -> Any:
+    """A model runner that keeps logits; on a CPU one that computes attention with Triton."""
+    from tests.model_executor.plan_builder import RecordingRunner
+
+    from bough.config.model_config import ModelConfig
+    from bough.model_executor.model_runner import RunnerOptions
+
+    if device.type == "cpu":
+        options.update(native=False, attention_backend="triton")
+    config = ModelConfig.from_path(str(path), dtype=dtype, device=device.type)
+    limits = {"max_running_requests": 8, "max_total_tokens": 8192, "max_step_tokens": 512}
+    return RecordingRunner(config, device, RunnerOptions(**limits, **options))
+
+
+def prompt(length: int, seed: int) -> list[int]:
+    from tests.models.checkpoints import VOCAB_SIZE
+
+    return [int(token) for token in np.random.default_rng(seed).integers(0, VOCAB_SIZE, length)]
+
+
+def model_logits(family: str, dtype: str, device: torch.device, *, small: bool) -> dict[str, Any]:
+    """Prompts in chunks beside decode steps; logits against transformers in float32."""
+    from tests.model_executor.plan_builder import PlanBuilder
+    from tests.models.checkpoints import save_checkpoint
+
+    shape = {"head_dim": 64, "num_hidden_layers": 1 if small else 3}
+    lengths = (9, 3) if small else (400, 30)
+    with tempfile.TemporaryDirectory() as directory:
+        reference = save_checkpoint(Path(directory), family, max_position_embeddings=1024, **shape)
+        runner = device_runner(Path(directory), device, dtype)
+    builder = PlanBuilder(runner)
+    long, short = (builder.add(prompt(length, seed)) for seed, length in enumerate(lengths))
+    cut = lengths[0] // 3
+    builder.step([(long, cut), (short, lengths[1])])
+    builder.step([(short, 1), (long, lengths[0] - cut)])
+    for _ in range(1 if small else 20):
+        builder.step([(long, 1), (short, 1)])
+    error = 0.0
+    for sequence in (long, short):
+        expected = reference.logits(sequence.tokens[:-1])[sequence.prompt_len - 1 :]
+        computed = torch.stack([logits.cpu() for logits in sequence.logits])
+        error = max(error, float((computed - expected).abs().max() / expected.abs().max()))
+    bound = {"float32": 1e-4, "float16": 2e-2, "bfloat16": 1e-1}[dtype]
+    return {"ok": error <= bound, "relative_error": error, "bound": bound}
+
+
+def graphs_equal_eager(dtype: str, device: torch.device) -> dict[str, Any]:
+    """The same decode steps with and without graphs: the same ids in float32, and logits up to rounding."""
+    from tests.model_executor.plan_builder import PlanBuilder
+    from tests.models.checkpoints import save_checkpoint
+
+    sequences, replayed = [], 0
+    with tempfile.TemporaryDirectory() as directory:
+        save_checkpoint(Path(directory), "Qwen3", max_position_embeddings=1024, head_dim=64)
+        for disable in (True, False):
+            runner = device_runner(Path(directory), device, dtype, disable_cuda_graph=disable)
+            builder = PlanBuilder(runner)
+            rows = [builder.add(prompt(20 + 60 * seed, seed)) for seed in range(7)]
+            for row in rows:
+                builder.step([(row, row.prompt_len)])
+            for size in (1, 2, 4, 5, 7):
+                for _ in range(4):
+                    builder.step([(row, 1) for row in rows[:size]])
+                    replayed += not disable and runner.graph_runner is not None
+            sequences.append(rows)
+    difference = 0.0
+    same_ids = all(a.tokens == b.tokens for a, b in zip(*sequences, strict=True))
+    for eager, graph in zip(*sequences, strict=True):
+        if eager.tokens == graph.tokens:
+            difference = max(difference, float((torch.stack(eager.logits) - torch.stack(graph.logits)).abs().max()))
+    ok = replayed == 20 and difference <= {"float32": 1e-3, "bfloat16": 0.5}[dtype] and (same_ids or dtype != "float32")
+    return {"ok": ok, "replayed_steps": replayed, "same_ids": same_ids, "largest_difference": difference}
+
+
+def serving(device: torch.device, *, small: bool) -> dict[str, Any]:
+    """A real scheduler over a real worker: many requests together, and each alone, in float32."""
+    from tests.models.checkpoints import save_checkpoint
+
+    from bough.config.model_config import ModelConfig
+    from bough.config.server_args import ServerArgs, resolve
+    from bough.ipc.messages import OutputDelta, TokenizedGenerateReqInput
+    from bough.model_executor.tp_worker import TpModelWorker
+    from bough.sampling.sampling_params import SamplingParams
+    from bough.scheduler.scheduler import Scheduler
+
+    outputs: dict[str, list[int]] = {}
+
+    def keep(deltas: list[OutputDelta]) -> None:
+        for delta in deltas:
+            outputs.setdefault(delta.rid, []).extend(delta.token_ids)
+
+    with tempfile.TemporaryDirectory() as directory:
+        save_checkpoint(Path(directory), "Llama", max_position_embeddings=1024, head_dim=64)
+        args = resolve(
+            ServerArgs(
+                model_path=directory,
+                device=device.type,
+                dtype="float32",
+                skip_tokenizer_init=True,
+                random_seed=0,
+                max_total_tokens=4096,
+                max_running_requests=8,
+            )
+        )
+        config = ModelConfig.from_path(directory, dtype="float32", device=device.type)
+        scheduler = Scheduler(args, config, TpModelWorker(args, config), None, send_deltas=keep)
+    count, length = (3, 4) if small else (12, 40)
+    params = SamplingParams(temperature=0.8, top_p=0.9, max_new_tokens=length, ignore_eos=True, seed=5)
+
+    def send(names: list[str]) -> None:
+        for name in names:
+            ids = np.array(prompt(10 + 20 * int(name), int(name)), dtype="<i4").tobytes()
+            scheduler.process_input_requests([TokenizedGenerateReqInput([name], ids, params, stream=True)])
+        while any(len(outputs.get(name, ())) < length for name in names):
+            scheduler.step()
+
+    names = [str(index) for index in range(count)]
+    send(names)
+    together = dict(outputs)
+    outputs.clear()
+    for name in names:
+        send([name])
+    different = [name for name in names if together[name] != outputs[name]]
+    return {"ok": not different, "requests": count, "tokens": count * length, "different": different}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
+    parser.add_argument("--output", type=Path, default=Path("results/gpu-check.json"))
+    parser.add_argument("--only", default="", help="run checks whose name begins so")
+    args = parser.parse_args()
+    small = args.device == "cpu"
+    if small:
+        os.environ["TRITON_INTERPRET"] = "1"  # before Triton is imported
+    elif not torch.cuda.is_available():
+        print("gpu-check: torch finds no CUDA device; --device cpu is a dry run", file=sys.stderr)
+        return 2
+    device = torch.device(args.device)
+    report = Report(args.output, device, BUDGET_SECONDS)
+
+    def run(name: str, cell: Callable[[], dict[str, Any]], needs: tuple[str, ...] = ()) -> None:
+        if name.startswith(args.only):
+            report.run(name, cell, needs=needs)
+
+    for name, check in kernel_checks(device, small=small):
+        run(name, partial(within_bound, check), ("triton",))
+    for family in ("Llama", "Qwen3"):
+        for dtype in ("float32",) if small else ("float32", "bfloat16", "float16"):
+            run(f"model {family} {dtype}", partial(model_logits, family, dtype, device, small=small), MODEL_NEEDS)
+    if not small:
+        for dtype in ("float32", "bfloat16"):
+            run(f"graphs {dtype}", partial(graphs_equal_eager, dtype, device), MODEL_NEEDS)
+    run("serving", partial(serving, device, small=small), SERVING_NEEDS)
+    skipped = sum("skipped" in cell for cell in report.cells)
+    done = len(report.cells) - skipped - len(report.failed)
+    print(f"{done} right, {len(report.failed)} wrong, {skipped} skipped; {args.output}")
+    return 1 if report.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,72 @@
+"""Results that are written after each cell, so that a run that is cut short still counts."""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+import traceback
+from collections.abc import Callable
+from importlib import metadata, util
+from pathlib import Path
+from typing import Any
+
+import torch
+
+
+class Report:
+    """Runs cells one by one, prints a line for each, and keeps a JSON file up to date."""
+
+    def __init__(self, path: Path, device: torch.device, budget: float) -> None:
+        """``budget``: seconds after which no further cell begins."""
+        self._path, self._budget, self._begin = path, budget, time.perf_counter()
+        self.cells: list[dict[str, Any]] = []
+        self._head = {"device": _device_name(device), "python": platform.python_version(), **_versions()}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        print("  ".join(f"{key} {value}" for key, value in self._head.items()), flush=True)
+
+    def run(self, name: str, cell: Callable[[], dict[str, Any]], *, needs: tuple[str, ...] = ()) -> None:
+        """Run a cell, unless modules that it ``needs`` are not installed or time is up.
+
+        A cell's figures may have ``ok``; one that raises is not ok.
+        """
+        missing = [module for module in needs if util.find_spec(module) is None]
+        begin = time.perf_counter()
+        if missing:
+            figures: dict[str, Any] = {"skipped": f"not installed: {', '.join(missing)}"}
+        elif begin - self._begin > self._budget:
+            figures = {"skipped": f"{self._budget:.0f} s are over"}
+        else:
+            try:
+                figures = cell()
+            except Exception as error:
+                traceback.print_exc()
+                figures = {"ok": False, "error": f"{type(error).__name__}: {error}"}
+        figures = {"name": name, **figures, "seconds": round(time.perf_counter() - begin, 2)}
+        self.cells.append(figures)
+        self._path.write_text(json.dumps({**self._head, "cells": self.cells}, indent=2) + "\n")
+        shown = "  ".join(f"{key}={_short(value)}" for key, value in figures.items() if key != "name")
+        print(f"{name:<44} {shown}", flush=True)
+
+    @property
+    def failed(self) -> list[str]:
+        """Names of cells that are not ok."""
+        return [cell["name"] for cell in self.cells if cell.get("ok") is False]
+
+
+def _device_name(device: torch.device) -> str:
+    return str(torch.cuda.get_device_name(device)) if device.type == "cuda" else "cpu (Triton's interpreter)"
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in ("torch", "triton", "transformers"):
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found[package] = "missing"
+    return found
+
+
+def _short(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,193 @@
+// What the engine does, drawn from one stream of pictures, two a second.
+
+import { call, events } from "./api.js";
+import { element } from "./markdown.js";
+
+const KEPT = 240; // pictures: two minutes
+const SVG = "http://www.w3.org/2000/svg";
+const byId = (id) => document.getElementById(id);
+const number = (value) => Math.round(value).toLocaleString("en");
+
+let stream = null;
+let history = [];
+
+/** Begin to watch; does nothing if it does already. */
+export async function startEngine() {
+  if (stream) return;
+  const own = (stream = new AbortController());
+  for (let wait = 500; stream === own; wait = Math.min(2 * wait, 8000)) {
+    try {
+      const response = await call("/playground/events", { signal: own.signal });
+      byId("engine-closed").hidden = true;
+      for await (const picture of events(response)) {
+        byId("connection").textContent = "";
+        wait = 500;
+        draw(picture);
+      }
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      if (error.status === 401 || error.status === 403) {
+        byId("engine-closed").textContent = `The live view shows how prompts begin, and is closed here: ${error.message}.`;
+        byId("engine-closed").hidden = false;
+        stream = null;
+        return;
+      }
+    }
+    byId("connection").textContent = "Connection lost; trying again …";
+    await new Promise((resolve) => { setTimeout(resolve, wait); });
+  }
+}
+
+/** Stop watching. */
+export function stopEngine() {
+  stream?.abort();
+  stream = null;
+  byId("connection").textContent = "";
+}
+
+function draw(picture) {
+  const before = history.at(-1);
+  if (before && (picture.generated_total < before.generated_total || picture.uptime < before.uptime)) history = [];
+  const last = history.at(-1);
+  const seconds = last ? picture.time - last.time : 0;
+  picture.rate = seconds > 0 ? (picture.generated_total - last.generated_total) / seconds : 0;
+  picture.prefillRate = seconds > 0 ? (picture.prefilled_total - last.prefilled_total) / seconds : 0;
+  history.push(picture);
+  if (history.length > KEPT) history.shift();
+  tiles(picture);
+  line("rate", [["generated", (each) => each.rate], ["prompts", (each) => each.prefillRate]], "tokens per second");
+  line("requests", [["running", (each) => each.running], ["waiting", (each) => each.waiting]], "requests");
+  cache(picture);
+  for (const [name, histogram] of Object.entries(picture.latencies)) bars(byId(name), histogram);
+  tree(picture);
+}
+
+function tiles(picture) {
+  const prompts = picture.cached_total + picture.prefilled_total;
+  const shown = [
+    ["Tokens/s", number(picture.rate)],
+    ["Prompt tokens/s", number(picture.prefillRate)],
+    ["Running", `${picture.running} of ${picture.max_running}`],
+    ["Waiting", picture.waiting],
+    ["From the cache", prompts ? `${(100 * picture.cached_total / prompts).toFixed(0)} %` : "–"],
+    ["Requests", number(picture.requests_total)],
+    ["Retracted", number(picture.retracted_total)],
+    ["Up for", duration(picture.uptime)],
+  ];
+  byId("tiles").replaceChildren(...shown.map(([name, value]) => element("div", { className: "tile" },
+    element("span", { className: "name" }, name), element("strong", {}, String(value)))));
+}
+
+function duration(seconds) {
+  if (seconds < 120) return `${Math.floor(seconds)} s`;
+  if (seconds < 7200) return `${Math.floor(seconds / 60)} min`;
+  return `${Math.floor(seconds / 3600)} h`;
+}
+
+/** Lines over time in an <svg>. */
+function line(id, series, unit) {
+  const svg = byId(id);
+  const top = Math.max(1, ...history.flatMap((each) => series.map(([, value]) => value(each))));
+  svg.replaceChildren(...series.map(([name, value], index) => {
+    const path = document.createElementNS(SVG, "polyline");
+    path.setAttribute("class", `series s${index}`);
+    path.setAttribute("points", history.map((each, at) => `${600 - (history.length - 1 - at) * (600 / (KEPT - 1))},${118 - 112 * value(each) / top}`).join(" "));
+    return path;
+  }));
+  const label = svg.parentElement.querySelector(".scale") ?? svg.parentElement.appendChild(element("p", { className: "legend scale" }));
+  label.replaceChildren(...series.flatMap(([name, value], index) => [element("span", { className: `key s${index}` }), ` ${name} ${number(value(history.at(-1)))} `]), ` highest ${number(top)}`);
+  svg.setAttribute("aria-label", series.map(([name, value]) => `${name}: ${number(value(history.at(-1)))} ${unit} now`).join("; "));
+}
+
+function cache({ capacity, used_tokens, protected_tokens, evictable_tokens }) {
+  const own = Math.max(0, used_tokens - protected_tokens);
+  const parts = [["locked", protected_tokens, "held in the tree"], ["own", own, "of running requests alone"], ["free", evictable_tokens, "kept, evictable"]];
+  const bar = byId("kv");
+  while (bar.children.length < parts.length) bar.append(element("div"));
+  parts.forEach(([name, tokens], index) => {
+    bar.children[index].className = name;
+    bar.children[index].style.width = `${100 * tokens / Math.max(1, capacity)}%`;
+  });
+  const text = `${parts.map(([, tokens, what]) => `${number(tokens)} ${what}`).join(" · ")} · of ${number(capacity)} tokens`;
+  byId("kv-legend").textContent = text;
+  bar.setAttribute("aria-label", text);
+}
+
+function bars(box, { bounds, counts }) {
+  const total = counts.reduce((sum, count) => sum + count, 0);
+  const first = Math.max(0, counts.findIndex((count) => count));
+  const last = Math.max(first + 6, counts.findLastIndex((count) => count));
+  const top = Math.max(1, ...counts);
+  const names = counts.map((_, at) => (at < bounds.length ? `≤ ${time(bounds[at])}` : `> ${time(bounds.at(-1))}`));
+  const shown = counts.slice(first, last + 1);
+  while (box.children.length > shown.length) box.lastChild.remove();
+  while (box.children.length < shown.length) box.append(element("div", { className: "bar" }, element("i"), element("span")));
+  shown.forEach((count, at) => {
+    const bar = box.children[at];
+    bar.firstChild.style.height = `${100 * count / top}%`;
+    bar.lastChild.textContent = names[first + at];
+    bar.title = `${names[first + at]}: ${count}`;
+  });
+  box.setAttribute("aria-label", total ? `${total} in all; ${shown.map((count, at) => (count ? `${names[first + at]}: ${count}` : "")).filter(Boolean).join(", ")}` : "nothing yet");
+}
+
+const time = (seconds) => (seconds < 1 ? `${+(1000 * seconds).toPrecision(3)} ms` : `${seconds} s`);
+
+// --- the tree -------------------------------------------------------------------------------------------------------
+
+const ROW = 26;
+const COLUMN = 250;
+const boxes = new Map();
+
+function tree({ nodes }) {
+  const below = new Map([["", []]]);
+  for (const node of nodes) {
+    below.set(node.node_id, []);
+    (below.get(node.parent_id) ?? below.get("")).push(node);
+  }
+  const places = [];
+  let row = 0;
+  const place = (node, depth) => {
+    const start = row;
+    for (const child of below.get(node.node_id)) place(child, depth + 1);
+    if (row === start) row += 1;
+    places.push({ node, depth, start, rows: row - start });
+  };
+  below.get("").sort((one, other) => one.node_id.localeCompare(other.node_id)).forEach((node) => place(node, 0));
+  places.sort((one, other) => one.start - other.start || one.depth - other.depth);
+
+  const area = byId("tree");
+  area.style.height = `${row * ROW}px`;
+  const seen = new Set();
+  for (const { node, depth, start, rows } of places) {
+    let box = boxes.get(node.node_id);
+    if (!box) {
+      box = element("div", { className: "node", role: "treeitem" }, element("span", { className: "text" }), element("span", { className: "count" }));
+      box.style.transform = `translate(${depth * COLUMN}px, ${start * ROW}px)`;
+      boxes.set(node.node_id, box);
+    }
+    seen.add(node.node_id);
+    area.append(box); // in the order of the tree, which is how it is read aloud
+    box.style.transform = `translate(${depth * COLUMN}px, ${start * ROW}px)`;
+    box.style.height = `${rows * ROW - 3}px`;
+    box.classList.toggle("locked", node.locks > 0);
+    box.style.setProperty("--age", String(Math.min(1, node.age / 200)));
+    box.setAttribute("aria-level", String(depth + 1));
+    const shared = node.locks ? `held by ${node.locks} running` : "evictable";
+    const text = node.text.replace(/\s+/g, " ").trim() || "(white space)";
+    box.firstChild.textContent = text;
+    box.lastChild.textContent = `${number(node.num_tokens)}${node.locks ? ` · ${node.locks} ▶` : ""}${node.hits ? ` · ${node.hits}×` : ""}`;
+    const about = `${number(node.num_tokens)} tokens, ${shared}, reused ${node.hits} times${node.namespace === null ? "" : `, namespace ${node.namespace}`}`;
+    box.setAttribute("aria-label", `${text}: ${about}`);
+    box.title = `${text} …\n${about}`;
+  }
+  for (const [id, box] of boxes) {
+    if (seen.has(id)) continue;
+    box.remove();
+    boxes.delete(id);
+  }
+  const hidden = nodes.reduce((sum, node) => sum + node.num_children - below.get(node.node_id).length, 0);
+  byId("tree-rest").textContent = nodes.length
+    ? `${nodes.length} runs, those used last${hidden > 0 ? `; at least ${number(hidden)} more` : ""}. Numbers: tokens, ▶ running requests, × reuses.`
+    : "The tree is empty: nothing was asked yet, or the prefix cache is off.";
+}

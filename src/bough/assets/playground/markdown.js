@@ -1,0 +1,153 @@
+// Markdown as DOM nodes. Text only ever becomes text nodes, so that nothing a model writes is markup or script.
+
+/** An element with a class and children; strings become text. */
+export function element(tag, properties = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === undefined) continue;
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (name in made && !name.startsWith("aria")) made[name] = value;
+    else made.setAttribute(name, value);
+  }
+  made.append(...children);
+  return made;
+}
+
+const INLINE = [
+  [/^(`+)(.+?)\1(?!`)/s, (m) => [element("code", {}, m[2].trim() || m[2])]],
+  [/^\*\*(?=\S)(.+?\S)\*\*|^\*\*(\S)\*\*/s, (m) => [element("strong", {}, ...inline(m[1] ?? m[2]))]],
+  [/^__(?=\S)(.*?\S)__(?!\w)/s, (m) => [element("strong", {}, ...inline(m[1]))]],
+  [/^~~(?=\S)(.*?\S)~~/s, (m) => [element("del", {}, ...inline(m[1]))]],
+  [/^\*(?=[^\s*])(.*?[^\s*])\*(?!\*)|^\*([^\s*])\*(?!\*)/s, (m) => [element("em", {}, ...inline(m[1] ?? m[2]))]],
+  [/^_(?=[^\s_])(.*?[^\s_])_(?!\w)/s, (m) => [element("em", {}, ...inline(m[1]))]],
+  [/^!?\[([^\]\n]*)\]\(([^()\s]+(?:\([^()\s]*\)[^()\s]*)*)(?:\s+"[^"\n]*")?\)/, (m) => link(m[1], m[2])],
+  [/^<(https?:\/\/[^\s<>]+)>/, (m) => link(m[1], m[1])],
+  [/^\bhttps?:\/\/[^\s<>"')\]]*[^\s<>"')\].,;:!?]/, (m) => link(m[0], m[0])],
+];
+
+/** A link if it leads to the web or to mail; pictures are links as well, because nothing is loaded from elsewhere. */
+function link(label, target) {
+  if (!/^(https?:|mailto:)/i.test(target)) return [label || target];
+  return [element("a", { href: target, target: "_blank", rel: "noopener noreferrer" }, ...(label === target ? [label] : inline(label || target)))];
+}
+
+/** The nodes of a text without blocks. */
+function inline(text) {
+  const nodes = [];
+  let plain = "";
+  let before = "";
+  for (let at = 0; at < text.length;) {
+    const here = text[at];
+    if (here === "\\" && /[\\`*_{}[\]()#+.!|~<>-]/.test(text[at + 1] ?? "")) {
+      plain += text[at + 1];
+      at += 2;
+      continue;
+    }
+    let found = null;
+    // An underscore or a URL within a word is part of the word.
+    if ("`*~![<".includes(here) || (/[_h]/.test(here) && !/\w/.test(before))) {
+      const rest = text.slice(at, at + 4000);
+      for (const [pattern, make] of INLINE) {
+        const match = pattern.exec(rest);
+        if (match) { found = [match, make]; break; }
+      }
+    }
+    if (found) {
+      if (plain) nodes.push(plain);
+      plain = "";
+      nodes.push(...found[1](found[0]));
+      before = found[0][0].at(-1);
+      at += found[0][0].length;
+    } else {
+      plain += here;
+      before = here;
+      at += 1;
+    }
+  }
+  if (plain) nodes.push(plain);
+  return nodes;
+}
+
+function lines(text) {
+  const nodes = [];
+  text.split("\n").forEach((line, index) => {
+    if (index) nodes.push(element("br"));
+    nodes.push(...inline(line.trim()));
+  });
+  return nodes;
+}
+
+function codeBlock(code, language) {
+  const copy = element("button", { type: "button", className: "copy", onclick: () => {
+    navigator.clipboard?.writeText(code).then(() => { copy.textContent = "Copied"; }, () => { copy.textContent = "Not allowed"; });
+  } }, "Copy");
+  return element("div", { className: "code" }, copy, element("pre", { tabIndex: 0, "aria-label": language ? `Code, ${language}` : "Code" }, element("code", {}, code)));
+}
+
+const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$/;
+const cells = (row) => row.trim().replace(/^\||\|$/g, "").split(/(?<!\\)\|/).map((cell) => cell.trim());
+
+function table(rows) {
+  const [head, , ...body] = rows;
+  return element("div", { className: "scroll" }, element("table", {},
+    element("thead", {}, element("tr", {}, ...cells(head).map((cell) => element("th", { scope: "col" }, ...inline(cell))))),
+    element("tbody", {}, ...body.map((row) => element("tr", {}, ...cells(row).map((cell) => element("td", {}, ...inline(cell))))))));
+}
+
+/** A list from lines of which the first is an item; `depth` bounds how deep lists may lie in lists. */
+function list(source, depth) {
+  const first = ITEM.exec(source[0]);
+  const made = element(/\d/.test(first[2]) ? "ol" : "ul");
+  if (made.tagName === "OL") made.start = parseInt(first[2], 10);
+  const items = [];
+  for (const line of source) {
+    const item = ITEM.exec(line);
+    if (item && item[1].length <= first[1].length + 1) items.push([item[3]]);
+    else items.at(-1).push(line.slice(Math.min(first[1].length + 2, line.length - line.trimStart().length)));
+  }
+  for (const item of items) {
+    const blocks = depth < 8 ? [...render(item.join("\n"), depth + 1).childNodes] : [item.join("\n")];
+    const only = blocks[0]?.tagName === "P" ? [...blocks[0].childNodes, ...blocks.slice(1)] : blocks;
+    made.append(element("li", {}, ...only));
+  }
+  return made;
+}
+
+/** A fragment of what a Markdown text shows; an unfinished block, as while streaming, counts as finished. */
+export function render(text, depth = 0) {
+  const fragment = document.createDocumentFragment();
+  const source = text.replace(/\r\n?/g, "\n").split("\n");
+  for (let at = 0; at < source.length;) {
+    const line = source[at];
+    const fence = /^\s{0,3}(`{3,}|~{3,})\s*([\w+#.-]*)/.exec(line);
+    const heading = /^(#{1,6})\s+(.+?)\s*#*$/.exec(line);
+    let end = at + 1;
+    if (!line.trim()) { at += 1; continue; }
+    if (fence) {
+      while (end < source.length && !source[end].trim().startsWith(fence[1])) end += 1;
+      fragment.append(codeBlock(source.slice(at + 1, end).join("\n"), fence[2]));
+      at = end + 1;
+      continue;
+    }
+    if (heading) {
+      // The page has its own first and second level.
+      fragment.append(element(`h${Math.min(heading[1].length + 2, 6)}`, {}, ...inline(heading[2])));
+    } else if (/^\s{0,3}([-*_])(\s*\1){2,}\s*$/.test(line)) {
+      fragment.append(element("hr"));
+    } else if (/^\s{0,3}>/.test(line) && depth < 8) {
+      while (end < source.length && /^\s{0,3}>/.test(source[end])) end += 1;
+      fragment.append(element("blockquote", {}, render(source.slice(at, end).map((each) => each.replace(/^\s{0,3}> ?/, "")).join("\n"), depth + 1)));
+    } else if (line.includes("|") && /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/.test(source[end] ?? "") && source[end].includes("-")) {
+      while (end < source.length && source[end].includes("|")) end += 1;
+      fragment.append(table(source.slice(at, end)));
+    } else if (ITEM.test(line)) {
+      while (end < source.length && (ITEM.test(source[end]) || /^\s{2,}\S/.test(source[end]) || (!source[end].trim() && /^\s{2,}\S|^\s*([-*+]|\d+[.)])\s/.test(source[end + 1] ?? "")))) end += 1;
+      fragment.append(list(source.slice(at, end), depth));
+    } else {
+      while (end < source.length && source[end].trim() && !/^\s{0,3}(`{3,}|~{3,}|#{1,6}\s|>)/.test(source[end]) && !ITEM.test(source[end])) end += 1;
+      fragment.append(element("p", {}, ...lines(source.slice(at, end).join("\n"))));
+    }
+    at = end;
+  }
+  return fragment;
+}

@@ -1,0 +1,110 @@
+"""What values of options have to be like, where type and range do not say it.
+
+Each rule returns what is wrong with a value (``"must be a power of two"``), or ``None``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from bough.errors import BadRequest
+
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9._~-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
+"""In lower case, without a path, as browsers write it."""
+
+
+def fraction(value: float) -> str | None:
+    """A part of something."""
+    return None if 0.0 < value < 1.0 else "must be between 0 and 1, both excluded"
+
+
+def positive(value: float) -> str | None:
+    """More than nothing."""
+    return None if value > 0.0 else "must be greater than 0"
+
+
+def power_of_two(value: int) -> str | None:
+    """A number that is at least 1 already."""
+    return None if value & (value - 1) == 0 else "must be a power of two"
+
+
+def chunk_size(value: int) -> str | None:
+    """Tokens, or -1."""
+    return None if value == -1 or value >= 1 else "must be at least 1 token, or -1 for whole prompts"
+
+
+def sampling_params(value: dict[str, Any]) -> str | None:
+    """Sampling parameters; what depends on the vocabulary is not checked."""
+    from bough.sampling.sampling_params import SamplingParams  # only where the option is used: keeps --help fast
+
+    try:
+        SamplingParams.from_dict(value, named=str).validate(None, named=str)
+    except BadRequest as error:
+        return f"must hold valid sampling parameters ({error.message})"
+    return None
+
+
+def preferred_sampling_params(value: dict[str, Any]) -> str | None:
+    """Sampling parameters of requests that do not set them."""
+    if value.get("n", 1) != 1:
+        return "must not set n: how many outputs there are is for each request to say"
+    return sampling_params(value)
+
+
+def sendable_key(value: str) -> str | None:
+    """A key that clients are to send in a header."""
+    is_sendable = value.isascii() and value.isprintable() and " " not in value
+    return None if is_sendable else "must be printable ASCII without blanks, so that it can be sent in a header"
+
+
+def origins(value: str) -> str | None:
+    """Origins of web pages, as browsers send them (RFC 6454), with commas between them; or ``*``."""
+    wrong = [each for each in split_origins(value) if not _ORIGIN.fullmatch(each)]
+    if value != "*" and (wrong or not split_origins(value)):
+        return "must be origins like https://chat.example.org:8443, with commas between them, or *"
+    return None
+
+
+def split_origins(value: str) -> list[str]:
+    """The origins of such a list."""
+    return [each.strip() for each in value.split(",") if each.strip()]
+
+
+def http_url(value: str) -> str | None:
+    """Where to send something over HTTP."""
+    return None if re.match(r"https?://[^/]", value) else "must begin with http:// or https:// and a host"
+
+
+def metrics_prefix(value: str) -> str | None:
+    """What Prometheus allows a name to begin with."""
+    if re.fullmatch(r"[a-zA-Z_:][a-zA-Z0-9_:]*", value):
+        return None
+    return "must be made of letters, digits, colons and underscores, and not begin with a digit"
+
+
+def regular_expression(value: str) -> str | None:
+    """A pattern in Python's notation."""
+    try:
+        re.compile(value)
+    except re.error as error:
+        return f"must be a regular expression ({error})"
+    return None
+
+
+def tool_call_parser(value: str) -> str | None:
+    """A format of tool calls."""
+    from bough.parsers.dialect import AUTO, NONE, tool_format_names  # only where the option is used: keeps --help fast
+
+    return _one_of(value, (AUTO, NONE, *tool_format_names()))
+
+
+def reasoning_parser(value: str) -> str | None:
+    """A format of thoughts."""
+    from bough.parsers.dialect import AUTO, NONE, reasoning_format_names
+
+    return _one_of(value, (AUTO, NONE, *reasoning_format_names()))
+
+
+def _one_of(value: str, known: tuple[str, ...]) -> str | None:
+    return None if value in known else f"must be one of {', '.join(known)}"

@@ -1,0 +1,117 @@
+"""A live view of the engine: what it does, twice a second, for whoever looks at the playground."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import msgspec
+
+from bough.entrypoints.http.asgi import Call, EventStream
+from bough.errors import Overloaded
+from bough.managers.health import ServerState
+from bough.managers.tokenizer_manager import TokenizerManager
+from bough.observability.metrics import Histogram
+
+INTERVAL = 0.5
+"""Seconds between two events."""
+
+MAX_WATCHERS = 16
+"""Streams at once; the engine is asked once for all of them."""
+
+MAX_NODES = 120
+"""Nodes of the radix tree in an event, those used last."""
+
+TIMEOUT = 5.0
+"""Seconds that the scheduler may take to answer; it does so between two steps."""
+
+_MAX_TEXTS = 1024
+
+
+class LiveView:
+    """Answers ``/playground/events``: a stream of pictures, of which a slow reader misses some.
+
+    Nothing is asked of the scheduler while nobody looks.
+
+    Args:
+        manager: asks the scheduler.
+    """
+
+    def __init__(self, manager: TokenizerManager) -> None:
+        self._manager = manager
+        self._num_watchers = 0
+        self._painter: asyncio.Task[bytes] | None = None
+        self._texts: dict[tuple[int, ...], str] = {}
+
+    async def __call__(self, call: Call) -> EventStream:
+        """``GET /playground/events``; ends when the server shuts down."""
+        if self._num_watchers >= MAX_WATCHERS:
+            raise Overloaded(f"{MAX_WATCHERS} others watch already")
+        return EventStream(self._events(), end=b"")
+
+    async def _events(self) -> AsyncGenerator[bytes, None]:
+        self._num_watchers += 1
+        try:
+            yield await self._paint()
+            while self._manager.health.state is ServerState.READY:
+                if self._painter is None:
+                    self._painter = asyncio.create_task(self._paint_next())
+                yield await asyncio.shield(self._painter)
+        finally:
+            self._num_watchers -= 1
+
+    async def _paint_next(self) -> bytes:
+        """Make the next picture, for everybody who waits for it; whoever comes later waits for another one."""
+        await asyncio.sleep(INTERVAL)
+        self._painter = None
+        return await self._paint()
+
+    async def _paint(self) -> bytes:
+        manager = self._manager
+        state = (await manager.get_internal_state(TIMEOUT))[0]
+        cache = await manager.control("get_cache_outline", {"max_nodes": MAX_NODES}, timeout=TIMEOUT)
+        metrics = manager.metrics
+        picture = {
+            "time": time.time(),
+            "uptime": metrics.uptime,
+            "server_state": manager.health.state.value,
+            "running": state["num_running_reqs"],
+            "waiting": state["num_queue_reqs"],
+            "max_running": state["effective_max_running_requests"],
+            "used_tokens": state["num_used_tokens"],
+            "capacity": state["max_total_num_tokens"],
+            "protected_tokens": cache.data.get("protected_tokens", 0),
+            "evictable_tokens": cache.data.get("evictable_tokens", 0),
+            "generated_total": metrics.generation_tokens,
+            "prefilled_total": state["prefill_tokens_total"],
+            "cached_total": state["cached_tokens_total"],
+            "retracted_total": state["num_retracted_total"],
+            "requests_total": metrics.num_requests,
+            "latencies": {
+                "time_to_first_token": _histogram(metrics.time_to_first_token),
+                "inter_token_latency": _histogram(metrics.inter_token_latency),
+                "request_latency": _histogram(metrics.e2e_request_latency),
+            },
+            "nodes": [self._with_text(node) for node in cache.data.get("nodes", ())],
+        }
+        return b"data: " + msgspec.json.encode(picture) + b"\n\n"
+
+    def _with_text(self, node: dict[str, Any]) -> dict[str, Any]:
+        """A node with the beginning of its text instead of its ids."""
+        shown = {name: value for name, value in node.items() if name != "head"}
+        head, tokenizer = tuple(node["head"]), self._manager.tokenizer
+        if tokenizer is None:
+            return {**shown, "text": " ".join(map(str, head))}
+        text = self._texts.get(head)
+        if text is None:
+            if len(self._texts) >= _MAX_TEXTS:
+                self._texts.clear()
+            text = self._texts[head] = tokenizer.decode(head, skip_special_tokens=False)
+        return {**shown, "text": text}
+
+
+def _histogram(histogram: Histogram) -> dict[str, Any]:
+    """Upper bounds in seconds, and counts: one more, of what is beyond."""
+    return {"bounds": histogram.bounds, "counts": histogram.counts}

@@ -1,0 +1,419 @@
+"""Attention over a KV pool addressed by slot: one kernel for decode rows, split over the keys, one for prompts.
+
+Both read keys and values through ``req_to_token``, token by token, so pages may be of any size. Softmax is computed on
+the way (Milakov and Gimelshein 2018); the decode kernel leaves partial results of fixed pieces of ``SPLIT_KEYS`` keys,
+anchored at position 0, which a second kernel merges in ascending order (flash-decoding, Dao et al. 2023). A query's
+result thus depends on its own sequence only.
+
+Scores are kept in units of the binary logarithm: ``scale`` is multiplied by log2(e) before the first exponentiation.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+
+from bough.kernels.triton.available import SPLIT_KEYS
+from bough.kernels.triton.launch import ieee, next_power_of_2
+
+_LOG2_E = 1.4426950408889634
+_SMALLEST_DOT = 16
+"""``tl.dot`` takes no fewer rows."""
+
+DECODE_PROGRAMS_PER_CORE = 4
+"""Programs that share the pieces of a step, per multiprocessor and at most: enough to hide the latency of loads."""
+
+
+class BlockSizes(NamedTuple):
+    """How a kernel cuts its work."""
+
+    queries: int
+    keys: int
+    warps: int
+    stages: int
+
+
+_EXTEND_BLOCKS = {
+    64: BlockSizes(128, 64, 4, 3),
+    128: BlockSizes(128, 64, 8, 3),
+    256: BlockSizes(64, 32, 8, 2),
+}
+_DECODE_BLOCKS = {
+    64: BlockSizes(_SMALLEST_DOT, 128, 4, 3),
+    128: BlockSizes(_SMALLEST_DOT, 64, 4, 3),
+    256: BlockSizes(_SMALLEST_DOT, 32, 4, 2),
+}
+
+
+def extend_blocks(head_dim: int, dtype: torch.dtype) -> BlockSizes:
+    """How prompts are cut; ``queries`` is what a tile of a metadata holds at most.
+
+    Raises:
+        ValueError: if heads are wider than the kernels can hold.
+    """
+    blocks = _of_width(_EXTEND_BLOCKS, head_dim)
+    return blocks._replace(queries=blocks.queries // 2, keys=32, stages=2) if dtype == torch.float32 else blocks
+
+
+def _of_width(table: dict[int, BlockSizes], head_dim: int) -> BlockSizes:
+    for width, blocks in table.items():
+        if head_dim <= width:
+            return blocks
+    raise ValueError(f"heads of {head_dim} numbers are wider than the kernels' {max(table)}")
+
+
+@triton.jit
+def _capped(scores, cap, HAS_CAP: tl.constexpr):
+    """Scores in units of log2, bounded smoothly by ``cap``, which is in the same units: cap * tanh(scores / cap)."""
+    if HAS_CAP:
+        # exp(-2x) overflows to infinity for very negative x, which gives -1, as it should.
+        doubled = tl.exp2(scores * (-2.0 * 1.4426950408889634 / cap))
+        scores = cap * (2.0 / (1.0 + doubled) - 1.0)
+    return scores
+
+
+@triton.jit
+def _attend_block(
+    q, keys, values, visible, largest, total, acc, scale, cap, HAS_CAP: tl.constexpr, PRECISION: tl.constexpr
+):
+    """One step of the running softmax: queries [M, D], keys [D, N], values [N, D], visible [M, N]."""
+    scores = tl.dot(q, keys, input_precision=PRECISION) * scale
+    scores = tl.where(visible, _capped(scores, cap, HAS_CAP), float("-inf"))
+    new_largest = tl.maximum(largest, tl.max(scores, 1))
+    # Where nothing was visible so far, the difference of two infinities would not be a number.
+    reference = tl.where(new_largest == float("-inf"), 0.0, new_largest)
+    weights = tl.exp2(scores - reference[:, None])
+    shrink = tl.exp2(largest - reference)
+    total = total * shrink + tl.sum(weights, 1)
+    acc = tl.dot(weights.to(values.dtype), values, acc * shrink[:, None], input_precision=PRECISION)
+    return new_largest, total, acc
+
+
+@triton.jit
+def _decode_pieces(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    table_ptr,
+    req_slots_ptr,
+    seq_lens_ptr,
+    pieces_ptr,
+    num_pieces_ptr,
+    partial_ptr,
+    log_sum_ptr,
+    scale,
+    cap,
+    window,
+    q_row_stride,
+    table_stride,
+    slot_stride,
+    NUM_KV_HEADS: tl.constexpr,
+    GROUP: tl.constexpr,
+    HEAD_DIM: tl.constexpr,
+    SPLIT: tl.constexpr,
+    BLOCK_G: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    HAS_CAP: tl.constexpr,
+    HAS_WINDOW: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    """Program (i, kv_head) takes the pieces i, i + programs, …: each is (row, first key)."""
+    kv_head = tl.program_id(1)
+    group = tl.arange(0, BLOCK_G)
+    dims = tl.arange(0, BLOCK_D)
+    in_group, in_head = group < GROUP, dims < HEAD_DIM
+    heads = kv_head * GROUP + group
+    num_heads = NUM_KV_HEADS * GROUP
+    num_pieces = tl.load(num_pieces_ptr)
+    for piece in range(tl.program_id(0), num_pieces, tl.num_programs(0)):
+        row = tl.load(pieces_ptr + 2 * piece).to(tl.int64)
+        first = tl.load(pieces_ptr + 2 * piece + 1)
+        length = tl.load(seq_lens_ptr + row)
+        table = table_ptr + tl.load(req_slots_ptr + row).to(tl.int64) * table_stride
+        q_at = q_ptr + row * q_row_stride + heads[:, None] * HEAD_DIM + dims[None, :]
+        q = tl.load(q_at, mask=in_group[:, None] & in_head[None, :], other=0.0)
+        largest = tl.full([BLOCK_G], float("-inf"), tl.float32)
+        total = tl.zeros([BLOCK_G], tl.float32)
+        acc = tl.zeros([BLOCK_G, BLOCK_D], tl.float32)
+        for start in range(first, tl.minimum(first + SPLIT, length), BLOCK_N):
+            positions = start + tl.arange(0, BLOCK_N)
+            visible = positions < length
+            if HAS_WINDOW:
+                visible = visible & (positions >= length - window)
+            slots = tl.load(table + positions, mask=visible, other=0).to(tl.int64)
+            at = slots * slot_stride + kv_head * HEAD_DIM
+            keys = tl.load(k_ptr + at[None, :] + dims[:, None], mask=visible[None, :] & in_head[:, None], other=0.0)
+            values = tl.load(v_ptr + at[:, None] + dims[None, :], mask=visible[:, None] & in_head[None, :], other=0.0)
+            largest, total, acc = _attend_block(
+                q, keys, values, visible[None, :], largest, total, acc, scale, cap, HAS_CAP, PRECISION
+            )
+        out = (piece * num_heads + heads).to(tl.int64)
+        tl.store(
+            partial_ptr + out[:, None] * HEAD_DIM + dims[None, :],
+            acc / total[:, None],
+            mask=in_group[:, None] & in_head[None, :],
+        )
+        tl.store(log_sum_ptr + out, largest + tl.log2(total), mask=in_group)
+
+
+@triton.jit
+def _merge_pieces(
+    partial_ptr,
+    log_sum_ptr,
+    first_piece_ptr,
+    out_ptr,
+    NUM_HEADS: tl.constexpr,
+    HEAD_DIM: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+):
+    """Program (row, head): the row's pieces in ascending order; zeros for a row that has none."""
+    row = tl.program_id(0).to(tl.int64)
+    head = tl.program_id(1)
+    dims = tl.arange(0, BLOCK_D)
+    in_head = dims < HEAD_DIM
+    largest = float("-inf")
+    total = 0.0
+    acc = tl.zeros([BLOCK_D], tl.float32)
+    for piece in range(tl.load(first_piece_ptr + row), tl.load(first_piece_ptr + row + 1)):
+        at = (piece * NUM_HEADS + head).to(tl.int64)
+        log_sum = tl.load(log_sum_ptr + at)
+        new_largest = tl.maximum(largest, log_sum)
+        shrink = tl.exp2(largest - new_largest)
+        weight = tl.exp2(log_sum - new_largest)
+        partial = tl.load(partial_ptr + at * HEAD_DIM + dims, mask=in_head, other=0.0)
+        acc = acc * shrink + partial * weight
+        total = total * shrink + weight
+        largest = new_largest
+    acc = acc / tl.where(total > 0.0, total, 1.0)
+    out = out_ptr + (row * NUM_HEADS + head) * HEAD_DIM + dims
+    tl.store(out, acc.to(out_ptr.dtype.element_ty), mask=in_head)
+
+
+@triton.jit
+def _extend_tiles(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    table_ptr,
+    tiles_ptr,
+    out_ptr,
+    scale,
+    cap,
+    window,
+    q_row_stride,
+    table_stride,
+    slot_stride,
+    NUM_HEADS: tl.constexpr,
+    GROUP: tl.constexpr,
+    HEAD_DIM: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    HAS_CAP: tl.constexpr,
+    HAS_WINDOW: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    """Program (head, tile): a tile is (request slot, first token, tokens, position of the first token)."""
+    head = tl.program_id(0)
+    tile = tiles_ptr + 4 * tl.program_id(1)
+    table = table_ptr + tl.load(tile).to(tl.int64) * table_stride
+    first_token = tl.load(tile + 1).to(tl.int64)
+    num_queries = tl.load(tile + 2)
+    first_position = tl.load(tile + 3)
+    queries = tl.arange(0, BLOCK_M)
+    dims = tl.arange(0, BLOCK_D)
+    in_tile, in_head = queries < num_queries, dims < HEAD_DIM
+    tokens = first_token + queries
+    q_at = q_ptr + tokens[:, None] * q_row_stride + head * HEAD_DIM + dims[None, :]
+    q = tl.load(q_at, mask=in_tile[:, None] & in_head[None, :], other=0.0)
+    query_positions = first_position + queries
+    end = first_position + num_queries
+    begin = 0
+    if HAS_WINDOW:
+        # Blocks stay anchored at position 0; those before the first query's window are left out.
+        begin = tl.maximum(first_position - window + 1, 0) // BLOCK_N * BLOCK_N
+    largest = tl.full([BLOCK_M], float("-inf"), tl.float32)
+    total = tl.zeros([BLOCK_M], tl.float32)
+    acc = tl.zeros([BLOCK_M, BLOCK_D], tl.float32)
+    for start in range(begin, end, BLOCK_N):
+        positions = start + tl.arange(0, BLOCK_N)
+        stored = positions < end
+        visible = positions[None, :] <= query_positions[:, None]
+        if HAS_WINDOW:
+            visible = visible & (positions[None, :] > query_positions[:, None] - window)
+        slots = tl.load(table + positions, mask=stored, other=0).to(tl.int64)
+        at = slots * slot_stride + (head // GROUP) * HEAD_DIM
+        keys = tl.load(k_ptr + at[None, :] + dims[:, None], mask=stored[None, :] & in_head[:, None], other=0.0)
+        values = tl.load(v_ptr + at[:, None] + dims[None, :], mask=stored[:, None] & in_head[None, :], other=0.0)
+        largest, total, acc = _attend_block(
+            q, keys, values, visible & stored[None, :], largest, total, acc, scale, cap, HAS_CAP, PRECISION
+        )
+    # Only queries behind the tile's end can have seen nothing.
+    acc = acc / tl.where(total > 0.0, total, 1.0)[:, None]
+    out = out_ptr + (tokens[:, None] * NUM_HEADS + head) * HEAD_DIM + dims[None, :]
+    tl.store(out, acc.to(out_ptr.dtype.element_ty), mask=in_tile[:, None] & in_head[None, :])
+
+
+class DecodeScratch(NamedTuple):
+    """Partial results of ``n`` pieces, in float32."""
+
+    outputs: torch.Tensor
+    """[n, num_heads, head_dim]"""
+    log_sums: torch.Tensor
+    """[n, num_heads], of exponentiated scores, to the base 2"""
+
+    @classmethod
+    def empty(cls, num_pieces: int, num_heads: int, head_dim: int, device: torch.device) -> DecodeScratch:
+        """Memory for so many pieces."""
+        outputs = torch.empty(num_pieces, num_heads, head_dim, dtype=torch.float32, device=device)
+        return cls(outputs, torch.empty(num_pieces, num_heads, dtype=torch.float32, device=device))
+
+
+def decode_attention(
+    q: torch.Tensor,
+    keys: torch.Tensor,
+    values: torch.Tensor,
+    req_to_token: torch.Tensor,
+    *,
+    req_slots: torch.Tensor,
+    seq_lens: torch.Tensor,
+    pieces: torch.Tensor,
+    num_pieces: torch.Tensor,
+    first_piece: torch.Tensor,
+    scratch: DecodeScratch,
+    num_programs: int,
+    scale: float,
+    window: int | None = None,
+    cap: float = 0.0,
+) -> torch.Tensor:
+    """Attend from the newest token of each row to all tokens of its sequence.
+
+    Args:
+        q: ``[R, num_heads, head_dim]``, dense but for the first stride.
+        keys: ``[num_slots, num_kv_heads, head_dim]``, those of the newest tokens included.
+        values: like ``keys``
+        req_to_token: int32 ``[requests, max_len]``, the slot of each token.
+        req_slots: int32 or int64 ``[R]``, the rows' requests.
+        seq_lens: int32 ``[R]``, tokens of each sequence.
+        pieces: int32 ``[n, 2]``, (row, first key) in the order of rows and keys; first keys are multiples of
+            ``SPLIT_KEYS``. A piece must have a visible key.
+        num_pieces: int32 ``[1]``, how many of them count.
+        first_piece: int32 ``[R + 1]``, where each row's pieces begin, and their end.
+        scratch: room for all pieces.
+        num_programs: that share the pieces of a KV head.
+        scale: factor on the scores.
+        window: most keys that are seen, the newest ones.
+        cap: scores become ``cap * tanh(score / cap)``; 0: they stay.
+
+    Returns:
+        ``[R, num_heads * head_dim]``; zeros for a row without pieces.
+    """
+    num_rows, num_heads, head_dim = q.shape
+    num_kv_heads = keys.shape[1]
+    group = num_heads // num_kv_heads
+    blocks = _of_width(_DECODE_BLOCKS, head_dim)
+    block_d = max(next_power_of_2(head_dim), _SMALLEST_DOT)
+    out = torch.empty(num_rows, num_heads * head_dim, dtype=q.dtype, device=q.device)
+    _decode_pieces[(num_programs, num_kv_heads)](
+        q,
+        keys,
+        values,
+        req_to_token,
+        req_slots,
+        seq_lens,
+        pieces,
+        num_pieces,
+        scratch.outputs,
+        scratch.log_sums,
+        scale * _LOG2_E,
+        cap * _LOG2_E,
+        window or 0,
+        q.stride(0),
+        req_to_token.stride(0),
+        keys.stride(0),
+        NUM_KV_HEADS=num_kv_heads,
+        GROUP=group,
+        HEAD_DIM=head_dim,
+        SPLIT=SPLIT_KEYS,
+        BLOCK_G=max(next_power_of_2(group), _SMALLEST_DOT),
+        BLOCK_N=blocks.keys,
+        BLOCK_D=block_d,
+        HAS_CAP=cap > 0.0,
+        HAS_WINDOW=window is not None,
+        PRECISION=ieee(q.dtype),
+        num_warps=blocks.warps,
+        num_stages=blocks.stages,
+    )
+    _merge_pieces[(num_rows, num_heads)](
+        scratch.outputs,
+        scratch.log_sums,
+        first_piece,
+        out,
+        NUM_HEADS=num_heads,
+        HEAD_DIM=head_dim,
+        BLOCK_D=block_d,
+        num_warps=1,
+    )
+    return out
+
+
+def extend_attention(
+    q: torch.Tensor,
+    keys: torch.Tensor,
+    values: torch.Tensor,
+    req_to_token: torch.Tensor,
+    tiles: torch.Tensor,
+    *,
+    scale: float,
+    window: int | None = None,
+    cap: float = 0.0,
+) -> torch.Tensor:
+    """Attend causally from runs of new tokens to all tokens of their sequences up to themselves.
+
+    Args:
+        q: ``[T, num_heads, head_dim]``, dense but for the first stride.
+        keys: ``[num_slots, num_kv_heads, head_dim]``, those of the new tokens included.
+        values: like ``keys``
+        req_to_token: int32 ``[requests, max_len]``, the slot of each token.
+        tiles: int32 ``[n, 4]``: request slot, first row of ``q``, number of rows (at most ``extend_blocks().queries``)
+            and the position of the first; every row of ``q`` in exactly one.
+        scale: factor on the scores.
+        window: most keys that are seen, the newest ones.
+        cap: as of :func:`decode_attention`.
+
+    Returns:
+        ``[T, num_heads * head_dim]``
+    """
+    num_tokens, num_heads, head_dim = q.shape
+    blocks = extend_blocks(head_dim, q.dtype)
+    out = torch.empty(num_tokens, num_heads * head_dim, dtype=q.dtype, device=q.device)
+    _extend_tiles[(num_heads, tiles.shape[0])](
+        q,
+        keys,
+        values,
+        req_to_token,
+        tiles,
+        out,
+        scale * _LOG2_E,
+        cap * _LOG2_E,
+        window or 0,
+        q.stride(0),
+        req_to_token.stride(0),
+        keys.stride(0),
+        NUM_HEADS=num_heads,
+        GROUP=num_heads // keys.shape[1],
+        HEAD_DIM=head_dim,
+        BLOCK_M=blocks.queries,
+        BLOCK_N=blocks.keys,
+        BLOCK_D=max(next_power_of_2(head_dim), _SMALLEST_DOT),
+        HAS_CAP=cap > 0.0,
+        HAS_WINDOW=window is not None,
+        PRECISION=ieee(q.dtype),
+        num_warps=blocks.warps,
+        num_stages=blocks.stages,
+    )
+    return out

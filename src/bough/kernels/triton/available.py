@@ -1,0 +1,26 @@
+"""What can be known of the kernels without importing Triton."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+
+import torch
+
+SPLIT_KEYS = 256
+"""Keys of a piece of a decode row. Fixed, or the order of summation would depend on the batch."""
+
+
+@cache
+def _module(name: str) -> ModuleType | None:
+    try:
+        import triton  # noqa: F401 - comes with torch for CUDA
+    except ImportError:
+        return None
+    return import_module(f"bough.kernels.triton.{name}")
+
+
+def kernels_for(x: torch.Tensor, name: str) -> ModuleType | None:
+    """Module ``name`` of this package if ``x`` is on a CUDA device and Triton is there; ``None``: torch computes."""
+    return _module(name) if x.is_cuda else None

@@ -1,0 +1,311 @@
+"""What lies between matrix products: norms, rotation, storing keys and values, activations, looking tokens up.
+
+Each reads its inputs once and rounds once, at the end; what is between is float32.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+import triton
+import triton.language as tl
+
+from bough.kernels.triton.launch import next_power_of_2, warps_for
+
+Gate = Literal["silu", "gelu", "gelu_tanh"]
+
+_COLUMNS = 1024
+"""Numbers that one program of an activation, or of a look-up, handles."""
+
+
+@triton.jit
+def _rms_norm_rows(
+    x_ptr,
+    delta_ptr,
+    weight_ptr,
+    out_ptr,
+    x_stride,
+    delta_stride,
+    eps,
+    WIDTH: tl.constexpr,
+    BLOCK: tl.constexpr,
+    HAS_DELTA: tl.constexpr,
+):
+    row = tl.program_id(0).to(tl.int64)
+    columns = tl.arange(0, BLOCK)
+    inside = columns < WIDTH
+    x_at = x_ptr + row * x_stride + columns
+    x = tl.load(x_at, mask=inside, other=0.0).to(tl.float32)
+    if HAS_DELTA:
+        x += tl.load(delta_ptr + row * delta_stride + columns, mask=inside, other=0.0).to(tl.float32)
+        rounded = x.to(x_ptr.dtype.element_ty)
+        tl.store(x_at, rounded, mask=inside)
+        # The norm is that of the stream as the next layer finds it.
+        x = rounded.to(tl.float32)
+    inverse = tl.rsqrt(tl.sum(x * x) / WIDTH + eps)
+    weight = tl.load(weight_ptr + columns, mask=inside, other=0.0).to(tl.float32)
+    tl.store(out_ptr + row * WIDTH + columns, (x * inverse * weight).to(out_ptr.dtype.element_ty), mask=inside)
+
+
+def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float, delta: torch.Tensor | None = None) -> torch.Tensor:
+    """``x += delta``, if there is one, then the root mean square norm of ``x`` (Zhang and Sennrich 2019).
+
+    Args:
+        x: ``[num_rows, width]``, rows dense; changed only by ``delta``.
+        weight: ``[width]``
+        eps: added to the mean square.
+        delta: like ``x``
+
+    Returns:
+        The norm, like ``x``, contiguous.
+    """
+    num_rows, width = x.shape
+    out = torch.empty(num_rows, width, dtype=x.dtype, device=x.device)
+    if num_rows:
+        _rms_norm_rows[(num_rows,)](
+            x,
+            x if delta is None else delta,
+            weight,
+            out,
+            x.stride(0),
+            0 if delta is None else delta.stride(0),
+            eps,
+            WIDTH=width,
+            BLOCK=next_power_of_2(width),
+            HAS_DELTA=delta is not None,
+            num_warps=warps_for(width),
+        )
+    return out
+
+
+@triton.jit
+def _rotate_and_store_heads(
+    heads_ptr,
+    cos_ptr,
+    sin_ptr,
+    slots_ptr,
+    keys_ptr,
+    values_ptr,
+    q_norm_ptr,
+    k_norm_ptr,
+    q_out_ptr,
+    eps,
+    heads_stride,
+    slot_stride,
+    NUM_HEADS: tl.constexpr,
+    NUM_KV_HEADS: tl.constexpr,
+    HALF: tl.constexpr,
+    BLOCK: tl.constexpr,
+    HAS_NORM: tl.constexpr,
+):
+    """Program (token, head) of queries, keys and values: both halves of a head at a time."""
+    token = tl.program_id(0).to(tl.int64)
+    head = tl.program_id(1)
+    columns = tl.arange(0, BLOCK)
+    inside = columns < HALF
+    head_dim = 2 * HALF
+    source = heads_ptr + token * heads_stride + head * head_dim + columns
+    low = tl.load(source, mask=inside, other=0.0)
+    high = tl.load(source + HALF, mask=inside, other=0.0)
+    if head < NUM_HEADS + NUM_KV_HEADS:
+        kind = heads_ptr.dtype.element_ty
+        x, y = low.to(tl.float32), high.to(tl.float32)
+        if HAS_NORM:
+            weight = (q_norm_ptr if head < NUM_HEADS else k_norm_ptr) + columns
+            inverse = tl.rsqrt((tl.sum(x * x) + tl.sum(y * y)) / head_dim + eps)
+            x *= inverse * tl.load(weight, mask=inside, other=0.0).to(tl.float32)
+            y *= inverse * tl.load(weight + HALF, mask=inside, other=0.0).to(tl.float32)
+        angles = token * head_dim + columns
+        cos = tl.load(cos_ptr + angles, mask=inside, other=0.0).to(tl.float32)
+        # The table's second half has the sine's own sign.
+        sin = tl.load(sin_ptr + angles + HALF, mask=inside, other=0.0).to(tl.float32)
+        low = (x * cos - y * sin).to(kind)
+        high = (y * cos + x * sin).to(kind)
+    if head < NUM_HEADS:
+        target = q_out_ptr + (token * NUM_HEADS + head) * head_dim + columns
+        tl.store(target, low, mask=inside)
+        tl.store(target + HALF, high, mask=inside)
+    else:
+        slot = tl.load(slots_ptr + token).to(tl.int64)
+        kept = inside & (slot >= 0)
+        if head < NUM_HEADS + NUM_KV_HEADS:
+            target = keys_ptr + slot * slot_stride + (head - NUM_HEADS) * head_dim + columns
+        else:
+            target = values_ptr + slot * slot_stride + (head - NUM_HEADS - NUM_KV_HEADS) * head_dim + columns
+        tl.store(target, low.to(keys_ptr.dtype.element_ty), mask=kept)
+        tl.store(target + HALF, high.to(keys_ptr.dtype.element_ty), mask=kept)
+
+
+def rotate_and_store(
+    heads: torch.Tensor,
+    rotation: tuple[torch.Tensor, torch.Tensor],
+    slots: torch.Tensor,
+    keys: torch.Tensor,
+    values: torch.Tensor,
+    *,
+    q_norm: torch.Tensor | None = None,
+    k_norm: torch.Tensor | None = None,
+    eps: float = 0.0,
+) -> torch.Tensor:
+    """Normalise the heads of queries and keys, if there are weights for that, rotate them, and store keys and values.
+
+    Args:
+        heads: ``[T, num_heads + 2 * num_kv_heads, head_dim]``: queries, keys, values; dense but for the first stride.
+        rotation: cosines and signed sines, each ``[T, 1, head_dim]``, contiguous; see :mod:`bough.layers.rotary`.
+        slots: int32 or int64 ``[T]``, where keys and values go; nowhere where negative.
+        keys: ``[num_slots, num_kv_heads, head_dim]``, written at ``slots``.
+        values: like ``keys``
+        q_norm: ``[head_dim]``
+        k_norm: like ``q_norm``; both or neither.
+        eps: of the norms.
+
+    Returns:
+        The queries, ``[T, num_heads, head_dim]``, contiguous.
+    """
+    num_tokens, all_heads, head_dim = heads.shape
+    num_kv_heads = keys.shape[1]
+    num_heads = all_heads - 2 * num_kv_heads
+    queries = torch.empty(num_tokens, num_heads, head_dim, dtype=heads.dtype, device=heads.device)
+    if num_tokens:
+        cos, sin = rotation
+        _rotate_and_store_heads[(num_tokens, all_heads)](
+            heads,
+            cos,
+            sin,
+            slots,
+            keys,
+            values,
+            heads if q_norm is None else q_norm,
+            heads if k_norm is None else k_norm,
+            queries,
+            eps,
+            heads.stride(0),
+            keys.stride(0),
+            NUM_HEADS=num_heads,
+            NUM_KV_HEADS=num_kv_heads,
+            HALF=head_dim // 2,
+            BLOCK=next_power_of_2(head_dim // 2),
+            HAS_NORM=q_norm is not None,
+            num_warps=1,
+        )
+    return queries
+
+
+@triton.jit
+def _store_tokens(
+    k_ptr, v_ptr, slots_ptr, keys_ptr, values_ptr, k_stride, v_stride, WIDTH: tl.constexpr, BLOCK: tl.constexpr
+):
+    token = tl.program_id(0).to(tl.int64)
+    columns = tl.arange(0, BLOCK)
+    slot = tl.load(slots_ptr + token).to(tl.int64)
+    kept = (columns < WIDTH) & (slot >= 0)
+    key = tl.load(k_ptr + token * k_stride + columns, mask=kept, other=0.0)
+    value = tl.load(v_ptr + token * v_stride + columns, mask=kept, other=0.0)
+    tl.store(keys_ptr + slot * WIDTH + columns, key.to(keys_ptr.dtype.element_ty), mask=kept)
+    tl.store(values_ptr + slot * WIDTH + columns, value.to(values_ptr.dtype.element_ty), mask=kept)
+
+
+def store_tokens(
+    k: torch.Tensor, v: torch.Tensor, slots: torch.Tensor, keys: torch.Tensor, values: torch.Tensor
+) -> None:
+    """Store keys and values ``[T, num_kv_heads, head_dim]`` as they are; arguments as of :func:`rotate_and_store`."""
+    num_tokens, width = len(k), k[0].numel()
+    _store_tokens[(num_tokens,)](
+        k,
+        v,
+        slots,
+        keys,
+        values,
+        k.stride(0),
+        v.stride(0),
+        WIDTH=width,
+        BLOCK=next_power_of_2(width),
+        num_warps=warps_for(width),
+    )
+
+
+@triton.jit
+def _gate_and_mul(x_ptr, out_ptr, x_stride, width, GATE: tl.constexpr, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = columns < width
+    source = x_ptr + row * x_stride + columns
+    gate = tl.load(source, mask=inside, other=0.0).to(tl.float32)
+    value = tl.load(source + width, mask=inside, other=0.0).to(tl.float32)
+    if GATE == "silu":
+        gate = gate * tl.sigmoid(gate)
+    elif GATE == "gelu":
+        gate = 0.5 * gate * (1.0 + tl.erf(gate * 0.7071067811865476))
+    else:
+        # 0.5 (1 + tanh z) is the logistic function of 2 z; z = sqrt(2 / pi) (x + 0.044715 x³).
+        gate = gate * tl.sigmoid(1.5957691216057308 * (gate + 0.044715 * gate * gate * gate))
+    tl.store(out_ptr + row * width + columns, (gate * value).to(out_ptr.dtype.element_ty), mask=inside)
+
+
+def gate_and_mul(x: torch.Tensor, gate: Gate = "silu") -> torch.Tensor:
+    """``act(gate) * value`` of ``[num_rows, 2 * width]`` with the gates first; returns ``[num_rows, width]``.
+
+    ``gelu`` is exact, ``gelu_tanh`` its approximation by the hyperbolic tangent (Hendrycks and Gimpel 2016).
+    """
+    num_rows, width = x.shape[0], x.shape[1] // 2
+    out = torch.empty(num_rows, width, dtype=x.dtype, device=x.device)
+    if num_rows:
+        grid = (num_rows, triton.cdiv(width, _COLUMNS))
+        _gate_and_mul[grid](x, out, x.stride(0), width, GATE=gate, BLOCK=_COLUMNS, num_warps=4)
+    return out
+
+
+@triton.jit
+def _gather_rows(table_ptr, ids_ptr, out_ptr, width, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = columns < width
+    source = table_ptr + tl.load(ids_ptr + row).to(tl.int64) * width + columns
+    tl.store(out_ptr + row * width + columns, tl.load(source, mask=inside, other=0.0), mask=inside)
+
+
+def gather_rows(table: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+    """Rows ``ids`` (int32 or int64 ``[n]``) of ``table`` ``[vocab_size, width]``, contiguous: ``[n, width]``."""
+    width = table.shape[1]
+    out = torch.empty(len(ids), width, dtype=table.dtype, device=table.device)
+    if len(ids):
+        grid = (len(ids), triton.cdiv(width, _COLUMNS))
+        _gather_rows[grid](table, ids, out, width, BLOCK=_COLUMNS, num_warps=4)
+    return out
+
+
+@triton.jit
+def _enter_decode_rows(
+    req_slots_ptr, positions_ptr, out_slots_ptr, last_token_ptr, table_ptr, input_ids_ptr, table_stride
+):
+    row = tl.program_id(0)
+    req_slot = tl.load(req_slots_ptr + row).to(tl.int64)
+    slot = tl.load(out_slots_ptr + row)
+    is_real = slot >= 0
+    tl.store(table_ptr + req_slot * table_stride + tl.load(positions_ptr + row), slot.to(tl.int32), mask=is_real)
+    token = tl.load(last_token_ptr + req_slot, mask=is_real, other=0)
+    tl.store(input_ids_ptr + row, token)
+
+
+def enter_decode_rows(
+    req_slots: torch.Tensor,
+    positions: torch.Tensor,
+    out_slots: torch.Tensor,
+    last_token: torch.Tensor,
+    req_to_token: torch.Tensor,
+    input_ids: torch.Tensor,
+) -> None:
+    """What begins a step of decode rows: enter the slot of each new token into the table, and look the token up.
+
+    Args:
+        req_slots: int64 ``[R]``
+        positions: int64 ``[R]``, of the new tokens.
+        out_slots: int64 ``[R]``, KV slots of the new tokens; negative: the row is padding and gets token 0.
+        last_token: int64 ``[requests]``
+        req_to_token: int32 ``[requests, max_len]``, written.
+        input_ids: int64 ``[R]``, written.
+    """
+    _enter_decode_rows[(len(req_slots),)](
+        req_slots, positions, out_slots, last_token, req_to_token, input_ids, req_to_token.stride(0), num_warps=1
+    )

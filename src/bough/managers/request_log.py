@@ -1,0 +1,215 @@
+"""What is written about single requests: log lines, and a file about the latest ones when the server dies."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bough.ipc.messages import OutputDelta
+from bough.managers.io_struct import GenerateRequest
+from bough.managers.req_state import ReqState
+
+logger = logging.getLogger(__name__)
+
+OUTCOMES, ARRIVALS, BEGINNINGS, EVERYTHING = range(4)
+"""Levels of ``--log-requests-level``."""
+
+BEGINNING_CHARS = 256
+"""How much of a text the level :data:`BEGINNINGS` shows."""
+
+DUMPED_REQUESTS = 1000
+DUMPED_SECONDS = 300.0
+"""A crash dump tells of so many requests at most that have ended within this time, and of all that had not."""
+
+
+class RequestLog:
+    """Logs outputs.
+
+    Args:
+        level: one of the levels; ``None`` logs nothing.
+
+    Attributes:
+        keeps_text: whether :meth:`on_text` is to be called; asked with every token.
+    """
+
+    def __init__(self, level: int | None) -> None:
+        self._level = -1 if level is None else level
+        self.keeps_text = self._level >= BEGINNINGS
+        self._texts: dict[str, str] = {}
+        """What outputs that are not finished have begun with, as far as it will be shown."""
+
+    def on_sent(self, state: ReqState) -> None:
+        """A request goes to the scheduler."""
+        if self._level < ARRIVALS:
+            return
+        request = state.obj
+        fields: dict[str, Any] = {
+            **_names(state.rid, state),
+            "prompt_tokens": len(request.input_ids or ()),
+            "stream": request.stream,
+            "sampling_params": described_params(request, with_texts=self._level >= BEGINNINGS),
+        }
+        message = "Request %(rid)r arrived: %(prompt_tokens)d prompt tokens, parameters %(sampling_params)s"
+        if self._level >= BEGINNINGS:
+            prompt = request.text if request.text is not None else str(list(request.input_ids or ()))
+            fields["prompt"] = self._cut(prompt)
+            message += ", prompt %(prompt)r"
+        logger.info(message, fields, extra={"event": "request_arrived"})
+
+    def on_text(self, rid: str, delta: OutputDelta) -> None:
+        """An output goes on."""
+        text = self._texts.get(rid, "")
+        if self._level >= EVERYTHING or len(text) <= BEGINNING_CHARS:
+            new = delta.text if delta.text is not None else "".join(f"{token} " for token in delta.token_ids)
+            self._texts[rid] = text + new
+
+    def on_end(
+        self, request: GenerateRequest, rid: str, outcome: str, how: str, state: ReqState | None, cached_tokens: int
+    ) -> None:
+        """An output has ended."""
+        if self._level < OUTCOMES:
+            return
+        fields: dict[str, Any] = {
+            **_names(rid, state),
+            "prompt_tokens": len(request.input_ids or ()),
+            "cached_tokens": cached_tokens,
+            "completion_tokens": 0 if state is None else state.completion_tokens,
+            "outcome": outcome,
+            "how": how,
+            "seconds": 0.0 if state is None else time.monotonic() - state.created_time,
+        }
+        message = (
+            "Request %(rid)r: %(prompt_tokens)d prompt tokens (%(cached_tokens)d cached), %(completion_tokens)d "
+            "generated, %(how)s, %(seconds).3f s"
+        )
+        if "request_id" in fields:
+            message += ", x-request-id %(request_id)r"
+        text = self._texts.pop(rid, None)
+        if text is not None:
+            fields["output"] = self._cut(text)
+            message += ", output %(output)r"
+        logger.info(message, fields, extra={"event": "request_finished"})
+
+    def _cut(self, text: str) -> str:
+        if self._level >= EVERYTHING or len(text) <= BEGINNING_CHARS:
+            return text
+        return f"{text[:BEGINNING_CHARS]}..."
+
+
+def _names(rid: str, state: ReqState | None) -> dict[str, str]:
+    context = None if state is None else state.context
+    return {"rid": rid} if context is None else {"rid": rid, "request_id": context.request_id}
+
+
+def described_params(request: GenerateRequest, *, with_texts: bool) -> dict[str, Any]:
+    """Sampling parameters that are not the default.
+
+    Args:
+        request: what has them.
+        with_texts: whether to show texts and lists, which may be as private as a prompt, or only their length.
+    """
+    values: dict[str, Any] = msgspec.to_builtins(request.sampling_params)
+    if with_texts:
+        return values
+    return {
+        name: value if isinstance(value, (bool, int, float)) else f"<{len(value)} {_unit(value)}>"
+        for name, value in values.items()
+        if value is not None
+    }
+
+
+def _unit(value: Any) -> str:
+    return "characters" if isinstance(value, str) else "entries"
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """What a crash dump tells of a request."""
+
+    rid: str
+    request_id: str | None
+    arrived: float
+    """Seconds since 1970."""
+    seconds: float
+    outcome: str
+    how: str
+    stream: bool
+    prompt_tokens: int
+    completion_tokens: int
+    sampling_params: dict[str, Any]
+    prompt: str | None
+    """``None`` unless prompts are to be written."""
+
+
+class RecentRequests:
+    """Remembers what a crash dump is to tell.
+
+    Args:
+        folder: directory of the files; made when one is written.
+        with_prompts: whether prompts are written, and texts among sampling parameters.
+    """
+
+    def __init__(self, folder: str, *, with_prompts: bool) -> None:
+        self._folder = Path(folder)
+        self._with_prompts = with_prompts
+        self._ended: deque[_Ended] = deque(maxlen=DUMPED_REQUESTS)
+
+    def on_end(self, state: ReqState, outcome: str, how: str) -> None:
+        """An output has ended."""
+        self._ended.append(self._describe(state, outcome, how))
+
+    def write(self, cause: str, alive: Iterable[ReqState]) -> Path:
+        """Write a file, which only this user can read.
+
+        Args:
+            cause: why.
+            alive: requests that have not ended.
+
+        Returns:
+            Where it is.
+
+        Raises:
+            OSError: if it cannot be written.
+        """
+        since = time.time() - DUMPED_SECONDS
+        dump = {
+            "cause": cause,
+            "time": time.time(),
+            "unfinished": [asdict(self._describe(state, "unfinished", "")) for state in alive],
+            "ended": [asdict(each) for each in self._ended if each.arrived + each.seconds >= since],
+        }
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self._folder / f"bough-crash-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.json"
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(descriptor, "w", encoding="utf-8") as file:
+            json.dump(dump, file, indent=1)
+        return path
+
+    def _describe(self, state: ReqState, outcome: str, how: str) -> _Ended:
+        request = state.obj
+        prompt = None
+        if self._with_prompts:
+            prompt = request.text if request.text is not None else str(list(request.input_ids or ()))
+        seconds = time.monotonic() - state.created_time
+        return _Ended(
+            rid=state.rid,
+            request_id=None if state.context is None else state.context.request_id,
+            arrived=time.time() - seconds,
+            seconds=seconds,
+            outcome=outcome,
+            how=how,
+            stream=request.stream,
+            prompt_tokens=len(request.input_ids or ()),
+            completion_tokens=state.completion_tokens,
+            sampling_params=described_params(request, with_texts=self._with_prompts),
+            prompt=prompt,
+        )

@@ -1,0 +1,286 @@
+"""Decode steps recorded as CUDA graphs, one for each of a ladder of batch sizes."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from bough.kernels.triton.attention import DecodeScratch
+from bough.kernels.triton.available import SPLIT_KEYS
+from bough.kernels.triton.elementwise import enter_decode_rows
+from bough.layers.attention.base import AttentionBackend
+from bough.layers.attention.tiles import decode_pieces
+from bough.layers.attention.triton import DecodeTables, TritonBackend, TritonMetadata
+from bough.model_executor.capacity import decode_pieces_bound
+from bough.model_executor.forward_batch import ForwardBatch
+from bough.model_executor.graph_runner import ReplayResult
+from bough.models.base import CausalLM
+from bough.step_plan import FUTURE_TOKEN, ForwardMode, IntArray, StepPlan
+
+logger = logging.getLogger(__name__)
+
+_ALIGNED_ELEMENTS = 4
+"""Parts of a buffer begin at multiples of 16 bytes: kernels are compiled for that."""
+
+_WARM_UP_RUNS = 2
+"""Before a record: the first compiles kernels and lets libraries choose theirs."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepOutputs:
+    """Fixed memory that a recorded step writes."""
+
+    hidden_states: torch.Tensor
+    """[rows, hidden_size]"""
+    logits: torch.Tensor
+    """float32 [rows, V]"""
+
+
+class Recorded(Protocol):
+    """A recorded step."""
+
+    outputs: StepOutputs
+
+    def replay(self) -> None:
+        """Run it again on what its inputs hold now."""
+
+
+class Recorder(Protocol):
+    """Records the work that a function gives the device."""
+
+    def record(self, step: Callable[[], StepOutputs]) -> Recorded:
+        """Run ``step``, which waits for nothing, and remember its work; its memory stays taken."""
+
+
+class _CudaGraph:
+    def __init__(self, graph: torch.cuda.CUDAGraph, outputs: StepOutputs) -> None:
+        self._graph = graph
+        self.outputs = outputs
+
+    def replay(self) -> None:
+        self._graph.replay()
+
+
+class CudaRecorder:
+    """Records CUDA graphs that share one memory pool: of their steps, one runs at a time."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        self._pool = torch.cuda.graph_pool_handle()
+
+    def record(self, step: Callable[[], StepOutputs]) -> Recorded:
+        """See :class:`Recorder`."""
+        self._stream.wait_stream(torch.cuda.current_stream(self._device))
+        with torch.cuda.stream(self._stream):
+            for _ in range(_WARM_UP_RUNS):
+                step()
+        self._stream.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=self._pool, stream=self._stream):
+            outputs = step()
+        return _CudaGraph(graph, outputs)
+
+
+def batch_sizes(largest: int) -> tuple[int, ...]:
+    """The ladder up to ``largest``, ascending: padding adds a third at most, from 32 rows on a tenth."""
+    steps = [1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 28, 32]
+    while steps[-1] < largest:
+        steps.append(steps[-1] + max(4, 1 << (steps[-1].bit_length() - 4)))
+    return (*(size for size in steps if size < largest), largest)
+
+
+class DecodeBuffers:
+    """What a decode step reads, in one piece of device memory, so that one copy fills it.
+
+    Rows that a step does not have are padding: no KV slot (-1), no keys, token 0.
+    """
+
+    def __init__(self, max_rows: int, max_pieces: int, windows: Sequence[int | None], device: torch.device) -> None:
+        self.max_rows = max_rows
+        self.max_pieces = max_pieces
+        sizes = [max_rows] * 4
+        for _ in windows:
+            sizes += [1, max_rows + 1, 2 * max_pieces]
+        begins = np.cumsum([0, *(-(-size // _ALIGNED_ELEMENTS) * _ALIGNED_ELEMENTS for size in sizes)])
+        self._host = torch.zeros(int(begins[-1]), dtype=torch.int32, pin_memory=device.type == "cuda")
+        self._device = torch.zeros(int(begins[-1]), dtype=torch.int32, device=device)
+        places = [slice(int(begin), int(begin) + size) for begin, size in zip(begins[:-1], sizes, strict=True)]
+        host = self._host.numpy()
+        self._host_rows = [host[place] for place in places[:4]]
+        self._host_tables = {window: [host[p] for p in part] for window, part in _by_window(windows, places)}
+        self.req_slots, self.positions, self.out_slots, self.seq_lens = (self._device[place] for place in places[:4])
+        self.tables = {
+            window: DecodeTables(self._device[part[2]].view(-1, 2), self._device[part[0]], self._device[part[1]])
+            for window, part in _by_window(windows, places)
+        }
+        self._copied = torch.cuda.Event() if device.type == "cuda" else None  # type: ignore[no-untyped-call]
+
+    def fill(self, req_slots: IntArray, prefix_lens: IntArray, out_slots: IntArray) -> bool:
+        """Enter a step's rows, each ``[R]``. False, and nothing entered, if there is no room for their pieces."""
+        num_rows = len(req_slots)
+        seq_lens = np.zeros(self.max_rows, dtype=np.int32)
+        seq_lens[:num_rows] = prefix_lens + 1
+        plans = {window: decode_pieces(seq_lens, window, SPLIT_KEYS) for window in self._host_tables}
+        if any(len(plan.pieces) > self.max_pieces for plan in plans.values()):
+            return False
+        if self._copied is not None:
+            # The copy of the step before may still be reading.
+            self._copied.synchronize()
+        for target, values, padding in zip(
+            self._host_rows, (req_slots, prefix_lens, out_slots), (0, 0, -1), strict=False
+        ):
+            target[:num_rows] = values
+            target[num_rows:] = padding
+        self._host_rows[3][:] = seq_lens
+        for window, plan in plans.items():
+            num_pieces, first_piece, pieces = self._host_tables[window]
+            num_pieces[:] = plan.num_pieces
+            first_piece[:] = plan.first_piece
+            pieces[: plan.pieces.size] = plan.pieces.reshape(-1)
+        self._device.copy_(self._host, non_blocking=True)
+        if self._copied is not None:
+            self._copied.record()
+        return True
+
+
+def _by_window(windows: Sequence[int | None], places: list[slice]) -> Iterator[tuple[int | None, list[slice]]]:
+    for index, window in enumerate(windows):
+        yield window, places[4 + 3 * index : 7 + 3 * index]
+
+
+class CudaGraphRunner:
+    """Runs steps that have decode rows only, padded to the next size of the ladder."""
+
+    def __init__(
+        self,
+        model: CausalLM,
+        backend: TritonBackend,
+        recorder: Recorder,
+        *,
+        sizes: Sequence[int],
+        max_pieces: int,
+        req_to_token: torch.Tensor,
+        last_token: torch.Tensor,
+    ) -> None:
+        """Record the model for every size, the largest first, so that the others find room in its memory.
+
+        Args:
+            model: whose weights stay where they are.
+            backend: of the KV pool.
+            recorder: of the device.
+            sizes: of batches, ascending.
+            max_pieces: of all rows' keys together; a step with more is not run here.
+            req_to_token: int32 ``[max_running_requests, max_len]``; steps enter their new tokens.
+            last_token: int64 ``[max_running_requests]``, the tokens of decode rows.
+        """
+        device = req_to_token.device
+        self._model, self._backend = model, backend
+        self._sizes = tuple(sizes)
+        self._req_to_token, self._last_token = req_to_token, last_token
+        self._buffers = DecodeBuffers(self._sizes[-1], max_pieces, backend.windows, device)
+        self._scratch = DecodeScratch.empty(max_pieces, backend.num_heads, backend.kv_pool.head_dim, device)
+        self._input_ids = torch.zeros(self._sizes[-1], dtype=torch.int64, device=device)
+        nothing = np.empty(0, dtype=np.int32)
+        self._buffers.fill(nothing, nothing, nothing)
+        begin = time.perf_counter()
+        self._recorded: dict[int, Recorded] = {}
+        for size in reversed(self._sizes):
+            self._recorded[size] = recorder.record(self._step(size))
+            logger.debug("recorded decode steps of %d rows", size)
+        logger.info(
+            "decode steps of up to %d rows are recorded: %d sizes in %.1f s",
+            self._sizes[-1],
+            len(self._sizes),
+            time.perf_counter() - begin,
+        )
+
+    def _step(self, size: int) -> Callable[[], StepOutputs]:
+        buffers, table = self._buffers, self._req_to_token
+        req_slots, positions = buffers.req_slots[:size], buffers.positions[:size]
+        input_ids, out_slots = self._input_ids[:size], buffers.out_slots[:size]
+        seq_lens = buffers.seq_lens[:size]
+        tables = {
+            window: DecodeTables(each.pieces, each.num_pieces, each.first_piece[: size + 1])
+            for window, each in buffers.tables.items()
+        }
+        batch = ForwardBatch(
+            forward_mode=ForwardMode.DECODE,
+            batch_size=size,
+            num_tokens=size,
+            num_decode_rows=size,
+            input_ids=input_ids,
+            positions=positions,
+            seq_lens=seq_lens,
+            out_cache_loc=out_slots,
+            req_pool_indices=req_slots,
+            attn_backend=self._backend,
+            attn_metadata=TritonMetadata(table, req_slots, seq_lens, tables, self._scratch, None),
+        )
+
+        def run() -> StepOutputs:
+            enter_decode_rows(req_slots, positions, out_slots, self._last_token, table, input_ids)
+            hidden_states = self._model(batch)
+            return StepOutputs(hidden_states, self._model.compute_logits(hidden_states))
+
+        return run
+
+    def can_run(self, plan: StepPlan) -> bool:
+        """Whether all rows add a token that was sampled, and there are not too many of them, or of their keys."""
+        num_rows = plan.num_rows
+        if not 0 < num_rows == plan.num_decode_rows <= self._sizes[-1] or plan.token_types is not None:
+            return False
+        pieces = int((plan.prefix_lens // SPLIT_KEYS + 1).sum())
+        return pieces <= self._buffers.max_pieces and bool((plan.input_ids == FUTURE_TOKEN).all())
+
+    def size_for(self, num_rows: int) -> int:
+        """The size of the ladder that so many rows are padded to."""
+        return self._sizes[int(np.searchsorted(self._sizes, num_rows))]
+
+    def replay(self, plan: StepPlan, wanted: npt.NDArray[np.uint8], *, hidden_states: bool) -> ReplayResult:
+        """See :class:`bough.model_executor.graph_runner.GraphRunner`; every row gets logits, whatever is wanted."""
+        if not self._buffers.fill(plan.req_slots, plan.prefix_lens, plan.out_slots):
+            raise ValueError(f"step {plan.step_id} has more keys than a recorded step has room for")
+        num_rows = plan.num_rows
+        recorded = self._recorded[self.size_for(num_rows)]
+        recorded.replay()
+        outputs = recorded.outputs
+        return ReplayResult(
+            next_token_ids=np.full(num_rows, FUTURE_TOKEN, dtype=np.int32),
+            finite=np.ones(num_rows, dtype=np.bool_),
+            logits=outputs.logits[:num_rows],
+            hidden_states=outputs.hidden_states[:num_rows] if hidden_states else None,
+        )
+
+
+def record_decode_steps(
+    model: CausalLM,
+    backend: AttentionBackend,
+    *,
+    max_batch_size: int,
+    req_to_token: torch.Tensor,
+    last_token: torch.Tensor,
+) -> CudaGraphRunner | None:
+    """Record ``model``'s decode steps on its CUDA device; ``None`` if its attention cannot be recorded.
+
+    Arguments as of :class:`CudaGraphRunner`, with the largest batch size instead of all.
+    """
+    if not isinstance(backend, TritonBackend):
+        logger.warning("decode steps are not recorded: torch computes attention")
+        return None
+    return CudaGraphRunner(
+        model,
+        backend,
+        CudaRecorder(req_to_token.device),
+        sizes=batch_sizes(max_batch_size),
+        max_pieces=decode_pieces_bound(backend.kv_pool.max_total_tokens, len(req_to_token)),
+        req_to_token=req_to_token,
+        last_token=last_token,
+    )

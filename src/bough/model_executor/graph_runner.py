@@ -1,0 +1,55 @@
+"""What runs a forward pass that was recorded beforehand: the interface that CPU and CUDA have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from bough.step_plan import IntArray, StepPlan
+
+
+class Wanted(IntEnum):
+    """What a row of a step is to yield."""
+
+    NOTHING = 0
+    """Its prompt goes on."""
+    CHOICE = 1
+    """The token with the largest logit, of those that its mask allows if it has one; the lowest id of several."""
+    LOGITS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayResult:
+    """What one step yields. Arrays are the caller's, ``logits`` are valid until the next step."""
+
+    next_token_ids: IntArray
+    """[R], where a choice was wanted; else ``FUTURE_TOKEN``"""
+    finite: npt.NDArray[np.bool_]
+    """[R], false where a row without logits is not finite"""
+    logits: torch.Tensor | None
+    """float32 [rows that want them, V], in row order; may be overwritten; ``None`` if none does"""
+    hidden_states: torch.Tensor | None
+    """[T, hidden_size], if wanted"""
+
+
+class GraphRunner(Protocol):
+    """Runs those steps that its records are for."""
+
+    def can_run(self, plan: StepPlan) -> bool:
+        """Whether :meth:`replay` can run this step."""
+
+    def replay(self, plan: StepPlan, wanted: npt.NDArray[np.uint8], *, hidden_states: bool) -> ReplayResult:
+        """Run one step.
+
+        Mutates the KV pool at ``plan.out_slots`` and enters these into the request table.
+
+        Args:
+            plan: the step.
+            wanted: uint8 ``[R]``, a :class:`Wanted` for each row.
+            hidden_states: whether to keep those of all tokens.
+        """

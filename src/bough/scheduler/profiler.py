@@ -1,0 +1,264 @@
+"""Profiles of a running server: a timeline of the scheduler, and what torch's profiler sees.
+
+Both are written in Chrome's trace format, which Perfetto shows.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bough.errors import BadRequest, RequestFailed
+from bough.scheduler.requests import Requests
+from bough.scheduler.step_builder import Planned
+
+logger = logging.getLogger(__name__)
+
+MAX_STEPS = 10_000
+"""A profile ends by itself after so many steps, since it is kept in memory until then."""
+
+_SCHEDULER, _DEVICE = 1, 2
+"""Tracks of the timeline."""
+
+_SPANS = {
+    "plan": "plan",
+    "launch": "launch",
+    "launched": "look for results",
+    "wait": "wait for the device",
+    "process": "process results",
+    "processed": "receive and admit",
+}
+"""What the scheduler does from a mark to the next."""
+
+_IDLE = "idle"
+
+
+class ProfileSettings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What to profile."""
+
+    directory: str
+    """Where the files go; it exists."""
+    name: str
+    """What their names begin with."""
+    num_steps: int | None = None
+    """End after so many steps; ``None`` for :data:`MAX_STEPS`."""
+    torch_activities: list[str] = []
+    """What torch's profiler looks at, ``CPU`` and ``GPU``; it is off if there is none."""
+    with_stack: bool = False
+    record_shapes: bool = False
+
+
+class Timeline:
+    """What the scheduler and the device did, as events of Chrome's trace format; times in microseconds.
+
+    Args:
+        requests: whose numbers are shown beside.
+        clock: seconds.
+    """
+
+    def __init__(self, requests: Requests, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._requests = requests
+        self._clock = clock
+        self._start = clock()
+        self._open: tuple[str, float, dict[str, Any]] | None = None
+        """Span that goes on: name, beginning, arguments."""
+        self._launched: dict[int, float] = {}
+        self._device_free = self._start
+        self.events: list[dict[str, Any]] = [
+            _metadata("process_name", 0, "bough"),
+            _metadata("thread_name", _SCHEDULER, "scheduler"),
+            _metadata("thread_name", _DEVICE, "device"),
+        ]
+        self.num_steps = 0
+
+    def mark(self, name: str, planned: Planned | None, seconds: float) -> None:
+        """Something begins in the scheduler; what came before ends.
+
+        Args:
+            name: one of :data:`_SPANS`.
+            planned: the step that it is about.
+            seconds: how long that has taken on the device, once it is known.
+        """
+        now = self._clock()
+        if name == "plan" and self._open is not None and self._open[0] in (_SPANS["plan"], _IDLE):
+            self._open = (_IDLE, self._open[1], {})  # the last turn of the loop had nothing to do
+            return
+        self.close(now)
+        arguments = {} if planned is None else _described(planned)
+        self._open = (_SPANS[name], now, arguments)
+        if planned is None:
+            return
+        step_id = planned.plan.step_id
+        if name == "launch":
+            self._launched[step_id] = now
+        elif name == "process":
+            begin = max(self._launched.pop(step_id, now - seconds), self._device_free)
+            self._device_free = min(begin + seconds, now)
+            self._span(_kind(planned), _DEVICE, begin, self._device_free, arguments)
+            self.num_steps += 1
+            requests, kv = self._requests, self._requests.kv
+            self._counter("requests", {"running": requests.num_holding, "waiting": requests.num_waiting}, now)
+            self._counter("KV tokens", {"used": kv.allocator.total_size - kv.available_tokens}, now)
+
+    def close(self, now: float | None = None) -> None:
+        """End the span that goes on."""
+        if self._open is not None:
+            name, begin, arguments = self._open
+            self._span(name, _SCHEDULER, begin, self._clock() if now is None else now, arguments)
+            self._open = None
+
+    def _span(self, name: str, track: int, begin: float, end: float, arguments: dict[str, Any]) -> None:
+        times = {"ts": (begin - self._start) * 1e6, "dur": (end - begin) * 1e6}
+        self.events.append({"name": name, "ph": "X", "pid": 1, "tid": track, **times, "args": arguments})
+
+    def _counter(self, name: str, values: dict[str, int], now: float) -> None:
+        self.events.append({"name": name, "ph": "C", "pid": 1, "ts": (now - self._start) * 1e6, "args": values})
+
+
+class Profile:
+    """One profile, from its start to its files.
+
+    Args:
+        settings: what to profile.
+        requests: of the scheduler.
+
+    Raises:
+        RequestFailed: if torch's profiler cannot be started.
+    """
+
+    def __init__(self, settings: ProfileSettings, requests: Requests) -> None:
+        self.settings = settings
+        self._torch = _start_torch(settings)
+        self.timeline = Timeline(requests)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it has seen all the steps that it was to see."""
+        return self.timeline.num_steps >= (self.settings.num_steps or MAX_STEPS)
+
+    def finish(self) -> list[str]:
+        """End it and write its files; returns their paths.
+
+        Raises:
+            OSError: if a file cannot be written.
+        """
+        self.timeline.close()
+        base = Path(self.settings.directory) / self.settings.name
+        paths = [f"{base}-scheduler.trace.json.gz"]
+        with open(os.open(paths[0], os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            text = json.dumps({"displayTimeUnit": "ms", "traceEvents": self.timeline.events})
+            file.write(gzip.compress(text.encode(), compresslevel=1))
+        if self._torch is not None:
+            self._torch.stop()
+            paths.append(f"{base}-torch.trace.json.gz")
+            self._torch.export_chrome_trace(paths[-1])
+            os.chmod(paths[-1], 0o600)
+        logger.info("Profile of %d steps: %s", self.timeline.num_steps, ", ".join(paths))
+        return paths
+
+
+class Profiler:
+    """Starts and ends profiles; at most one at a time.
+
+    Attributes:
+        paths: files of the last one that has ended.
+    """
+
+    def __init__(self, requests: Requests) -> None:
+        self._requests = requests
+        self._profile: Profile | None = None
+        self.paths: list[str] = []
+
+    def start(self, params: dict[str, Any]) -> Callable[[str, Planned | None, float], None]:
+        """Begin a profile; returns what is to be called at each mark of the scheduler.
+
+        Raises:
+            BadRequest: if one is going on, or the parameters are wrong.
+        """
+        if self._profile is not None:
+            raise BadRequest("a profile is being recorded already; /stop_profile ends it")
+        try:
+            settings = msgspec.convert(params, ProfileSettings)
+        except msgspec.ValidationError as error:
+            raise BadRequest(f"not a profile: {error}") from None
+        self._profile = Profile(settings, self._requests)
+        self.paths = []
+        return self._profile.timeline.mark
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether there is a profile that should end now."""
+        return self._profile is not None and self._profile.is_complete
+
+    def stop(self) -> list[str]:
+        """End the profile; returns the paths of its files, also if it had ended by itself.
+
+        Raises:
+            BadRequest: if there was none.
+            RequestFailed: if its files cannot be written.
+        """
+        profile, self._profile = self._profile, None
+        if profile is not None:
+            try:
+                self.paths = profile.finish()
+            except (OSError, RuntimeError) as error:
+                raise RequestFailed(f"the profile cannot be written: {error}") from None
+        if not self.paths:
+            raise BadRequest("no profile is being recorded; /start_profile begins one")
+        return self.paths
+
+
+def _start_torch(settings: ProfileSettings) -> Any:
+    """A running profiler of torch, or ``None`` if none is wanted."""
+    if not settings.torch_activities:
+        return None
+    import torch
+    from torch._C._profiler import _ExperimentalConfig
+    from torch.profiler import ProfilerActivity, profile
+
+    activities = [ProfilerActivity.CPU] if "CPU" in settings.torch_activities else []
+    if "GPU" in settings.torch_activities and torch.cuda.is_available():
+        activities.append(ProfilerActivity.CUDA)
+    if not activities:
+        return None
+    profiler = profile(
+        activities=activities,
+        with_stack=settings.with_stack,
+        record_shapes=settings.record_shapes,
+        experimental_config=_ExperimentalConfig(profile_all_threads=True),  # steps may run beside the scheduler
+    )
+    try:
+        profiler.start()
+    except RuntimeError as error:
+        raise RequestFailed(f"torch's profiler cannot be started: {error}") from None
+    return profiler
+
+
+def _metadata(name: str, track: int, value: str) -> dict[str, Any]:
+    return {"name": name, "ph": "M", "pid": 1, "tid": track, "args": {"name": value}}
+
+
+def _kind(planned: Planned) -> str:
+    has_decode = planned.plan.num_decode_rows > 0 or bool(planned.jump_reqs)
+    if not planned.extend_reqs:
+        return "decode"
+    return "mixed" if has_decode else "prefill"
+
+
+def _described(planned: Planned) -> dict[str, Any]:
+    plan = planned.plan
+    return {
+        "step": plan.step_id,
+        "decode rows": plan.num_decode_rows,
+        "prompts": len(planned.extend_reqs),
+        "tokens": plan.num_tokens,
+        "context": planned.token_context,
+    }

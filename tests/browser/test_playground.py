@@ -1,0 +1,324 @@
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import open_page
+from tests.e2e.server import Server, running_server
+
+LONG = {"max_tokens": 900, "ignore_eos": True, "temperature": 0}
+
+
+def ask(page: Page, text: str) -> None:
+    page.get_by_label("Your message", exact=True).fill(text)
+    page.get_by_label("Your message", exact=True).press("Enter")
+
+
+def wait_for_answers(page: Page, count: int) -> None:
+    expect(page.locator(".message.assistant .stats")).to_have_count(count)
+
+
+def answer_with(page: Page, *deltas: dict[str, object], finish: str = "stop") -> list[dict[str, object]]:
+    """Answer chat requests of the page with these deltas; returns the bodies that it sends."""
+    bodies: list[dict[str, object]] = []
+
+    def chunk(delta: dict[str, object], reason: str | None = None) -> str:
+        choice = {"index": 0, "delta": delta, "finish_reason": reason}
+        return f"data: {json.dumps({'choices': [choice]})}\n\n"
+
+    def fulfil(route: object) -> None:
+        bodies.append(route.request.post_data_json)
+        body = "".join(map(chunk, deltas)) + chunk({}, finish) + "data: [DONE]\n\n"
+        route.fulfill(status=200, headers={"content-type": "text/event-stream"}, body=body)
+
+    page.route("**/v1/chat/completions", fulfil)
+    return bodies
+
+
+def test_a_conversation_is_streamed_and_goes_on(page: Page) -> None:
+    ask(page, "How tall does an oak grow?")
+    wait_for_answers(page, 1)
+    expect(page.locator(".message.assistant").last).to_contain_text("metres")
+    expect(page.locator(".stats").last).to_contain_text(re.compile(r"\d+ prompt tokens.*\d+ generated.*first after"))
+    ask(page, "And a birch?")
+    wait_for_answers(page, 2)
+    expect(page.locator(".stats").last).to_contain_text("cached")
+
+
+def test_an_answer_can_be_stopped(page: Page, server: Server) -> None:
+    page.route(
+        "**/v1/chat/completions", lambda route: route.continue_(post_data={**route.request.post_data_json, **LONG})
+    )
+    ask(page, "Tell me about trees.")
+    expect(page.get_by_role("button", name="Stop")).to_be_visible()
+    page.wait_for_selector(".message.assistant .text")
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator(".stats")).to_contain_text("stopped")
+    expect(page.get_by_role("button", name="Send", exact=True)).to_be_visible()
+
+
+def test_answers_are_made_anew_and_questions_changed(page: Page) -> None:
+    bodies = answer_with(page, {"content": "Yes."})
+    ask(page, "First?")
+    wait_for_answers(page, 1)
+    page.get_by_role("button", name="Regenerate").click()
+    expect(page.get_by_role("button", name="Regenerate")).to_have_count(1)
+    wait_for_answers(page, 1)
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_label("Your message, to be changed").fill("Second?")
+    page.get_by_label("Your message, to be changed").press("Enter")
+    expect(page.locator(".message.user")).to_have_text(re.compile("Second"))
+    wait_for_answers(page, 1)
+    assert [[m["content"] for m in body["messages"]] for body in bodies] == [["First?"], ["First?"], ["Second?"]]
+
+
+def test_every_setting_reaches_the_server(page: Page) -> None:
+    bodies = answer_with(page, {"content": "{}"})
+    numbers = {"temperature": 0.5, "top_p": 0.9, "top_k": 7, "min_p": 0.1, "repetition_penalty": 1.1}
+    numbers |= {"max_tokens": 33, "seed": 4}
+    for name, value in numbers.items():
+        page.locator(f"#{name}").fill(str(value))
+    page.get_by_label("Stop at").fill("END")
+    page.get_by_label("System prompt").fill("Be short.")
+    page.get_by_label("Form", exact=True).select_option("json_schema")
+    page.get_by_label("Schema").fill('{"type": "object"}')
+    page.get_by_role("button", name="An example").click()
+    page.get_by_label("Choice").select_option("required")
+    ask(page, "x")
+    wait_for_answers(page, 1)
+    body = bodies[0]
+    assert {name: body[name] for name in numbers} == numbers
+    assert body["stop"] == ["END"]
+    assert body["messages"][0] == {"role": "system", "content": "Be short."}
+    assert body["response_format"]["json_schema"]["schema"] == {"type": "object"}
+    assert body["tools"][0]["function"]["name"] == "get_weather"
+    assert (body["tool_choice"], body["stream"]) == ("required", True)
+
+
+def test_a_setting_that_cannot_be_is_named(page: Page) -> None:
+    page.locator("#temperature").fill("7")
+    ask(page, "x")
+    expect(page.get_by_role("alert")).to_contain_text("temperature")
+    page.locator("#temperature").fill("")
+    page.get_by_label("Definitions, a JSON list").fill("[{")
+    ask(page, "x")
+    expect(page.get_by_role("alert").last).to_contain_text("Tools: this is no JSON")
+
+
+def test_json_follows_a_schema(page: Page) -> None:
+    page.get_by_label("Form", exact=True).select_option("json_schema")
+    ask(page, "Describe the oak.")
+    wait_for_answers(page, 1)
+    answer = json.loads(page.locator(".message.assistant .text").inner_text())
+    assert set(answer) == {"name", "height_m", "evergreen"}
+
+
+def test_tokens_tell_how_likely_they_were(page: Page) -> None:
+    page.get_by_label("Show how likely each token was").check()
+    ask(page, "Why do leaves fall?")
+    wait_for_answers(page, 1)
+    page.locator(".token").nth(2).hover()
+    expect(page.locator(".told")).to_contain_text(re.compile(r'^".+": \d+\.\d %\. Likeliest: '))
+    before = page.locator(".told").inner_text()
+    page.locator(".token").nth(2).focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".told")).not_to_have_text(before)
+
+
+def test_thoughts_are_folded(page: Page) -> None:
+    answer_with(page, {"reasoning_content": "Let me **see**."}, {"content": "Four."})
+    ask(page, "2 + 2?")
+    wait_for_answers(page, 1)
+    thoughts = page.locator("details.thoughts")
+    expect(thoughts.locator("strong")).to_be_hidden()
+    thoughts.locator("summary").click()
+    expect(thoughts.locator("strong")).to_have_text("see")
+
+
+def test_tool_calls_are_shown_and_answered(page: Page) -> None:
+    call = {"index": 0, "id": "call_1", "function": {"name": "get_weather", "arguments": '{"place":'}}
+    bodies = answer_with(
+        page, {"tool_calls": [call]}, {"tool_calls": [{"index": 0, "function": {"arguments": ' "Ulm"}'}}]}
+    )
+    ask(page, "Weather in Ulm?")
+    wait_for_answers(page, 1)
+    expect(page.get_by_label("Arguments")).to_have_text('{\n  "place": "Ulm"\n}')
+    ask(page, "Hello?")
+    expect(page.get_by_role("alert")).to_contain_text("waits for its result")
+    page.unroute("**/v1/chat/completions")
+    bodies = answer_with(page, {"content": "Sunny."})
+    page.get_by_label("Result of get_weather").fill("sun")
+    page.get_by_role("button", name="Give the result").click()
+    wait_for_answers(page, 2)
+    function = {"name": "get_weather", "arguments": '{"place": "Ulm"}'}
+    assert bodies[0]["messages"][1:] == [
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "call_1", "type": "function", "function": function}],
+        },
+        {"role": "tool", "content": "sun", "tool_call_id": "call_1"},
+    ]
+
+
+def test_markdown_is_rendered_and_nothing_in_it_runs(page: Page) -> None:
+    text = (
+        "# Title\n\nA *word*, **bold**, `code` & <img src=x onerror=alert(1)> [site](https://example.org) "
+        "[bad](javascript:alert(1))\n\n- one\n- two\n  1. deep\n\n> quote\n\n```py\nx < 1\n```\n\n"
+        "| a | b |\n|---|---|\n| 1 | 2 |\n"
+    )
+    answer_with(page, {"content": text})
+    ask(page, "x")
+    wait_for_answers(page, 1)
+    shown = page.locator(".message.assistant .text")
+    for selector, content in {
+        "h3": "Title", "em": "word", "strong": "bold", "p code": "code", "li li": "deep", "blockquote": "quote",
+        "pre": "x < 1", "th >> nth=1": "b", "td >> nth=0": "1", "a": "site",
+    }.items():  # fmt: skip
+        expect(shown.locator(selector)).to_have_text(content)
+    expect(shown.locator("img, script")).to_have_count(0)
+    expect(shown).to_contain_text("<img src=x onerror=alert(1)>")
+    assert shown.locator("a").get_attribute("href") == "https://example.org"
+
+
+def test_an_error_is_shown_and_the_conversation_goes_on(page: Page) -> None:
+    page.locator("#max_tokens").fill("100000000")
+    ask(page, "x")
+    expect(page.get_by_role("alert")).to_contain_text("maximum context length")
+    page.locator("#max_tokens").fill("5")
+    page.get_by_role("button", name="Regenerate").click()
+    expect(page.locator(".stats").last).to_contain_text("5 generated")
+
+
+def test_a_broken_stream_keeps_what_came(page: Page) -> None:
+    body = 'data: {"choices": [{"index": 0, "delta": {"content": "Half an"}}]}\n\n'
+    page.route(
+        "**/v1/chat/completions",
+        lambda route: route.fulfill(status=200, headers={"content-type": "text/event-stream"}, body=body),
+    )
+    ask(page, "x")
+    expect(page.get_by_role("alert")).to_contain_text("broke off")
+    expect(page.locator(".message.assistant")).to_contain_text("Half an")
+
+
+def test_the_conversation_outlives_a_reload_and_can_be_forgotten(page: Page) -> None:
+    answer_with(page, {"content": "Kept."})
+    ask(page, "x")
+    wait_for_answers(page, 1)
+    page.reload()
+    expect(page.locator(".message.assistant")).to_contain_text("Kept.")
+    page.get_by_role("button", name="New conversation").click()
+    expect(page.locator(".message")).to_have_count(0)
+    page.reload()
+    page.wait_for_selector('#model:has-text("sapling")')
+    expect(page.locator(".message")).to_have_count(0)
+
+
+def test_the_engine_and_its_tree_move(page: Page, server: Server) -> None:
+    page.get_by_role("tab", name="Engine").click()
+    requests = page.locator(".tile", has_text="Requests").locator("strong")
+    expect(requests).to_be_visible()
+    before = int(requests.inner_text().replace(",", ""))
+    for topic in ("oak", "elm"):
+        prompt = {
+            "text": f"Once upon a time there was a tree. It was an {topic}",
+            "sampling_params": {"max_new_tokens": 8},
+        }
+        assert httpx.post(f"{server.url}/generate", json=prompt, timeout=20).status_code == 200
+    expect(requests).to_have_text(f"{before + 2:,}")
+    shared = page.get_by_role("treeitem").filter(has_text="Once upon a time")
+    expect(shared).to_have_attribute("aria-label", re.compile("tokens, evictable, reused"))
+    expect(page.locator("[role=treeitem][aria-level='2']").first).to_be_visible()
+    expect(page.locator("#rate")).to_have_attribute("aria-label", re.compile("generated: .* tokens per second now"))
+    assert httpx.post(f"{server.url}/flush_cache", timeout=20).status_code == 200
+    expect(page.get_by_role("treeitem")).to_have_count(0)
+
+
+def test_a_lost_connection_is_told_and_mended(browser: Browser, tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    python = pytestconfig.getoption("server_python") or sys.executable
+    with running_server(tmp_path, "--load-format", "dummy", python=python) as server:
+        page = open_page(browser, server.url)
+        page.get_by_role("tab", name="Engine").click()
+        expect(page.locator(".tile").first).to_be_visible()
+        server.stop()
+        expect(page.locator("#connection")).to_contain_text("Connection lost")
+    with running_server(tmp_path, "--load-format", "dummy", python=python, port=server.port):
+        expect(page.locator("#connection")).to_have_text("", timeout=30_000)
+        page.close()
+
+
+def test_a_key_is_asked_for_and_kept_in_the_tab(browser: Browser, tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    python = pytestconfig.getoption("server_python") or sys.executable
+    with running_server(tmp_path, "--api-key", "sk-1", "--admin-api-key", "sk-2", wait=True, python=python) as server:
+        page = open_page(browser, server.url)
+        page.get_by_label("Key", exact=True).fill("wrong")
+        page.get_by_role("button", name="Go on").click()
+        page.get_by_label("Key", exact=True).fill("sk-1")
+        page.get_by_role("button", name="Go on").click()
+        page.wait_for_selector('#model:has-text("sapling")')
+        page.get_by_role("tab", name="Engine").click()
+        page.get_by_role("button", name="Cancel").click()
+        expect(page.locator("#engine-closed")).to_contain_text("administrator")
+        page.close()
+
+
+def test_it_can_be_used_by_keyboard_alone(page: Page) -> None:
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="To the message")).to_be_focused()
+    page.get_by_role("tab", name="Chat").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("tab", name="Engine")).to_be_focused()
+    expect(page.get_by_role("tabpanel", name="Engine")).to_be_visible()
+    page.keyboard.press("ArrowLeft")
+    expect(page.get_by_role("tabpanel", name="Chat")).to_be_visible()
+
+
+def test_everything_has_a_name_for_screen_readers(page: Page) -> None:
+    answer_with(page, {"content": "Yes."})
+    ask(page, "x")
+    wait_for_answers(page, 1)
+    for tab in ("Chat", "Engine"):
+        page.get_by_role("tab", name=tab).click()
+        tree = page.locator("body").aria_snapshot()
+        for role in ("button", "textbox", "spinbutton", "combobox", "checkbox", "link", "img"):
+            assert not re.search(rf"^\s*- {role}:?\s*$", tree, re.MULTILINE), tree
+        assert ('log "Conversation"' in tree) == (tab == "Chat")
+
+
+@pytest.mark.parametrize("width", [360, 768])
+def test_it_fits_narrow_screens(browser: Browser, server: Server, width: int) -> None:
+    page = open_page(browser, server.url, viewport={"width": width, "height": 740})
+    page.wait_for_selector('#model:has-text("sapling")')
+    for tab in ("Engine", "Chat"):
+        page.get_by_role("tab", name=tab).click()
+        assert page.locator("body").evaluate("body => body.scrollWidth") <= width
+    expect(page.get_by_role("button", name="Send", exact=True)).to_be_in_viewport()
+    page.close()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_both_themes(browser: Browser, server: Server, theme: str, pytestconfig: pytest.Config) -> None:
+    page = open_page(browser, server.url, viewport={"width": 1280, "height": 800}, color_scheme=theme)
+    page.wait_for_selector('#model:has-text("sapling")')
+    expect(page.locator("html")).to_have_attribute("data-theme", theme)
+    for question in ("How tall does an oak grow?", "Why do leaves fall?"):
+        ask(page, question)
+        page.wait_for_selector(".stats")
+        page.wait_for_timeout(500)
+    kept = pytestconfig.getoption("screenshots")
+    if kept:
+        page.screenshot(path=Path(kept) / f"playground-chat-{theme}.png")
+    page.get_by_role("tab", name="Engine").click()
+    expect(page.locator(".tile").first).to_be_visible()
+    page.wait_for_timeout(1500)
+    if kept:
+        page.screenshot(path=Path(kept) / f"playground-engine-{theme}.png")
+    page.get_by_label("Change between light and dark").click()
+    expect(page.locator("html")).not_to_have_attribute("data-theme", theme)
+    page.close()

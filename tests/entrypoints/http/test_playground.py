@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import bough
+from bough.entrypoints.http.native.live import MAX_WATCHERS
+from bough.entrypoints.http.playground import PREFIX
+from tests.entrypoints.http.server import RunningServer, running_server
+
+ASSETS = Path(bough.__file__).parent / "assets" / "playground"
+BROWSER = {"Accept": "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"}
+
+
+def first_event(client: httpx.Client) -> dict[str, Any]:
+    with client.stream("GET", "/playground/events") as answer:
+        assert answer.status_code == 200, answer.read()
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        line = next(line for line in answer.iter_lines() if line)
+    picture: dict[str, Any] = json.loads(line.removeprefix("data: "))
+    return picture
+
+
+def test_browsers_get_a_page_and_programs_what_they_always_got(client: httpx.Client) -> None:
+    assert client.get("/").json() == "Bough is running"
+    page = client.get("/", headers=BROWSER)
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    policy = dict(part.split(" ", 1) for part in page.headers["content-security-policy"].split("; "))
+    assert policy["default-src"] == "'none'"
+    assert set(policy.values()) == {"'none'", "'self'"}
+
+
+def test_everything_that_the_page_loads_is_there(client: httpx.Client) -> None:
+    page = client.get("/", headers=BROWSER).text
+    wanted = set(re.findall(r'(?:src|href)="(/playground/[^"]+)"', page))
+    for script in ASSETS.glob("*.js"):
+        wanted |= {PREFIX + name for name in re.findall(r'from "\./([^"]+)"', script.read_text(encoding="utf-8"))}
+    assert {path.name for path in ASSETS.iterdir()} == {path.removeprefix(PREFIX) for path in wanted} | {"index.html"}
+    for path in wanted:
+        assert client.get(path).status_code == 200, path
+
+
+def test_nothing_is_loaded_from_elsewhere() -> None:
+    for path in ASSETS.iterdir():
+        for address in re.findall(r"https?://[\w.]+", path.read_text(encoding="utf-8")):
+            assert address == "http://www.w3.org", (path.name, address)
+
+
+@pytest.mark.parametrize("name", ["absent.js", "../docs.html", "%2e%2e/docs.html", "index.html/..", ""])
+def test_only_its_parts_can_be_fetched(client: httpx.Client, name: str) -> None:
+    assert client.get(PREFIX + name).status_code == 404
+
+
+def test_it_can_be_left_out(tmp_path: Path) -> None:
+    with running_server(tmp_path, disable_playground=True) as server, httpx.Client(base_url=server.url) as client:
+        assert client.get("/", headers=BROWSER).json() == "Bough is running"
+        assert client.get("/playground/main.js").status_code == 404
+        assert client.get("/playground/events").status_code == 404
+
+
+def test_the_page_is_open_and_what_it_shows_needs_an_administrator(tmp_path: Path) -> None:
+    keys = {"api_key": "sk-client", "admin_api_key": "sk-admin"}
+    with running_server(tmp_path, **keys) as server, httpx.Client(base_url=server.url) as client:
+        assert client.get("/", headers=BROWSER).status_code == 200
+        for key, status in ((None, 401), ("sk-client", 401), ("sk-admin", 200)):
+            headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+            with client.stream("GET", "/playground/events", headers=headers) as answer:
+                assert answer.status_code == status
+
+
+def test_watchers_are_bounded_and_those_who_leave_make_room(server: RunningServer, client: httpx.Client) -> None:
+    watchers = [httpx.Client(base_url=server.url, timeout=20) for _ in range(MAX_WATCHERS)]
+    streams = [watcher.stream("GET", "/playground/events") for watcher in watchers]
+    for stream in streams:
+        assert stream.__enter__().status_code == 200
+    refused = client.get("/playground/events")
+    assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+    for stream, watcher in zip(streams, watchers, strict=True):
+        stream.__exit__(None, None, None)
+        watcher.close()
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        with client.stream("GET", "/playground/events") as answer:
+            if answer.status_code == 200:
+                return
+    raise AssertionError("there is no room for a new watcher")
+
+
+def test_a_picture_shows_text_where_the_tree_has_ids(server: RunningServer, client: httpx.Client) -> None:
+    assert server.manager.tokenizer is not None
+    head = list(server.manager.tokenizer.encode("a small"))
+    node = {"node_id": "x", "parent_id": "", "namespace": None, "head": head, "num_tokens": 9}
+    before = server.engine.cache_outline
+    server.engine.cache_outline = {"nodes": [node], "protected_tokens": 4, "evictable_tokens": 5}
+    try:
+        picture = first_event(client)
+    finally:
+        server.engine.cache_outline = before
+    del node["head"]
+    assert picture["nodes"] == [{**node, "text": "a small"}]
+    assert (picture["protected_tokens"], picture["evictable_tokens"], picture["server_state"]) == (4, 5, "ready")
+    histogram = picture["latencies"]["time_to_first_token"]
+    assert len(histogram["counts"]) == len(histogram["bounds"]) + 1
+
+
+def test_many_watchers_ask_the_engine_as_often_as_one(server: RunningServer) -> None:
+    server.engine.control_calls.clear()
+
+    async def watch(client: httpx.AsyncClient) -> int:
+        async with client.stream("GET", "/playground/events") as answer:
+            lines = [line async for line in _first(answer.aiter_lines(), 8)]
+        return sum(line.startswith("data: ") for line in lines)
+
+    async def watch_all() -> list[int]:
+        async with httpx.AsyncClient(base_url=server.url, timeout=20) as client:
+            return await asyncio.gather(*(watch(client) for _ in range(10)))
+
+    assert asyncio.run(watch_all()) == [4] * 10
+    # Everybody's first picture is their own; the three that follow are shared, give or take who came late.
+    assert len(server.engine.control_calls) <= 2 * (10 + 6)
+
+
+async def _first(lines: AsyncIterator[str], count: int) -> AsyncIterator[str]:
+    async for line in lines:
+        yield line
+        count -= 1
+        if not count:
+            return
+
+
+def test_the_stream_ends_when_the_server_shuts_down(tmp_path: Path) -> None:
+    with (
+        running_server(tmp_path) as server,
+        httpx.Client(base_url=server.url, timeout=20) as client,
+        client.stream("GET", "/playground/events") as answer,
+    ):
+        lines = answer.iter_lines()
+        assert next(lines).startswith("data: ")
+        server.run(server.manager.health.start_draining)
+        assert len(list(lines)) <= 6

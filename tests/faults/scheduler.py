@@ -1,0 +1,27 @@
+"""The scheduler process, with faults."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from bough.ipc.child_main import run_child
+from bough.scheduler.executor import TimedWorker
+from bough.scheduler.process import run_scheduler_process
+from bough.scheduler.scheduler import Scheduler
+from tests.faults.injection import STEP_SECONDS, armed, before, hold_start, run_out_of_memory, strike, struck
+
+
+def compute() -> None:
+    time.sleep(STEP_SECONDS)
+    run_out_of_memory("scheduler")
+    if armed("scheduler", "device_error"):
+        struck("scheduler")
+        raise RuntimeError("injected: the device does not answer")
+
+
+if __name__ == "__main__":
+    before(Scheduler, "__init__", lambda: hold_start("scheduler"))
+    before(Scheduler, "step", lambda: strike("scheduler"))
+    before(TimedWorker, "forward_batch_generation", compute)
+    sys.exit(run_child(run_scheduler_process, sys.argv[1:]))

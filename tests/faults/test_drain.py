@@ -1,0 +1,50 @@
+"""The end of a server in whatever it is doing: in order, cut short, and at once."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.faults.test_matrix import Place, Server, bring_into, place  # noqa: F401 (a fixture)
+
+ALWAYS = {("prefill", "in time")}
+CASES = [
+    pytest.param(*case, marks=() if case in ALWAYS else pytest.mark.faults, id="-".join(case).replace(" ", "_"))
+    for case in itertools.product(("idle", "prefill", "decode"), ("in time", "too late", "second signal"))
+]
+
+
+@pytest.mark.parametrize(("state", "how"), CASES)
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.faults)])
+def test_drain(place: Place, tmp_path: Path, state: str, how: str, number: signal.Signals) -> None:  # noqa: F811
+    server = Server(place, tmp_path, "--shutdown-timeout", "0.5" if how == "too late" else "30")
+    try:
+        server.find_processes()
+        clients = bring_into(server, state, tokens=60 if how == "in time" else 900)
+        begin = time.monotonic()
+        server.process.send_signal(number)
+        if state != "idle":
+            server.wait_until("/ready", 503, 5)
+            assert server.status_of("/health", 5) == 200, "it drains, and is not sick"
+            refused = httpx.post(f"{server.url}/generate", json={"input_ids": [1]})
+            assert refused.status_code == 503
+            assert refused.headers["connection"] == "close"
+            assert "retry-after" in refused.headers
+        if how == "second signal":
+            server.process.send_signal(number)
+        status = server.process.wait(30)
+        if how != "in time" or state == "idle":
+            assert time.monotonic() - begin < 6
+        for client in clients:
+            client.join(5)
+            assert client.result == ("answered" if how == "in time" else "error")
+        if state != "idle":
+            assert status == (0 if how == "in time" else 128 + number)
+        server.assert_nothing_is_left()
+    finally:
+        server.close()

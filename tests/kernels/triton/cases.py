@@ -1,0 +1,341 @@
+"""Random cases for the Triton kernels, each compared with plain torch in float64.
+
+A case is drawn from a numpy generator, and its result is an error in units of the bound that the kernel promises:
+up to 1 is right. Used by the tests, in Triton's interpreter or on a GPU, and by ``make gpu-check``.
+
+Bounds: float16 and bfloat16 round their results once, and attention its weights before they meet the values; float32
+is off by the rounding of its sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from bough.kernels.triton import attention, elementwise, gemm, sampling
+from bough.kernels.triton.available import SPLIT_KEYS
+from bough.layers.attention.tiles import decode_pieces, extend_tiles
+
+_ROUNDINGS = {torch.float16: 1.0, torch.bfloat16: 1.0, torch.float32: 8.0}
+"""Bounds, in units of the type's precision times the largest number that is summed."""
+
+Rng = np.random.Generator
+
+
+def normal(
+    rng: Rng, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device, scale: float = 1.0
+) -> torch.Tensor:
+    return torch.from_numpy(rng.standard_normal(shape) * scale).to(device, dtype)
+
+
+def error(result: torch.Tensor, expected: torch.Tensor, dtype: torch.dtype, size: float) -> float:
+    """The largest difference, in units of the bound; infinite if anything is not finite."""
+    difference = (result.double() - expected).abs().max().item() if result.numel() else 0.0
+    bound = _ROUNDINGS[dtype] * torch.finfo(dtype).eps * size
+    return difference / bound if np.isfinite(difference) else float("inf")
+
+
+class Paged:
+    """Sequences in a KV pool, their tokens at random slots among poison."""
+
+    def __init__(
+        self, rng: Rng, lens: list[int], *, kv_heads: int, head_dim: int, dtype: torch.dtype, device: torch.device
+    ) -> None:
+        total = sum(lens)
+        slots = rng.permutation(np.arange(1, total + 8))[:total].astype(np.int32)
+        self.req_slots = rng.permutation(len(lens) + 2)[: len(lens)].astype(np.int32)
+        table = np.full((len(lens) + 2, max(lens) + 3), -(10**6), dtype=np.int32)
+        pool = np.full((2, total + 8, kv_heads, head_dim), np.nan)
+        self.slots, begin = [], 0
+        for req_slot, length in zip(self.req_slots, lens, strict=True):
+            own = slots[begin : begin + length]
+            table[req_slot, :length] = own
+            pool[:, own] = rng.standard_normal((2, length, kv_heads, head_dim))
+            self.slots.append(torch.from_numpy(own.astype(np.int64)).to(device))
+            begin += length
+        pool[:, 0] = 0.0
+        self.table = torch.from_numpy(table).to(device)
+        self.keys, self.values = torch.from_numpy(pool).to(device, dtype)
+        self.lens = np.array(lens, dtype=np.int32)
+
+
+def naive_attention(
+    q: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, *, scale: float, window: int | None, cap: float
+) -> torch.Tensor:
+    """``q`` ``[n, heads, dim]`` are the last tokens of ``keys`` ``[length, kv_heads, dim]``; ``[n, heads * dim]``."""
+    group = q.shape[1] // keys.shape[1]
+    keys, values = (x.double().repeat_interleave(group, dim=1) for x in (keys, values))
+    scores = torch.einsum("nhd,lhd->hnl", q.double(), keys) * scale
+    if cap:
+        scores = cap * torch.tanh(scores / cap)
+    behind = (
+        torch.arange(len(q), device=q.device)[:, None] + len(keys) - len(q) - torch.arange(len(keys), device=q.device)
+    )
+    hidden = behind < 0 if window is None else (behind < 0) | (behind >= window)
+    weights = scores.masked_fill(hidden, float("-inf")).softmax(-1)
+    return torch.einsum("hnl,lhd->nhd", weights, values).flatten(1)
+
+
+def decode(
+    rng: Rng,
+    dtype: torch.dtype,
+    device: torch.device,
+    *,
+    lens: list[int],
+    kv_heads: int = 2,
+    group: int = 2,
+    head_dim: int = 64,
+    window: int | None = None,
+    cap: float = 0.0,
+    num_programs: int = 3,
+) -> float:
+    """Decode attention over sequences of ``lens`` tokens; a length of 0 is a row of padding."""
+    real = [length for length in lens if length]
+    paged = Paged(rng, real, kv_heads=kv_heads, head_dim=head_dim, dtype=dtype, device=device)
+    seq_lens = np.array(lens, dtype=np.int32)
+    req_slots = np.zeros(len(lens), dtype=np.int64)
+    req_slots[seq_lens > 0] = paged.req_slots
+    plan = decode_pieces(seq_lens, window, SPLIT_KEYS)
+    heads = group * kv_heads
+    q = normal(rng, (len(lens), heads, head_dim), dtype, device)
+    on_device = [torch.from_numpy(x).to(device) for x in (plan.pieces, plan.num_pieces, plan.first_piece, req_slots)]
+    pieces, num_pieces, first_piece, slots = on_device
+    out = attention.decode_attention(
+        q,
+        paged.keys,
+        paged.values,
+        paged.table,
+        req_slots=slots,
+        seq_lens=torch.from_numpy(seq_lens).to(device),
+        pieces=pieces,
+        num_pieces=num_pieces,
+        first_piece=first_piece,
+        scratch=attention.DecodeScratch.empty(len(plan.pieces), heads, head_dim, device),
+        num_programs=num_programs,
+        scale=head_dim**-0.5,
+        window=window,
+        cap=cap,
+    )
+    expected, own = torch.zeros(out.shape, dtype=torch.float64, device=device), iter(paged.slots)
+    for row in np.flatnonzero(seq_lens):
+        at = next(own)
+        keys, values = paged.keys[at], paged.values[at]
+        one = naive_attention(q[row : row + 1], keys, values, scale=head_dim**-0.5, window=window, cap=cap)
+        expected[row] = one[0]
+    return error(out, expected, dtype, 4.0)
+
+
+def extend(
+    rng: Rng,
+    dtype: torch.dtype,
+    device: torch.device,
+    *,
+    prefix_lens: list[int],
+    extend_lens: list[int],
+    kv_heads: int = 2,
+    group: int = 2,
+    head_dim: int = 64,
+    window: int | None = None,
+    cap: float = 0.0,
+) -> float:
+    """Attention of prompts, or pieces of them, over what is cached and themselves."""
+    lens = [p + e for p, e in zip(prefix_lens, extend_lens, strict=True)]
+    paged = Paged(rng, lens, kv_heads=kv_heads, head_dim=head_dim, dtype=dtype, device=device)
+    size = attention.extend_blocks(head_dim, dtype).queries
+    prefix, new = np.array(prefix_lens, dtype=np.int32), np.array(extend_lens, dtype=np.int32)
+    tiles = torch.from_numpy(extend_tiles(paged.req_slots, prefix, new, size)).to(device)
+    q = normal(rng, (sum(extend_lens), group * kv_heads, head_dim), dtype, device)
+    out = attention.extend_attention(
+        q, paged.keys, paged.values, paged.table, tiles, scale=head_dim**-0.5, window=window, cap=cap
+    )
+    expected = [
+        naive_attention(part, paged.keys[at], paged.values[at], scale=head_dim**-0.5, window=window, cap=cap)
+        for part, at in zip(q.split(extend_lens), paged.slots, strict=True)
+    ]
+    return error(out, torch.cat(expected), dtype, 4.0)
+
+
+def rms_norm(rng: Rng, dtype: torch.dtype, device: torch.device, *, rows: int, width: int, delta: bool) -> float:
+    """The norm, and the stream that it leaves behind."""
+    x, weight = normal(rng, (rows, width), dtype, device), normal(rng, (width,), dtype, device)
+    added = normal(rng, (rows, width), dtype, device) if delta else None
+    stream = x + added if added is not None else x.clone()
+    out = elementwise.rms_norm(x, weight, 1e-6, added)
+    expected = functional.rms_norm(stream.double(), (width,), weight.double(), 1e-6)
+    return max(error(out, expected, dtype, expected.abs().max().item() + 1), error(x, stream.double(), dtype, 1e-9))
+
+
+def rotate_and_store(
+    rng: Rng,
+    dtype: torch.dtype,
+    device: torch.device,
+    *,
+    tokens: int,
+    heads: int,
+    kv_heads: int,
+    head_dim: int,
+    norm: bool,
+) -> float:
+    """Queries, and what is in the pool afterwards; the last token is padding."""
+    x = normal(rng, (tokens, heads + 2 * kv_heads, head_dim), dtype, device)
+    angles = rng.uniform(-3, 3, (tokens, head_dim // 2))
+    cos = torch.from_numpy(np.concatenate((np.cos(angles),) * 2, 1)).to(device, dtype)[:, None]
+    sin = torch.from_numpy(np.concatenate((-np.sin(angles), np.sin(angles)), 1)).to(device, dtype)[:, None]
+    slots = rng.permutation(np.arange(1, tokens + 5))[:tokens].astype(np.int64)
+    slots[-1] = -1
+    pool = torch.zeros(2, tokens + 5, kv_heads, head_dim, dtype=dtype, device=device)
+    weights = [normal(rng, (head_dim,), dtype, device) for _ in range(2)] if norm else [None, None]
+    q = elementwise.rotate_and_store(
+        x,
+        (cos, sin),
+        torch.from_numpy(slots).to(device),
+        pool[0],
+        pool[1],
+        q_norm=weights[0],
+        k_norm=weights[1],
+        eps=1e-6,
+    )
+
+    def turned(part: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
+        part = part.double()
+        if weight is not None:
+            part = functional.rms_norm(part, (head_dim,), weight.double(), 1e-6)
+        return part.roll(head_dim // 2, -1) * sin.double() + part * cos.double()
+
+    expected = torch.zeros_like(pool, dtype=torch.float64)
+    at = torch.from_numpy(slots[:-1]).to(device)
+    expected[0, at] = turned(x[:, heads : heads + kv_heads], weights[1])[:-1]
+    expected[1, at] = x[:-1, heads + kv_heads :].double()
+    wanted_q = turned(x[:, :heads], weights[0])
+    largest = wanted_q.abs().max().item() + expected.abs().max().item() + 1
+    return max(error(q, wanted_q, dtype, largest), error(pool, expected, dtype, largest))
+
+
+def store(rng: Rng, dtype: torch.dtype, device: torch.device, *, tokens: int, kv_heads: int, head_dim: int) -> float:
+    """Keys and values that are stored as they are."""
+    x = normal(rng, (tokens, 3 * kv_heads, head_dim), dtype, device)
+    k, v = x[:, kv_heads : 2 * kv_heads], x[:, 2 * kv_heads :]
+    slots = torch.from_numpy(rng.permutation(tokens + 2)[:tokens]).to(device)
+    pool = torch.zeros(2, tokens + 2, kv_heads, head_dim, dtype=dtype, device=device)
+    elementwise.store_tokens(k, v, slots, pool[0], pool[1])
+    return error(torch.stack((pool[0, slots], pool[1, slots])), torch.stack((k, v)).double(), dtype, 1e-9)
+
+
+_GATES: dict[elementwise.Gate, Callable[[torch.Tensor], torch.Tensor]] = {
+    "silu": functional.silu,
+    "gelu": functional.gelu,
+    "gelu_tanh": lambda x: functional.gelu(x, approximate="tanh"),
+}
+
+
+def gate_and_mul(
+    rng: Rng, dtype: torch.dtype, device: torch.device, *, rows: int, width: int, gate: elementwise.Gate
+) -> float:
+    x = normal(rng, (rows, 2 * width), dtype, device, 3.0)
+    expected = _GATES[gate](x[:, :width].double()) * x[:, width:].double()
+    return error(elementwise.gate_and_mul(x, gate), expected, dtype, expected.abs().max().item() + 1)
+
+
+def gather_rows(rng: Rng, dtype: torch.dtype, device: torch.device, *, rows: int, width: int, vocab_size: int) -> float:
+    table = normal(rng, (vocab_size, width), dtype, device)
+    ids = torch.from_numpy(rng.integers(0, vocab_size, rows)).to(device)
+    return error(elementwise.gather_rows(table, ids), table[ids].double(), dtype, 1e-9)
+
+
+def linear(
+    rng: Rng, dtype: torch.dtype, device: torch.device, *, rows: int, inputs: int, outputs: int, bias: bool
+) -> float:
+    """The product, and that its first row does not change when it is alone."""
+    x, weight = normal(rng, (rows, inputs), dtype, device), normal(rng, (outputs, inputs), dtype, device, inputs**-0.5)
+    b = normal(rng, (outputs,), dtype, device) if bias else None
+    out = gemm.linear(x, weight, b)
+    if not torch.equal(gemm.linear(x[:1], weight, b), out[:1]):
+        return float("inf")
+    expected = functional.linear(x.double(), weight.double(), None if b is None else b.double())
+    return error(out, expected, dtype, expected.abs().max().item() + 1)
+
+
+def _expected_token(logits: np.ndarray, draw: np.ndarray, nudge: tuple[float, float]) -> int:
+    """What :mod:`bough.layers.sampler` defines, by sorting; the uniform number and top-p are nudged."""
+    random, uniform, inverse_temperature, top_p, top_k, log_min_p = draw
+    order = np.argsort(-logits, kind="stable")
+    if not random:
+        return int(order[0])
+    scaled = (torch.from_numpy(logits) - float(logits[order[0]])) * float(inverse_temperature)
+    weights = (scaled.exp() * 2.0**40).to(torch.int64).numpy()[order]
+    before = np.cumsum(weights) - weights
+    limit = min((top_p + nudge[1]) * float(weights.sum()), 2.0**62)
+    kept = (np.arange(len(order)) < top_k) & (before < limit) & (scaled.numpy()[order] >= np.float32(log_min_p))
+    kept[0] = True
+    by_id = np.zeros_like(weights)
+    by_id[order] = weights * kept
+    cumulative = by_id.cumsum()
+    uniform = min(max(uniform + nudge[0], 0.0), 1.0 - 2.0**-40)
+    return int(np.searchsorted(cumulative, int(uniform * float(cumulative[-1])), side="right"))
+
+
+_SHIFTS = (0.0, -(2.0**-20), 2.0**-20, -(2.0**-18), 2.0**-18)
+_NUDGES = [(u, p) for u in _SHIFTS for p in _SHIFTS]
+
+
+def draws(rng: Rng, rows: int, vocab_size: int) -> np.ndarray:
+    """float64 [rows, 6]: parameters of all kinds of rows."""
+    columns = [
+        rng.random(rows) < 0.9,
+        np.floor(rng.random(rows) * 2.0**40) * 2.0**-40,
+        1.0 / rng.choice([0.05, 0.7, 1.0, 1.3, 20.0], rows).astype(np.float32),
+        rng.choice([np.inf, 1e-9, 0.3, 0.9, 0.999], rows),
+        rng.choice([np.inf, 1, 2, 40, vocab_size - 1], rows),
+        rng.choice([-np.inf, np.log(0.05), 0.0], rows).astype(np.float32),
+    ]
+    return np.stack(columns, axis=1).astype(np.float64)
+
+
+def choose(rng: Rng, device: torch.device, *, rows: int, vocab_size: int, spread: float, levels: int = 0) -> float:
+    """Tokens of random rows; logits of few ``levels`` tie. The share of tokens that no rounding explains."""
+    logits = rng.standard_normal((rows, vocab_size)) * spread
+    if levels:
+        logits = np.round(logits * levels / max(spread, 1.0)) / levels
+    logits[rng.random((rows, vocab_size)) < 0.1] = -np.inf
+    logits[:, rng.integers(vocab_size)] = 1.0
+    logits = logits.astype(np.float32)
+    params = draws(rng, rows, vocab_size)
+    tokens, finite = sampling.choose_tokens(torch.from_numpy(logits).to(device), torch.from_numpy(params).to(device))
+    wrong = 0
+    for row, token in enumerate(tokens.tolist()):
+        wrong += all(_expected_token(logits[row], params[row], nudge) != token for nudge in _NUDGES)
+    greedy, _ = sampling.choose_tokens(torch.from_numpy(logits).to(device), None)
+    wrong += int((greedy.cpu().numpy() != logits.argmax(-1)).sum())
+    return float(wrong) if bool(finite.all()) else float("inf")
+
+
+def edits(rng: Rng, device: torch.device, *, rows: int, vocab_size: int) -> float:
+    """Penalties and masks, on some rows."""
+    logits = torch.from_numpy(rng.standard_normal((rows, vocab_size)).astype(np.float32))
+    counts = torch.from_numpy(np.maximum(rng.integers(-20, 4, (rows + 1, vocab_size)), 0).astype(np.int32))
+    at, table_rows = rng.permutation(rows)[: (rows + 1) // 2], rng.permutation(rows + 1)[: (rows + 1) // 2]
+    strengths = np.stack([rng.uniform(-2, 2, len(at)), rng.uniform(-2, 2, len(at)), rng.uniform(0.5, 2, len(at))])
+    bits = rng.integers(-(2**31), 2**31, (len(at), -(-vocab_size // 32))).astype(np.int32)
+    expected = logits.double()
+    frequency, presence, repetition = torch.from_numpy(strengths).float().double()[:, :, None]
+    count = counts[torch.from_numpy(table_rows)]
+    reduced = expected[at] - frequency * count - presence
+    reduced = torch.where(reduced > 0, reduced / repetition, reduced * repetition)
+    reduced = torch.where(count > 0, reduced, expected[at])
+    allowed = np.unpackbits(bits.view(np.uint8), axis=1, bitorder="little")[:, :vocab_size] > 0
+    out = logits.to(device)
+    rows_at = torch.from_numpy(at).to(device)
+    on_device = (torch.from_numpy(x).to(device) for x in (table_rows, strengths.astype(np.float32)))
+    sampling.penalise(out, rows_at, *on_device, counts.to(device))
+    expected[at] = reduced
+    worst = error(out.cpu(), expected, torch.float32, 8.0)
+    sampling.mask_tokens(out, rows_at, torch.from_numpy(bits).to(device))
+    hidden = torch.zeros(rows, vocab_size, dtype=torch.bool)
+    hidden[at] = torch.from_numpy(~allowed)
+    out = out.cpu()
+    if not bool((out[hidden] == float("-inf")).all()):
+        return float("inf")
+    return max(worst, error(out[~hidden], expected[~hidden], torch.float32, 8.0))

@@ -1,0 +1,103 @@
+"""Compiles every Triton kernel for compute capability 9.0, without a GPU, and prints what each takes, as JSON lines.
+
+Launches are made as the tests make them, but only compiled: what comes out of them is never looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.runtime import driver
+from triton.runtime.jit import JITFunction
+
+CAPABILITY = 90
+HEADS = ((64, 4), (128, 4), (256, 2))
+
+
+class NoDevice:
+    """What the compiler asks of a driver."""
+
+    def get_current_target(self) -> GPUTarget:
+        return GPUTarget("cuda", CAPABILITY, 32)
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def get_current_stream(self, device: int) -> int:
+        return 0
+
+    def get_active_torch_device(self) -> torch.device:
+        return torch.device("cuda", 0)
+
+
+def spilled_bytes(ptx: str) -> int:
+    """What the assembler keeps in memory because registers do not suffice."""
+    assembler = Path(triton.__file__).parent / "backends/nvidia/bin/ptxas"
+    with tempfile.TemporaryDirectory() as directory:
+        source = Path(directory, "kernel.ptx")
+        source.write_text(ptx)
+        target = re.search(r"\.target (\w+)", ptx)
+        assert target is not None
+        command = [str(assembler), "-v", f"--gpu-name={target[1]}", str(source), "-o", str(Path(directory, "out"))]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    return sum(int(number) for number in re.findall(r"(\d+) bytes spill", said))
+
+
+def main() -> None:
+    driver.set_active(NoDevice())
+    launch, seen = JITFunction.run, set()
+
+    def compile_only(self: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> Any:
+        kernel = launch(self, *args, grid=(1, 1, 1), warmup=True, **options)
+        if kernel.hash not in seen:
+            seen.add(kernel.hash)
+            figures = {
+                "kernel": self.fn.__name__,
+                "shared_bytes": kernel.metadata.shared,
+                "spilled_bytes": spilled_bytes(kernel.asm["ptx"]),
+            }
+            print(json.dumps(figures), flush=True)
+        return kernel
+
+    JITFunction.run = compile_only
+    from tests.kernels.triton import cases
+
+    cpu, rng = torch.device("cpu"), np.random.default_rng(0)
+    for dtype in (torch.bfloat16, torch.float32) if "--all" in sys.argv else (torch.bfloat16,):
+        for head_dim, group in HEADS:
+            shape: dict[str, Any] = {"head_dim": head_dim, "group": group}
+            cases.decode(rng, dtype, cpu, lens=[1, 300], **shape)
+            cases.extend(rng, dtype, cpu, prefix_lens=[0, 64], extend_lens=[128, 9], **shape)
+        bounded: dict[str, Any] = {"head_dim": 128, "window": 64, "cap": 5.0}
+        cases.decode(rng, dtype, cpu, lens=[1, 300], **bounded)
+        cases.extend(rng, dtype, cpu, prefix_lens=[0, 64], extend_lens=[128, 9], **bounded)
+        for delta in (False, True):
+            cases.rms_norm(rng, dtype, cpu, rows=16, width=4096, delta=delta)
+            cases.rotate_and_store(rng, dtype, cpu, tokens=16, heads=32, kv_heads=8, head_dim=128, norm=delta)
+        cases.store(rng, dtype, cpu, tokens=16, kv_heads=8, head_dim=128)
+        for gate in ("silu", "gelu", "gelu_tanh"):
+            cases.gate_and_mul(rng, dtype, cpu, rows=16, width=4096, gate=gate)
+        cases.gather_rows(rng, dtype, cpu, rows=16, width=4096, vocab_size=32)
+        # What comes out is arbitrary: that rows differ is no reason to stop.
+        cases.linear(rng, dtype, cpu, rows=64, inputs=4096, outputs=128, bias=True)
+    logits = torch.zeros(2, 32000)
+    for draws in (None, torch.zeros(2, 6, dtype=torch.float64)):
+        cases.sampling.choose_tokens(logits, draws)
+    cases.edits(rng, cpu, rows=4, vocab_size=3200)
+    int64 = torch.zeros(16, dtype=torch.int64)
+    int32 = int64.to(torch.int32)
+    cases.elementwise.enter_decode_rows(int32, int32, int32, int64, torch.zeros(16, 16, dtype=torch.int32), int64)
+
+
+if __name__ == "__main__":
+    main()

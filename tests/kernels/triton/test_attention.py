@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bough.kernels.triton import attention
+from bough.kernels.triton.available import SPLIT_KEYS
+from bough.layers.attention.tiles import decode_pieces, extend_tiles
+from tests.kernels.triton import cases
+
+RANDOM_SHAPES = settings(
+    max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+
+shapes = st.fixed_dictionaries(
+    {
+        "kv_heads": st.integers(1, 2),
+        "group": st.sampled_from([1, 3, 4]),
+        "head_dim": st.sampled_from([64, 80, 128, 256]),
+        "window": st.sampled_from([None, None, 1, 50, 300]),
+        "cap": st.sampled_from([0.0, 2.0]),
+    }
+)
+
+
+@given(shape=shapes, lens=st.lists(st.integers(0, 300), min_size=1, max_size=3).filter(any), seed=st.integers(0, 99))
+@RANDOM_SHAPES
+def test_decode_rows_attend_to_their_sequences(
+    dtype: torch.dtype, device: torch.device, shape: dict[str, int], lens: list[int], seed: int
+) -> None:
+    assert cases.decode(np.random.default_rng(seed), dtype, device, lens=lens, **shape) <= 1
+
+
+@given(
+    shape=shapes,
+    rows=st.lists(st.tuples(st.integers(0, 100), st.integers(1, 50)), min_size=1, max_size=3),
+    seed=st.integers(0, 99),
+)
+@RANDOM_SHAPES
+def test_prompts_attend_to_what_is_cached_and_to_themselves(
+    dtype: torch.dtype, device: torch.device, shape: dict[str, int], rows: list[tuple[int, int]], seed: int
+) -> None:
+    prefix_lens, extend_lens = map(list, zip(*rows, strict=True))
+    rng = np.random.default_rng(seed)
+    assert cases.extend(rng, dtype, device, prefix_lens=prefix_lens, extend_lens=extend_lens, **shape) <= 1
+
+
+def test_a_sequence_of_several_pieces_is_merged(dtype: torch.dtype, device: torch.device) -> None:
+    rng = np.random.default_rng(0)
+    assert cases.decode(rng, dtype, device, lens=[3 * SPLIT_KEYS + 5, 0, 2 * SPLIT_KEYS]) <= 1
+
+
+def attend_from(
+    paged: cases.Paged, q: torch.Tensor, prefix_lens: list[int], extend_lens: list[int], device: torch.device
+) -> torch.Tensor:
+    """Queries of request 0, in pieces."""
+    size = attention.extend_blocks(64, q.dtype).queries
+    slots = np.repeat(paged.req_slots, len(prefix_lens))
+    tiles = extend_tiles(slots, np.array(prefix_lens, np.int32), np.array(extend_lens, np.int32), size)
+    return attention.extend_attention(
+        q, paged.keys, paged.values, paged.table, torch.from_numpy(tiles).to(device), scale=0.125, window=70
+    )
+
+
+def test_a_prompt_cut_anywhere_gets_the_same_bits(dtype: torch.dtype, device: torch.device) -> None:
+    rng = np.random.default_rng(0)
+    paged = cases.Paged(rng, [200], kv_heads=1, head_dim=64, dtype=dtype, device=device)
+    q = cases.normal(rng, (200, 2, 64), dtype, device)
+    whole = attend_from(paged, q, [0], [200], device)
+    assert torch.equal(whole, attend_from(paged, q, [0, 37, 101], [37, 64, 99], device))
+
+
+def test_pieces_are_anchored_at_the_beginning_of_the_sequence() -> None:
+    plan = decode_pieces(np.array([0, 1, 8, 9, 20], dtype=np.int32), None, 8)
+    assert plan.pieces.tolist() == [[1, 0], [2, 0], [3, 0], [3, 8], [4, 0], [4, 8], [4, 16]]
+    assert plan.first_piece.tolist() == [0, 0, 1, 2, 4, 7]
+    assert plan.num_pieces.tolist() == [7]
+
+
+def test_pieces_before_the_window_are_left_out() -> None:
+    plan = decode_pieces(np.array([20, 4], dtype=np.int32), 5, 8)
+    assert plan.pieces.tolist() == [[0, 8], [0, 16], [1, 0]]
+    assert plan.first_piece.tolist() == [0, 2, 3]
+
+
+def test_tiles_cover_every_new_token_once_and_the_longest_come_first() -> None:
+    tiles = extend_tiles(
+        np.array([7, 3], dtype=np.int32), np.array([100, 0], dtype=np.int32), np.array([5, 9], dtype=np.int32), 4
+    )
+    assert tiles.tolist() == [[7, 4, 1, 104], [7, 0, 4, 100], [3, 13, 1, 8], [3, 9, 4, 4], [3, 5, 4, 0]]
+
+
+def test_wider_heads_are_refused() -> None:
+    with pytest.raises(ValueError, match="heads of 257"):
+        attention.extend_blocks(257, torch.float16)

@@ -1,0 +1,37 @@
+"""The kernels as a GPU would get them: the interpreter accepts what the compiler does not."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+SHARED_BYTES = 227 * 1024
+"""What a program may have on Hopper."""
+
+
+@pytest.mark.slow
+def test_kernels_compile_for_hopper_and_fit_its_registers_and_shared_memory(tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    environment |= {"TRITON_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT / "src")}
+    command = [sys.executable, "-m", "tests.kernels.triton.compile_all"]
+    result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    kernels = [json.loads(line) for line in result.stdout.splitlines()]
+    names = {kernel["kernel"] for kernel in kernels}
+    assert names >= {
+        "_decode_pieces",
+        "_merge_pieces",
+        "_extend_tiles",
+        "_linear_tiles",
+        "_choose",
+        "_penalise",
+        "_mask",
+    }
+    assert not [kernel for kernel in kernels if kernel["shared_bytes"] > SHARED_BYTES]
+    assert not [kernel for kernel in kernels if kernel["spilled_bytes"]]

@@ -1,0 +1,115 @@
+"""What is written about requests: as much as was asked for, and no prompt unless it was."""
+
+from __future__ import annotations
+
+import json
+import stat
+from array import array
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bough.ipc.messages import OutputDelta
+from bough.managers.io_struct import GenerateRequest
+from bough.managers.req_state import ReadySignal, ReqState
+from bough.managers.request_log import BEGINNING_CHARS, DUMPED_REQUESTS, RecentRequests, RequestLog
+from bough.observability.request_context import CURRENT, RequestContext
+from bough.sampling.sampling_params import SamplingParams
+
+SECRET = "my secret prompt "
+STOP = "a private stop"
+
+
+def make_state(rid: str = "r") -> ReqState:
+    request = GenerateRequest(
+        rids=[rid],
+        text=SECRET * 40,
+        input_ids=array("i", range(5)),
+        sampling_params=SamplingParams(temperature=0.5, stop=(STOP,), max_new_tokens=7),
+    )
+    return ReqState(rid, 0, request, ReadySignal(), created_time=0.0)
+
+
+def written(level: int | None, caplog: pytest.LogCaptureFixture) -> list[str]:
+    caplog.set_level("INFO")
+    log, state = RequestLog(level), make_state()
+    log.on_sent(state)
+    for _ in range(BEGINNING_CHARS if log.keeps_text else 0):
+        log.on_text("r", OutputDelta("r", [1], text="ab"))
+    log.on_end(state.obj, "r", "finished", "stop", state, 2)
+    return caplog.messages
+
+
+def test_nothing_is_logged_unless_wanted(caplog: pytest.LogCaptureFixture) -> None:
+    assert written(None, caplog) == []
+
+
+def test_the_lowest_level_has_the_outcome_alone(caplog: pytest.LogCaptureFixture) -> None:
+    (line,) = written(0, caplog)
+    assert line.startswith("Request 'r': 5 prompt tokens (2 cached), 0 generated, stop, ")
+
+
+def test_texts_among_parameters_are_only_measured_below_level_2(caplog: pytest.LogCaptureFixture) -> None:
+    arrived, _ = written(1, caplog)
+    assert "'temperature': 0.5" in arrived
+    assert "'max_new_tokens': 7" in arrived
+    assert "'stop': '<1 entries>'" in arrived
+    assert not any(SECRET in line or STOP in line for line in caplog.messages)
+
+
+def test_level_2_shows_how_texts_begin(caplog: pytest.LogCaptureFixture) -> None:
+    arrived, ended = written(2, caplog)
+    assert STOP in arrived
+    assert SECRET in arrived
+    assert arrived.endswith("...'")
+    assert f"output '{'ab' * (BEGINNING_CHARS // 2)}...'" in ended
+
+
+def test_level_3_shows_all(caplog: pytest.LogCaptureFixture) -> None:
+    arrived, ended = written(3, caplog)
+    assert SECRET * 40 in arrived
+    assert "ab" * BEGINNING_CHARS in ended
+
+
+def test_records_have_fields_and_the_id_of_the_http_request(caplog: pytest.LogCaptureFixture) -> None:
+    token = CURRENT.set(RequestContext("http-7"))
+    try:
+        written(0, caplog)
+    finally:
+        CURRENT.reset(token)
+    (record,) = caplog.records
+    fields: Any = record.args
+    assert record.event == "request_finished"  # type: ignore[attr-defined]
+    assert (fields["rid"], fields["request_id"], fields["outcome"]) == ("r", "http-7", "finished")
+    assert "x-request-id 'http-7'" in record.getMessage()
+
+
+class TestCrashDump:
+    @staticmethod
+    def dumped(folder: Path, *, with_prompts: bool) -> dict[str, Any]:
+        recent = RecentRequests(str(folder / "dumps"), with_prompts=with_prompts)
+        for number in range(DUMPED_REQUESTS + 10):
+            recent.on_end(make_state(f"done-{number}"), "finished", "stop")
+        path = recent.write("the scheduler died", [make_state("alive")])
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+        loaded: dict[str, Any] = json.loads(path.read_text())
+        return loaded
+
+    def test_tells_what_was_going_on_without_prompts(self, tmp_path: Path) -> None:
+        dump = self.dumped(tmp_path, with_prompts=False)
+        assert dump["cause"] == "the scheduler died"
+        (alive,) = dump["unfinished"]
+        assert (alive["rid"], alive["outcome"], alive["prompt_tokens"]) == ("alive", "unfinished", 5)
+        assert alive["sampling_params"]["temperature"] == 0.5
+        assert len(dump["ended"]) == DUMPED_REQUESTS
+        assert dump["ended"][-1]["rid"] == f"done-{DUMPED_REQUESTS + 9}"
+        text = json.dumps(dump)
+        assert SECRET not in text
+        assert STOP not in text
+
+    def test_has_prompts_if_they_are_wanted(self, tmp_path: Path) -> None:
+        (alive,) = self.dumped(tmp_path, with_prompts=True)["unfinished"]
+        assert alive["prompt"] == SECRET * 40
+        assert alive["sampling_params"]["stop"] == [STOP]

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from bough import plugins
+from bough.config.server_args import ServerArgs, bundled_model_path
+from bough.errors import ConfigError
+from bough.models.registry import supported_architectures
+from bough.parsers.dialect import find_reasoning_format, find_tool_format, make_dialect
+from tests.e2e.server import running_server
+
+SITE = Path(__file__).parent / "site"
+WEATHER = {
+    "name": "get_weather",
+    "parameters": {"type": "object", "properties": {"warm": {"type": "boolean"}}, "required": ["warm"]},
+}
+TOOLS = [{"type": "function", "function": WEATHER}]
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The example package, beside Bough."""
+    monkeypatch.syspath_prepend(str(SITE))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(SITE), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep))
+    plugins.declared.cache_clear()
+    yield
+    plugins.declared.cache_clear()
+    for name in [name for name in sys.modules if name.partition(".")[0] == "bough_example"]:
+        del sys.modules[name]
+
+
+def garden(directory: Path, architecture: str = "GardenForCausalLM") -> Path:
+    """The bundled model, under another architecture's name."""
+    path = directory / "garden"
+    shutil.copytree(bundled_model_path(), path)
+    config = json.loads((path / "config.json").read_text())
+    (path / "config.json").write_text(json.dumps({**config, "architectures": [architecture]}))
+    return path
+
+
+def test_nothing_is_there_unless_it_is_installed() -> None:
+    assert "GardenForCausalLM" not in supported_architectures()
+    with pytest.raises(ConfigError, match="no tool-call parser 'arrow'"):
+        find_tool_format("arrow")
+
+
+@pytest.mark.usefixtures("installed")
+def test_names_of_other_packages_are_known_and_nothing_is_imported_for_it() -> None:
+    assert "GardenForCausalLM" in supported_architectures()
+    ServerArgs(tool_call_parser="arrow", reasoning_parser="musing")
+    with pytest.raises(ConfigError, match=r"pythonic.*arrow"):
+        ServerArgs(tool_call_parser="bow")
+    assert not any(name.startswith("bough_example") for name in sys.modules)
+
+
+@pytest.mark.usefixtures("installed")
+def test_parsers_of_another_package_read_calls_and_thoughts() -> None:
+    assert find_reasoning_format("musing").start == "(muses: "
+    assert find_tool_format("arrow").name == "arrow"
+    assert make_dialect(None, tool_call_parser="arrow", reasoning_parser="musing").tool_format is not None
+
+
+@pytest.mark.usefixtures("installed")
+def test_what_is_no_parser_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"no_format of bough-example \(.*:CALL\) is no ToolFormat"):
+        find_tool_format("no_format")
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_model_that_cannot_be_imported_ends_the_start_in_one_line(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "bough", "generate", "--model-path", str(garden(tmp_path, "BrokenForCausalLM"))]
+    done = subprocess.run([*command, "--prompt", "x"], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode != 0
+    (line,) = [line for line in done.stderr.splitlines() if "error" in line]
+    assert "BrokenForCausalLM of bough-example (bough_example.absent:BrokenForCausalLM) cannot be imported" in line
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_server_serves_a_model_and_parsers_of_another_package(tmp_path: Path) -> None:
+    flags = ("--tool-call-parser", "arrow", "--cpu-threads", "1", "--dtype", "float32")
+    messages = [{"role": "user", "content": "How tall does an oak grow?"}]
+    answers = []
+    for path in (str(garden(tmp_path)), str(bundled_model_path())):
+        with running_server(tmp_path, path, *flags) as server:
+            url = f"{server.url}/v1/chat/completions"
+            body = {"model": "x", "messages": messages, "temperature": 0}
+            answers.append(httpx.post(url, json=body, timeout=30).json()["choices"][0]["message"]["content"])
+            called = httpx.post(
+                url, json={**body, "tools": TOOLS, "tool_choice": "required", "max_tokens": 200}, timeout=30
+            )
+            calls = called.json()["choices"][0]["message"]["tool_calls"]
+            assert calls[0]["function"]["name"] in {tool["function"]["name"] for tool in TOOLS}
+            server.assert_idle_and_whole()
+    assert answers[0] == answers[1] != ""

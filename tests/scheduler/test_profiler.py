@@ -1,0 +1,116 @@
+"""A profile has all that was done while it was recorded, in a form that others can show."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bough.ipc.messages import ControlReply, ControlReq
+from bough.scheduler.profiler import _SPANS, MAX_STEPS, Timeline
+from tests.scheduler.harness import Harness
+
+
+def call(harness: Harness, method: str, **params: Any) -> ControlReply:
+    (reply,) = harness.scheduler.process_input_requests([ControlReq("c", method, params)])
+    return reply
+
+
+def start(harness: Harness, directory: Path, **params: Any) -> None:
+    reply = call(harness, "start_profile", directory=str(directory), name="p", **params)
+    assert reply.success, reply.message
+
+
+def events_of(path: str) -> list[dict[str, Any]]:
+    trace = json.loads(gzip.decompress(Path(path).read_bytes()))
+    events: list[dict[str, Any]] = trace["traceEvents"]
+    assert all({"name", "ph", "pid"} <= event.keys() for event in events)
+    return events
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_every_step_is_on_the_track_of_the_device(tmp_path: Path, overlap: bool) -> None:
+    harness = Harness(overlap=overlap)
+    start(harness, tmp_path)
+    harness.submit(range(1, 9), max_new_tokens=5)
+    harness.run()
+    (path,) = call(harness, "stop_profile").data["paths"]
+    events = events_of(path)
+    spans = [event for event in events if event["ph"] == "X"]
+    device = [span for span in spans if span["tid"] == 2]
+    assert [span["args"]["step"] for span in device] == list(range(device[0]["args"]["step"], len(device) + 1))
+    assert [span["name"] for span in device][:2] == ["prefill", "decode"]
+    for track in (1, 2):
+        own = [span for span in spans if span["tid"] == track]
+        for before, after in pairwise(own):
+            assert before["ts"] + before["dur"] <= after["ts"] + 1e-3, "two at a time"
+    assert {span["name"] for span in spans if span["tid"] == 1} <= {*_SPANS.values(), "idle"}
+    assert [event["args"]["running"] for event in events if event["name"] == "requests"][-1] >= 0
+
+
+def test_idle_turns_are_one_span() -> None:
+    now = [0.0]
+    timeline = Timeline(Harness().scheduler.requests, clock=lambda: now[0])
+    for turn in range(1000):
+        now[0] = float(turn)
+        timeline.mark("plan", None, 0.0)
+    timeline.close()
+    (span,) = [event for event in timeline.events if event["ph"] == "X"]
+    assert (span["name"], span["dur"]) == ("idle", 999e6)
+
+
+def test_a_profile_ends_by_itself_and_its_files_can_still_be_asked_for(tmp_path: Path) -> None:
+    harness = Harness()
+    start(harness, tmp_path, num_steps=3)
+    harness.submit([1, 2, 3], max_new_tokens=9)
+    harness.run()
+    assert harness.scheduler.on_event is None
+    (path,) = call(harness, "stop_profile").data["paths"]
+    assert sum(event["ph"] == "X" and event["tid"] == 2 for event in events_of(path)) == 3
+    assert MAX_STEPS >= 3
+
+
+def test_torch_is_profiled_too(tmp_path: Path) -> None:
+    harness = Harness()
+    start(harness, tmp_path, torch_activities=["CPU", "GPU"])
+    harness.submit([1, 2, 3])
+    harness.run()
+    timeline, torch_trace = call(harness, "stop_profile").data["paths"]
+    assert timeline != torch_trace
+    assert "traceEvents" in json.loads(gzip.decompress(Path(torch_trace).read_bytes()))
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda harness, path: call(harness, "stop_profile"), "no profile is being recorded"),
+        (lambda harness, path: call(harness, "start_profile", name="p"), "not a profile"),
+        (
+            lambda harness, path: [start(harness, path), call(harness, "start_profile", directory="/", name="p")][1],
+            "already",
+        ),
+        (
+            lambda harness, path: [start(harness, path / "missing"), call(harness, "stop_profile")][1],
+            "cannot be written",
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_said(
+    tmp_path: Path, ask: Callable[[Harness, Path], ControlReply], message: str
+) -> None:
+    reply = ask(Harness(), tmp_path)
+    assert not reply.success
+    assert message in reply.message
+
+
+def test_a_file_that_cannot_be_written_harms_no_request(tmp_path: Path) -> None:
+    harness = Harness()
+    start(harness, tmp_path / "missing", num_steps=2)
+    (rid,) = harness.submit([1, 2, 3], max_new_tokens=6)
+    harness.run()
+    assert len(harness.outputs[rid].token_ids) == 6
