@@ -55,8 +55,7 @@ constexpr int kUnroll = 4;
 // kRows rows times one panel over `units` units: sums [kRows][32]. Prefetches kLines cache lines per kUnroll units.
 template <DType kType, int kRows, int kLines>
 __attribute__((noinline)) void multiply_tile(const uint32_t* input, int64_t input_stride, const uint32_t* panel,
-                                             int64_t units, float* sums, bool accumulate, const char* prefetch,
-                                             const float*) {
+                                             int64_t units, float* sums, bool accumulate, const char* prefetch) {
     for (int first = 0; first < kColumns; first += kLanes * kColumnVectors) {
         Vec sum[kRows][kColumnVectors];
 #pragma GCC unroll 16
@@ -115,9 +114,7 @@ __attribute__((noinline)) void multiply_tile(const uint32_t* input, int64_t inpu
     }
 }
 
-// The last argument, scales of the inputs, is for quantised ones only.
-using TileKernel = void (*)(const uint32_t*, int64_t, const uint32_t*, int64_t, float*, bool, const char*,
-                            const float*);
+using TileKernel = void (*)(const uint32_t*, int64_t, const uint32_t*, int64_t, float*, bool, const char*);
 
 template <DType kType>
 constexpr int kTileRows = kType == DType::f32    ? kRowsF32
@@ -294,12 +291,8 @@ struct Cut {
         return static_cast<const uint32_t*>(call.weights.panels) + words;
     }
     const uint32_t* inputs(int64_t row, int64_t unit) const {
-        const bool paired = call.weights.dtype == DType::i4 || call.weights.dtype == DType::u4;
-        return input + row * input_stride + (paired ? unit / kGroupUnits * kPairedGroupWords : unit);
-    }
-    // Of the inputs' groups, where the weights are int8: behind the bytes of a row.
-    const float* scales(int64_t row, int64_t unit) const {
-        return reinterpret_cast<const float*>(inputs(row, units)) + unit / kGroupUnits;
+        const int64_t word = is_quantized(call.weights.dtype) ? unit / kGroupUnits * kInputGroupWords : unit;
+        return input + row * input_stride + word;
     }
 };
 
@@ -338,7 +331,7 @@ void multiply_few_tiles(const Cut& cut) {
                     ahead = reinterpret_cast<const char*>(cut.weights(panel, end)) + lines * 64;
                 }
                 tile_kernel<kType, kLines>(rows)(cut.inputs(begin, unit), cut.input_stride, weights, end - unit, at,
-                                                 unit > 0, ahead, cut.scales(begin, unit));
+                                                 unit > 0, ahead);
                 if (end == cut.units) finish_sums<kType>(cut, panel, begin, rows, at);
             }
         }
@@ -365,7 +358,7 @@ void multiply_many_tiles(const Cut& cut) {
                         sums += ((begin - cut.first_row) * (end_panel - first) + (panel - first) * rows) * kColumns;
                     }
                     kernel(cut.inputs(begin, unit), cut.input_stride, cut.weights(panel, unit), end - unit, sums,
-                           unit > 0, nullptr, cut.scales(begin, unit));
+                           unit > 0, nullptr);
                     if (end == cut.units) finish_sums<kType>(cut, panel, begin, rows, sums);
                 }
             }
@@ -465,21 +458,22 @@ struct InputGroup {
 
     // `count` inputs, then zeros.
     BOUGH_INLINE InputGroup read(const float* input, int64_t count) {
-        alignas(64) float last[kGroupInputs] = {};
-        if (count < kGroupInputs) {
-            std::memcpy(last, input, count * sizeof(float));
-            input = last;
-        }
         InputGroup group;
-        BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) group.values[v] = load(input + v * kLanes);
+        if (count < kGroupInputs) {
+            alignas(64) float last[kGroupInputs] = {};
+            std::memcpy(last, input, count * sizeof(float));
+            for (int v = 0; v < kVectors; ++v) group.values[v] = load(last + v * kLanes);
+        } else {
+            BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) group.values[v] = load(input + v * kLanes);
+        }
         return group;
     }
 };
 
-BOUGH_INLINE bool all_finite(const InputGroup& group) {
-    bool finite = true;
-    BOUGH_UNROLL for (const Vec value : group.values) finite &= !any_not_finite(value);
-    return finite;
+// Adds zeros, unless something in the group is not finite.
+BOUGH_INLINE Vec add_zeros(Vec zeros, const InputGroup& group) {
+    BOUGH_UNROLL for (const Vec value : group.values) zeros = fma(value, splat(0.0F), zeros);
+    return zeros;
 }
 
 BOUGH_INLINE float largest_magnitude(const InputGroup& group) {
@@ -488,24 +482,35 @@ BOUGH_INLINE float largest_magnitude(const InputGroup& group) {
     return max_lanes(largest);
 }
 
-// With 128 added, and a scale.
-BOUGH_INLINE void quantize_shifted(const InputGroup& group, int8_t* output, float* scale) {
-    const bool finite = all_finite(group);
-    const float most = finite ? largest_magnitude(group) : 0.0F;
-    // Also zero where the quotient would not be finite.
-    const Vec inverse = splat(most > 1e-36F ? 127.0F / most : 0.0F);
+// The numbers of a group and their sum, given 1 / scale.
+BOUGH_INLINE float store_numbers(const InputGroup& group, uint32_t* output, float inverse) {
+    Vec total = splat(0.0F);
     BOUGH_UNROLL for (int v = 0; v < InputGroup::kVectors; ++v) {
-        store_u8(output + v * kLanes, finite ? round(mul(group.values[v], inverse)) : splat(0.0F));
+        // In this order a NaN becomes a number, too.
+        const Vec whole = max(min(round(mul(group.values[v], splat(inverse))), splat(127.0F)), splat(-127.0F));
+        store_i8(reinterpret_cast<int8_t*>(output) + v * kLanes, whole);
+        total = add(total, whole);
     }
-    *scale = finite ? most / 127.0F / kScaleFactor : __builtin_nanf("");
+    return sum_lanes(total);
 }
 
-void quantize_row_shifted(const float* input, int64_t size, uint32_t* output) {
-    int8_t* numbers = reinterpret_cast<int8_t*>(output);
-    float* scales = reinterpret_cast<float*>(output + (size + kGroupInputs - 1) / kGroupInputs * kGroupUnits);
-    for (int64_t i = 0; i < size; i += kGroupInputs) {
-        quantize_shifted(InputGroup::read(input + i, at_most(size - i, kGroupInputs)), numbers + i, scales++);
+BOUGH_INLINE uint32_t start_of(float sum, int32_t offset) {
+    return static_cast<uint32_t>(-offset * static_cast<int32_t>(sum));
+}
+
+void quantize_row(const float* input, int64_t size, uint32_t* output) {
+    Vec zeros = splat(0.0F);
+    uint32_t* group_output = output;
+    for (int64_t i = 0; i < size; i += kGroupInputs, group_output += kInputGroupWords) {
+        const InputGroup group = InputGroup::read(input + i, at_most(size - i, kGroupInputs));
+        zeros = add_zeros(zeros, group);
+        const float most = largest_magnitude(group);
+        // Also zero where the quotient would not be finite.
+        const float sum = store_numbers(group, group_output, most > 1e-36F ? 127.0F / most : 0.0F);
+        group_output[kGroupUnits] = bits_of(most / 127.0F / kScaleFactor);
+        group_output[kGroupUnits + 1] = start_of(sum, 128);
     }
+    if (any_not_finite(zeros)) output[kGroupUnits] = bits_of(__builtin_nanf(""));
 }
 
 // Powers of two by which the groups of a row differ. Much smaller ones than the largest get that of one at the lower
@@ -516,24 +521,12 @@ constexpr int kOutlierPower = 3;
 
 BOUGH_INLINE float power_of_two(int power) { return float_of(static_cast<uint32_t>(127 + power) << 23); }
 
-// The numbers and the pair of a group with the scale 2**power * factor; returns what is left of its inputs.
+// The numbers and the pair of a group with the scale 2**power * factor.
 template <DType kWeights>
-BOUGH_INLINE InputGroup quantize_paired(const InputGroup& group, uint32_t* output, int power, float factor) {
-    const float scale = factor * power_of_two(power);
-    const Vec inverse = splat(1.0F / scale);
-    InputGroup rest;
-    Vec total = splat(0.0F);
-    BOUGH_UNROLL for (int v = 0; v < InputGroup::kVectors; ++v) {
-        const Vec whole = max(splat(-127.0F), min(splat(127.0F), round(mul(group.values[v], inverse))));
-        store_i8(reinterpret_cast<int8_t*>(output) + v * kLanes, whole);
-        total = add(total, whole);
-        rest.values[v] = sub(group.values[v], mul(whole, splat(scale)));
-    }
+BOUGH_INLINE void quantize_paired(const InputGroup& group, uint32_t* output, int power, float factor) {
+    const float sum = store_numbers(group, output, 1.0F / (factor * power_of_two(power)));
     output[kGroupUnits] = static_cast<uint32_t>(power) << 23;
-    const float sum = sum_lanes(total);
-    output[kGroupUnits + 1] = kWeights == DType::i4 ? static_cast<uint32_t>(-8 * static_cast<int32_t>(sum))
-                                                    : bits_of(sum * power_of_two(power));
-    return rest;
+    output[kGroupUnits + 1] = kWeights == DType::i4 ? start_of(sum, 8) : bits_of(sum * power_of_two(power));
 }
 
 // The least power of an outlier, which at most kMaxOutliers of the groups reach, given the number of groups with each.
@@ -555,21 +548,21 @@ void quantize_row_paired(const float* input, int64_t size, uint32_t* output) {
         return InputGroup::read(input + i * kGroupInputs, at_most(size - i * kGroupInputs, kGroupInputs));
     };
     // First the scales that groups would like to have, then their powers, where these belong.
-    bool finite = true;
+    Vec zeros = splat(0.0F);
     uint32_t largest = 0;
     for (int64_t i = 0; i < groups; ++i) {
         const InputGroup group = group_at(i);
-        finite &= all_finite(group);
+        zeros = add_zeros(zeros, group);
         const float wanted = largest_magnitude(group) / 127.0F;
         // No smaller than leaves room for all powers.
         const uint32_t bits = bits_of(wanted > 0x1p-60F ? wanted : 0x1p-60F);
-        output[i * kPairedGroupWords + kGroupUnits] = bits;
+        output[i * kInputGroupWords + kGroupUnits] = bits;
         largest = bits > largest ? bits : largest;
     }
-    uint32_t* behind = output + groups * kPairedGroupWords;
+    uint32_t* behind = output + groups * kInputGroupWords;
     behind[1] = 0;
-    if (!finite) {
-        std::memset(output, 0, static_cast<size_t>(groups * kPairedGroupWords) * sizeof *output);
+    if (any_not_finite(zeros)) {
+        std::memset(output, 0, static_cast<size_t>(groups * kInputGroupWords) * sizeof *output);
         behind[0] = bits_of(__builtin_nanf(""));
         return;
     }
@@ -579,7 +572,7 @@ void quantize_row_paired(const float* input, int64_t size, uint32_t* output) {
     const float factor = float_of((static_cast<uint32_t>(base) << 23) + fraction);
     int64_t counts[kMostPower + 1] = {};
     for (int64_t i = 0; i < groups; ++i) {
-        uint32_t& at = output[i * kPairedGroupWords + kGroupUnits];
+        uint32_t& at = output[i * kInputGroupWords + kGroupUnits];
         const int power = static_cast<int>((at - fraction + 0x7fffffU) >> 23) - base;
         at = static_cast<uint32_t>(power > kLeastPower ? power : kLeastPower);
         ++counts[at];
@@ -587,23 +580,29 @@ void quantize_row_paired(const float* input, int64_t size, uint32_t* output) {
     const int outlier = outlier_power(counts, groups);
     behind[0] = bits_of(factor / kScaleFactor);
     for (int64_t i = 0; i < groups; ++i) {
-        uint32_t* at = output + i * kPairedGroupWords;
+        uint32_t* at = output + i * kInputGroupWords;
         const int power = static_cast<int>(at[kGroupUnits]);
-        const InputGroup rest = quantize_paired<kWeights>(group_at(i), at, power, factor);
+        InputGroup group = group_at(i);
+        quantize_paired<kWeights>(group, at, power, factor);
         if (power < outlier) continue;
+        const Vec scale = splat(-factor * power_of_two(power));
+        for (int v = 0; v < InputGroup::kVectors; ++v) {
+            const Vec whole = load_i8(reinterpret_cast<const int8_t*>(at) + v * kLanes);
+            group.values[v] = fma(whole, scale, group.values[v]);
+        }
         uint32_t* entry = behind + 2 + behind[1]++ * kOutlierWords;
         entry[0] = static_cast<uint32_t>(i);
-        quantize_paired<kWeights>(rest, entry + 1, power - kRemainderPower, factor);
+        quantize_paired<kWeights>(group, entry + 1, power - kRemainderPower, factor);
     }
 }
 
 void quantize(const QuantizeCall& call, int thread, int num_threads) {
     const Share rows = share_of(call.num_rows, thread, num_threads);
-    const auto quantize_row = call.weights == DType::i8   ? quantize_row_shifted
+    const auto quantize_one = call.weights == DType::i8   ? quantize_row
                               : call.weights == DType::i4 ? quantize_row_paired<DType::i4>
                                                           : quantize_row_paired<DType::u4>;
     for (int64_t row = rows.first; row < rows.end; ++row) {
-        quantize_row(call.input + row * call.input_stride, call.size, call.output + row * call.output_stride);
+        quantize_one(call.input + row * call.input_stride, call.size, call.output + row * call.output_stride);
     }
 }
 

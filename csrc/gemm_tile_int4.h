@@ -77,8 +77,7 @@ BOUGH_INLINE Vec times_power(Vec scales, uint32_t power) { return (Vec)((Ints)sc
 // rows' factors. Prefetches kLines cache lines per group.
 template <DType kType, int kRows, int kLines>
 __attribute__((noinline)) void multiply_tile_int4(const uint32_t* input, int64_t input_stride, const uint32_t* panel,
-                                                  int64_t units, float* sums, bool accumulate, const char* prefetch,
-                                                  const float*) {
+                                                  int64_t units, float* sums, bool accumulate, const char* prefetch) {
     constexpr int kVectors = 2;
     constexpr int kColumns = static_cast<int>(kPanelColumns);
     constexpr int kUnits = static_cast<int>(kGroupUnits);
@@ -140,7 +139,7 @@ __attribute__((noinline)) void multiply_tile_int4(const uint32_t* input, int64_t
                 }
             }
             group += group_words(kType);
-            BOUGH_UNROLL for (int i = 0; i < (kRows + 2) / 3; ++i) inputs[i] += kPairedGroupWords;
+            BOUGH_UNROLL for (int i = 0; i < (kRows + 2) / 3; ++i) inputs[i] += kInputGroupWords;
         }
         for (int row = 0; row < kRows; ++row) {
             for (int v = 0; v < kVectors; ++v) {

@@ -21,7 +21,7 @@ struct Group {
     int64_t unit_bytes;  // from one unit's codes to the next
     int shift;           // of 4 bits within a byte
     uint16_t* scale;     // times kScaleFactor, in half precision
-    uint16_t* other;     // i8: sum of the codes; u4: minimum, like the scale
+    uint16_t* minimum;   // u4: like the scale
 };
 
 Group group_of(const PackedMatrix& matrix, int64_t row, int64_t group) {
@@ -45,22 +45,19 @@ void set_code(const Group& group, int64_t input, int code) {
 
 void write_codes(DType dtype, const Group& group, const int8_t* codes, int64_t count, float scale) {
     *group.scale = to_half(scale * kScaleFactor);
-    int sum = 0;
     for (int64_t i = 0; i < count; ++i) {
-        sum += codes[i];
         if (dtype == DType::i8) {
-            byte_of(group, i) = static_cast<uint8_t>(codes[i]);
+            byte_of(group, i) = static_cast<uint8_t>(codes[i] + 128);
         } else {
             set_code(group, i, codes[i] + 8);
         }
     }
-    if (dtype == DType::i8) *group.other = static_cast<uint16_t>(sum);
-    if (dtype == DType::u4) *group.other = to_half(-8.0F * scale * kScaleFactor);
+    if (dtype == DType::u4) *group.minimum = to_half(-8.0F * scale * kScaleFactor);
 }
 
 void write_codes(const Group& group, const int8_t* codes, int64_t count, float scale, float minimum) {
     *group.scale = to_half(scale * kScaleFactor);
-    *group.other = to_half(minimum * kScaleFactor);
+    *group.minimum = to_half(minimum * kScaleFactor);
     for (int64_t i = 0; i < count; ++i) set_code(group, i, codes[i]);
 }
 
@@ -135,11 +132,11 @@ void dequantize_row(const PackedMatrix& matrix, int64_t row, float* values) {
     for (int64_t input = 0; input < matrix.num_inputs; input += kGroupInputs) {
         const Group group = group_of(matrix, row, input / kGroupInputs);
         const float scale = from_half(*group.scale) / kScaleFactor;
-        const float minimum = matrix.dtype == DType::u4 ? from_half(*group.other) / kScaleFactor : 0.0F;
+        const float minimum = matrix.dtype == DType::u4 ? from_half(*group.minimum) / kScaleFactor : 0.0F;
         const int64_t count = std::min(matrix.num_inputs - input, kGroupInputs);
         for (int64_t i = 0; i < count; ++i) {
-            const int code = bytes ? static_cast<int8_t>(byte_of(group, i)) : byte_of(group, i) >> group.shift & 15;
-            const int number = matrix.dtype == DType::i4 ? code - 8 : code;
+            const int code = bytes ? byte_of(group, i) : byte_of(group, i) >> group.shift & 15;
+            const int number = bytes ? code - 128 : matrix.dtype == DType::i4 ? code - 8 : code;
             values[input + i] = scale * static_cast<float>(number) + minimum;
         }
     }

@@ -83,11 +83,6 @@ BOUGH_INLINE void store_bf16(uint16_t* p, Vec x) {
 BOUGH_INLINE void store_i8(int8_t* p, Vec x) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(x)));
 }
-// The same with 128 added
-BOUGH_INLINE void store_u8(int8_t* p, Vec x) {
-    const __m128i bytes = _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(x));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm_xor_si128(bytes, _mm_set1_epi8(-128)));
-}
 
 #elif defined(__AVX2__)
 
@@ -160,12 +155,6 @@ BOUGH_INLINE void store_i8(int8_t* p, Vec x) {
     const __m256i whole = _mm256_cvtps_epi32(x);
     const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
     _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packs_epi16(words, words));
-}
-BOUGH_INLINE void store_u8(int8_t* p, Vec x) {
-    const __m256i whole = _mm256_cvtps_epi32(x);
-    const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
-    const __m128i bytes = _mm_xor_si128(_mm_packs_epi16(words, words), _mm_set1_epi8(-128));
-    _mm_storel_epi64(reinterpret_cast<__m128i*>(p), bytes);
 }
 
 #else
@@ -248,9 +237,6 @@ BOUGH_INLINE void store_bf16(uint16_t* p, Vec x) {
 }
 BOUGH_INLINE void store_i8(int8_t* p, Vec x) {
     for (int i = 0; i < kLanes; ++i) p[i] = static_cast<int8_t>(x[i]);
-}
-BOUGH_INLINE void store_u8(int8_t* p, Vec x) {
-    for (int i = 0; i < kLanes; ++i) p[i] = static_cast<int8_t>(static_cast<uint8_t>(x[i] + 128.0F));
 }
 
 #endif

@@ -118,18 +118,16 @@ int signed_byte(const uint32_t* words, int64_t index) { return reinterpret_cast<
 // What quantised input `i` stands for, and in `step` how fine its numbers are.
 double quantized_input(const uint32_t* row, const PackedMatrix& matrix, int64_t i, double* step) {
     const int64_t group = i / kGroupInputs, within = i % kGroupInputs, groups = num_groups(matrix);
-    if (matrix.dtype == DType::i8) {
-        *step = double{float_at(row + groups * kGroupUnits + group)} * kScaleFactor;
-        return *step * (reinterpret_cast<const uint8_t*>(row)[i] - 128);
-    }
     const auto scale = [&](const uint32_t* numbers) {
-        return double{float_at(row + groups * kPairedGroupWords)} * kScaleFactor *
+        return double{float_at(row + groups * kInputGroupWords)} * kScaleFactor *
                std::ldexp(1.0, static_cast<int>(numbers[kGroupUnits] >> 23));
     };
-    const uint32_t* numbers = row + group * kPairedGroupWords;
-    *step = scale(numbers);
+    const uint32_t* numbers = row + group * kInputGroupWords;
+    const bool bytes = matrix.dtype == DType::i8;
+    *step = bytes ? double{float_at(numbers + kGroupUnits)} * kScaleFactor : scale(numbers);
     double value = *step * signed_byte(numbers, within);
-    const uint32_t* behind = row + groups * kPairedGroupWords + 1;
+    if (bytes) return value;
+    const uint32_t* behind = row + groups * kInputGroupWords + 1;
     for (uint32_t outlier = 0; outlier < behind[0]; ++outlier) {
         const uint32_t* entry = behind + 1 + outlier * kOutlierWords;
         if (entry[0] != group) continue;
