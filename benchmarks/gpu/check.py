@@ -187,7 +187,7 @@ def serving(device: torch.device, *, small: bool) -> dict[str, Any]:
         config = ModelConfig.from_path(directory, dtype="float32", device=device.type)
         scheduler = Scheduler(args, config, TpModelWorker(args, config), None, send_deltas=keep)
     count, length = (3, 4) if small else (12, 40)
-    params = SamplingParams(temperature=0.8, top_p=0.9, max_new_tokens=length, ignore_eos=True, seed=5)
+    params = SamplingParams(temperature=0.8, top_p=0.9, max_new_tokens=length, ignore_eos=True, sampling_seed=5)
 
     def send(names: list[str]) -> None:
         for name in names:
