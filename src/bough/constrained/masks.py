@@ -18,9 +18,9 @@ from bough.constrained.base import GrammarMatcher, MaskWords, mask_words
 
 logger = logging.getLogger(__name__)
 
-MIN_THREADED_IDS = 2**18
-"""Masks of fewer token ids, all rows together, take about 100 us. To wake a thread and to take the matchers to another
-core and back costs as much, and more where other processes want the cores."""
+MIN_THREADED_IDS = 2**14
+"""Masks of fewer token ids, all rows together, are computed sooner than a thread wakes. On a machine whose cores are
+all busy, more would be: a thread takes the matchers to another core and back, which costs time too."""
 
 
 @dataclass(frozen=True, slots=True)
