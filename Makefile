@@ -118,7 +118,7 @@ $(BIN)/python:
 # torch goes first and alone: the build that is chosen for it then satisfies everything that asks for torch.
 # The native kernels are built with it: again whenever their sources change.
 $(BASE_STAMP): pyproject.toml constraints.txt $(NATIVE_SOURCES) | $(BIN)/python
-	@echo "Installing Bough into $(VENV); this happens once."
+	@echo "Installing Bough into $(VENV) and compiling its kernels: some minutes, once."
 	$(INSTALL_TORCH)
 	$(PIP) --editable '.[bench]'
 	@touch $@

@@ -12,12 +12,14 @@ process or the client came too late for them, are shown as a share: a figure wit
 event a token. Latencies mean little where the cores are full: lower ``--rate`` then.
 
     python benchmarks/http_front.py --output http_front.json
+    python benchmarks/http_front.py --routes /v1/completions --fronts bough bare --streams 64 512 --rate 10
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
 import math
 import os
@@ -31,9 +33,14 @@ import time
 from array import array
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bough.config.port_args import PortArgs
+
+if TYPE_CHECKING:
+    import uvicorn
+
+    from bough.ipc.channels import TokenizerChannels
 
 MODEL_CONFIG = {
     "architectures": ["Qwen3ForCausalLM"],
@@ -69,6 +76,24 @@ def cpu_seconds() -> tuple[float, float]:
 
 GOAL = 60_000
 """Streamed tokens per second and core."""
+
+COLUMNS = [
+    ("route", 20, "route", ""),
+    ("front", 5, "front", ""),
+    ("streams", 7, "streams", ""),
+    ("events/s", 8, "events_per_second", ".0f"),
+    ("µs/event", 8, "server_us_per_event", ".1f"),
+    ("of it kernel", 12, "server_system_us_per_event", ".1f"),
+    ("tokens/s/core", 13, "tokens_per_second_per_core", ".0f"),
+    ("of goal", 7, "share_of_goal", ".0%"),
+    ("p50 ms", 6, "added_latency_p50_ms", ".2f"),
+    ("p99 ms", 6, "added_latency_p99_ms", ".2f"),
+    ("requests/s", 10, "requests_per_second", ".0f"),
+    ("µs/request", 10, "server_us_per_request", ".0f"),
+    ("client µs/event", 15, "client_us_per_event", ".1f"),
+    ("coalesced", 9, "coalesced_share", ".1%"),
+]
+"""What is printed: title, width, member of a result, format."""
 
 REQUEST_SECONDS = 3.0
 """How long requests of one token are sent."""
@@ -106,17 +131,41 @@ def feeder(directory: str, rate: float) -> None:
         channels.send_deltas(deltas)
 
 
-async def serve(directory: str, ports: str) -> None:
+async def serve(directory: str, ports: str, front: str) -> None:
     """The main process; prints its port, then its CPU seconds for every line that comes in."""
+    from bough.entrypoints.http.server import bind_socket
+    from bough.entrypoints.server_run import settle_garbage_collector
+    from bough.ipc.channels import TokenizerChannels
+
+    channels = TokenizerChannels(PortArgs.from_dict(json.loads(ports)))
+    sock = bind_socket("127.0.0.1", 0)
+    if front == "bare":
+        from bare_front import bare_server
+
+        server: uvicorn.Server = bare_server(channels)
+    else:
+        server = await bough_server(directory, channels)
+    serving = asyncio.create_task(server.serve(sockets=[sock]))
+    settle_garbage_collector()
+    print(sock.getsockname()[1], flush=True)
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    while await reader.readline():
+        print(*cpu_seconds(), flush=True)
+    server.should_exit = server.force_exit = True
+    await serving
+
+
+async def bough_server(directory: str, channels: TokenizerChannels) -> uvicorn.Server:
+    """Everything of a main process."""
     from tokenizers import Tokenizer as Backend
     from tokenizers import decoders, models, pre_tokenizers
 
     from bough.config.model_config import ModelConfig
     from bough.config.server_args import ServerArgs
     from bough.entrypoints.http.app import create_app
-    from bough.entrypoints.http.server import bind_socket, make_server
-    from bough.entrypoints.server_run import settle_garbage_collector
-    from bough.ipc.channels import TokenizerChannels
+    from bough.entrypoints.http.server import make_server
     from bough.managers.tokenizer_manager import TokenizerManager
     from bough.tokenization.tokenizer import Tokenizer
 
@@ -128,22 +177,11 @@ async def serve(directory: str, ports: str) -> None:
         args,
         ModelConfig.from_path(directory, load_format="dummy"),
         Tokenizer(backend),
-        TokenizerChannels(PortArgs.from_dict(json.loads(ports))),
+        channels,
         {"max_req_input_len": 4095, "max_req_len": 4096},
     )
     await manager.start()
-    sock = bind_socket("127.0.0.1", 0)
-    server = make_server(create_app(manager), args, None)
-    serving = asyncio.create_task(server.serve(sockets=[sock]))
-    settle_garbage_collector()
-    print(sock.getsockname()[1], flush=True)
-    loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    while await reader.readline():
-        print(*cpu_seconds(), flush=True)
-    server.should_exit = server.force_exit = True
-    await serving
+    return make_server(create_app(manager), args, None)
 
 
 _SENT = re.compile(rb'"(?:text|content)":"((?:[0-9]+,)+)"')
@@ -248,7 +286,7 @@ def with_tokens(body: dict[str, Any], tokens: int) -> dict[str, Any]:
     return {**body, "max_tokens": tokens}
 
 
-def measure(streams: int, tokens: int, rate: float, route: str) -> dict[str, Any]:
+def measure(streams: int, tokens: int, rate: float, route: str, front: str) -> dict[str, Any]:
     import uvloop
 
     path, body = ROUTES[route]
@@ -259,7 +297,7 @@ def measure(streams: int, tokens: int, rate: float, route: str) -> dict[str, Any
         command = [sys.executable, __file__, "--ports", json.dumps(ports.to_dict())]
         feeding = subprocess.Popen([*command, "--role", "feeder", "--rate", str(rate)])
         serving = subprocess.Popen(
-            [*command, "--role", "server", "--directory", directory],
+            [*command, "--role", "server", "--directory", directory, "--fronts", front],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -294,12 +332,14 @@ def measure(streams: int, tokens: int, rate: float, route: str) -> dict[str, Any
             ports.cleanup()
     return {
         "route": route,
+        "front": front,
         "streams": streams,
         "tokens": streams * tokens,
         "events": events,
         "events_per_second": events / elapsed,
         "server_us_per_event": cpu / events * 1e6,
-        "tokens_per_second_per_core": events / cpu,
+        "tokens_per_second_per_core": min(events, streams * tokens) / cpu,
+        "share_of_goal": min(events, streams * tokens) / cpu / GOAL,
         "added_latency_p50_ms": percentile(ages, 0.5) / 1e6,
         "added_latency_p99_ms": percentile(ages, 0.99) / 1e6,
         "requests_per_second": answers / request_seconds,
@@ -319,6 +359,13 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=20.0, help="tokens per second and stream")
     parser.add_argument("--tokens", type=int, default=200, help="tokens per stream")
     parser.add_argument("--streams", type=int, nargs="+", default=[1, 64, 512])
+    parser.add_argument(
+        "--fronts",
+        nargs="+",
+        default=["bough"],
+        choices=["bough", "bare"],
+        help="bare: the least on FastAPI, for completions only",
+    )
     parser.add_argument("--routes", nargs="+", default=list(ROUTES), choices=list(ROUTES))
     parser.add_argument("--output", type=Path, help="write the results as JSON")
     args = parser.parse_args()
@@ -328,26 +375,17 @@ def main() -> None:
     if args.role == "server":
         import uvloop
 
-        uvloop.run(serve(args.directory, args.ports))
+        uvloop.run(serve(args.directory, args.ports, args.fronts[0]))
         return
     results = []
-    print(
-        f"{'route':22} {'streams':>7} {'events/s':>9} {'µs/event':>9} {'of it kernel':>12} {'tokens/s/core':>13} "
-        f"{'of goal':>8} {'p50 ms':>7} {'p99 ms':>7} {'requests/s':>10} {'µs/request':>10} {'client µs/event':>15} "
-        f"{'coalesced':>9}"
-    )
-    for route in args.routes:
+    print(*(title.rjust(width) for title, width, _, _ in COLUMNS))
+    for route, front in itertools.product(args.routes, args.fronts):
+        if front == "bare" and route != "/v1/completions":
+            continue
         for streams in args.streams:
-            result = measure(streams, args.tokens, args.rate, route)
+            result = measure(streams, args.tokens, args.rate, route, front)
             results.append(result)
-            print(
-                f"{route:22} {streams:7} {result['events_per_second']:9.0f} {result['server_us_per_event']:9.1f} "
-                f"{result['server_system_us_per_event']:12.1f} {result['tokens_per_second_per_core']:13.0f} "
-                f"{result['tokens_per_second_per_core'] / GOAL:8.0%} {result['added_latency_p50_ms']:7.2f} "
-                f"{result['added_latency_p99_ms']:7.2f} {result['requests_per_second']:10.0f} "
-                f"{result['server_us_per_request']:10.0f} {result['client_us_per_event']:15.1f} "
-                f"{result['coalesced_share']:9.1%}"
-            )
+            print(*(format(result[key], form).rjust(width) for _, width, key, form in COLUMNS), flush=True)
     if args.output:
         machine = {"cpu_count": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version()}
         args.output.write_text(json.dumps({"machine": machine, "results": results}, indent=1) + "\n")

@@ -2,7 +2,8 @@
 
 python examples/semantic_search.py [model]
 
-A model made for embeddings does this well. Without one, the bundled chat model is asked for the mean of its states.
+A model made for embeddings does this well, whatever the sentences are about. The bundled model is none: without another
+one, the mean of its states is taken, which is good enough for the few sentences about trees below, and for little else.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ import sys
 from bough import Engine
 
 SENTENCES = [
-    "Mix flour and water, let the dough rest, and bake it for an hour.",
+    "Dig a hole twice as wide as the roots, and water it well.",
     "An oak can stand for a thousand years.",
     "The train to the coast leaves at half past nine.",
 ]
-QUESTION = "How do I make bread?"
+QUESTION = "How do I plant a tree?"
 
 options = {"model_path": sys.argv[1]} if len(sys.argv) > 1 else {"is_embedding": True, "pooling_method": "mean"}
 with Engine(**options) as engine:

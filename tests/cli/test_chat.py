@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -71,10 +72,12 @@ def test_a_failing_server_is_an_error(server, conversation, failure, message):
         list(conversation.ask("hi"))
 
 
-def say(monkeypatch, *lines: str | BaseException) -> None:
+def say(monkeypatch, *lines: str | BaseException, prompts: list[str] | None = None) -> None:
     left = iter(lines)
 
     def next_line(prompt: str = "") -> str:
+        if prompts is not None:
+            prompts.append(prompt)
         line = next(left, EOFError())
         if isinstance(line, BaseException):
             raise line
@@ -94,6 +97,15 @@ def test_a_chat_in_the_terminal(server, monkeypatch, capsys):
     assert "(forgotten)" in out
     asked = [[m["content"] for m in body["messages"]] for path, body in server.requests]
     assert asked == [["hi"], ["be odd", "again"]]
+
+
+@pytest.mark.parametrize(("in_terminal", "prompt"), [(True, "> "), (False, "")])
+def test_only_a_terminal_gets_prompts(server, monkeypatch, in_terminal, prompt):
+    prompts: list[str] = []
+    say(monkeypatch, "hi", prompts=prompts)
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: in_terminal))
+    assert main(["chat", "--url", server.url]) == 0
+    assert prompts == [prompt, prompt]
 
 
 def test_ctrl_c_stops_the_answer_and_not_the_chat(server, monkeypatch, capsys):

@@ -88,6 +88,8 @@ def test_help_names_every_flag_with_its_default():
         (("--port",), "expected one argument"),
         (("--dtype", "bf16"), "--dtype must be one of auto, float32, bfloat16, float16, got 'bf16'"),
         (("a", "b"), "unexpected argument 'b'"),
+        (("--disable-radix-cache", "yes"), "--disable-radix-cache takes no value, got 'yes'"),
+        (("--disable-radix-cache", "False"), "; --no-disable-radix-cache switches it off"),
         (("a", "--model", "b"), "the model is given twice: a and --model-path b"),
         (("--config", "/does/not/exist"), "cannot read --config /does/not/exist: No such file or directory"),
     ],

@@ -77,3 +77,13 @@ def test_the_priority_policy_needs_no_second_switch():
 def test_the_bundled_model_is_served_by_default_under_a_short_name():
     assert ServerArgs().model_path == str(bundled_model_path())
     assert resolve(ServerArgs()).served_model_name == "sapling"
+
+
+def test_flags_say_what_differs_from_the_defaults_and_no_secret():
+    args = ServerArgs(port=1234, api_key="sesame", disable_radix_cache=True, preferred_sampling_params={"top_k": 3})
+    flags = args.to_flags()
+    assert "sesame" not in flags
+    wanted = ["--port", "1234", "--api-key", "(set)", "--disable-radix-cache"]
+    assert set(wanted) < set(flags)
+    assert flags[flags.index("--preferred-sampling-params") + 1] == '{"top_k": 3}'
+    assert "--host" not in flags

@@ -303,11 +303,20 @@ def test_second_signal_ends_at_once(serve):
     server = serve().wait_until_ready()
     with server.stream(count=10_000):
         server.signal(signal.SIGINT)
-        time.sleep(0.3)
+        time.sleep(0.5)
         begin = time.monotonic()
         server.signal(signal.SIGINT)
         assert server.wait(5) == 128 + signal.SIGINT
         assert time.monotonic() - begin < 3
+    assert server.leaves_nothing()
+
+
+def test_signal_that_is_delivered_twice_is_one(serve):
+    server = serve().wait_until_ready()
+    server.signal(signal.SIGTERM)
+    time.sleep(0.005)
+    server.signal(signal.SIGTERM)
+    assert server.wait(20) == 0
     assert server.leaves_nothing()
 
 

@@ -21,6 +21,17 @@ def test_scalar_makes_one_request() -> None:
     assert request.stream
 
 
+def test_errors_call_the_prompt_what_the_caller_calls_it() -> None:
+    for fields in ({"text": 5}, {"text": []}, {}, {"text": "a", "input_ids": [1]}, {"text": ["a"] * 3}):
+        with pytest.raises(BadRequest) as caught:
+            GenerateReqInput(**fields).expand(text_name="prompt", max_outputs=2)
+        assert caught.value.param == "prompt"
+        assert "prompt" in caught.value.message
+        assert "text" not in caught.value.message
+    (request,) = GenerateReqInput(text="").expand(text_name="prompt")
+    assert request.prompt_param == "prompt"
+
+
 def test_batch_of_prompts_shares_what_is_given_once() -> None:
     requests = expand(
         text=["a", "b"], sampling_params={"temperature": 0.5}, return_logprob=True, top_logprobs_num=2, extra_key="k"
@@ -112,7 +123,7 @@ def test_what_cannot_be_is_refused_naming_the_field(fields: dict[str, Any], para
 
 
 def test_unsupported_sampling_parameters_are_refused_unless_empty() -> None:
-    (request,) = expand(text="a", sampling_params={"watermark": None, "beam_width": 0, "max_new_tokens": 3})
+    (request,) = expand(text="a", sampling_params={"watermark": None, "beam_width": 1, "max_new_tokens": 3})
     assert request.sampling_params.max_new_tokens == 3
     with pytest.raises(BadRequest, match="beam_width is not supported yet"):
         expand(text="a", sampling_params={"beam_width": 2})

@@ -35,7 +35,7 @@ def written(level: int | None, caplog: pytest.LogCaptureFixture) -> list[str]:
     caplog.set_level("INFO")
     log, state = RequestLog(level), make_state()
     log.on_sent(state)
-    for _ in range(BEGINNING_CHARS):
+    for _ in range(BEGINNING_CHARS if log.keeps_text else 0):
         log.on_text("r", OutputDelta("r", [1], text="ab"))
     log.on_end(state.obj, "r", "finished", "stop", state, 2)
     return caplog.messages

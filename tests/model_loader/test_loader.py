@@ -167,3 +167,14 @@ def test_progress_is_log_lines_elsewhere(monkeypatch: pytest.MonkeyPatch, caplog
         now[0] = 6.0
         progress.advance(1)
     assert [record.message for record in caplog.records] == ["Loading weights: 20 %"]
+
+
+def test_a_file_that_the_system_does_not_map_is_named_with_its_size(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise RuntimeError("unable to mmap 51539607752 bytes from file: Cannot allocate memory (12)")
+
+    monkeypatch.setattr("bough.model_loader.sources.safe_open", refuse)
+    with pytest.raises(StartupError, match=r"cannot map .*model\.safetensors, 0\.00 GiB, .*several smaller files"):
+        load(directory)

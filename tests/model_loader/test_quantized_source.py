@@ -183,12 +183,18 @@ def test_groups_in_the_order_of_activations_are_followed(tmp_path: Path, layout:
 
 
 @needs_native
-def test_what_a_checkpoint_leaves_unquantised_stays_close_to_what_it_was(tmp_path: Path) -> None:
+def test_what_a_checkpoint_leaves_unquantised_stays_close_to_what_it_was_and_is_told_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
     checkpoint = make(tmp_path, "gptq 4 bits", left_out=("lm_head", "embed_tokens", "v_proj", "layers.1.mlp.down_proj"))
     runner = make_runner(checkpoint.path, dtype="float32")
     layers = runner.model.model.layers
     assert [layer.mlp.down_proj.packed.stored for layer in layers] == ["int4", "int8", "int4"]
     assert {layer.self_attn.qkv_proj.packed.stored for layer in layers} == {"int8"}
+    (told,) = [line for line in caplog.messages if "become int8" in line]
+    assert "layers.1.mlp.down_proj" in told
+    assert "lm_head" in told
     assert error_of(checkpoint) < 0.06
 
 

@@ -77,13 +77,13 @@ def test_every_sample_names_the_model_whatever_it_is_called() -> None:
 def test_reasons_are_shown_before_the_first_and_their_number_is_bounded() -> None:
     metrics = Metrics("m")
     shown = {s.labels["reason"]: s.value for s in samples(metrics) if s.name == "bough:num_refused_requests_total"}
-    assert shown == {"invalid_value": 0, "overloaded": 0, "queue_full": 0}
+    assert shown == {"invalid_value": 0, "overloaded": 0, "queue_full": 0, "queue_timeout": 0}
     for number in range(1000):
         metrics.refused_requests.add(f"reason_{number}")
     shown = {s.labels["reason"]: s.value for s in samples(metrics) if s.name == "bough:num_refused_requests_total"}
     assert len(shown) == MAX_REASONS + 1
     assert metrics.refused_requests.total == sum(shown.values()) == 1000
-    assert shown["other"] == 1000 - (MAX_REASONS - 3)
+    assert shown["other"] == 1000 - (MAX_REASONS - 4)
 
 
 def test_a_counter_that_knows_no_reason_has_no_samples() -> None:

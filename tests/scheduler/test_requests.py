@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from bough.ipc.messages import ControlReq, TokenizedGenerateReqInput
+from bough.ipc.messages import ControlReq, Heartbeat, TokenizedGenerateReqInput
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler import requests as requests_module
 from bough.scheduler import scheduler as scheduler_module
@@ -415,6 +415,29 @@ def test_a_flood_of_messages_does_not_hold_up_the_requests_that_run(monkeypatch:
     assert taken(Flood(0)) == 64 - 200 % 64
     assert taken(Flood(60)) == 60
     harness.abort(abort_all=True)
+
+
+def test_a_queue_that_is_full_or_has_room_again_is_told_at_once() -> None:
+    harness = Harness(max_running_requests=1, max_queued_requests=1)
+    scheduler = harness.scheduler
+    sent: list[int] = []
+
+    class Messages:
+        heartbeat_due = False
+
+        def recv(self, timeout_s: float) -> list[TokenizedGenerateReqInput]:
+            scheduler.shutting_down = not scheduler.has_unfinished_requests()
+            return []
+
+        def send(self, message: object) -> None:
+            assert isinstance(message, Heartbeat)
+            assert message.stats is not None
+            sent.append(message.stats.num_queue_reqs)
+
+    for _ in range(2):
+        harness.submit(prompt_of(5), max_new_tokens=5)
+    scheduler.run_event_loop(Messages())  # type: ignore[arg-type]
+    assert sent == [1, 0]
 
 
 def test_unknown_control_method_is_answered_with_the_known_ones() -> None:

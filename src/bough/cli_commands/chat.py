@@ -183,12 +183,14 @@ def _error_message(body: bytes) -> str:
 
 
 def talk(conversation: Conversation) -> None:
-    """Read questions from stdin and print answers until the user leaves."""
+    """Read questions from stdin and print answers until the user leaves; only a terminal gets prompts."""
+    in_terminal = sys.stdin.isatty()
     while True:
         try:
-            line = input("> ").strip()
+            line = input("> " if in_terminal else "").strip()
         except (EOFError, KeyboardInterrupt):
-            print()
+            if in_terminal:
+                print()
             return
         if line.startswith("/"):
             if not _obey(line, conversation):

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, NoReturn
 
 from bough.config.later import feature_of
 from bough.config.options import Option, OptionTable, did_you_mean, groups_of, options_by_key, options_of, unknown_name
 from bough.errors import ConfigError
+
+_TRUTH_VALUES = ("yes", "no", "true", "false", "on", "off", "0", "1")
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -26,7 +30,9 @@ class CommandParser(argparse.ArgumentParser):
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse, and raise :class:`ConfigError` for anything left over."""
-        parsed, extras = self.parse_known_args(args, namespace)
+        words = list(sys.argv[1:] if args is None else args)
+        parsed, extras = self.parse_known_args(words, namespace)
+        self._refuse_values_of_switches(words)
         for extra in extras:
             if extra.startswith("-"):
                 flag = extra.partition("=")[0]
@@ -38,6 +44,14 @@ class CommandParser(argparse.ArgumentParser):
         if extras:
             self.error(f"unexpected argument {extras[0]!r}")
         return parsed
+
+    def _refuse_values_of_switches(self, words: Sequence[str]) -> None:
+        """Say so where a flag that takes no value is followed by one; it would be taken for an argument."""
+        switches = {flag for action in self._actions if action.nargs == 0 for flag in action.option_strings}
+        for flag, value in pairwise(words):
+            if flag in switches and value.lower() in _TRUTH_VALUES:
+                off = f"; --no-{flag[2:]} switches it off" if f"--no-{flag[2:]}" in switches else ""
+                raise ConfigError(f"{flag} takes no value, got {value!r}: it is on by being there{off}")
 
 
 def add_options(parser: argparse.ArgumentParser, table: type[OptionTable]) -> None:

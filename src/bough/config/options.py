@@ -287,6 +287,20 @@ class OptionTable:
                 values[each.name] = "(set)"
         return values
 
+    def to_flags(self) -> list[str]:
+        """A command line's flags that say the same, for everybody's eyes; defaults are left out."""
+        flags: list[str] = []
+        values = self.to_public_dict()
+        for each in options_of(type(self)):
+            value = values[each.name]
+            if value is None or value == each.default:
+                continue
+            if each.kind == "bool":
+                flags.append(each.flag if value else f"--no-{each.key}")
+            else:
+                flags += [each.flag, json.dumps(value) if each.kind == "json" else str(value)]
+        return flags
+
     def without_secrets(self: Table) -> Table:
         """The same, with every secret at its default, for those that need none."""
         secrets = {each.name: each.default for each in options_of(type(self)) if each.declared.secret}

@@ -411,7 +411,7 @@ class ServerArgs(OptionTable):
         None,
         help="Share of the memory left beside the weights and what computing takes that goes to the KV cache.",
         group=MEMORY,
-        default_text="0.4 on a CPU and at most a few times the weights, 0.9 on CUDA",
+        default_text="0.4 on a CPU and at most twice the weights or 512 MiB, whichever is more, 0.9 on CUDA",
         rule=rules.fraction,
     )
     max_running_requests: int | None = option(

@@ -19,7 +19,7 @@ from bough.entrypoints.launch import SCHEDULER_MODULE, LaunchPlan, _launch_subpr
 from bough.entrypoints.loop_thread import LoopThread
 from bough.entrypoints.process_supervisor import ProcessSupervisor
 from bough.entrypoints.vector_arguments import plain, rerank_native, score_args, vector_request
-from bough.errors import ConfigError, EngineDead, RequestFailed
+from bough.errors import BadRequest, ConfigError, EngineDead, RequestFailed
 from bough.ipc.channels import RpcClient, TokenizerChannels
 from bough.ipc.messages import ControlReply
 from bough.managers.embedding import encode_native
@@ -154,7 +154,7 @@ class EngineParts:
 
     def open_stream(self, request: GenerateReqInput) -> AsyncGenerator[Any, None]:
         """The events of a request, for :meth:`next_event`; somebody has to call :meth:`close_stream` in the end."""
-        events = self.manager.generate_request(request)
+        events = self.manager.generate_request(request, "prompt")
         assert isinstance(events, AsyncGenerator)
         self._streams.add(events)
         return events
@@ -533,6 +533,8 @@ def _request(
     top_logprobs_num: Any, token_ids_logprob: Any, stream: bool, rid: Any, priority: Any, extra_key: Any,
     return_text_in_logprobs: bool, cache_salt: Any, session_params: Any,
 ) -> GenerateReqInput:  # fmt: skip
+    if not isinstance(stream, bool):  # the others are looked at once the request is on its way
+        raise BadRequest(f"stream: Expected `bool`, got `{type(stream).__name__}`", param="stream")
     return GenerateReqInput(
         text=plain(prompt),
         input_ids=plain(input_ids),
@@ -561,7 +563,7 @@ def _plain_params(value: Any) -> Any:
 
 async def _whole(manager: TokenizerManager, request: GenerateReqInput) -> Any:
     """The only result of a request that does not stream."""
-    (result,) = [result async for result in manager.generate_request(request)]
+    (result,) = [result async for result in manager.generate_request(request, "prompt")]
     return result
 
 

@@ -163,7 +163,7 @@ class LLMEngine:
         )
         if given.is_batch:
             raise BadRequest("give one prompt at a time", param="input_ids" if prompt is None else "prompt")
-        (request,) = given.expand(preferred=self.server_args.preferred_sampling_params)
+        (request,) = given.expand(preferred=self.server_args.preferred_sampling_params, text_name="prompt")
         taken = next((rid for rid in request.rids if rid in self._outputs or rid in self._given_up), None)
         if taken is not None:
             raise BadRequest(f"request id {taken!r} is in use", param="request_id")

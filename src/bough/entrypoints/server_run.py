@@ -43,6 +43,10 @@ LAST_TEXT_SECONDS = 0.25
 CHILDREN_GRACE_SECONDS = 5.0
 """How long children that were asked to end may take."""
 
+SAME_SIGNAL_SECONDS = 0.3
+"""A signal that comes again this soon is the same one: a terminal's Ctrl-C through ``make``, or ``timeout``, delivers
+it to a process twice."""
+
 _POLL_SECONDS = 0.05
 
 WARM_UP_TOKENS = 4
@@ -81,6 +85,8 @@ class ServerRun:
         """It shall not wait for anything."""
         self._status = 0
         self._signal: signal.Signals | None = None
+        self._signal_time = 0.0
+        """When it came first, on the event loop's clock."""
         self._port_args: PortArgs | None = None
         self._supervisor: ProcessSupervisor | None = None
         self._channels: TokenizerChannels | None = None
@@ -202,12 +208,15 @@ class ServerRun:
     # --- the end --------------------------------------------------------------------------------------------------
 
     def _on_signal(self, number: signal.Signals) -> None:
+        now = asyncio.get_running_loop().time()
+        if number == self._signal and now - self._signal_time < SAME_SIGNAL_SECONDS:
+            return
         if self._signal is not None or self._ending.is_set():
             self._at_once = True
             self._status = self._status or SIGNAL_STATUS + number
             if self._http is not None:
                 self._http[0].force_exit = True
-        self._signal = number
+        self._signal, self._signal_time = number, now
         self._ending.set()
 
     def _on_death(self, message: str) -> None:

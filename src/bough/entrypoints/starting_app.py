@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
-from bough.entrypoints.http.asgi import TEXT_TYPE, Response
+from bough.entrypoints.http.asgi import TEXT_TYPE, AsgiApp, Response
 from bough.entrypoints.http.errors import dialect_of, error_headers
 from bough.errors import Overloaded
 from bough.observability.request_context import REQUEST_ID_HEADER, request_id_of
-
-AsgiApp = Callable[[Any, Any, Any], Awaitable[None]]
 
 _PROBES = ("/health", "/ready", "/health_generate", "/ping")
 

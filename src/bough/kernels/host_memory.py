@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import mmap
+from typing import Protocol
 
 import torch
 
@@ -31,6 +32,21 @@ def huge_pages(num_bytes: int) -> torch.Tensor:
     return whole[offset : offset + num_bytes]
 
 
+class Arena(Protocol):
+    """Where the memory of packed weights comes from."""
+
+    def zeros(self, num_bytes: int) -> torch.Tensor:
+        """Zeros, uint8 ``[num_bytes]``, aligned to 64 bytes."""
+
+
+class OutlineArena:
+    """Hands out tensors that have a size and no memory, to find out how much a model takes."""
+
+    def zeros(self, num_bytes: int) -> torch.Tensor:
+        """See :class:`Arena`."""
+        return torch.empty(num_bytes, dtype=torch.uint8, device="meta")
+
+
 class HugePageArena:
     """Hands out pieces of common chunks, so that small pieces are on huge pages, too.
 
@@ -41,7 +57,7 @@ class HugePageArena:
         self._rest = torch.empty(0, dtype=torch.uint8)
 
     def zeros(self, num_bytes: int) -> torch.Tensor:
-        """Zeros, uint8 ``[num_bytes]``, aligned to 64 bytes."""
+        """See :class:`Arena`."""
         if num_bytes >= _CHUNK_BYTES:
             return huge_pages(num_bytes)
         if num_bytes > len(self._rest):

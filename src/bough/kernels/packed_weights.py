@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 
 from bough.errors import ModelError
-from bough.kernels.host_memory import HugePageArena
+from bough.kernels.host_memory import Arena, HugePageArena
 from bough.kernels.library import load_library
 from bough.kernels.program import KERNEL_DTYPES, padded_columns
 from bough.kernels.structures import DType, Epilogue, GemmCall, PackedMatrix, PanelLayout
@@ -50,7 +50,7 @@ class PackedWeights:
         bias: bool,
         gated: bool,
         stored: WeightFormat = "native",
-        arena: HugePageArena | None = None,
+        arena: Arena | None = None,
     ) -> None:
         """Make room for a matrix of zeros.
 

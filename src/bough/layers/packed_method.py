@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from bough.config.server_args import Quantization
-from bough.kernels.host_memory import HugePageArena
+from bough.kernels.host_memory import Arena, HugePageArena
 from bough.kernels.packed_weights import PackedWeights, WeightFormat
 from bough.kernels.program import QUANTIZED_GROUP
 from bough.kernels.thread_pool import ThreadPool
@@ -27,15 +27,21 @@ class PackedMethod(LinearMethod):
     """
 
     def __init__(
-        self, threads: ThreadPool, stored: WeightFormat = "native", *, tables: WeightFormat | None = None
+        self,
+        threads: ThreadPool,
+        stored: WeightFormat = "native",
+        *,
+        tables: WeightFormat | None = None,
+        arena: Arena | None = None,
     ) -> None:
         """Args:
         threads: run the kernels.
         stored: how matrices are held; what is loaded is quantised accordingly.
         tables: the same of embeddings and heads; by default like other matrices.
+        arena: where the memory comes from; by default one of its own.
         """
         self._threads = threads
-        self._arena = HugePageArena()
+        self._arena = arena or HugePageArena()
         self._stored: WeightFormat = stored
         self._tables: WeightFormat = tables or stored
 
@@ -90,16 +96,23 @@ class StoredFormats(MethodChoice):
 
     A matrix of several projections gets the one that can hold all of them. What is not quantised is held in 8 bits: all
     products of a program have inputs of one type, and those of quantised weights are quantised.
+
+    Attributes:
+        recoded: matrices so far that are held in 8 bits though the checkpoint does not quantise them.
     """
 
-    def __init__(self, threads: ThreadPool, form: Callable[[str], WeightFormat | None]) -> None:
+    def __init__(
+        self, threads: ThreadPool, form: Callable[[str], WeightFormat | None], arena: Arena | None = None
+    ) -> None:
         """Args:
         threads: run the kernels.
         form: of the weight of that name, ``None`` if it is not quantised.
+        arena: where the memory comes from; by default one for each format.
         """
         self._form, self._prefix = form, ""
+        self.recoded: list[str] = []
         # One of each for the whole model: the memory of its matrices lies together.
-        self._methods = {each: PackedMethod(threads, each) for each in _FORMS}
+        self._methods = {each: PackedMethod(threads, each, arena=arena) for each in _FORMS}
 
     def below(self, path: str) -> StoredFormats:
         """See :class:`MethodChoice`."""
@@ -109,15 +122,17 @@ class StoredFormats(MethodChoice):
 
     def for_matrix(self, names: Collection[str]) -> PackedMethod:
         """See :class:`MethodChoice`."""
-        forms = (self._form(f"{self._prefix}{name}.weight") or "int8" for name in names)
-        return self._methods[max(forms, key=_FORMS.index)]
+        paths = [f"{self._prefix}{name}" for name in names]
+        forms = {path: self._form(f"{path}.weight") for path in paths}
+        self.recoded += [path for path, form in forms.items() if form is None]
+        return self._methods[max((form or "int8" for form in forms.values()), key=_FORMS.index)]
 
 
-def packed_method(threads: ThreadPool, quantization: Quantization) -> PackedMethod:
+def packed_method(threads: ThreadPool, quantization: Quantization, arena: Arena | None = None) -> PackedMethod:
     """How ``--quantization`` holds matrices. Errors in a head go straight into logits, so it keeps 8 bits at least."""
     if quantization == "int4":
-        return PackedMethod(threads, "int4", tables="int8")
-    return PackedMethod(threads, "native" if quantization == "none" else quantization)
+        return PackedMethod(threads, "int4", tables="int8", arena=arena)
+    return PackedMethod(threads, "native" if quantization == "none" else quantization, arena=arena)
 
 
 def _packed(layer: nn.Module) -> PackedWeights:

@@ -37,12 +37,12 @@ MAX_CACHE_KEY_CHARS = 1024
 _ABOUT_LOGPROBS: dict[str, Any] = {"logprob_start_len": -1, "top_logprobs_num": 0, "token_ids_logprob": None}
 """Fields that mean nothing without ``return_logprob``, and the values that say nothing."""
 
-UNSUPPORTED_SAMPLING_PARAMS: dict[str, str] = {
-    "beam_width": "beam search",
-    "custom_params": "arguments of custom logit processors",
-    "watermark": "watermarking",
+UNSUPPORTED_SAMPLING_PARAMS: dict[str, tuple[str, Any]] = {
+    "beam_width": ("beam search", 1),
+    "custom_params": ("arguments of custom logit processors", {}),
+    "watermark": ("watermarking", False),
 }
-"""Sampling parameters that do not work yet, with their meaning; null, false or nothing in them is accepted."""
+"""Sampling parameters that do not work yet, with their meaning and the value that, like null, asks for nothing."""
 
 GRAMMAR_FIELDS = frozenset(GRAMMAR_KINDS)
 
@@ -127,32 +127,33 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
     ] = None
 
     def expand(
-        self, *, preferred: dict[str, Any] | None = None, max_outputs: int | None = None
+        self, *, preferred: dict[str, Any] | None = None, max_outputs: int | None = None, text_name: str = "text"
     ) -> list[GenerateRequest]:
         """One request per prompt, with valid stop patterns; see :meth:`requests`."""
-        requests = list(self.requests(preferred=preferred, max_outputs=max_outputs))
+        requests = list(self.requests(preferred=preferred, max_outputs=max_outputs, text_name=text_name))
         for patterns in {request.sampling_params.stop_regex for request in requests}:
             if patterns:
                 compile_stop_regex(patterns)
         return requests
 
     def requests(
-        self, *, preferred: dict[str, Any] | None = None, max_outputs: int | None = None
+        self, *, preferred: dict[str, Any] | None = None, max_outputs: int | None = None, text_name: str = "text"
     ) -> Iterator[GenerateRequest]:
         """One request per prompt, with everything that was given once copied to each. Stop patterns are not compiled.
 
         Args:
             preferred: sampling parameters of requests that do not set them.
             max_outputs: most outputs (prompts times ``n``) allowed; ``None`` for no bound.
+            text_name: what the caller calls ``text``, for errors.
 
         Raises:
             BadRequest: naming the field that is missing, of the wrong type or of the wrong length; before the first
                 request, but for what is wrong in a later one's sampling parameters.
         """
-        _check_types(self)
+        _check_types(self, text_name)
         if max_outputs is not None:
-            self._check_outputs(1, max_outputs)
-        texts, prompts = self._prompts()
+            self._check_outputs(1, max_outputs, text_name)
+        texts, prompts = self._prompts(text_name)
         batch = texts if texts is not None else prompts
         assert batch is not None
         size = len(batch)
@@ -161,7 +162,7 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
         params = next(each_params)
         n = params.n
         if max_outputs is not None:
-            self._check_outputs(n, max_outputs)
+            self._check_outputs(n, max_outputs, text_name)
         return_logprob = self._each("return_logprob", size, n)
         logprob_start_len = self._each("logprob_start_len", size, n)
         top_logprobs_num = self._each("top_logprobs_num", size, n)
@@ -180,7 +181,7 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
                 rids=rids[i * n : (i + 1) * n],
                 text=texts[i] if texts is not None else None,
                 input_ids=prompts[i] if prompts is not None else None,
-                prompt_param=_indexed("text" if texts is not None else "input_ids", i if is_batch else None),
+                prompt_param=_indexed(text_name if texts is not None else "input_ids", i if is_batch else None),
                 sampling_params=params,
                 stream=self.stream,
                 return_logprob=return_logprob[i],
@@ -201,22 +202,25 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
         """Whether the answer is a list: several prompts were given, be it a list of one."""
         return isinstance(self.text, list) or (self.text is None and is_nested(self.input_ids))
 
-    def _check_outputs(self, n: int, max_outputs: int) -> None:
+    def _check_outputs(self, n: int, max_outputs: int, text_name: str) -> None:
         """Raise :class:`BadRequest` if there would be too many outputs, before anything is done for each of them."""
         size = len(self.text if self.text is not None else self.input_ids) if self.is_batch else 1
         if size * n > max_outputs:
             raise BadRequest(
                 f"{size} prompts with n={n} are {size * n} outputs, and at most {max_outputs} are allowed in a request",
-                param="text" if self.text is not None else "input_ids",
+                param=text_name if self.text is not None else "input_ids",
             )
 
-    def _prompts(self) -> tuple[list[str] | None, list[TokenIds] | None]:
-        if (self.text is None) == (self.input_ids is None):
-            raise BadRequest("give either text or input_ids, not both", param="text", code="missing_required_parameter")
+    def _prompts(self, text_name: str) -> tuple[list[str] | None, list[TokenIds] | None]:
+        if self.text is None and self.input_ids is None:
+            message = f"{text_name} or input_ids is required"
+            raise BadRequest(message, param=text_name, code="missing_required_parameter")
+        if self.text is not None and self.input_ids is not None:
+            raise BadRequest(f"give either {text_name} or input_ids, not both", param=text_name)
         if self.text is not None:
             texts = self.text if isinstance(self.text, list) else [self.text]
             if not texts:
-                raise BadRequest("text must not be an empty list", param="text")
+                raise BadRequest(f"{text_name} must not be an empty list", param=text_name)
             return texts, None
         ids = self.input_ids
         has_session = self.session_params is not None
@@ -401,8 +405,9 @@ def _supported(sampling_params: dict[str, Any]) -> dict[str, Any]:
     if UNSUPPORTED_SAMPLING_PARAMS.keys().isdisjoint(sampling_params):
         return sampling_params
     supported = dict(sampling_params)
-    for name, meaning in UNSUPPORTED_SAMPLING_PARAMS.items():
-        if supported.pop(name, None):
+    for name, (meaning, neutral) in UNSUPPORTED_SAMPLING_PARAMS.items():
+        value = supported.pop(name, None)
+        if value is not None and (value != neutral or isinstance(value, bool) is not isinstance(neutral, bool)):
             raise BadRequest(
                 f"sampling_params.{name} is not supported yet ({meaning})",
                 param=f"sampling_params.{name}",
@@ -420,7 +425,7 @@ def _indexed(name: str, index: int | None) -> str:
     return name if index is None else f"{name}[{index}]"
 
 
-def _check_types(request: GenerateReqInput) -> None:
+def _check_types(request: GenerateReqInput, text_name: str) -> None:
     for name, default, kind in _CHECKED_FIELDS:
         value = getattr(request, name)
         if value is default:
@@ -428,7 +433,8 @@ def _check_types(request: GenerateReqInput) -> None:
         try:
             msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
-            raise BadRequest(f"{name}: {error}", param=name) from None
+            shown = text_name if name == "text" else name
+            raise BadRequest(f"{shown}: {error}", param=shown) from None
 
 
 _CHECKED_FIELDS: tuple[tuple[str, Any, Any], ...] = tuple(

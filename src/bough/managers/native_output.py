@@ -351,9 +351,11 @@ def finish_reason_dict(reason: FinishReason | None) -> dict[str, Any] | None:
 
 
 def in_client_terms(reason: FinishReason, grammar_param: str | None) -> FinishReason:
-    """The same reason, where it is about a grammar, under the name by which the client knows that."""
-    if grammar_param is None or reason.param not in GRAMMAR_KINDS:
+    """The same reason, where it is about a grammar, under the name by which the client knows that: ``grammar_param``,
+    or a member of ``sampling_params``."""
+    if reason.param not in GRAMMAR_KINDS:
         return reason
+    grammar_param = grammar_param or f"sampling_params.{reason.param}"
     problem = (reason.message or "").removeprefix(f"{reason.param}: ")
     return msgspec.structs.replace(reason, param=grammar_param, message=f"{grammar_param}: {problem}")
 

@@ -36,10 +36,14 @@ class RequestLog:
 
     Args:
         level: one of the levels; ``None`` logs nothing.
+
+    Attributes:
+        keeps_text: whether :meth:`on_text` is to be called; asked with every token.
     """
 
     def __init__(self, level: int | None) -> None:
         self._level = -1 if level is None else level
+        self.keeps_text = self._level >= BEGINNINGS
         self._texts: dict[str, str] = {}
         """What outputs that are not finished have begun with, as far as it will be shown."""
 
@@ -63,8 +67,6 @@ class RequestLog:
 
     def on_text(self, rid: str, delta: OutputDelta) -> None:
         """An output goes on."""
-        if self._level < BEGINNINGS:
-            return
         text = self._texts.get(rid, "")
         if self._level >= EVERYTHING or len(text) <= BEGINNING_CHARS:
             new = delta.text if delta.text is not None else "".join(f"{token} " for token in delta.token_ids)

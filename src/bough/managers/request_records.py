@@ -54,7 +54,8 @@ class RequestRecords:
         last_time = state.last_time
         state.last_time = now
         state.completion_tokens = delta.completion_tokens
-        self._log.on_text(state.rid, delta)
+        if self._log.keeps_text:
+            self._log.on_text(state.rid, delta)
         if not state.obj.log_metrics:
             return
         num_tokens = gaps = len(delta.token_ids)
@@ -75,7 +76,7 @@ class RequestRecords:
         """The engine has had its last word about an output."""
         reason = delta.finish_reason
         assert reason is not None
-        if not delta.token_ids:
+        if self._log.keeps_text and not delta.token_ids:
             self._log.on_text(state.rid, delta)
         if delta.last_token_delay is not None:
             state.last_token_time = state.sent_time + delta.last_token_delay

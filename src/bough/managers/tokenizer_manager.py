@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shlex
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -236,8 +237,12 @@ class TokenizerManager:
 
     # --- generating -----------------------------------------------------------------------------------------------
 
-    async def generate_request(self, obj: GenerateReqInput) -> AsyncIterator[Any]:
+    async def generate_request(self, obj: GenerateReqInput, text_name: str = "text") -> AsyncIterator[Any]:
         """Generate, with results in the native shape.
+
+        Args:
+            obj: what is asked for.
+            text_name: what the caller calls its ``text``, for errors.
 
         Yields:
             While streaming, a dictionary per event and output (with ``index``, unless there is only one output);
@@ -248,7 +253,7 @@ class TokenizerManager:
             RequestFailed: if it failed before anything was yielded; afterwards the last dictionary says so.
             EngineDead: if the engine has died.
         """
-        requests = obj.expand(preferred=self.server_args.preferred_sampling_params)
+        requests = obj.expand(preferred=self.server_args.preferred_sampling_params, text_name=text_name)
         async with self.generation(requests) as generation:
             if obj.is_batch or len(generation.states) > 1:
                 results = self._handle_batch_request(generation)
@@ -544,11 +549,18 @@ class TokenizerManager:
 
     def _handle_batch_output(self, deltas: Sequence[OutputDelta]) -> None:
         """Hand the results of a step to those who wait for them."""
-        now = time.monotonic()
         # Of streams that lag all deltas are written together, which costs less.
         outbox: Outbox | None = None if self._channels.lagging else []
         if any(delta.token_ids or delta.embedding for delta in deltas):
             self.health.on_progress()
+        try:
+            self._hand_out(deltas, outbox)
+        finally:
+            if outbox:
+                write_all(outbox)
+
+    def _hand_out(self, deltas: Sequence[OutputDelta], outbox: Outbox | None) -> None:
+        now = time.monotonic()
         for delta in deltas:
             state = self.rid_to_state.get(delta.rid)
             if state is None:
@@ -576,8 +588,6 @@ class TokenizerManager:
             if outbox and len(outbox) >= EVENTS_AT_ONCE:
                 write_all(outbox)
         self._records.on_step()
-        if outbox:
-            write_all(outbox)
 
     def _handle_delta(self, state: ReqState, delta: OutputDelta, now: float, outbox: Outbox | None) -> None:
         if delta.queue_time is not None or delta.first_token_delay is not None:
@@ -657,6 +667,7 @@ class TokenizerManager:
         return {
             **self.server_args.to_public_dict(),
             **self.scheduler_info,
+            "launch_command": shlex.join(["bough", "serve", *self.server_args.to_flags()]),
             "startup_time": self.metrics.startup_time,
             "internal_states": await self.get_internal_state(),
             "version": __version__,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -17,6 +19,7 @@ from bough.model_executor.capacity import MAX_RUNNING_REQUESTS, forward_bytes
 from bough.model_executor.machine import Machine, keep_freed_memory
 from bough.model_executor.pooling import finish
 from bough.model_executor.tp_worker import resolve_device
+from bough.model_executor.weight_memory import available_memory, check_weights_fit, weight_bytes
 from bough.model_executor.worker_info import WorkerInfo
 from bough.model_loader.loader import load_model, open_source
 from bough.models.base import torch_dtype
@@ -67,6 +70,10 @@ class EncoderWorker:
             raise ConfigError(f"{self.config.architecture} does not pool", param="model_path")
         self.pooling = self.config.pooling
         source = open_source(self.config, server_args.load_format)
+        smaller = {}
+        if self.config.dtype == "float32":
+            smaller["--dtype bfloat16"] = partial(weight_bytes, replace(self.config, dtype="bfloat16"))
+        check_weights_fit(self.device, weight_bytes(self.config), smaller)
         model = load_model(self.config, source=source, device=self.device, seed=server_args.random_seed or 0)
         assert isinstance(model, Encoder), "language models have a worker of their own"
         self.model = model
@@ -144,10 +151,7 @@ class EncoderWorker:
 
     def _check_memory(self) -> None:
         needed = forward_bytes(self.config, torch_dtype(self.config).itemsize, self.max_step_tokens, 0)
-        if self.device.type == "cuda":
-            available = int(torch.cuda.mem_get_info(self.device)[0])
-        else:
-            available = Machine().available_bytes()
+        available, _ = available_memory(self.device)
         if needed > available:
             raise StartupError(
                 f"not enough memory: a step of {self.max_step_tokens} tokens takes {needed / 2**30:.2f} GiB next to "

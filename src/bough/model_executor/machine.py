@@ -32,7 +32,15 @@ class Machine:
 
         Page cache counts as available, on the system and within a control group alike.
         """
-        return max(min([self._system_available(), *self._cgroup_available()]), 0)
+        return self.available()[0]
+
+    def available(self) -> tuple[int, str]:
+        """:meth:`available_bytes`, and what bounds them."""
+        system = self._system_available()
+        limited = min(self._cgroup_available(), default=system)
+        if limited < system:
+            return max(limited, 0), "within the control group's limit"
+        return max(system, 0), "on this machine"
 
     def usable_threads(self) -> int:
         """Physical cores that this process may run on, at most what a control group's quota adds up to."""

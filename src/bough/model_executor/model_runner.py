@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +17,7 @@ import torch
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import AttentionBackendName, KVCacheDType, Quantization
 from bough.errors import ConfigError
+from bough.kernels.host_memory import Arena, OutlineArena
 from bough.layers.attention.base import AttentionBackend
 from bough.layers.linear_method import TORCH, MethodChoice
 from bough.layers.packed_method import StoredFormats, packed_method
@@ -35,11 +38,12 @@ from bough.model_executor.cpu_graph_runner import MAX_PIECE_TOKENS, CpuGraphRunn
 from bough.model_executor.forward_batch import ForwardBatch, token_positions
 from bough.model_executor.graph_runner import GraphRunner, Wanted
 from bough.model_executor.logprob_results import sampled_fields, target_fields
-from bough.model_executor.machine import Machine, peak_resident_bytes, reset_peak_resident_bytes
+from bough.model_executor.machine import peak_resident_bytes, reset_peak_resident_bytes
 from bough.model_executor.native_path import native_threads
 from bough.model_executor.pooling import CausalPooling
+from bough.model_executor.weight_memory import available_memory, check_weights_fit, weight_bytes
 from bough.model_loader.loader import load_model, open_source
-from bough.model_loader.sources import WeightSource
+from bough.model_loader.sources import NAMES_SHOWN, WeightSource
 from bough.models.base import CausalLM, torch_dtype
 from bough.models.pooled import PooledCausalLM
 from bough.sampling.device_state import SamplingState
@@ -53,6 +57,8 @@ from bough.step_plan import (
     StepPlan,
     StepResult,
 )
+
+logger = logging.getLogger(__name__)
 
 IndexArray = npt.NDArray[np.int64]
 
@@ -197,16 +203,44 @@ class ModelRunner:
     # --- start-up ---
 
     def load_model(self, source: WeightSource | None) -> CausalLM:
-        """The model of the configuration, with weights from ``source``, or random ones."""
-        quantization = self.options.quantization
-        method: MethodChoice = TORCH
-        if self.threads is not None:
-            method = packed_method(self.threads, quantization)
-            if source is not None and source.quantized and quantization == "none":
-                method = StoredFormats(self.threads, source.form)
+        """The model of the configuration, with weights from ``source``, or random ones.
+
+        Raises:
+            StartupError: before anything is loaded if there is no room for it; or if files do not fit the model.
+        """
+        outline = self.method_choice(source, self.options.quantization, OutlineArena())
+        check_weights_fit(self.device, weight_bytes(self.config, outline), self._smaller_weights(source))
+        method = self.method_choice(source, self.options.quantization)
         model = load_model(self.config, source=source, device=self.device, seed=self.options.seed, method=method)
         assert isinstance(model, CausalLM), "encoders have a runner of their own"
+        if isinstance(method, StoredFormats) and method.recoded:
+            shown = ", ".join(method.recoded[:NAMES_SHOWN]) + (", …" if len(method.recoded) > NAMES_SHOWN else "")
+            logger.info("%d matrices become int8, of themselves not quantised: %s", len(method.recoded), shown)
         return model
+
+    def method_choice(
+        self, source: WeightSource | None, quantization: Quantization, arena: Arena | None = None
+    ) -> MethodChoice:
+        """How linear layers hold weights from ``source``, in memory from ``arena``."""
+        if self.threads is None:
+            return TORCH
+        if source is not None and source.quantized and quantization == "none":
+            return StoredFormats(self.threads, source.form, arena)
+        return packed_method(self.threads, quantization, arena)
+
+    def _smaller_weights(self, source: WeightSource | None) -> dict[str, Callable[[], int]]:
+        """Options with which the weights take less memory, and how much that is."""
+        smaller: dict[str, Callable[[], int]] = {}
+        if source is not None and source.quantized:
+            return smaller
+        if self.config.dtype == "float32" and not self.quantized:
+            smaller["--dtype bfloat16"] = partial(weight_bytes, replace(self.config, dtype="bfloat16"))
+        if self.threads is not None:
+            for each in get_args(Quantization):
+                if each not in ("none", self.options.quantization):
+                    outline = self.method_choice(source, each, OutlineArena())
+                    smaller[f"--quantization {each}"] = partial(weight_bytes, self.config, outline)
+        return smaller
 
     def init_memory_pool(self, max_total_tokens: int) -> KVPool:
         """A KV pool for this model."""
@@ -275,10 +309,10 @@ class ModelRunner:
             graph_rows = self._max_graph_rows(max_running_requests)
             # What recorded steps take is theirs for good; their logits are for all rows at once.
             reserved += 0 if options.disable_cuda_graph else forward_bytes(config, 4, graph_rows, graph_rows)
-            pool_tokens = self._available_bytes() // max(kv_bytes_per_token(**self._kv_shape), 1)
+            pool_tokens = available_memory(self.device)[0] // max(kv_bytes_per_token(**self._kv_shape), 1)
             reserved += decode_scratch_bytes(config, pool_tokens, max_running_requests)
         budget = MemoryBudget(
-            available=self._available_bytes(),
+            available=available_memory(self.device)[0],
             weights=self.weight_bytes,
             forward=reserved,
             per_token=kv_bytes_per_token(**self._kv_shape),
@@ -305,12 +339,6 @@ class ModelRunner:
 
     def _max_graph_rows(self, max_running_requests: int) -> int:
         return min(max_running_requests, self.options.cuda_graph_max_bs or DEFAULT_MAX_GRAPH_ROWS)
-
-    def _available_bytes(self) -> int:
-        if self.device.type == "cuda":
-            torch.cuda.empty_cache()
-            return int(torch.cuda.mem_get_info(self.device)[0])
-        return Machine().available_bytes()
 
     @torch.inference_mode()
     def _measure_forward(self, num_tokens: int) -> int:
@@ -456,7 +484,7 @@ class ModelRunner:
         )
 
     def rows_that_need_logits(self, plan: StepPlan, rows: IndexArray) -> npt.NDArray[np.bool_]:
-        """Which of the sampling ``rows`` (``[S]``) are not served by the token with the largest logit alone.
+        """Which of the sampling ``rows`` (``[S]``) are not served by the token with the largest allowed logit alone.
 
         Only native kernels serve any so.
         """

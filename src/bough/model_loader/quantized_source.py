@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 
 from bough.config.stored_quantization import Layout, StoredQuantization
 from bough.errors import StartupError
 from bough.layers.quantized_rows import QuantizedRows
 from bough.model_loader.progress import Progress
-from bough.model_loader.sources import SafetensorsSource, StoredForm, Weight
+from bough.model_loader.sources import SafetensorsSource, StoredForm, Weight, open_tensors
 
 _CODES: dict[Layout, str] = {"gptq": "qweight", "awq": "qweight", "packed": "weight_packed", "integers": "weight"}
 _SCALES: dict[Layout, str] = {"gptq": "scales", "awq": "scales", "packed": "weight_scale", "integers": "weight_scale"}
@@ -44,6 +44,7 @@ class QuantizedSource(SafetensorsSource):
         self._quantization = quantization
         self._opened: tuple[Path, Any] | None = None
         self._centred: set[str] = set()
+        self._forms: dict[str, StoredForm | None] = {}
         self._names: dict[Path, list[str]] = {}
         self._files: dict[str, Path] = {}
         for file in self.files:
@@ -59,6 +60,11 @@ class QuantizedSource(SafetensorsSource):
 
     def form(self, name: str) -> StoredForm | None:
         """See :class:`WeightSource`."""
+        if name not in self._forms:
+            self._forms[name] = self._find_form(name)
+        return self._forms[name]
+
+    def _find_form(self, name: str) -> StoredForm | None:
         module = name.removesuffix(".weight")
         if module not in self._modules:
             return None
@@ -182,7 +188,7 @@ class QuantizedSource(SafetensorsSource):
         if self._opened is None or self._opened[0] != file:
             self._opened = None
             try:
-                self._opened = (file, safe_open(file, framework="pt", device="cpu"))
+                self._opened = (file, open_tensors(file))
             except SafetensorError as error:
                 raise StartupError(
                     f"cannot load {file}: it is damaged or cut short ({error}); download it again"

@@ -75,11 +75,28 @@ class SafetensorsSource(WeightSource):
 
     def read(self, file: Path, progress: Progress, known: Collection[str]) -> Iterator[tuple[str, Weight]]:
         """See :class:`WeightSource`."""
-        with safe_open(file, framework="pt", device="cpu") as tensors:
+        with open_tensors(file) as tensors:
             for name in tensors.keys():  # noqa: SIM118 - no mapping
                 tensor = tensors.get_tensor(name)
                 yield name, tensor
                 progress.advance(tensor.nbytes)
+
+
+def open_tensors(file: Path) -> Any:
+    """A safetensors file, mapped into memory.
+
+    Raises:
+        SafetensorError: if it is damaged.
+        StartupError: if the system refuses to map it.
+    """
+    try:
+        return safe_open(file, framework="pt", device="cpu")
+    except RuntimeError as error:
+        # The system refuses what is larger than all memory it has, though only single weights are read at a time.
+        raise StartupError(
+            f"cannot map {file}, {file.stat().st_size / 2**30:.2f} GiB, into memory ({error}); store the checkpoint in "
+            f"several smaller files (save_pretrained with max_shard_size does), or free memory"
+        ) from None
 
 
 def checkpoint_files(directory: Path) -> list[Path]:

@@ -155,9 +155,9 @@ class Metrics(Collector):
         self.generation_tokens = 0
         self.cached_tokens = 0
         self.num_requests = 0
-        self.aborted_requests = ReasonCounter("requested", "client_left")
-        self.refused_requests = ReasonCounter("invalid_value", "overloaded", "queue_full")
-        self.failed_requests = ReasonCounter("internal_error", "engine_dead")
+        self.aborted_requests = ReasonCounter("requested", "client_left", "timeout")
+        self.refused_requests = ReasonCounter("invalid_value", "overloaded", "queue_full", "queue_timeout")
+        self.failed_requests = ReasonCounter("internal_error", "engine_dead", "timeout")
         self.malformed_messages = 0
         """Dropped by the main process."""
         self.http_requests_active = 0
@@ -236,7 +236,7 @@ class Metrics(Collector):
             (
                 "num_aborted_requests",
                 self.aborted_requests,
-                "Outputs that were ended early: by request, or because the client left.",
+                "Outputs that were ended early: by request, because the client left, or because they took too long.",
             ),
             (
                 "num_refused_requests",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 from functools import lru_cache
@@ -173,81 +172,72 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
             BadRequest: naming the first field that is out of range.
         """
 
-        def check(ok: bool, field: str, rule: str) -> None:
-            if not ok:
-                value = getattr(self, field)
-                shown = repr(value) if len(repr(value)) <= 80 else f"{repr(value)[:77]}..."
-                raise BadRequest(f"{named(field)} must be {rule}, got {shown}", param=named(field))
+        def refuse(field: str, rule: str) -> BadRequest:
+            value = getattr(self, field)
+            shown = repr(value) if len(repr(value)) <= 80 else f"{repr(value)[:77]}..."
+            return BadRequest(f"{named(field)} must be {rule}, got {shown}", param=named(field))
 
-        def within(value: float, low: float, high: float) -> bool:
-            return math.isfinite(value) and low <= value <= high
-
-        check(self.max_new_tokens is None or self.max_new_tokens >= 0, "max_new_tokens", "at least 0")
-        check(self.min_new_tokens >= 0, "min_new_tokens", "at least 0")
-        check(
-            self.max_new_tokens is None or self.min_new_tokens <= self.max_new_tokens,
-            "min_new_tokens",
-            f"at most {named('max_new_tokens')} ({self.max_new_tokens})",
-        )
-        check(within(self.temperature, 0.0, 1e4), "temperature", "a number between 0 and 10000")
-        check(math.isfinite(self.top_p) and 0.0 < self.top_p <= 1.0, "top_p", "in (0, 1]")
-        check(self.top_k == ALL_TOKENS or 1 <= self.top_k < 2**31, "top_k", "at least 1, or -1 for all tokens")
-        check(within(self.min_p, 0.0, 1.0), "min_p", "in [0, 1]")
-        check(within(self.frequency_penalty, -2.0, 2.0), "frequency_penalty", "in [-2, 2]")
-        check(within(self.presence_penalty, -2.0, 2.0), "presence_penalty", "in [-2, 2]")
-        check(
-            within(self.repetition_penalty, MIN_REPETITION_PENALTY, MAX_REPETITION_PENALTY),
-            "repetition_penalty",
-            f"in [{MIN_REPETITION_PENALTY:g}, {MAX_REPETITION_PENALTY:g}]",
-        )
-        check(1 <= self.n <= MAX_PARALLEL_SAMPLES, "n", f"between 1 and {MAX_PARALLEL_SAMPLES}")
-        check(
-            self.sampling_seed is None or -(2**63) <= self.sampling_seed < 2**63,
-            "sampling_seed",
-            "a signed 64-bit integer",
-        )
-        check(self.stream_interval is None or self.stream_interval >= 1, "stream_interval", "at least 1")
-        check(len(self.stop) <= MAX_STOP_STRINGS, "stop", f"at most {MAX_STOP_STRINGS} strings")
-        check(
-            all(0 < len(s) <= MAX_STOP_STRING_CHARS for s in self.stop),
-            "stop",
-            f"non-empty strings of at most {MAX_STOP_STRING_CHARS} characters",
-        )
-        check(len(self.stop_regex) <= MAX_STOP_STRINGS, "stop_regex", f"at most {MAX_STOP_STRINGS} patterns")
-        check(
-            all(0 < len(s.encode("utf-8", "surrogatepass")) <= MAX_STOP_REGEX_BYTES for s in self.stop_regex),
-            "stop_regex",
-            f"non-empty patterns of at most {MAX_STOP_REGEX_BYTES} bytes",
-        )
-        check(len(self.stop_token_ids) <= MAX_STOP_TOKEN_IDS, "stop_token_ids", f"at most {MAX_STOP_TOKEN_IDS} ids")
-        if self.logit_bias is not None:
-            check(
-                len(self.logit_bias) <= MAX_LOGIT_BIAS_ENTRIES,
-                "logit_bias",
-                f"at most {MAX_LOGIT_BIAS_ENTRIES} entries",
-            )
-            check(
-                all(within(bias, -100.0, 100.0) for bias in self.logit_bias.values()),
-                "logit_bias",
-                "numbers in [-100, 100]",
-            )
-        check(
-            len(self.bad_words) <= MAX_BAD_WORDS and sum(map(len, self.bad_words)) <= MAX_BAD_WORD_CHARS,
-            "bad_words",
-            f"at most {MAX_BAD_WORDS} strings of at most {MAX_BAD_WORD_CHARS} characters together",
-        )
-        check(all(word.strip() for word in self.bad_words), "bad_words", "strings that are not blank")
-        check(
-            self.allowed_token_ids is None or 1 <= len(self.allowed_token_ids) <= MAX_ALLOWED_TOKEN_IDS,
-            "allowed_token_ids",
-            f"1 to {MAX_ALLOWED_TOKEN_IDS} ids",
-        )
+        if self.max_new_tokens is not None and self.max_new_tokens < 0:
+            raise refuse("max_new_tokens", "at least 0")
+        if self.min_new_tokens < 0:
+            raise refuse("min_new_tokens", "at least 0")
+        if self.max_new_tokens is not None and self.min_new_tokens > self.max_new_tokens:
+            raise refuse("min_new_tokens", f"at most {named('max_new_tokens')} ({self.max_new_tokens})")
+        # Comparisons with NaN are false, so that it is within no bounds.
+        if not 0.0 <= self.temperature <= 1e4:
+            raise refuse("temperature", "a number between 0 and 10000")
+        if not 0.0 < self.top_p <= 1.0:
+            raise refuse("top_p", "in (0, 1]")
+        if not (self.top_k == ALL_TOKENS or 1 <= self.top_k < 2**31):
+            raise refuse("top_k", "at least 1, or -1 for all tokens")
+        if not 0.0 <= self.min_p <= 1.0:
+            raise refuse("min_p", "in [0, 1]")
+        if not -2.0 <= self.frequency_penalty <= 2.0:
+            raise refuse("frequency_penalty", "in [-2, 2]")
+        if not -2.0 <= self.presence_penalty <= 2.0:
+            raise refuse("presence_penalty", "in [-2, 2]")
+        if not MIN_REPETITION_PENALTY <= self.repetition_penalty <= MAX_REPETITION_PENALTY:
+            raise refuse("repetition_penalty", f"in [{MIN_REPETITION_PENALTY:g}, {MAX_REPETITION_PENALTY:g}]")
+        if not 1 <= self.n <= MAX_PARALLEL_SAMPLES:
+            raise refuse("n", f"between 1 and {MAX_PARALLEL_SAMPLES}")
+        if self.sampling_seed is not None and not -(2**63) <= self.sampling_seed < 2**63:
+            raise refuse("sampling_seed", "a signed 64-bit integer")
+        if self.stream_interval is not None and self.stream_interval < 1:
+            raise refuse("stream_interval", "at least 1")
+        self._validate_lists(vocab_size, refuse)
         self._validate_grammar(named, tag_is_ours=tag_is_ours)
+
+    def _validate_lists(self, vocab_size: int | None, refuse: Callable[[str, str], BadRequest]) -> None:
+        """Check what most requests leave empty."""
+        if self.stop:
+            if len(self.stop) > MAX_STOP_STRINGS:
+                raise refuse("stop", f"at most {MAX_STOP_STRINGS} strings")
+            if not all(0 < len(s) <= MAX_STOP_STRING_CHARS for s in self.stop):
+                raise refuse("stop", f"non-empty strings of at most {MAX_STOP_STRING_CHARS} characters")
+        if self.stop_regex:
+            if len(self.stop_regex) > MAX_STOP_STRINGS:
+                raise refuse("stop_regex", f"at most {MAX_STOP_STRINGS} patterns")
+            if not all(0 < len(s.encode("utf-8", "surrogatepass")) <= MAX_STOP_REGEX_BYTES for s in self.stop_regex):
+                raise refuse("stop_regex", f"non-empty patterns of at most {MAX_STOP_REGEX_BYTES} bytes")
+        if len(self.stop_token_ids) > MAX_STOP_TOKEN_IDS:
+            raise refuse("stop_token_ids", f"at most {MAX_STOP_TOKEN_IDS} ids")
+        if self.logit_bias:
+            if len(self.logit_bias) > MAX_LOGIT_BIAS_ENTRIES:
+                raise refuse("logit_bias", f"at most {MAX_LOGIT_BIAS_ENTRIES} entries")
+            if not all(-100.0 <= bias <= 100.0 for bias in self.logit_bias.values()):
+                raise refuse("logit_bias", "numbers in [-100, 100]")
+        if self.bad_words:
+            if len(self.bad_words) > MAX_BAD_WORDS or sum(map(len, self.bad_words)) > MAX_BAD_WORD_CHARS:
+                rule = f"at most {MAX_BAD_WORDS} strings of at most {MAX_BAD_WORD_CHARS} characters together"
+                raise refuse("bad_words", rule)
+            if not all(word.strip() for word in self.bad_words):
+                raise refuse("bad_words", "strings that are not blank")
+        if self.allowed_token_ids is not None and not 1 <= len(self.allowed_token_ids) <= MAX_ALLOWED_TOKEN_IDS:
+            raise refuse("allowed_token_ids", f"1 to {MAX_ALLOWED_TOKEN_IDS} ids")
         if vocab_size is not None:
-            rule = f"token ids in [0, {vocab_size})"
-            check(all(0 <= t < vocab_size for t in self.stop_token_ids), "stop_token_ids", rule)
-            check(all(0 <= t < vocab_size for t in self.logit_bias or ()), "logit_bias", rule)
-            check(all(0 <= t < vocab_size for t in self.allowed_token_ids or ()), "allowed_token_ids", rule)
+            for field in ("stop_token_ids", "logit_bias", "allowed_token_ids"):
+                if not all(0 <= token < vocab_size for token in getattr(self, field) or ()):
+                    raise refuse(field, f"token ids in [0, {vocab_size})")
 
     def _validate_grammar(self, named: ClientName, *, tag_is_ours: bool) -> None:
         """Check what can be said of a grammar without compiling it."""

@@ -186,6 +186,7 @@ class Scheduler:
         self._num_failed_steps = 0
         self._was_busy = False
         self._received: deque[ToScheduler] = deque()
+        self._is_full = False
         self._dispatch: dict[type, Callable[[Any], list[ControlReply]]] = {
             TokenizedGenerateReqInput: self.handle_generate_request,
             TokenizedEmbeddingReqInput: self.handle_embedding_request,
@@ -202,9 +203,15 @@ class Scheduler:
         while not self.shutting_down:
             self.recv_requests(messages, busy)
             busy = self.step()
-            if messages.heartbeat_due:
+            if messages.heartbeat_due or self._fullness_changed():
                 messages.send(Heartbeat("scheduler", stats=self.stats()))
         self.close()
+
+    def _fullness_changed(self) -> bool:
+        """Whether the queue has become full, or has room again: whoever sends requests here is told at once."""
+        limit = self.server_args.max_queued_requests
+        was_full, self._is_full = self._is_full, limit is not None and self.requests.num_waiting >= max(limit, 1)
+        return was_full is not self._is_full
 
     def close(self) -> None:
         """End the threads beside the scheduler, after the steps in flight. Doing it twice does nothing."""

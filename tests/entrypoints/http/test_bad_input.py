@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from bough.entrypoints.http.native.protocol import GENERATE
 from bough.entrypoints.http.openai.protocol import CHAT, COMPLETIONS
 from bough.entrypoints.http.openapi import openapi_schema
 from bough.entrypoints.http.routes import ROUTES, RouteInfo
+from bough.errors import BadRequest
 from bough.sampling.sampling_params import SamplingParams
 from tests.entrypoints.http.server import CONTEXT_LEN, RunningServer, running_server
 
@@ -274,10 +276,15 @@ def test_bad_sampling_parameters_are_refused(client: httpx.Client, params: dict[
         ("/v1/completions", {"prompt": ["a", [1]]}, "prompt"),
         ("/v1/completions", {"prompt": ["x"] * 1025, "n": 2}, "prompt"),
         ("/v1/chat/completions", {"messages": []}, "messages"),
-        ("/v1/chat/completions", {"messages": [{"content": "Hi"}]}, "messages[0]"),
+        ("/v1/chat/completions", {"messages": [{"content": "Hi"}]}, "messages[0].role"),
         ("/v1/chat/completions", {"messages": [{"role": "alien", "content": "Hi"}]}, "messages[0].role"),
         ("/v1/chat/completions", {"messages": [{"role": "user", "content": 5}]}, "messages[0].content"),
-        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi", "x": 5}]}, "messages[0]"),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi", "x": 5}]}, "messages[0].x"),
+        ("/v1/chat/completions", {"stream": True, "stream_options": {"x": 1}}, "stream_options.x"),
+        ("/v1/chat/completions", {"logit_bias": {"3": 1, "5": 101}}, "logit_bias.5"),
+        ("/v1/chat/completions", {"logit_bias": {"3": 1, "a": 1}}, "logit_bias.a"),
+        ("/v1/completions", {"prompt": [""]}, "prompt[0]"),
+        ("/v1/completions", {"prompt": [[VOCAB]]}, "prompt[0]"),
         (
             "/v1/chat/completions",
             {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]},
@@ -311,6 +318,8 @@ def test_bad_sampling_parameters_are_refused(client: httpx.Client, params: dict[
             "top_logprobs_num",
         ),
         ("/generate", {"top_logprobs": 2, "top_logprobs_num": 3}, "top_logprobs"),
+        ("/generate", {"sampling_params": {"beam_width": 2}}, "sampling_params.beam_width"),
+        ("/generate", {"sampling_params": {"beam_width": 0}}, "sampling_params.beam_width"),
     ],
 )
 def test_bad_combinations_are_refused(client: httpx.Client, path: str, fields: dict[str, Any], named: str) -> None:
@@ -318,6 +327,55 @@ def test_bad_combinations_are_refused(client: httpx.Client, path: str, fields: d
     assert response.status_code == 400, response.text
     assert response.json()["error"]["param"].startswith(named)
     assert_still_serving(client)
+
+
+def test_no_prompt_and_two_prompts_are_told_apart(client: httpx.Client) -> None:
+    neither = client.post("/generate", json={}).json()["error"]
+    assert (neither["param"], neither["code"]) == ("text", "missing_required_parameter")
+    assert "not both" not in neither["message"]
+    both = client.post("/generate", json={"text": "a", "input_ids": [1]}).json()["error"]
+    assert both["param"] == "text"
+    assert "not both" in both["message"]
+    assert both["code"] != "missing_required_parameter"
+
+
+def ineffective() -> Iterator[Any]:
+    for info in ROUTES:
+        for name in info.body.no_effect if info.body is not None else ():
+            yield pytest.param(info.body, name, id=f"{info.path}-{name}")
+
+
+@pytest.mark.parametrize(("spec", "name"), list(ineffective()))
+def test_what_changes_nothing_has_a_type_all_the_same(spec: BodySpec[Any], name: str) -> None:
+    with pytest.raises(BadRequest, match=name) as caught:
+        asyncio.run(spec.parse(json.dumps({name: [[None]]}).encode(), allow_unknown=False, max_tokens=1))
+    assert str(caught.value.param).startswith(name)
+
+
+def test_a_body_that_is_compressed_is_refused_by_its_header(client: httpx.Client) -> None:
+    for path, (_, base) in ENDPOINTS.items():
+        body, kind = json.dumps(base).encode(), {"content-type": "application/json"}
+        refused = client.post(path, content=gzip.compress(body), headers={**kind, "content-encoding": "gzip"})
+        assert refused.status_code == 415
+        assert "Content-Encoding" in refused.json()["error"]["message"]
+        assert client.post(path, content=body, headers={**kind, "content-encoding": "identity"}).status_code == 200
+
+
+def test_unknown_query_parameters_are_refused_by_control_routes_and_logged_by_others(
+    client: httpx.Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    refused = client.post("/flush_cache?timeout=0&foo=1")
+    assert refused.status_code == 400
+    assert refused.json()["error"]["param"] == "foo"
+    assert client.post("/flush_cache?timeout=0").status_code == 200
+    path, (_, base) = "/generate", ENDPOINTS["/generate"]
+    assert client.post(f"{path}?brand_new=1", json=base).status_code == 200
+    assert "query parameters of /generate: 'brand_new'" in caplog.text
+    assert client.get("/health?foo=1").status_code == 200
+    caplog.clear()
+    message = {"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}]}
+    assert client.post("/v1/messages?beta=true", json=message).status_code == 200
+    assert "beta" not in caplog.text
 
 
 def questions(count: int) -> list[dict[str, Any]]:

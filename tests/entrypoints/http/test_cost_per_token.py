@@ -31,24 +31,24 @@ MESSAGES = {"messages": [USER]}
 ANTHROPIC = {"model": "m", "max_tokens": 500, **MESSAGES}
 
 ROUTES: dict[str, tuple[str, dict[str, Any], str, int, int]] = {
-    "native": ("/generate", {"input_ids": [1, 2], "sampling_params": {"max_new_tokens": 500}}, "", 7, 19),
-    "completion": ("/v1/completions", {"prompt": [1, 2], "max_tokens": 500}, "", 5, 18),
-    "chat": ("/v1/chat/completions", MESSAGES, "", 5, 18),
-    "chat, thoughts": ("/v1/chat/completions", MESSAGES, "<think>", 23, 33),
-    "chat, content": ("/v1/chat/completions", MESSAGES, "<think></think>x", 17, 27),
-    "chat, tools": ("/v1/chat/completions", {**MESSAGES, "tools": [TOOL]}, "x", 17, 27),
+    "native": ("/generate", {"input_ids": [1, 2], "sampling_params": {"max_new_tokens": 500}}, "", 7, 21),
+    "completion": ("/v1/completions", {"prompt": [1, 2], "max_tokens": 500}, "", 5, 19),
+    "chat": ("/v1/chat/completions", MESSAGES, "", 5, 19),
+    "chat, thoughts": ("/v1/chat/completions", MESSAGES, "<think>", 23, 35),
+    "chat, content": ("/v1/chat/completions", MESSAGES, "<think></think>x", 17, 29),
+    "chat, tools": ("/v1/chat/completions", {**MESSAGES, "tools": [TOOL]}, "x", 17, 29),
     "chat, arguments": (
         "/v1/chat/completions",
         {**MESSAGES, "tools": [TOOL]},
         '<tool_call>{"name": "f", "arguments": {"a": "',
         17,
-        27,
+        29,
     ),
-    "responses": ("/v1/responses", {"input": "Hi"}, "x", 19, 31),
-    "responses, thoughts": ("/v1/responses", {"input": "Hi"}, "<think>", 25, 37),
-    "messages": ("/v1/messages", ANTHROPIC, "x", 13, 26),
-    "messages, thoughts": ("/v1/messages", ANTHROPIC, "<think>", 20, 33),
-    "ollama": ("/api/chat", {"model": "m", **MESSAGES}, "x", 16, 28),
+    "responses": ("/v1/responses", {"input": "Hi"}, "x", 19, 33),
+    "responses, thoughts": ("/v1/responses", {"input": "Hi"}, "<think>", 25, 39),
+    "messages": ("/v1/messages", ANTHROPIC, "x", 13, 29),
+    "messages, thoughts": ("/v1/messages", ANTHROPIC, "<think>", 20, 36),
+    "ollama": ("/api/chat", {"model": "m", **MESSAGES}, "x", 16, 31),
 }
 """Path, request, how the answer begins, and how often functions of ours may be entered or resumed per token: while a
 client keeps up, and while each event takes its task's turn."""

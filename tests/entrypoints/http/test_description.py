@@ -123,8 +123,7 @@ def test_every_field_of_a_body_has_a_type_and_a_default() -> None:
         schema = schemas[spec.model.__name__]
         for name in spec.names:
             described = schema["properties"][name]
-            if name not in spec.no_effect:
-                assert described.keys() & {"type", "anyOf", "enum", "$ref", "allOf"}, (spec.model, name)
+            assert described.keys() & {"type", "anyOf", "enum", "$ref", "allOf"}, (spec.model, name)
             assert "default" in described or name in schema["required"], (spec.model, name)
 
 

@@ -20,6 +20,7 @@ from bough.ipc.messages import OutputDelta
 from bough.managers import tokenizer_manager
 from bough.managers.native_output import NativeOutput
 from bough.managers.req_state import Outbox, write_all
+from bough.managers.request_records import RequestRecords
 from tests.entrypoints.http.server import RunningServer, running_server
 from tests.entrypoints.http.streams import assembled, comparable, read_events, whole_answer
 from tests.entrypoints.http.test_raw_connections import request_bytes
@@ -175,6 +176,22 @@ def test_an_event_that_cannot_be_made_ends_its_stream_alone(
     server.assert_idle()
     monkeypatch.undo()
     assert whole_answer(client, path, body)["meta_info"]["completion_tokens"] == 60
+
+
+def test_events_that_were_made_are_written_though_the_rest_of_their_step_fails(
+    server: RunningServer, client: httpx.Client, written: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.engine.token_delay = 0.001
+    path, body = ROUTES["completions"]
+    whole = whole_answer(client, path, body)
+
+    def breaks(records: RequestRecords) -> None:
+        raise ValueError("broken")
+
+    monkeypatch.setattr(RequestRecords, "on_step", breaks)
+    events = read_events(client, path, body)
+    assert written.count > 10
+    assert "".join(event["choices"][0]["text"] for event in events) == whole["choices"][0]["text"]
 
 
 def test_a_failure_in_mid_stream_comes_behind_what_was_written(

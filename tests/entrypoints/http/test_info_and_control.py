@@ -42,6 +42,7 @@ def test_server_info(client: httpx.Client) -> None:
     info = client.get("/server_info").json()
     assert info.keys() == client.get("/get_server_info").json().keys()
     assert info["schedule_policy"] == "lpm"
+    assert info["launch_command"].startswith("bough serve --model-path ")
     assert info["max_total_num_tokens"] == 4096
     assert info["internal_states"][0]["last_gen_throughput"] == 1.0
     assert info["version"]
@@ -235,3 +236,25 @@ def test_many_control_calls_at_once_get_their_own_answers(server: RunningServer,
     for thread in threads:
         thread.join()
     assert results == [200] * 16
+
+
+def test_no_client_can_add_a_series(client: httpx.Client) -> None:
+    def series() -> set[str]:
+        return set(metrics(client))
+
+    body = {"prompt": "Hi", "max_tokens": 1}
+    client.post("/v1/completions", json=body)
+    client.post("/v1/completions", json={"nonsense": 1})
+    client.post("/v1/completions", json={**body, "temperature": -1})
+    client.get("/v1/models/one")
+    before = series()
+    for name in ("first", "second", 'x",y="'):
+        client.get(f"/nowhere/{name}")
+        client.request("PATCH", "/v1/completions")
+        client.get(f"/v1/models/{name}")
+        client.post("/v1/completions", json={**body, "model": name, "rid": name, "user": name})
+        client.post("/v1/completions", json={**body, name: 1})
+        client.post(
+            "/v1/completions", json=body, headers={"x-request-id": name, "user-agent": name, "traceparent": name}
+        )
+    assert series() == before

@@ -125,6 +125,31 @@ def test_client_that_reads_nothing_is_cut_off(server: RunningServer, monkeypatch
     server.assert_idle()
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_client_that_closes_its_side_gets_its_answer(server: RunningServer, stream: bool) -> None:
+    server.run(server.engine.gate.clear)
+    with server.connect() as connection:
+        body = {"text": "Hi", "sampling_params": {"max_new_tokens": 3}, "stream": stream}
+        connection.sendall(request_bytes("/generate", body))
+        connection.shutdown(socket.SHUT_WR)
+        server.wait_until(lambda: server.engine.running)
+        time.sleep(3 * http_server.PROBE_SECONDS)
+        server.run(server.engine.gate.set)
+        before, start, answer = read_all(connection).partition(b"HTTP/1.1 200 ")
+    assert start
+    assert set(before.split(b"\r\n\r\n")) <= {b"", b"HTTP/1.1 100 Continue"}
+    assert b"connection: close" in answer.lower()
+    assert b'"output_ids"' in answer
+    server.assert_idle()
+
+
+def test_client_that_closes_its_side_in_the_middle_of_a_body_has_left(server: RunningServer) -> None:
+    with server.connect() as connection:
+        connection.sendall(request_bytes("/generate", {"text": "Hi"})[:-3])
+        connection.shutdown(socket.SHUT_WR)
+        assert read_all(connection) == b""
+
+
 def test_storm_of_dropped_connections_leaves_nothing(server: RunningServer, client: httpx.Client) -> None:
     server.engine.token_delay = 0.001
     chance = random.Random(7)

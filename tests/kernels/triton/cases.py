@@ -277,7 +277,8 @@ def _expected_token(logits: np.ndarray, draw: np.ndarray, nudge: tuple[float, fl
     return int(np.searchsorted(cumulative, int(uniform * float(cumulative[-1])), side="right"))
 
 
-_NUDGES = [(u, p) for u in (0.0, -(2.0**-20), 2.0**-20) for p in (0.0, -(2.0**-20), 2.0**-20)]
+_SHIFTS = (0.0, -(2.0**-20), 2.0**-20, -(2.0**-18), 2.0**-18)
+_NUDGES = [(u, p) for u in _SHIFTS for p in _SHIFTS]
 
 
 def draws(rng: Rng, rows: int, vocab_size: int) -> np.ndarray:

@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from bough import __version__
 from bough.entrypoints.http.access import Access, Gate
-from bough.entrypoints.http.asgi import Call, Endpoint, Handler, Response
+from bough.entrypoints.http.asgi import AsgiApp, Call, Endpoint, Handler, Response
 from bough.entrypoints.http.bodies import BodyIntake
 from bough.entrypoints.http.cors import CrossOrigin
 from bough.entrypoints.http.errors import OpenAIErrors, dialect_of
@@ -54,17 +54,13 @@ class Application(FastAPI):
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer one request (ASGI)."""
-        if self._cross_origin.is_open and scope["type"] == "http":
-            await self._cross_origin.call(self._route, scope, receive, send)
-        else:
-            await self._route(scope, receive, send)
-
-    async def _route(self, scope: Any, receive: Any, send: Any) -> None:
-        endpoint = self._endpoints.get((scope["path"], scope["method"])) if scope["type"] == "http" else None
-        if endpoint is not None:
-            await endpoint(scope, receive, send)
-        else:
-            await super().__call__(scope, receive, send)
+        app: AsgiApp = super().__call__
+        if scope["type"] == "http":
+            app = self._endpoints.get((scope["path"], scope["method"]), app)
+            if self._cross_origin.is_open:
+                await self._cross_origin.call(app, scope, receive, send)
+                return
+        await app(scope, receive, send)
 
 
 def create_app(manager: TokenizerManager, gate: Gate | None = None, tracer: Tracer | None = None) -> Application:
@@ -116,6 +112,7 @@ def create_app(manager: TokenizerManager, gate: Gate | None = None, tracer: Trac
             needs_json=info.needs_json,
             gate=gate,
             access=info.access,
+            query=[each.name for each in info.query],
             tracer=tracer,
         )
         for path in (info.path, *info.aliases):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import parse_qsl
@@ -16,8 +16,9 @@ from urllib.parse import parse_qsl
 from bough.entrypoints.http.access import Access, Gate
 from bough.entrypoints.http.bodies import BodyIntake, ClientLeft, Upload
 from bough.entrypoints.http.errors import INTERNAL_ERROR, ErrorDialect, error_headers
+from bough.entrypoints.http.fields import log_unknown
 from bough.entrypoints.http.json_body import RawValue
-from bough.errors import BoughError, RequestFailed
+from bough.errors import BadRequest, BoughError, RequestFailed
 from bough.observability.metrics import Metrics
 from bough.observability.request_context import CURRENT, RequestContext, request_id_of
 from bough.observability.tracing import Tracer
@@ -27,6 +28,7 @@ logger = logging.getLogger(__name__)
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
+AsgiApp = Callable[[Any, Any, Any], Awaitable[None]]
 
 CLIENT_CLOSED_REQUEST = 499
 """Status under which requests are counted whose client left before the answer; it is never sent."""
@@ -146,9 +148,18 @@ class Call:
         """Receive the body; see :meth:`BodyIntake.receive`.
 
         Raises:
+            RequestFailed: (415) if it is compressed.
             BoughError: if it is too large, too slow, or there is no room for it.
             asyncio.CancelledError: with ``client_left`` set, if the client leaves.
         """
+        encoding = self.header(b"content-encoding") or b""
+        if encoding.strip().lower() not in (b"", b"identity"):
+            shown = encoding[:64].decode("latin-1")
+            raise RequestFailed(
+                f"Content-Encoding: {shown} is not supported; send the body as it is",
+                status_code=415,
+                code="unsupported_content_encoding",
+            )
         try:
             self._upload = await self._intake.receive(self.header(b"content-length"), self._receive)
         except ClientLeft:
@@ -200,6 +211,7 @@ class Endpoint:
         needs_json: whether the client has to say that it is JSON.
         gate: who may call.
         access: what the route asks of its callers.
+        query: names of the parameters that the query string may have.
     """
 
     def __init__(
@@ -214,6 +226,7 @@ class Endpoint:
         gate: Gate,
         needs_json: bool = False,
         access: Access = Access.CLIENT,
+        query: Collection[str] = (),
         tracer: Tracer | None = None,
     ) -> None:
         self._tracer = tracer
@@ -226,6 +239,7 @@ class Endpoint:
         self._intake = intake
         self._takes_body = takes_body
         self._needs_json = needs_json
+        self._query = query
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request (ASGI)."""
@@ -256,6 +270,8 @@ class Endpoint:
         try:
             try:
                 self._gate.check(self._access, call.headers)
+                if scope["query_string"]:
+                    self._check_query(call)
                 if self._takes_body:
                     await call.read_body()
                 if self._needs_json:
@@ -281,6 +297,21 @@ class Endpoint:
             call.release()
             if watcher is not None:
                 watcher.cancel()
+
+    def _check_query(self, call: Call) -> None:
+        """Say which parameters of the query string nobody knows: clients add their own to what they ask, so only what
+        acts on the server refuses them.
+
+        Raises:
+            BadRequest: if there are any, on a route for control.
+        """
+        unknown = [name for name in call.query if name not in self._query]
+        if not unknown or self._access is Access.OPEN:
+            return
+        if self._access is Access.CONTROL:
+            shown = unknown[0][:64]
+            raise BadRequest(f"unknown query parameter: {shown}", param=shown, code="unknown_parameter")
+        log_unknown(unknown, f"query parameters of {self._path}")
 
     async def _send_events(self, stream: EventStream, send: Send, dialect: ErrorDialect, more_headers: Headers) -> int:
         events = stream.events

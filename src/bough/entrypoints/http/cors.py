@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 PREFLIGHT_SECONDS = 600
 """How long a browser may remember what it was told before a request."""
 
-_READABLE = b"retry-after, www-authenticate"
+_READABLE = b"retry-after, traceresponse, www-authenticate, x-request-id"
 """Headers that pages may read besides those that they always may."""
 
 

@@ -147,8 +147,11 @@ def markdown() -> str:
     defaults = {field.name: field.default for field in msgspec.structs.fields(SamplingParams)}
     for name, (value, meaning) in SAMPLING_PARAMS.items():
         lines.append(f"| `{name}` | {value} | `{_json(defaults[name])}` | {meaning} |")
-    lines += ["", "Not supported yet; refused, unless null or empty:", ""]
-    lines += [f"- `{name}`: {meaning}" for name, meaning in UNSUPPORTED_SAMPLING_PARAMS.items()]
+    lines += ["", "Not supported yet; refused, unless null or a value that asks for nothing:", ""]
+    lines += [
+        f"- `{name}`: {meaning} (`{_json(neutral)}` asks for nothing)"
+        for name, (meaning, neutral) in UNSUPPORTED_SAMPLING_PARAMS.items()
+    ]
     lines += ["", "## Routes that are not supported yet", "", "They are answered with status 501.", ""]
     lines += [f"- `{path}`: {meaning}" for path, meaning in LATER.items()]
     return "\n".join([*lines, ""])

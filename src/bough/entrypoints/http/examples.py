@@ -122,7 +122,12 @@ ANSWERS: dict[str, Any] = {
         "model_type": "qwen3",
         "architectures": ["Qwen3ForCausalLM"],
     },
-    "ServerInfo": {"internal_states": [{"idle": True}], "version": "0.1.0", "frontend": "python"},
+    "ServerInfo": {
+        "launch_command": "bough serve --port 8000",
+        "internal_states": [{"idle": True}],
+        "version": "0.1.0",
+        "frontend": "python",
+    },
     "ResponseAnswer": {
         "id": _RESPONSE_ID,
         "object": "response",

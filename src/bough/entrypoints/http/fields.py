@@ -37,9 +37,41 @@ MAX_UNKNOWN_LOGGED = 8
 MAX_ERROR_CHARS = 128
 """Most characters of an error that repeats what the client has sent."""
 
+INEFFECTIVE_TYPES: dict[str, Any] = {
+    **dict.fromkeys(
+        (
+            *("user", "safety_identifier", "user_profile_id", "workspace_id", "session_id", "conversation_id", "model"),
+            *("service_tier", "prompt_cache_key", "prompt_cache_retention", "guided_decoding_backend", "inference_geo"),
+            *("system", "template"),
+        ),
+        str,
+    ),
+    **dict.fromkeys(
+        ("store", "no_logs", "verbose", "stream", "parallel_tool_calls", "is_cross_encoder_request"),
+        bool,
+    ),
+    **dict.fromkeys(
+        (
+            *("metadata", "prompt_cache_options", "prediction", "cache_control", "diagnostics", "options"),
+            *("external_trace_header",),
+        ),
+        dict[str, Any],
+    ),
+    **dict.fromkeys(("max_tokens", "max_tool_calls", "temperature", "received_time"), float),
+    "betas": list[str],
+    "custom_labels": dict[str, Any] | list[dict[str, Any]],
+    "keep_alive": str | float,
+    "routing_key": str | list[str],
+    "sampling_params": dict[str, Any] | list[dict[str, Any]],
+}
+"""What fields that change nothing hold, by their names, which mean the same everywhere."""
+
 _INDEX = re.compile(r"\[\d+\]")
 _STEP = re.compile(r"\.[^.\[]+|\[[^\]]*\]")
 _NOT_WHOLE = re.compile(r"Expected `(?:[^`]*\W)?int(?:\W[^`]*)?`, got `float`(?: - at `\$(?P<place>.*)`)?")
+_ANYTHING: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
+_MEMBER = re.compile(r"Object (?:contains unknown|missing required) field `(?P<name>[^`]*)`")
+_AT_KEY = " - at `key` in `$`"
 _UNDECODED = msgspec.json.Decoder(dict[str, msgspec.Raw] | list[msgspec.Raw])
 
 logger = logging.getLogger(__name__)
@@ -88,12 +120,15 @@ class BodySpec(Generic[Body]):
     max_elements: Mapping[str, int] = field(default_factory=dict)
     tidy: Mapping[str, Tidy] = field(default_factory=dict)
     _decoders: dict[str, msgspec.json.Decoder[Any]] = field(init=False, repr=False, compare=False)
+    _ineffective: dict[str, msgspec.json.Decoder[Any]] = field(init=False, repr=False, compare=False)
     _required: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         hints = get_type_hints(self.model, include_extras=True)
         fields = msgspec.structs.fields(self.model)
         object.__setattr__(self, "_decoders", {each.name: msgspec.json.Decoder(hints[each.name]) for each in fields})
+        ineffective = {name: msgspec.json.Decoder(INEFFECTIVE_TYPES[name]) for name in self.no_effect}
+        object.__setattr__(self, "_ineffective", ineffective)
         object.__setattr__(self, "_required", tuple(each.name for each in fields if each.required))
 
     @property
@@ -142,7 +177,7 @@ class BodySpec(Generic[Body]):
                 )
             else:
                 self._check_ineffective(name, raw)
-        _log_unknown(unknown)
+        log_unknown(unknown, "fields of a request")
         for name in self._required:
             if name not in values:
                 raise BadRequest(f"{name} is required", param=name, code="missing_required_parameter")
@@ -192,10 +227,11 @@ class BodySpec(Generic[Body]):
         return BadRequest(f"unknown field: {shown}{hint}", param=shown, code="unknown_parameter")
 
     def _check_ineffective(self, name: str, raw: RawValue) -> None:
+        decoder = self._ineffective.get(name, _ANYTHING)
         try:
-            value = msgspec.json.decode(raw)
+            value = decoder.decode(raw)
         except JSON_ERRORS as error:
-            raise _wrong_value(name, raw, error) from None
+            raise _wrong_value(name, raw, error, decoder.type) from None
         refused = self.refused.get(name)
         if refused is not None and not is_neutral(value, refused.neutral):
             raise BadRequest(
@@ -227,7 +263,7 @@ def unknown_members(*, allowed: bool) -> Iterator[dict[str, None] | None]:
     """Where :func:`known_members` notes what it drops, to be logged at the end; ``None`` if nothing unknown may be."""
     unknown: dict[str, None] = {}
     yield unknown if allowed else None
-    _log_unknown(unknown)
+    log_unknown(unknown, "fields of a request")
 
 
 def known_members(
@@ -257,11 +293,12 @@ def known_members(
     return kept
 
 
-def _log_unknown(unknown: Collection[str]) -> None:
+def log_unknown(unknown: Collection[str], what: str) -> None:
+    """Name in the log what is ignored, if anything; ``what`` says what it is."""
     if unknown:
         shown = ", ".join(f"{name[:64]!r}" for name in islice(unknown, MAX_UNKNOWN_LOGGED))
         more = len(unknown) - MAX_UNKNOWN_LOGGED
-        logger.warning("Ignoring unknown fields of a request: %s%s", shown, f" and {more} more" if more > 0 else "")
+        logger.warning("Ignoring unknown %s: %s%s", what, shown, f" and {more} more" if more > 0 else "")
 
 
 def _converted(value: Any, kind: Any) -> Any:
@@ -325,6 +362,20 @@ def _place_of_fault(raw: RawValue, depth: int = 3) -> str:
     return ""
 
 
+def _faulty_member(raw: RawValue, kind: Any) -> str:
+    """The first member of an object that is not what ``kind`` says, like ``.name``; empty if there is none."""
+    try:
+        members = _ANYTHING.decode(raw)
+    except JSON_ERRORS:
+        return ""
+    for name, member in members.items() if isinstance(members, dict) else ():
+        try:
+            msgspec.convert({name: member}, kind, strict=True, str_keys=True)
+        except msgspec.ValidationError:
+            return f".{name[:64]}"
+    return ""
+
+
 def _choices(kind: Any, place: str) -> list[str]:
     """What may stand at a place like ``[0].role`` of a value, if that is one of some constants."""
     kinds = [inspect.type_info(kind)]
@@ -370,9 +421,20 @@ def _wrong_value(name: str, raw: RawValue, error: Exception, kind: Any = Any) ->
         if text.startswith(("Invalid enum value", "Invalid value")):
             shown = text if len(text) <= MAX_ERROR_CHARS else f"{text[:MAX_ERROR_CHARS]}..."
             text = f"{shown}; expected one of {', '.join(_choices(kind, place.rstrip('`')))}"
-        if separator:
-            # it does not know the names of members whose types are not declared
-            param = name + (_place_of_fault(raw) or place.rstrip("`") if "[...]" in place else place.rstrip("`"))
+        place = place.rstrip("`")
+        if text.endswith(_AT_KEY):
+            text = f"the name of a member is not what it should be: {text.removesuffix(_AT_KEY)}"
+            param = name + _faulty_member(raw, kind)
+        elif separator:
+            # it does not tell which member of an object is at fault
+            member = _faulty_member(raw, kind) if place.startswith("[...]") else ""
+            if member:
+                place = member + place.removeprefix("[...]")
+            elif "[...]" in place:
+                place = _place_of_fault(raw) or place
+            param = name + place
+        if (named := _MEMBER.match(text)) is not None:
+            param = f"{param}.{named['name'][:64]}"
     elif text == "Input data was truncated":  # the value is complete, so this is about an escape in a string
         text = "not valid JSON: half of a surrogate pair, or an incomplete escape"
     else:

@@ -63,6 +63,7 @@ MEANINGS: dict[str, str] = {
     "json_object": "Whether the output is any JSON object.",
     "label": "Name of the most probable class.",
     "last_id": "Id of the last entry.",
+    "launch_command": "A command that starts such a server; of secrets only that they are set.",
     "levels": "What each level of the scale means, the lowest first.",
     "load_duration": "Nothing: the model is loaded when the server starts.",
     "load_format": "How the weights were read.",

@@ -20,7 +20,7 @@ from bough.entrypoints.http.answers import (
 )
 from bough.entrypoints.http.errors import AnthropicErrors, NativeErrors, OllamaErrors, OpenAIErrors
 from bough.entrypoints.http.examples import ANSWERS, REQUESTS
-from bough.entrypoints.http.fields import BodySpec
+from bough.entrypoints.http.fields import INEFFECTIVE_TYPES, BodySpec
 from bough.entrypoints.http.meanings import MEANINGS
 from bough.entrypoints.http.native.protocol import SAMPLING_PARAMS, SAMPLING_SCHEMAS
 from bough.entrypoints.http.routes import INVOCABLE, ROUTES, RouteInfo
@@ -147,8 +147,8 @@ def _complete(schema: dict[str, Any], spec: BodySpec[Any], references: dict[str,
     for alias, name in spec.aliases.items():
         properties[alias] = {**properties[name], "description": f"Other name of `{name}`."}
     for name, meaning in spec.no_effect.items():
-        # Nothing is done with it, so whatever it holds is taken.
-        properties[name] = {"description": f"Accepted without effect. {meaning}".strip(), "default": None}
+        kind = msgspec.json.schema(INEFFECTIVE_TYPES[name])
+        properties[name] = {**kind, "description": f"Accepted without effect. {meaning}".strip(), "default": None}
     for name, refused in spec.refused.items():
         properties[name] = {"description": _refusal(refused.meaning), "enum": [None, *refused.neutral], "default": None}
     for name in properties.keys() - set(schema.get("required", ())):
@@ -178,8 +178,8 @@ def _sampling_params_schema() -> dict[str, Any]:
         properties[name] = {**SAMPLING_SCHEMAS[name], "description": meaning, "default": default}
         if default is None:
             properties[name] = _nullable(properties[name])
-    for name, meaning in UNSUPPORTED_SAMPLING_PARAMS.items():
-        properties[name] = {"description": _refusal(meaning), "enum": [None, False, 0, {}], "default": None}
+    for name, (meaning, neutral) in UNSUPPORTED_SAMPLING_PARAMS.items():
+        properties[name] = {"description": _refusal(meaning), "enum": [None, neutral], "default": None}
     return {
         "title": _SAMPLING,
         "description": "How tokens are chosen, and when the output ends.",

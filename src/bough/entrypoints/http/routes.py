@@ -98,6 +98,7 @@ ITEMS_QUERY = (
     QueryParameter("order", {"enum": ["asc", "desc"], "default": "desc"}, "Newest last, or first."),
     QueryParameter("after", {"type": "string"}, "Id of an item: what comes behind it."),
 )
+_BETA = (QueryParameter("beta", {"type": "boolean"}, "What Anthropic's clients add; it changes nothing."),)
 _PROBE = Answer(None, text_statuses=(503,))
 _TEXT = Answer(None)
 
@@ -315,6 +316,7 @@ MESSAGES_ROUTE = RouteInfo(
     ANTHROPIC,
     MESSAGES,
     answer=Answer(AnthropicMessage, events=AnthropicEvent, named_events=True),
+    query=_BETA,
 )
 COUNT_TOKENS_ROUTE = RouteInfo(
     "/v1/messages/count_tokens",
@@ -323,6 +325,7 @@ COUNT_TOKENS_ROUTE = RouteInfo(
     ANTHROPIC,
     COUNT_TOKENS,
     answer=Answer(TokenCountAnswer),
+    query=_BETA,
 )
 OLLAMA_CHAT_ROUTE = RouteInfo(
     "/api/chat",

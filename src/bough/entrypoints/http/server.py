@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
 import ssl
 import sys
@@ -33,11 +34,16 @@ WRITE_TIMEOUT = 60.0
 the socket's own buffer is out of sight, 64 KiB as event loops have it: who reads less than that seems to read nothing.
 """
 
+PROBE_SECONDS = 0.1
+"""How soon, and then how often, a client that sends no more is looked at, whether it still waits for its answer."""
+
 MAX_DISCARDED_BYTES = 64 * 1024 * 1024
 """What a client may go on sending after its body was refused, so that it comes to read the answer; then its
 connection is cut."""
 
 LISTEN_BACKLOG = 2048
+
+logger = logging.getLogger(__name__)
 
 _END_OF_HEAD = b"\r\n\r\n"
 
@@ -57,11 +63,17 @@ class HeadBounds:
     url_bytes: int
 
 
+def _is_news(record: logging.LogRecord) -> bool:
+    return record.msg != "Invalid HTTP request received."
+
+
 class BoundedConfig(uvicorn.Config):
     """uvicorn's configuration, with bounds for its protocol."""
 
     def __init__(self, app: Any, bounds: HeadBounds, tls: ssl.SSLContext | None, **options: Any) -> None:
         super().__init__(app, http=BoundedHttpProtocol, **options)
+        # The protocol says whom it refuses, which uvicorn does not.
+        logging.getLogger("uvicorn.error").addFilter(_is_news)
         self.bounds = bounds
         self._tls = tls
 
@@ -137,6 +149,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._discarded_bytes = 0
         self._head_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
+        self._probe_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         """A client has connected."""
@@ -147,6 +160,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """A client has gone."""
         self._stop_head_timer()
         self._stop_write_timer()
+        if self._probe_timer is not None:
+            self._probe_timer.cancel()
         self._shut_writers()
         for writer in self._unanswered:
             cycle = writer.cycle
@@ -154,6 +169,29 @@ class BoundedHttpProtocol(HttpToolsProtocol):
                 cycle.disconnected = True  # uvicorn tells only the last one
                 cycle.message_event.set()
         super().connection_lost(exc)
+
+    def eof_received(self) -> bool:  # type: ignore[override]  # the event loop asks, uvicorn never says
+        """The client sends no more: it has left, or has closed its side and waits for the answer.
+
+        Returns:
+            Whether the connection stays open, until the request is answered.
+        """
+        cycle = self.cycle
+        # With HTTPS there is no half of a connection, and HTTP/1.0 knows no interim answers.
+        if not self._is_answering or cycle.more_body or self.config.is_ssl or cycle.scope["http_version"] == "1.0":
+            return False
+        cycle.keep_alive = False
+        if self._probe_timer is None:
+            self._probe()
+        return True
+
+    def _probe(self) -> None:
+        """Write what means nothing: the system of a client that has left refuses it, and the next write fails."""
+        if self._is_answering and not self.transport.is_closing():
+            begun = [each.cycle for each in self._unanswered if each.cycle.response_started]
+            if all(cycle.response_complete for cycle in begun):
+                self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")  # RFC 9110, 15.2: any number, at any time
+            self._probe_timer = self.loop.call_later(PROBE_SECONDS, self._probe)
 
     def data_received(self, data: bytes) -> None:
         """Bytes have come from the client."""
@@ -221,7 +259,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Answer what is not HTTP, or is beyond a bound; called where the parser has raised."""
         message = f"this is not valid HTTP/1.1: {sys.exc_info()[1]}"
-        self._refuse(self._violation or RequestFailed(message, status_code=400, code="invalid_http"))
+        error = self._violation or RequestFailed(message, status_code=400, code="invalid_http")
+        host, port = self.client or ("a client", 0)
+        logger.warning("Refused what %s port %d sent: %s", host, port, error.message)
+        self._refuse(error)
 
     def on_headers_complete(self) -> None:
         """The head of a request is complete."""

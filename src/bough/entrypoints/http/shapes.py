@@ -46,8 +46,8 @@ class FunctionDescription(msgspec.Struct):
 class FunctionTool(msgspec.Struct):
     """A tool, in OpenAI's words."""
 
-    type: Literal["function"]
     function: FunctionDescription
+    type: Annotated[Literal["function"], Meta(description="May be left out.")] = "function"
 
 
 class FunctionName(msgspec.Struct):
@@ -230,9 +230,7 @@ class OllamaOptions(msgspec.Struct):
     repeat_penalty: Annotated[float, Meta(ge=MIN_REPETITION_PENALTY, le=MAX_REPETITION_PENALTY)] | None = None
     presence_penalty: Annotated[float, Meta(ge=-2, le=2)] | None = None
     frequency_penalty: Annotated[float, Meta(ge=-2, le=2)] | None = None
-    num_ctx: Annotated[int | None, Meta(description="Without effect, as are others that are chosen at the start.")] = (
-        None
-    )
+    num_ctx: Annotated[Any, Meta(description="Without effect, as are others that are chosen at the start.")] = None
 
 
 # --- which field holds what -------------------------------------------------------------------------------------------

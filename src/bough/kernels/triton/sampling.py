@@ -7,7 +7,7 @@ read as an integer, are in the order of the numbers. A chunk of the vocabulary w
 not read.
 
 With the same seed, and so the same uniform numbers, a row gets the token that torch's sampler and the native one would
-choose, but for what the rounding of exponentials decides: a uniform number within about ``2**-20`` of the border of two
+choose, but for what the rounding of exponentials decides: a uniform number within about ``2**-18`` of the border of two
 tokens, or a top-p within as much of a cumulative probability. Tokens whose distances round to the same float32 count as
 equally likely.
 """

@@ -138,6 +138,7 @@ class ModelInfo(msgspec.Struct):
 class ServerInfo(msgspec.Struct):
     """Options (by their names), capacity and state of the server."""
 
+    launch_command: str
     internal_states: list[dict[str, Any]]
     version: str
     frontend: str

@@ -8,14 +8,28 @@ import msgspec
 
 from bough.entrypoints.http.asgi import BodyWriter, Call, EventStream, Response
 from bough.entrypoints.http.direct import direct_sink
-from bough.entrypoints.http.native.protocol import GENERATE
+from bough.entrypoints.http.fields import unknown_members
+from bough.entrypoints.http.native.protocol import GENERATE, SAMPLING_PARAMS
 from bough.entrypoints.http.pacing import add_paced, compile_patterns
 from bough.ipc.messages import OutputDelta
-from bough.managers.io_struct import GenerateReqInput, GenerateRequest
+from bough.managers.io_struct import UNSUPPORTED_SAMPLING_PARAMS, GenerateReqInput, GenerateRequest
 from bough.managers.native_output import failure_of
 from bough.managers.req_state import ReqState
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.managers.turns import collect
+
+_PARAMS = SAMPLING_PARAMS.keys() | UNSUPPORTED_SAMPLING_PARAMS.keys()
+
+
+def drop_unknown_params(body: GenerateReqInput) -> None:
+    """Take from the sampling parameters, which stay undeclared until they are needed, what nobody knows; log it."""
+    given = body.sampling_params or {}
+    with unknown_members(allowed=True) as unknown:
+        assert unknown is not None, "allowed"
+        for params in given if isinstance(given, list) else [given]:
+            for name in params.keys() - _PARAMS:
+                unknown[f"sampling_params.{name}"] = None
+                del params[name]
 
 
 class GenerateHandler:
@@ -36,6 +50,8 @@ class GenerateHandler:
             allow_unknown=self._args.allow_unknown_fields,
             max_tokens=self._manager.limits.max_prompt_tokens,
         )
+        if self._args.allow_unknown_fields:
+            drop_unknown_params(body)
         requests = await collect(
             body.requests(
                 preferred=self._args.preferred_sampling_params, max_outputs=self._args.max_outputs_per_request

@@ -27,13 +27,16 @@ from bough.sampling.sampling_params import (
 _GRAMMAR_SIZE = f"at most {MAX_GRAMMAR_BYTES // 1024} KiB"
 
 SAMPLING_PARAMS: dict[str, tuple[str, str]] = {
-    "max_new_tokens": ("integer, at least 0, or null: until the context is full", "Most tokens to generate."),
+    "max_new_tokens": (
+        "integer, at least 0, or null: until the context is full",
+        "Most tokens to generate; what is more than the context has room for is lowered to that.",
+    ),
     "min_new_tokens": ("integer, 0 to `max_new_tokens`", "The output does not end by itself before."),
     "stop": (
         f"string or array of at most {MAX_STOP_STRINGS} strings of 1 to {MAX_STOP_STRING_CHARS} characters",
         "Strings that end the output; they are not part of it.",
     ),
-    "stop_token_ids": (f"array of at most {MAX_STOP_TOKEN_IDS} token ids", "Tokens that end the output."),
+    "stop_token_ids": (f"token id or array of at most {MAX_STOP_TOKEN_IDS} of them", "Tokens that end the output."),
     "stop_regex": (
         f"string or array of at most {MAX_STOP_STRINGS} patterns of 1 to {MAX_STOP_REGEX_BYTES} bytes",
         "Regular expressions (RE2 syntax) that end the output when they match.",
@@ -49,8 +52,8 @@ SAMPLING_PARAMS: dict[str, tuple[str, str]] = {
         "Parts of the output, between tags, follow schemas.",
     ),
     "choice": (
-        f"array of 1 to {MAX_CHOICES} different strings, {_GRAMMAR_SIZE} together",
-        "The output is one of these strings.",
+        f"array of at most {MAX_CHOICES} different strings, {_GRAMMAR_SIZE} together",
+        "The output is one of these strings; anything if there are none.",
     ),
     "temperature": ("number, 0 to 10000", "0 takes the likeliest token always."),
     "top_p": ("number, more than 0, at most 1", "Keep the likeliest tokens that have this probability together."),
@@ -113,7 +116,7 @@ SAMPLING_SCHEMAS: dict[str, dict[str, Any]] = {
     "regex": _GRAMMAR_TEXT,
     "ebnf": _GRAMMAR_TEXT,
     "structural_tag": _GRAMMAR_JSON,
-    "choice": {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": MAX_CHOICES},
+    "choice": {"type": "array", "items": {"type": "string", "minLength": 1}, "maxItems": MAX_CHOICES},
     "temperature": _number(minimum=0, maximum=10000),
     "top_p": _number(exclusiveMinimum=0, maximum=1),
     "top_k": _integer(minimum=-1, maximum=2**31 - 1),
@@ -157,7 +160,11 @@ GENERATE = BodySpec(
     schemas={
         "input_ids": {"anyOf": [TOKEN_IDS_SCHEMA, {"type": "array", "items": TOKEN_IDS_SCHEMA}, {"type": "null"}]},
         "token_ids_logprob": {
-            "anyOf": [_CHOSEN_IDS_SCHEMA, {"type": "array", "items": _CHOSEN_IDS_SCHEMA}, {"type": "null"}]
+            "anyOf": [
+                _CHOSEN_IDS_SCHEMA,
+                {"type": "array", "items": {"anyOf": [_CHOSEN_IDS_SCHEMA, {"type": "null"}]}},
+                {"type": "null"},
+            ]
         },
     },
     no_effect={

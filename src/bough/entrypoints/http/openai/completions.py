@@ -57,6 +57,7 @@ class CompletionHandler(OpenAIHandler):
         check_stream_options(body)
         names = self.require_names("prompt", as_ids=body.return_tokens_as_token_ids)
         prompts = self._with_gaps(split_prompts(body.prompt), body)
+        is_list = isinstance(body.prompt, list) and not isinstance(body.prompt[0], int)
         n = _samples(body)
         most = manager.server_args.max_outputs_per_request
         if len(prompts) * n > most:
@@ -84,7 +85,7 @@ class CompletionHandler(OpenAIHandler):
                 rids=rids[index * n : (index + 1) * n],
                 text=prompt if isinstance(prompt, str) else None,
                 input_ids=None if isinstance(prompt, str) else last_tokens(prompt, keep),
-                prompt_param="prompt" if len(prompts) == 1 else f"prompt[{index}]",
+                prompt_param=f"prompt[{index}]" if is_list else "prompt",
                 sampling_params=params,
                 grammar_param=constraint_param(constraint),
                 stream=body.stream,

@@ -1,0 +1,60 @@
+"""Whether a model's weights have room: asked before any memory is taken for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import torch
+
+from bough.config.model_config import ModelConfig
+from bough.errors import StartupError
+from bough.layers.linear_method import TORCH, MethodChoice
+from bough.model_executor.machine import Machine
+from bough.models.registry import make_model
+
+
+def available_memory(device: torch.device) -> tuple[int, str]:
+    """Bytes of a device that can be taken now, and what bounds them."""
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+        return int(torch.cuda.mem_get_info(device)[0]), f"on {device}"
+    return Machine().available()
+
+
+def weight_bytes(config: ModelConfig, method: MethodChoice = TORCH) -> int:
+    """What the weights of a model take once it is loaded.
+
+    Args:
+        config: of the model.
+        method: how linear layers hold their weights; those that pack must do so in an
+            :class:`~bough.kernels.host_memory.OutlineArena`.
+    """
+    with torch.device("meta"):
+        model = make_model(config, method)
+    return sum(parameter.nbytes for parameter in model.parameters())
+
+
+def check_weights_fit(
+    device: torch.device, needed: int, smaller: Mapping[str, Callable[[], int]] | None = None
+) -> None:
+    """Refuse weights that have no room.
+
+    Args:
+        device: where they go.
+        needed: bytes that they take.
+        smaller: options that make them smaller, and the bytes that they take then; only asked for if they do not fit.
+
+    Raises:
+        StartupError: with the numbers, and those options that would help.
+    """
+    available, bound = available_memory(device)
+    if needed <= available:
+        return
+    sizes = {option: measure() for option, measure in (smaller or {}).items()}
+    helpful = [f"use {option} (then {_gib(size)})" for option, size in sizes.items() if size <= available]
+    remedies = ", or ".join([*helpful, "free memory", "take a smaller model"])
+    raise StartupError(f"the weights need {_gib(needed)}, and {_gib(available)} are available {bound}; {remedies}")
+
+
+def _gib(num_bytes: int) -> str:
+    return f"{num_bytes / 2**30:.2f} GiB"
