@@ -43,6 +43,7 @@ STATUSES = {
     499: "The client has left.",
     500: "The server, or the engine, failed at this request.",
     503: "The server cannot take the request now: it is starting, full, shutting down or broken.",
+    504: "The time that the request may take was over before there was anything to answer.",
 }
 """What an error status means, whatever the route."""
 
@@ -288,7 +289,7 @@ def _responses(info: RouteInfo, path: str, references: dict[str, Any]) -> dict[s
         content[EVENTS] = {"schema": _event_schema(event, has_names=answer.named_events)}
     statuses = {400, 431, 500, 503}
     if info.has_body:
-        statuses |= {408, 413}
+        statuses |= {408, 413, 504}
     if info.needs_json:
         statuses.add(415)
     if info.access is not Access.OPEN:
