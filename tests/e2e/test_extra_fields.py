@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from tests.e2e.server import Server
+from tests.e2e.test_conversations import QUESTION
 
-MESSAGES = [{"role": "user", "content": "Tell me about the oak."}]
 PROMPT = "The oak is one of the trees that grow in the woods and parks of Europe and North America. It has "
 OF_PATH: dict[str, dict[str, Any]] = {
-    "/v1/chat/completions": {"messages": MESSAGES},
+    "/v1/chat/completions": {"messages": QUESTION},
     "/v1/completions": {"prompt": PROMPT},
 }
 
@@ -116,7 +116,7 @@ def test_any_object_may_be_asked_for_in_vllms_words(server: Server, path: str) -
 
 
 def test_the_prompt_of_a_chat_may_be_given_as_token_ids(server: Server) -> None:
-    ids = server.post("/tokenize", messages=MESSAGES).json()["tokens"]
+    ids = server.post("/tokenize", messages=QUESTION).json()["tokens"]
     chat = "/v1/chat/completions"
     answer = ask(server, chat, input_ids=ids, messages=[{"role": "user", "content": "ignored"}])
     assert text_of(answer) == text_of(ask(server, chat))

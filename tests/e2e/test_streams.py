@@ -10,19 +10,12 @@ import pytest
 
 from bough.entrypoints.http.routes import ROUTES
 from tests.e2e.server import Server, running_server
+from tests.e2e.test_conversations import PARAMETERS, QUESTION, TREE
 from tests.entrypoints.http import streams, test_anthropic, test_ollama, test_responses
 
-QUESTION = [{"role": "user", "content": "Tell me about the oak."}]
 THINKING = [*QUESTION, {"role": "assistant", "content": "<think>"}]
-SCHEMA = {
-    "type": "object",
-    "properties": {"name": {"type": "string", "maxLength": 12}, "height": {"type": "integer", "maximum": 99}},
-    "required": ["name", "height"],
-    "additionalProperties": False,
-}
-TREE = {"name": "tree", "description": "About a tree", "parameters": SCHEMA}
-TOOL = {"type": "function", "function": TREE}
-CALLED = {"tools": [TOOL], "tool_choice": "required", "parallel_tool_calls": False}
+FUNCTION: Any = TREE["function"]
+CALLED = {"tools": [TREE], "tool_choice": "required", "parallel_tool_calls": False}
 THOUGHTS = {"regex": "<think>\\nAn? [a-z ]{5,20}\\n</think>\\n\\n(oak|elm) [a-z]{1,9}"}
 USAGE = {"stream_options": {"include_usage": True}}
 LOGPROBS = {"logprobs": True, "top_logprobs": 2}
@@ -103,13 +96,13 @@ CASES: dict[str, Case] = {
     "response, call": (
         responses,
         "/v1/responses",
-        {**RESPONSE, "tools": [{"type": "function", **TREE}], "tool_choice": "required", "max_output_tokens": 300},
+        {**RESPONSE, "tools": [{"type": "function", **FUNCTION}], "tool_choice": "required", "max_output_tokens": 300},
         "function_call",
     ),
     "response, schema": (
         responses,
         "/v1/responses",
-        {**RESPONSE, "text": {"format": {"type": "json_schema", "name": "tree", "schema": SCHEMA}}},
+        {**RESPONSE, "text": {"format": {"type": "json_schema", "name": "tree", "schema": PARAMETERS}}},
         "height",
     ),
     "message": (anthropic, "/v1/messages", MESSAGE, "oak"),
@@ -120,13 +113,13 @@ CASES: dict[str, Case] = {
         {
             **MESSAGE,
             "max_tokens": 300,
-            "tools": [{"name": "tree", "input_schema": SCHEMA}],
+            "tools": [{"name": "tree", "input_schema": PARAMETERS}],
             "tool_choice": {"type": "any", "disable_parallel_tool_use": True},
         },
         "tool_use",
     ),
     "ollama chat": (ollama, "/api/chat", {**OLLAMA, "logprobs": True, "top_logprobs": 2}, "oak"),
-    "ollama chat, schema": (ollama, "/api/chat", {**OLLAMA, "format": SCHEMA}, "height"),
+    "ollama chat, schema": (ollama, "/api/chat", {**OLLAMA, "format": PARAMETERS}, "height"),
     "ollama chat, thoughts": (ollama, "/api/chat", {**OLLAMA, "messages": THINKING}, "thinking"),
     "ollama prompt": (
         ollama,

@@ -191,6 +191,7 @@ def test_durations_are_measured(http: httpx.Client, thinker: RunningServer) -> N
         ({"options": {"mirostat": False}}, "options.mirostat"),
         ({"options": {"warmth": 2}}, "options.warmth"),
         ({"options": {"num_predict": -7}}, "options.num_predict"),
+        ({"options": {"num_predict": 2**31}, "messages": []}, "options.num_predict"),
         ({"format": "xml"}, "format"),
         ({"top_logprobs": 2}, "top_logprobs"),
         ({"messages": [{"role": "user"}]}, "messages[0].content"),

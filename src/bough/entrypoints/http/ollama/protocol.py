@@ -216,8 +216,9 @@ def sampling_values(options: Mapping[str, Any] | None) -> dict[str, Any]:
             values[SAMPLING_OPTIONS[name]] = value
         elif name == "num_predict":
             is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-            if not is_whole or isinstance(value, bool) or value < -2:
-                raise BadRequest(f"{param} must be at least 0, or -1 or -2: until the context ends", param=param)
+            if not is_whole or isinstance(value, bool) or not -2 <= value < 2**31:
+                message = f"{param} must be from 0 to {2**31 - 1}, or -1 or -2: until the context ends"
+                raise BadRequest(message, param=param)
             values["max_new_tokens"] = int(value) if value >= 0 else None
         elif name not in _NEUTRAL:
             raise BadRequest(f"unknown field: {param}", param=param, code="unknown_parameter")
