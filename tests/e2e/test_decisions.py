@@ -74,7 +74,7 @@ def test_temperature_flattens_and_the_order_of_questions_does_not_matter(server:
         ({"questions": [{**QUESTIONS[0], "options": [{"name": "a"}] * 2}]}, "questions[0].options[1].name"),
         ({"questions": [{**QUESTIONS[1], "levels": ["x"] * 11}]}, "questions[0].levels"),
         ({"questions": [{**QUESTIONS[2], "type": "maybe"}]}, "questions[0].type"),
-        ({"questions": [{**QUESTIONS[2], "extra": 1}]}, "questions[0]"),
+        ({"questions": [{**QUESTIONS[2], "extra": 1}]}, "questions[0].extra"),
         ({"temperature": 0}, "temperature"),
         ({"prompt_format_version": 2}, "prompt_format_version"),
         ({"images": ["x"]}, "images"),
