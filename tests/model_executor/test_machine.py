@@ -32,7 +32,7 @@ def test_limit_of_a_unified_group_less_what_is_used_plus_cache(tmp_path: Path) -
         "sys/fs/cgroup/pod/box/memory.current": str(3 * GIB),
         "sys/fs/cgroup/pod/memory.max": str(4 * GIB),
         "sys/fs/cgroup/pod/memory.current": str(3 * GIB),
-        "sys/fs/cgroup/pod/memory.stat": f"anon 5\ninactive_file {GIB}\n",
+        "sys/fs/cgroup/pod/memory.stat": f"anon 5\ninactive_file {GIB // 4}\nactive_file {GIB - GIB // 4}\n",
     }
     assert machine(tmp_path, files).available_bytes() == 2 * GIB
 
@@ -51,7 +51,7 @@ def test_limit_of_an_old_group(tmp_path: Path) -> None:
         "proc/self/cgroup": "7:memory:/box\n3:cpu,cpuacct:/box",
         "sys/fs/cgroup/memory/box/memory.limit_in_bytes": str(2 * GIB),
         "sys/fs/cgroup/memory/box/memory.usage_in_bytes": str(GIB),
-        "sys/fs/cgroup/memory/box/memory.stat": f"total_inactive_file {GIB // 2}",
+        "sys/fs/cgroup/memory/box/memory.stat": f"total_inactive_file {GIB // 4}\ntotal_active_file {GIB // 4}",
         "sys/fs/cgroup/memory/memory.limit_in_bytes": str(2**63 - 4096),
         "sys/fs/cgroup/memory/memory.usage_in_bytes": str(5 * GIB),
     }

@@ -69,13 +69,15 @@ class Machine:
     def _cgroup_available(self) -> list[int]:
         available = []
         for directory in self._cgroup_directories("memory"):
-            for limit_name, usage_name, cache_key in (
-                ("memory.max", "memory.current", "inactive_file"),
-                ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+            # Files that are read again and again, as weights are, count as active, and can be dropped all the same.
+            for limit_name, usage_name, cache_keys in (
+                ("memory.max", "memory.current", ("inactive_file", "active_file")),
+                ("memory.limit_in_bytes", "memory.usage_in_bytes", ("total_inactive_file", "total_active_file")),
             ):
                 limit, usage = _read_int(directory / limit_name), _read_int(directory / usage_name)
                 if limit is not None and usage is not None and limit < _UNLIMITED:
-                    available.append(limit - usage + _stat(directory / "memory.stat", cache_key))
+                    cached = sum(_stat(directory / "memory.stat", key) for key in cache_keys)
+                    available.append(limit - usage + cached)
         return available
 
     def _quota(self, directory: Path) -> float | None:

@@ -264,11 +264,13 @@ class Scheduler:
         busy = planned is not None or bool(in_flight)
         while len(in_flight) > allowed:
             self.process_batch_result()
+        if not busy and self.trials.running:
+            if not self.trials.clear(self.requests.num_computed):
+                self.trials.adjourn()
+            busy = True
         if not busy and self.requests.compiling:
             self.grammars.wait(GRAMMAR_WAIT_SECONDS)
             busy = True
-        if not busy and self.trials.running:
-            self.trials.adjourn()
         if not busy:
             self._on_idle()
         self._was_busy = busy

@@ -146,3 +146,14 @@ def test_the_stream_ends_when_the_server_shuts_down(tmp_path: Path) -> None:
         assert next(lines).startswith("data: ")
         server.run(server.manager.health.start_draining)
         assert len(list(lines)) <= 6
+
+
+def test_a_page_that_a_rebound_name_leads_here_sees_nothing(client: httpx.Client) -> None:
+    for host, status in (("evil.example:30000", 403), ("localhost:30000", 200), ("[::1]:30000", 200)):
+        with client.stream("GET", "/playground/events", headers={"Host": host}) as answer:
+            assert answer.status_code == status, host
+
+
+def test_asking_for_the_head_of_the_stream_holds_no_place(client: httpx.Client) -> None:
+    assert client.head("/playground/events").headers["content-type"].startswith("text/event-stream")
+    assert client.get("/v1/models").status_code == 200

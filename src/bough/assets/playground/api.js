@@ -63,12 +63,9 @@ export async function call(path, { body, signal, asks = true } = {}) {
     }
     if (response.ok) return response;
     const text = await response.text();
-    const hadKey = key !== null && key === sessionStorage.getItem(KEY);
     if (response.status !== 401 || !asks) throw new ServerError(messageOf(text, response.status), response.status);
-    if (hadKey) sessionStorage.removeItem(KEY);
-    if (sessionStorage.getItem(KEY) === null && !(await askForKey())) {
-      throw new ServerError(messageOf(text, response.status), response.status);
-    }
+    // Another key may have been typed meanwhile; Cancel keeps the one that there is.
+    if (key === sessionStorage.getItem(KEY) && !(await askForKey())) throw new ServerError(messageOf(text, response.status), response.status);
   }
 }
 

@@ -69,6 +69,11 @@ function wire({ role, content, tool_calls, tool_call_id, reasoning_content }) {
   };
 }
 
+/** Whether there is anything in a message; an answer that failed at once has nothing. */
+function says({ role, content, reasoning_content, tool_calls }) {
+  return role !== "assistant" || content || reasoning_content || tool_calls.length;
+}
+
 function say(text) {
   byId("announcer").textContent = text;
 }
@@ -95,7 +100,7 @@ async function answer() {
   const system = byId("system").value.trim();
   const body = {
     model,
-    messages: [...(system ? [{ role: "system", content: system }] : []), ...messages.map(wire)],
+    messages: [...(system ? [{ role: "system", content: system }] : []), ...messages.filter(says).map(wire)],
     stream: true,
     stream_options: { include_usage: true },
     ...asked,
@@ -218,6 +223,7 @@ function buttons(message, box, update) {
 }
 
 function edit(message, box, update) {
+  if (running) return;
   const area = element("textarea", { value: message.content, rows: 3, "aria-label": "Your message, to be changed" });
   const done = (event) => {
     event.preventDefault();
@@ -248,14 +254,16 @@ function toolCall(message, { id, function: { name, arguments: text } }, busy) {
     pretty = JSON.stringify(JSON.parse(text), null, 2);
   } catch { /* it is not complete yet, or never will be */ }
   const nodes = [element("p", {}, "Calls ", element("code", {}, name)), element("pre", { tabIndex: 0, "aria-label": "Arguments" }, pretty)];
-  const result = messages.find((each) => each.tool_call_id === id && id);
+  const result = messages.slice(messages.indexOf(message) + 1).find((each) => each.tool_call_id === id);
   if (!busy && !result && messages.includes(message)) {
     const area = element("textarea", { rows: 2, "aria-label": `Result of ${name}`, placeholder: "What does it answer?" });
     nodes.push(element("form", { onsubmit: (event) => {
       event.preventDefault();
       if (running) return;
       messages.push({ role: "tool", tool_call_id: id, content: area.value });
-      redraw();
+      event.currentTarget.remove();
+      show(messages.at(-1));
+      store();
       if (!awaitsResults()) answer();
     } }, area, element("div", { className: "actions small" }, element("button", {}, "Give the result"))));
   }
@@ -316,9 +324,11 @@ const SETTINGS = ["system", ...NUMBERS, "stop_text", "form", "schema", "tools", 
 
 function store() {
   const settings = Object.fromEntries(SETTINGS.map((id) => [id, byId(id).value]));
-  const text = JSON.stringify({ messages, settings, logprobs: byId("logprobs").checked });
-  if (text.length < MAX_STORED) sessionStorage.setItem(STORE, text);
-  else sessionStorage.removeItem(STORE);
+  const pack = (kept) => JSON.stringify({ messages: kept, settings, logprobs: byId("logprobs").checked });
+  let text = pack(messages);
+  if (text.length > MAX_STORED) text = pack(messages.map((each) => (each.shown ? { ...each, shown: { ...each.shown, logprobs: [] } } : each)));
+  if (text.length > MAX_STORED) text = pack([]);
+  sessionStorage.setItem(STORE, text);
 }
 
 function restore() {
@@ -358,6 +368,7 @@ export function startChat(servedModel) {
     }
     byId("prompt").value = "";
     messages.push({ role: "user", content: text });
+    store();
     redraw();
     byId("messages").scrollTop = byId("messages").scrollHeight;
     answer();

@@ -113,19 +113,23 @@ function list(source, depth) {
   return made;
 }
 
+/** Whether a line ends a block of code that began with this fence: nothing but the fence, or a longer one. */
+const closes = (line, fence) => line.startsWith(fence) && !line.replaceAll(fence[0], "");
+
 /** A fragment of what a Markdown text shows; an unfinished block, as while streaming, counts as finished. */
 export function render(text, depth = 0) {
   const fragment = document.createDocumentFragment();
   const source = text.replace(/\r\n?/g, "\n").split("\n");
   for (let at = 0; at < source.length;) {
     const line = source[at];
-    const fence = /^\s{0,3}(`{3,}|~{3,})\s*([\w+#.-]*)/.exec(line);
-    const heading = /^(#{1,6})\s+(.+?)\s*#*$/.exec(line);
+    const fence = /^(\s{0,3})(`{3,}|~{3,})\s*([\w+#.-]*)/.exec(line);
+    const heading = /^(#{1,6})\s+(.+?)(?:\s+#+)?\s*$/.exec(line);
     let end = at + 1;
     if (!line.trim()) { at += 1; continue; }
     if (fence) {
-      while (end < source.length && !source[end].trim().startsWith(fence[1])) end += 1;
-      fragment.append(codeBlock(source.slice(at + 1, end).join("\n"), fence[2]));
+      while (end < source.length && !closes(source[end].trim(), fence[2])) end += 1;
+      const indent = new RegExp(`^\\s{0,${fence[1].length}}`);
+      fragment.append(codeBlock(source.slice(at + 1, end).map((each) => each.replace(indent, "")).join("\n"), fence[3]));
       at = end + 1;
       continue;
     }
@@ -141,7 +145,7 @@ export function render(text, depth = 0) {
       while (end < source.length && source[end].includes("|")) end += 1;
       fragment.append(table(source.slice(at, end)));
     } else if (ITEM.test(line)) {
-      while (end < source.length && (ITEM.test(source[end]) || /^\s{2,}\S/.test(source[end]) || (!source[end].trim() && /^\s{2,}\S|^\s*([-*+]|\d+[.)])\s/.test(source[end + 1] ?? "")))) end += 1;
+      while (end < source.length && (ITEM.test(source[end]) || /^\s{2,}\S/.test(source[end]) || (!source[end].trim() && /^\s{2,}\S|^\s*([-*+]|\d+[.)])\s/.test(source.slice(end).find((each) => each.trim()) ?? "")))) end += 1;
       fragment.append(list(source.slice(at, end), depth));
     } else {
       while (end < source.length && source[end].trim() && !/^\s{0,3}(`{3,}|~{3,}|#{1,6}\s|>)/.test(source[end]) && !ITEM.test(source[end])) end += 1;

@@ -83,7 +83,9 @@ class Gate:
                     code="control_closed",
                 )
         if not wanted:
-            if self._cross_origin.is_foreign(headers):
+            # A foreign name that leads here makes a browser think that its page is ours (DNS rebinding).
+            is_renamed = access is Access.CONTROL and not is_loopback(_host_of(headers))
+            if is_renamed or self._cross_origin.is_foreign(headers):
                 raise RequestFailed(
                     "pages of other sites may not call this server; --cors-allow-origins says which may",
                     status_code=403,
@@ -153,6 +155,12 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def _host_of(headers: Headers) -> str:
+    """The name by which a client calls the server, without the port."""
+    host = next((value.decode("latin-1") for name, value in headers if name == b"host"), "localhost")
+    return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0].lower()
 
 
 def _digest(key: bytes) -> bytes:

@@ -177,12 +177,15 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             Whether the connection stays open, until the request is answered.
         """
         cycle = self.cycle
-        # With HTTPS there is no half of a connection, and HTTP/1.0 knows no interim answers.
+        # With HTTPS there is no half of a connection, and HTTP/1.0 knows no interim answers. Within an answer nothing
+        # can be written to find out; more clients leave in the middle of one than half-close there.
         if not self._is_answering or cycle.more_body or self.config.is_ssl or cycle.scope["http_version"] == "1.0":
+            return False
+        if cycle.response_started:
             return False
         cycle.keep_alive = False
         if self._probe_timer is None:
-            self._probe()
+            self._probe_timer = self.loop.call_later(PROBE_SECONDS, self._probe)
         return True
 
     def _probe(self) -> None:
