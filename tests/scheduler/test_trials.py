@@ -8,6 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bough.scheduler.req import ReqState
+from bough.scheduler.trials import Trials
+from bough.scheduler.waiting_queue import WaitingQueue
 from bough.step_plan import StepPlan, StepResult
 from tests.scheduler.harness import Harness, prompt_of
 
@@ -156,3 +159,24 @@ def test_whoever_is_poisonous_fails_and_nobody_else(
             assert outcome(harness, rid) == "abort"
         elif POISON not in expected:  # it would poison itself when it is computed again
             assert harness.outputs[rid].token_ids == expected
+
+
+def test_those_for_whom_there_is_no_room_beside_the_cleared_are_next() -> None:
+    queue = WaitingQueue("fcfs", lambda req: 0)
+    trials = Trials(queue)
+    cleared, held_up, other = (Suspect() for _ in range(3))
+    trials.accuse({cleared: 8, held_up: 8, other: 8, Suspect(): 8})
+    assert queue.only == {cleared, held_up}
+    cleared.state = ReqState.RUNNING
+    assert not trials.clear(lambda req: 4)  # it computes still
+    assert trials.clear(lambda req: 8 if req is cleared else 0)
+    assert queue.only == {held_up}
+    assert not trials.clear(lambda req: 0)  # nobody was cleared: room is being made
+    assert trials.clear(lambda req: 8)
+    assert other in queue.only
+
+
+class Suspect:
+    """As much of a request as a trial looks at."""
+
+    state = ReqState.WAITING

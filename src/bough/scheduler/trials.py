@@ -17,6 +17,8 @@ from bough.scheduler.waiting_queue import WaitingQueue
 Suspects = dict[Req, int]
 """Requests, and how many of their tokens have to be computed before they are above suspicion."""
 
+_COMPUTING = (ReqState.PREFILL, ReqState.RUNNING)
+
 
 class Trials:
     """Groups of requests that compute by themselves, for everybody else waits.
@@ -54,17 +56,22 @@ class Trials:
             computed: how many tokens of a request are computed.
 
         Returns:
-            Whether another group is on trial now, for which those that run must make room first.
+            Whether others are on trial now, for which those that run must make room first.
         """
+        num_before = len(self._on_trial)
         self._on_trial = {
             req: mark
             for req, mark in self._on_trial.items()
             if req.state is not ReqState.FINISHED and computed(req) < mark
         }
-        if self._on_trial:
+        if not self._on_trial:
+            self._next()
+            return bool(self._on_trial)
+        if len(self._on_trial) == num_before or any(req.state in _COMPUTING for req in self._on_trial):
             return False
-        self._next()
-        return bool(self._on_trial)
+        # Those that are cleared go on, maybe for long, and the rest have found no room beside them.
+        self._queue.only = frozenset(self._on_trial)
+        return True
 
     def adjourn(self) -> None:
         """Nothing can be computed for those on trial alone: let everybody go on."""
