@@ -185,7 +185,9 @@ HOST = textwrap.dedent(
         time.sleep(60)
 
     if "thread" in sys.argv:
-        threading.Thread(target=work).start()
+        worker = threading.Thread(target=work)
+        worker.start()
+        worker.join()  # Python 3.12 forks no more once the main thread has ended
     else:
         work()
     """
