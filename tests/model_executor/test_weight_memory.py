@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -123,3 +126,16 @@ def test_a_graphics_card_is_asked_for_its_own_memory(monkeypatch: pytest.MonkeyP
 def test_dtype_decides_about_the_size(tmp_path: Path) -> None:
     config = config_of(tmp_path)
     assert weight_bytes(replace(config, dtype="float32")) == 2 * weight_bytes(replace(config, dtype="bfloat16"))
+
+
+def test_measuring_does_not_import_torchs_compiler() -> None:
+    """Some functions of the meta device import it: a second at every start, and a hundred megabytes."""
+    program = """
+import sys
+from bough.config.model_config import ModelConfig
+from bough.model_executor.weight_memory import weight_bytes
+assert weight_bytes(ModelConfig.from_path(sys.argv[1])) > 0
+assert "torch._dynamo" not in sys.modules
+"""
+    sapling = resources.files("bough") / "assets" / "sapling"
+    subprocess.run([sys.executable, "-c", program, str(sapling)], check=True, timeout=60)

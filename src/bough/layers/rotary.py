@@ -24,8 +24,10 @@ class RotaryEmbedding(nn.Module):
 
     def __init__(self, head_dim: int, rope: RopeParameters, context_len: int, dtype: torch.dtype) -> None:
         super().__init__()
-        inv_freq, self.attention_scaling = inverse_frequencies(head_dim, rope, context_len)
-        self.register_buffer("inv_freq", inv_freq, persistent=False)
+        # On the CPU wherever the model goes: `arange` of the meta device would import torch's compiler, a second's worth.
+        with torch.device("cpu"):
+            inv_freq, self.attention_scaling = inverse_frequencies(head_dim, rope, context_len)
+        self.register_buffer("inv_freq", inv_freq.to(torch.get_default_device()), persistent=False)
         self.dtype = dtype
 
     def forward(self, positions: torch.Tensor) -> Rotation:
