@@ -24,7 +24,7 @@ class RotaryEmbedding(nn.Module):
 
     def __init__(self, head_dim: int, rope: RopeParameters, context_len: int, dtype: torch.dtype) -> None:
         super().__init__()
-        # On the CPU wherever the model goes: `arange` of the meta device would import torch's compiler, a second's worth.
+        # On the CPU wherever the model goes: `arange` on the meta device would import torch's compiler, for a second.
         with torch.device("cpu"):
             inv_freq, self.attention_scaling = inverse_frequencies(head_dim, rope, context_len)
         self.register_buffer("inv_freq", inv_freq.to(torch.get_default_device()), persistent=False)

@@ -87,6 +87,10 @@ class KVUsage(NamedTuple):
     """requests that hold a row"""
 
 
+EVICTION_BATCHES = 128
+"""Whoever needs room makes the prefix cache forget at least this part of the pool."""
+
+
 class KVCacheManager:
     """Gives requests their rows and slots, and shares prefixes between them.
 
@@ -353,7 +357,8 @@ class KVCacheManager:
             return True
         if shortage > self.prefix_cache.evictable_size:
             return False
-        self.evicted_tokens += self.prefix_cache.evict(shortage)
+        # Several leaves at a time: a single one costs nearly as much, and the next would be asked for a step later.
+        self.evicted_tokens += self.prefix_cache.evict(max(shortage, self.allocator.total_size // EVICTION_BATCHES))
         return True
 
     def _set_length(self, req_slot: ReqSlot, length: int) -> None:

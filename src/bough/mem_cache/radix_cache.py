@@ -88,6 +88,10 @@ class RadixCache(PrefixCache):
 
     def matched_len(self, token_ids: IntArray, extra_key: str | None = None) -> int:
         """Return how many tokens :meth:`match_prefix` would match. Mutates nothing."""
+        # Asked of every waiting request in every step, mostly in vain: one page is enough to tell.
+        first_page = as_run(token_ids[: self.page_size])
+        if (first_page if extra_key is None else (extra_key, first_page)) not in self._root.children:
+            return 0
         _, matched, _, shared = self._descend(as_run(token_ids), extra_key)
         return (matched + shared) // _TOKEN_BYTES
 
