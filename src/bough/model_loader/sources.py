@@ -13,7 +13,7 @@ from safetensors import safe_open
 from bough.config.checkpoint import read_json
 from bough.errors import StartupError
 from bough.layers.quantized_rows import QuantizedRows
-from bough.model_loader.progress import Progress
+from bough.observability.progress import Progress
 
 Weight = torch.Tensor | QuantizedRows
 StoredForm = Literal["int4", "uint4", "int8"]
