@@ -13,9 +13,9 @@ from safetensors.torch import load_file, save_file
 from bough.config.model_config import ModelConfig
 from bough.errors import StartupError
 from bough.model_loader.loader import load_model, open_source
-from bough.observability.progress import Progress
 from bough.model_loader.sources import checkpoint_files
 from bough.models.base import CausalLM
+from bough.observability.progress import Progress
 from tests.models.checkpoints import save_checkpoint
 
 
