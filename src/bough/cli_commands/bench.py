@@ -1,4 +1,4 @@
-"""``bough bench serve`` and ``bough bench offline``."""
+"""``bough bench serve``, ``offline``, ``latency`` and ``compare``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from bough.config.command_line import choose_command
 COMMANDS = {
     "serve": "send requests to a running server; measure latencies and throughput",
     "offline": "measure the throughput of the engine alone",
+    "latency": "measure how long one batch takes, for several batch sizes",
+    "compare": "put results beside each other, and draw them",
 }
 
 

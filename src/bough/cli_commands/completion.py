@@ -6,7 +6,9 @@ import shlex
 import sys
 from collections.abc import Iterator
 
+from bough.bench.compare import BenchCompareArgs
 from bough.bench.datasets import DatasetArgs
+from bough.bench.latency import BenchLatencyArgs
 from bough.bench.offline import BenchOfflineArgs
 from bough.bench.serve import BenchServeArgs
 from bough.cli import COMMANDS
@@ -23,10 +25,12 @@ TABLES: dict[str, tuple[type[OptionTable], ...]] = {
     "chat": (ChatArgs, ServerArgs),
     "bench serve": (BenchServeArgs, DatasetArgs),
     "bench offline": (BenchOfflineArgs, DatasetArgs, ServerArgs),
+    "bench latency": (BenchLatencyArgs, ServerArgs),
+    "bench compare": (BenchCompareArgs,),
 }
 """The options of each command that has any."""
 
-_WITH_CONFIG = ("serve", "generate", "chat", "bench offline")
+_WITH_CONFIG = ("serve", "generate", "chat", "bench offline", "bench latency")
 
 _BASH = """\
 # Completion of bough's command lines, for bash and, through bashcompinit, for zsh.
