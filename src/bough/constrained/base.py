@@ -7,7 +7,7 @@ of its own; a matcher follows one output through the compiled grammar, token by 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,19 @@ class GrammarError(BadRequest):
 def mask_words(vocab_size: int) -> int:
     """Words of a mask over a vocabulary."""
     return -(-vocab_size // 32)
+
+
+class Judgement(NamedTuple):
+    """What a token means for its output, where it means more than that the output has become longer."""
+
+    outcome: Literal["refused", "ended", "forced"]
+    """The grammar does not allow it; the output is complete; or some text has to follow"""
+    forced: Sequence[int] = ()
+    """tokens that can be taken without asking the model, because the grammar leaves no other text"""
+
+
+REFUSED: Final = Judgement("refused")
+ENDED: Final = Judgement("ended")
 
 
 class GrammarMatcher(Protocol):
@@ -67,8 +80,16 @@ class GrammarMatcher(Protocol):
             False if the grammar does not allow it; then the matcher is of no more use.
         """
 
-    def forced_tokens(self) -> list[int]:
-        """Tokens that can be taken without asking the model, because the grammar leaves no other text; often none."""
+    def judge(self, token_id: int, look_ahead: bool) -> Judgement | None:
+        """Go on by one token, and get ready what is asked next.
+
+        Args:
+            token_id: the token.
+            look_ahead: whether to find out what is forced after it.
+
+        Returns:
+            ``None`` for a token that is allowed, does not end the output and after which there is a choice.
+        """
 
     def rollback(self, num_tokens: int) -> None:
         """Take back the tokens accepted last."""

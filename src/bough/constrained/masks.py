@@ -18,9 +18,9 @@ from bough.constrained.base import GrammarMatcher, MaskWords, mask_words
 
 logger = logging.getLogger(__name__)
 
-MIN_THREADED_IDS = 2**14
-"""Masks of fewer token ids, all rows together, are computed sooner than a thread wakes. On a machine whose cores are
-all busy, more would be: a thread takes the matchers to another core and back, which costs time too."""
+MIN_LATE_VOCAB = 2**14
+"""From this vocabulary on, masks are computed beside the layers. Smaller ones are computed right after the token before
+them: what that takes is in the core's cache then, which saves more than another thread could take over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class PendingMasks:
 
     def begin(self) -> None:
         """Compute the masks, or let a thread do it if they are worth waking it."""
-        if len(self.rows) * self._words * 32 < MIN_THREADED_IDS:
+        if self._words * 32 < MIN_LATE_VOCAB:
             self._bits = self._compute()
         else:
             self._begun = True
