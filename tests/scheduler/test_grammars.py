@@ -275,7 +275,7 @@ def test_a_token_that_the_matcher_refuses_ends_its_request_alone() -> None:
         def fill_masks(matchers: Any, bits: Any) -> None:
             bits.fill(-1)
 
-        def judge(self, token_id: int, look_ahead: bool) -> Judgement:
+        def judge(self, token_id: int, look_ahead: bool, mask_place: Any) -> Judgement:
             return REFUSED
 
     class Bad:

@@ -35,14 +35,16 @@ def mask_words(vocab_size: int) -> int:
 
 
 class Judgement(NamedTuple):
-    """What a token means for its output, where it means more than that the output has become longer."""
+    """What a token means for its output."""
 
-    outcome: Literal["refused", "ended", "forced"]
-    """The grammar does not allow it; the output is complete; or some text has to follow"""
+    outcome: Literal["goes on", "refused", "ended", "forced"]
+    """There is a choice of what follows; the grammar does not allow the token; the output is complete; or some text has
+    to follow"""
     forced: Sequence[int] = ()
     """tokens that can be taken without asking the model, because the grammar leaves no other text"""
 
 
+GOES_ON: Final = Judgement("goes on")
 REFUSED: Final = Judgement("refused")
 ENDED: Final = Judgement("ended")
 
@@ -80,15 +82,16 @@ class GrammarMatcher(Protocol):
             False if the grammar does not allow it; then the matcher is of no more use.
         """
 
-    def judge(self, token_id: int, look_ahead: bool) -> Judgement | None:
-        """Go on by one token, and get ready what is asked next.
+    def judge(self, token_id: int, look_ahead: bool, mask_place: tuple[int, int] | None) -> Judgement | None:
+        """Go on by one token, and find out what is asked next.
 
         Args:
             token_id: the token.
             look_ahead: whether to find out what is forced after it.
+            mask_place: where to write the mask of the token after it, if the output goes on: address and bytes.
 
         Returns:
-            ``None`` for a token that is allowed, does not end the output and after which there is a choice.
+            ``None``: the output goes on, and the mask has been written.
         """
 
     def rollback(self, num_tokens: int) -> None:

@@ -11,12 +11,10 @@ import threading
 from collections.abc import Iterable, Sequence
 from functools import cache
 
-import numpy as np
 from llguidance import LLExecutor, LLMatcher, LLParserLimits, LLTokenizer, TokenizerWrapper
 
-from bough.constrained.base import ENDED, REFUSED, GrammarError, Judgement, MaskWords, mask_words
+from bough.constrained.base import ENDED, GOES_ON, REFUSED, GrammarError, Judgement, MaskWords
 from bough.constrained.engine_errors import readable
-from bough.constrained.masks import MIN_LATE_VOCAB
 from bough.constrained.translate import Translator
 from bough.sampling.sampling_params import GrammarKind, GrammarSpec
 from bough.tokenization.tokenizer import Tokenizer
@@ -82,8 +80,7 @@ class LLGuidanceBackend:
         problem = matcher.get_error()
         if problem:
             raise GrammarError(readable(problem), kind=kind)
-        vocab_size = self._tokenizer.vocab_size
-        return LLGuidanceGrammar(matcher, len(source), mask_words(vocab_size) if vocab_size < MIN_LATE_VOCAB else 0)
+        return LLGuidanceGrammar(matcher, len(source))
 
 
 class LLGuidanceGrammar:
@@ -94,17 +91,8 @@ class LLGuidanceGrammar:
         has_failed: whether a matcher could not go on for want of states, of which copies have no more either.
     """
 
-    def __init__(self, prototype: LLMatcher, source_len: int, early_words: int = 0) -> None:
-        """Take a matcher at the beginning.
-
-        Args:
-            prototype: copied for each output.
-            source_len: characters of the grammar.
-            early_words: of masks, if these are computed when a token is judged.
-        """
+    def __init__(self, prototype: LLMatcher, source_len: int) -> None:
         self._prototype = prototype
-        self._first_mask: MaskWords = np.zeros(early_words, dtype=np.int32)
-        self._has_first_mask: bool | None = None
         self._lock = threading.Lock()
         self._source_bytes = MIN_GRAMMAR_BYTES + BYTES_PER_SOURCE_BYTE * source_len
         self.num_tokens = 0
@@ -123,23 +111,15 @@ class LLGuidanceGrammar:
     def matcher(self) -> LLGuidanceMatcher:
         """See the protocol."""
         with self._lock:
-            if self._has_first_mask is None:
-                self._has_first_mask = _fill_early(
-                    self._prototype, self._first_mask.ctypes.data, self._first_mask.nbytes
-                )
-            return LLGuidanceMatcher(self._prototype.deep_copy(), self, self._first_mask.copy(), self._has_first_mask)
+            return LLGuidanceMatcher(self._prototype.deep_copy(), self)
 
 
 class LLGuidanceMatcher:
     """See :class:`~bough.constrained.base.GrammarMatcher`."""
 
-    def __init__(self, matcher: LLMatcher, grammar: LLGuidanceGrammar, mask: MaskWords, has_mask: bool) -> None:
+    def __init__(self, matcher: LLMatcher, grammar: LLGuidanceGrammar) -> None:
         self._matcher = matcher
         self._grammar = grammar
-        self._mask = mask
-        self._mask_place = (mask.ctypes.data, mask.nbytes)
-        # Whether it is that of the next token.
-        self._has_mask = has_mask
 
     @property
     def error(self) -> str | None:
@@ -159,19 +139,17 @@ class LLGuidanceMatcher:
     @staticmethod
     def fill_masks(matchers: Sequence[LLGuidanceMatcher], bits: MaskWords) -> None:
         """See the protocol. Many masks over a large vocabulary are computed on several threads, without the GIL."""
-        late = [i for i, each in enumerate(matchers) if not each._has_mask]
-        if len(late) < len(matchers):
-            np.concatenate([each._mask for each in matchers], out=bits.reshape(-1))
-            bits[late] = 0
+        engines = [each._matcher for each in matchers]
         start, size = bits.ctypes.data, bits.shape[1] * bits.itemsize
-        if len(late) >= MIN_PARALLEL_MASKS and bits.shape[1] * 32 >= MIN_PARALLEL_VOCAB:
-            places = [(matchers[i]._matcher, i) for i in late]
-            _executor().unsafe_compute_mask_ptr(places, start, size, len(bits))
+        if len(engines) >= MIN_PARALLEL_MASKS and bits.shape[1] * 32 >= MIN_PARALLEL_VOCAB:
+            _executor().unsafe_compute_mask_ptr([(each, i) for i, each in enumerate(engines)], start, size, len(bits))
         else:
-            for i in late:
-                matchers[i]._matcher.unsafe_compute_mask_ptr(start + i * size, size)
-        for i in late:
-            if matchers[i]._matcher.is_error():
+            at = start
+            for engine in engines:
+                engine.unsafe_compute_mask_ptr(at, size)
+                at += size
+        for i, engine in enumerate(engines):
+            if engine.is_error():
                 bits[i] = 0
                 matchers[i]._grammar.has_failed = True
 
@@ -182,41 +160,32 @@ class LLGuidanceMatcher:
     def accept(self, token_id: int) -> bool:
         """See the protocol."""
         self._grammar.num_tokens += 1
-        self._has_mask = False
         return self._matcher.consume_token(token_id)
 
-    def judge(self, token_id: int, look_ahead: bool) -> Judgement | None:
+    def judge(self, token_id: int, look_ahead: bool, mask_place: tuple[int, int] | None) -> Judgement | None:
         """See the protocol. llguidance leaves out forced tokens at the end that later text could still merge with."""
         engine = self._matcher
         self._grammar.num_tokens += 1
-        self._has_mask = False
         if not engine.consume_token(token_id):
             return REFUSED
         if engine.is_stopped():
-            return ENDED if self.is_terminated else None
+            return ENDED if self.is_terminated else GOES_ON
         if look_ahead and (forced := engine.compute_ff_tokens()):
             return Judgement("forced", forced)
-        self._has_mask = _fill_early(engine, *self._mask_place)
-        return None
+        if mask_place is None:
+            return GOES_ON
+        try:
+            engine.unsafe_compute_mask_ptr(*mask_place)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:  # a panic: the step that needs the mask meets it again
+            return GOES_ON
+        return GOES_ON if engine.is_error() else None
 
     def rollback(self, num_tokens: int) -> None:
         """See the protocol."""
         if num_tokens:
-            self._has_mask = False
             self._matcher.rollback(num_tokens)
-
-
-def _fill_early(engine: LLMatcher, address: int, size: int) -> bool:
-    """Whether a mask of ``size`` bytes, if any, could be written; if not, the step that needs it meets the same error."""
-    if size == 0:
-        return False
-    try:
-        engine.unsafe_compute_mask_ptr(address, size)
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException:  # a panic of the engine is not an Exception
-        return False
-    return not engine.is_error()
 
 
 @cache

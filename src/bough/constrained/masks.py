@@ -32,7 +32,7 @@ class TokenMasks:
     bits: MaskWords
     """int32 ``[G, mask_words(vocab_size)]``; a row without any token belongs to a matcher with an error"""
     has_failed: bool = False
-    """Whether the grammar engine has failed: no row with a matcher has any token"""
+    """Whether the grammar engine has failed: no row whose mask it was to compute has any token"""
     pending: ClassVar[bool] = False
     """Whether :attr:`bits` may have to be waited for"""
 
@@ -59,6 +59,7 @@ class PendingMasks:
         vocab_size: int,
         extra_ends: Mapping[int, Sequence[int]] | None = None,
         allowed: Mapping[int, MaskWords] | None = None,
+        early: tuple[MaskWords, npt.NDArray[np.bool_]] | None = None,
     ) -> None:
         """Remember what to compute.
 
@@ -68,6 +69,7 @@ class PendingMasks:
             vocab_size: number of token ids.
             extra_ends: by index, token ids that end a row's output and may come wherever it may end.
             allowed: by index, what is left of the tokens of a row.
+            early: masks ``[G, words]``, changed here, and which of them matchers have written already.
         """
         self.rows = rows
         self.has_failed = False
@@ -75,6 +77,7 @@ class PendingMasks:
         self._matchers = matchers
         self._extra_ends = extra_ends or {}
         self._words = mask_words(vocab_size)
+        self._early = early
         self._bits: MaskWords | None = None
         self._error: BaseException | None = None
         self._begun = False
@@ -121,16 +124,19 @@ class PendingMasks:
         return TokenMasks(self.rows, self.bits, self.has_failed)
 
     def _compute(self) -> MaskWords:
-        bits = np.zeros((len(self.rows), self._words), dtype=np.int32)
-        matchers = [matcher for matcher in self._matchers if matcher is not None]
+        if self._early is None:
+            bits, late = np.zeros((len(self.rows), self._words), dtype=np.int32), [*range(len(self.rows))]
+        else:
+            bits, late = self._early[0], np.flatnonzero(~self._early[1]).tolist()
+        matchers = [matcher for i in late if (matcher := self._matchers[i]) is not None]
         if len(matchers) == len(bits):
             self._fill(matchers, bits)
-        else:
-            bits[:] = -1
+        elif late:
+            bits[late] = -1
             if matchers:
                 filled = np.zeros((len(matchers), self._words), dtype=np.int32)
                 self._fill(matchers, filled)
-                bits[[i for i, matcher in enumerate(self._matchers) if matcher is not None]] = filled
+                bits[[i for i in late if self._matchers[i] is not None]] = filled
         if not self.has_failed:
             for i, ends in self._extra_ends.items():
                 matcher = self._matchers[i]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from bough.constrained.base import ENDED, INVALID_GRAMMAR, REFUSED, GrammarMatcher, Judgement
+from bough.constrained.base import ENDED, GOES_ON, INVALID_GRAMMAR, REFUSED, GrammarMatcher, Judgement
 from bough.ipc.messages import DecodeInit, FinishReason, OutputDelta, PositionLogprobs
 from bough.scheduler.req import Req
 from bough.scheduler.requests import Requests
@@ -229,7 +229,9 @@ class OutputProcessor:
             reqs[slot].first_token_time = time.monotonic()
         slot_list, token_list, out_list = slots.tolist(), new_tokens.tolist(), out_len.tolist()
         ended_list, careful_list, eos_list, due_list = ended.tolist(), careful.tolist(), at_eos.tolist(), due.tolist()
-        append = deltas.append
+        append, mask_places = deltas.append, table.mask_places
+        masked: list[int] = []
+        table.has_mask[slots] = False
         for i in speaking.tolist():
             req = reqs[slot_list[i]]
             token, length = token_list[i], out_list[i]
@@ -237,8 +239,11 @@ class OutputProcessor:
                 if careful_list[i]:
                     judgement: Judgement | None = None
                     if req.matcher is not None and token not in req.stop_token_ids:
-                        judgement = req.matcher.judge(token, req.jumps)
-                        if judgement is None and req.text_stops is None and not (req.return_logprob or ended_list[i]):
+                        judgement = req.matcher.judge(token, req.jumps, mask_places[slot_list[i]])
+                        if judgement is None:
+                            masked.append(slot_list[i])
+                            judgement = GOES_ON
+                        if judgement is GOES_ON and not (req.text_stops or req.return_logprob or ended_list[i]):
                             if due_list[i]:
                                 append(self._due_delta(req, token, length))
                             continue
@@ -254,6 +259,7 @@ class OutputProcessor:
                     append(self._due_delta(req, token, length))
             except Exception:
                 append(self._fail_after_error(req, "judging a token"))
+        table.has_mask[masked] = True
 
     def _look_closely(
         self,
@@ -283,7 +289,7 @@ class OutputProcessor:
             return self.finish(req, FinishReason("stop", matched=token if self._is_eos[token] else None))
         if ended:
             return self.finish(req, FinishReason("length", length=length))
-        if matcher is not None and judgement is not None:
+        if matcher is not None and judgement is not None and judgement.forced:
             delta = self._jump(req, matcher, judgement.forced)
             if delta is not None:
                 return delta
