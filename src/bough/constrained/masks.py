@@ -45,7 +45,8 @@ class PendingMasks:
 
     On an accelerator the model runner asks for them after it has started the forward pass: the host computes them while
     the device is busy. Native kernels on a CPU return when they are done, so the runner begins the masks before it
-    calls them: small ones are computed at once, others by a thread while the kernels run without the GIL.
+    calls them: those of small vocabularies are computed at once, others by a thread while the kernels run without the
+    GIL.
 
     Attributes:
         rows: see :class:`TokenMasks`.
@@ -65,7 +66,7 @@ class PendingMasks:
 
         Args:
             rows: see :class:`TokenMasks`.
-            matchers: ``[G]``, not used by anyone else until the step is over; ``None``: all tokens.
+            matchers: ``[G]``, not used by anyone else until the step is over; ``None``: all tokens, if not ``early``.
             vocab_size: number of token ids.
             extra_ends: by index, token ids that end a row's output and may come wherever it may end.
             allowed: by index, what is left of the tokens of a row.

@@ -177,19 +177,20 @@ class StepBuilder:
             return None
         slots = req_slots[rows]
         has_mask, early = self._table.has_mask[slots], self._table.masks[slots]
-        if has_mask.all() and not self._table.edits_mask[slots].any():
+        unfinished = np.flatnonzero(~has_mask | self._table.edits_mask[slots])
+        if len(unfinished) == 0:
             return TokenMasks(rows, early)
-        matchers: list[GrammarMatcher | None] = []
+        matchers: list[GrammarMatcher | None] = [None] * len(rows)
         extra_ends: dict[int, tuple[int, ...]] = {}
         allowed: dict[int, MaskWords] = {}
-        for slot in slots.tolist():
+        for index, slot in zip(unfinished.tolist(), slots[unfinished].tolist(), strict=True):
             req = self._table.reqs[slot]
             assert req is not None
             if req.extra_ends:
-                extra_ends[len(matchers)] = req.extra_ends
+                extra_ends[index] = req.extra_ends
             if req.allowed is not None:
-                allowed[len(matchers)] = req.allowed
-            matchers.append(req.matcher)
+                allowed[index] = req.allowed
+            matchers[index] = req.matcher
         written = (early, has_mask) if has_mask.any() else None
         return PendingMasks(rows, matchers, self._vocab_size, extra_ends, allowed, written)
 
