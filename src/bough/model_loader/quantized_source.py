@@ -6,6 +6,8 @@ read byte by byte, lowest bits first.
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -44,6 +46,7 @@ _COMPANIONS = (
 )
 _OF_ATTENTION = ("q_scale", "k_scale", "v_scale", "prob_scale")
 """What attention was calibrated with."""
+_KV_SCALE = re.compile(r"\blayers\.(\d{1,6})\.self_attn\.(?:\w+\.)?([kv])_scale$", re.ASCII)
 _AWQ_PLACES = [0, 4, 1, 5, 2, 6, 3, 7]
 """Where in a word AWQ has each of eight columns."""
 
@@ -101,6 +104,19 @@ class QuantizedSource(SafetensorsSource):
         if self._zeros(module) is None:
             return "int4"
         return "int8" if stored.layout == "integers" else "uint4"
+
+    def kv_scales(self) -> dict[int, tuple[float, float]]:
+        """See :class:`WeightSource`."""
+        found: dict[int, dict[str, float]] = {}
+        for name in self._files:
+            match = _KV_SCALE.search(name)
+            if match is not None:
+                module, _, part = name.rpartition(".")
+                scale = self._tensor(module, part).float().flatten().tolist()
+                if len(scale) != 1 or not 0 < scale[0] < math.inf:
+                    raise StartupError(f"tensor {name} must be one positive number")
+                found.setdefault(int(match[1]), {})[match[2]] = scale[0]
+        return {layer: (pair.get("k", 1.0), pair.get("v", 1.0)) for layer, pair in found.items()}
 
     def read(self, file: Path, progress: Progress, known: Collection[str]) -> Iterator[tuple[str, Weight]]:
         """See :class:`WeightSource`."""
