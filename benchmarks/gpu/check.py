@@ -58,6 +58,11 @@ def kernel_checks(device: torch.device, *, small: bool) -> Iterator[tuple[str, C
         bounded = {"head_dim": 128, "group": 4, "window": 100, "cap": 5.0}
         yield case("decode", cases.decode, lens=long, **bounded)
         yield case("extend", cases.extend, prefix_lens=prefix, extend_lens=new, **bounded)
+        for stored_as in (torch.float8_e4m3fn, torch.float8_e5m2):
+            stored = {"head_dim": 128, "stored_as": stored_as}
+            yield case("decode", cases.decode, lens=long, group=4, **stored)
+            yield case("extend", cases.extend, prefix_lens=prefix, extend_lens=new, group=4, **stored)
+            yield case("store", cases.store_float8, tokens=rows, **stored)
         for width in (100, 4096):
             yield case("rms_norm", cases.rms_norm, rows=rows, width=width, delta=width > 100)
         for norm in (False, True):

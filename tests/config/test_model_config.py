@@ -265,7 +265,10 @@ def test_bfloat16_arithmetic_is_recognised(tmp_path: Path, cpuinfo: str, expecte
         ({"torch_dtype": "int8"}, "dtype must be float32, bfloat16 or float16"),
         ({"eos_token_id": "</s>"}, "eos_token_id must be a token id"),
         ({"tie_word_embeddings": 1}, "tie_word_embeddings must be true or false"),
-        ({"quantization_config": {"quant_method": "fp8"}}, "quantisation: .* is not supported; supported are GPTQ"),
+        (
+            {"quantization_config": {"quant_method": "bitsandbytes"}},
+            "quantisation: .* is not supported; supported are GPTQ",
+        ),
         (
             {"architectures": ["Qwen2ForCausalLM"], "use_sliding_window": True, "layer_types": ["full_attention"]},
             "layer_types must list 4",

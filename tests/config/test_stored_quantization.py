@@ -10,6 +10,8 @@ from bough.errors import ConfigError
 
 WEIGHTS = {"num_bits": 4, "type": "int", "symmetric": True, "strategy": "group", "group_size": 128}
 
+FLOAT8 = {"num_bits": 8, "type": "float"}
+
 
 def compressed(weights: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
     groups = {"group_0": {"targets": ["Linear"], "weights": {**WEIGHTS, **(weights or {})}}}
@@ -36,6 +38,20 @@ def compressed(weights: dict[str, Any] | None = None, **more: Any) -> dict[str, 
             compressed({"num_bits": 8, "strategy": "channel", "group_size": None}, format="int-quantized"),
             StoredQuantization("integers", 8, None),
         ),
+        ({"quant_method": "fp8", "activation_scheme": "static"}, StoredQuantization("float8", 8, None)),
+        ({"quant_method": "fbgemm_fp8", "activation_scale_ub": 1200.0}, StoredQuantization("float8", 8, None)),
+        (
+            {"quant_method": "fp8", "fmt": "e4m3", "weight_block_size": [64, 128]},
+            StoredQuantization("float8_blocks", 8, 128, rows=64),
+        ),
+        (
+            compressed({**FLOAT8, "strategy": "channel"}, format="float-quantized", kv_cache_scheme=FLOAT8),
+            StoredQuantization("float8", 8, None),
+        ),
+        (
+            compressed({**FLOAT8, "strategy": "block", "block_structure": [128, 64]}, format="naive-quantized"),
+            StoredQuantization("float8", 8, 64, rows=128),
+        ),
     ],
 )
 def test_what_is_supported_is_read(raw: dict[str, Any], expected: StoredQuantization) -> None:
@@ -45,7 +61,9 @@ def test_what_is_supported_is_read(raw: dict[str, Any], expected: StoredQuantiza
 @pytest.mark.parametrize(
     ("raw", "named"),
     [
-        ({"quant_method": "fp8"}, "fp8"),
+        ({"quant_method": "fp8", "fmt": "e5m2"}, "FP8 in the format e5m2"),
+        ({"quant_method": "fp8", "weight_block_size": [128]}, "blocks of [128]"),
+        ({"quant_method": "fp8", "weight_block_size": [True, 0]}, "blocks of [True, 0]"),
         ({"quant_method": "bitsandbytes"}, "bitsandbytes"),
         ({}, "None"),
         ("int8", "'int8'"),
@@ -55,12 +73,13 @@ def test_what_is_supported_is_read(raw: dict[str, Any], expected: StoredQuantiza
         ({"quant_method": "gptq", "bits": 4, "is_marlin_format": True}, "marlin"),
         ({"quant_method": "gptq", "bits": 4, "dynamic": {"+:x": {"bits": 8}}}, "different rules for different modules"),
         ({"quant_method": "awq", "bits": 4, "version": "gemv"}, "AWQ in the format gemv"),
-        (compressed(format="float-quantized"), "the format float-quantized"),
+        (compressed(format="float-quantized"), "4-bit int weights in the format float-quantized"),
+        (compressed({"type": "float", "num_bits": 4}, format="float-quantized"), "4-bit float weights"),
         (compressed(format=["a"]), "the format ['a']"),
         (compressed(format="nvfp4-pack-quantized"), "the format nvfp4-pack-quantized"),
         (compressed({"type": "float", "num_bits": 8}), "8-bit float weights"),
         (compressed({"strategy": "block"}), "the strategy block"),
-        (compressed(kv_cache_scheme={"num_bits": 8}), "kv_cache_scheme"),
+        (compressed(kv_cache_scheme={"num_bits": 8, "type": "int"}), "kv_cache_scheme"),
         (compressed(config_groups={}), "without config_groups"),
         (compressed(config_groups={"a": 1}), "without a scheme for weights"),
         (

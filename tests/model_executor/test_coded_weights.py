@@ -12,6 +12,8 @@ from bough.config.server_args import Quantization
 from bough.errors import ConfigError
 from tests.model_executor.plan_builder import PlanBuilder, make_runner
 from tests.model_executor.test_model_runner import prompt
+from tests.model_loader.test_float8_source import FLOAT8_CASES
+from tests.model_loader.test_float8_source import make as make_float8
 from tests.model_loader.test_quantized_source import CASES
 from tests.models.checkpoints import Checkpoint, save_checkpoint
 from tests.models.quantized_checkpoints import quantize
@@ -55,6 +57,18 @@ def test_checkpoints_of_whole_numbers_are_multiplied_as_they_are(tmp_path: Path,
     checkpoint = save_checkpoint(tmp_path, "Qwen2", **SHAPE)
     quantize(checkpoint, config, store, bits=bits, group=group, symmetric=symmetric)
     assert error_of(checkpoint) < bound
+
+
+@pytest.mark.parametrize("case", FLOAT8_CASES)
+def test_checkpoints_of_8_bit_floating_point_lose_what_inputs_lose(tmp_path: Path, case: str) -> None:
+    checkpoint = make_float8(tmp_path, case, num_hidden_layers=2)
+    # Blocks that kernels do not know are held as numbers of the model's type.
+    assert error_of(checkpoint) < (1e-5 if case == "odd blocks" else 0.15)
+    held = make_runner(checkpoint.path, dtype="float32", native=False, attention_backend="triton").model
+    assert (held.model.layers[0].mlp.down_proj.weight.dtype == torch.float8_e4m3fn) == (case != "odd blocks")
+    for name in ("self_attn.k_proj.weight", "mlp.down_proj.weight"):
+        expected = checkpoint.reference.get_parameter(f"model.layers.0.{name}")
+        torch.testing.assert_close(held.checkpoint_weights[f"model.layers.0.{name}"].read(), expected)
 
 
 @pytest.mark.parametrize(("kind", "bound"), [("int8", 0.03), ("fp8", 0.15), ("int4", 0.3)])

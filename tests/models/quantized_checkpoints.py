@@ -97,6 +97,21 @@ def integers(draw: Draw, *, symmetric: bool, per_tensor: bool = False) -> Stored
     return tensors, draw.numbers()
 
 
+def float8(draw: Draw, block: tuple[int, int] | None, *, scales_name: str = "weight_scale") -> Stored:
+    """8-bit floating point with a scale for each block of so many rows and inputs; ``None``: one for all."""
+    numbers = draw.numbers()
+    rows, inputs = numbers.shape
+    height, width = block or (rows, inputs)
+    high, wide = -(-rows // height), -(-inputs // width)
+    padded = torch.zeros(high * height, wide * width)
+    padded[:rows, :inputs] = numbers
+    scales = padded.view(high, height, wide, width).abs().amax((1, 3)) / 448
+    spread = scales.repeat_interleave(height, 0)[:rows].repeat_interleave(width, 1)[:, :inputs]
+    codes = (numbers / spread).to(torch.float8_e4m3fn)
+    stored = {"weight": codes, scales_name: scales.reshape(()) if block is None else scales}
+    return stored, codes.float() * spread
+
+
 def quantize(
     checkpoint: Checkpoint,
     config: dict[str, Any],

@@ -15,7 +15,7 @@ from bough.errors import ConfigError
 
 LoadFormat = Literal["auto", "safetensors", "gguf", "dummy"]
 DType = Literal["auto", "float32", "bfloat16", "float16"]
-KVCacheDType = Literal["auto", "bf16", "bfloat16", "int8"]
+KVCacheDType = Literal["auto", "bf16", "bfloat16", "int8", "fp8_e4m3", "fp8_e5m2"]
 Quantization = Literal["none", "int8", "int4", "fp8"]
 Device = Literal["auto", "cpu", "cuda"]
 AttentionBackendName = Literal["triton", "torch_native"]
@@ -111,8 +111,9 @@ class ServerArgs(OptionTable):
     kv_cache_dtype: KVCacheDType = option(
         "auto",
         help="How keys and values are held: `auto` as the model computes, `bf16` (or `bfloat16`), or `int8`, with a "
-        "scale per token and head, in little more than half the memory of bfloat16. What the model does not compute "
-        "in needs native CPU kernels.",
+        "scale per token and head, in little more than half the memory of bfloat16, by native CPU kernels; on CUDA "
+        "`fp8_e4m3` or `fp8_e5m2`, in half of it, with a scale per layer for keys and for values where the checkpoint "
+        "has one (`k_scale`, `v_scale`). What the model does not compute in needs such kernels.",
         group=MODEL,
     )
     context_length: int | None = option(

@@ -8,9 +8,12 @@ from typing import Any, Literal
 
 from bough.errors import ConfigError
 
-Layout = Literal["gptq", "awq", "packed", "integers"]
+Layout = Literal["gptq", "awq", "packed", "integers", "float8", "float8_blocks"]
 
-_SUPPORTED = "GPTQ, AWQ (gemm) and compressed-tensors (pack-quantized, int-quantized) of 4 or 8 bits, and GGUF files"
+_SUPPORTED = (
+    "GPTQ, AWQ (gemm) and compressed-tensors (pack-quantized, int-quantized) of 4 or 8 bits, FP8 (e4m3; "
+    "compressed-tensors: float-quantized), and GGUF files"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,12 +21,19 @@ class StoredQuantization:
     """How the quantised matrices of a checkpoint are stored."""
 
     layout: Layout
-    """``packed`` and ``integers`` are those of compressed-tensors."""
+    """``packed`` and ``integers`` are those of compressed-tensors; ``float8_blocks`` names its scales differently."""
     bits: Literal[4, 8]
     group: int | None
     """Inputs that share a scale; ``None``: all of a row."""
     zero_offset: int = 0
     """What is to be added to stored zero points."""
+    rows: int = 1
+    """Rows that share a scale; one for each row, or for the whole matrix, shows in their number."""
+
+    @property
+    def is_float8(self) -> bool:
+        """Whether weights are 8-bit floating point, not whole numbers."""
+        return self.layout in ("float8", "float8_blocks")
 
 
 def read_stored_quantization(source: Path, raw: Any) -> StoredQuantization:
@@ -52,6 +62,8 @@ class _Reader:
                 return self._gptq()
             case "awq":
                 return self._awq()
+            case "fp8" | "fbgemm_fp8":
+                return self._float8()
             case "compressed-tensors":
                 return self._compressed_tensors()
             case other:
@@ -78,18 +90,38 @@ class _Reader:
             raise self._refused(f"AWQ in the format {version} with {values.get('bits', 4)} bits")
         return StoredQuantization("awq", 4, self._group(values))
 
+    def _float8(self) -> StoredQuantization:
+        values = self._values
+        if values.get("fmt", "e4m3") != "e4m3":
+            raise self._refused(f"FP8 in the format {values['fmt']}")
+        block = values.get("weight_block_size")
+        if block is None:
+            return StoredQuantization("float8", 8, None)
+        rows, group = self._block(block)
+        return StoredQuantization("float8_blocks", 8, group, rows=rows)
+
+    def _block(self, block: Any) -> tuple[int, int]:
+        if isinstance(block, list) and len(block) == 2 and all(type(each) is int and each >= 1 for each in block):
+            return block[0], block[1]
+        raise self._refused(f"blocks of {block}")
+
     def _compressed_tensors(self) -> StoredQuantization:
         values = self._values
         layouts: dict[str, Layout] = {
             "pack-quantized": "packed",
             "int-quantized": "integers",
             "naive-quantized": "integers",
+            "float-quantized": "float8",
         }
         form = values.get("format")
         layout = layouts.get(form) if isinstance(form, str) else None
         if layout is None:
             raise self._refused(f"compressed-tensors in the format {form}")
-        for key in ("kv_cache_scheme", "sparsity_config", "transform_config"):
+        cache = values.get("kv_cache_scheme")
+        # One of 8-bit floating point is of use to caches of that type, and nothing that others must know of.
+        if cache and not (isinstance(cache, dict) and cache.get("type") == "float" and cache.get("num_bits") == 8):
+            raise self._refused("compressed-tensors with kv_cache_scheme")
+        for key in ("sparsity_config", "transform_config"):
             if values.get(key):
                 raise self._refused(f"compressed-tensors with {key}")
         if values.get("quantization_status", "compressed") != "compressed":
@@ -106,9 +138,14 @@ class _Reader:
         weights = group.get("weights") if isinstance(group, dict) else None
         if not isinstance(weights, dict):
             raise self._refused("compressed-tensors without a scheme for weights")
-        if weights.get("type", "int") != "int":
-            raise self._refused(f"{weights.get('num_bits')}-bit {weights['type']} weights")
-        strategy = weights.get("strategy")
+        kind, strategy = weights.get("type", "int"), weights.get("strategy")
+        if kind == "float" and weights.get("num_bits") == 8 and layout != "packed":
+            layout = "float8"
+        elif kind != "int" or layout == "float8":
+            raise self._refused(f"{weights.get('num_bits')}-bit {kind} weights in the format {self._values['format']}")
+        if strategy == "block" and layout == "float8":
+            rows, group = self._block(weights.get("block_structure"))
+            return StoredQuantization(layout, 8, group, rows=rows)
         if strategy not in ("tensor", "channel", "group"):
             raise self._refused(f"scales of the strategy {strategy}")
         bits = self._bits(weights, "num_bits")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TypedDict
 
 import torch
@@ -12,6 +13,8 @@ from bough.kernels.structures import DType, KVLayer
 
 _KERNEL_DTYPES = {torch.float32: DType.F32, torch.bfloat16: DType.BF16, torch.int8: DType.I8}
 _SCALE_DTYPE = torch.float32
+
+FLOAT8_DTYPES = (torch.float8_e4m3fn, torch.float8_e5m2)
 
 
 class KVShape(TypedDict):
@@ -27,7 +30,8 @@ class KVPool:
     """One key and one value buffer per layer, addressed by slot.
 
     Of int8, every head of a token's keys, and of its values, has a scale: it stands for whole numbers times that. Only
-    native kernels store and read it so.
+    native kernels store and read it so. Of 8-bit floating point, all keys of a layer have one, and all values, 1
+    unless a checkpoint says otherwise; only Triton's kernels store and read it so.
 
     The first page is nobody's: it stays zero, and padding reads it. Slots that an allocator may hand out are
     ``range(page_size, num_slots)``.
@@ -66,6 +70,10 @@ class KVPool:
         self._scales: torch.Tensor | None = None
         if dtype == torch.int8:
             self._scales = _zeros((num_layers, 2, self.num_slots, num_kv_heads), _SCALE_DTYPE, device)
+        # [layers, 2]
+        self._layer_scales: torch.Tensor | None = None
+        if dtype in FLOAT8_DTYPES:
+            self._layer_scales = torch.ones(num_layers, 2, dtype=_SCALE_DTYPE, device=device)
 
     @property
     def num_bytes(self) -> int:
@@ -85,6 +93,20 @@ class KVPool:
     def get_value_buffer(self, layer_id: int) -> torch.Tensor:
         """Values of a layer: ``[num_slots, num_kv_heads, head_dim]``, the pool's own memory."""
         return self._values[layer_id]
+
+    def get_layer_scales(self, layer_id: int) -> torch.Tensor | None:
+        """What the keys and the values of a layer are multiplied by: float32 ``[2]``; ``None``: by nothing."""
+        return None if self._layer_scales is None else self._layer_scales[layer_id]
+
+    def set_layer_scales(self, scales: Mapping[int, tuple[float, float]]) -> None:
+        """Give the layers of a pool of 8-bit floating point the scales that they were calibrated with.
+
+        Those of layers that the model does not have are left out.
+        """
+        assert self._layer_scales is not None, "other pools have none"
+        for layer_id in range(self.num_layers):
+            if layer_id in scales:
+                self._layer_scales[layer_id] = torch.tensor(scales[layer_id], dtype=_SCALE_DTYPE)
 
     def kernel_layer(self, layer_id: int) -> KVLayer:
         """A layer's memory as native kernels take it.
@@ -122,6 +144,8 @@ class KVPool:
 
         Padding multiplies neighbours on a page by a weight of zero, which does not silence a NaN.
         """
+        if self._layer_scales is not None:
+            return  # what is not finite is not stored
         buffers = (*self._keys, *self._values) if self._scales is None else self._scales.flatten(0, 1)
         for buffer in buffers:
             buffer[slots] = torch.nan_to_num(buffer[slots], nan=0.0, posinf=0.0, neginf=0.0)

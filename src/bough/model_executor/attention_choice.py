@@ -7,10 +7,11 @@ import logging
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import AttentionBackendName
 from bough.errors import ConfigError
-from bough.kernels.triton.available import why_not_triton
+from bough.kernels.triton.available import why_not_float8, why_not_triton
 from bough.layers.attention.base import AttentionBackend
 from bough.layers.attention.torch_native import TorchNativeBackend
-from bough.mem_cache.kv_pool import KVPool
+from bough.mem_cache.kv_pool import FLOAT8_DTYPES, KVPool
+from bough.models.base import torch_dtype
 
 logger = logging.getLogger(__name__)
 
@@ -28,17 +29,31 @@ def attention_backend(name: AttentionBackendName | None, kv_pool: KVPool, config
     Raises:
         ConfigError: if the one that was asked for cannot run here.
     """
+    if kv_pool.dtype in FLOAT8_DTYPES:
+        _check_float8(name, kv_pool)
     if name == "torch_native" or (name is None and kv_pool.device.type != "cuda"):
         return TorchNativeBackend(kv_pool, config.layer_windows)
     problem = _why_not_triton(kv_pool)
     if problem is None:
         from bough.layers.attention.triton import TritonBackend
 
-        return TritonBackend(kv_pool, config.layer_windows, config.num_heads)
+        return TritonBackend(kv_pool, config.layer_windows, config.num_heads, dtype=torch_dtype(config))
     if name is not None:
         raise ConfigError(f"--attention-backend triton: {problem}; leave the option out", param="attention_backend")
     logger.warning("torch computes attention, many times slower than Triton: %s.", problem)
     return TorchNativeBackend(kv_pool, config.layer_windows)
+
+
+def _check_float8(name: AttentionBackendName | None, kv_pool: KVPool) -> None:
+    problem = None
+    if name == "torch_native" or (name is None and kv_pool.device.type != "cuda"):
+        problem = "only Triton's attention reads it, on CUDA"
+    problem = problem or why_not_float8(kv_pool.device) or _why_not_triton(kv_pool)
+    if problem is not None:
+        raise ConfigError(
+            f"--kv-cache-dtype of 8-bit floating point cannot be used: {problem}; leave the option out",
+            param="kv_cache_dtype",
+        )
 
 
 def _why_not_triton(kv_pool: KVPool) -> str | None:

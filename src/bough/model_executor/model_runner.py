@@ -22,7 +22,7 @@ from bough.layers.attention.base import AttentionBackend
 from bough.layers.quantized_rows import QuantizedRows
 from bough.layers.sampler import SampleOutput, Sampler
 from bough.layers.stored_formats import StoredFormats
-from bough.mem_cache.kv_pool import KVPool, KVShape, kv_bytes_per_token
+from bough.mem_cache.kv_pool import FLOAT8_DTYPES, KVPool, KVShape, kv_bytes_per_token
 from bough.model_executor.attention_choice import attention_backend
 from bough.model_executor.capacity import (
     DEFAULT_MAX_GRAPH_ROWS,
@@ -72,7 +72,13 @@ _MEASURED_TOKENS_ON_CPU = 128
 """Size of the forward pass that start-up measures; more would delay large models."""
 
 
-_KV_DTYPES = {"bf16": torch.bfloat16, "bfloat16": torch.bfloat16, "int8": torch.int8}
+_KV_DTYPES = {
+    "bf16": torch.bfloat16,
+    "bfloat16": torch.bfloat16,
+    "int8": torch.int8,
+    "fp8_e4m3": torch.float8_e4m3fn,
+    "fp8_e5m2": torch.float8_e5m2,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +153,13 @@ class ModelRunner:
         if options.cuda_graph_max_bs is not None and device.type != "cuda":
             raise ConfigError("--cuda-graph-max-bs is for CUDA devices; leave it out", param="cuda_graph_max_bs")
         self.kv_dtype = _KV_DTYPES.get(options.kv_cache_dtype, self.dtype)
-        if self.kv_dtype != self.dtype and self.threads is None:
+        if self.kv_dtype in FLOAT8_DTYPES:
+            if self.threads is not None:
+                raise ConfigError(
+                    f"--kv-cache-dtype {options.kv_cache_dtype} is for CUDA devices; use int8 here",
+                    param="kv_cache_dtype",
+                )
+        elif self.kv_dtype != self.dtype and self.threads is None:
             raise ConfigError(
                 f"--kv-cache-dtype {options.kv_cache_dtype} needs the native CPU kernels, or a model in that type",
                 param="kv_cache_dtype",
@@ -176,6 +188,8 @@ class ModelRunner:
         self.max_req_len = min(self.config.context_len, max_total_tokens)
         with self._timed("init_memory_pool"):
             self.kv_pool = self.init_memory_pool(max_total_tokens)
+            if self.kv_dtype in FLOAT8_DTYPES and source is not None:
+                self.kv_pool.set_layer_scales(source.kv_scales())
             self.kv_pool.touch()
             self.req_to_token = torch.zeros(
                 self.max_running_requests, self.max_req_len, dtype=torch.int32, device=device

@@ -10,7 +10,7 @@ from bough.config.server_args import Quantization
 from bough.errors import ConfigError
 from bough.kernels.host_memory import Arena
 from bough.kernels.thread_pool import ThreadPool
-from bough.kernels.triton.available import why_not_triton
+from bough.kernels.triton.available import why_not_float8, why_not_triton
 from bough.layers.linear_method import TORCH, LinearMethod, MethodChoice
 from bough.layers.packed_method import packed_formats, packed_method
 from bough.layers.stored_formats import StoredForm, StoredFormats
@@ -23,7 +23,6 @@ _ONLINE_INT8_GROUP = 128
 _GROUPS = (128, 64, 32)
 """Inputs to a scale that kernels know; a row is cut into the largest of these that its groups are made of."""
 _FLOAT8_GROUPS = (128, 64)
-_FLOAT8_CAPABILITY = (8, 9)
 
 _NEEDS_NATIVE = "needs the native CPU kernels and --dtype bfloat16 or float32"
 
@@ -48,7 +47,7 @@ class WeightChoice:
             if quantization == "fp8":
                 return "is for CUDA devices; use int8 here"
             return None if self._threads is not None else _NEEDS_NATIVE
-        problem = self._why_not_coded(float8=quantization == "fp8")
+        problem = (why_not_float8 if quantization == "fp8" else why_not_triton)(self._device)
         return None if problem is None else f"cannot be used: {problem}"
 
     def check(self, quantization: Quantization) -> None:
@@ -80,20 +79,11 @@ class WeightChoice:
             return TORCH
         if not self._uses_triton:
             return TORCH
-        problem = self._why_not_coded(float8=source.float8)
+        problem = (why_not_float8 if source.float8 else why_not_triton)(self._device)
         if problem is not None:
             logger.warning("weights of few bits are held in the model's type, which takes more memory: %s", problem)
             return TORCH
         return _stored(source)
-
-    def _why_not_coded(self, *, float8: bool) -> str | None:
-        problem = why_not_triton(self._device)
-        if problem is None and float8 and self._device.type == "cuda":
-            capability = torch.cuda.get_device_capability(self._device)
-            if capability < _FLOAT8_CAPABILITY:
-                shown = ".".join(map(str, capability))
-                return f"8-bit floating point needs compute capability 8.9, {self._device} has {shown}"
-        return problem
 
 
 def _online(quantization: Quantization) -> LinearMethod:

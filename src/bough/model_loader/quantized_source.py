@@ -1,4 +1,4 @@
-"""Weights of checkpoints in safetensors format that are quantised already: GPTQ, AWQ, compressed-tensors.
+"""Weights of checkpoints in safetensors format that are quantised already: GPTQ, AWQ, compressed-tensors, FP8.
 
 Their matrices are several tensors: packed codes, scales, and what else there is. What is packed into 32-bit words is
 read byte by byte, lowest bits first.
@@ -6,6 +6,8 @@ read byte by byte, lowest bits first.
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -20,14 +22,31 @@ from bough.layers.stored_formats import StoredForm
 from bough.model_loader.sources import SafetensorsSource, Weight, open_tensors
 from bough.observability.progress import Progress
 
-_CODES: dict[Layout, str] = {"gptq": "qweight", "awq": "qweight", "packed": "weight_packed", "integers": "weight"}
-_SCALES: dict[Layout, str] = {"gptq": "scales", "awq": "scales", "packed": "weight_scale", "integers": "weight_scale"}
+_CODES: dict[Layout, str] = {
+    "gptq": "qweight",
+    "awq": "qweight",
+    "packed": "weight_packed",
+    "integers": "weight",
+    "float8": "weight",
+    "float8_blocks": "weight",
+}
+_SCALES: dict[Layout, str] = {
+    "gptq": "scales",
+    "awq": "scales",
+    "packed": "weight_scale",
+    "integers": "weight_scale",
+    "float8": "weight_scale",
+    "float8_blocks": "weight_scale_inv",
+}
 _COMPANIONS = (
     *("qzeros", "scales", "g_idx"),
-    *("weight_scale", "weight_zero_point", "weight_shape", "weight_g_idx"),
+    *("weight_scale", "weight_scale_inv", "weight_zero_point", "weight_shape", "weight_g_idx"),
     # What a model was calibrated with; inputs are quantised by what they are instead.
-    *("input_scale", "input_zero_point", "output_scale", "output_zero_point"),
+    *("input_scale", "input_scale_ub", "input_zero_point", "output_scale", "output_zero_point"),
 )
+_OF_ATTENTION = ("q_scale", "k_scale", "v_scale", "prob_scale")
+"""What attention was calibrated with."""
+_KV_SCALE = re.compile(r"\blayers\.(\d{1,6})\.self_attn\.(?:\w+\.)?([kv])_scale$", re.ASCII)
 _AWQ_PLACES = [0, 4, 1, 5, 2, 6, 3, 7]
 """Where in a word AWQ has each of eight columns."""
 
@@ -43,6 +62,7 @@ class QuantizedSource(SafetensorsSource):
         """
         super().__init__(directory)
         self._quantization = quantization
+        self.group = quantization.group
         self._opened: tuple[Path, Any] | None = None
         self._centred: set[str] = set()
         self._forms: dict[str, StoredForm | None] = {}
@@ -57,7 +77,12 @@ class QuantizedSource(SafetensorsSource):
     @property
     def quantized(self) -> bool:
         """See :class:`WeightSource`."""
-        return bool(self._modules)
+        return bool(self._modules) and not self._quantization.is_float8
+
+    @property
+    def float8(self) -> bool:
+        """See :class:`WeightSource`."""
+        return bool(self._modules) and self._quantization.is_float8
 
     def form(self, name: str) -> StoredForm | None:
         """See :class:`WeightSource`."""
@@ -71,12 +96,27 @@ class QuantizedSource(SafetensorsSource):
         if module not in self._modules:
             return None
         stored = self._quantization
+        if stored.is_float8:
+            return "float8"
         fits = stored.group is None or stored.group % _KERNEL_GROUP == 0
         if stored.bits == 8 or not fits or self._group_order(module) is not None:
             return "int8"
         if self._zeros(module) is None:
             return "int4"
         return "int8" if stored.layout == "integers" else "uint4"
+
+    def kv_scales(self) -> dict[int, tuple[float, float]]:
+        """See :class:`WeightSource`."""
+        found: dict[int, dict[str, float]] = {}
+        for name in self._files:
+            match = _KV_SCALE.search(name)
+            if match is not None:
+                module, _, part = name.rpartition(".")
+                scale = self._tensor(module, part).float().flatten().tolist()
+                if len(scale) != 1 or not 0 < scale[0] < math.inf:
+                    raise StartupError(f"tensor {name} must be one positive number")
+                found.setdefault(int(match[1]), {})[match[2]] = scale[0]
+        return {layer: (pair.get("k", 1.0), pair.get("v", 1.0)) for layer, pair in found.items()}
 
     def read(self, file: Path, progress: Progress, known: Collection[str]) -> Iterator[tuple[str, Weight]]:
         """See :class:`WeightSource`."""
@@ -86,8 +126,10 @@ class QuantizedSource(SafetensorsSource):
             module, _, part = name.rpartition(".")
             if module in self._modules and part == codes:
                 yield f"{module}.weight", self._matrix(module)
+            elif tensor.dtype == torch.float8_e4m3fn:
+                raise StartupError(f"the checkpoint has no scales of {name}; download it again")
             # Some tools give every module a bias, of zeros where the model has none.
-            elif not (
+            elif part not in _OF_ATTENTION and not (
                 module in self._modules
                 and (part in _COMPANIONS or (part == "bias" and name not in known and not bool(tensor.any())))
             ):
@@ -96,14 +138,14 @@ class QuantizedSource(SafetensorsSource):
 
     def _matrix(self, module: str) -> Weight:
         stored = self._quantization
+        if stored.is_float8:
+            return self._float8_matrix(module)
         zeros, order = self._zeros(module), self._group_order(module)
         codes = self._codes(module, signed=zeros is None)
         rows, inputs = codes.shape
         group = min(stored.group or inputs, max(inputs, 1))
-        scales = self._tensor(module, _SCALES[stored.layout]).float()
-        if scales.ndim < 2:  # one for all, or one for each row
-            scales = scales.reshape(-1, 1)
-        elif stored.layout in ("gptq", "awq"):
+        scales = self._scales(module)
+        if stored.layout in ("gptq", "awq"):
             scales = scales.T
         if scales.ndim != 2 or len(scales) not in (1, rows):
             raise StartupError(f"{module} has scales {list(scales.shape)} for {rows} rows")
@@ -116,6 +158,24 @@ class QuantizedSource(SafetensorsSource):
             return QuantizedRows(stored.bits, group, codes, scales)
         bits = 8 if stored.layout == "integers" else stored.bits
         return QuantizedRows(bits, group, codes, scales, scales.mul(zeros).neg_())
+
+    def _scales(self, module: str) -> torch.Tensor:
+        """float32; one for all, or one for each row, as a matrix of one column."""
+        scales = self._tensor(module, _SCALES[self._quantization.layout]).float()
+        return scales.reshape(-1, 1) if scales.ndim < 2 else scales
+
+    def _float8_matrix(self, module: str) -> QuantizedRows:
+        codes, scales = self._tensor(module, "weight", torch.float8_e4m3fn), self._scales(module)
+        if codes.ndim != 2:
+            raise StartupError(f"{module} has codes {list(codes.shape)}, which are no matrix")
+        rows, inputs = codes.shape
+        group = min(self._quantization.group or inputs, max(inputs, 1))
+        blocks = -(-rows // self._quantization.rows)
+        if scales.ndim != 2 or len(scales) not in (1, rows, blocks):
+            raise StartupError(f"{module} has scales {list(scales.shape)} for {rows} rows")
+        if len(scales) == blocks != rows:
+            scales = scales.repeat_interleave(self._quantization.rows, 0)[:rows]
+        return QuantizedRows(8, group, codes, scales.expand(rows, -1).contiguous())
 
     def _reordered(
         self, module: str, codes: torch.Tensor, scales: torch.Tensor, zeros: torch.Tensor | None, order: torch.Tensor

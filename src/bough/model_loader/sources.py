@@ -54,6 +54,14 @@ class WeightSource(ABC):
         """The form of a quantised weight; ``None`` for one that is not quantised."""
         return None
 
+    def kv_scales(self) -> dict[int, tuple[float, float]]:
+        """What the keys and the values of layers are divided by where they are kept in 8-bit floating point.
+
+        Raises:
+            StartupError: if what the checkpoint has is no such number.
+        """
+        return {}
+
     @abstractmethod
     def read(self, file: Path, progress: Progress, known: Collection[str]) -> Iterator[tuple[str, Weight]]:
         """Names and weights of one of the files; each can be let go before the next is made.

@@ -38,11 +38,23 @@ def error(result: torch.Tensor, expected: torch.Tensor, dtype: torch.dtype, size
     return difference / bound if np.isfinite(difference) else float("inf")
 
 
+KV_SCALES = (0.5, 1.5)
+"""What keys and values in 8-bit floating point are multiplied by here."""
+
+
 class Paged:
     """Sequences in a KV pool, their tokens at random slots among poison."""
 
     def __init__(
-        self, rng: Rng, lens: list[int], *, kv_heads: int, head_dim: int, dtype: torch.dtype, device: torch.device
+        self,
+        rng: Rng,
+        lens: list[int],
+        *,
+        kv_heads: int,
+        head_dim: int,
+        dtype: torch.dtype,
+        device: torch.device,
+        stored_as: torch.dtype | None = None,
     ) -> None:
         total = sum(lens)
         slots = rng.permutation(np.arange(1, total + 8))[:total].astype(np.int32)
@@ -58,8 +70,14 @@ class Paged:
             begin += length
         pool[:, 0] = 0.0
         self.table = torch.from_numpy(table).to(device)
-        self.keys, self.values = torch.from_numpy(pool).to(device, dtype)
+        self.keys, self.values = torch.from_numpy(pool).to(device, torch.float32).to(stored_as or dtype)
         self.lens = np.array(lens, dtype=np.int32)
+        self.scales = None if stored_as is None else torch.tensor(KV_SCALES, device=device)
+
+    def of(self, at: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """The keys and values at some slots, as they are meant."""
+        keys, values = self.keys.double()[at], self.values.double()[at]
+        return (keys, values) if self.scales is None else (keys * KV_SCALES[0], values * KV_SCALES[1])
 
 
 def naive_attention(
@@ -91,10 +109,11 @@ def decode(
     window: int | None = None,
     cap: float = 0.0,
     num_programs: int = 3,
+    stored_as: torch.dtype | None = None,
 ) -> float:
     """Decode attention over sequences of ``lens`` tokens; a length of 0 is a row of padding."""
     real = [length for length in lens if length]
-    paged = Paged(rng, real, kv_heads=kv_heads, head_dim=head_dim, dtype=dtype, device=device)
+    paged = Paged(rng, real, kv_heads=kv_heads, head_dim=head_dim, dtype=dtype, device=device, stored_as=stored_as)
     seq_lens = np.array(lens, dtype=np.int32)
     req_slots = np.zeros(len(lens), dtype=np.int64)
     req_slots[seq_lens > 0] = paged.req_slots
@@ -118,11 +137,12 @@ def decode(
         scale=head_dim**-0.5,
         window=window,
         cap=cap,
+        kv_scales=paged.scales,
     )
     expected, own = torch.zeros(out.shape, dtype=torch.float64, device=device), iter(paged.slots)
     for row in np.flatnonzero(seq_lens):
         at = next(own)
-        keys, values = paged.keys[at], paged.values[at]
+        keys, values = paged.of(at)
         one = naive_attention(q[row : row + 1], keys, values, scale=head_dim**-0.5, window=window, cap=cap)
         expected[row] = one[0]
     return error(out, expected, dtype, 4.0)
@@ -140,19 +160,28 @@ def extend(
     head_dim: int = 64,
     window: int | None = None,
     cap: float = 0.0,
+    stored_as: torch.dtype | None = None,
 ) -> float:
     """Attention of prompts, or pieces of them, over what is cached and themselves."""
     lens = [p + e for p, e in zip(prefix_lens, extend_lens, strict=True)]
-    paged = Paged(rng, lens, kv_heads=kv_heads, head_dim=head_dim, dtype=dtype, device=device)
+    paged = Paged(rng, lens, kv_heads=kv_heads, head_dim=head_dim, dtype=dtype, device=device, stored_as=stored_as)
     size = attention.extend_blocks(head_dim, dtype).queries
     prefix, new = np.array(prefix_lens, dtype=np.int32), np.array(extend_lens, dtype=np.int32)
     tiles = torch.from_numpy(extend_tiles(paged.req_slots, prefix, new, size)).to(device)
     q = normal(rng, (sum(extend_lens), group * kv_heads, head_dim), dtype, device)
     out = attention.extend_attention(
-        q, paged.keys, paged.values, paged.table, tiles, scale=head_dim**-0.5, window=window, cap=cap
+        q,
+        paged.keys,
+        paged.values,
+        paged.table,
+        tiles,
+        scale=head_dim**-0.5,
+        window=window,
+        cap=cap,
+        kv_scales=paged.scales,
     )
     expected = [
-        naive_attention(part, paged.keys[at], paged.values[at], scale=head_dim**-0.5, window=window, cap=cap)
+        naive_attention(part, *paged.of(at), scale=head_dim**-0.5, window=window, cap=cap)
         for part, at in zip(q.split(extend_lens), paged.slots, strict=True)
     ]
     return error(out, torch.cat(expected), dtype, 4.0)
@@ -222,6 +251,28 @@ def store(rng: Rng, dtype: torch.dtype, device: torch.device, *, tokens: int, kv
     pool = torch.zeros(2, tokens + 2, kv_heads, head_dim, dtype=dtype, device=device)
     elementwise.store_tokens(k, v, slots, pool[0], pool[1])
     return error(torch.stack((pool[0, slots], pool[1, slots])), torch.stack((k, v)).double(), dtype, 1e-9)
+
+
+def store_float8(
+    rng: Rng, dtype: torch.dtype, device: torch.device, *, tokens: int, head_dim: int, stored_as: torch.dtype
+) -> float:
+    """Keys and values that are stored in 8 bits, with and without rotation: codes that are not the nearest ones."""
+    x = normal(rng, (tokens, 3, head_dim), dtype, device, 100.0)
+    x[0, 1, 0] = 30000.0  # more than there is room for in e4m3
+    slots = torch.from_numpy(rng.permutation(tokens + 2)[:tokens]).to(device)
+    scales = torch.tensor(KV_SCALES, device=device)
+    pools = torch.zeros(4, tokens + 2, 1, head_dim, dtype=torch.float32, device=device).to(stored_as)
+    elementwise.store_tokens(x[:, 1:2], x[:, 2:], slots, pools[0], pools[1], kv_scales=scales)
+    # Turned by nothing.
+    cos = torch.ones(tokens, 1, head_dim, dtype=dtype, device=device)
+    sin = torch.zeros_like(cos)
+    elementwise.rotate_and_store(x, (cos, sin), slots, pools[2], pools[3], kv_scales=scales)
+    most = torch.finfo(stored_as).max
+    wrong = 0.0
+    for index, part in enumerate((x[:, 1:2], x[:, 2:], x[:, 1:2], x[:, 2:])):
+        expected = (part.float() / KV_SCALES[index % 2]).clamp(-most, most).to(stored_as).view(torch.uint8)
+        wrong += float((pools[index].view(torch.uint8)[slots] != expected).sum())
+    return wrong
 
 
 _GATES: dict[elementwise.Gate, Callable[[torch.Tensor], torch.Tensor]] = {

@@ -85,6 +85,12 @@ def main() -> None:
             cases.rms_norm(rng, dtype, cpu, rows=16, width=4096, delta=delta)
             cases.rotate_and_store(rng, dtype, cpu, tokens=16, heads=32, kv_heads=8, head_dim=128, norm=delta)
         cases.store(rng, dtype, cpu, tokens=16, kv_heads=8, head_dim=128)
+        for stored_as in (torch.float8_e4m3fn, torch.float8_e5m2):
+            cases.decode(rng, dtype, cpu, lens=[1, 300], head_dim=128, group=4, stored_as=stored_as)
+            cases.extend(
+                rng, dtype, cpu, prefix_lens=[0, 64], extend_lens=[128, 9], head_dim=128, group=4, stored_as=stored_as
+            )
+            cases.store_float8(rng, dtype, cpu, tokens=16, head_dim=128, stored_as=stored_as)
         for gate in ("silu", "gelu", "gelu_tanh"):
             cases.gate_and_mul(rng, dtype, cpu, rows=16, width=4096, gate=gate)
         cases.gather_rows(rng, dtype, cpu, rows=16, width=4096, vocab_size=32)

@@ -53,6 +53,25 @@ def test_a_sequence_of_several_pieces_is_merged(dtype: torch.dtype, device: torc
     assert cases.decode(rng, dtype, device, lens=[3 * SPLIT_KEYS + 5, 0, 2 * SPLIT_KEYS]) <= 1
 
 
+FLOAT8 = pytest.mark.parametrize("stored_as", [torch.float8_e4m3fn, torch.float8_e5m2], ids=["e4m3", "e5m2"])
+
+
+@FLOAT8
+def test_keys_and_values_of_8_bits_are_read_as_what_they_stand_for(
+    dtype: torch.dtype, device: torch.device, stored_as: torch.dtype
+) -> None:
+    rng = np.random.default_rng(0)
+    assert cases.decode(rng, dtype, device, lens=[SPLIT_KEYS + 5, 0, 7], stored_as=stored_as, cap=2.0) <= 1
+    assert cases.extend(rng, dtype, device, prefix_lens=[20, 0], extend_lens=[9, 33], stored_as=stored_as) <= 1
+
+
+@FLOAT8
+def test_keys_and_values_are_stored_in_8_bits_as_the_nearest_numbers(
+    dtype: torch.dtype, device: torch.device, stored_as: torch.dtype
+) -> None:
+    assert cases.store_float8(np.random.default_rng(0), dtype, device, tokens=9, head_dim=64, stored_as=stored_as) == 0
+
+
 def attend_from(
     paged: cases.Paged, q: torch.Tensor, prefix_lens: list[int], extend_lens: list[int], device: torch.device
 ) -> torch.Tensor:

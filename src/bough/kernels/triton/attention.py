@@ -77,9 +77,35 @@ def _capped(scores, cap, HAS_CAP: tl.constexpr):
 
 @triton.jit
 def _attend_block(
-    q, keys, values, visible, largest, total, acc, scale, cap, HAS_CAP: tl.constexpr, PRECISION: tl.constexpr
+    q,
+    k_ptr,
+    v_ptr,
+    table,
+    positions,
+    stored,
+    visible,
+    head,
+    dims,
+    slot_stride,
+    largest,
+    total,
+    acc,
+    scale,
+    cap,
+    HEAD_DIM: tl.constexpr,
+    HAS_CAP: tl.constexpr,
+    PRECISION: tl.constexpr,
 ):
-    """One step of the running softmax: queries [M, D], keys [D, N], values [N, D], visible [M, N]."""
+    """One step of the running softmax: queries [M, D] meet the tokens at positions [N], as far as visible [M, N].
+
+    Of keys and values, those of KV head ``head`` are read of tokens that are ``stored`` [N].
+    """
+    in_head = dims < HEAD_DIM
+    slots = tl.load(table + positions, mask=stored, other=0).to(tl.int64)
+    at = slots * slot_stride + head * HEAD_DIM
+    keys = tl.load(k_ptr + at[None, :] + dims[:, None], mask=stored[None, :] & in_head[:, None], other=0.0).to(q.dtype)
+    values = tl.load(v_ptr + at[:, None] + dims[None, :], mask=stored[:, None] & in_head[None, :], other=0.0)
+    values = values.to(q.dtype)
     scores = tl.dot(q, keys, input_precision=PRECISION) * scale
     scores = tl.where(visible, _capped(scores, cap, HAS_CAP), float("-inf"))
     new_largest = tl.maximum(largest, tl.max(scores, 1))
@@ -104,6 +130,7 @@ def _decode_pieces(
     num_pieces_ptr,
     partial_ptr,
     log_sum_ptr,
+    kv_scales_ptr,
     scale,
     cap,
     window,
@@ -119,6 +146,7 @@ def _decode_pieces(
     BLOCK_D: tl.constexpr,
     HAS_CAP: tl.constexpr,
     HAS_WINDOW: tl.constexpr,
+    HAS_KV_SCALES: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
     """Program (i, kv_head) takes the pieces i, i + programs, …: each is (row, first key)."""
@@ -129,6 +157,10 @@ def _decode_pieces(
     heads = kv_head * GROUP + group
     num_heads = NUM_KV_HEADS * GROUP
     num_pieces = tl.load(num_pieces_ptr)
+    value_scale = 1.0
+    if HAS_KV_SCALES:
+        scale *= tl.load(kv_scales_ptr)
+        value_scale = tl.load(kv_scales_ptr + 1)
     for piece in range(tl.program_id(0), num_pieces, tl.num_programs(0)):
         row = tl.load(pieces_ptr + 2 * piece).to(tl.int64)
         first = tl.load(pieces_ptr + 2 * piece + 1)
@@ -144,17 +176,30 @@ def _decode_pieces(
             visible = positions < length
             if HAS_WINDOW:
                 visible = visible & (positions >= length - window)
-            slots = tl.load(table + positions, mask=visible, other=0).to(tl.int64)
-            at = slots * slot_stride + kv_head * HEAD_DIM
-            keys = tl.load(k_ptr + at[None, :] + dims[:, None], mask=visible[None, :] & in_head[:, None], other=0.0)
-            values = tl.load(v_ptr + at[:, None] + dims[None, :], mask=visible[:, None] & in_head[None, :], other=0.0)
             largest, total, acc = _attend_block(
-                q, keys, values, visible[None, :], largest, total, acc, scale, cap, HAS_CAP, PRECISION
+                q,
+                k_ptr,
+                v_ptr,
+                table,
+                positions,
+                visible,
+                visible[None, :],
+                kv_head,
+                dims,
+                slot_stride,
+                largest,
+                total,
+                acc,
+                scale,
+                cap,
+                HEAD_DIM,
+                HAS_CAP,
+                PRECISION,
             )
         out = (piece * num_heads + heads).to(tl.int64)
         tl.store(
             partial_ptr + out[:, None] * HEAD_DIM + dims[None, :],
-            acc / total[:, None],
+            acc / total[:, None] * value_scale,
             mask=in_group[:, None] & in_head[None, :],
         )
         tl.store(log_sum_ptr + out, largest + tl.log2(total), mask=in_group)
@@ -201,6 +246,7 @@ def _extend_tiles(
     table_ptr,
     tiles_ptr,
     out_ptr,
+    kv_scales_ptr,
     scale,
     cap,
     window,
@@ -215,6 +261,7 @@ def _extend_tiles(
     BLOCK_D: tl.constexpr,
     HAS_CAP: tl.constexpr,
     HAS_WINDOW: tl.constexpr,
+    HAS_KV_SCALES: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
     """Program (head, tile): a tile is (request slot, first token, tokens, position of the first token)."""
@@ -232,6 +279,8 @@ def _extend_tiles(
     q = tl.load(q_at, mask=in_tile[:, None] & in_head[None, :], other=0.0)
     query_positions = first_position + queries
     end = first_position + num_queries
+    if HAS_KV_SCALES:
+        scale *= tl.load(kv_scales_ptr)
     begin = 0
     if HAS_WINDOW:
         # Blocks stay anchored at position 0; those before the first query's window are left out.
@@ -245,15 +294,30 @@ def _extend_tiles(
         visible = positions[None, :] <= query_positions[:, None]
         if HAS_WINDOW:
             visible = visible & (positions[None, :] > query_positions[:, None] - window)
-        slots = tl.load(table + positions, mask=stored, other=0).to(tl.int64)
-        at = slots * slot_stride + (head // GROUP) * HEAD_DIM
-        keys = tl.load(k_ptr + at[None, :] + dims[:, None], mask=stored[None, :] & in_head[:, None], other=0.0)
-        values = tl.load(v_ptr + at[:, None] + dims[None, :], mask=stored[:, None] & in_head[None, :], other=0.0)
         largest, total, acc = _attend_block(
-            q, keys, values, visible & stored[None, :], largest, total, acc, scale, cap, HAS_CAP, PRECISION
+            q,
+            k_ptr,
+            v_ptr,
+            table,
+            positions,
+            stored,
+            visible & stored[None, :],
+            head // GROUP,
+            dims,
+            slot_stride,
+            largest,
+            total,
+            acc,
+            scale,
+            cap,
+            HEAD_DIM,
+            HAS_CAP,
+            PRECISION,
         )
     # Only queries behind the tile's end can have seen nothing.
     acc = acc / tl.where(total > 0.0, total, 1.0)[:, None]
+    if HAS_KV_SCALES:
+        acc *= tl.load(kv_scales_ptr + 1)
     out = out_ptr + (tokens[:, None] * NUM_HEADS + head) * HEAD_DIM + dims[None, :]
     tl.store(out, acc.to(out_ptr.dtype.element_ty), mask=in_tile[:, None] & in_head[None, :])
 
@@ -289,6 +353,7 @@ def decode_attention(
     scale: float,
     window: int | None = None,
     cap: float = 0.0,
+    kv_scales: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Attend from the newest token of each row to all tokens of its sequence.
 
@@ -308,6 +373,7 @@ def decode_attention(
         scale: factor on the scores.
         window: most keys that are seen, the newest ones.
         cap: scores become ``cap * tanh(score / cap)``; 0: they stay.
+        kv_scales: float32 ``[2]``, what stored keys and stored values are to be multiplied by; ``None``: they stay.
 
     Returns:
         ``[R, num_heads * head_dim]``; zeros for a row without pieces.
@@ -329,6 +395,7 @@ def decode_attention(
         num_pieces,
         scratch.outputs,
         scratch.log_sums,
+        seq_lens if kv_scales is None else kv_scales,
         scale * _LOG2_E,
         cap * _LOG2_E,
         window or 0,
@@ -344,6 +411,7 @@ def decode_attention(
         BLOCK_D=block_d,
         HAS_CAP=cap > 0.0,
         HAS_WINDOW=window is not None,
+        HAS_KV_SCALES=kv_scales is not None,
         PRECISION=ieee(q.dtype),
         num_warps=blocks.warps,
         num_stages=blocks.stages,
@@ -371,6 +439,7 @@ def extend_attention(
     scale: float,
     window: int | None = None,
     cap: float = 0.0,
+    kv_scales: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Attend causally from runs of new tokens to all tokens of their sequences up to themselves.
 
@@ -384,6 +453,7 @@ def extend_attention(
         scale: factor on the scores.
         window: most keys that are seen, the newest ones.
         cap: as of :func:`decode_attention`.
+        kv_scales: likewise.
 
     Returns:
         ``[T, num_heads * head_dim]``
@@ -398,6 +468,7 @@ def extend_attention(
         req_to_token,
         tiles,
         out,
+        tiles if kv_scales is None else kv_scales,
         scale * _LOG2_E,
         cap * _LOG2_E,
         window or 0,
@@ -412,6 +483,7 @@ def extend_attention(
         BLOCK_D=max(next_power_of_2(head_dim), _SMALLEST_DOT),
         HAS_CAP=cap > 0.0,
         HAS_WINDOW=window is not None,
+        HAS_KV_SCALES=kv_scales is not None,
         PRECISION=ieee(q.dtype),
         num_warps=blocks.warps,
         num_stages=blocks.stages,

@@ -26,6 +26,20 @@ def kernels_for(x: torch.Tensor, name: str) -> ModuleType | None:
     return _module(name) if x.is_cuda else None
 
 
+_FLOAT8_CAPABILITY = (8, 9)
+
+
+def why_not_float8(device: torch.device) -> str | None:
+    """Why kernels cannot compute with 8-bit floating point on ``device``; ``None`` if they can."""
+    problem = why_not_triton(device)
+    if problem is None and device.type == "cuda":
+        capability = torch.cuda.get_device_capability(device)
+        if capability < _FLOAT8_CAPABILITY:
+            shown = ".".join(map(str, capability))
+            return f"8-bit floating point needs compute capability 8.9, {device} has {shown}"
+    return problem
+
+
 def why_not_triton(device: torch.device) -> str | None:
     """Why kernels cannot run on ``device``; ``None`` if they can: on CUDA, or in the interpreter."""
     try:

@@ -11,6 +11,7 @@ import torch
 import triton
 import triton.language as tl
 
+from bough.kernels.triton.float8 import to_float8
 from bough.kernels.triton.launch import next_power_of_2, warps_for
 
 Gate = Literal["silu", "gelu", "gelu_tanh"]
@@ -80,6 +81,14 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float, delta: torch.Ten
 
 
 @triton.jit
+def _stored(x, scale_ptr, kind: tl.constexpr, HAS_SCALE: tl.constexpr):
+    """What a KV pool of ``kind`` holds of ``x``."""
+    if HAS_SCALE:
+        x = to_float8(x.to(tl.float32) / tl.load(scale_ptr), kind)
+    return x.to(kind)
+
+
+@triton.jit
 def _rotate_and_store_heads(
     heads_ptr,
     cos_ptr,
@@ -90,6 +99,7 @@ def _rotate_and_store_heads(
     q_norm_ptr,
     k_norm_ptr,
     q_out_ptr,
+    kv_scales_ptr,
     eps,
     heads_stride,
     slot_stride,
@@ -98,6 +108,7 @@ def _rotate_and_store_heads(
     HALF: tl.constexpr,
     BLOCK: tl.constexpr,
     HAS_NORM: tl.constexpr,
+    HAS_KV_SCALES: tl.constexpr,
 ):
     """Program (token, head) of queries, keys and values: both halves of a head at a time."""
     token = tl.program_id(0).to(tl.int64)
@@ -130,11 +141,13 @@ def _rotate_and_store_heads(
         slot = tl.load(slots_ptr + token).to(tl.int64)
         kept = inside & (slot >= 0)
         if head < NUM_HEADS + NUM_KV_HEADS:
-            target = keys_ptr + slot * slot_stride + (head - NUM_HEADS) * head_dim + columns
+            place = keys_ptr + slot * slot_stride + (head - NUM_HEADS) * head_dim + columns
+            scale_ptr = kv_scales_ptr
         else:
-            target = values_ptr + slot * slot_stride + (head - NUM_HEADS - NUM_KV_HEADS) * head_dim + columns
-        tl.store(target, low.to(keys_ptr.dtype.element_ty), mask=kept)
-        tl.store(target + HALF, high.to(keys_ptr.dtype.element_ty), mask=kept)
+            place = values_ptr + slot * slot_stride + (head - NUM_HEADS - NUM_KV_HEADS) * head_dim + columns
+            scale_ptr = kv_scales_ptr + 1
+        tl.store(place, _stored(low, scale_ptr, keys_ptr.dtype.element_ty, HAS_KV_SCALES), mask=kept)
+        tl.store(place + HALF, _stored(high, scale_ptr, keys_ptr.dtype.element_ty, HAS_KV_SCALES), mask=kept)
 
 
 def rotate_and_store(
@@ -147,6 +160,7 @@ def rotate_and_store(
     q_norm: torch.Tensor | None = None,
     k_norm: torch.Tensor | None = None,
     eps: float = 0.0,
+    kv_scales: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Normalise the heads of queries and keys, if there are weights for that, rotate them, and store keys and values.
 
@@ -159,6 +173,8 @@ def rotate_and_store(
         q_norm: ``[head_dim]``
         k_norm: like ``q_norm``; both or neither.
         eps: of the norms.
+        kv_scales: float32 ``[2]`` for pools of 8-bit floating point: what their keys and values are multiplied by when
+            they are read. What is too large is stored as the largest number that there is.
 
     Returns:
         The queries, ``[T, num_heads, head_dim]``, contiguous.
@@ -179,6 +195,7 @@ def rotate_and_store(
             heads if q_norm is None else q_norm,
             heads if k_norm is None else k_norm,
             queries,
+            slots if kv_scales is None else kv_scales,
             eps,
             heads.stride(0),
             keys.stride(0),
@@ -187,6 +204,7 @@ def rotate_and_store(
             HALF=head_dim // 2,
             BLOCK=next_power_of_2(head_dim // 2),
             HAS_NORM=q_norm is not None,
+            HAS_KV_SCALES=kv_scales is not None,
             num_warps=1,
         )
     return queries
@@ -194,22 +212,40 @@ def rotate_and_store(
 
 @triton.jit
 def _store_tokens(
-    k_ptr, v_ptr, slots_ptr, keys_ptr, values_ptr, k_stride, v_stride, WIDTH: tl.constexpr, BLOCK: tl.constexpr
+    k_ptr,
+    v_ptr,
+    slots_ptr,
+    keys_ptr,
+    values_ptr,
+    kv_scales_ptr,
+    k_stride,
+    v_stride,
+    WIDTH: tl.constexpr,
+    BLOCK: tl.constexpr,
+    HAS_KV_SCALES: tl.constexpr,
 ):
     token = tl.program_id(0).to(tl.int64)
     columns = tl.arange(0, BLOCK)
     slot = tl.load(slots_ptr + token).to(tl.int64)
     kept = (columns < WIDTH) & (slot >= 0)
+    kind: tl.constexpr = keys_ptr.dtype.element_ty
     key = tl.load(k_ptr + token * k_stride + columns, mask=kept, other=0.0)
     value = tl.load(v_ptr + token * v_stride + columns, mask=kept, other=0.0)
-    tl.store(keys_ptr + slot * WIDTH + columns, key.to(keys_ptr.dtype.element_ty), mask=kept)
-    tl.store(values_ptr + slot * WIDTH + columns, value.to(values_ptr.dtype.element_ty), mask=kept)
+    at = slot * WIDTH + columns
+    tl.store(keys_ptr + at, _stored(key, kv_scales_ptr, kind, HAS_KV_SCALES), mask=kept)
+    tl.store(values_ptr + at, _stored(value, kv_scales_ptr + 1, kind, HAS_KV_SCALES), mask=kept)
 
 
 def store_tokens(
-    k: torch.Tensor, v: torch.Tensor, slots: torch.Tensor, keys: torch.Tensor, values: torch.Tensor
+    k: torch.Tensor,
+    v: torch.Tensor,
+    slots: torch.Tensor,
+    keys: torch.Tensor,
+    values: torch.Tensor,
+    *,
+    kv_scales: torch.Tensor | None = None,
 ) -> None:
-    """Store keys and values ``[T, num_kv_heads, head_dim]`` as they are; arguments as of :func:`rotate_and_store`."""
+    """Store keys and values ``[T, num_kv_heads, head_dim]``; arguments as of :func:`rotate_and_store`."""
     num_tokens, width = len(k), k[0].numel()
     _store_tokens[(num_tokens,)](
         k,
@@ -217,10 +253,12 @@ def store_tokens(
         slots,
         keys,
         values,
+        slots if kv_scales is None else kv_scales,
         k.stride(0),
         v.stride(0),
         WIDTH=width,
         BLOCK=next_power_of_2(width),
+        HAS_KV_SCALES=kv_scales is not None,
         num_warps=warps_for(width),
     )
 

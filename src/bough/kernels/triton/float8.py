@@ -13,6 +13,7 @@ _TO_WHOLE = tl.constexpr(12582912.0)
 def to_float8(x, kind: tl.constexpr):
     """float32 to the nearest number of ``kind`` (float8e4nv or float8e5), ties to even, at most the largest there is.
 
+    What is not a number becomes 0, so that what is stored in a KV pool is always finite.
     It is rounded here, so that the conversion itself is exact: how devices round, and what they make of numbers that
     are too large, differs.
     """
@@ -20,6 +21,7 @@ def to_float8(x, kind: tl.constexpr):
     largest: tl.constexpr = 57344.0 if is_wide else 448.0
     fraction: tl.constexpr = 0.25 if is_wide else 0.125
     least: tl.constexpr = 6.103515625e-05 if is_wide else 0.015625
+    x = tl.where(x == x, x, 0.0)  # noqa: PLR0124 - what is not a number is not equal to itself
     x = tl.minimum(tl.maximum(x, -largest), largest)
     power = (x.to(tl.int32, bitcast=True) & 0x7F800000).to(tl.float32, bitcast=True)
     step = tl.maximum(power, least) * fraction

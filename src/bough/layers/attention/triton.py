@@ -57,13 +57,16 @@ class TritonMetadata:
 class TritonBackend(RotatingBackend):
     """See :mod:`bough.kernels.triton.attention`. Models in float16, bfloat16 or float32, heads of up to 256 numbers."""
 
-    def __init__(self, kv_pool: KVPool, windows: Sequence[int | None], num_heads: int) -> None:
+    def __init__(
+        self, kv_pool: KVPool, windows: Sequence[int | None], num_heads: int, *, dtype: torch.dtype | None = None
+    ) -> None:
         """Allocate nothing yet: scratch memory for partial results grows with the longest step.
 
         Args:
             kv_pool: where keys and values are.
             windows: the sliding window of each layer.
             num_heads: of queries.
+            dtype: of queries; ``None``: that of the pool.
 
         Raises:
             ValueError: if the heads are too wide.
@@ -71,7 +74,7 @@ class TritonBackend(RotatingBackend):
         super().__init__(kv_pool)
         self.windows = tuple(dict.fromkeys(windows))
         self.num_heads = num_heads
-        self._tile_queries = extend_blocks(kv_pool.head_dim, kv_pool.dtype).queries
+        self._tile_queries = extend_blocks(kv_pool.head_dim, dtype or kv_pool.dtype).queries
         self._scratch = DecodeScratch.empty(0, num_heads, kv_pool.head_dim, kv_pool.device)
         cores = _CORES_OF_A_SMALL_DEVICE
         if kv_pool.device.type == "cuda":
@@ -138,7 +141,7 @@ class TritonBackend(RotatingBackend):
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, layer: RadixAttention, batch: ForwardBatch
     ) -> torch.Tensor:
         """See :class:`AttentionBackend`."""
-        store_tokens(k, v, batch.out_cache_loc, *self._buffers(layer))
+        store_tokens(k, v, batch.out_cache_loc, *self._buffers(layer), kv_scales=self._scales(layer))
         return self._attend(q, layer, batch)
 
     def rotate_and_attend(
@@ -153,6 +156,7 @@ class TritonBackend(RotatingBackend):
             q_norm=norms.q_weight,
             k_norm=norms.k_weight,
             eps=norms.eps,
+            kv_scales=self._scales(layer),
         )
         return self._attend(q, layer, batch)
 
@@ -167,6 +171,9 @@ class TritonBackend(RotatingBackend):
 
     def _buffers(self, layer: RadixAttention) -> tuple[torch.Tensor, torch.Tensor]:
         return self.kv_pool.get_key_buffer(layer.layer_id), self.kv_pool.get_value_buffer(layer.layer_id)
+
+    def _scales(self, layer: RadixAttention) -> torch.Tensor | None:
+        return self.kv_pool.get_layer_scales(layer.layer_id)
 
     def _decode(self, q: torch.Tensor, layer: RadixAttention, metadata: TritonMetadata) -> torch.Tensor:
         assert metadata.scratch is not None, "the step has decode rows"
@@ -184,6 +191,7 @@ class TritonBackend(RotatingBackend):
             num_programs=self._num_programs,
             scale=layer.scaling,
             window=layer.sliding_window,
+            kv_scales=self._scales(layer),
         )
 
     def _extend(self, q: torch.Tensor, layer: RadixAttention, metadata: TritonMetadata) -> torch.Tensor:
@@ -195,4 +203,5 @@ class TritonBackend(RotatingBackend):
             metadata.tiles,
             scale=layer.scaling,
             window=layer.sliding_window,
+            kv_scales=self._scales(layer),
         )

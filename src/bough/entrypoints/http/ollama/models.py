@@ -112,6 +112,7 @@ def quantization_level(config: ModelConfig, quantization: str) -> str:
     """What the weights are kept as."""
     if quantization != "none":
         return quantization
-    if config.stored_quantization is not None:
-        return f"{config.stored_quantization.layout}-int{config.stored_quantization.bits}"
+    stored = config.stored_quantization
+    if stored is not None:
+        return "float8" if stored.is_float8 else f"{stored.layout}-int{stored.bits}"
     return str(config.hf_config.get(STORED_AS, config.dtype))
