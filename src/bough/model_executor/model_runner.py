@@ -35,6 +35,7 @@ from bough.model_executor.capacity import (
     forward_bytes,
 )
 from bough.model_executor.cpu_graph_runner import MAX_PIECE_TOKENS, CpuGraphRunner, kernel_bytes
+from bough.model_executor.determinism import check_deterministic
 from bough.model_executor.forward_batch import ForwardBatch, token_positions
 from bough.model_executor.graph_runner import GraphRunner, Wanted
 from bough.model_executor.logprob_results import sampled_fields, target_fields
@@ -96,6 +97,8 @@ class RunnerOptions:
     disable_cuda_graph: bool = False
     cuda_graph_max_bs: int | None = None
     """Most rows of a recorded decode step; ``None``: 256."""
+    deterministic: bool = False
+    """A row's results must not depend on the others, nor on how prompts are cut or cached, in any bit."""
     native: bool = True
     """Use the native kernels where they can run the model; false: torch computes everything."""
 
@@ -137,6 +140,8 @@ class ModelRunner:
         self.timings: dict[str, float] = {}
         self.page_size = options.page_size or DEFAULT_PAGE_SIZE
         self.threads = native_threads(self.config, device, torch.get_num_threads()) if options.native else None
+        if options.deterministic:
+            check_deterministic(self.config, device, options.attention_backend, native=self.threads is not None)
         if options.quantization != "none" and self.threads is None:
             raise ConfigError(
                 f"--quantization {options.quantization} needs the native CPU kernels and --dtype bfloat16 or float32",
@@ -223,7 +228,7 @@ class ModelRunner:
     ) -> MethodChoice:
         """How linear layers hold weights from ``source``, in memory from ``arena``."""
         if self.threads is None:
-            return TORCH
+            return _batch_invariant() if self.options.deterministic else TORCH
         if source is not None and source.quantized and quantization == "none":
             return StoredFormats(self.threads, source.form, arena)
         return packed_method(self.threads, quantization, arena)
@@ -253,7 +258,9 @@ class ModelRunner:
 
     def init_attention_backend(self, kv_pool: KVPool) -> AttentionBackend:
         """The backend that computes attention over ``kv_pool``."""
-        return attention_backend(self.options.attention_backend, kv_pool, self.config)
+        return attention_backend(
+            self.options.attention_backend, kv_pool, self.config, deterministic=self.options.deterministic
+        )
 
     @torch.inference_mode()
     def init_graphs(self) -> GraphRunner | None:
@@ -605,3 +612,9 @@ class ModelRunner:
             length = int(plan.prefix_lens[row] + plan.extend_lens[row])
             slots = self.req_to_token[int(plan.req_slots[row]), :length].long()
             self.kv_pool.scrub(slots)
+
+
+def _batch_invariant() -> MethodChoice:
+    from bough.layers.batch_invariant_method import BatchInvariantMethod
+
+    return BatchInvariantMethod()
