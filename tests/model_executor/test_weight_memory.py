@@ -55,7 +55,7 @@ def forbid_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_announced_is_what_is_taken(tmp_path: Path, options: dict[str, Any], tied: bool) -> None:
     checkpoint = save_checkpoint(tmp_path, "Qwen2", tie_word_embeddings=tied)
     runner = make_runner(checkpoint.path, **options)
-    outline = runner.method_choice(None, runner.options.quantization, OutlineArena())
+    outline = runner.weight_choice.method(None, runner.options.quantization, OutlineArena())
     assert weight_bytes(runner.config, outline) == runner.weight_bytes > 0
 
 

@@ -9,6 +9,7 @@ import torch
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import AttentionBackendName
 from bough.errors import ConfigError
+from bough.kernels.triton.available import why_not_triton
 
 logger = logging.getLogger(__name__)
 
@@ -41,3 +42,5 @@ def check_deterministic(
             "torch would compute, whose products depend on how many rows there are; use the native CPU kernels with "
             "--dtype bfloat16 or float32, or Triton's attention on CUDA"
         )
+    elif (problem := why_not_triton(device)) is not None:
+        raise cannot_be_deterministic(problem)
