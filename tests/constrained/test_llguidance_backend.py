@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bough.constrained.base import GrammarError, mask_words
+from bough.constrained.base import ENDED, REFUSED, GrammarError, mask_words
 from bough.constrained.llguidance_backend import WORN_TOKENS, LLGuidanceBackend, make_tokenizer
 from bough.constrained.masks import PendingMasks, mask_of, unpack
 from bough.constrained.translate import Translator
@@ -146,6 +146,23 @@ def test_masks_of_a_step_allow_stop_tokens_where_the_output_may_end(backend: LLG
     allowed = unpack(masks.bits, VOCAB_SIZE)
     assert np.flatnonzero(allowed[0]).tolist() == [i for i in np.flatnonzero(allowed[0]) if i not in (31, 77)]
     assert set(np.flatnonzero(allowed[1])) >= {31, 77, *EOS_IDS, encode("b")[0]}
+
+
+def test_a_judged_token_leaves_the_mask_of_the_next_one(backend: LLGuidanceBackend) -> None:
+    grammar = backend.compile(spec_of("json_schema", PERSON))
+    judging, plain = grammar.matcher(), grammar.matcher()
+    written, expected = (np.full(mask_words(VOCAB_SIZE), -1, dtype=np.int32) for _ in range(2))
+    for token in encode('{"name": "Ann", "age": 7'):
+        assert judging.judge(token, False, (written.ctypes.data, written.nbytes)) is None
+        assert plain.accept(token)
+        plain.fill_mask(expected)
+        assert np.array_equal(written, expected)
+    unwritten = written.copy()
+    assert judging.judge(encode("}")[0], True, (written.ctypes.data, written.nbytes)) is ENDED
+    assert plain.judge(encode("x")[0], True, (written.ctypes.data, written.nbytes)) is REFUSED
+    assert np.array_equal(written, unwritten)
+    begins = grammar.matcher().judge(encode("{")[0], True, (written.ctypes.data, written.nbytes))
+    assert begins is None or begins.forced
 
 
 def test_masks_of_many_are_those_of_each(backend: LLGuidanceBackend) -> None:

@@ -171,7 +171,7 @@ def test_masked_greedy_rows_get_the_token_that_their_masked_logits_say(
     checkpoint: Checkpoint, isa: Isa, pending: bool, piece_tokens: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bough.model_executor.cpu_graph_runner.MAX_PIECE_TOKENS", piece_tokens)
-    monkeypatch.setattr("bough.constrained.masks.MIN_THREADED_IDS", 0)
+    monkeypatch.setattr("bough.constrained.masks.MIN_LATE_VOCAB", 0)
     assert set_isa(isa)
     weights = checkpoint.reference.lm_head.weight.detach()
     tied = weights[torch.arange(VOCAB_SIZE) % 7]

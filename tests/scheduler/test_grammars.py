@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bough.constrained.base import REFUSED, Judgement
 from bough.constrained.compiler import GrammarCompiler
 from bough.constrained.masks import PendingMasks, TokenMasks
 from bough.model_executor.fake_model_runner import FakeModel
@@ -249,7 +250,7 @@ def test_a_panic_of_the_engine_ends_requests_with_a_grammar_and_no_others(overla
 
 
 def test_a_panic_of_the_engine_is_survived_by_the_thread_that_computes_masks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bough.constrained.masks.MIN_THREADED_IDS", 0)
+    monkeypatch.setattr("bough.constrained.masks.MIN_LATE_VOCAB", 0)
 
     class Panics:
         @staticmethod
@@ -274,11 +275,8 @@ def test_a_token_that_the_matcher_refuses_ends_its_request_alone() -> None:
         def fill_masks(matchers: Any, bits: Any) -> None:
             bits.fill(-1)
 
-        def accept(self, token_id: int) -> bool:
-            return False
-
-        def forced_tokens(self) -> list[int]:
-            return []
+        def judge(self, token_id: int, look_ahead: bool, mask_place: Any) -> Judgement:
+            return REFUSED
 
     class Bad:
         num_bytes = 1

@@ -461,7 +461,8 @@ class ServerArgs(OptionTable):
     )
     max_total_tokens: int | None = option(
         None,
-        help="Capacity of the KV cache.",
+        help="Capacity of the KV cache. With it, weights that seem to have no room are loaded all the same, with a "
+        "warning: some systems have more memory than they say is available (ZFS, shared graphics memory).",
         group=MEMORY,
         unit="tokens",
         default_text="what fits into memory",

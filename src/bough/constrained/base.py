@@ -7,7 +7,7 @@ of its own; a matcher follows one output through the compiled grammar, token by 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,21 @@ class GrammarError(BadRequest):
 def mask_words(vocab_size: int) -> int:
     """Words of a mask over a vocabulary."""
     return -(-vocab_size // 32)
+
+
+class Judgement(NamedTuple):
+    """What a token means for its output."""
+
+    outcome: Literal["goes on", "refused", "ended", "forced"]
+    """There is a choice of what follows; the grammar does not allow the token; the output is complete; or some text has
+    to follow"""
+    forced: Sequence[int] = ()
+    """tokens that can be taken without asking the model, because the grammar leaves no other text"""
+
+
+GOES_ON: Final = Judgement("goes on")
+REFUSED: Final = Judgement("refused")
+ENDED: Final = Judgement("ended")
 
 
 class GrammarMatcher(Protocol):
@@ -67,8 +82,17 @@ class GrammarMatcher(Protocol):
             False if the grammar does not allow it; then the matcher is of no more use.
         """
 
-    def forced_tokens(self) -> list[int]:
-        """Tokens that can be taken without asking the model, because the grammar leaves no other text; often none."""
+    def judge(self, token_id: int, look_ahead: bool, mask_place: tuple[int, int] | None) -> Judgement | None:
+        """Go on by one token, and find out what is asked next.
+
+        Args:
+            token_id: the token.
+            look_ahead: whether to find out what is forced after it.
+            mask_place: where to write the mask of the token after it, if the output goes on: address and bytes.
+
+        Returns:
+            ``None``: the output goes on, and the mask has been written.
+        """
 
     def rollback(self, num_tokens: int) -> None:
         """Take back the tokens accepted last."""

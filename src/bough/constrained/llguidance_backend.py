@@ -13,7 +13,7 @@ from functools import cache
 
 from llguidance import LLExecutor, LLMatcher, LLParserLimits, LLTokenizer, TokenizerWrapper
 
-from bough.constrained.base import GrammarError, MaskWords
+from bough.constrained.base import ENDED, GOES_ON, REFUSED, GrammarError, Judgement, MaskWords
 from bough.constrained.engine_errors import readable
 from bough.constrained.translate import Translator
 from bough.sampling.sampling_params import GrammarKind, GrammarSpec
@@ -162,9 +162,25 @@ class LLGuidanceMatcher:
         self._grammar.num_tokens += 1
         return self._matcher.consume_token(token_id)
 
-    def forced_tokens(self) -> list[int]:
-        """See the protocol. llguidance leaves out the tokens at the end that later text could still merge with."""
-        return self._matcher.compute_ff_tokens()
+    def judge(self, token_id: int, look_ahead: bool, mask_place: tuple[int, int] | None) -> Judgement | None:
+        """See the protocol. llguidance leaves out forced tokens at the end that later text could still merge with."""
+        engine = self._matcher
+        self._grammar.num_tokens += 1
+        if not engine.consume_token(token_id):
+            return REFUSED
+        if engine.is_stopped():
+            return ENDED if self.is_terminated else GOES_ON
+        if look_ahead and (forced := engine.compute_ff_tokens()):
+            return Judgement("forced", forced)
+        if mask_place is None:
+            return GOES_ON
+        try:
+            engine.unsafe_compute_mask_ptr(*mask_place)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:  # a panic: the step that needs the mask meets it again
+            return GOES_ON
+        return GOES_ON if engine.is_error() else None
 
     def rollback(self, num_tokens: int) -> None:
         """See the protocol."""

@@ -18,9 +18,9 @@ from bough.constrained.base import GrammarMatcher, MaskWords, mask_words
 
 logger = logging.getLogger(__name__)
 
-MIN_THREADED_IDS = 2**14
-"""Masks of fewer token ids, all rows together, are computed sooner than a thread wakes. On a machine whose cores are
-all busy, more would be: a thread takes the matchers to another core and back, which costs time too."""
+MIN_LATE_VOCAB = 2**14
+"""From this vocabulary on, masks are computed beside the layers. Smaller ones are computed right after the token before
+them: what that takes is in the core's cache then, which saves more than another thread could take over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class TokenMasks:
     bits: MaskWords
     """int32 ``[G, mask_words(vocab_size)]``; a row without any token belongs to a matcher with an error"""
     has_failed: bool = False
-    """Whether the grammar engine has failed: no row with a matcher has any token"""
+    """Whether the grammar engine has failed: no row whose mask it was to compute has any token"""
     pending: ClassVar[bool] = False
     """Whether :attr:`bits` may have to be waited for"""
 
@@ -45,7 +45,8 @@ class PendingMasks:
 
     On an accelerator the model runner asks for them after it has started the forward pass: the host computes them while
     the device is busy. Native kernels on a CPU return when they are done, so the runner begins the masks before it
-    calls them: small ones are computed at once, others by a thread while the kernels run without the GIL.
+    calls them: those of small vocabularies are computed at once, others by a thread while the kernels run without the
+    GIL.
 
     Attributes:
         rows: see :class:`TokenMasks`.
@@ -59,15 +60,17 @@ class PendingMasks:
         vocab_size: int,
         extra_ends: Mapping[int, Sequence[int]] | None = None,
         allowed: Mapping[int, MaskWords] | None = None,
+        early: tuple[MaskWords, npt.NDArray[np.bool_]] | None = None,
     ) -> None:
         """Remember what to compute.
 
         Args:
             rows: see :class:`TokenMasks`.
-            matchers: ``[G]``, not used by anyone else until the step is over; ``None``: all tokens.
+            matchers: ``[G]``, not used by anyone else until the step is over; ``None``: all tokens, if not ``early``.
             vocab_size: number of token ids.
             extra_ends: by index, token ids that end a row's output and may come wherever it may end.
             allowed: by index, what is left of the tokens of a row.
+            early: masks ``[G, words]``, changed here, and which of them matchers have written already.
         """
         self.rows = rows
         self.has_failed = False
@@ -75,6 +78,7 @@ class PendingMasks:
         self._matchers = matchers
         self._extra_ends = extra_ends or {}
         self._words = mask_words(vocab_size)
+        self._early = early
         self._bits: MaskWords | None = None
         self._error: BaseException | None = None
         self._begun = False
@@ -83,7 +87,7 @@ class PendingMasks:
 
     def begin(self) -> None:
         """Compute the masks, or let a thread do it if they are worth waking it."""
-        if len(self.rows) * self._words * 32 < MIN_THREADED_IDS:
+        if self._words * 32 < MIN_LATE_VOCAB:
             self._bits = self._compute()
         else:
             self._begun = True
@@ -121,16 +125,19 @@ class PendingMasks:
         return TokenMasks(self.rows, self.bits, self.has_failed)
 
     def _compute(self) -> MaskWords:
-        bits = np.zeros((len(self.rows), self._words), dtype=np.int32)
-        matchers = [matcher for matcher in self._matchers if matcher is not None]
+        if self._early is None:
+            bits, late = np.zeros((len(self.rows), self._words), dtype=np.int32), [*range(len(self.rows))]
+        else:
+            bits, late = self._early[0], np.flatnonzero(~self._early[1]).tolist()
+        matchers = [matcher for i in late if (matcher := self._matchers[i]) is not None]
         if len(matchers) == len(bits):
             self._fill(matchers, bits)
-        else:
-            bits[:] = -1
+        elif late:
+            bits[late] = -1
             if matchers:
                 filled = np.zeros((len(matchers), self._words), dtype=np.int32)
                 self._fill(matchers, filled)
-                bits[[i for i, matcher in enumerate(self._matchers) if matcher is not None]] = filled
+                bits[[i for i in late if self._matchers[i] is not None]] = filled
         if not self.has_failed:
             for i, ends in self._extra_ends.items():
                 matcher = self._matchers[i]

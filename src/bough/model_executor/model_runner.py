@@ -216,7 +216,9 @@ class ModelRunner:
             StartupError: before anything is loaded if there is no room for it; or if files do not fit the model.
         """
         outline = self.weight_choice.method(source, self.options.quantization, OutlineArena())
-        check_weights_fit(self.device, weight_bytes(self.config, outline), self._smaller_weights(source))
+        is_sized = self.options.max_total_tokens is not None
+        needed = weight_bytes(self.config, outline)
+        check_weights_fit(self.device, needed, self._smaller_weights(source), only_warn=is_sized)
         method = self.weight_choice.method(source, self.options.quantization)
         model = load_model(self.config, source=source, device=self.device, seed=self.options.seed, method=method)
         assert isinstance(model, CausalLM), "encoders have a runner of their own"

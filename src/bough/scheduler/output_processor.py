@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from bough.constrained.base import INVALID_GRAMMAR, GrammarMatcher
+from bough.constrained.base import ENDED, GOES_ON, INVALID_GRAMMAR, REFUSED, GrammarMatcher, Judgement
 from bough.ipc.messages import DecodeInit, FinishReason, OutputDelta, PositionLogprobs
 from bough.scheduler.req import Req
 from bough.scheduler.requests import Requests
@@ -229,14 +229,26 @@ class OutputProcessor:
             reqs[slot].first_token_time = time.monotonic()
         slot_list, token_list, out_list = slots.tolist(), new_tokens.tolist(), out_len.tolist()
         ended_list, careful_list, eos_list, due_list = ended.tolist(), careful.tolist(), at_eos.tolist(), due.tolist()
-        append = deltas.append
+        append, mask_places = deltas.append, table.mask_places
+        masked: list[int] = []
+        table.has_mask[slots] = False
         for i in speaking.tolist():
             req = reqs[slot_list[i]]
             token, length = token_list[i], out_list[i]
             try:
                 if careful_list[i]:
+                    judgement: Judgement | None = None
+                    if req.matcher is not None and token not in req.stop_token_ids:
+                        judgement = req.matcher.judge(token, req.jumps, mask_places[slot_list[i]])
+                        if judgement is None:
+                            masked.append(slot_list[i])
+                            judgement = GOES_ON
+                        if judgement is GOES_ON and not (req.text_stops or req.return_logprob or ended_list[i]):
+                            if due_list[i]:
+                                append(self._due_delta(req, token, length))
+                            continue
                     found = logprobs.get(int(rows[i])) if logprobs else None
-                    delta = self._look_closely(req, token, length, ended_list[i], due_list[i], found)
+                    delta = self._look_closely(req, token, length, ended_list[i], due_list[i], found, judgement)
                     if delta is not None:
                         append(delta)
                 elif ended_list[i]:
@@ -247,20 +259,25 @@ class OutputProcessor:
                     append(self._due_delta(req, token, length))
             except Exception:
                 append(self._fail_after_error(req, "judging a token"))
+        table.has_mask[masked] = True
 
     def _look_closely(
-        self, req: Req, token: int, length: int, ended: bool, due: bool, logprobs: RowLogprobResult | None
+        self,
+        req: Req,
+        token: int,
+        length: int,
+        ended: bool,
+        due: bool,
+        logprobs: RowLogprobResult | None,
+        judgement: Judgement | None,
     ) -> OutputDelta | None:
-        """A token of a request that has stop tokens of its own, text stops, logprobs or a grammar."""
+        """A token of a request that has stop tokens of its own, text stops, logprobs or a grammar, which has judged."""
         if logprobs is not None:
             req.pending_logprobs.append(_sampled_logprobs(req, token, logprobs))
         matcher, stops = req.matcher, req.text_stops
         is_stop_token = token in req.stop_token_ids
-        grammar_ends = False
-        if matcher is not None and not is_stop_token:
-            if not matcher.accept(token):
-                return self._fail_grammar(req, matcher.error or f"token {token} does not follow it")
-            grammar_ends = matcher.is_terminated
+        if matcher is not None and judgement is REFUSED:
+            return self._fail_grammar(req, matcher.error or f"token {token} does not follow it")
         if stops is not None:
             skips = is_stop_token and not req.sampling_params.no_stop_trim
             matched = stops.skip() if skips else stops.push(token)
@@ -268,13 +285,12 @@ class OutputProcessor:
                 return self.finish(req, FinishReason("stop", matched=matched))
         if is_stop_token:
             return self.finish(req, FinishReason("stop", matched=token))
-        if grammar_ends:
+        if judgement is ENDED:
             return self.finish(req, FinishReason("stop", matched=token if self._is_eos[token] else None))
         if ended:
             return self.finish(req, FinishReason("length", length=length))
-        if matcher is not None and req.jumps:
-            forced = matcher.forced_tokens()
-            delta = self._jump(req, matcher, forced) if forced else None
+        if matcher is not None and judgement is not None and judgement.forced:
+            delta = self._jump(req, matcher, judgement.forced)
             if delta is not None:
                 return delta
         if not due:
@@ -288,7 +304,7 @@ class OutputProcessor:
             return None
         return delta
 
-    def _jump(self, req: Req, matcher: GrammarMatcher, forced: list[int]) -> OutputDelta | None:
+    def _jump(self, req: Req, matcher: GrammarMatcher, forced: Sequence[int]) -> OutputDelta | None:
         """Take the tokens that the grammar leaves no choice about; returns the last delta if that ends the output."""
         table = self.table
         reason: FinishReason | None = None

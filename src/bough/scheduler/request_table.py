@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bough.constrained.base import MaskWords
 from bough.scheduler.req import Req
 from bough.step_plan import IntArray
 
@@ -34,9 +35,13 @@ class RequestTable:
         constrained: whether the request has a grammar: its next token cannot be planned before its last one is known.
         num_constrained: requests that have one.
         masked: whether not all tokens may be sampled, because of a grammar or otherwise.
+        masks: int32 [max_running_requests, words], masks of the next tokens as grammars have written them.
+        mask_places: address and bytes of each; ``None`` if masks are not written here.
+        has_mask: whether it is that of the next token.
+        edits_mask: whether the request changes what its grammar allows.
     """
 
-    def __init__(self, max_running_requests: int, max_len: int) -> None:
+    def __init__(self, max_running_requests: int, max_len: int, mask_words: int = 0) -> None:
         shape = (max_running_requests,)
         self.tokens: IntArray = np.zeros((max_running_requests, max_len), dtype=np.int32)
         self.planned_len: IntArray = np.zeros(shape, dtype=np.int32)
@@ -54,6 +59,11 @@ class RequestTable:
         self.logprobs = np.zeros(shape, dtype=np.bool_)
         self.constrained = np.zeros(shape, dtype=np.bool_)
         self.masked = np.zeros(shape, dtype=np.bool_)
+        self.masks: MaskWords = np.zeros((max_running_requests, mask_words), dtype=np.int32)
+        first, size = self.masks.ctypes.data, self.masks.strides[0]
+        self.mask_places = [(first + slot * size, size) if mask_words else None for slot in range(max_running_requests)]
+        self.has_mask = np.zeros(shape, dtype=np.bool_)
+        self.edits_mask = np.zeros(shape, dtype=np.bool_)
         self.reqs: list[Req | None] = [None] * max_running_requests
         self.num_constrained = 0
 
@@ -77,6 +87,8 @@ class RequestTable:
         self.constrained[slot] = constrained = req.matcher is not None
         self.num_constrained += constrained
         self.masked[slot] = constrained or req.allowed is not None
+        self.has_mask[slot] = False
+        self.edits_mask[slot] = bool(req.extra_ends) or req.allowed is not None
         self.careful[slot] = own_stops or req.text_stops is not None or req.return_logprob or constrained
         self.logprobs[slot] = req.return_logprob
         self.reqs[slot] = req

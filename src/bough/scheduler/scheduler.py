@@ -14,8 +14,10 @@ import numpy as np
 
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
+from bough.constrained.base import mask_words
 from bough.constrained.compiler import GrammarCompiler
 from bough.constrained.create import create_compiler
+from bough.constrained.masks import MIN_LATE_VOCAB
 from bough.errors import BadRequest, BoughError
 from bough.ipc.messages import (
     AbortReq,
@@ -139,7 +141,8 @@ class Scheduler:
         self._timed_worker = timed = TimedWorker(worker)
 
         self.kv = _make_kv(server_args, info.max_total_num_tokens, info.page_size, info)
-        self.table = RequestTable(info.max_running_requests, info.max_req_len + 1)
+        words = mask_words(info.vocab_size) if info.vocab_size < MIN_LATE_VOCAB else 0
+        self.table = RequestTable(info.max_running_requests, info.max_req_len + 1, words)
         self.queue = WaitingQueue(
             server_args.schedule_policy,
             self.kv,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bough.constrained.base import GrammarMatcher, MaskWords
-from bough.constrained.masks import PendingMasks
+from bough.constrained.masks import PendingMasks, TokenMasks
 from bough.scheduler.req import Req
 from bough.scheduler.requests import Requests
 from bough.step_plan import (
@@ -167,7 +167,7 @@ class StepBuilder:
         prompts = [req for req, _, _ in rows[:num_prompts]]
         return Planned(plan, prompts, [req for req, _, _ in rows[num_prompts:]], token_context)
 
-    def _masks(self, req_slots: IntArray, sample: np.ndarray | None) -> PendingMasks | None:
+    def _masks(self, req_slots: IntArray, sample: np.ndarray | None) -> TokenMasks | PendingMasks | None:
         """Masks for the sampling rows that may not have all tokens; ``sample`` is ``None`` if all rows sample."""
         masked = self._table.masked[req_slots]
         if sample is not None:
@@ -175,18 +175,24 @@ class StepBuilder:
         rows = np.flatnonzero(masked).astype(np.int32)
         if len(rows) == 0:
             return None
-        matchers: list[GrammarMatcher | None] = []
+        slots = req_slots[rows]
+        has_mask, early = self._table.has_mask[slots], self._table.masks[slots]
+        unfinished = np.flatnonzero(~has_mask | self._table.edits_mask[slots])
+        if len(unfinished) == 0:
+            return TokenMasks(rows, early)
+        matchers: list[GrammarMatcher | None] = [None] * len(rows)
         extra_ends: dict[int, tuple[int, ...]] = {}
         allowed: dict[int, MaskWords] = {}
-        for slot in req_slots[rows].tolist():
+        for index, slot in zip(unfinished.tolist(), slots[unfinished].tolist(), strict=True):
             req = self._table.reqs[slot]
             assert req is not None
             if req.extra_ends:
-                extra_ends[len(matchers)] = req.extra_ends
+                extra_ends[index] = req.extra_ends
             if req.allowed is not None:
-                allowed[len(matchers)] = req.allowed
-            matchers.append(req.matcher)
-        return PendingMasks(rows, matchers, self._vocab_size, extra_ends, allowed)
+                allowed[index] = req.allowed
+            matchers[index] = req.matcher
+        written = (early, has_mask) if has_mask.any() else None
+        return PendingMasks(rows, matchers, self._vocab_size, extra_ends, allowed, written)
 
     def _decode_logprobs(self, decode_slots: IntArray) -> list[RowLogprobs]:
         rows = np.flatnonzero(self._table.logprobs[decode_slots])
