@@ -31,7 +31,7 @@ INSTALL_TORCH := $(UV) pip install --quiet --python $(BIN)/python --torch-backen
 endif
 
 .DELETE_ON_ERROR:
-.PHONY: help serve test lint format typecheck unit faults soak fuzz conformance browser package sanitize tsan arm64 bench bench-peers gpu-check gpu-bench docs clean
+.PHONY: help serve test lint format typecheck unit faults soak fuzz conformance browser package sanitize tsan arm64 bench bench-peers gpu-check gpu-bench docs site clean
 
 help: ## Show this list
 	@echo "make TARGET, where TARGET is one of"
@@ -106,6 +106,9 @@ gpu-bench: ## Measure a GPU in the same way; results/gpu-bench.json
 
 docs: $(DEV_STAMP) ## Write the generated pages of docs/
 	$(BIN)/python tools/generate_docs.py
+
+site: $(DEV_STAMP) ## Build the documentation as a site in build/site; fails at a link that leads nowhere
+	$(BIN)/mkdocs build --strict
 
 clean: ## Remove the environment and everything that is made from the sources
 	rm -rf $(VENV) $(VENV)-clients $(VENV)-browser $(VENV)-peers build dist results src/*.egg-info src/bough/kernels/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -172,6 +172,19 @@ private:
         }
     }
 
+    // Part `part` of `parts` of what is looked at next, keys or values, to be asked for in `steps` steps.
+    Upcoming upcoming_rows(const char* pool, int64_t part, int64_t parts, int64_t steps) const {
+        const int64_t all = upcoming_.end - upcoming_.first;
+        const int64_t first = all * part / parts;
+        const int64_t count = all * (part + 1) / parts - first;
+        return {upcoming_.slots + upcoming_.first + first,
+                count,
+                (count + steps - 1) / steps,
+                pool,
+                slot_bytes_,
+                row_bytes_};
+    }
+
     // Rows of queries are the heads of the first query, then those of the second, and so on.
     void pack_queries(const AttentionItem& item, int64_t kv_head, int64_t first_row, int64_t rows) {
         const float scale = call_.shape.scale * kLog2E;
@@ -333,8 +346,8 @@ private:
                 transpose_lanes(rows, num_units_, s_.keys + v / 2 * (num_units_ * kPanel) + v % 2 * kLanes);
             }
             multiply<Unit, 0>(count, s_.queries + first_row * num_units_, s_.keys, num_units_, num_units_ * kPanel,
-                              vectors, s_.scores + key, kScoreStride);
-            prefetch(upcoming_, part++, parts, slot_bytes_, row_bytes_);
+                              vectors, s_.scores + key, kScoreStride,
+                              upcoming_rows(upcoming_.keys, part++, parts, num_units_));
         }
         float largest[kTilePad] = {};
         float totals[kTilePad] = {};
@@ -349,10 +362,11 @@ private:
         const int first_unit = first / Unit::kPerUnit;
         const int end_unit = end / Unit::kPerUnit;
         const int whole_rows = Unit::kPerUnit == 2 ? kPanel : kLanes;
+        const Upcoming next = upcoming_rows(upcoming_.values, 0, 1, end_unit - first_unit);
         if (call_.kv.dtype == DType::i8 || dim_ % whole_rows != 0) {
             for (int key = first; key < end; key += kLanes) pack_value_lanes(keys, key);
             multiply<Unit, kScoreStride>(count, weights + first_unit, s_.values + first_unit * kPanel,
-                                         end_unit - first_unit, kValuePanel, num_vectors_, s_.product, padded_);
+                                         end_unit - first_unit, kValuePanel, num_vectors_, s_.product, padded_, next);
             return;
         }
         const void* rows[kBlockTokens];
@@ -363,17 +377,17 @@ private:
 #if defined(__AVX512BF16__)
         if constexpr (Unit::kPerUnit == 2) {
             weigh_values<Unit, PairRows, kScoreStride>(count, weights, rows, first_unit, end_unit, num_vectors_,
-                                                       s_.product, padded_);
+                                                       s_.product, padded_, next);
             return;
         }
 #endif
         if constexpr (Unit::kPerUnit == 1) {
             if (call_.kv.dtype == DType::f32) {
                 weigh_values<Unit, FloatRows, kScoreStride>(count, weights, rows, first_unit, end_unit, num_vectors_,
-                                                            s_.product, padded_);
+                                                            s_.product, padded_, next);
             } else {
                 weigh_values<Unit, WidenedRows, kScoreStride>(count, weights, rows, first_unit, end_unit, num_vectors_,
-                                                              s_.product, padded_);
+                                                              s_.product, padded_, next);
             }
         }
     }

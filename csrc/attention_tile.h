@@ -46,11 +46,32 @@ using HalfUnit = PairUnit;
 using HalfUnit = FloatUnit;  // bfloat16 is widened
 #endif
 
+// Rows of the pool that are looked at soon. A product asks for some of them at each step, since many requests at once
+// hold up the loads beside them, and memory is idle in between.
+struct Upcoming {
+    const int32_t* slots = nullptr;  // of the rows
+    int64_t count = 0;
+    int64_t per_step = 0;
+    const char* pool = nullptr;
+    int64_t slot_bytes = 0;
+    int64_t row_bytes = 0;
+
+    // Inlined always: GCC takes a function that only prefetches for one without effect and removes the call.
+    BOUGH_INLINE void fetch(const Upcoming& rows, int64_t step) {
+        const int64_t end = at_most((step + 1) * rows.per_step, rows.count);
+        for (int64_t i = step * rows.per_step; i < end; ++i) {
+            const char* const row = rows.pool + rows.slots[i] * rows.slot_bytes;
+            for (int64_t byte = 0; byte < rows.row_bytes; byte += 64) __builtin_prefetch(row + byte, 0, 2);
+        }
+    }
+};
+
 // product[m][j] = sum over u of left(m, u) * right(u, j), for kRows rows and kVectors vectors of columns.
-// left(m, u) is left[m * kRowStride + u], or left[u * kRows + m] if kRowStride is 0.
+// left(m, u) is left[m * kRowStride + u], or left[u * kRows + m] if kRowStride is 0. The steps of `upcoming` count from
+// `first_step`.
 template <class Unit, int kRows, int kVectors, int kRowStride>
 BOUGH_INLINE void multiply_tile(const uint32_t* left, const uint32_t* right, int64_t num_units, int64_t panel_size,
-                                float* product, int64_t product_stride) {
+                                float* product, int64_t product_stride, const Upcoming& upcoming, int64_t first_step) {
     Vec sums[kRows][kVectors];
     BOUGH_UNROLL
     for (int m = 0; m < kRows; ++m) {
@@ -58,6 +79,7 @@ BOUGH_INLINE void multiply_tile(const uint32_t* left, const uint32_t* right, int
         for (int j = 0; j < kVectors; ++j) sums[m][j] = splat(0.0F);
     }
     for (int64_t u = 0; u < num_units; ++u) {
+        Upcoming::fetch(upcoming, first_step + u);
         typename Unit::Columns columns[kVectors];
         BOUGH_UNROLL
         for (int j = 0; j < kVectors; ++j) {
@@ -82,31 +104,33 @@ BOUGH_INLINE void multiply_tile(const uint32_t* left, const uint32_t* right, int
 // The same for any number of vectors; panels of the right operand are `panel_size` units apart.
 template <class Unit, int kRows, int kRowStride>
 static void multiply_rows(const uint32_t* left, const uint32_t* right, int64_t num_units, int64_t panel_size,
-                          int num_vectors, float* product, int64_t product_stride) {
+                          int num_vectors, float* product, int64_t product_stride, const Upcoming& upcoming) {
     int done = 0;
     if constexpr (kRows <= kTileRows / 2) {  // few rows need more columns to keep the multipliers busy
         for (; done + 4 <= num_vectors; done += 4) {
             multiply_tile<Unit, kRows, 4, kRowStride>(left, right + done / 2 * panel_size, num_units, panel_size,
-                                                      product + done * kLanes, product_stride);
+                                                      product + done * kLanes, product_stride, upcoming,
+                                                      done * num_units);
         }
     }
     for (; done + 2 <= num_vectors; done += 2) {
         multiply_tile<Unit, kRows, 2, kRowStride>(left, right + done / 2 * panel_size, num_units, panel_size,
-                                                  product + done * kLanes, product_stride);
+                                                  product + done * kLanes, product_stride, upcoming, done * num_units);
     }
     if (done < num_vectors) {
         multiply_tile<Unit, kRows, 1, kRowStride>(left, right + done / 2 * panel_size, num_units, panel_size,
-                                                  product + done * kLanes, product_stride);
+                                                  product + done * kLanes, product_stride, upcoming, done * num_units);
     }
 }
 
 template <class Unit, int kRowStride>
 BOUGH_INLINE void multiply(int num_rows, const uint32_t* left, const uint32_t* right, int64_t num_units,
-                           int64_t panel_size, int num_vectors, float* product, int64_t product_stride) {
+                           int64_t panel_size, int num_vectors, float* product, int64_t product_stride,
+                           const Upcoming& upcoming = {}) {
 #define BOUGH_ROWS(n)                                                                                       \
     case n:                                                                                                 \
         return multiply_rows<Unit, n, kRowStride>(left, right, num_units, panel_size, num_vectors, product, \
-                                                  product_stride);
+                                                  product_stride, upcoming);
     switch (num_rows) {
         BOUGH_ROWS(1)
         BOUGH_ROWS(2)
@@ -179,7 +203,8 @@ struct PairRows {
 // product[m][j] = sum over u of weights[m * kRowStride + u] * value(u, j), columns from `offset` on.
 template <class Unit, class Rows, int kRows, int kVectors, int kRowStride>
 BOUGH_INLINE void weigh_rows_tile(const uint32_t* weights, const void* const* rows, int first_unit, int end_unit,
-                                  int64_t offset, float* product, int64_t product_stride) {
+                                  int64_t offset, float* product, int64_t product_stride, const Upcoming& upcoming,
+                                  int64_t first_step) {
     Vec sums[kRows][kVectors];
     BOUGH_UNROLL
     for (int m = 0; m < kRows; ++m) {
@@ -187,6 +212,7 @@ BOUGH_INLINE void weigh_rows_tile(const uint32_t* weights, const void* const* ro
         for (int j = 0; j < kVectors; ++j) sums[m][j] = splat(0.0F);
     }
     for (int u = first_unit; u < end_unit; ++u) {
+        Upcoming::fetch(upcoming, first_step + u - first_unit);
         typename Unit::Columns columns[kVectors];
         Rows::template read<kVectors>(rows + u * Rows::kPerUnit, offset, columns);
         BOUGH_UNROLL
@@ -207,33 +233,37 @@ BOUGH_INLINE void weigh_rows_tile(const uint32_t* weights, const void* const* ro
 // Whole vectors (kStep of them at once) only.
 template <class Unit, class Rows, int kRows, int kRowStride>
 static void weigh_rows(const uint32_t* weights, const void* const* rows, int first_unit, int end_unit, int num_vectors,
-                       float* product, int64_t product_stride) {
+                       float* product, int64_t product_stride, const Upcoming& upcoming) {
     int done = 0;
     if constexpr (kRows <= kTileRows / 2) {
         for (; done + 4 <= num_vectors; done += 4) {
             weigh_rows_tile<Unit, Rows, kRows, 4, kRowStride>(weights, rows, first_unit, end_unit, done * kLanes,
-                                                              product + done * kLanes, product_stride);
+                                                              product + done * kLanes, product_stride, upcoming,
+                                                              done * (end_unit - first_unit));
         }
     }
     for (; done + 2 <= num_vectors; done += 2) {
         weigh_rows_tile<Unit, Rows, kRows, 2, kRowStride>(weights, rows, first_unit, end_unit, done * kLanes,
-                                                          product + done * kLanes, product_stride);
+                                                          product + done * kLanes, product_stride, upcoming,
+                                                          done * (end_unit - first_unit));
     }
     if constexpr (Rows::kStep == 1) {
         if (done < num_vectors) {
             weigh_rows_tile<Unit, Rows, kRows, 1, kRowStride>(weights, rows, first_unit, end_unit, done * kLanes,
-                                                              product + done * kLanes, product_stride);
+                                                              product + done * kLanes, product_stride, upcoming,
+                                                              done * (end_unit - first_unit));
         }
     }
 }
 
 template <class Unit, class Rows, int kRowStride>
 BOUGH_INLINE void weigh_values(int num_rows, const uint32_t* weights, const void* const* rows, int first_unit,
-                               int end_unit, int num_vectors, float* product, int64_t product_stride) {
+                               int end_unit, int num_vectors, float* product, int64_t product_stride,
+                               const Upcoming& upcoming) {
 #define BOUGH_ROWS(n)                                                                                           \
     case n:                                                                                                     \
         return weigh_rows<Unit, Rows, n, kRowStride>(weights, rows, first_unit, end_unit, num_vectors, product, \
-                                                     product_stride);
+                                                     product_stride, upcoming);
     switch (num_rows) {
         BOUGH_ROWS(1)
         BOUGH_ROWS(2)

@@ -4,8 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "gemm_tile_int4.h"
-#include "gemm_tile_int8.h"
+#include "gemm_tile_quantized.h"
 #include "vec.h"
 
 namespace bough {
@@ -119,20 +118,14 @@ using TileKernel = void (*)(const uint32_t*, int64_t, const uint32_t*, int64_t, 
 template <DType kType>
 constexpr int kTileRows = kType == DType::f32    ? kRowsF32
                           : kType == DType::bf16 ? kRowsBF16
-                          : kType == DType::i8   ? kRowsI8
-                                                 : kRowsI4;
-
-template <DType kType>
-constexpr bool kFourBits = kType == DType::i4 || kType == DType::u4;
+                                                 : kRowsQuantized;
 
 template <DType kType, int kRows, int kLines>
 constexpr TileKernel tile() {
     // Larger tiles than there are stand for none: nobody asks for them.
     constexpr int kExisting = kRows <= kTileRows<kType> ? kRows : 1;
-    if constexpr (kType == DType::i8) {
-        return multiply_tile_int8<kExisting, kLines>;
-    } else if constexpr (kFourBits<kType>) {
-        return multiply_tile_int4<kType, kExisting, kLines>;
+    if constexpr (is_quantized(kType)) {
+        return multiply_tile_quantized<kType, kExisting, kLines>;
     } else {
         return multiply_tile<kType, kExisting, kLines>;
     }
@@ -291,7 +284,8 @@ struct Cut {
         return static_cast<const uint32_t*>(call.weights.panels) + words;
     }
     const uint32_t* inputs(int64_t row, int64_t unit) const {
-        const int64_t word = is_quantized(call.weights.dtype) ? unit / kGroupUnits * kInputGroupWords : unit;
+        const DType type = call.weights.dtype;
+        const int64_t word = is_quantized(type) ? unit / kGroupUnits * input_group_words(type) : unit;
         return input + row * input_stride + word;
     }
 };
@@ -299,7 +293,7 @@ struct Cut {
 // A tile whose sums are complete.
 template <DType kType>
 void finish_sums(const Cut& cut, int64_t panel, int64_t first_row, int rows, float* sums) {
-    if constexpr (kFourBits<kType>) {
+    if constexpr (is_quantized(kType)) {
         for (int row = 0; row < rows; ++row) {
             const uint32_t* behind = cut.inputs(first_row + row, cut.units);
             float* at = sums + row * kColumns;
@@ -476,10 +470,25 @@ BOUGH_INLINE Vec add_zeros(Vec zeros, const InputGroup& group) {
     return zeros;
 }
 
-BOUGH_INLINE float largest_magnitude(const InputGroup& group) {
-    Vec largest = splat(0.0F);
-    BOUGH_UNROLL for (const Vec value : group.values) largest = max(largest, absolute(value));
-    return max_lanes(largest);
+// The scale that a group would like to have. What is of the larger magnitude is to be negative for i8, where there is
+// one number more: the scale then has the opposite sign, which is said by `negative`.
+template <DType kWeights>
+BOUGH_INLINE float wanted_scale(const InputGroup& group, bool* negative) {
+    Vec high = splat(0.0F), low = high;
+    if constexpr (kWeights != DType::i8) {
+        BOUGH_UNROLL for (const Vec value : group.values) high = max(high, absolute(value));
+        *negative = false;
+        return max_lanes(high) / 127.0F;
+    }
+    BOUGH_UNROLL for (const Vec value : group.values) {
+        high = max(high, value);
+        low = max(low, sub(splat(0.0F), value));
+    }
+    const float above = max_lanes(high), below = max_lanes(low);
+    *negative = above > below;
+    // Half a number more is rounded off.
+    const float most = (*negative ? above : below) / 128.5F, other = (*negative ? below : above) / 127.5F;
+    return most > other ? most : other;
 }
 
 // The numbers of a group and their sum, given 1 / scale.
@@ -487,7 +496,7 @@ BOUGH_INLINE float store_numbers(const InputGroup& group, uint32_t* output, floa
     Vec total = splat(0.0F);
     BOUGH_UNROLL for (int v = 0; v < InputGroup::kVectors; ++v) {
         // In this order a NaN becomes a number, too.
-        const Vec whole = max(min(round(mul(group.values[v], splat(inverse))), splat(127.0F)), splat(-127.0F));
+        const Vec whole = max(min(round(mul(group.values[v], splat(inverse))), splat(127.0F)), splat(-128.0F));
         store_i8(reinterpret_cast<int8_t*>(output) + v * kLanes, whole);
         total = add(total, whole);
     }
@@ -498,42 +507,69 @@ BOUGH_INLINE uint32_t start_of(float sum, int32_t offset) {
     return static_cast<uint32_t>(-offset * static_cast<int32_t>(sum));
 }
 
-void quantize_row(const float* input, int64_t size, uint32_t* output) {
-    Vec zeros = splat(0.0F);
-    uint32_t* group_output = output;
-    for (int64_t i = 0; i < size; i += kGroupInputs, group_output += kInputGroupWords) {
-        const InputGroup group = InputGroup::read(input + i, at_most(size - i, kGroupInputs));
-        zeros = add_zeros(zeros, group);
-        const float most = largest_magnitude(group);
-        // Also zero where the quotient would not be finite.
-        const float sum = store_numbers(group, group_output, most > 1e-36F ? 127.0F / most : 0.0F);
-        group_output[kGroupUnits] = bits_of(most / 127.0F / kScaleFactor);
-        group_output[kGroupUnits + 1] = start_of(sum, 128);
-    }
-    if (any_not_finite(zeros)) output[kGroupUnits] = bits_of(__builtin_nanf(""));
-}
-
 // Powers of two by which the groups of a row differ. Much smaller ones than the largest get that of one at the lower
-// end. What of an outlier is left has 8 bits more.
-constexpr int kRemainderPower = 8, kLeastPower = kRemainderPower, kMostPower = kLeastPower + 48;
+// end, below which there is room for remainders of outliers, of 8 bits more, and for second powers.
+constexpr int kRemainderPower = 8, kLeastPower = kRemainderPower + 4, kMostPower = kLeastPower + 44;
 // By which an outlier is above the median.
 constexpr int kOutlierPower = 3;
 
 BOUGH_INLINE float power_of_two(int power) { return float_of(static_cast<uint32_t>(127 + power) << 23); }
 
-// The numbers and the pair of a group with the scale 2**power * factor.
+// The least sum or difference of two powers of two that is no smaller than `sixteenths` + 16 sixteenths.
+struct TwoPowers {
+    int8_t first;
+    int8_t second;
+    int8_t sign;
+};
+constexpr TwoPowers kTwoPowers[16] = {
+    {-1, -1, 1}, {0, -4, 1},  {0, -3, 1},  {0, -2, 1},  {0, -2, 1},  {0, -1, 1},  {0, -1, 1},  {0, -1, 1},
+    {0, -1, 1},  {1, -2, -1}, {1, -2, -1}, {1, -2, -1}, {1, -2, -1}, {1, -3, -1}, {1, -3, -1}, {0, 0, 1},
+};
+
+constexpr uint32_t kSign = 0x80000000U;
+
+// How coarse a group of inputs is: what is added to the bits of weights' scales, and what these are multiplied by.
+struct GroupScale {
+    uint32_t first;
+    uint32_t second;
+    float value;
+
+    // At least 2**(level / 16) * (1 + level % 16 / 16), negated where the sign bit is set. For 4 bits the level is a
+    // multiple of 16.
+    template <DType kWeights>
+    BOUGH_INLINE GroupScale of(uint32_t level) {
+        const uint32_t sign = level & kSign;
+        const int power = static_cast<int>((level ^ sign) >> 4);
+        if constexpr (kWeights != DType::i8) {
+            return {static_cast<uint32_t>(power) << 23, 0, power_of_two(power)};
+        } else {
+            const TwoPowers& two = kTwoPowers[level & 15];
+            const int first = power + two.first, second = power + two.second;
+            const uint32_t second_sign = two.sign < 0 ? sign ^ kSign : sign;
+            const float value = power_of_two(first) + static_cast<float>(two.sign) * power_of_two(second);
+            return {static_cast<uint32_t>(first) << 23 | sign, static_cast<uint32_t>(second) << 23 | second_sign,
+                    sign != 0 ? -value : value};
+        }
+    }
+};
+
+// The numbers of a group and what comes with them, given the factor of the row.
 template <DType kWeights>
-BOUGH_INLINE void quantize_paired(const InputGroup& group, uint32_t* output, int power, float factor) {
-    const float sum = store_numbers(group, output, 1.0F / (factor * power_of_two(power)));
-    output[kGroupUnits] = static_cast<uint32_t>(power) << 23;
-    output[kGroupUnits + 1] = kWeights == DType::i4 ? start_of(sum, 8) : bits_of(sum * power_of_two(power));
+BOUGH_INLINE void quantize_group(const InputGroup& group, uint32_t* output, const GroupScale& scale, float factor) {
+    const float sum = store_numbers(group, output, 1.0F / (factor * scale.value));
+    output[kGroupUnits] = scale.first;
+    output[kGroupUnits + 1] =
+        kWeights == DType::u4 ? bits_of(sum * scale.value) : start_of(sum, kWeights == DType::i8 ? 128 : 8);
+    if constexpr (kWeights == DType::i8) output[kGroupUnits + 2] = scale.second;
 }
+
+BOUGH_INLINE int power_above(uint32_t level) { return static_cast<int>((level + 15) >> 4); }
 
 // The least power of an outlier, which at most kMaxOutliers of the groups reach, given the number of groups with each.
 int outlier_power(const int64_t* counts, int64_t groups) {
     int median = 0;
     for (int64_t below = counts[0]; below <= groups / 2;) below += counts[++median];
-    int power = kMostPower + 1;
+    int power = kMostPower + 2;
     for (int64_t above = 0; power > median + kOutlierPower; --power) {
         above += counts[power - 1];
         if (above > kMaxOutliers) break;
@@ -542,65 +578,69 @@ int outlier_power(const int64_t* counts, int64_t groups) {
 }
 
 template <DType kWeights>
-void quantize_row_paired(const float* input, int64_t size, uint32_t* output) {
+void quantize_row(const float* input, int64_t size, uint32_t* output) {
+    constexpr int64_t kWords = input_group_words(kWeights);
     const int64_t groups = (size + kGroupInputs - 1) / kGroupInputs;
     const auto group_at = [&](int64_t i) __attribute__((always_inline)) {
         return InputGroup::read(input + i * kGroupInputs, at_most(size - i * kGroupInputs, kGroupInputs));
     };
-    // First the scales that groups would like to have, then their powers, where these belong.
+    // First the scales that groups would like to have, then their levels, where the scales belong.
     Vec zeros = splat(0.0F);
     uint32_t largest = 0;
     for (int64_t i = 0; i < groups; ++i) {
         const InputGroup group = group_at(i);
         zeros = add_zeros(zeros, group);
-        const float wanted = largest_magnitude(group) / 127.0F;
+        bool negative;
+        const float wanted = wanted_scale<kWeights>(group, &negative);
         // No smaller than leaves room for all powers.
         const uint32_t bits = bits_of(wanted > 0x1p-60F ? wanted : 0x1p-60F);
-        output[i * kInputGroupWords + kGroupUnits] = bits;
+        output[i * kWords + kGroupUnits] = negative ? bits | kSign : bits;
         largest = bits > largest ? bits : largest;
     }
-    uint32_t* behind = output + groups * kInputGroupWords;
+    uint32_t* behind = output + groups * kWords;
     behind[1] = 0;
     if (any_not_finite(zeros)) {
-        std::memset(output, 0, static_cast<size_t>(groups * kInputGroupWords) * sizeof *output);
+        std::memset(output, 0, static_cast<size_t>(groups * kWords) * sizeof *output);
         behind[0] = bits_of(__builtin_nanf(""));
         return;
     }
-    // The scale of the largest group is what it would like, those of the others are rounded up.
-    const uint32_t fraction = largest & 0x7fffffU;
-    const int base = static_cast<int>(largest >> 23) - kMostPower;
-    const float factor = float_of((static_cast<uint32_t>(base) << 23) + fraction);
-    int64_t counts[kMostPower + 1] = {};
+    // Scales are rounded up; of powers of two alone, that of the largest group is what it would like.
+    constexpr bool kPowers = kWeights != DType::i8;
+    const uint32_t fraction = kPowers ? largest & 0x7fffffU : 0, base = (largest >> 23) - kMostPower;
+    const float factor = float_of((base << 23) + fraction);
+    int64_t counts[kMostPower + 2] = {};
     for (int64_t i = 0; i < groups; ++i) {
-        uint32_t& at = output[i * kInputGroupWords + kGroupUnits];
-        const int power = static_cast<int>((at - fraction + 0x7fffffU) >> 23) - base;
-        at = static_cast<uint32_t>(power > kLeastPower ? power : kLeastPower);
-        ++counts[at];
+        uint32_t& at = output[i * kWords + kGroupUnits];
+        constexpr uint32_t kStep = kPowers ? 1U << 23 : 1U << 19;
+        const uint32_t sign = at & kSign, above = ((at ^ sign) - fraction + kStep - 1) / kStep * (kStep >> 19);
+        const uint32_t level = above > (base + kLeastPower) * 16 ? above - base * 16 : kLeastPower * 16;
+        ++counts[power_above(level)];
+        at = level | sign;
     }
     const int outlier = outlier_power(counts, groups);
     behind[0] = bits_of(factor / kScaleFactor);
     for (int64_t i = 0; i < groups; ++i) {
-        uint32_t* at = output + i * kInputGroupWords;
-        const int power = static_cast<int>(at[kGroupUnits]);
+        uint32_t* at = output + i * kWords;
+        const uint32_t level = at[kGroupUnits];
         InputGroup group = group_at(i);
-        quantize_paired<kWeights>(group, at, power, factor);
-        if (power < outlier) continue;
-        const Vec scale = splat(-factor * power_of_two(power));
+        const GroupScale scale = GroupScale::of<kWeights>(level);
+        quantize_group<kWeights>(group, at, scale, factor);
+        if (power_above(level & ~kSign) < outlier) continue;
         for (int v = 0; v < InputGroup::kVectors; ++v) {
             const Vec whole = load_i8(reinterpret_cast<const int8_t*>(at) + v * kLanes);
-            group.values[v] = fma(whole, scale, group.values[v]);
+            group.values[v] = fma(whole, splat(-factor * scale.value), group.values[v]);
         }
-        uint32_t* entry = behind + 2 + behind[1]++ * kOutlierWords;
+        uint32_t* entry = behind + 2 + behind[1]++ * outlier_words(kWeights);
         entry[0] = static_cast<uint32_t>(i);
-        quantize_paired<kWeights>(group, entry + 1, power - kRemainderPower, factor);
+        quantize_group<kWeights>(group, entry + 1, GroupScale::of<kWeights>(level - 16 * kRemainderPower), factor);
     }
 }
 
 void quantize(const QuantizeCall& call, int thread, int num_threads) {
     const Share rows = share_of(call.num_rows, thread, num_threads);
-    const auto quantize_one = call.weights == DType::i8   ? quantize_row
-                              : call.weights == DType::i4 ? quantize_row_paired<DType::i4>
-                                                          : quantize_row_paired<DType::u4>;
+    const auto quantize_one = call.weights == DType::i8   ? quantize_row<DType::i8>
+                              : call.weights == DType::i4 ? quantize_row<DType::i4>
+                                                          : quantize_row<DType::u4>;
     for (int64_t row = rows.first; row < rows.end; ++row) {
         quantize_one(call.input + row * call.input_stride, call.size, call.output + row * call.output_stride);
     }

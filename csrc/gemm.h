@@ -7,23 +7,24 @@
 // Quantised weights come in groups of 32 inputs that share a scale in half precision, so that single channels that are
 // much larger than others do not cost the others' precision. Inputs are int8, in the same groups.
 //
-//   i8  codes from -128 to 127, from -127 where Bough itself quantises. A group of a panel is [8 units][32 columns]
+//   i8  codes from -128 to 127. A group of a panel is [8 units][32 columns]
 //       words of code + 128, and 32 scales.
 //   i4  codes from -8 to 7. A group is [8 units][16 columns] words, with code + 8 of columns 0 to 15 in the lower half
 //       of each byte and of columns 16 to 31 in the upper one, and 32 scales.
 //   u4  codes from 0 to 15, with a number to be added to scale * code: like i4, and behind the scales 32 minimums in
 //       half precision.
 //
-// A group of inputs is 8 words of numbers and a pair. For i8 that is the scale (float32), and -128 times the sum of the
-// numbers (int32).
+// Multipliers have enough to do with the products, so scales of inputs are made to meet those of weights without: they
+// are numbers that are added to the bits of floats, in the exponents. Of inputs for 4 bits they are a power of two
+// times a factor of the row, which makes them up to twice as coarse as they could be: little beside weights of 4 bits.
+// Of inputs for i8 they are the sum or difference of two powers, rarely more than an eighth too coarse, which costs
+// less than the search for codes of weights gains. Of groups far larger than others, what is left of their numbers
+// comes as groups of their own, outliers.
 //
-// Of inputs for 4 bits, groups' scales are a power of two times a factor of the row, so that they meet those of the
-// weights in an addition to the exponent: multipliers have enough to do with the products. That makes them up to twice
-// as coarse as they could be, which is little beside weights of 4 bits but for groups far larger than others; what is
-// left of their numbers comes as groups of their own, outliers. The pair is what is added to the bits of the weights'
-// scales, and with i4 -8 times the sum of the numbers (int32), with u4 the sum of the inputs divided by the factor
-// (float32). Behind the groups are the factor, NaN if any input is not finite; the number of outliers; and for each of
-// them the index of its group, numbers, and a pair.
+// A group of inputs is 8 words of numbers, then what is added to the bits of the weights' scales; then, with u4, the
+// sum of the inputs divided by the factor (float32), otherwise -8 or -128 times the sum of the numbers (int32); then,
+// for i8, the second power. Behind the groups are the factor, NaN if any input is not finite; the number of outliers;
+// and for each of them the index of its group, and a group.
 //
 // One accumulator per output element runs over all inputs in ascending order, in every tile and with every number of
 // threads: an element's value depends on its own row and column alone. Sums are in float32.
@@ -77,8 +78,8 @@ constexpr int64_t group_words(DType dtype) {
 }
 
 // Of quantised inputs.
-constexpr int64_t kInputGroupWords = kGroupUnits + 2;
-constexpr int64_t kOutlierWords = kInputGroupWords + 1;
+constexpr int64_t input_group_words(DType weights) { return kGroupUnits + (weights == DType::i8 ? 3 : 2); }
+constexpr int64_t outlier_words(DType weights) { return input_group_words(weights) + 1; }
 constexpr int64_t kMaxOutliers = 8;
 
 // Words of 32 bits that the numbers of a row of inputs take.
@@ -89,8 +90,7 @@ inline int64_t num_units(const PackedMatrix& matrix) {
 
 // Words of a row of quantised inputs.
 inline int64_t quantized_row_words(const PackedMatrix& matrix) {
-    const int64_t behind = matrix.dtype == DType::i8 ? 0 : 2 + kMaxOutliers * kOutlierWords;
-    return num_groups(matrix) * kInputGroupWords + behind;
+    return num_groups(matrix) * input_group_words(matrix.dtype) + 2 + kMaxOutliers * outlier_words(matrix.dtype);
 }
 
 // Words of the first `units` units of a panel, whole groups if they are quantised.
@@ -146,8 +146,8 @@ inline int64_t gemm_scratch_floats(int64_t max_rows) {
 
 }  // namespace
 
-// Rows of float32 to int8 as GemmCall takes them for such weights. What is not finite makes the scale of the row's
-// first group, or the factor of the row, NaN.
+// Rows of float32 to int8 as GemmCall takes them for such weights. What is not finite makes the factor of the row
+// NaN.
 struct QuantizeCall {
     const float* input;  // [num_rows, input_stride]
     int64_t input_stride;

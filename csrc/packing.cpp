@@ -66,24 +66,23 @@ constexpr int kFours = kGroupInputs / 4;
 
 float sum_of(Four x) { return (x[0] + x[2]) + (x[1] + x[3]); }
 
-// Codes from -8 to 7 and the scale with which they come nearest to `weights`, by squared error: the largest weight
-// becomes one of several numbers near the end of the range, the others are rounded accordingly, and the best scale for
-// what came out follows by least squares. Returns the scale.
-float search_codes(const float* weights, float extreme, int8_t* codes) {
+// Codes from -`most` - 1 to `most` and the scale with which they come nearest to `weights`, by squared error: the
+// largest weight becomes one of several numbers near the end of the range, the others are rounded accordingly, and the
+// best scale for what came out follows by least squares. Returns the scale.
+float search_codes(const float* weights, float extreme, const float (&ends)[9], float most, int8_t* codes) {
     Four numbers[kFours];
     std::memcpy(numbers, weights, sizeof numbers);
-    constexpr float kEnds[] = {8.0F, 7.0F, 7.25F, 7.5F, 7.75F, 8.25F, 8.5F, 8.75F, 9.0F};
     float best = 0.0F, scale = 0.0F;
     Four best_codes[kFours] = {};
-    for (const float end : kEnds) {
+    for (const float end : ends) {
         const float inverse = -end / extreme;
         Four steps[kFours], products = {}, squares = {};
         for (int i = 0; i < kFours; ++i) {
             // Rounds to a whole number, ties to even.
             constexpr float kShift = 12582912.0F;
-            const Four whole = (numbers[i] * inverse + kShift) - kShift;
-            const Four at_least = whole > -8.0F ? whole : Four{} - 8.0F;
-            steps[i] = at_least < 7.0F ? at_least : Four{} + 7.0F;
+            const Four whole = (numbers[i] * inverse + kShift) - kShift, least = Four{} - most - 1.0F;
+            const Four at_least = whole > least ? whole : least;
+            steps[i] = at_least < most ? at_least : Four{} + most;
             products += numbers[i] * steps[i];
             squares += steps[i] * steps[i];
         }
@@ -121,10 +120,11 @@ void quantize_group(DType dtype, const Group& group, const float* weights, int64
     }
     const float largest = std::fabs(extreme);
     if (to_half(largest / 127.0F * kScaleFactor) == 0) return write_codes(dtype, group, codes, count, 0.0F);
-    if (dtype == DType::i4) return write_codes(dtype, group, codes, count, search_codes(numbers, extreme, codes));
-    const float inverse = 127.0F / largest;
-    for (int64_t i = 0; i < count; ++i) codes[i] = static_cast<int8_t>(std::nearbyint(weights[i] * inverse));
-    write_codes(dtype, group, codes, count, largest / 127.0F);
+    constexpr float kEndsI4[] = {8.0F, 7.0F, 7.25F, 7.5F, 7.75F, 8.25F, 8.5F, 8.75F, 9.0F};
+    constexpr float kEndsI8[] = {127.0F, 128.0F, 127.5F, 126.25F, 125.5F, 124.75F, 124.0F, 123.25F, 122.5F};
+    const bool bytes = dtype == DType::i8;
+    const float scale = search_codes(numbers, extreme, bytes ? kEndsI8 : kEndsI4, bytes ? 127.0F : 7.0F, codes);
+    write_codes(dtype, group, codes, count, scale);
 }
 
 void dequantize_row(const PackedMatrix& matrix, int64_t row, float* values) {

@@ -198,11 +198,18 @@ void Program::plan_attention() {
 }
 
 void Program::replay(const Step& step, int thread, int num_threads) {
-    for (const Operation& operation : operations_) {
-        std::visit([&](const auto& call) { run_operation(call, thread, num_threads); }, operation);
-        pool_.barrier();
+    for (size_t i = 0; i < operations_.size(); ++i) {
+        std::visit([&](const auto& call) { run_operation(call, thread, num_threads); }, operations_[i]);
+        if (i + 1 == operations_.size() || !goes_on(operations_[i], operations_[i + 1])) pool_.barrier();
     }
     if (step.ends_later == 0) finish_piece(step, thread, num_threads);
+}
+
+// Each thread quantises the rows that it has just normed, since both kernels share rows out alike: nobody has to wait.
+bool Program::goes_on(const Operation& before, const Operation& after) {
+    const NormCall* norm = std::get_if<NormCall>(&before);
+    const QuantizeCall* quantize = std::get_if<QuantizeCall>(&after);
+    return norm != nullptr && quantize != nullptr && norm->output == quantize->input;
 }
 
 void Program::run_operation(const PackedEmbedding& call, int thread, int num_threads) {
@@ -278,7 +285,6 @@ void Program::finish_piece(const Step& step, int thread, int num_threads) {
     norm.row_ids = end_tokens_.data();
     norm.num_rows = num_sampled;
     kernels().elementwise.rms_norm(norm, thread, num_threads);
-    pool_.barrier();
     GemmCall head{};
     head.input = norm.output;
     head.input_stride = norm.output_stride;
@@ -286,10 +292,10 @@ void Program::finish_piece(const Step& step, int thread, int num_threads) {
         QuantizeCall quantize = head_quantize_;
         quantize.num_rows = num_sampled;
         kernels().gemm.quantize(quantize, thread, num_threads);
-        pool_.barrier();
         head.input = quantize.output;
         head.input_stride = quantize.output_stride;
     }
+    pool_.barrier();
     head.num_rows = num_sampled;
     head.weights = head_;
     head.epilogue = kChoose;

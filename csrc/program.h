@@ -4,7 +4,8 @@
 // and what is wanted of them are parameters of a run. Nothing is padded, and one program serves decoding, prompts and
 // both at once. A step with more tokens than the buffers hold runs in several pieces, the whole model for each.
 //
-// Between two calls the threads meet at a barrier. Within a run nothing allocates and nothing sleeps.
+// Between two calls the threads meet at a barrier, unless each goes on with the rows that it has just computed. Within
+// a run nothing allocates and nothing sleeps.
 #pragma once
 
 #include <cstdint>
@@ -123,6 +124,7 @@ private:
     void find_allowed(const Step& step);
     void plan_attention();
     void replay(const Step& step, int thread, int num_threads);
+    static bool goes_on(const Operation& before, const Operation& after);
     void run_operation(const PackedEmbedding&, int thread, int num_threads);
     void run_operation(EmbeddingCall, int thread, int num_threads);
     void run_operation(RotaryTableCall, int thread, int num_threads);

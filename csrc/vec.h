@@ -79,7 +79,7 @@ BOUGH_INLINE void store_bf16(uint16_t* p, Vec x) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16)));
 #endif
 }
-// Whole numbers from -127 to 127
+// Whole numbers from -128 to 127
 BOUGH_INLINE void store_i8(int8_t* p, Vec x) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(x)));
 }

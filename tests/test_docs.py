@@ -8,13 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bough.bench.datasets import DatasetArgs
-from bough.bench.offline import BenchOfflineArgs
-from bough.bench.serve import BenchServeArgs
-from bough.cli_commands.chat import ChatArgs
-from bough.cli_commands.generate import GenerateArgs
+from bough.cli_commands.completion import TABLES
 from bough.config.options import options_by_key
-from bough.config.server_args import ServerArgs
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").glob("*.md")])
@@ -55,7 +50,7 @@ def test_links_lead_somewhere(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=relative)
 def test_flags_that_are_mentioned_exist(page):
-    tables = (ServerArgs, BenchServeArgs, DatasetArgs, BenchOfflineArgs, GenerateArgs, ChatArgs)
+    tables = {table for tables in TABLES.values() for table in tables}
     known = set(FLAGS_OF_OTHERS).union(*(options_by_key(table) for table in tables))
     mentioned = set(re.findall(r"(?<![\w-])--([a-z][a-z0-9-]*)", page.read_text(encoding="utf-8")))
     assert mentioned <= known | {f"no-{key}" for key in known}, mentioned - known

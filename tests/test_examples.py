@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import json
+import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -54,7 +58,34 @@ def test_steps_advance_all_requests_and_an_aborted_one_ends():
     assert int(out.splitlines()[-1].removesuffix(" steps")) < 100
 
 
+def test_structured_answers_are_of_the_schema():
+    lines = run("structured_output.py").splitlines()
+    answers = [ast.literal_eval(line.partition("? ")[2]) for line in lines]
+    assert len(answers) == 3
+    assert all(answer["tree"] in ("oak", "birch", "pine", "other") for answer in answers)
+    assert all(1 <= answer["height_in_metres"] <= 130 for answer in answers)
+
+
+def test_the_function_is_called_and_then_there_is_an_answer():
+    call, answer = run("tools.py").splitlines()
+    assert re.fullmatch(r"call: height_of\({'tree': '(oak|birch|pine)'}\) = {'metres': \d+}", call)
+    assert answer.removeprefix("answer: ").strip()
+
+
+def test_the_cells_of_the_notebook_run():
+    cells = json.loads((EXAMPLES / "notebook.ipynb").read_text(encoding="utf-8"))["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    assert all(not cell["outputs"] and cell["execution_count"] is None for cell in cells if cell["cell_type"] == "code")
+    # Notebooks run their cells in a loop, so that `await` may stand anywhere.
+    program = "import asyncio\nasync def run():\n" + textwrap.indent("\n".join(code), "    ") + "\nasyncio.run(run())"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    reused = [int(line.split(" of ")[0]) for line in done.stdout.splitlines() if line.endswith("tokens reused")]
+    assert reused[0] == 0
+    assert reused[1] >= 16
+
+
 def test_every_example_is_listed_and_every_listed_one_exists():
     listed = (EXAMPLES / "README.md").read_text(encoding="utf-8")
-    for path in EXAMPLES.glob("*.py"):
+    for path in (*EXAMPLES.glob("*.py"), *EXAMPLES.glob("*.ipynb")):
         assert f"({path.name})" in listed

@@ -10,7 +10,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from bough.bench.compare import BenchCompareArgs
 from bough.bench.datasets import DatasetArgs
+from bough.bench.latency import BenchLatencyArgs
 from bough.bench.offline import BenchOfflineArgs
 from bough.bench.serve import BenchServeArgs
 from bough.cli_commands.chat import ChatArgs
@@ -38,6 +40,8 @@ COMMANDS: list[tuple[str, str, list[type[OptionTable]]]] = [
         "Besides these, the dataset flags of `bough bench serve` and every flag of `bough serve`.",
         [BenchOfflineArgs],
     ),
+    ("bough bench latency", "Besides these, every flag of `bough serve`.", [BenchLatencyArgs]),
+    ("bough bench compare", "Its arguments are files that the others wrote with `--output-file`.", [BenchCompareArgs]),
 ]
 
 

@@ -66,7 +66,14 @@ def kernel_checks(device: torch.device, *, small: bool) -> Iterator[tuple[str, C
         for gate in ("silu", "gelu", "gelu_tanh"):
             yield case("gate", cases.gate_and_mul, rows=rows, width=1500, gate=gate)
         yield case("gather", cases.gather_rows, rows=rows, width=1500, vocab_size=1000)
-        yield case("linear", cases.linear, rows=rows, inputs=40 if small else 4096, outputs=100, bias=True)
+        product = {"inputs": 40 if small else 4096, "outputs": 100, "bias": True}
+        yield case("linear", cases.linear, rows=rows, **product)
+        for few in {min(rows, 16), rows}:
+            for bits, span in ((4, 32), (4, 128), (8, 128)):
+                options = product | {"rows": few, "bits": bits, "span": span, "offsets": span == 32}
+                yield case("integers", cases.integer_linear, **options)
+            for span in (None, 128):
+                yield case("float8", cases.float8_linear, rows=few, span=span, **product)
     for vocab_size in (200, 3000) if small else (200, 32000, 151936):
         options = {"rows": 3 if small else 40, "vocab_size": vocab_size}
         yield f"edits V={vocab_size}", partial(cases.edits, np.random.default_rng(0), device, **options)

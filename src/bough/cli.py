@@ -1,4 +1,4 @@
-"""The command line: ``bough serve | generate | chat | bench | check-env | version``."""
+"""The command line: ``bough serve | generate | chat | bench | check-env | completion | version``."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ COMMANDS = {
     "chat": "talk with a model in the terminal",
     "bench": "measure a server (bench serve) or the engine alone (bench offline)",
     "check-env": "report what this machine offers to Bough",
+    "completion": "print a script that makes a shell complete command lines",
     "version": "print the version",
 }
 

@@ -12,7 +12,7 @@ from bough.kernels.packed_weights import WeightFormat
 from bough.kernels.thread_pool import ThreadPool
 from bough.layers.embedding import LMHead
 from bough.layers.linear import MergedLinear
-from bough.layers.packed_method import PackedMethod, StoredFormats, packed_method
+from bough.layers.packed_method import PackedMethod, packed_formats, packed_method
 from bough.layers.quantized_rows import QuantizedRows
 from tests.native import needs_native
 
@@ -75,7 +75,7 @@ def test_what_has_no_room_is_quantised_anew(
 
 
 def test_small_matrices_of_one_format_share_huge_pages() -> None:
-    formats = StoredFormats(ThreadPool(1), lambda name: "int4" if "int4" in name else None)
+    formats = packed_formats(ThreadPool(1), lambda name: "int4" if "int4" in name else None)
     below = formats.below("layers.0")
     assert below.for_matrix(["int4"]) is formats.below("layers.1").for_matrix(["int4"])
     assert below.for_matrix(["int4", "other"]) is formats.for_matrix(["other"])

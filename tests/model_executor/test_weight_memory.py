@@ -55,7 +55,7 @@ def forbid_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_announced_is_what_is_taken(tmp_path: Path, options: dict[str, Any], tied: bool) -> None:
     checkpoint = save_checkpoint(tmp_path, "Qwen2", tie_word_embeddings=tied)
     runner = make_runner(checkpoint.path, **options)
-    outline = runner.method_choice(None, runner.options.quantization, OutlineArena())
+    outline = runner.weight_choice.method(None, runner.options.quantization, OutlineArena())
     assert weight_bytes(runner.config, outline) == runner.weight_bytes > 0
 
 
@@ -66,7 +66,7 @@ def test_a_gguf_file_takes_what_its_own_formats_take(tmp_path: Path, monkeypatch
     taken = make_runner(tmp_path / "model.gguf").weight_bytes
     limit(monkeypatch, taken - 1)
     with pytest.raises(StartupError, match=r"weights need .* available on this machine; free memory, or take"):
-        make_runner(tmp_path / "model.gguf")
+        make_runner(tmp_path / "model.gguf", max_total_tokens=None)
 
 
 @needs_native
@@ -76,7 +76,7 @@ def test_so_does_a_checkpoint_that_is_quantised(tmp_path: Path, monkeypatch: pyt
     taken = make_runner(path).weight_bytes
     limit(monkeypatch, taken - 1)
     with pytest.raises(StartupError, match=r"weights need .*; free memory, or take"):
-        make_runner(path)
+        make_runner(path, max_total_tokens=None)
 
 
 def test_a_model_of_terabytes_is_refused_with_the_numbers_before_anything_is_allocated(
@@ -88,7 +88,7 @@ def test_a_model_of_terabytes_is_refused_with_the_numbers_before_anything_is_all
     with pytest.raises(
         StartupError, match=r"^the weights need 160\d\.\d\d GiB, and [\d.]+ GiB are available .*; .*free"
     ):
-        make_runner(tmp_path, load_format="dummy")
+        make_runner(tmp_path, load_format="dummy", max_total_tokens=None)
 
 
 @needs_native
@@ -97,12 +97,23 @@ def test_only_what_would_help_is_proposed(tmp_path: Path, monkeypatch: pytest.Mo
     config_of(tmp_path, {"hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 20})
     limit(monkeypatch, GIB)
     with pytest.raises(StartupError) as caught:
-        make_runner(tmp_path, dtype="float32", load_format="dummy")
+        make_runner(tmp_path, dtype="float32", load_format="dummy", max_total_tokens=None)
     message = caught.value.message
     assert "1.00 GiB are available on this machine" in message
     assert "use --quantization int4 (then 0." in message
     assert "--dtype" not in message
     assert "int8" not in message
+
+
+def test_who_says_how_large_the_cache_is_is_warned_and_not_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    checkpoint = save_checkpoint(tmp_path, "Qwen2")
+    limit(monkeypatch, 1000)
+    with pytest.raises(StartupError, match=r"^--max-total-tokens 64 needs"):
+        make_runner(checkpoint.path, max_total_tokens=64)  # the weights are loaded by then
+    assert "the weights need 0.00 GiB, and 0.00 GiB are available on this machine" in caplog.text
+    assert "tried all the same" in caplog.text
 
 
 def test_an_encoder_is_refused_likewise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

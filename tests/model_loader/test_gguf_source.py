@@ -10,7 +10,7 @@ import torch
 from gguf import GGMLQuantizationType as Kind
 
 from bough.model_loader.loader import open_source
-from bough.model_loader.progress import Progress
+from bough.observability.progress import Progress
 from tests.model_executor.plan_builder import PlanBuilder, make_runner
 from tests.models.checkpoints import VOCAB_SIZE, Checkpoint, save_checkpoint
 from tests.models.gguf_files import write_gguf

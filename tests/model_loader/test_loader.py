@@ -13,9 +13,9 @@ from safetensors.torch import load_file, save_file
 from bough.config.model_config import ModelConfig
 from bough.errors import StartupError
 from bough.model_loader.loader import load_model, open_source
-from bough.model_loader.progress import Progress
 from bough.model_loader.sources import checkpoint_files
 from bough.models.base import CausalLM
+from bough.observability.progress import Progress
 from tests.models.checkpoints import save_checkpoint
 
 
@@ -143,7 +143,7 @@ def test_dummy_weights_need_no_files_and_follow_the_seed(directory: Path) -> Non
 
 
 def test_progress_is_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO", "bough.model_loader.progress")
+    caplog.set_level("INFO", "bough.observability.progress")
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:

@@ -30,7 +30,7 @@ import sys, threading, torch
 torch.set_num_threads(1)
 from bough.config.model_config import ModelConfig
 from bough.kernels.thread_pool import ThreadPool
-from bough.layers.packed_method import StoredFormats
+from bough.layers.packed_method import packed_formats
 from bough.model_executor.machine import peak_resident_bytes, reset_peak_resident_bytes
 from bough.model_loader.loader import load_model, open_source
 config = ModelConfig.from_path(sys.argv[1], device="cpu", dtype="bfloat16")
@@ -39,7 +39,7 @@ threads = ThreadPool(1)
 torch.zeros(100, 100) @ torch.zeros(100, 100)
 before = reset_peak_resident_bytes()
 model = load_model(
-    config, source=source, device=torch.device("cpu"), seed=0, method=StoredFormats(threads, source.form)
+    config, source=source, device=torch.device("cpu"), seed=0, method=packed_formats(threads, source.form)
 )
 print(peak_resident_bytes() - before, sum(parameter.nbytes for parameter in model.parameters()))
 """

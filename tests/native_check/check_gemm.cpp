@@ -117,19 +117,20 @@ int signed_byte(const uint32_t* words, int64_t index) { return reinterpret_cast<
 
 // What quantised input `i` stands for, and in `step` how fine its numbers are.
 double quantized_input(const uint32_t* row, const PackedMatrix& matrix, int64_t i, double* step) {
-    const int64_t group = i / kGroupInputs, within = i % kGroupInputs, groups = num_groups(matrix);
-    const auto scale = [&](const uint32_t* numbers) {
-        return double{float_at(row + groups * kInputGroupWords)} * kScaleFactor *
-               std::ldexp(1.0, static_cast<int>(numbers[kGroupUnits] >> 23));
+    const int64_t group = i / kGroupInputs, within = i % kGroupInputs, words = input_group_words(matrix.dtype);
+    const uint32_t* behind = row + num_groups(matrix) * words;
+    const auto power = [](uint32_t bits) {
+        return std::ldexp((bits >> 31) != 0 ? -1.0 : 1.0, static_cast<int>(bits >> 23 & 255));
     };
-    const uint32_t* numbers = row + group * kInputGroupWords;
-    const bool bytes = matrix.dtype == DType::i8;
-    *step = bytes ? double{float_at(numbers + kGroupUnits)} * kScaleFactor : scale(numbers);
+    const auto scale = [&](const uint32_t* numbers) {
+        const double second = matrix.dtype == DType::i8 ? power(numbers[kGroupUnits + 2]) : 0.0;
+        return double{float_at(behind)} * kScaleFactor * (power(numbers[kGroupUnits]) + second);
+    };
+    const uint32_t* numbers = row + group * words;
+    *step = scale(numbers);
     double value = *step * signed_byte(numbers, within);
-    if (bytes) return value;
-    const uint32_t* behind = row + groups * kInputGroupWords + 1;
-    for (uint32_t outlier = 0; outlier < behind[0]; ++outlier) {
-        const uint32_t* entry = behind + 1 + outlier * kOutlierWords;
+    for (uint32_t outlier = 0; outlier < behind[1]; ++outlier) {
+        const uint32_t* entry = behind + 2 + outlier * outlier_words(matrix.dtype);
         if (entry[0] != group) continue;
         *step = scale(entry + 1);
         value += *step * signed_byte(entry + 1, within);

@@ -1,19 +1,32 @@
-"""``bough generate``: complete a prompt in this process and exit."""
+"""``bough generate``: complete a prompt, or answer a file of requests, and exit."""
 
 from __future__ import annotations
 
 import json
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from bough.cli_commands.batch_file import (
+    Outcome,
+    answer_requests,
+    check_requests,
+    keep_answers,
+    open_output,
+    read_requests,
+)
 from bough.config import rules
 from bough.config.command_line import CommandParser, add_config_option, add_options, given_options
 from bough.config.options import OptionTable, option
 from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError
+from bough.observability.progress import Progress
+
+FAILED_STATUS = 1
 
 PROMPT = "Prompt"
+BATCH = "Batch"
 SAMPLING = "Sampling"
 
 
@@ -26,6 +39,21 @@ class GenerateArgs(OptionTable):
     output_json: bool = option(
         False, help="Print the whole answer as JSON, token ids and counts included.", group=PROMPT
     )
+    input_file: str | None = option(
+        None,
+        help="Answer the requests in this file, a JSON object a line: lines of OpenAI's batch files, or bodies with "
+        "`messages`, `prompt`, `text`, `input_ids` or `input`. The sampling flags are for what they do not set.",
+        group=BATCH,
+        metavar="FILE",
+    )
+    output_file: str | None = option(
+        None,
+        help="Where the answers go, a JSON object a line, as they come. If it holds answers of an earlier run, only "
+        "the others are asked for.",
+        group=BATCH,
+        metavar="FILE",
+    )
+    max_concurrency: int = option(64, help="Most requests at a time.", group=BATCH, unit="requests", minimum=1)
     max_new_tokens: int | None = option(
         None, help="Most tokens to generate.", group=SAMPLING, unit="tokens", default_text="128", minimum=0
     )
@@ -69,14 +97,20 @@ class GenerateArgs(OptionTable):
             raise ConfigError("--stream and --output-json exclude each other")
         if self.stream and self.sampling().get("n", 1) > 1:
             raise ConfigError("--stream prints one answer; leave out n or --stream")
+        if (self.input_file is None) != (self.output_file is None):
+            raise ConfigError("--input-file and --output-file go together", param="output_file")
+        if self.input_file is not None and (self.prompt is not None or self.stream or self.output_json):
+            raise ConfigError("--input-file excludes --prompt, --stream and --output-json", param="input_file")
 
 
 def main(argv: list[str]) -> int:
-    """Run ``bough generate``."""
+    """Run ``bough generate``; the status is not 0 if any request of a file failed."""
     parser = CommandParser(
         prog="bough generate",
-        usage="bough generate --prompt TEXT [flags]",
-        description="Complete a prompt with an engine in this process, print the text and exit.",
+        usage="bough generate --prompt TEXT [flags]\n"
+        "       bough generate --input-file FILE --output-file FILE [flags]",
+        description="Complete a prompt with an engine in this process, print the text and exit; or answer a file of "
+        "requests.",
     )
     add_config_option(parser)
     add_options(parser, GenerateArgs)
@@ -84,6 +118,12 @@ def main(argv: list[str]) -> int:
     namespace = parser.parse_args(argv)
     args = GenerateArgs(**given_options(namespace, GenerateArgs))
     engine_options = given_options(namespace, ServerArgs, config=namespace.config)
+    if args.input_file is not None and args.output_file is not None:
+        return _answer_file(Path(args.input_file), Path(args.output_file), args, engine_options)
+    return _complete(args, engine_options)
+
+
+def _complete(args: GenerateArgs, engine_options: dict[str, Any]) -> int:
     prompt = args.prompt if args.prompt is not None else sys.stdin.read()
     if not prompt:
         raise ConfigError("there is nothing to complete: give --prompt TEXT")
@@ -102,3 +142,30 @@ def main(argv: list[str]) -> int:
     for each in outputs:
         print(json.dumps(each) if args.output_json else each["text"])
     return 0
+
+
+def _answer_file(source: Path, target: Path, args: GenerateArgs, engine_options: dict[str, Any]) -> int:
+    ids = check_requests(source)
+    done = keep_answers(target) & ids
+    left = len(ids) - len(done)
+    outcome = Outcome()
+    if left:
+        from bough import Runtime
+
+        with (
+            open_output(target) as output,
+            Runtime(**engine_options) as runtime,
+            Progress("Answering", left, shown=True) as progress,
+        ):
+            requests = (request for request in read_requests(source) if request.custom_id not in done)
+            outcome = answer_requests(
+                runtime.endpoint,
+                requests,
+                output,
+                args.sampling(),
+                max_concurrency=args.max_concurrency,
+                progress=progress,
+            )
+    earlier = f", {len(done)} had been before" if done else ""
+    print(f"{outcome.answered} of {len(ids)} requests answered{earlier}; {outcome.failed} failed", file=sys.stderr)
+    return FAILED_STATUS if outcome.failed else 0

@@ -16,7 +16,7 @@ from bough.errors import ConfigError
 LoadFormat = Literal["auto", "safetensors", "gguf", "dummy"]
 DType = Literal["auto", "float32", "bfloat16", "float16"]
 KVCacheDType = Literal["auto", "bf16", "bfloat16", "int8"]
-Quantization = Literal["none", "int8", "int4"]
+Quantization = Literal["none", "int8", "int4", "fp8"]
 Device = Literal["auto", "cpu", "cuda"]
 AttentionBackendName = Literal["triton", "torch_native"]
 SchedulePolicy = Literal["lpm", "fcfs", "dfs-weight", "lof", "random", "priority"]
@@ -100,10 +100,12 @@ class ServerArgs(OptionTable):
     )
     quantization: Quantization = option(
         "none",
-        help="What weights become while they are loaded; `none`: they stay what the checkpoint has, except that in one "
-        "that is quantised already all other matrices become `int8`, and so do types that kernels have no layout for. "
-        "With a scale for every 32 weights and activations, `int8` takes half the memory of bfloat16, `int4` half of "
-        "that (the head keeps 8 bits), and both are faster, most with AVX512-VNNI. On a CPU with native kernels only.",
+        help="What weights become while they are loaded; `none`: they stay what the checkpoint has. `int8` takes half "
+        "the memory of bfloat16, `int4` half of that. On a CPU with native kernels both are faster, most with "
+        "AVX512-VNNI: every 32 weights and activations share a scale, the head keeps 8 bits, and beside weights that "
+        "come as whole numbers all others become `int8`. On CUDA whole numbers are multiplied by activations as they "
+        "are; `fp8` (CUDA alone) multiplies 8-bit floating point (e4m3), with a scale for each row of weights and of "
+        "activations. There embeddings and heads stay as they are.",
         group=MODEL,
     )
     kv_cache_dtype: KVCacheDType = option(
@@ -459,7 +461,8 @@ class ServerArgs(OptionTable):
     )
     max_total_tokens: int | None = option(
         None,
-        help="Capacity of the KV cache.",
+        help="Capacity of the KV cache. With it, weights that seem to have no room are loaded all the same, with a "
+        "warning: some systems have more memory than they say is available (ZFS, shared graphics memory).",
         group=MEMORY,
         unit="tokens",
         default_text="what fits into memory",

@@ -86,6 +86,12 @@ class RuntimeEndpoint:
         connection, _ = self._open("POST", "/flush_cache")
         connection.close()
 
+    def post(self, path: str, fields: dict[str, Any]) -> tuple[int, Any]:
+        """``POST`` to any endpoint that answers with JSON; returns the status, whatever it is, and the answer."""
+        connection, response = self._send("POST", path, fields)
+        with contextlib.closing(connection), self._reported():
+            return response.status, json.loads(response.read())
+
     def _json(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         connection, response = self._open(method, path, body)
         with contextlib.closing(connection), self._reported():
@@ -95,6 +101,20 @@ class RuntimeEndpoint:
         self, method: str, path: str, body: dict[str, Any] | None = None
     ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
         """Send a request; returns when the head of a good answer is there."""
+        connection, response = self._send(method, path, body)
+        try:
+            if response.status != http.client.OK:
+                with self._reported():
+                    raise _refusal(response.status, response.read())
+        except BaseException:
+            connection.close()
+            raise
+        return connection, response
+
+    def _send(
+        self, method: str, path: str, body: dict[str, Any] | None = None
+    ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+        """Send a request; returns when the head of an answer is there."""
         address = self._address
         host, timeout = address.hostname or "", CONNECT_TIMEOUT_SECONDS
         connection = (
@@ -108,13 +128,10 @@ class RuntimeEndpoint:
                 connection.sock.settimeout(None)  # reaching the server may not take long, an answer may
                 payload = None if body is None else json.dumps(body).encode()
                 connection.request(method, address.path + path, payload, self._headers)
-                response = connection.getresponse()
-                if response.status != http.client.OK:
-                    raise _refusal(response.status, response.read())
+                return connection, connection.getresponse()
         except BaseException:
             connection.close()
             raise
-        return connection, response
 
     @contextlib.contextmanager
     def _reported(self) -> Iterator[None]:

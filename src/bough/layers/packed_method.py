@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Collection
+from collections.abc import Callable
+from typing import Literal
 
 import torch
 from torch import nn
 
-from bough.config.server_args import Quantization
 from bough.kernels.host_memory import Arena, HugePageArena
 from bough.kernels.packed_weights import PackedWeights, WeightFormat
 from bough.kernels.program import QUANTIZED_GROUP
 from bough.kernels.thread_pool import ThreadPool
 from bough.layers.checkpoint_weight import CheckpointWeight
-from bough.layers.linear_method import LinearMethod, MatrixShape, MethodChoice
+from bough.layers.linear_method import LinearMethod, MatrixShape
 from bough.layers.quantized_rows import QuantizedRows
+from bough.layers.stored_formats import StoredForm, StoredFormats
 
 _ROWS_AT_A_TIME = 4096
 
@@ -87,48 +87,28 @@ class PackedMethod(LinearMethod):
         return _packed(layer).embed(input_ids)
 
 
-_FORMS: tuple[WeightFormat, ...] = ("int4", "uint4", "int8")
-"""Each can hold what those before it can, the last one anything."""
+def packed_formats(
+    threads: ThreadPool, form: Callable[[str], StoredForm | None], arena: Arena | None = None
+) -> StoredFormats[PackedMethod]:
+    """Every matrix as the checkpoint has it, and what is not quantised in 8 bits: all products of a program have inputs
+    of one type, and those of quantised weights are quantised.
 
-
-class StoredFormats(MethodChoice):
-    """Every matrix in the format that holds its weights as the checkpoint has them.
-
-    A matrix of several projections gets the one that can hold all of them. What is not quantised is held in 8 bits: all
-    products of a program have inputs of one type, and those of quantised weights are quantised.
-
-    Attributes:
-        recoded: matrices so far that are held in 8 bits though the checkpoint does not quantise them.
-    """
-
-    def __init__(
-        self, threads: ThreadPool, form: Callable[[str], WeightFormat | None], arena: Arena | None = None
-    ) -> None:
-        """Args:
+    Args:
         threads: run the kernels.
         form: of the weight of that name, ``None`` if it is not quantised.
         arena: where the memory comes from; by default one for each format.
-        """
-        self._form, self._prefix = form, ""
-        self.recoded: list[str] = []
-        # One of each for the whole model: the memory of its matrices lies together.
-        self._methods = {each: PackedMethod(threads, each, arena=arena) for each in _FORMS}
-
-    def below(self, path: str) -> StoredFormats:
-        """See :class:`MethodChoice`."""
-        child = copy.copy(self)
-        child._prefix = f"{self._prefix}{path}."
-        return child
-
-    def for_matrix(self, names: Collection[str]) -> PackedMethod:
-        """See :class:`MethodChoice`."""
-        paths = [f"{self._prefix}{name}" for name in names]
-        forms = {path: self._form(f"{path}.weight") for path in paths}
-        self.recoded += [path for path, form in forms.items() if form is None]
-        return self._methods[max((form or "int8" for form in forms.values()), key=_FORMS.index)]
+    """
+    # One of each for the whole model: the memory of its matrices lies together.
+    int8 = PackedMethod(threads, "int8", arena=arena)
+    narrow: dict[StoredForm | None, PackedMethod] = {
+        each: PackedMethod(threads, each, arena=arena) for each in ("int4", "uint4")
+    }
+    return StoredFormats(form, {**narrow, "int8": int8, None: int8})
 
 
-def packed_method(threads: ThreadPool, quantization: Quantization, arena: Arena | None = None) -> PackedMethod:
+def packed_method(
+    threads: ThreadPool, quantization: Literal["none", "int8", "int4"], arena: Arena | None = None
+) -> PackedMethod:
     """How ``--quantization`` holds matrices. Errors in a head go straight into logits, so it keeps 8 bits at least."""
     if quantization == "int4":
         return PackedMethod(threads, "int4", tables="int8", arena=arena)
@@ -142,7 +122,7 @@ def _packed(layer: nn.Module) -> PackedWeights:
 
 def _holds(stored: WeightFormat, rows: QuantizedRows) -> bool:
     """Whether such codes can stay what they are."""
-    if stored == "native" or (rows.group % QUANTIZED_GROUP != 0 and rows.group < rows.shape[1]):
+    if stored == "native" or rows.is_float8 or (rows.group % QUANTIZED_GROUP != 0 and rows.group < rows.shape[1]):
         return False
     if rows.minimums is not None:
         return stored == "uint4" and rows.bits == 4

@@ -9,10 +9,12 @@ import torch
 
 from bough.errors import ModelError
 
+_CODE_DTYPES = (torch.int8, torch.uint8, torch.float8_e4m3fn)
+
 
 @dataclass(frozen=True, slots=True)
 class QuantizedRows:
-    """A matrix ``[rows, inputs]`` of small whole numbers; each ``group`` inputs of a row share a scale.
+    """A matrix ``[rows, inputs]`` of small numbers, most often whole; each ``group`` inputs of a row share a scale.
 
     An element is ``scale * code``, with minimums ``scale * code + minimum``. Memory may be that of a mapped file.
     """
@@ -22,7 +24,7 @@ class QuantizedRows:
     group: int
     """Inputs that share a scale; the last group of a row may be shorter."""
     codes: torch.Tensor
-    """int8 or uint8 ``[rows, inputs]``, one to a byte."""
+    """int8, uint8 or float8_e4m3fn ``[rows, inputs]``, one to a byte."""
     scales: torch.Tensor
     """float32 ``[rows, groups]``; may be negative."""
     minimums: torch.Tensor | None = None
@@ -32,7 +34,7 @@ class QuantizedRows:
         """Raises:
         ModelError: if dtypes or shapes do not fit together.
         """
-        if self.codes.dtype not in (torch.int8, torch.uint8) or self.codes.ndim != 2 or self.group < 1:
+        if self.codes.dtype not in _CODE_DTYPES or self.codes.ndim != 2 or self.group < 1:
             raise ModelError(f"codes must be bytes in rows, got {self.codes.dtype} {list(self.codes.shape)}")
         rows, inputs = self.codes.shape
         wanted = torch.Size((rows, -(-inputs // self.group)))
@@ -48,16 +50,76 @@ class QuantizedRows:
         """``(rows, inputs)``"""
         return self.codes.shape
 
+    @property
+    def is_float8(self) -> bool:
+        """Whether codes are 8-bit floating point."""
+        return self.codes.dtype == torch.float8_e4m3fn
+
     def part(self, first_row: int, end_row: int) -> QuantizedRows:
         """Some of the rows, as views."""
         rows = slice(first_row, end_row)
         minimums = None if self.minimums is None else self.minimums[rows]
         return QuantizedRows(self.bits, self.group, self.codes[rows], self.scales[rows], minimums)
 
+    def to(self, device: torch.device) -> QuantizedRows:
+        """The same on ``device``."""
+        minimums = None if self.minimums is None else self.minimums.to(device)
+        return QuantizedRows(self.bits, self.group, self.codes.to(device), self.scales.to(device), minimums)
+
     def dequantize(self) -> torch.Tensor:
         """float32 ``[rows, inputs]``"""
-        values = self._spread(self.scales).mul_(self.codes)
+        values = self._spread(self.scales).mul_(self.codes.float() if self.is_float8 else self.codes)
         return values if self.minimums is None else values.add_(self._spread(self.minimums))
 
     def _spread(self, per_group: torch.Tensor) -> torch.Tensor:
-        return per_group[:, torch.arange(self.shape[1], device="cpu") // self.group]
+        return per_group[:, torch.arange(self.shape[1], device=per_group.device) // self.group]
+
+
+_ERROR_STEPS = 8
+_SMALLEST_SHARE = 0.7
+_NO_SCALE = 1e-30
+
+
+def quantize_rows(rows: torch.Tensor, bits: Literal[4, 8], group: int) -> QuantizedRows:
+    """Whole numbers for weights: of several scales of a group that with the smallest squared error.
+
+    With 8 bits the largest weight of a group becomes 127. With 4 bits the largest becomes -8, and smaller scales are
+    tried, which cut it off; each is refined by least squares, once the codes are known.
+
+    Args:
+        rows: ``[n, inputs]``, floating point.
+        bits: of a code.
+        group: inputs that share a scale.
+    """
+    num_rows, inputs = rows.shape
+    padded = torch.nn.functional.pad(rows.float(), (0, -inputs % group)).view(num_rows, -1, group)
+    if bits == 8:
+        scales = padded.abs().amax(-1, keepdim=True) / 127
+        codes = (padded / scales.clamp(min=_NO_SCALE)).round_()
+    else:
+        largest = padded.gather(-1, padded.abs().argmax(-1, keepdim=True)) / -8
+        codes, scales, least = torch.zeros_like(padded), torch.zeros_like(largest), torch.full_like(largest, torch.inf)
+        for share in torch.linspace(1.0, _SMALLEST_SHARE, _ERROR_STEPS).tolist():
+            tried = largest * share
+            whole = (padded / torch.where(tried == 0, 1.0, tried)).round_().clamp_(-8, 7)
+            fitted = (padded * whole).sum(-1, keepdim=True) / whole.square().sum(-1, keepdim=True).clamp(min=1)
+            error = (padded - fitted * whole).square_().sum(-1, keepdim=True)
+            better = error < least
+            codes, scales = torch.where(better, whole, codes), torch.where(better, fitted, scales)
+            least = torch.where(better, error, least)
+    whole_rows = codes.to(torch.int8).view(num_rows, -1)[:, :inputs]
+    return QuantizedRows(bits, group, whole_rows, scales.squeeze(-1))
+
+
+def quantize_float8(rows: torch.Tensor, group: int | None) -> QuantizedRows:
+    """8-bit floating point (e4m3) for weights ``[n, inputs]``, the largest of each ``group`` as the largest number.
+
+    ``None``: a scale for each row.
+    """
+    num_rows, inputs = rows.shape
+    group = max(inputs, 1) if group is None else group
+    padded = torch.nn.functional.pad(rows.float(), (0, -inputs % group)).view(num_rows, -1, group)
+    most = torch.finfo(torch.float8_e4m3fn).max
+    scales = (padded.abs().amax(-1, keepdim=True) / most).clamp_(min=_NO_SCALE)
+    codes = (padded / scales).clamp_(-most, most).to(torch.float8_e4m3fn).view(num_rows, -1)[:, :inputs]
+    return QuantizedRows(8, group, codes, scales.squeeze(-1))

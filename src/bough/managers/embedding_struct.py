@@ -82,8 +82,10 @@ class EmbeddingReqInput(QueueFields, kw_only=True):
                 msgspec.convert(getattr(self, name), kind)
             except msgspec.ValidationError as error:
                 raise BadRequest(f"{name}: {error}", param=name) from None
-        if (self.text is None) == (self.input_ids is None):
-            raise BadRequest("give either text or input_ids, not both", param="text", code="missing_required_parameter")
+        if self.text is None and self.input_ids is None:
+            raise BadRequest("text or input_ids is required", param="text", code="missing_required_parameter")
+        if self.text is not None and self.input_ids is not None:
+            raise BadRequest("give either text or input_ids, not both", param="text")
         param = "text" if self.text is not None else "input_ids"
         prompts = _texts(self.text) if self.text is not None else _token_ids(self.input_ids)
         return embedding_requests(

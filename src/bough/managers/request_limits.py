@@ -99,7 +99,7 @@ class RequestLimits:
             raise BadRequest("bad_words need a tokenizer, and this server has none", param="bad_words")
         grammar = params.grammar
         if grammar is not None and not self.has_tokenizer:
-            name = f"sampling_params.{grammar.kind}"
+            name = grammar_param or f"sampling_params.{grammar.kind}"
             raise BadRequest(f"{name} needs a tokenizer, and this server has none", param=name)
         if grammar is not None and not (tag_is_ours and grammar.kind == "structural_tag"):
             self._check_grammar(grammar, grammar_param or f"sampling_params.{grammar.kind}")

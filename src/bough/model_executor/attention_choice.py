@@ -7,6 +7,7 @@ import logging
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import AttentionBackendName
 from bough.errors import ConfigError
+from bough.kernels.triton.available import why_not_triton
 from bough.layers.attention.base import AttentionBackend
 from bough.layers.attention.torch_native import TorchNativeBackend
 from bough.mem_cache.kv_pool import KVPool
@@ -41,12 +42,7 @@ def attention_backend(name: AttentionBackendName | None, kv_pool: KVPool, config
 
 
 def _why_not_triton(kv_pool: KVPool) -> str | None:
-    try:
-        from triton import knobs
-    except ImportError as error:
-        return f"Triton cannot be used ({error})"
-    if kv_pool.device.type != "cuda" and not knobs.runtime.interpret:
-        return "Triton's kernels need a CUDA device"
-    if kv_pool.head_dim > _WIDEST_HEAD:
+    problem = why_not_triton(kv_pool.device)
+    if problem is None and kv_pool.head_dim > _WIDEST_HEAD:
         return f"heads of {kv_pool.head_dim} numbers are wider than its kernels' {_WIDEST_HEAD}"
-    return None
+    return problem

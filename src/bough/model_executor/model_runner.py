@@ -17,12 +17,11 @@ import torch
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import AttentionBackendName, KVCacheDType, Quantization
 from bough.errors import ConfigError
-from bough.kernels.host_memory import Arena, OutlineArena
+from bough.kernels.host_memory import OutlineArena
 from bough.layers.attention.base import AttentionBackend
-from bough.layers.linear_method import TORCH, MethodChoice
-from bough.layers.packed_method import StoredFormats, packed_method
 from bough.layers.quantized_rows import QuantizedRows
 from bough.layers.sampler import SampleOutput, Sampler
+from bough.layers.stored_formats import StoredFormats
 from bough.mem_cache.kv_pool import KVPool, KVShape, kv_bytes_per_token
 from bough.model_executor.attention_choice import attention_backend
 from bough.model_executor.capacity import (
@@ -41,6 +40,7 @@ from bough.model_executor.logprob_results import sampled_fields, target_fields
 from bough.model_executor.machine import peak_resident_bytes, reset_peak_resident_bytes
 from bough.model_executor.native_path import native_threads
 from bough.model_executor.pooling import CausalPooling
+from bough.model_executor.weight_choice import WeightChoice
 from bough.model_executor.weight_memory import available_memory, check_weights_fit, weight_bytes
 from bough.model_loader.loader import load_model, open_source
 from bough.model_loader.sources import NAMES_SHOWN, WeightSource
@@ -88,7 +88,7 @@ class RunnerOptions:
     max_step_tokens: int = 16384
     """Most new tokens of a step; memory for them is set aside."""
     quantization: Quantization = "none"
-    """What weights become while they are loaded; native kernels only."""
+    """What weights become while they are loaded."""
     kv_cache_dtype: KVCacheDType = "auto"
     """How the KV pool holds keys and values."""
     attention_backend: AttentionBackendName | None = None
@@ -137,11 +137,8 @@ class ModelRunner:
         self.timings: dict[str, float] = {}
         self.page_size = options.page_size or DEFAULT_PAGE_SIZE
         self.threads = native_threads(self.config, device, torch.get_num_threads()) if options.native else None
-        if options.quantization != "none" and self.threads is None:
-            raise ConfigError(
-                f"--quantization {options.quantization} needs the native CPU kernels and --dtype bfloat16 or float32",
-                param="quantization",
-            )
+        self.weight_choice = WeightChoice(self.threads, device, interpreted=options.attention_backend == "triton")
+        self.weight_choice.check(options.quantization)
         if options.attention_backend is not None and self.threads is not None:
             raise ConfigError(
                 "--attention-backend is for CUDA devices: here native CPU kernels compute attention; leave it out",
@@ -208,25 +205,17 @@ class ModelRunner:
         Raises:
             StartupError: before anything is loaded if there is no room for it; or if files do not fit the model.
         """
-        outline = self.method_choice(source, self.options.quantization, OutlineArena())
-        check_weights_fit(self.device, weight_bytes(self.config, outline), self._smaller_weights(source))
-        method = self.method_choice(source, self.options.quantization)
+        outline = self.weight_choice.method(source, self.options.quantization, OutlineArena())
+        is_sized = self.options.max_total_tokens is not None
+        needed = weight_bytes(self.config, outline)
+        check_weights_fit(self.device, needed, self._smaller_weights(source), only_warn=is_sized)
+        method = self.weight_choice.method(source, self.options.quantization)
         model = load_model(self.config, source=source, device=self.device, seed=self.options.seed, method=method)
         assert isinstance(model, CausalLM), "encoders have a runner of their own"
         if isinstance(method, StoredFormats) and method.recoded:
             shown = ", ".join(method.recoded[:NAMES_SHOWN]) + (", …" if len(method.recoded) > NAMES_SHOWN else "")
             logger.info("%d matrices become int8, of themselves not quantised: %s", len(method.recoded), shown)
         return model
-
-    def method_choice(
-        self, source: WeightSource | None, quantization: Quantization, arena: Arena | None = None
-    ) -> MethodChoice:
-        """How linear layers hold weights from ``source``, in memory from ``arena``."""
-        if self.threads is None:
-            return TORCH
-        if source is not None and source.quantized and quantization == "none":
-            return StoredFormats(self.threads, source.form, arena)
-        return packed_method(self.threads, quantization, arena)
 
     def _smaller_weights(self, source: WeightSource | None) -> dict[str, Callable[[], int]]:
         """Options with which the weights take less memory, and how much that is."""
@@ -235,11 +224,10 @@ class ModelRunner:
             return smaller
         if self.config.dtype == "float32" and not self.quantized:
             smaller["--dtype bfloat16"] = partial(weight_bytes, replace(self.config, dtype="bfloat16"))
-        if self.threads is not None:
-            for each in get_args(Quantization):
-                if each not in ("none", self.options.quantization):
-                    outline = self.method_choice(source, each, OutlineArena())
-                    smaller[f"--quantization {each}"] = partial(weight_bytes, self.config, outline)
+        for each in get_args(Quantization):
+            if each not in ("none", self.options.quantization) and self.weight_choice.why_not(each) is None:
+                outline = self.weight_choice.method(source, each, OutlineArena())
+                smaller[f"--quantization {each}"] = partial(weight_bytes, self.config, outline)
         return smaller
 
     def init_memory_pool(self, max_total_tokens: int) -> KVPool:

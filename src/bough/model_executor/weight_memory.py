@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 
 import torch
@@ -11,6 +12,8 @@ from bough.errors import StartupError
 from bough.layers.linear_method import TORCH, MethodChoice
 from bough.model_executor.machine import Machine
 from bough.models.registry import make_model
+
+logger = logging.getLogger(__name__)
 
 
 def available_memory(device: torch.device) -> tuple[int, str]:
@@ -35,7 +38,11 @@ def weight_bytes(config: ModelConfig, method: MethodChoice = TORCH) -> int:
 
 
 def check_weights_fit(
-    device: torch.device, needed: int, smaller: Mapping[str, Callable[[], int]] | None = None
+    device: torch.device,
+    needed: int,
+    smaller: Mapping[str, Callable[[], int]] | None = None,
+    *,
+    only_warn: bool = False,
 ) -> None:
     """Refuse weights that have no room.
 
@@ -43,6 +50,8 @@ def check_weights_fit(
         device: where they go.
         needed: bytes that they take.
         smaller: options that make them smaller, and the bytes that they take then; only asked for if they do not fit.
+        only_warn: log it instead. What a system calls available leaves out what it could give back: the cache of ZFS,
+            or what a graphics processor that shares its memory holds.
 
     Raises:
         StartupError: with the numbers, and those options that would help.
@@ -53,7 +62,10 @@ def check_weights_fit(
     sizes = {option: measure() for option, measure in (smaller or {}).items()}
     helpful = [f"use {option} (then {_gib(size)})" for option, size in sizes.items() if size <= available]
     remedies = ", or ".join([*helpful, "free memory", "take a smaller model"])
-    raise StartupError(f"the weights need {_gib(needed)}, and {_gib(available)} are available {bound}; {remedies}")
+    message = f"the weights need {_gib(needed)}, and {_gib(available)} are available {bound}; {remedies}"
+    if not only_warn:
+        raise StartupError(message)
+    logger.warning("%s; --max-total-tokens is set, so it is tried all the same", message)
 
 
 def _gib(num_bytes: int) -> str:

@@ -13,9 +13,10 @@ from bough.config.gguf_file import GGUFFile, TensorInfo, TensorType
 from bough.config.model_config import ModelConfig
 from bough.errors import StartupError
 from bough.layers.quantized_rows import QuantizedRows
+from bough.layers.stored_formats import StoredForm
 from bough.model_loader.gguf_blocks import read_numbers, read_quantized
-from bough.model_loader.progress import Progress
-from bough.model_loader.sources import StoredForm, Weight, WeightSource
+from bough.model_loader.sources import Weight, WeightSource
+from bough.observability.progress import Progress
 
 _NAMES = {
     TOKEN_TABLE: "model.embed_tokens.weight",

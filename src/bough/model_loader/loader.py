@@ -13,11 +13,11 @@ from bough.config.model_config import ModelConfig
 from bough.errors import ModelError, StartupError
 from bough.layers.linear_method import TORCH, MethodChoice
 from bough.model_loader.gguf_source import GGUFSource
-from bough.model_loader.progress import Progress
 from bough.model_loader.quantized_source import QuantizedSource
 from bough.model_loader.sources import NAMES_SHOWN, SafetensorsSource, WeightSource
 from bough.models.base import Model
 from bough.models.registry import make_model
+from bough.observability.progress import Progress
 
 logger = logging.getLogger(__name__)
 

@@ -16,8 +16,9 @@ from safetensors import SafetensorError
 from bough.config.stored_quantization import Layout, StoredQuantization
 from bough.errors import StartupError
 from bough.layers.quantized_rows import QuantizedRows
-from bough.model_loader.progress import Progress
-from bough.model_loader.sources import SafetensorsSource, StoredForm, Weight, open_tensors
+from bough.layers.stored_formats import StoredForm
+from bough.model_loader.sources import SafetensorsSource, Weight, open_tensors
+from bough.observability.progress import Progress
 
 _CODES: dict[Layout, str] = {"gptq": "qweight", "awq": "qweight", "packed": "weight_packed", "integers": "weight"}
 _SCALES: dict[Layout, str] = {"gptq": "scales", "awq": "scales", "packed": "weight_scale", "integers": "weight_scale"}

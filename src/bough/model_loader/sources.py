@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from safetensors import safe_open
@@ -13,12 +13,10 @@ from safetensors import safe_open
 from bough.config.checkpoint import read_json
 from bough.errors import StartupError
 from bough.layers.quantized_rows import QuantizedRows
-from bough.model_loader.progress import Progress
+from bough.layers.stored_formats import StoredForm
+from bough.observability.progress import Progress
 
 Weight = torch.Tensor | QuantizedRows
-StoredForm = Literal["int4", "uint4", "int8"]
-"""Quantised weights by what holds them: signed codes of 4 bits, codes from 0 to 15 with minimums, anything else."""
-
 NAMES_SHOWN = 8
 
 _INDEX_FILE = "model.safetensors.index.json"
@@ -31,9 +29,11 @@ class WeightSource(ABC):
 
     Attributes:
         files: in which they are.
+        group: inputs of a quantised weight that share a scale; ``None``: all of a row.
     """
 
     files: list[Path]
+    group: int | None = 32
 
     @property
     def total_bytes(self) -> int:
@@ -42,7 +42,12 @@ class WeightSource(ABC):
 
     @property
     def quantized(self) -> bool:
-        """Whether there are weights that are quantised already."""
+        """Whether there are weights that are whole numbers already."""
+        return False
+
+    @property
+    def float8(self) -> bool:
+        """Whether there are weights in 8-bit floating point."""
         return False
 
     def form(self, name: str) -> StoredForm | None:

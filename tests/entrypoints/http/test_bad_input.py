@@ -329,11 +329,12 @@ def test_bad_combinations_are_refused(client: httpx.Client, path: str, fields: d
     assert_still_serving(client)
 
 
-def test_no_prompt_and_two_prompts_are_told_apart(client: httpx.Client) -> None:
-    neither = client.post("/generate", json={}).json()["error"]
+@pytest.mark.parametrize("path", ["/generate", "/encode"])
+def test_no_prompt_and_two_prompts_are_told_apart(client: httpx.Client, path: str) -> None:
+    neither = client.post(path, json={}).json()["error"]
     assert (neither["param"], neither["code"]) == ("text", "missing_required_parameter")
     assert "not both" not in neither["message"]
-    both = client.post("/generate", json={"text": "a", "input_ids": [1]}).json()["error"]
+    both = client.post(path, json={"text": "a", "input_ids": [1]}).json()["error"]
     assert both["param"] == "text"
     assert "not both" in both["message"]
     assert both["code"] != "missing_required_parameter"
@@ -376,6 +377,14 @@ def test_unknown_query_parameters_are_refused_by_control_routes_and_logged_by_ot
     message = {"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}]}
     assert client.post("/v1/messages?beta=true", json=message).status_code == 200
     assert "beta" not in caplog.text
+
+
+@pytest.mark.parametrize("path", ["/flush_cache?timeout=0&timeout=1", "/v1/messages?beta=true&beta=true"])
+def test_a_query_parameter_is_said_once(client: httpx.Client, path: str) -> None:
+    message = {"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}]}
+    refused = client.post(path, json=message)
+    assert refused.status_code == 400
+    assert "more than once" in refused.json()["error"]["message"]
 
 
 def questions(count: int) -> list[dict[str, Any]]:

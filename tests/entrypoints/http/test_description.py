@@ -43,6 +43,16 @@ def test_ranges_are_in_the_openapi_document() -> None:
     assert properties["presence_penalty"]["anyOf"][0]["minimum"] == -2
 
 
+def test_a_body_is_required_where_its_absence_is_refused(client: httpx.Client) -> None:
+    document = openapi_schema()
+    for info in ROUTES:
+        if info.has_body:
+            operation = document["paths"][info.path][info.methods[0].lower()]
+            answer = client.request(info.methods[0], info.path, headers={"content-type": "application/json"})
+            is_missed = "body is empty" in answer.text or "this model" in answer.text  # which some look at first
+            assert operation["requestBody"]["required"] is is_missed, (info.path, answer.text)
+
+
 def test_every_field_is_in_the_markdown() -> None:
     text = markdown()
     for info in ROUTES:

@@ -56,6 +56,44 @@ def test_tool_calls_and_their_results_are_part_of_a_conversation(client: httpx.C
     )
 
 
+BY_ID = """{%- for m in messages %}{%- for c in m.tool_calls or [] %}[{{ c.id }}]{%- endfor %}
+{%- if m.role == 'tool' %}({{ m.content }} of {{ m.tool_call_id }}){%- endif %}{%- endfor %}"""
+
+
+@pytest.mark.parametrize(
+    ("calls", "results", "shown"),
+    [
+        ("a:f b:g", [{}, {}], "[a][b](0 of a)(1 of b)"),
+        ("a:f b:g", [{"tool_call_id": "b"}, {}], "[a][b](0 of b)(1 of a)"),
+        ("a:f b:g c:g", [{"name": "g"}, {"name": "h"}, {"name": "g"}], "[a][b][c](0 of b)(1 of a)(2 of c)"),
+        ("a:f", [{}, {}], "[a](0 of a)(1 of )"),
+        ("a:f :g", [{}], "[a][](0 of )"),
+        ("", [{}], "(0 of )"),
+    ],
+)
+def test_results_without_ids_are_of_the_calls_before_them(
+    tmp_path: Path, calls: str, results: list[dict[str, str]], shown: str
+) -> None:
+    """OpenAI insists on ids; most models' templates know of none, and so do clients that were written for them."""
+    called = [
+        {"function": {"name": name}, **({"id": call_id} if call_id else {})}
+        for call_id, name in (each.split(":") for each in calls.split())
+    ]
+    conversation = [
+        {"role": "assistant", "content": "", **({"tool_calls": called} if called else {})},
+        *({"role": "tool", "content": str(index), **result} for index, result in enumerate(results)),
+    ]
+    ollama = [{("tool_name" if key == "name" else key): value for key, value in each.items()} for each in conversation]
+    template = tmp_path / "by_id.jinja"
+    template.write_text(BY_ID)
+    with running_server(tmp_path, chat_template=str(template)) as server, httpx.Client(base_url=server.url) as client:
+        assert post(client, USER, *conversation).status_code == 200
+        assert prompt_of(server) == shown
+        answer = client.post("/api/chat", json={"model": "m", "messages": [USER, *ollama], "stream": False})
+        assert answer.status_code == 200
+        assert prompt_of(server) == shown
+
+
 @pytest.mark.parametrize(
     ("message", "param"),
     [

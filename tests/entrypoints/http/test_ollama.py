@@ -189,6 +189,7 @@ def test_durations_are_measured(http: httpx.Client, thinker: RunningServer) -> N
     [
         ({"options": {"mirostat": 2}}, "options.mirostat"),
         ({"options": {"mirostat": False}}, "options.mirostat"),
+        ({"options": {"top_k": False}}, "options.top_k"),
         ({"options": {"warmth": 2}}, "options.warmth"),
         ({"options": {"num_predict": -7}}, "options.num_predict"),
         ({"options": {"num_predict": 2**31}, "messages": []}, "options.num_predict"),

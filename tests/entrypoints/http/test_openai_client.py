@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import openai
@@ -183,10 +184,25 @@ class TestServerOptions:
                 assert "sampling_params.fresh" in caplog.text
                 caplog.clear()
 
-    def test_without_tokenizer_openai_routes_say_so(self, tmp_path: Path) -> None:
+    def test_without_tokenizer_text_is_refused_and_completions_are_made_of_ids(self, tmp_path: Path) -> None:
         with running_server(tmp_path, skip_tokenizer=True, skip_tokenizer_init=True) as server:
             api = openai.OpenAI(base_url=f"{server.url}/v1", api_key="none")
             with pytest.raises(openai.BadRequestError, match="tokenizer"):
                 api.completions.create(model="m", prompt="a")
             with pytest.raises(openai.BadRequestError, match="tokenizer"):
                 api.chat.completions.create(model="m", messages=MESSAGES)
+            for field, value in {"echo": True, "stop": ["a"], "suffix": "b", "regex": "a"}.items():
+                with pytest.raises(openai.BadRequestError, match=field):
+                    api.completions.create(model="m", prompt=[5, 6], extra_body={field: value})
+            fields: dict[str, Any] = {"model": "m", "prompt": [[5, 6], [7]], "max_tokens": 4, "logprobs": 1, "seed": 3}
+            whole = api.completions.create(**fields).model_dump()["choices"]
+            assert [choice["prompt_token_ids"] for choice in whole] == fields["prompt"]
+            streamed: list[list[int]] = [[], []]
+            for event in api.completions.create(**fields, stream=True):
+                for choice in event.model_dump()["choices"]:
+                    streamed[choice["index"]] += choice["token_ids"]
+            for choice, ids in zip(whole, streamed, strict=True):
+                assert choice["text"] == ""
+                assert len(choice["token_ids"]) == 4
+                assert choice["token_ids"] == ids
+                assert choice["logprobs"]["tokens"] == [f"token_id:{token}" for token in ids]

@@ -133,14 +133,35 @@ def test_client_that_closes_its_side_gets_its_answer(server: RunningServer, stre
         connection.sendall(request_bytes("/generate", body))
         connection.shutdown(socket.SHUT_WR)
         server.wait_until(lambda: server.engine.running)
-        time.sleep(3 * http_server.PROBE_SECONDS)
+        time.sleep(12 * http_server.PROBE_SECONDS)
         server.run(server.engine.gate.set)
         before, start, answer = read_all(connection).partition(b"HTTP/1.1 200 ")
     assert start
-    assert set(before.split(b"\r\n\r\n")) <= {b"", b"HTTP/1.1 100 Continue"}
+    *interim, rest = before.split(b"\r\n\r\n")
+    assert set(interim) == {b"HTTP/1.1 100 Continue"}
+    assert len(interim) <= 4, "after the looks 1, 2, 4 and 8"
+    assert rest == b""
     assert b"connection: close" in answer.lower()
     assert b'"output_ids"' in answer
     server.assert_idle()
+
+
+@pytest.mark.parametrize("looks", [0, 3])
+def test_client_that_leaves_after_closing_its_side_is_noticed(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch, looks: int
+) -> None:
+    monkeypatch.setattr(http_server, "PROBES_APART", 8)
+    server.run(server.engine.gate.clear)
+    with server.connect() as connection:
+        connection.sendall(request_bytes("/generate", {"text": "Hi"}))
+        connection.shutdown(socket.SHUT_WR)
+        server.wait_until(lambda: server.engine.running)
+        outputs = set(server.engine.running)
+        if looks:
+            time.sleep(looks * http_server.PROBE_SECONDS)
+            assert connection.recv(65536)  # nothing unread, of which the system would tell
+    server.assert_idle()
+    assert outputs <= set(server.engine.aborted)
 
 
 def test_client_that_closes_its_side_in_the_middle_of_a_body_has_left(server: RunningServer) -> None:

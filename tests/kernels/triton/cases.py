@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from bough.kernels.triton import attention, elementwise, gemm, sampling
+from bough.kernels.triton import attention, elementwise, gemm, quantized_gemm, sampling
 from bough.kernels.triton.available import SPLIT_KEYS
 from bough.layers.attention.tiles import decode_pieces, extend_tiles
 
@@ -255,6 +255,81 @@ def linear(
     if not torch.equal(gemm.linear(x[:1], weight, b), out[:1]):
         return float("inf")
     expected = functional.linear(x.double(), weight.double(), None if b is None else b.double())
+    return error(out, expected, dtype, expected.abs().max().item() + 1)
+
+
+def _spread(scales: torch.Tensor, span: int, inputs: int) -> torch.Tensor:
+    """``[groups, outputs]`` to float64 ``[outputs, inputs]``."""
+    return scales.double().T[:, torch.arange(inputs, device=scales.device) // span]
+
+
+def integer_linear(
+    rng: Rng,
+    dtype: torch.dtype,
+    device: torch.device,
+    *,
+    rows: int,
+    inputs: int,
+    outputs: int,
+    bits: int,
+    span: int,
+    offsets: bool = False,
+    bias: bool = False,
+) -> float:
+    """The product with whole numbers, and that its first row does not change beside a few others."""
+    x = normal(rng, (rows, inputs), dtype, device)
+    groups = -(-inputs // span)
+    whole = torch.from_numpy(rng.integers(-(2 ** (bits - 1)), 2 ** (bits - 1), (outputs, inputs)))
+    scales = torch.from_numpy(rng.uniform(0.5, 1.5, (groups, outputs)) / (2**bits * inputs**0.5)).float().to(device)
+    shifts = normal(rng, (groups, outputs), torch.float32, device, inputs**-0.5) if offsets else None
+    b = normal(rng, (outputs,), dtype, device) if bias else None
+    codes = whole.to(device, torch.int8)
+    if bits == 4:
+        padded = functional.pad(codes + 8, (0, groups * span - inputs)).to(torch.uint8).view(outputs, groups, 2, -1)
+        codes = (padded[:, :, 0] | padded[:, :, 1] << 4).flatten(1)
+    options = {"span": span, "offsets": shifts, "bias": b}
+    out = quantized_gemm.integer_linear(x, codes, scales, **options)
+    beside = min(rows, quantized_gemm.FEW_ROWS)
+    if not torch.equal(
+        quantized_gemm.integer_linear(x[:1], codes, scales, **options)[0],
+        quantized_gemm.integer_linear(x[:beside], codes, scales, **options)[0],
+    ):
+        return float("inf")
+    weight = whole.to(device).double() * _spread(scales, span, inputs)
+    if shifts is not None:
+        weight += _spread(shifts, span, inputs)
+    expected = functional.linear(x.double(), weight, None if b is None else b.double())
+    return error(out, expected, dtype, expected.abs().max().item() + 1)
+
+
+def float8_linear(
+    rng: Rng,
+    dtype: torch.dtype,
+    device: torch.device,
+    *,
+    rows: int,
+    inputs: int,
+    outputs: int,
+    span: int | None,
+    bias: bool = False,
+) -> float:
+    """The product of what inputs become in 8 bits, and how far that is from them: half a step of 3 bits at most."""
+    x = normal(rng, (rows, inputs), dtype, device, 2.0)
+    x[0] = 0.0
+    width = span or inputs
+    scales = torch.from_numpy(rng.uniform(0.5, 1.5, (-(-inputs // width), outputs)) * inputs**-0.5).float().to(device)
+    codes = normal(rng, (outputs, inputs), torch.float32, device).to(torch.float8_e4m3fn)
+    b = normal(rng, (outputs,), dtype, device) if bias else None
+    out = quantized_gemm.float8_linear(x, codes, scales, span=span, bias=b)
+    quantized, x_scales = quantized_gemm.quantize_rows(x, span)
+    inner = quantized.double() * _spread(x_scales.T, width, inputs)
+    # Below 2⁻⁶ of a scale steps are all alike.
+    allowed = torch.maximum(x.double().abs(), 2.0**-6 * _spread(x_scales.T, width, inputs)) * (2.0**-4 * 1.001)
+    if bool(((inner - x.double()).abs() > allowed).any()):
+        return float("inf")
+    expected = functional.linear(
+        inner, codes.double() * _spread(scales, width, inputs), None if b is None else b.double()
+    )
     return error(out, expected, dtype, expected.abs().max().item() + 1)
 
 

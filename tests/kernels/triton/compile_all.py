@@ -90,6 +90,13 @@ def main() -> None:
         cases.gather_rows(rng, dtype, cpu, rows=16, width=4096, vocab_size=32)
         # What comes out is arbitrary: that rows differ is no reason to stop.
         cases.linear(rng, dtype, cpu, rows=64, inputs=4096, outputs=128, bias=True)
+        for rows in (16, 64):
+            product: dict[str, Any] = {"rows": rows, "inputs": 256, "outputs": 64, "bias": True}
+            for span in (32, 128):
+                cases.integer_linear(rng, dtype, cpu, bits=4, span=span, offsets=span == 32, **product)
+            cases.integer_linear(rng, dtype, cpu, bits=8, span=128, **product)
+            for groups in (None, 128):
+                cases.float8_linear(rng, dtype, cpu, span=groups, **product)
     logits = torch.zeros(2, 32000)
     for draws in (None, torch.zeros(2, 6, dtype=torch.float64)):
         cases.sampling.choose_tokens(logits, draws)

@@ -29,6 +29,8 @@ def test_kernels_compile_for_hopper_and_fit_its_registers_and_shared_memory(tmp_
         "_merge_pieces",
         "_extend_tiles",
         "_linear_tiles",
+        "_coded_tiles",
+        "_quantize_groups",
         "_choose",
         "_penalise",
         "_mask",

@@ -40,6 +40,7 @@ class TemplateFit:
         text = "\n".join(sources.values())
         self._knows_tools = "tools" in text
         self._knows_calls = "tool_calls" in text
+        self._knows_call_ids = "tool_call_id" in text
         self._unknown_roles = frozenset(role for role in _SYSTEM_ROLES if not _names(text, role))
 
     def apply(
@@ -56,6 +57,8 @@ class TemplateFit:
             The messages, and the tools as the template wants them; ``None`` if there are none, or if the messages
             speak of them already.
         """
+        if self._knows_call_ids:
+            messages = _with_call_ids(messages)
         fitted = [self._fit(message, f"{where}[{index}]") for index, message in enumerate(messages)]
         if not tools:
             return fitted, None
@@ -92,6 +95,31 @@ def tool_description(tool: ToolSpec) -> dict[str, Any]:
         function["description"] = tool.description
     function["parameters"] = tool.parameters
     return {"type": "function", "function": function}
+
+
+def _with_call_ids(messages: Sequence[Message]) -> list[Message]:
+    """Messages in which results say which call they are of, as far as that can be told.
+
+    Those of clients that send no ids, as Ollama's do, are of the first of the assistant's last calls, with the name of
+    the result if that is the name of one, that has no result yet.
+    """
+    told: list[Message] = []
+    names: dict[str, str] = {}  # of the calls without a result, by their ids
+    for message in messages:
+        told.append(message)
+        if message.get("role") != "tool":
+            calls = message.get("tool_calls") or ()
+            names = {call["id"]: call["function"]["name"] for call in calls if "id" in call}
+            if len(names) < len(calls):  # nor are they in order then
+                names = {}
+        elif "tool_call_id" in message:
+            names.pop(message["tool_call_id"], None)
+        elif names:
+            first = next(iter(names))
+            call_id = next((each for each, name in names.items() if name == message.get("name")), first)
+            del names[call_id]
+            told[-1] = {**message, "tool_call_id": call_id}
+    return told
 
 
 def _with_system_text(messages: list[Message], text: str) -> list[Message]:

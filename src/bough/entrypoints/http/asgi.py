@@ -124,7 +124,12 @@ class Call:
     @property
     def query(self) -> dict[str, str]:
         """Parameters of the query string."""
-        return dict(parse_qsl(self._scope["query_string"].decode("latin-1"), keep_blank_values=True))
+        return dict(self.query_items)
+
+    @property
+    def query_items(self) -> list[tuple[str, str]]:
+        """Parameters of the query string as they were written, one after the other."""
+        return parse_qsl(self._scope["query_string"].decode("latin-1"), keep_blank_values=True)
 
     @property
     def headers(self) -> Headers:
@@ -300,12 +305,16 @@ class Endpoint:
 
     def _check_query(self, call: Call) -> None:
         """Say which parameters of the query string nobody knows: clients add their own to what they ask, so only what
-        acts on the server refuses them.
+        acts on the server refuses them. What is known is said once.
 
         Raises:
-            BadRequest: if there are any, on a route for control.
+            BadRequest: if there are any, on a route for control, or if one that is known comes again.
         """
-        unknown = [name for name in call.query if name not in self._query]
+        names = [name for name, _ in call.query_items]
+        for name in self._query:
+            if names.count(name) > 1:
+                raise BadRequest(f"query parameter {name} is given more than once", param=name)
+        unknown = [name for name in dict.fromkeys(names) if name not in self._query]
         if not unknown or self._access is Access.OPEN:
             return
         if self._access is Access.CONTROL:

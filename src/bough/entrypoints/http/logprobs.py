@@ -24,20 +24,24 @@ class TokenNames:
     """How single tokens are shown: their text and bytes.
 
     Args:
-        tokenizer: the model's.
+        tokenizer: the model's; ``None`` for a server without one, where no token adds to a text.
+        by_number: show their numbers instead of their text, as vLLM does for clients that cannot tell tokens by that.
     """
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
+    def __init__(self, tokenizer: Tokenizer | None, *, by_number: bool = False) -> None:
         self._tokenizer = tokenizer
+        self._by_number = by_number
         self._described: dict[tuple[int, bool], bytes] = {}
 
     def text(self, token_id: int) -> str:
         """The token on its own; bytes that are no complete character become U+FFFD."""
+        if self._by_number or self._tokenizer is None:
+            return f"token_id:{token_id}"
         return self._tokenizer.id_to_piece_bytes(token_id).decode(errors="replace")
 
     def contribution(self, token_id: int, skip_special_tokens: bool) -> bytes:
         """What the token adds to the text of an output: nothing, if it is special and these are left out."""
-        if skip_special_tokens and token_id in self._tokenizer.special_ids:
+        if self._tokenizer is None or (skip_special_tokens and token_id in self._tokenizer.special_ids):
             return b""
         return self._tokenizer.id_to_piece_bytes(token_id)
 
@@ -54,14 +58,6 @@ class TokenNames:
             )
             self._described[key] = known
         return known
-
-
-class TokenIdNames(TokenNames):
-    """Tokens by their numbers, as vLLM shows them to clients that cannot tell tokens by their text."""
-
-    def text(self, token_id: int) -> str:
-        """The token's number."""
-        return f"token_id:{token_id}"
 
 
 def chat_logprobs(

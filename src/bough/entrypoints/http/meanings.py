@@ -143,7 +143,7 @@ MEANINGS: dict[str, str] = {
     "token_strs": "The vocabulary's entry of every token; with `return_token_strs`.",
     "tokenizer_path": "Where the tokenizer is.",
     "tokens": "The token ids; a list of lists for a list of texts.",
-    "tool_call_id": "Id of the call of which this is the result.",
+    "tool_call_id": "Id of the call of which this is the result; if absent, the next one's without a result.",
     "tool_calls": "Calls that the assistant makes.",
     "tool_index": "Which of the tools it is, from 0.",
     "tool_name": "Name of the tool of which this is the result.",

@@ -227,7 +227,7 @@ def _operation(info: RouteInfo, path: str, references: dict[str, Any]) -> dict[s
         kinds = [{"$ref": _REF.format(name=spec.model.__name__)} for spec in bodies]
         schema = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
         media = {"schema": schema, "example": REQUESTS[bodies[0].model.__name__]}
-        operation["requestBody"] = {"required": True, "content": {JSON: media}}
+        operation["requestBody"] = {"required": not info.is_body_optional, "content": {JSON: media}}
     parameters: list[dict[str, Any]] = [
         {"name": each.name, "in": "query", "required": False, "schema": each.schema, "description": each.description}
         for each in info.query

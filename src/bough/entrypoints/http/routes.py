@@ -98,7 +98,7 @@ ITEMS_QUERY = (
     QueryParameter("order", {"enum": ["asc", "desc"], "default": "desc"}, "Newest last, or first."),
     QueryParameter("after", {"type": "string"}, "Id of an item: what comes behind it."),
 )
-_BETA = (QueryParameter("beta", {"type": "boolean"}, "What Anthropic's clients add; it changes nothing."),)
+_BETA = (QueryParameter("beta", {"type": "string"}, "What Anthropic's clients add; it changes nothing."),)
 _PROBE = Answer(None, text_statuses=(503,))
 _TEXT = Answer(None)
 
@@ -117,6 +117,7 @@ class RouteInfo:
         is_probe: whether it is left out of the metrics, and open to all.
         is_control: whether it acts on other clients' requests or on the server.
         takes_body: whether there is a body of one of the :data:`INVOCABLE` kinds.
+        is_body_optional: whether an empty body is one without fields.
         answer: what it answers with.
         query: what the query string may say.
     """
@@ -130,6 +131,7 @@ class RouteInfo:
     is_probe: bool = False
     is_control: bool = False
     takes_body: bool = False
+    is_body_optional: bool = False
     answer: Answer = ANY_JSON
     query: tuple[QueryParameter, ...] = ()
 
@@ -226,6 +228,7 @@ START_PROFILE_ROUTE = RouteInfo(
     "Record what scheduler and model do, for Perfetto.",
     NATIVE,
     START_PROFILE,
+    is_body_optional=True,
     is_control=True,
     answer=_TEXT,
 )

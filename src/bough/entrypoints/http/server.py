@@ -37,6 +37,9 @@ the socket's own buffer is out of sight, 64 KiB as event loops have it: who read
 PROBE_SECONDS = 0.1
 """How soon, and then how often, a client that sends no more is looked at, whether it still waits for its answer."""
 
+PROBES_APART = 64
+"""Looks at such a client for each of which something is written to it; sooner at first, after 1, 2, 4, 8 … of them."""
+
 MAX_DISCARDED_BYTES = 64 * 1024 * 1024
 """What a client may go on sending after its body was refused, so that it comes to read the answer; then its
 connection is cut."""
@@ -150,6 +153,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._head_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
         self._probe_timer: asyncio.TimerHandle | None = None
+        self._num_looks = 0
 
     def connection_made(self, transport: Any) -> None:
         """A client has connected."""
@@ -189,12 +193,22 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         return True
 
     def _probe(self) -> None:
-        """Write what means nothing: the system of a client that has left refuses it, and the next write fails."""
-        if self._is_answering and not self.transport.is_closing():
-            begun = [each.cycle for each in self._unanswered if each.cycle.response_started]
-            if all(cycle.response_complete for cycle in begun):
-                self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")  # RFC 9110, 15.2: any number, at any time
-            self._probe_timer = self.loop.call_later(PROBE_SECONDS, self._probe)
+        """Look whether the system of the client has refused what was written; now and then write what means nothing.
+
+        Who has left and who has closed one side send the same, and their systems acknowledge the same, probes of
+        keep-alive included: only new data is refused by the one and taken by the other.
+        """
+        if not self._is_answering or self.transport.is_closing():
+            return
+        if self.transport.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != 0:
+            self.transport.abort()
+            return
+        self._num_looks += 1
+        is_due = self._num_looks & (self._num_looks - 1) == 0 or self._num_looks % PROBES_APART == 0
+        begun = [each.cycle for each in self._unanswered if each.cycle.response_started]
+        if is_due and all(cycle.response_complete for cycle in begun):
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")  # RFC 9110, 15.2: any number, at any time
+        self._probe_timer = self.loop.call_later(PROBE_SECONDS, self._probe)
 
     def data_received(self, data: bytes) -> None:
         """Bytes have come from the client."""

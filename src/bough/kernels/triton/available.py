@@ -24,3 +24,14 @@ def _module(name: str) -> ModuleType | None:
 def kernels_for(x: torch.Tensor, name: str) -> ModuleType | None:
     """Module ``name`` of this package if ``x`` is on a CUDA device and Triton is there; ``None``: torch computes."""
     return _module(name) if x.is_cuda else None
+
+
+def why_not_triton(device: torch.device) -> str | None:
+    """Why kernels cannot run on ``device``; ``None`` if they can: on CUDA, or in the interpreter."""
+    try:
+        from triton import knobs
+    except ImportError as error:
+        return f"Triton cannot be used ({error})"
+    if device.type != "cuda" and not knobs.runtime.interpret:
+        return "Triton's kernels need a CUDA device"
+    return None

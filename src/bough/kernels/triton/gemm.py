@@ -13,8 +13,24 @@ import triton.language as tl
 
 from bough.kernels.triton.launch import ieee
 
-_TILE = {"BLOCK_M": 64, "BLOCK_N": 128, "BLOCK_K": 64, "GROUP": 8}
-_FLOAT32_TILE = {"BLOCK_M": 32, "BLOCK_N": 64, "BLOCK_K": 32, "GROUP": 8}
+_TILE = {"BLOCK_M": 64, "BLOCK_N": 128, "BLOCK_K": 64, "SWEEP": 8}
+_FLOAT32_TILE = {"BLOCK_M": 32, "BLOCK_N": 64, "BLOCK_K": 32, "SWEEP": 8}
+
+
+@triton.jit
+def tile_of(num_rows, num_outputs, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, SWEEP: tl.constexpr):
+    """The rows ``[BLOCK_M]`` and outputs ``[BLOCK_N]`` of this program, int64; the last ones may be beyond the end.
+
+    Tiles go down SWEEP rows of tiles before they go right, so that what neighbours read is still in the cache.
+    """
+    tiles_m, tiles_n = tl.cdiv(num_rows, BLOCK_M), tl.cdiv(num_outputs, BLOCK_N)
+    program = tl.program_id(0)
+    first_m = program // (SWEEP * tiles_n) * SWEEP
+    sweep = tl.minimum(tiles_m - first_m, SWEEP)
+    within = program % (SWEEP * tiles_n)
+    rows = ((first_m + within % sweep) * BLOCK_M + tl.arange(0, BLOCK_M)).to(tl.int64)
+    outputs = (within // sweep * BLOCK_N + tl.arange(0, BLOCK_N)).to(tl.int64)
+    return rows, outputs
 
 
 @triton.jit(do_not_specialize=["num_rows"])
@@ -33,16 +49,9 @@ def _linear_tiles(
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
-    GROUP: tl.constexpr,
+    SWEEP: tl.constexpr,
 ):
-    # Tiles go down GROUP rows of tiles before they go right, so that what neighbours read is still in the cache.
-    tiles_m, tiles_n = tl.cdiv(num_rows, BLOCK_M), tl.cdiv(num_outputs, BLOCK_N)
-    program = tl.program_id(0)
-    first_m = program // (GROUP * tiles_n) * GROUP
-    group = tl.minimum(tiles_m - first_m, GROUP)
-    within = program % (GROUP * tiles_n)
-    rows = ((first_m + within % group) * BLOCK_M + tl.arange(0, BLOCK_M)).to(tl.int64)
-    outputs = (within // group * BLOCK_N + tl.arange(0, BLOCK_N)).to(tl.int64)
+    rows, outputs = tile_of(num_rows, num_outputs, BLOCK_M, BLOCK_N, SWEEP)
     in_rows, in_outputs = rows < num_rows, outputs < num_outputs
     acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
     for start in range(0, num_inputs, BLOCK_K):

@@ -224,6 +224,6 @@ def sampling_values(options: Mapping[str, Any] | None) -> dict[str, Any]:
             raise BadRequest(f"unknown field: {param}", param=param, code="unknown_parameter")
         elif not is_neutral(value, _NEUTRAL[name]):
             raise BadRequest(f"{param} is not supported", param=param, code="unsupported_parameter")
-    if values.get("top_k") == 0:  # all tokens
+    if is_neutral(values.get("top_k"), (0,)):  # all tokens
         values["top_k"] = -1
     return values

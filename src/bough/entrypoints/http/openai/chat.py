@@ -54,14 +54,14 @@ class ChatHandler(OpenAIHandler):
         )
         check_stream_options(body)
         check_session(body, body.n)
-        names = self.require_names("messages", as_ids=body.return_tokens_as_token_ids)
+        self.require_tokenizer("messages")
         with unknown_members(allowed=manager.server_args.allow_unknown_fields) as unknown:
             job = self._job(body, given, unknown)
         await compile_patterns(manager.prompt_encoder, {job.params.stop_regex}, "stop_regex")
         run = await self._core.prepare(job)
         answer = Answer("chat.completion", "chat.completion.chunk", job.rids[0], self.model_name(body), body)
         options = ChatOptions(
-            names=names,
+            names=self.names(as_ids=body.return_tokens_as_token_ids),
             logprobs=body.logprobs,
             top_logprobs=body.top_logprobs or 0,
             skip_special_tokens=run.request.sampling_params.skip_special_tokens,

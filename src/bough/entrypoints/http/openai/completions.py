@@ -55,7 +55,10 @@ class CompletionHandler(OpenAIHandler):
             max_tokens=manager.limits.max_prompt_tokens,
         )
         check_stream_options(body)
-        names = self.require_names("prompt", as_ids=body.return_tokens_as_token_ids)
+        if manager.tokenizer is None:  # the ids are all that there is to an answer
+            body = msgspec.structs.replace(body, return_token_ids=True)
+            if body.echo:
+                self.require_tokenizer("echo")
         prompts = self._with_gaps(split_prompts(body.prompt), body)
         is_list = isinstance(body.prompt, list) and not isinstance(body.prompt[0], int)
         n = _samples(body)
@@ -107,7 +110,7 @@ class CompletionHandler(OpenAIHandler):
             CompletionChoiceWriter(
                 answer.chunk_start,
                 index,
-                names,
+                self.names(as_ids=body.return_tokens_as_token_ids),
                 body,
                 requests[index // n],
                 await self._echo(prompts[index // n], body) if body.echo else "",

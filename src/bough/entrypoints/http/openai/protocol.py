@@ -140,7 +140,11 @@ class SharedFields(SamplingFields, kw_only=True):
         bool, Meta(description="Add `sglext.cached_tokens_details`: cached tokens of the prompt, by where they were.")
     ] = False
     return_token_ids: Annotated[
-        bool, Meta(description="Return the token ids of prompt and output: `prompt_token_ids` and `token_ids`.")
+        bool,
+        Meta(
+            description="Return the token ids of prompt and output: `prompt_token_ids` and `token_ids`. A server "
+            "without a tokenizer always does."
+        ),
     ] = False
     return_prompt_token_ids: Annotated[bool, Meta(description="Return the prompt's token ids.")] = False
     return_tokens_as_token_ids: Annotated[

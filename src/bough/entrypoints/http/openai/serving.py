@@ -12,7 +12,7 @@ import msgspec
 from bough.entrypoints.chat.sampling import sampling_defaults
 from bough.entrypoints.http.asgi import BodyWriter, Call, EventStream, Response
 from bough.entrypoints.http.direct import direct_sink, text_sink
-from bough.entrypoints.http.logprobs import TokenIdNames, TokenNames
+from bough.entrypoints.http.logprobs import TokenNames
 from bough.entrypoints.http.openai.protocol import SharedFields
 from bough.entrypoints.http.openai.usage import Usage
 from bough.errors import BadRequest
@@ -233,8 +233,8 @@ class OpenAIHandler:
 
     def __init__(self, manager: TokenizerManager) -> None:
         self.manager = manager
-        self.names = TokenNames(manager.tokenizer) if manager.tokenizer is not None else None
-        self.id_names = TokenIdNames(manager.tokenizer) if manager.tokenizer is not None else None
+        self._names = TokenNames(manager.tokenizer)
+        self._id_names = TokenNames(manager.tokenizer, by_number=True)
         self._defaults = sampling_defaults(manager.server_args, manager.model_config)
 
     @property
@@ -246,15 +246,17 @@ class OpenAIHandler:
         """What the answer calls the model."""
         return request.model if request.model is not None else self.manager.served_model_name
 
-    def require_names(self, field: str, *, as_ids: bool = False) -> TokenNames:
-        """What shows tokens, as text or by number.
+    def names(self, *, as_ids: bool) -> TokenNames:
+        """What shows tokens, as text or by number."""
+        return self._id_names if as_ids else self._names
 
-        Raises:
-            BadRequest: for ``field`` if the server has no tokenizer.
-        """
-        if self.names is None or self.id_names is None:
-            raise BadRequest(f"{field} needs a tokenizer, and this server has none; use /generate", param=field)
-        return self.id_names if as_ids else self.names
+    def require_tokenizer(self, field: str) -> None:
+        """Raise :class:`BadRequest` for ``field`` if the server has no tokenizer."""
+        if self.manager.tokenizer is None:
+            raise BadRequest(
+                f"{field} needs a tokenizer, and this server has none; /v1/completions and /generate take token ids",
+                param=field,
+            )
 
     async def answer(
         self,

@@ -15,13 +15,19 @@ _LOG_INTERVAL = 5.0
 
 
 class Progress:
-    """Progress in bytes; a context manager, so that a bar is always ended. Silent where INFO is not logged."""
+    """How much of ``total`` is done, in any unit; a context manager, so that a bar is always ended.
 
-    def __init__(self, what: str, total_bytes: int) -> None:
+    Args:
+        what: is done.
+        total: of the units that :meth:`advance` counts.
+        shown: whether a terminal gets a bar; ``None``: where INFO is logged.
+    """
+
+    def __init__(self, what: str, total: int, *, shown: bool | None = None) -> None:
         self.what = what
-        self.total_bytes = max(total_bytes, 1)
-        self.done_bytes = 0
-        self._on_terminal = sys.stderr.isatty() and logger.isEnabledFor(logging.INFO)
+        self.total = max(total, 1)
+        self.done = 0
+        self._on_terminal = sys.stderr.isatty() and (logger.isEnabledFor(logging.INFO) if shown is None else shown)
         self._next_shown = time.monotonic() + (0.0 if self._on_terminal else _LOG_INTERVAL)
 
     def __enter__(self) -> Progress:
@@ -34,9 +40,9 @@ class Progress:
             self._draw()
             print(file=sys.stderr)
 
-    def advance(self, num_bytes: int) -> None:
-        """Count ``num_bytes`` more as done."""
-        self.done_bytes += num_bytes
+    def advance(self, amount: int) -> None:
+        """Count so much more as done."""
+        self.done += amount
         now = time.monotonic()
         if now < self._next_shown:
             return
@@ -48,7 +54,7 @@ class Progress:
             logger.info("%s: %d %%", self.what, self._percent())
 
     def _percent(self) -> int:
-        return min(100 * self.done_bytes // self.total_bytes, 100)
+        return min(100 * self.done // self.total, 100)
 
     def _draw(self) -> None:
         filled = _BAR_CELLS * self._percent() // 100

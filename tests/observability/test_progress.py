@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from bough.model_loader.progress import Progress
+from bough.observability.progress import Progress
 
 
 class Terminal(io.StringIO):

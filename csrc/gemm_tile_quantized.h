@@ -1,0 +1,233 @@
+// Tiles of products of quantised weights and int8 activations, in groups of 32 inputs.
+//
+// Codes of weights are unsigned, as the dot-product instructions want one side; what 8 or 128 too much adds to a
+// column, so many times the sum of the group's activations, comes with the activations and starts the sum, negated.
+#pragma once
+
+#include "gemm.h"
+#include "vec.h"
+
+namespace bough {
+namespace BOUGH_ISA {
+namespace {
+
+typedef int32_t Ints __attribute__((vector_size(kLanes * 4)));
+
+// Rows of a tile: integer sums, float sums, weights and scales must fit into registers.
+#if defined(__AVX512F__)
+constexpr int kRowsQuantized = 6;
+#else
+constexpr int kRowsQuantized = 2;
+#endif
+
+BOUGH_INLINE Ints load_ints(const uint32_t* from) {
+    Ints ints;
+    std::memcpy(&ints, from, sizeof ints);
+    return ints;
+}
+
+BOUGH_INLINE Vec to_float(Ints ints) {
+#if defined(__AVX512F__)
+    return _mm512_cvtepi32_ps((__m512i)ints);
+#elif defined(__AVX2__)
+    return _mm256_cvtepi32_ps((__m256i)ints);
+#else
+    return __builtin_convertvector(ints, Vec);
+#endif
+}
+
+// sum + the products of four unsigned weights in each lane and four signed inputs, which are the same in all lanes
+BOUGH_INLINE Ints multiply_add_bytes(Ints sum, Ints weights, Ints inputs) {
+#if defined(__AVX512VNNI__)
+    return (Ints)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)weights, (__m512i)inputs);
+#elif defined(__AVX512F__)
+    // As 16-bit numbers: the instruction that multiplies bytes saturates.
+    const __m512i w = (__m512i)weights, a = (__m512i)inputs;
+    const __m512i even =
+        _mm512_madd_epi16(_mm512_and_si512(w, _mm512_set1_epi16(0xff)), _mm512_srai_epi16(_mm512_slli_epi16(a, 8), 8));
+    const __m512i odd = _mm512_madd_epi16(_mm512_srli_epi16(w, 8), _mm512_srai_epi16(a, 8));
+    return sum + (Ints)even + (Ints)odd;
+#elif defined(__AVX2__)
+    const __m256i w = (__m256i)weights, a = (__m256i)inputs;
+    const __m256i even =
+        _mm256_madd_epi16(_mm256_and_si256(w, _mm256_set1_epi16(0xff)), _mm256_srai_epi16(_mm256_slli_epi16(a, 8), 8));
+    const __m256i odd = _mm256_madd_epi16(_mm256_srli_epi16(w, 8), _mm256_srai_epi16(a, 8));
+    return sum + (Ints)even + (Ints)odd;
+#else
+    for (int byte = 0; byte < 4; ++byte) {
+        typedef uint32_t Bits __attribute__((vector_size(kLanes * 4)));
+        const Ints weight = (Ints)(((Bits)weights >> (8 * byte)) & 0xffu);
+        const Ints input = (Ints)((Bits)inputs << (24 - 8 * byte)) >> 24;
+        sum += weight * input;
+    }
+    return sum;
+#endif
+}
+
+// Products of a group, `start` included once they are complete. Those of codes from 0 to 15 are summed in 16 bits by
+// pairs where only such an instruction is there: 8 units of at most 2 * 15 * 127 fit.
+#if !defined(__AVX512VNNI__) && defined(__AVX2__)
+template <DType kType>
+constexpr bool kPairs = kType != DType::i8;
+#else
+template <DType>
+constexpr bool kPairs = false;
+#endif
+
+template <DType kType>
+BOUGH_INLINE Ints begin_products(int32_t start) {
+    return kPairs<kType> ? Ints{} : start + Ints{};
+}
+
+template <DType kType>
+BOUGH_INLINE Ints add_products(Ints sum, Ints codes, Ints inputs) {
+#if defined(__AVX512F__)
+    if constexpr (kPairs<kType>) {
+        return (Ints)_mm512_add_epi16((__m512i)sum, _mm512_maddubs_epi16((__m512i)codes, (__m512i)inputs));
+    }
+#elif defined(__AVX2__)
+    if constexpr (kPairs<kType>) {
+        return (Ints)_mm256_add_epi16((__m256i)sum, _mm256_maddubs_epi16((__m256i)codes, (__m256i)inputs));
+    }
+#endif
+    return multiply_add_bytes(sum, codes, inputs);
+}
+
+template <DType kType>
+BOUGH_INLINE Ints complete_products(Ints sum, int32_t start) {
+#if defined(__AVX512F__)
+    if constexpr (kPairs<kType>) return (Ints)_mm512_madd_epi16((__m512i)sum, _mm512_set1_epi16(1)) + start;
+#elif defined(__AVX2__)
+    if constexpr (kPairs<kType>) return (Ints)_mm256_madd_epi16((__m256i)sum, _mm256_set1_epi16(1)) + start;
+#endif
+    (void)start;
+    return sum;
+}
+
+// Codes of the columns from `column` on, of one unit.
+template <DType kType>
+BOUGH_INLINE Ints load_codes(const uint32_t* group, int unit, int column) {
+    if constexpr (kType == DType::i8) return load_ints(group + unit * kPanelColumns + column);
+    const Ints pairs = load_ints(group + unit * 16 + column % 16);
+    typedef uint32_t Bits __attribute__((vector_size(kLanes * 4)));
+    return (Ints)(((Bits)pairs >> (column / 16 * 4)) & 0x0f0f0f0fu);
+}
+
+// Times a power of two, perhaps negated. What is zero becomes next to nothing; what is not finite is lost.
+BOUGH_INLINE Vec times_power(Vec scales, uint32_t power) { return (Vec)((Ints)scales + static_cast<int32_t>(power)); }
+
+// Scales of weights times that of a group of inputs, `numbers`.
+template <DType kType>
+BOUGH_INLINE Vec times_scale(Vec scales, const uint32_t* numbers) {
+    const Vec first = times_power(scales, numbers[kGroupUnits]);
+    if constexpr (kType != DType::i8) return first;
+    return add(first, times_power(scales, numbers[kGroupUnits + 2]));
+}
+
+// kRows rows times one panel over `units` units, a whole number of groups: sums [kRows][32], to be multiplied by the
+// rows' factors. Prefetches kLines cache lines per group.
+template <DType kType, int kRows, int kLines>
+__attribute__((noinline)) void multiply_tile_quantized(const uint32_t* input, int64_t input_stride,
+                                                       const uint32_t* panel, int64_t units, float* sums,
+                                                       bool accumulate, const char* prefetch) {
+    constexpr int kVectors = 2;
+    constexpr int kColumns = static_cast<int>(kPanelColumns);
+    constexpr int kUnits = static_cast<int>(kGroupUnits);
+    for (int first = 0; first < kColumns; first += kLanes * kVectors) {
+        Vec sum[kRows][kVectors];
+        for (int row = 0; row < kRows; ++row) {
+            for (int v = 0; v < kVectors; ++v) {
+                sum[row][v] = accumulate ? load(sums + row * kColumns + first + v * kLanes) : splat(0.0F);
+            }
+        }
+        const uint32_t* group = panel;
+        // See multiply_tile.
+        const uint32_t* inputs[(kRows + 2) / 3];
+        BOUGH_UNROLL for (int i = 0; i < (kRows + 2) / 3; ++i) {
+            inputs[i] = input + 3 * i * input_stride;
+            asm("" : "+r"(inputs[i]));
+        }
+        Vec flaws[kVectors] = {};
+        for (int64_t left = units; left > 0; left -= kUnits) {
+            if (kLines > 0 && first == 0) {
+                BOUGH_UNROLL for (int line = 0; line < kLines; ++line) {
+                    __builtin_prefetch(prefetch + line * 64, 0, kRows == 1 ? 3 : 2);
+                }
+                prefetch += kLines * 64;
+            }
+            Ints product[kRows][kVectors];
+            const auto input_of = [&](int row) __attribute__((always_inline)) {
+                return inputs[row / 3] + row % 3 * input_stride;
+            };
+            const auto start_of = [&](int row) __attribute__((always_inline)) {
+                return kType == DType::u4 ? 0 : static_cast<int32_t>(input_of(row)[kUnits + 1]);
+            };
+            BOUGH_UNROLL for (int row = 0; row < kRows; ++row) {
+                BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) product[row][v] = begin_products<kType>(start_of(row));
+            }
+            BOUGH_UNROLL for (int unit = 0; unit < kUnits; ++unit) {
+                Ints columns[kVectors];
+                BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {
+                    columns[v] = load_codes<kType>(group, unit, first + v * kLanes);
+                }
+                BOUGH_UNROLL for (int row = 0; row < kRows; ++row) {
+                    const Ints element = static_cast<int32_t>(input_of(row)[unit]) + Ints{};
+                    BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {
+                        product[row][v] = add_products<kType>(product[row][v], columns[v], element);
+                    }
+                }
+            }
+            const uint16_t* weight_scales = reinterpret_cast<const uint16_t*>(group + code_words(kType)) + first;
+            BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {
+                const Vec scales = load_f16(weight_scales + v * kLanes);
+                flaws[v] = add(flaws[v], scales);
+                BOUGH_UNROLL for (int row = 0; row < kRows; ++row) {
+                    const Vec whole = to_float(complete_products<kType>(product[row][v], start_of(row)));
+                    sum[row][v] = fma(whole, times_scale<kType>(scales, input_of(row)), sum[row][v]);
+                    if constexpr (kType == DType::u4) {
+                        const Vec minimum = load_f16(weight_scales + kColumns + v * kLanes);
+                        sum[row][v] = fma(minimum, splat(float_of(input_of(row)[kUnits + 1])), sum[row][v]);
+                    }
+                }
+            }
+            group += group_words(kType);
+            BOUGH_UNROLL for (int i = 0; i < (kRows + 2) / 3; ++i) inputs[i] += input_group_words(kType);
+        }
+        for (int row = 0; row < kRows; ++row) {
+            for (int v = 0; v < kVectors; ++v) {
+                // NaN if any scale is not finite
+                const Vec flawed = fma(flaws[v], splat(0.0F), sum[row][v]);
+                store(sums + row * kColumns + first + v * kLanes, flawed);
+            }
+        }
+    }
+}
+
+// What a row's outliers add to its sums [32]. `outliers` is where the row has their number, `panel` its first group.
+template <DType kType>
+void add_outliers(const uint32_t* outliers, const uint32_t* panel, float* sums) {
+    constexpr int kUnits = static_cast<int>(kGroupUnits);
+    const uint32_t count = *outliers++;
+    for (uint32_t i = 0; i < count; ++i, outliers += outlier_words(kType)) {
+        const uint32_t *group = panel + outliers[0] * group_words(kType), *numbers = outliers + 1;
+        const int32_t start = kType == DType::u4 ? 0 : static_cast<int32_t>(numbers[kUnits + 1]);
+        const uint16_t* scales = reinterpret_cast<const uint16_t*>(group + code_words(kType));
+        for (int column = 0; column < kPanelColumns; column += kLanes) {
+            Ints product = begin_products<kType>(start);
+            BOUGH_UNROLL for (int unit = 0; unit < kUnits; ++unit) {
+                const Ints element = static_cast<int32_t>(numbers[unit]) + Ints{};
+                product = add_products<kType>(product, load_codes<kType>(group, unit, column), element);
+            }
+            const Vec scale = times_scale<kType>(load_f16(scales + column), numbers);
+            Vec sum = fma(to_float(complete_products<kType>(product, start)), scale, load(sums + column));
+            if constexpr (kType == DType::u4) {
+                sum = fma(load_f16(scales + kPanelColumns + column), splat(float_of(numbers[kUnits + 1])), sum);
+            }
+            store(sums + column, sum);
+        }
+    }
+}
+
+}  // namespace
+}  // namespace BOUGH_ISA
+}  // namespace bough

@@ -1,0 +1,156 @@
+"""``bough bench compare``: results of several runs beside each other, as a table and as a picture."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from bough.config.command_line import CommandParser, add_options, given_options
+from bough.config.options import OptionTable, option
+from bough.errors import ConfigError, StartupError
+
+_PANELS: tuple[tuple[str, Callable[[dict[str, Any]], list[float]]], ...] = (
+    ("Time to first token", lambda request: [] if request["ttft"] is None else [request["ttft"]]),
+    ("Time between events with tokens", lambda request: request["itl"]),
+    ("Time of a whole answer", lambda request: [request["latency"]]),
+)
+
+_PLOT_SUFFIXES = (".png", ".svg", ".pdf")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BenchCompareArgs(OptionTable):
+    """What to make of the results."""
+
+    plot: str | None = option(
+        None,
+        help="Draw the distributions of latencies into this file (.png, .svg or .pdf); needs matplotlib, and results "
+        "of bench serve with --output-details.",
+        group="Output",
+        metavar="FILE",
+        rule=lambda path: None if path.endswith(_PLOT_SUFFIXES) else f"must end with {', '.join(_PLOT_SUFFIXES)}",
+    )
+
+
+def read_result(path: Path) -> dict[str, Any]:
+    """The figures of a file that one of the benchmarks has written.
+
+    Raises:
+        ConfigError: if it is no such file.
+    """
+    try:
+        result = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"cannot read {path}: {error}") from None
+    if not isinstance(result, dict):
+        raise ConfigError(f"{path} holds no figures of a benchmark")
+    return result
+
+
+def figures_of(result: dict[str, Any]) -> dict[str, float]:
+    """The numbers of a result; those of batches begin with ``batch N:``."""
+    figures = {name: value for name, value in result.items() if _is_number(value)}
+    for batch in result.get("batches", ()):
+        for name, value in batch.items():
+            if name != "batch_size" and _is_number(value):
+                figures[f"batch {batch['batch_size']}: {name}"] = value
+    return figures
+
+
+def comparison(names: list[str], results: list[dict[str, Any]]) -> str:
+    """A table of the figures that all results have; beside each but the first, its ratio to the first.
+
+    Raises:
+        ConfigError: if they have none in common.
+    """
+    figures = [figures_of(result) for result in results]
+    common = [name for name in figures[0] if all(name in each for each in figures[1:])]
+    if not common:
+        raise ConfigError(f"{', '.join(names)} have no figures in common")
+    width = max(map(len, common))
+    columns = [max(len(name), 12) for name in names]
+    head = f"{'':<{width}}  {names[0]:>{columns[0]}}"
+    head += "".join(f"  {name:>{column}}   ratio" for name, column in zip(names[1:], columns[1:], strict=True))
+    lines = [head]
+    for name in common:
+        base = figures[0][name]
+        line = f"{name:<{width}}  {base:>{columns[0]},.2f}"
+        for each, column in zip(figures[1:], columns[1:], strict=True):
+            ratio = f"{each[name] / base:.3f}" if base else "-"
+            line += f"  {each[name]:>{column},.2f}  {ratio:>6}"
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def plot(names: list[str], results: list[dict[str, Any]], path: Path) -> None:
+    """Draw which share of the latencies is below which time, a curve a result.
+
+    Raises:
+        ConfigError: if a result has no details.
+        StartupError: if matplotlib is missing, or the file cannot be written.
+    """
+    for name, result in zip(names, results, strict=True):
+        if not result.get("requests"):
+            raise ConfigError(f"{name} has no requests to draw: bench serve writes them with --output-details")
+    pyplot = _import_pyplot()
+    figure, axes = pyplot.subplots(1, len(_PANELS), figsize=(4.5 * len(_PANELS), 3.5), layout="constrained")
+    for panel, (title, values_of) in zip(axes, _PANELS, strict=True):
+        for name, result in zip(names, results, strict=True):
+            good = [request for request in result["requests"] if request["error"] is None]
+            values = np.sort(np.array([value for request in good for value in values_of(request)]) * 1e3)
+            panel.step(values, np.arange(1, len(values) + 1) / max(len(values), 1), where="post", label=name)
+        panel.set(title=title, xlabel="ms", ylim=(0, 1.02), xlim=(0, None))
+        panel.grid(alpha=0.3)
+    axes[0].set_ylabel("share of all")
+    axes[0].legend()
+    try:
+        figure.savefig(path)
+    except OSError as error:
+        raise StartupError(f"cannot write {path}: {error.strerror}") from None
+    finally:
+        pyplot.close(figure)
+
+
+def main(argv: list[str]) -> int:
+    """Run ``bough bench compare``."""
+    parser = CommandParser(
+        prog="bough bench compare",
+        usage="bough bench compare RESULT.json [RESULT.json …] [--plot FILE]",
+        description="Put results that bench serve, offline or latency wrote with --output-file beside each other.",
+    )
+    parser.add_argument(
+        "results", metavar="RESULT.json", nargs="+", help="The first is what the others are compared to."
+    )
+    add_options(parser, BenchCompareArgs)
+    namespace = parser.parse_args(argv)
+    args = BenchCompareArgs(**given_options(namespace, BenchCompareArgs))
+    paths = [Path(path) for path in namespace.results]
+    results = [read_result(path) for path in paths]
+    names = [path.stem for path in paths]
+    if len(set(names)) < len(names):
+        names = [str(path) for path in paths]
+    print(comparison(names, results))
+    if args.plot is not None:
+        plot(names, results, Path(args.plot))
+    return 0
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _import_pyplot() -> ModuleType:
+    try:
+        import matplotlib
+
+        matplotlib.use("agg")
+        from matplotlib import pyplot
+    except ImportError:
+        raise StartupError("--plot needs matplotlib: pip install 'bough[plot]', or matplotlib itself") from None
+    return pyplot

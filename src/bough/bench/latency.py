@@ -1,0 +1,128 @@
+"""``bough bench latency``: how long one batch takes, from its prompts to its last token, without HTTP."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bough.bench.datasets import vocab_size_from
+from bough.bench.report import write_json
+from bough.config.command_line import CommandParser, add_config_option, add_options, given_options
+from bough.config.options import OptionTable, option
+from bough.config.server_args import ServerArgs
+
+if TYPE_CHECKING:
+    from bough import Engine
+
+RUN = "Run"
+
+_SEED = 42
+
+
+def _batch_sizes(text: str) -> str | None:
+    words = text.split(",")
+    return None if all(word.isdecimal() and int(word) > 0 for word in words) else "must be numbers like 1,8,32"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BenchLatencyArgs(OptionTable):
+    """Which batches are measured."""
+
+    batch_sizes: str = option(
+        "1,8,32", help="Requests of a batch; several numbers, several batches.", group=RUN, rule=_batch_sizes
+    )
+    input_len: int = option(256, help="Length of each prompt, random ids.", group=RUN, unit="tokens", minimum=1)
+    output_len: int = option(64, help="Length of each output.", group=RUN, unit="tokens", minimum=2)
+    repeats: int = option(5, help="Times that each batch is measured; the median counts.", group=RUN, minimum=1)
+    output_file: str | None = option(
+        None,
+        help="Write the figures to this file, as JSON.",
+        group=RUN,
+        metavar="FILE",
+        aliases=("output",),
+        default_text="only print them",
+    )
+
+
+def measure_batch(engine: Engine, prompts: list[list[int]], output_len: int) -> dict[str, float]:
+    """Answer a batch of prompts that no cache knows.
+
+    Args:
+        engine: an idle engine.
+        prompts: token ids.
+        output_len: tokens of each output; ends of sequence are ignored.
+
+    Returns:
+        ``ttft_ms``, until each has its first token; ``tpot_ms``, for each further token of all; ``latency_ms``, until
+        the last; ``output_throughput``, tokens a second while outputs grow.
+    """
+    engine.flush_cache()
+    sampling = {"temperature": 0.0, "max_new_tokens": output_len, "ignore_eos": True}
+    started = time.perf_counter()
+    waiting = set(range(len(prompts)))
+    first = started
+    for event in engine.generate(input_ids=prompts, sampling_params=sampling, stream=True):
+        if event.get("index", 0) in waiting:
+            waiting.discard(event.get("index", 0))
+            first = time.perf_counter()
+    ended = time.perf_counter()
+    return {
+        "ttft_ms": (first - started) * 1e3,
+        "tpot_ms": (ended - first) / (output_len - 1) * 1e3,
+        "latency_ms": (ended - started) * 1e3,
+        "output_throughput": len(prompts) * (output_len - 1) / (ended - first),
+    }
+
+
+def run_latency(engine: Engine, args: BenchLatencyArgs, vocab_size: int) -> list[dict[str, Any]]:
+    """Measure every batch size; one batch before them does not count."""
+    rng = np.random.default_rng(_SEED)
+    results = []
+    sizes = [int(size) for size in args.batch_sizes.split(",")]
+    for size in [sizes[0], *sizes]:
+        runs = [
+            measure_batch(engine, rng.integers(0, vocab_size, (size, args.input_len)).tolist(), args.output_len)
+            for _ in range(args.repeats)
+        ]
+        medians = {name: statistics.median(run[name] for run in runs) for name in runs[0]}
+        results.append({"batch_size": size, "input_len": args.input_len, "output_len": args.output_len, **medians})
+    return results[1:]
+
+
+def latency_table(results: list[dict[str, Any]]) -> str:
+    """The figures for a reader."""
+    head = f"{'batch':>5}  {'first token, ms':>15}  {'per token, ms':>13}  {'whole, ms':>9}  {'tokens/s':>10}"
+    rows = [
+        f"{each['batch_size']:>5}  {each['ttft_ms']:>15.1f}  {each['tpot_ms']:>13.2f}  {each['latency_ms']:>9.1f}"
+        f"  {each['output_throughput']:>10,.1f}"
+        for each in results
+    ]
+    return "\n".join([head, *rows])
+
+
+def main(argv: list[str]) -> int:
+    """Run ``bough bench latency``."""
+    parser = CommandParser(
+        prog="bough bench latency",
+        usage="bough bench latency [flags]",
+        description="Measure how long one batch takes, for several batch sizes.",
+    )
+    add_config_option(parser)
+    for each in (BenchLatencyArgs, ServerArgs):
+        add_options(parser, each)
+    namespace = parser.parse_args(argv)
+    args = BenchLatencyArgs(**given_options(namespace, BenchLatencyArgs))
+    engine_options = given_options(namespace, ServerArgs, config=namespace.config)
+    from bough import Engine
+
+    with Engine(**engine_options) as engine:
+        results = run_latency(engine, args, vocab_size_from(engine.get_server_info()))
+    print(latency_table(results))
+    if args.output_file is not None:
+        write_json(Path(args.output_file), {"batches": results})
+    return 0

@@ -1,0 +1,210 @@
+"""Quantised weights for Triton's kernels: whole numbers, or 8-bit floating point beside inputs of the same kind."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Literal, cast
+
+import torch
+from torch import nn
+
+from bough.kernels.triton.quantized_gemm import float8_linear, integer_linear
+from bough.layers.checkpoint_weight import CheckpointWeight
+from bough.layers.linear_method import TORCH, MatrixShape, TorchMethod
+from bough.layers.quantized_rows import QuantizedRows, quantize_float8, quantize_rows
+
+_ROWS_AT_A_TIME = 1024
+
+
+class CodedMethod(TorchMethod):
+    """The matrix as codes; embeddings and heads, whose errors go straight into logits, stay what they are.
+
+    Layers get ``weight``, the codes, and ``scales``, float32 ``[groups, out_features]``.
+    """
+
+    @abstractmethod
+    def create_codes(self, layer: nn.Module, shape: MatrixShape) -> None:
+        """Register the memory of a matrix that is no table, but for its bias."""
+
+    @abstractmethod
+    def store(self, layer: nn.Module, first_row: int, rows: QuantizedRows | torch.Tensor) -> None:
+        """Replace some rows, which are on the layer's device, by codes or numbers in float32."""
+
+    @abstractmethod
+    def load(self, layer: nn.Module, first_row: int, num_rows: int) -> torch.Tensor:
+        """Rows as they are held, float32."""
+
+    def create_weights(self, layer: nn.Module, shape: MatrixShape) -> None:
+        """See :class:`LinearMethod`."""
+        if shape.table:
+            TORCH.create_weights(layer, shape)
+            return
+        self.create_codes(layer, shape)
+        bias = nn.Parameter(torch.empty(shape.out_features, dtype=shape.dtype), requires_grad=False)
+        layer.register_parameter("bias", bias if shape.bias else None)
+        layer.coded_shape = shape  # type: ignore[assignment]
+
+    def weight_rows(self, layer: nn.Module, first_row: int, num_rows: int) -> CheckpointWeight:
+        """See :class:`LinearMethod`."""
+        if not hasattr(layer, "coded_shape"):
+            return TORCH.weight_rows(layer, first_row, num_rows)
+        return _CodedRows(self, layer, first_row, num_rows)
+
+    def compute_logits(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        """See :class:`LinearMethod`."""
+        return TORCH.compute_logits(layer, x)
+
+
+class IntegerMethod(CodedMethod):
+    """Whole numbers times scales, multiplied by inputs as they are."""
+
+    def __init__(self, bits: Literal[4, 8], group: int, *, minimums: bool = False) -> None:
+        """Args:
+        bits: of a code.
+        group: inputs that share a scale: a power of two, 32 to 128.
+        minimums: whether groups have a minimum, too, so that unsigned codes fit.
+        """
+        self._bits: Literal[4, 8] = bits
+        self._group = group
+        self._minimums = minimums
+
+    def create_codes(self, layer: nn.Module, shape: MatrixShape) -> None:
+        """See :class:`CodedMethod`."""
+        groups = -(-shape.in_features // self._group)
+        packed = self._bits == 4
+        width = groups * self._group // 2 if packed else shape.in_features
+        kind = torch.uint8 if packed else torch.int8
+        layer.weight = _parameter(torch.empty(shape.out_features, width, dtype=kind))
+        layer.scales = _parameter(torch.empty(groups, shape.out_features))
+        layer.register_parameter(
+            "offsets", _parameter(torch.zeros(groups, shape.out_features)) if self._minimums else None
+        )
+
+    def store(self, layer: nn.Module, first_row: int, rows: QuantizedRows | torch.Tensor) -> None:
+        """See :class:`CodedMethod`."""
+        if isinstance(rows, QuantizedRows) and not self._holds(rows):
+            rows = rows.dequantize()
+        if isinstance(rows, torch.Tensor):
+            rows = quantize_rows(rows, self._bits, self._group)
+        here = slice(first_row, first_row + rows.shape[0])
+        weight, scales = _tensors(layer)
+        groups = torch.arange(len(scales), device=scales.device) * self._group // rows.group
+        scales[:, here] = rows.scales[:, groups].T
+        # Codes of 4 bits are stored with 8 added, as those from 0 to 15 are anyway.
+        is_unsigned = rows.minimums is not None
+        if self._minimums:
+            offsets = cast(torch.Tensor, layer.offsets)
+            offsets[:, here] = 0.0
+            if rows.minimums is not None:
+                offsets[:, here] = (rows.minimums + 8 * rows.scales)[:, groups].T
+        if self._bits == 8:
+            weight[here] = rows.codes
+            return
+        codes = (rows.codes if is_unsigned else rows.codes + 8).to(torch.uint8)
+        codes = torch.nn.functional.pad(codes, (0, 2 * weight.shape[1] - codes.shape[1]))
+        low, high = codes.view(len(codes), -1, 2, self._group // 2).unbind(2)
+        weight[here] = (low | high << 4).flatten(1)
+
+    def _holds(self, rows: QuantizedRows) -> bool:
+        if rows.is_float8 or (rows.group % self._group and rows.group < rows.shape[1]):
+            return False
+        if rows.minimums is not None:
+            return self._minimums and rows.bits == 4
+        return rows.bits <= self._bits
+
+    def load(self, layer: nn.Module, first_row: int, num_rows: int) -> torch.Tensor:
+        """See :class:`CodedMethod`."""
+        here = slice(first_row, first_row + num_rows)
+        weight, scales = _tensors(layer)
+        codes = weight[here]
+        if self._bits == 4:
+            pairs = codes.view(num_rows, -1, 1, self._group // 2)
+            codes = torch.cat((pairs & 15, pairs >> 4), 2).flatten(1).to(torch.int8) - 8
+            codes = codes[:, : _shape(layer).in_features]
+        offsets = cast(torch.Tensor, layer.offsets)[:, here].T if self._minimums else None
+        return QuantizedRows(self._bits, self._group, codes, scales[:, here].T, offsets).dequantize()
+
+    def apply(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        """See :class:`LinearMethod`."""
+        weight, scales = _tensors(layer)
+        offsets, bias = (cast("torch.Tensor | None", each) for each in (layer.offsets, layer.bias))
+        return integer_linear(x, weight, scales, span=self._group, offsets=offsets, bias=bias)
+
+
+class Float8Method(CodedMethod):
+    """8-bit floating point (e4m3); inputs are quantised alike, each by what it is, in groups as large."""
+
+    def __init__(self, group: int | None = None) -> None:
+        """Args:
+        group: inputs that share a scale, a power of two, 64 or 128; ``None``: all.
+        """
+        self._group = group
+
+    def create_codes(self, layer: nn.Module, shape: MatrixShape) -> None:
+        """See :class:`CodedMethod`."""
+        groups = 1 if self._group is None else -(-shape.in_features // self._group)
+        codes = torch.empty(shape.out_features, shape.in_features, dtype=torch.float8_e4m3fn)
+        layer.weight = _parameter(codes)
+        layer.scales = _parameter(torch.empty(groups, shape.out_features))
+
+    def store(self, layer: nn.Module, first_row: int, rows: QuantizedRows | torch.Tensor) -> None:
+        """See :class:`CodedMethod`."""
+        weight, scales = _tensors(layer)
+        group = self._group or weight.shape[1]
+        if isinstance(rows, QuantizedRows):
+            held = rows.is_float8 and (rows.group % group == 0 or rows.group >= weight.shape[1])
+            rows = rows if held else rows.dequantize()
+        if isinstance(rows, torch.Tensor):
+            rows = quantize_float8(rows, self._group)
+        here = slice(first_row, first_row + rows.shape[0])
+        weight[here] = rows.codes
+        groups = torch.arange(len(scales), device=scales.device) * group // rows.group
+        scales[:, here] = rows.scales[:, groups].T
+
+    def load(self, layer: nn.Module, first_row: int, num_rows: int) -> torch.Tensor:
+        """See :class:`CodedMethod`."""
+        here = slice(first_row, first_row + num_rows)
+        weight, scales = _tensors(layer)
+        return QuantizedRows(8, self._group or weight.shape[1], weight[here], scales[:, here].T).dequantize()
+
+    def apply(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        """See :class:`LinearMethod`."""
+        weight, scales = _tensors(layer)
+        return float8_linear(x, weight, scales, span=self._group, bias=cast("torch.Tensor | None", layer.bias))
+
+
+class _CodedRows(CheckpointWeight):
+    def __init__(self, method: CodedMethod, layer: nn.Module, first_row: int, num_rows: int) -> None:
+        self._method, self._layer, self._first_row = method, layer, first_row
+        shape = _shape(layer)
+        self.dtype = shape.dtype
+        self.shape = torch.Size((num_rows, shape.in_features))
+        self.key = (layer.get_parameter("weight").data_ptr(), first_row, *self.shape)
+
+    def write(self, tensor: torch.Tensor) -> None:
+        device = self._layer.get_parameter("weight").device
+        for start in range(0, len(tensor), _ROWS_AT_A_TIME):
+            # As the model would have them, in its type.
+            part = tensor[start : start + _ROWS_AT_A_TIME].to(device, self.dtype)
+            self._method.store(self._layer, self._first_row + start, part.float())
+
+    def write_quantized(self, rows: QuantizedRows) -> None:
+        device = self._layer.get_parameter("weight").device
+        for start in range(0, rows.shape[0], _ROWS_AT_A_TIME):
+            part = rows.part(start, min(start + _ROWS_AT_A_TIME, rows.shape[0]))
+            self._method.store(self._layer, self._first_row + start, part.to(device))
+
+    def read(self) -> torch.Tensor:
+        return self._method.load(self._layer, self._first_row, self.shape[0]).to(self.dtype)
+
+
+def _parameter(tensor: torch.Tensor) -> nn.Parameter:
+    return nn.Parameter(tensor, requires_grad=False)
+
+
+def _tensors(layer: nn.Module) -> tuple[torch.Tensor, torch.Tensor]:
+    return layer.get_parameter("weight").data, layer.get_parameter("scales").data
+
+
+def _shape(layer: nn.Module) -> MatrixShape:
+    return cast(MatrixShape, layer.coded_shape)

@@ -1,0 +1,50 @@
+"""Matrices in the formats in which a checkpoint has them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Collection, Mapping
+from typing import Generic, Literal, TypeVar
+
+from bough.layers.linear_method import TORCH, LinearMethod, MethodChoice
+
+StoredForm = Literal["int4", "uint4", "int8", "float8"]
+"""Quantised weights by what holds them: signed codes of 4 bits, codes from 0 to 15 with minimums, 8-bit floating
+point, any other whole numbers."""
+
+Method = TypeVar("Method", bound=LinearMethod)
+
+
+class StoredFormats(MethodChoice, Generic[Method]):
+    """Every matrix in the format that holds its weights as the checkpoint has them.
+
+    A matrix of several projections gets the one that can hold all of them.
+
+    Attributes:
+        recoded: matrices so far that are quantised here though the checkpoint does not quantise them.
+    """
+
+    def __init__(self, form: Callable[[str], StoredForm | None], methods: Mapping[StoredForm | None, Method]) -> None:
+        """Args:
+        form: of the weight of that name, ``None`` if it is not quantised.
+        methods: of each form and of what is not quantised. Each can hold what those before it can.
+        """
+        self._form, self._prefix = form, ""
+        self._methods = methods
+        self._order = list(methods)
+        self.recoded: list[str] = []
+
+    def below(self, path: str) -> StoredFormats[Method]:
+        """See :class:`MethodChoice`."""
+        child = copy.copy(self)
+        child._prefix = f"{self._prefix}{path}."
+        return child
+
+    def for_matrix(self, names: Collection[str]) -> Method:
+        """See :class:`MethodChoice`."""
+        paths = [f"{self._prefix}{name}" for name in names]
+        forms = {path: self._form(f"{path}.weight") for path in paths}
+        method = self._methods[max(forms.values(), key=self._order.index)]
+        if method is not TORCH:
+            self.recoded += [path for path, form in forms.items() if form is None]
+        return method

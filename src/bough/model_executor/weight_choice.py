@@ -1,0 +1,126 @@
+"""Which method holds each weight of a model."""
+
+from __future__ import annotations
+
+import logging
+
+import torch
+
+from bough.config.server_args import Quantization
+from bough.errors import ConfigError
+from bough.kernels.host_memory import Arena
+from bough.kernels.thread_pool import ThreadPool
+from bough.kernels.triton.available import why_not_triton
+from bough.layers.linear_method import TORCH, LinearMethod, MethodChoice
+from bough.layers.packed_method import packed_formats, packed_method
+from bough.layers.stored_formats import StoredForm, StoredFormats
+from bough.model_loader.sources import WeightSource
+
+logger = logging.getLogger(__name__)
+
+_ONLINE_INT4_GROUP = 64
+_ONLINE_INT8_GROUP = 128
+_GROUPS = (128, 64, 32)
+"""Inputs to a scale that kernels know; a row is cut into the largest of these that its groups are made of."""
+_FLOAT8_GROUPS = (128, 64)
+_FLOAT8_CAPABILITY = (8, 9)
+
+_NEEDS_NATIVE = "needs the native CPU kernels and --dtype bfloat16 or float32"
+
+
+class WeightChoice:
+    """How linear layers hold weights on one device."""
+
+    def __init__(self, threads: ThreadPool | None, device: torch.device, *, interpreted: bool = False) -> None:
+        """Args:
+        threads: of the native CPU kernels, if they run the model.
+        device: that runs it.
+        interpreted: whether a CPU is to run Triton's kernels, in the interpreter.
+        """
+        self._threads, self._device = threads, device
+        self._uses_triton = device.type == "cuda" or interpreted
+
+    def why_not(self, quantization: Quantization) -> str | None:
+        """What is against quantising weights so, if anything is."""
+        if quantization == "none":
+            return None
+        if self._threads is not None or not self._uses_triton:
+            if quantization == "fp8":
+                return "is for CUDA devices; use int8 here"
+            return None if self._threads is not None else _NEEDS_NATIVE
+        problem = self._why_not_coded(float8=quantization == "fp8")
+        return None if problem is None else f"cannot be used: {problem}"
+
+    def check(self, quantization: Quantization) -> None:
+        """Raises:
+        ConfigError: if weights cannot be quantised so.
+        """
+        problem = self.why_not(quantization)
+        if problem is not None:
+            raise ConfigError(f"--quantization {quantization} {problem}", param="quantization")
+
+    def method(
+        self, source: WeightSource | None, quantization: Quantization, arena: Arena | None = None
+    ) -> MethodChoice:
+        """How weights from ``source`` are held.
+
+        Args:
+            source: of the weights; ``None``: random ones.
+            quantization: what they are to become.
+            arena: where native kernels' weights are.
+        """
+        if self._threads is not None:
+            if source is not None and source.quantized and quantization == "none":
+                return packed_formats(self._threads, source.form, arena)
+            assert quantization != "fp8", "it was checked"
+            return packed_method(self._threads, quantization, arena)
+        if quantization != "none":
+            return _online(quantization)
+        if source is None or not (source.quantized or source.float8):
+            return TORCH
+        if not self._uses_triton:
+            return TORCH
+        problem = self._why_not_coded(float8=source.float8)
+        if problem is not None:
+            logger.warning("weights of few bits are held in the model's type, which takes more memory: %s", problem)
+            return TORCH
+        return _stored(source)
+
+    def _why_not_coded(self, *, float8: bool) -> str | None:
+        problem = why_not_triton(self._device)
+        if problem is None and float8 and self._device.type == "cuda":
+            capability = torch.cuda.get_device_capability(self._device)
+            if capability < _FLOAT8_CAPABILITY:
+                shown = ".".join(map(str, capability))
+                return f"8-bit floating point needs compute capability 8.9, {self._device} has {shown}"
+        return problem
+
+
+def _online(quantization: Quantization) -> LinearMethod:
+    from bough.layers.coded_method import Float8Method, IntegerMethod
+
+    if quantization == "fp8":
+        return Float8Method()
+    if quantization == "int8":
+        return IntegerMethod(8, _ONLINE_INT8_GROUP)
+    return IntegerMethod(4, _ONLINE_INT4_GROUP)
+
+
+def _stored(source: WeightSource) -> StoredFormats[LinearMethod]:
+    from bough.layers.coded_method import Float8Method, IntegerMethod
+
+    def largest(groups: tuple[int, ...]) -> int | None:
+        return next((each for each in groups if source.group is None or source.group % each == 0), None)
+
+    methods: dict[StoredForm | None, LinearMethod] = {}
+    if source.float8:
+        group = None if source.group is None else largest(_FLOAT8_GROUPS)
+        methods["float8"] = Float8Method(group) if source.group is None or group is not None else TORCH
+    else:
+        # Forms other than int8 have such groups.
+        group = largest(_GROUPS) or _GROUPS[-1]
+        methods["int4"] = IntegerMethod(4, group)
+        methods["uint4"] = IntegerMethod(4, group, minimums=True)
+        methods["int8"] = IntegerMethod(8, group)
+    # What is not quantised stays so, and what is stored with it in one matrix becomes like it.
+    return StoredFormats(source.form, {**methods, None: TORCH})

@@ -1,0 +1,88 @@
+"""Results beside each other."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bough.bench.compare import comparison, figures_of
+from bough.cli import main
+
+
+def result(ttft: float, *, with_details: bool = True) -> dict[str, Any]:
+    requests = [
+        {"ttft": ttft / 1e3, "latency": 0.5, "itl": [0.01, 0.02], "error": None},
+        {"ttft": None, "latency": 0.0, "itl": [], "error": "refused"},
+    ]
+    figures = {"backend": "native", "completed": 1, "mean_ttft_ms": ttft, "p99_tpot_ms": None}
+    return {**figures, "requests": requests} if with_details else figures
+
+
+def write(path: Path, value: Any) -> str:
+    path.write_text(json.dumps(value))
+    return str(path)
+
+
+def test_ratios_are_to_the_first() -> None:
+    lines = comparison(["old", "new"], [result(10.0), result(8.0)]).splitlines()
+    assert lines[0].split() == ["old", "new", "ratio"]
+    assert lines[1].split() == ["completed", "1.00", "1.00", "1.000"]
+    assert lines[2].split() == ["mean_ttft_ms", "10.00", "8.00", "0.800"]
+    assert len(lines) == 3
+
+
+def test_nothing_is_divided_by_zero() -> None:
+    assert comparison(["a", "b"], [{"failed": 0}, {"failed": 2}]).splitlines()[1].split() == [
+        "failed",
+        "0.00",
+        "2.00",
+        "-",
+    ]
+
+
+def test_batches_are_compared_with_those_of_their_size() -> None:
+    figures = figures_of({"batches": [{"batch_size": 8, "tpot_ms": 2.5}, {"batch_size": 1, "tpot_ms": 1.0}]})
+    assert figures == {"batch 8: tpot_ms": 2.5, "batch 1: tpot_ms": 1.0}
+
+
+@pytest.mark.parametrize(("suffix", "begins"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
+def test_distributions_are_drawn(tmp_path: Path, suffix: str, begins: bytes) -> None:
+    picture = tmp_path / f"latencies.{suffix}"
+    files = [write(tmp_path / f"{name}.json", result(ttft)) for name, ttft in (("old", 10.0), ("new", 8.0))]
+    assert main(["bench", "compare", *files, "--plot", str(picture)]) == 0
+    assert picture.read_bytes().startswith(begins)
+    if suffix == "svg":
+        assert all(f"<!-- {text} -->" in picture.read_text() for text in ("old", "new", "Time to first token"))
+
+
+@pytest.mark.parametrize(
+    ("contents", "flags", "message"),
+    [
+        (["{"], [], "cannot read"),
+        (["[1]"], [], "holds no figures"),
+        (['{"completed": 1}', '{"duration": 1}'], [], "no figures in common"),
+        (['{"completed": 1}'], ["--plot", "a.png"], "--output-details"),
+        (['{"completed": 1}'], ["--plot", "a.gif"], "must end with"),
+    ],
+)
+def test_what_cannot_be_compared_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], contents: list[str], flags: list[str], message: str
+) -> None:
+    files = []
+    for number, content in enumerate(contents):
+        (tmp_path / f"{number}.json").write_text(content)
+        files.append(str(tmp_path / f"{number}.json"))
+    assert main(["bench", "compare", *files, *flags]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_missing_matplotlib_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert main(["bench", "compare", write(tmp_path / "a.json", result(1.0)), "--plot", str(tmp_path / "a.png")]) == 1
+    assert "needs matplotlib" in capsys.readouterr().err

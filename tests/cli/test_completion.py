@@ -1,0 +1,74 @@
+"""Shells complete what the commands really take."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+
+import pytest
+
+from bough.cli import COMMANDS, main
+from bough.cli_commands.bench import COMMANDS as BENCH_COMMANDS
+from bough.cli_commands.completion import SCRIPTS, TABLES, flags_of
+
+
+def complete(line: str) -> set[str]:
+    """What bash offers at the end of a command line."""
+    words = line.split(" ")
+    position = f"COMP_WORDS=({' '.join(map(shlex.quote, words))}); COMP_CWORD={len(words) - 1}"
+    program = f'{SCRIPTS["bash"]()}\n{position}; _bough; echo "${{COMPREPLY[@]}}"'
+    done = subprocess.run(["bash", "-u", "-c", program], capture_output=True, text=True, timeout=20, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("bough ", set(COMMANDS)),
+        ("bough ser", {"serve"}),
+        ("bough bench ", set(BENCH_COMMANDS)),
+        ("bough completion f", {"fish"}),
+        ("bough serve --dtype ", {"auto", "float32", "bfloat16", "float16"}),
+        ("bough serve --max-running", {"--max-running-requests"}),
+        ("bough serve --disable-radix-c", {"--disable-radix-cache"}),
+        ("bough serve --no-disable-radix-c", {"--no-disable-radix-cache"}),
+        ("bough generate --input", {"--input-file"}),
+        ("bough bench serve --request", {"--request-rate"}),
+        ("bough bench offline --request", {"--request-timeout"}),
+        ("bough serve --port 1 ", set()),
+        ("bough serve ./", set()),
+    ],
+)
+def test_bash_offers(line: str, offered: set[str]) -> None:
+    assert complete(line) == offered
+
+
+@pytest.mark.parametrize("command", sorted({*COMMANDS, *(f"bench {name}" for name in BENCH_COMMANDS)} - {"bench"}))
+def test_all_flags_that_help_shows_are_offered_and_no_others(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if command in ("version", "completion"):
+        assert command not in TABLES
+        return
+    assert main([*command.split(), "--help"]) == 0
+    shown = set(re.findall(r"^  (?:-\S, )?(--[a-z0-9-]+)|(?<=, )(--[a-z0-9-]+)", capsys.readouterr().out, re.MULTILINE))
+    shown_flags = {flag for pair in shown for flag in pair if flag}
+    offered = {flag for flag, _ in flags_of(command)}
+    assert shown_flags <= offered
+    assert {flag for flag in offered - shown_flags if not flag.startswith("--no-")} == set()
+
+
+@pytest.mark.parametrize("shell", sorted(SCRIPTS))
+def test_scripts_are_printed_and_parse(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    assert "--max-running-requests" in script or "-l max-running-requests" in script
+    if (program := shutil.which(shell)) is None:
+        pytest.skip(f"{shell} is not installed")
+    subprocess.run([program, "-n", "-c" if shell != "fish" else "--command", script], check=True, timeout=20)
+
+
+def test_an_unknown_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", "bsh"]) == 2
+    assert "bash" in capsys.readouterr().err

@@ -1,0 +1,86 @@
+"""Whole models with weights of few bits in Triton's kernels, in the interpreter or on a GPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from bough.config.server_args import Quantization
+from bough.errors import ConfigError
+from tests.model_executor.plan_builder import PlanBuilder, make_runner
+from tests.model_executor.test_model_runner import prompt
+from tests.model_loader.test_quantized_source import CASES
+from tests.models.checkpoints import Checkpoint, save_checkpoint
+from tests.models.quantized_checkpoints import quantize
+
+pytest.importorskip("triton", reason="Triton has no package for this machine", exc_type=ImportError)
+
+SHAPE = {"hidden_size": 128, "intermediate_size": 192, "num_hidden_layers": 1}
+
+
+@pytest.fixture(autouse=True)
+def _little_is_computed_to_measure_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bough.model_executor.model_runner._MEASURED_TOKENS_ON_CPU", 1)
+
+
+def error_of(checkpoint: Checkpoint, **options: Any) -> float:
+    """Of the logits after a prompt and a decode step, relative to their size."""
+    runner = make_runner(checkpoint.path, dtype="float32", native=False, attention_backend="triton", **options)
+    builder = PlanBuilder(runner)
+    sequence = builder.add(prompt(20))
+    builder.generate(sequence, 2)
+    expected = checkpoint.logits(sequence.tokens[:-1])[19:]
+    return float((torch.stack(sequence.logits) - expected).norm() / expected.norm())
+
+
+@pytest.mark.parametrize(
+    ("case", "bound"),
+    [
+        ("gptq 4 bits", 1e-5),
+        ("gptq 4 bits, zero points", 1e-5),
+        ("gptq 4 bits, whole rows", 1e-5),
+        ("gptq 8 bits", 1e-5),
+        ("awq", 1e-5),
+        ("packed 4 bits", 1e-5),
+        ("integers", 1e-5),
+        # Groups that kernels do not know become int8.
+        ("gptq 4 bits, odd groups", 0.02),
+    ],
+)
+def test_checkpoints_of_whole_numbers_are_multiplied_as_they_are(tmp_path: Path, case: str, bound: float) -> None:
+    config, store, bits, group, symmetric = CASES[case]
+    checkpoint = save_checkpoint(tmp_path, "Qwen2", **SHAPE)
+    quantize(checkpoint, config, store, bits=bits, group=group, symmetric=symmetric)
+    assert error_of(checkpoint) < bound
+
+
+@pytest.mark.parametrize(("kind", "bound"), [("int8", 0.03), ("fp8", 0.15), ("int4", 0.3)])
+# Random layers make three times of what one loses: see tests/layers/test_coded_method.py.
+def test_weights_are_quantised_while_they_are_loaded(tmp_path: Path, kind: Quantization, bound: float) -> None:
+    assert 0 < error_of(save_checkpoint(tmp_path, "Llama", **SHAPE), quantization=kind) < bound
+
+
+def test_weights_replaced_one_by_one_equal_those_of_a_fresh_model(tmp_path: Path) -> None:
+    first = save_checkpoint(tmp_path / "first", "Llama", seed=1, **SHAPE)
+    second = save_checkpoint(tmp_path / "second", "Llama", seed=2, **SHAPE)
+    for kind in ("int4", "fp8"):
+        runner, fresh = (
+            make_runner(each.path, dtype="float32", native=False, attention_backend="triton", quantization=kind)
+            for each in (first, second)
+        )
+        addresses = [parameter.data_ptr() for parameter in runner.model.parameters()]
+        for name, tensor in second.reference.state_dict().items():
+            assert runner.update_weights([(name, tensor)]) == {name}
+        assert [parameter.data_ptr() for parameter in runner.model.parameters()] == addresses
+        for ours, theirs in zip(runner.model.parameters(), fresh.model.parameters(), strict=True):
+            assert torch.equal(ours.float(), theirs.float())
+
+
+def test_fp8_is_refused_where_nothing_multiplies_it(tmp_path: Path) -> None:
+    checkpoint = save_checkpoint(tmp_path, "Llama", **SHAPE)
+    for native in (True, False):
+        with pytest.raises(ConfigError, match="--quantization fp8 is for CUDA devices; use int8 here"):
+            make_runner(checkpoint.path, quantization="fp8", native=native)
