@@ -133,6 +133,31 @@ class Bench:
         self.rates.matmul_flops = 2 * size**3 / self.seconds(lambda: a @ b)
         return {"flops_per_second": self.rates.matmul_flops}
 
+    def product(self, rows: int, kind: str) -> dict[str, Any]:
+        """``rows`` times a quantised matrix of 4096 inputs and 14336 outputs, beside reading it and multiplying it."""
+        from bough.kernels.triton.available import why_not_float8
+        from bough.layers.coded_method import Float8Method, IntegerMethod
+        from bough.layers.linear import Linear
+
+        if kind == "float8" and (problem := why_not_float8(self.device)) is not None:
+            return {"skipped": problem}
+        inputs, outputs = (128, 64) if self.small else (4096, 14336)
+        method = {"int4": IntegerMethod(4, 128), "int8": IntegerMethod(8, 128), "float8": Float8Method()}[kind]
+        with torch.device(self.device):
+            layer = Linear("w", inputs, outputs, bias=False, dtype=self.dtype, method=method)
+        for _, weight in layer.checkpoint_weights():
+            weight.write(torch.randn(weight.shape) * inputs**-0.5)
+        x = torch.randn(rows, inputs, device=self.device).to(self.dtype)
+        seconds = self.seconds(lambda: layer(x))
+        read = sum(parameter.nbytes for parameter in layer.parameters())
+        flops = 2 * rows * inputs * outputs / seconds
+        return {
+            "us": seconds * 1e6,
+            "bytes_per_second": read / seconds,
+            "of_copy": read / seconds / self.rates.copy_bytes,
+            "of_matmul": flops / self.rates.matmul_flops,
+        }
+
     def _cache(self, rows: int, context: int, kv_heads: int, head_dim: int) -> tuple[torch.Tensor, ...]:
         """Keys, values and the request table of ``rows`` sequences on shuffled pages."""
         pages = np.random.default_rng(0).permutation(rows * context // PAGE) + 1
@@ -340,6 +365,11 @@ def main() -> int:
         ("attention decode 64 x 8k", partial(bench.decode_attention, *((2, 32) if small else (64, 8192))), kernels),
         ("attention extend 8k", partial(bench.extend_attention, 32 if small else 8192), kernels),
     ]
+    for kind in ("int4", "int8", "float8"):
+        for rows in (1, 16, 2048):
+            cells.append(
+                (f"product {kind} x {rows}", partial(bench.product, min(rows, 20) if small else rows, kind), kernels)
+            )
     for name, shape in (("0.6B", QWEN3_06B), ("8B", LLAMA_8B)):
         for rows, context in ((1, 1024), (64, 1024), (256, 1536)):
             cell = partial(bench.decode, shape, rows, context)
