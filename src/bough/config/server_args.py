@@ -565,7 +565,7 @@ class ServerArgs(OptionTable):
         None,
         help="Seed of everything random in the server.",
         group=DEVICE,
-        default_text="drawn at start; 42 with --enable-deterministic-inference",
+        default_text="drawn at start; 42 where inference is deterministic",
         minimum=0,
         maximum=2**63 - 1,
     )
