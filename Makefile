@@ -31,7 +31,7 @@ INSTALL_TORCH := $(UV) pip install --quiet --python $(BIN)/python --torch-backen
 endif
 
 .DELETE_ON_ERROR:
-.PHONY: help serve test lint format typecheck unit faults soak fuzz conformance browser package sanitize tsan arm64 bench bench-peers gpu-check gpu-bench docs site clean
+.PHONY: help serve test lint format typecheck unit determinism faults soak fuzz conformance browser package sanitize tsan arm64 bench bench-peers gpu-check gpu-bench docs site clean
 
 help: ## Show this list
 	@echo "make TARGET, where TARGET is one of"
@@ -59,6 +59,9 @@ typecheck: $(DEV_STAMP) ## Check types only
 
 unit: $(DEV_STAMP) ## Run the tests only; ARGS='tests/config -k yaml' narrows them
 	$(BIN)/python -m pytest $(ARGS)
+
+determinism: $(DEV_STAMP) ## Compare outputs bit by bit: every type, number of threads, neighbours, chunks, caches; half an hour
+	$(BIN)/python -m pytest tests/determinism -m '' $(ARGS)
 
 faults: $(DEV_STAMP) ## Every fault of every process in every state of a server: about 100 servers that end badly
 	$(BIN)/python -m pytest tests/faults -m '' $(ARGS)

@@ -481,13 +481,15 @@ BOUGH_INLINE float wanted_scale(const InputGroup& group, bool* negative) {
         return max_lanes(high) / 127.0F;
     }
     BOUGH_UNROLL for (const Vec value : group.values) {
-        high = max(high, value);
-        low = max(low, sub(splat(0.0F), value));
+        high = max(value, high);
+        low = max(sub(splat(0.0F), value), low);
     }
-    const float above = max_lanes(high), below = max_lanes(low);
-    *negative = above > below;
-    // Half a number more is rounded off.
-    const float most = (*negative ? above : below) / 128.5F, other = (*negative ? below : above) / 127.5F;
+    // Magnitudes compare like the whole numbers of their bits: no branches, since nothing could foresee them.
+    const uint32_t above = bits_of(max_lanes(high)), below = bits_of(max_lanes(low));
+    const uint32_t mask = static_cast<uint32_t>(-static_cast<int32_t>(above > below));
+    *negative = (mask & 1) != 0;
+    const uint32_t swap = (above ^ below) & mask;
+    const float most = float_of(below ^ swap) * (1.0F / 128.5F), other = float_of(above ^ swap) * (1.0F / 127.5F);
     return most > other ? most : other;
 }
 
@@ -545,10 +547,10 @@ struct GroupScale {
         } else {
             const TwoPowers& two = kTwoPowers[level & 15];
             const int first = power + two.first, second = power + two.second;
-            const uint32_t second_sign = two.sign < 0 ? sign ^ kSign : sign;
+            const uint32_t second_sign = (static_cast<uint32_t>(two.sign) & kSign) ^ sign;
             const float value = power_of_two(first) + static_cast<float>(two.sign) * power_of_two(second);
             return {static_cast<uint32_t>(first) << 23 | sign, static_cast<uint32_t>(second) << 23 | second_sign,
-                    sign != 0 ? -value : value};
+                    float_of(bits_of(value) ^ sign)};
         }
     }
 };
@@ -594,7 +596,7 @@ void quantize_row(const float* input, int64_t size, uint32_t* output) {
         const float wanted = wanted_scale<kWeights>(group, &negative);
         // No smaller than leaves room for all powers.
         const uint32_t bits = bits_of(wanted > 0x1p-60F ? wanted : 0x1p-60F);
-        output[i * kWords + kGroupUnits] = negative ? bits | kSign : bits;
+        output[i * kWords + kGroupUnits] = bits | static_cast<uint32_t>(negative) << 31;
         largest = bits > largest ? bits : largest;
     }
     uint32_t* behind = output + groups * kWords;

@@ -114,7 +114,10 @@ BOUGH_INLINE Ints load_codes(const uint32_t* group, int unit, int column) {
 }
 
 // Times a power of two, perhaps negated. What is zero becomes next to nothing; what is not finite is lost.
-BOUGH_INLINE Vec times_power(Vec scales, uint32_t power) { return (Vec)((Ints)scales + static_cast<int32_t>(power)); }
+BOUGH_INLINE Vec times_power(Vec scales, uint32_t power) {
+    typedef uint32_t Bits __attribute__((vector_size(kLanes * 4)));
+    return (Vec)((Bits)scales + power);
+}
 
 // Scales of weights times that of a group of inputs, `numbers`.
 template <DType kType>

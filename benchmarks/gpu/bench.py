@@ -4,7 +4,8 @@
   product;
 - attention kernels alone, as fractions of these;
 - decode steps of a model with random weights through the model runner, sampling included: the floor is the bytes of
-  weights (without the input embedding) and of keys and values over the measured copy bandwidth;
+  weights (without the input embedding) and of keys and values over the measured copy bandwidth; each with
+  ``--enable-deterministic-inference``, too, whose price that is;
 - offline: 256 requests, lengths of prompts and outputs uniform in 100 to 1024, through the scheduler.
 
 JSON is written after each cell.
@@ -132,6 +133,31 @@ class Bench:
         self.rates.matmul_flops = 2 * size**3 / self.seconds(lambda: a @ b)
         return {"flops_per_second": self.rates.matmul_flops}
 
+    def product(self, rows: int, kind: str) -> dict[str, Any]:
+        """``rows`` times a quantised matrix of 4096 inputs and 14336 outputs, beside reading it and multiplying it."""
+        from bough.kernels.triton.available import why_not_float8
+        from bough.layers.coded_method import Float8Method, IntegerMethod
+        from bough.layers.linear import Linear
+
+        if kind == "float8" and (problem := why_not_float8(self.device)) is not None:
+            return {"skipped": problem}
+        inputs, outputs = (128, 64) if self.small else (4096, 14336)
+        method = {"int4": IntegerMethod(4, 128), "int8": IntegerMethod(8, 128), "float8": Float8Method()}[kind]
+        with torch.device(self.device):
+            layer = Linear("w", inputs, outputs, bias=False, dtype=self.dtype, method=method)
+        for _, weight in layer.checkpoint_weights():
+            weight.write(torch.randn(weight.shape) * inputs**-0.5)
+        x = torch.randn(rows, inputs, device=self.device).to(self.dtype)
+        seconds = self.seconds(lambda: layer(x))
+        read = sum(parameter.nbytes for parameter in layer.parameters())
+        flops = 2 * rows * inputs * outputs / seconds
+        return {
+            "us": seconds * 1e6,
+            "bytes_per_second": read / seconds,
+            "of_copy": read / seconds / self.rates.copy_bytes,
+            "of_matmul": flops / self.rates.matmul_flops,
+        }
+
     def _cache(self, rows: int, context: int, kv_heads: int, head_dim: int) -> tuple[torch.Tensor, ...]:
         """Keys, values and the request table of ``rows`` sequences on shuffled pages."""
         pages = np.random.default_rng(0).permutation(rows * context // PAGE) + 1
@@ -189,11 +215,11 @@ class Bench:
         rate = 2 * heads * head_dim * context**2 / seconds
         return {"us": seconds * 1e6, "flops_per_second": rate, "of_matmul": rate / self.rates.matmul_flops}
 
-    def runner(self, shape: dict[str, Any], requests: int, tokens: int) -> Any:
+    def runner(self, shape: dict[str, Any], requests: int, tokens: int, **options: Any) -> Any:
         from bough.config.model_config import ModelConfig
         from bough.model_executor.model_runner import ModelRunner, RunnerOptions
 
-        options: dict[str, Any] = {"load_format": "dummy", "page_size": PAGE, "max_step_tokens": 4096}
+        options |= {"load_format": "dummy", "page_size": PAGE, "max_step_tokens": 4096}
         if self.small:
             shape = shape | TINY
             options |= {"native": False, "attention_backend": "triton", "max_step_tokens": 4}
@@ -203,7 +229,9 @@ class Bench:
         limits = {"max_running_requests": requests, "max_total_tokens": tokens}
         return ModelRunner(config, self.device, RunnerOptions(**limits, **options))
 
-    def decode(self, shape: dict[str, Any], rows: int, context: int, *, steps: int = 30) -> dict[str, Any]:
+    def decode(
+        self, shape: dict[str, Any], rows: int, context: int, *, steps: int = 30, deterministic: bool = False
+    ) -> dict[str, Any]:
         """Steps of ``rows`` greedy requests that have about ``context`` tokens each."""
         from bough.sampling.sampling_params import SamplingParams
         from bough.step_plan import FUTURE_TOKEN, ForwardMode, NewRequest, ReqSlot, StepPlan, TableWrite
@@ -213,7 +241,7 @@ class Bench:
             rows, context, steps, warm_up = min(rows, 2), 20, 1, 1
         room = -(-(context + steps + warm_up) // PAGE) * PAGE
         begin = time.perf_counter()
-        runner = self.runner(shape, rows, rows * room)
+        runner = self.runner(shape, rows, rows * room, deterministic=deterministic)
         self.wait()
         ready = time.perf_counter() - begin
         slots = (np.arange(rows * room, dtype=np.int32) + PAGE).reshape(rows, room)
@@ -337,9 +365,18 @@ def main() -> int:
         ("attention decode 64 x 8k", partial(bench.decode_attention, *((2, 32) if small else (64, 8192))), kernels),
         ("attention extend 8k", partial(bench.extend_attention, 32 if small else 8192), kernels),
     ]
+    for kind in ("int4", "int8", "float8"):
+        for rows in (1, 16, 2048):
+            cells.append(
+                (f"product {kind} x {rows}", partial(bench.product, min(rows, 20) if small else rows, kind), kernels)
+            )
     for name, shape in (("0.6B", QWEN3_06B), ("8B", LLAMA_8B)):
         for rows, context in ((1, 1024), (64, 1024), (256, 1536)):
-            cells.append((f"decode {name} x {rows} at {context}", partial(bench.decode, shape, rows, context), model))
+            cell = partial(bench.decode, shape, rows, context)
+            cells.append((f"decode {name} x {rows} at {context}", cell, model))
+            cells.append(
+                (f"decode {name} x {rows} at {context} deterministic", partial(cell, deterministic=True), model)
+            )
     cells.append(("offline 0.6B", partial(bench.offline, QWEN3_06B), scheduler))
     for name, cell, needs in cells:
         if name.startswith(args.only) or name in ("copy", "matmul"):

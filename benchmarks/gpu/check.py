@@ -3,6 +3,7 @@
 - kernels: every Triton kernel in bfloat16, float16 and float32 against plain torch in float64;
 - models: logits of a small Llama and Qwen3 against transformers, prompts in chunks and decode steps;
 - graphs: recorded decode steps against the same steps launched one by one;
+- deterministic: with ``--enable-deterministic-inference`` a row has the same bits wherever it is computed;
 - serving: a scheduler that answers several requests at a time gives what single requests give.
 
 Builds and installs nothing. What needs a package that is not there is skipped, and said so.
@@ -166,6 +167,36 @@ def graphs_equal_eager(dtype: str, device: torch.device) -> dict[str, Any]:
     return {"ok": ok, "replayed_steps": replayed, "same_ids": same_ids, "largest_difference": difference}
 
 
+def deterministic(dtype: str, device: torch.device, *, small: bool) -> dict[str, Any]:
+    """Deterministic inference: logits in every bit the same alone, among others, cut, and as part of a prompt."""
+    from tests.model_executor.plan_builder import PlanBuilder
+    from tests.models.checkpoints import save_checkpoint
+
+    count, length, others = (2, 19, 2) if small else (20, 700, 7)
+    shape = {"head_dim": 64, "num_hidden_layers": 1 if small else 3}
+    with tempfile.TemporaryDirectory() as directory:
+        save_checkpoint(Path(directory), "Qwen3", max_position_embeddings=1024, **shape)
+        runner = device_runner(Path(directory), device, dtype, deterministic=True)
+    builder = PlanBuilder(runner)
+    alone = builder.add(prompt(length, 0))
+    builder.generate(alone, count)
+    builder.drop(alone)
+    again, neighbours = builder.add(prompt(length, 0)), [builder.add(prompt(9 + 13 * i, i)) for i in range(others - 1)]
+    builder.step([(again, length // 3), *((each, each.prompt_len) for each in neighbours)])
+    builder.step([*((each, 1) for each in neighbours), (again, length - length // 3)])
+    for index in range(1, count):
+        builder.step([(again, 1), *((each, 1) for each in neighbours[: index % others])])
+    builder.drop(again)
+    longer = builder.add(alone.tokens[:-1])
+    builder.generate(longer, 1, chunks=[length // 2])
+    wanted = torch.stack(alone.logits)
+    same = {
+        "among_others_and_cut": torch.equal(torch.stack(again.logits), wanted),
+        "as_a_prompt": torch.equal(longer.logits[0], wanted[-1]),
+    }
+    return {"ok": all(same.values()), **same}
+
+
 def serving(device: torch.device, *, small: bool) -> dict[str, Any]:
     """A real scheduler over a real worker: many requests together, and each alone, in float32."""
     from tests.models.checkpoints import save_checkpoint
@@ -245,6 +276,8 @@ def main() -> int:
     if not small:
         for dtype in ("float32", "bfloat16"):
             run(f"graphs {dtype}", partial(graphs_equal_eager, dtype, device), MODEL_NEEDS)
+    for dtype in ("float32",) if small else ("float32", "bfloat16", "float16"):
+        run(f"deterministic {dtype}", partial(deterministic, dtype, device, small=small), MODEL_NEEDS)
     run("serving", partial(serving, device, small=small), SERVING_NEEDS)
     skipped = sum("skipped" in cell for cell in report.cells)
     done = len(report.cells) - skipped - len(report.failed)

@@ -39,7 +39,7 @@ def quantized(x: torch.Tensor) -> torch.Tensor:
     two powers of two and with which the largest magnitude becomes at least -128 and the others at most 127."""
     groups = grouped(x)
     high, low = groups.amax(-1, keepdim=True).clamp_min(0), (-groups).amax(-1, keepdim=True).clamp_min(0)
-    wanted = (high.maximum(low) / 128.5).maximum(high.minimum(low) / 127.5).clamp_min(2.0**-60)
+    wanted = (high.maximum(low) * (1 / 128.5)).maximum(high.minimum(low) * (1 / 127.5)).clamp_min(2.0**-60)
     fraction, power = torch.frexp(wanted)
     fractions = torch.tensor([8, 8.5, 9, 10, 12, 14, 15, 16]) / 16
     scale = torch.ldexp(fractions[torch.searchsorted(fractions, fraction)], power) * torch.where(high > low, -1.0, 1.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -89,8 +90,8 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
     return save_checkpoint(tmp_path_factory.mktemp("checkpoint"), "Llama", **shape)
 
 
-def with_graphs(path: Path) -> tuple[RecordingRunner, RerunRecorder]:
-    runner = triton_runner(path)
+def with_graphs(path: Path, **options: Any) -> tuple[RecordingRunner, RerunRecorder]:
+    runner = triton_runner(path, **options)
     recorder = RerunRecorder()
     assert isinstance(runner.attn_backend, TritonBackend)
     with torch.inference_mode():
@@ -129,6 +130,26 @@ def test_recorded_decode_rows_alone_and_beside_prompts_give_what_transformers_gi
         reference = checkpoint.logits(sequence.tokens[:-1])[sequence.prompt_len - 1 :]
         assert sequence.output == reference.argmax(-1).tolist()
         assert float((torch.stack(sequence.logits) - reference).abs().max()) <= 1e-4
+
+
+@pytest.mark.usefixtures("fused")
+def test_recorded_steps_of_deterministic_inference_have_the_bits_of_those_that_are_not(checkpoint: Checkpoint) -> None:
+    outputs = []
+    for runner in (
+        with_graphs(checkpoint.path, deterministic=True)[0],
+        triton_runner(checkpoint.path, deterministic=True),
+    ):
+        builder = PlanBuilder(runner)
+        first, second = builder.add(prompt(5)), builder.add(prompt(18, seed=1))
+        builder.step([(first, 5)])
+        builder.step([(first, 1)])
+        builder.step([(second, 18), (first, 1)])
+        builder.step([(second, 1), (first, 1)])
+        outputs.append((first.output, second.output, torch.stack(first.logits), torch.stack(second.logits)))
+    recorded, launched = outputs
+    assert recorded[:2] == launched[:2]
+    assert torch.equal(recorded[2], launched[2])
+    assert torch.equal(recorded[3], launched[3])
 
 
 def decode_plan(prefix_lens: list[int], num_decode_rows: int) -> StepPlan:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -27,12 +28,13 @@ def fused(monkeypatch: pytest.MonkeyPatch) -> None:
 
     modules = {"elementwise": elementwise, "sampling": sampling}
     monkeypatch.setattr("bough.model_executor.model_runner._MEASURED_TOKENS_ON_CPU", 1)
-    for user in ("layers.norm", "layers.activation", "layers.linear_method", "layers.sampler", "sampling.penalties"):
+    layers = ("norm", "activation", "linear_method", "sampler", "logprobs")
+    for user in (*(f"layers.{layer}" for layer in layers), "sampling.penalties"):
         monkeypatch.setattr(f"bough.{user}.kernels_for", lambda x, name: modules[name])
 
 
-def triton_runner(path: Path) -> RecordingRunner:
-    return make_runner(path, native=False, attention_backend="triton")
+def triton_runner(path: Path, **options: Any) -> RecordingRunner:
+    return make_runner(path, native=False, attention_backend="triton", **options)
 
 
 @pytest.mark.usefixtures("fused")
@@ -46,3 +48,28 @@ def test_prompts_in_chunks_and_decode_rows_match_transformers(checkpoint: Checkp
         reference = checkpoint.logits(sequence.tokens[:-1])[sequence.prompt_len - 1 :]
         assert sequence.output == reference.argmax(-1).tolist()
         assert float((torch.stack(sequence.logits) - reference).abs().max()) <= 1e-4
+
+
+@pytest.mark.usefixtures("fused")
+@pytest.mark.parametrize("quantization", ["none", "int4", "fp8"])
+def test_deterministic_rows_have_the_same_bits_alone_among_others_cut_and_as_part_of_a_prompt(
+    checkpoint: Checkpoint, quantization: str
+) -> None:
+    runner = triton_runner(checkpoint.path, deterministic=True, quantization=quantization)
+    builder = PlanBuilder(runner)
+    alone = builder.add(prompt(37))
+    tokens = builder.generate(alone, 3)
+    other, again = builder.add(prompt(21, seed=1)), builder.add(prompt(37))
+    builder.step([(other, 20), (again, 19)])
+    builder.step([(again, 17), (other, 1)])
+    while len(again.output) < 3:
+        builder.step([(other, 1), (again, 1)])
+    assert again.output == tokens
+    assert torch.equal(torch.stack(again.logits), torch.stack(alone.logits))
+    # The last token of a prompt that has what was generated above.
+    longer = builder.add([*prompt(37), *tokens[:2]])
+    builder.generate(longer, 1, chunks=[5])
+    assert torch.equal(longer.logits[0], alone.logits[2])
+    if quantization == "none":
+        reference = checkpoint.logits(alone.tokens[:-1])[alone.prompt_len - 1 :]
+        assert float((torch.stack(alone.logits) - reference).abs().max()) <= 1e-4

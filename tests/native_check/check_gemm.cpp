@@ -157,7 +157,7 @@ std::vector<uint32_t> quantized(ThreadPool& pool, Stored& input, int64_t stride,
             const double value = quantized_input(&bytes[row * words], matrix, i, &step);
             float& given = input.values[row * stride + i];
             // Of an outlier's remainder the largest number, 128, is cut off.
-            expect_near(value, given, 1.01 * step, "quantised input");
+            expect_near(value, given, 1.01 * std::fabs(step), "quantised input");
             given = static_cast<float>(value);
         }
     }

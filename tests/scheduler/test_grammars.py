@@ -118,6 +118,28 @@ def test_every_output_follows_its_grammar(overlap: bool, temperature: float) -> 
     assert h.outputs["free"].token_ids == FakeModel(VOCAB_SIZE, EOS_IDS).expected_tokens(PROMPT, 20)
 
 
+@pytest.mark.parametrize("overlap", [False, True])
+def test_when_masks_are_computed_changes_nothing(overlap: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def outputs() -> dict[str, list[int]]:
+        # Little memory, so that requests lose their slots and get others.
+        h = harness(overlap=overlap, max_total_num_tokens=600)
+        (stop,) = bundled_tokenizer().encode(" ", add_special_tokens=False)
+        for i in range(6):
+            h.submit(PROMPT, rid=f"r{i}", **JSON, sampling_seed=i)
+            h.submit(PROMPT, rid=f"stop{i}", regex="[a-z]{3,40}", stop_token_ids=(stop,), max_new_tokens=30)
+            few = tuple(range(i, VOCAB_SIZE, 3))
+            h.submit(PROMPT, rid=f"few{i}", regex="[a-z ]*", allowed_token_ids=few, max_new_tokens=30)
+            h.submit(PROMPT, rid=f"words{i}", regex="(oak|ash|birch|beech){9}", max_new_tokens=30)
+        h.run()
+        return {rid: output.token_ids for rid, output in h.outputs.items()}
+
+    early = outputs()
+    monkeypatch.setattr("bough.scheduler.scheduler.MIN_LATE_VOCAB", 0)
+    monkeypatch.setattr("bough.constrained.masks.MIN_LATE_VOCAB", 0)
+    assert outputs() == early
+    assert sum(map(len, early.values())) > 400
+
+
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_overlap_changes_nothing(temperature: float) -> None:
     def outputs(overlap: bool) -> dict[str, list[int]]:

@@ -565,9 +565,18 @@ class ServerArgs(OptionTable):
         None,
         help="Seed of everything random in the server.",
         group=DEVICE,
-        default_text="drawn at start",
+        default_text="drawn at start; 42 where inference is deterministic",
         minimum=0,
         maximum=2**63 - 1,
+    )
+
+    enable_deterministic_inference: bool = option(
+        False,
+        help="The same request gets the same tokens and logprobs, bit for bit, whatever is computed beside it, however "
+        "its prompt is cut or cached; requests without a seed get --random-seed. Native CPU kernels do so anyway and "
+        "become no slower; on CUDA products and attention are computed in one fixed way, which is slower. What cannot "
+        "keep it is refused: computing with torch on a CPU, embedding models.",
+        group=DEVICE,
     )
 
     log_level: LogLevel = option("info", help="Least severe messages that are logged.", group=OPERATIONS)
@@ -660,6 +669,10 @@ class ServerArgs(OptionTable):
             )
 
 
+DETERMINISTIC_SEED = 42
+"""The random seed of deterministic inference, if none is set; SGLang's."""
+
+
 def draw_seed() -> int:
     """A fresh random seed, 30 bits."""
     return int.from_bytes(os.urandom(4), "little") >> 2
@@ -673,7 +686,8 @@ def resolve(args: ServerArgs, *, seed_source: Callable[[], int] = draw_seed) -> 
 
     Args:
         args: what the user set.
-        seed_source: called once if no seed was set; the only thing here that is not a function of ``args``.
+        seed_source: called once if no seed was set, and none is fixed; the only thing here that is not a function of
+            ``args``.
 
     Returns:
         New arguments in which ``tokenizer_path``, ``served_model_name`` and ``random_seed`` are set.
@@ -683,10 +697,13 @@ def resolve(args: ServerArgs, *, seed_source: Callable[[], int] = draw_seed) -> 
         name = BUNDLED_MODEL_NAME
     elif name.endswith(".gguf"):
         name = Path(name).stem
+    seed = args.random_seed
+    if seed is None:
+        seed = DETERMINISTIC_SEED if args.enable_deterministic_inference else seed_source()
     return dataclasses.replace(
         args,
         tokenizer_path=args.tokenizer_path if args.tokenizer_path is not None else args.model_path,
         served_model_name=args.served_model_name if args.served_model_name is not None else name,
-        random_seed=args.random_seed if args.random_seed is not None else seed_source(),
+        random_seed=seed,
         enable_priority_scheduling=args.enable_priority_scheduling or args.schedule_policy == "priority",
     )

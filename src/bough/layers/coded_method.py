@@ -22,6 +22,11 @@ class CodedMethod(TorchMethod):
     Layers get ``weight``, the codes, and ``scales``, float32 ``[groups, out_features]``.
     """
 
+    def __init__(self, plain: TorchMethod) -> None:
+        """``plain`` holds what stays what it is. If its rows do not depend on each other, those here do not either."""
+        self._plain = plain
+        self._one_tile = plain is not TORCH
+
     @abstractmethod
     def create_codes(self, layer: nn.Module, shape: MatrixShape) -> None:
         """Register the memory of a matrix that is no table, but for its bias."""
@@ -37,7 +42,7 @@ class CodedMethod(TorchMethod):
     def create_weights(self, layer: nn.Module, shape: MatrixShape) -> None:
         """See :class:`LinearMethod`."""
         if shape.table:
-            TORCH.create_weights(layer, shape)
+            self._plain.create_weights(layer, shape)
             return
         self.create_codes(layer, shape)
         bias = nn.Parameter(torch.empty(shape.out_features, dtype=shape.dtype), requires_grad=False)
@@ -47,23 +52,25 @@ class CodedMethod(TorchMethod):
     def weight_rows(self, layer: nn.Module, first_row: int, num_rows: int) -> CheckpointWeight:
         """See :class:`LinearMethod`."""
         if not hasattr(layer, "coded_shape"):
-            return TORCH.weight_rows(layer, first_row, num_rows)
+            return self._plain.weight_rows(layer, first_row, num_rows)
         return _CodedRows(self, layer, first_row, num_rows)
 
     def compute_logits(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
         """See :class:`LinearMethod`."""
-        return TORCH.compute_logits(layer, x)
+        return self._plain.compute_logits(layer, x)
 
 
 class IntegerMethod(CodedMethod):
     """Whole numbers times scales, multiplied by inputs as they are."""
 
-    def __init__(self, bits: Literal[4, 8], group: int, *, minimums: bool = False) -> None:
+    def __init__(self, bits: Literal[4, 8], group: int, *, minimums: bool = False, plain: TorchMethod = TORCH) -> None:
         """Args:
         bits: of a code.
         group: inputs that share a scale: a power of two, 32 to 128.
         minimums: whether groups have a minimum, too, so that unsigned codes fit.
+        plain: see :class:`CodedMethod`.
         """
+        super().__init__(plain)
         self._bits: Literal[4, 8] = bits
         self._group = group
         self._minimums = minimums
@@ -128,16 +135,18 @@ class IntegerMethod(CodedMethod):
         """See :class:`LinearMethod`."""
         weight, scales = _tensors(layer)
         offsets, bias = (cast("torch.Tensor | None", each) for each in (layer.offsets, layer.bias))
-        return integer_linear(x, weight, scales, span=self._group, offsets=offsets, bias=bias)
+        return integer_linear(x, weight, scales, span=self._group, offsets=offsets, bias=bias, one_tile=self._one_tile)
 
 
 class Float8Method(CodedMethod):
     """8-bit floating point (e4m3); inputs are quantised alike, each by what it is, in groups as large."""
 
-    def __init__(self, group: int | None = None) -> None:
+    def __init__(self, group: int | None = None, *, plain: TorchMethod = TORCH) -> None:
         """Args:
         group: inputs that share a scale, a power of two, 64 or 128; ``None``: all.
+        plain: see :class:`CodedMethod`.
         """
+        super().__init__(plain)
         self._group = group
 
     def create_codes(self, layer: nn.Module, shape: MatrixShape) -> None:
@@ -170,7 +179,8 @@ class Float8Method(CodedMethod):
     def apply(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
         """See :class:`LinearMethod`."""
         weight, scales = _tensors(layer)
-        return float8_linear(x, weight, scales, span=self._group, bias=cast("torch.Tensor | None", layer.bias))
+        bias = cast("torch.Tensor | None", layer.bias)
+        return float8_linear(x, weight, scales, span=self._group, bias=bias, one_tile=self._one_tile)
 
 
 class _CodedRows(CheckpointWeight):

@@ -8,6 +8,7 @@ import torch
 
 from bough.kernels.logprobs import read_logprobs
 from bough.kernels.thread_pool import ThreadPool
+from bough.kernels.triton.available import kernels_for
 from bough.sampling.vocab_blocks import BLOCK, block_maxima, top_tokens
 
 
@@ -34,7 +35,7 @@ def gather_logprobs(
 ) -> GatheredLogprobs:
     """Log-softmax of each row, read at the row's target, at its ``top_n`` likeliest tokens and at ``token_ids``.
 
-    Nothing of the size of the vocabulary is kept but, without native kernels, one temporary of the size of ``logits``;
+    Nothing of the size of the vocabulary is kept but, where torch computes, one temporary of the size of ``logits``;
     the caller bounds ``k``. A row's result does not depend on the other rows.
 
     Args:
@@ -67,6 +68,10 @@ def gather_logprobs(
 
 def _log_total_weights(logits: torch.Tensor, largest: torch.Tensor) -> torch.Tensor:
     """``log(sum(exp(row - largest)))`` of each row: float32 ``[k, 1]``, summed in an order that only ``V`` decides."""
+    kernels = kernels_for(logits, "sampling")
+    if kernels is not None:
+        totals: torch.Tensor = kernels.log_total_weights(logits, largest)
+        return totals
     rows, vocab_size = logits.shape
     weights = torch.sub(logits, largest).exp_()
     whole = vocab_size // BLOCK

@@ -211,6 +211,10 @@ class CudaGraphRunner:
             window: DecodeTables(each.pieces, each.num_pieces, each.first_piece[: size + 1])
             for window, each in buffers.tables.items()
         }
+        tiles = None
+        if self._backend.one_kernel:
+            tiles = torch.ones(size, 4, dtype=torch.int32, device=table.device)
+            tiles[:, 1] = torch.arange(size)
         batch = ForwardBatch(
             forward_mode=ForwardMode.DECODE,
             batch_size=size,
@@ -222,11 +226,15 @@ class CudaGraphRunner:
             out_cache_loc=out_slots,
             req_pool_indices=req_slots,
             attn_backend=self._backend,
-            attn_metadata=TritonMetadata(table, req_slots, seq_lens, tables, self._scratch, None),
+            attn_metadata=TritonMetadata(table, req_slots, seq_lens, tables, self._scratch, tiles),
         )
 
         def run() -> StepOutputs:
             enter_decode_rows(req_slots, positions, out_slots, self._last_token, table, input_ids)
+            if tiles is not None:
+                # A query each. That of padding is behind no key, which makes zeros of it.
+                tiles[:, 0] = req_slots
+                torch.sub(seq_lens, 1, out=tiles[:, 3])
             hidden_states = self._model(batch)
             return StepOutputs(hidden_states, self._model.compute_logits(hidden_states))
 

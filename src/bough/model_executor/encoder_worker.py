@@ -16,6 +16,7 @@ from bough.errors import ConfigError, StartupError
 from bough.layers.attention.bidirectional import group_by_length
 from bough.layers.pooler import pool
 from bough.model_executor.capacity import MAX_RUNNING_REQUESTS, forward_bytes
+from bough.model_executor.determinism import check_deterministic
 from bough.model_executor.machine import Machine, keep_freed_memory
 from bough.model_executor.pooling import finish
 from bough.model_executor.tp_worker import resolve_device
@@ -61,6 +62,8 @@ class EncoderWorker:
             if getattr(server_args, name) is not None:
                 flag = f"--{name.replace('_', '-')}"
                 raise ConfigError(f"{flag} is for language models, not {self.config.architecture}", param=name)
+        if server_args.enable_deterministic_inference:
+            check_deterministic(self.config, self.device, None, native=False)
         if server_args.kv_cache_dtype != "auto":
             raise ConfigError(
                 f"--kv-cache-dtype is for language models: {self.config.architecture} caches nothing",

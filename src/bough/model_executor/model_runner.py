@@ -34,6 +34,7 @@ from bough.model_executor.capacity import (
     forward_bytes,
 )
 from bough.model_executor.cpu_graph_runner import MAX_PIECE_TOKENS, CpuGraphRunner, kernel_bytes
+from bough.model_executor.determinism import check_deterministic
 from bough.model_executor.forward_batch import ForwardBatch, token_positions
 from bough.model_executor.graph_runner import GraphRunner, Wanted
 from bough.model_executor.logprob_results import sampled_fields, target_fields
@@ -102,6 +103,8 @@ class RunnerOptions:
     disable_cuda_graph: bool = False
     cuda_graph_max_bs: int | None = None
     """Most rows of a recorded decode step; ``None``: 256."""
+    deterministic: bool = False
+    """A row's results must not depend on the others, nor on how prompts are cut or cached, in any bit."""
     native: bool = True
     """Use the native kernels where they can run the model; false: torch computes everything."""
 
@@ -143,7 +146,14 @@ class ModelRunner:
         self.timings: dict[str, float] = {}
         self.page_size = options.page_size or DEFAULT_PAGE_SIZE
         self.threads = native_threads(self.config, device, torch.get_num_threads()) if options.native else None
-        self.weight_choice = WeightChoice(self.threads, device, interpreted=options.attention_backend == "triton")
+        if options.deterministic:
+            check_deterministic(self.config, device, options.attention_backend, native=self.threads is not None)
+        self.weight_choice = WeightChoice(
+            self.threads,
+            device,
+            interpreted=options.attention_backend == "triton",
+            batch_invariant=options.deterministic,
+        )
         self.weight_choice.check(options.quantization)
         if options.attention_backend is not None and self.threads is not None:
             raise ConfigError(
@@ -255,7 +265,9 @@ class ModelRunner:
 
     def init_attention_backend(self, kv_pool: KVPool) -> AttentionBackend:
         """The backend that computes attention over ``kv_pool``."""
-        return attention_backend(self.options.attention_backend, kv_pool, self.config)
+        return attention_backend(
+            self.options.attention_backend, kv_pool, self.config, deterministic=self.options.deterministic
+        )
 
     @torch.inference_mode()
     def init_graphs(self) -> GraphRunner | None:

@@ -11,7 +11,7 @@ from bough.errors import ConfigError
 from bough.kernels.host_memory import Arena
 from bough.kernels.thread_pool import ThreadPool
 from bough.kernels.triton.available import why_not_float8, why_not_triton
-from bough.layers.linear_method import TORCH, LinearMethod, MethodChoice
+from bough.layers.linear_method import TORCH, LinearMethod, MethodChoice, TorchMethod
 from bough.layers.packed_method import packed_formats, packed_method
 from bough.layers.stored_formats import StoredForm, StoredFormats
 from bough.model_loader.sources import WeightSource
@@ -30,12 +30,21 @@ _NEEDS_NATIVE = "needs the native CPU kernels and --dtype bfloat16 or float32"
 class WeightChoice:
     """How linear layers hold weights on one device."""
 
-    def __init__(self, threads: ThreadPool | None, device: torch.device, *, interpreted: bool = False) -> None:
+    def __init__(
+        self,
+        threads: ThreadPool | None,
+        device: torch.device,
+        *,
+        interpreted: bool = False,
+        batch_invariant: bool = False,
+    ) -> None:
         """Args:
         threads: of the native CPU kernels, if they run the model.
         device: that runs it.
         interpreted: whether a CPU is to run Triton's kernels, in the interpreter.
+        batch_invariant: whether a row of a product must not depend on the others; native kernels' never does.
         """
+        self._batch_invariant = batch_invariant
         self._threads, self._device = threads, device
         self._uses_triton = device.type == "cuda" or interpreted
 
@@ -74,29 +83,37 @@ class WeightChoice:
             assert quantization != "fp8", "it was checked"
             return packed_method(self._threads, quantization, arena)
         if quantization != "none":
-            return _online(quantization)
+            return _online(quantization, self._plain())
         if source is None or not (source.quantized or source.float8):
-            return TORCH
+            return self._plain()
         if not self._uses_triton:
-            return TORCH
+            return self._plain()
         problem = (why_not_float8 if source.float8 else why_not_triton)(self._device)
         if problem is not None:
             logger.warning("weights of few bits are held in the model's type, which takes more memory: %s", problem)
+            return self._plain()
+        return _stored(source, self._plain())
+
+    def _plain(self) -> TorchMethod:
+        """What holds weights that are not quantised."""
+        if not self._batch_invariant:
             return TORCH
-        return _stored(source)
+        from bough.layers.batch_invariant_method import BatchInvariantMethod
+
+        return BatchInvariantMethod()
 
 
-def _online(quantization: Quantization) -> LinearMethod:
+def _online(quantization: Quantization, plain: TorchMethod) -> LinearMethod:
     from bough.layers.coded_method import Float8Method, IntegerMethod
 
     if quantization == "fp8":
-        return Float8Method()
+        return Float8Method(plain=plain)
     if quantization == "int8":
-        return IntegerMethod(8, _ONLINE_INT8_GROUP)
-    return IntegerMethod(4, _ONLINE_INT4_GROUP)
+        return IntegerMethod(8, _ONLINE_INT8_GROUP, plain=plain)
+    return IntegerMethod(4, _ONLINE_INT4_GROUP, plain=plain)
 
 
-def _stored(source: WeightSource) -> StoredFormats[LinearMethod]:
+def _stored(source: WeightSource, plain: TorchMethod) -> StoredFormats[LinearMethod]:
     from bough.layers.coded_method import Float8Method, IntegerMethod
 
     def largest(groups: tuple[int, ...]) -> int | None:
@@ -105,12 +122,12 @@ def _stored(source: WeightSource) -> StoredFormats[LinearMethod]:
     methods: dict[StoredForm | None, LinearMethod] = {}
     if source.float8:
         group = None if source.group is None else largest(_FLOAT8_GROUPS)
-        methods["float8"] = Float8Method(group) if source.group is None or group is not None else TORCH
+        methods["float8"] = Float8Method(group, plain=plain) if source.group is None or group is not None else plain
     else:
         # Forms other than int8 have such groups.
         group = largest(_GROUPS) or _GROUPS[-1]
-        methods["int4"] = IntegerMethod(4, group)
-        methods["uint4"] = IntegerMethod(4, group, minimums=True)
-        methods["int8"] = IntegerMethod(8, group)
+        methods["int4"] = IntegerMethod(4, group, plain=plain)
+        methods["uint4"] = IntegerMethod(4, group, minimums=True, plain=plain)
+        methods["int8"] = IntegerMethod(8, group, plain=plain)
     # What is not quantised stays so, and what is stored with it in one matrix becomes like it.
-    return StoredFormats(source.form, {**methods, None: TORCH})
+    return StoredFormats(source.form, {**methods, None: plain})

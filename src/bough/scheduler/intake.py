@@ -28,7 +28,7 @@ class RequestIntake:
         info: limits of the model.
         tokenizer: for stop strings; ``None`` if requests have ids only.
         eos_token_ids: what ends every output, unless a request says otherwise.
-        rng: draws the seeds of requests that bring none.
+        rng: draws the seeds of requests that bring none, unless inference is deterministic.
     """
 
     def __init__(
@@ -44,6 +44,7 @@ class RequestIntake:
         self._tokenizer = tokenizer
         self._eos_token_ids = frozenset(eos_token_ids)
         self._rng = rng
+        self._default_seed = server_args.random_seed if server_args.enable_deterministic_inference else None
         self._next_order = 0
 
     def requests_of(
@@ -116,7 +117,8 @@ class RequestIntake:
 
     def _make_req(self, message: TokenizedGenerateReqInput, index: int, prompt: np.ndarray) -> Req:
         params = message.sampling_params
-        seed = self._rng.getrandbits(63) if params.sampling_seed is None else params.sampling_seed + index
+        seed = self._default_seed if params.sampling_seed is None else params.sampling_seed
+        seed = self._rng.getrandbits(63) if seed is None else seed + index
         room = self._info.max_req_len - len(prompt)
         wanted = UNLIMITED if params.max_new_tokens is None else params.max_new_tokens
         stop_token_ids = frozenset(params.stop_token_ids)

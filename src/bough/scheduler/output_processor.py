@@ -243,7 +243,8 @@ class OutputProcessor:
                         if judgement is None:
                             masked.append(slot_list[i])
                             judgement = GOES_ON
-                        if judgement is GOES_ON and not (req.text_stops or req.return_logprob or ended_list[i]):
+                        says_more = ended_list[i] or req.return_logprob or req.text_stops is not None
+                        if judgement is GOES_ON and not says_more:
                             if due_list[i]:
                                 append(self._due_delta(req, token, length))
                             continue

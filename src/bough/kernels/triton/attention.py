@@ -23,6 +23,9 @@ _LOG2_E = 1.4426950408889634
 _SMALLEST_DOT = 16
 """``tl.dot`` takes no fewer rows."""
 
+SHORT_TILE = _SMALLEST_DOT
+"""Queries of a tile that serves prompts and single tokens alike."""
+
 DECODE_PROGRAMS_PER_CORE = 4
 """Programs that share the pieces of a step, per multiprocessor and at most: enough to hide the latency of loads."""
 
@@ -436,6 +439,7 @@ def extend_attention(
     req_to_token: torch.Tensor,
     tiles: torch.Tensor,
     *,
+    tile_queries: int | None = None,
     scale: float,
     window: int | None = None,
     cap: float = 0.0,
@@ -450,6 +454,7 @@ def extend_attention(
         req_to_token: int32 ``[requests, max_len]``, the slot of each token.
         tiles: int32 ``[n, 4]``: request slot, first row of ``q``, number of rows (at most ``extend_blocks().queries``)
             and the position of the first; every row of ``q`` in exactly one.
+        tile_queries: most queries of a tile, a power of two; results depend on it. ``None``: that number.
         scale: factor on the scores.
         window: most keys that are seen, the newest ones.
         cap: as of :func:`decode_attention`.
@@ -460,6 +465,8 @@ def extend_attention(
     """
     num_tokens, num_heads, head_dim = q.shape
     blocks = extend_blocks(head_dim, q.dtype)
+    if tile_queries is not None:
+        blocks = blocks._replace(queries=tile_queries)
     out = torch.empty(num_tokens, num_heads * head_dim, dtype=q.dtype, device=q.device)
     _extend_tiles[(num_heads, tiles.shape[0])](
         q,

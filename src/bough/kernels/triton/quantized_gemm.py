@@ -111,10 +111,11 @@ def _launch(
     span: int,
     *,
     packed: bool,
+    one_tile: bool,
 ) -> torch.Tensor:
     (num_rows, num_inputs), num_outputs = x.shape, len(codes)
     out = torch.empty(num_rows, num_outputs, dtype=out_dtype, device=x.device)
-    tile = _FEW_ROWS_TILE if num_rows <= FEW_ROWS else _TILE
+    tile = _FEW_ROWS_TILE if num_rows <= FEW_ROWS and not one_tile else _TILE
     if num_rows:
         grid = (triton.cdiv(num_rows, tile["BLOCK_M"]) * triton.cdiv(num_outputs, tile["BLOCK_N"]),)
         _coded_tiles[grid](
@@ -155,6 +156,7 @@ def integer_linear(
     span: int,
     offsets: torch.Tensor | None = None,
     bias: torch.Tensor | None = None,
+    one_tile: bool = False,
 ) -> torch.Tensor:
     """``x Wᵀ + b`` with weights ``scale * code + offset``.
 
@@ -166,11 +168,14 @@ def integer_linear(
         span: inputs of a group, a power of two, at least 32; the last group may be shorter.
         offsets: like scales.
         bias: ``[num_outputs]``
+        one_tile: rows are tiled alike however few they are, so that none depends on the others.
 
     Returns:
         ``[num_rows, num_outputs]``, like ``x``.
     """
-    return _launch(x, None, codes, scales, offsets, bias, x.dtype, span, packed=codes.dtype == torch.uint8)
+    return _launch(
+        x, None, codes, scales, offsets, bias, x.dtype, span, packed=codes.dtype == torch.uint8, one_tile=one_tile
+    )
 
 
 @triton.jit
@@ -227,6 +232,7 @@ def float8_linear(
     *,
     span: int | None = None,
     bias: torch.Tensor | None = None,
+    one_tile: bool = False,
 ) -> torch.Tensor:
     """``x Wᵀ + b`` with weights ``scale * code`` and inputs that are quantised alike, on the way.
 
@@ -236,11 +242,11 @@ def float8_linear(
         scales: float32 ``[groups, num_outputs]``
         span: inputs of a group, of weights as of ``x``: a power of two, at least 64; ``None``: all.
         bias: ``[num_outputs]``
+        one_tile: rows are tiled alike however few they are, so that none depends on the others.
 
     Returns:
         ``[num_rows, num_outputs]``, like ``x``.
     """
     quantized, x_scales = quantize_rows(x, span)
-    return _launch(
-        quantized, x_scales, codes, scales, None, bias, x.dtype, WHOLE_ROW_SPAN if span is None else span, packed=False
-    )
+    span = WHOLE_ROW_SPAN if span is None else span
+    return _launch(quantized, x_scales, codes, scales, None, bias, x.dtype, span, packed=False, one_tile=one_tile)

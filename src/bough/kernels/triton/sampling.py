@@ -285,6 +285,35 @@ def mask_tokens(logits: torch.Tensor, rows: torch.Tensor, bits: torch.Tensor) ->
     _mask[grid](logits, rows, bits, vocab_size, bits.shape[1], BLOCK=_CHUNK, num_warps=4)
 
 
+@triton.jit
+def _log_totals(logits_ptr, largest_ptr, out_ptr, vocab_size, num_chunks, CHUNK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    largest = tl.load(largest_ptr + row)
+    sums = tl.zeros([CHUNK], tl.float64)
+    for chunk in range(num_chunks):
+        distance = _chunk_distances(logits_ptr + row * vocab_size, chunk, largest, vocab_size, CHUNK)
+        sums += tl.exp(-distance).to(tl.float64)
+    tl.store(out_ptr + row, tl.log(tl.sum(sums, 0)).to(tl.float32))
+
+
+def log_total_weights(logits: torch.Tensor, largest: torch.Tensor) -> torch.Tensor:
+    """``log(sum(exp(row - largest)))`` of each row, summed in an order that only the vocabulary's size decides.
+
+    Args:
+        logits: float32 ``[k, V]``, contiguous.
+        largest: float32 ``[k, 1]``, of each row.
+
+    Returns:
+        float32 ``[k, 1]``
+    """
+    num_rows, vocab_size = logits.shape
+    out = torch.empty_like(largest)
+    if num_rows:
+        num_chunks = triton.cdiv(vocab_size, _CHUNK)
+        _log_totals[(num_rows,)](logits, largest, out, vocab_size, num_chunks, CHUNK=_CHUNK, num_warps=4)
+    return out
+
+
 def compile_all(vocab_size: int, device: torch.device) -> None:
     """Run every kernel once on a row of zeros, which compiles what is not in Triton's cache."""
     logits = torch.zeros(1, vocab_size, device=device)
@@ -293,4 +322,5 @@ def compile_all(vocab_size: int, device: torch.device) -> None:
     choose_tokens(logits, torch.zeros(1, len(DRAW_FIELDS), dtype=torch.float64, device=device))
     counts = torch.zeros(1, vocab_size, dtype=torch.int32, device=device)
     penalise(logits, row, row, torch.zeros(3, 1, device=device), counts)
+    log_total_weights(logits, logits[:, :1])
     mask_tokens(logits, row, torch.zeros(1, triton.cdiv(vocab_size, 32), dtype=torch.int32, device=device))

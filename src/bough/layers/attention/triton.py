@@ -10,6 +10,7 @@ import torch
 
 from bough.kernels.triton.attention import (
     DECODE_PROGRAMS_PER_CORE,
+    SHORT_TILE,
     DecodeScratch,
     decode_attention,
     extend_attention,
@@ -51,14 +52,25 @@ class TritonMetadata:
     decode: dict[int | None, DecodeTables]
     scratch: DecodeScratch | None
     tiles: torch.Tensor | None
-    """int32 [n, 4], of the extend rows"""
+    """int32 [n, 4], of the extend rows; of all rows where one kernel computes them"""
 
 
 class TritonBackend(RotatingBackend):
-    """See :mod:`bough.kernels.triton.attention`. Models in float16, bfloat16 or float32, heads of up to 256 numbers."""
+    """See :mod:`bough.kernels.triton.attention`. Models in float16, bfloat16 or float32, heads of up to 256 numbers.
+
+    Attributes:
+        one_kernel: decode rows are computed by the kernel of prompts, in tiles of one size for both, so that a token's
+            result has the same bits whether it was generated or is part of a prompt.
+    """
 
     def __init__(
-        self, kv_pool: KVPool, windows: Sequence[int | None], num_heads: int, *, dtype: torch.dtype | None = None
+        self,
+        kv_pool: KVPool,
+        windows: Sequence[int | None],
+        num_heads: int,
+        *,
+        dtype: torch.dtype | None = None,
+        one_kernel: bool = False,
     ) -> None:
         """Allocate nothing yet: scratch memory for partial results grows with the longest step.
 
@@ -67,6 +79,7 @@ class TritonBackend(RotatingBackend):
             windows: the sliding window of each layer.
             num_heads: of queries.
             dtype: of queries; ``None``: that of the pool.
+            one_kernel: see the class.
 
         Raises:
             ValueError: if the heads are too wide.
@@ -74,7 +87,9 @@ class TritonBackend(RotatingBackend):
         super().__init__(kv_pool)
         self.windows = tuple(dict.fromkeys(windows))
         self.num_heads = num_heads
-        self._tile_queries = extend_blocks(kv_pool.head_dim, dtype or kv_pool.dtype).queries
+        self.one_kernel = one_kernel
+        blocks = extend_blocks(kv_pool.head_dim, dtype or kv_pool.dtype)
+        self._tile_queries = SHORT_TILE if one_kernel else blocks.queries
         self._scratch = DecodeScratch.empty(0, num_heads, kv_pool.head_dim, kv_pool.device)
         cores = _CORES_OF_A_SMALL_DEVICE
         if kv_pool.device.type == "cuda":
@@ -92,7 +107,7 @@ class TritonBackend(RotatingBackend):
         req_to_token: torch.Tensor,
     ) -> TritonMetadata:
         """See :class:`AttentionBackend`."""
-        device, split = self.kv_pool.device, num_decode_rows
+        device, split = self.kv_pool.device, 0 if self.one_kernel else num_decode_rows
         seq_lens = prefix_lens[:split] + 1
         decode: dict[int | None, DecodeTables] = {}
         scratch = None
@@ -129,7 +144,7 @@ class TritonBackend(RotatingBackend):
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, layer: RadixAttention, batch: ForwardBatch
     ) -> torch.Tensor:
         """See :class:`AttentionBackend`."""
-        return self._decode(q, layer, batch.attn_metadata)
+        return self._attend(q, layer, batch)
 
     def forward_extend(
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, layer: RadixAttention, batch: ForwardBatch
@@ -162,7 +177,7 @@ class TritonBackend(RotatingBackend):
 
     def _attend(self, q: torch.Tensor, layer: RadixAttention, batch: ForwardBatch) -> torch.Tensor:
         metadata: TritonMetadata = batch.attn_metadata
-        split = batch.num_decode_rows
+        split = 0 if self.one_kernel else batch.num_decode_rows
         if split == batch.num_tokens:
             return self._decode(q, layer, metadata)
         if split == 0:
@@ -201,6 +216,7 @@ class TritonBackend(RotatingBackend):
             *self._buffers(layer),
             metadata.req_to_token,
             metadata.tiles,
+            tile_queries=self._tile_queries,
             scale=layer.scaling,
             window=layer.sliding_window,
             kv_scales=self._scales(layer),

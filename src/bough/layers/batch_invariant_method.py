@@ -1,0 +1,24 @@
+"""Products whose every row is computed in one order, whatever the other rows are: those of deterministic inference."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import torch
+from torch import nn
+
+from bough.kernels.triton.gemm import linear
+from bough.layers.linear_method import TorchMethod
+
+
+class BatchInvariantMethod(TorchMethod):
+    """The matrix as the checkpoint has it, multiplied by :func:`bough.kernels.triton.gemm.linear`."""
+
+    def apply(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        """See :class:`LinearMethod`."""
+        return linear(x, layer.get_parameter("weight"), cast("torch.Tensor | None", layer.bias))
+
+    def compute_logits(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        """See :class:`LinearMethod`."""
+        weight, bias = layer.get_parameter("weight"), cast("torch.Tensor | None", layer.bias)
+        return linear(x, weight, bias, out_dtype=torch.float32)
