@@ -32,13 +32,13 @@ def bundled_backend() -> LLGuidanceBackend:
     return LLGuidanceBackend(make_tokenizer(tokenizer, VOCAB_SIZE, EOS_IDS), translator)
 
 
-def with_special_tokens(special: dict[str, int]) -> Tokenizer:
-    """The bundled tokenizer with further special tokens, whatever their ids, and words without use between them."""
-    described = json.loads(bundled_tokenizer().to_json())
+def with_special_tokens(special: dict[str, int], *, special_flag: bool = True, **parts: Any) -> Tokenizer:
+    """The bundled tokenizer with further added tokens, whatever their ids, and words without use between them."""
+    described = {**json.loads(bundled_tokenizer().to_json()), **parts}
     vocab, added = described["model"]["vocab"], described["added_tokens"]
     taken = {*vocab.values(), *(token["id"] for token in added)}
     vocab.update(special)
-    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": special_flag}
     added += [{"id": token, "content": text, **flags} for text, token in special.items()]
     unused = set(range(max(special.values()))) - taken - set(special.values())
     vocab.update((f"\u0120unused{token}", token) for token in unused)

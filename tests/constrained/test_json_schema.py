@@ -167,6 +167,41 @@ def test_lenient_schemas_are_enforced_as_far_as_possible(backend: LLGuidanceBack
 
 
 @pytest.mark.parametrize(
+    "schema",
+    [
+        {"minProperties": 2},
+        {"type": ["object", "null"], "additionalProperties": {"type": "integer"}, "minProperties": 2},
+        {"type": "object", "patternProperties": {"^[ab]$": {}}, "additionalProperties": False, "minProperties": 2},
+        {"type": "object", "required": ["a"], "minProperties": 3},
+        {"allOf": [{"type": "object"}, {"minProperties": 2}]},
+        {"properties": {"a": {"$ref": "#/$defs/x", "minProperties": 2}}, "$defs": {"x": {"type": "object"}}},
+    ],
+)
+def test_properties_are_not_counted_where_one_name_may_come_twice(backend: LLGuidanceBackend, schema: Any) -> None:
+    with pytest.raises(GrammarError, match="minProperties"):
+        backend.compile(spec_of("json_schema", schema))
+    assert not allows(backend.compile(spec_of("json_schema", leniently(schema))), '"a')
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "bad"),
+    [
+        ({"minProperties": 1}, ['{"a": 1}', "1"], ["{}"]),
+        ({"type": "object", "required": ["a"], "minProperties": 2}, ['{"a": 1, "b": 1}'], ['{"a": 1, "a": 1}']),
+        ({"type": "object", "maxProperties": 1}, ['{"a": 1}', "{}"], ['{"a": 1, "a": 1}', '{"a": 1, "b": 1}']),
+        ({"type": "string", "minProperties": 2}, ['"a"'], ["{}"]),
+        (obj(a={}, b={}) | {"minProperties": 2, "required": ["a", "b"]}, ['{"a": 1, "b": 1}'], ['{"a": 1}']),
+    ],
+)
+def test_properties_are_counted_where_each_name_comes_once(
+    backend: LLGuidanceBackend, schema: Any, good: list[str], bad: list[str]
+) -> None:
+    grammar = backend.compile(spec_of("json_schema", schema))
+    assert [text for text in good if not allows(grammar, text)] == []
+    assert [text for text in bad if allows(grammar, text)] == []
+
+
+@pytest.mark.parametrize(
     ("schema", "problem"),
     [
         ({"oneOf": [obj(a={}) | {"properties": None}, obj(a={})]}, "properties must be an object"),

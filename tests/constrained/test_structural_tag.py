@@ -139,6 +139,16 @@ def test_a_trigger_that_begins_with_another_makes_no_tag_unreachable() -> None:
     assert allowed({**form, "stop_after_first": True}, "", "x<f>1</f>", "<f>1</f>x") == [True, True, False]
 
 
+@pytest.mark.parametrize("named", [{}, {"type": "structural_tag"}])
+def test_either_form_may_name_its_type(named: dict[str, str]) -> None:
+    words = vocabulary(SPECIAL)
+    older = {"structures": [{"begin": "<f>", "schema": {"type": "integer"}, "end": "</f>"}], "triggers": ["<f>"]}
+    for form in (older, {"format": tag("<f>", regex("[0-9]"), "</f>")}):
+        compiled = words.backend.compile(spec_of("structural_tag", {**named, **form}))
+        assert words.allows(compiled, "<f>1</f>")
+        assert not words.allows(compiled, "<f>x</f>")
+
+
 def test_triggers_and_special_tokens() -> None:
     tags = [{"begin": "<|call|>f", "content": regex("[0-9]"), "end": "<|end|>"}]
     form = {"type": "triggered_tags", "triggers": ["<|call|>"], "tags": tags}

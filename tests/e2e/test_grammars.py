@@ -54,6 +54,10 @@ CASES: list[tuple[dict[str, Any], Any]] = [
     ({"choice": ["oak", "oaks", "ash"]}, lambda text: text in ("oak", "oaks", "ash")),
     ({"structural_tag": ONE_TAG}, re.compile(r"<f>[0-9]{2}</f>").fullmatch),
     ({"structural_tag": TAGS}, lambda text: all(map(is_json, re.findall("<f>(.*?)</f>", text, re.DOTALL)))),
+    (
+        {"structural_tag": json.dumps({"type": "structural_tag", **TAGS})},
+        lambda text: all(map(is_json, re.findall("<f>(.*?)</f>", text, re.DOTALL))),
+    ),
 ]
 
 

@@ -55,6 +55,30 @@ def test_thoughts_are_free() -> None:
     assert not allows(grammar, "<think>\nHm.\n</think>\n\n<tool_call>\nno")
 
 
+@pytest.mark.parametrize("named", [{}, {"type": "structural_tag"}])
+def test_structural_tags_of_either_form_come_behind_thoughts_or_calls_instead(named: dict[str, str]) -> None:
+    older = {
+        **named,
+        "structures": [{"begin": "<f>", "schema": {"type": "integer"}, "end": "</f>"}],
+        "triggers": ["<f>"],
+    }
+    tags = [{"begin": "<f>", "content": {"type": "json_schema", "json_schema": {"type": "integer"}}, "end": "</f>"}]
+    newer = {**named, "format": {"type": "triggered_tags", "triggers": ["<f>"], "tags": tags}}
+    dialect = make_dialect(None, tool_call_parser="hermes", reasoning_parser="qwen3")
+    for tag in (older, newer):
+        params = SamplingParams.from_dict({"structural_tag": tag})
+        for use in (ToolUse(), ToolUse((LOOSE,), ToolChoice.AUTO)):
+            made, field = constrained(params, "response_format", use, dialect, thinking=False)
+            assert field == "response_format"
+            grammar = bundled_backend().compile(spec_of("structural_tag", made.structural_tag))
+            assert allows(grammar, "<think>\nHm.\n</think>\n\nIt is <f>1</f>.")
+            assert not allows(grammar, "<think>\nHm.\n</think>\n\nIt is <f>x</f>.")
+    params = SamplingParams.from_dict({"structural_tag": {**older, "format": {}}})
+    with pytest.raises(BadRequest, match="unknown field 'format'") as raised:
+        constrained(params, "response_format", ToolUse(), dialect, thinking=False)
+    assert raised.value.param == "response_format"
+
+
 @pytest.mark.parametrize("name", TOOL_FORMATS)
 def test_every_format_leaves_room_for_an_answer(name: str) -> None:
     grammar = tag_of(name)

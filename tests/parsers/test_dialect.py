@@ -7,7 +7,7 @@ import pytest
 
 from bough.errors import BadRequest, ConfigError
 from bough.parsers.base import Content, Reasoning, ToolSpec, parse_tools
-from bough.parsers.dialect import AUTO, NONE, Dialect, make_dialect
+from bough.parsers.dialect import AUTO, FALLBACK_TOOL_FORMAT, NONE, Dialect, make_dialect, make_tool_dialect
 from bough.parsers.reasoning import REASONING_FORMATS
 from bough.parsers.structural import MAX_CALLS
 from bough.parsers.tool_formats import TOOL_FORMATS
@@ -269,3 +269,14 @@ def test_formats_that_are_not_known_are_refused_with_those_that_are(name: str) -
         make_dialect(None, tool_call_parser=name)
     assert name in error.value.message
     assert ", ".join(TOOL_FORMATS) in error.value.message
+
+
+def test_tools_have_a_format_even_if_the_template_has_no_place_for_them_unless_none_is_asked_for() -> None:
+    def name_of(template: str | None, asked: str | None) -> str | None:
+        found = make_tool_dialect(template, tool_call_parser=asked).tool_format
+        return None if found is None else found.name
+
+    assert name_of(None, None) == name_of("{{ messages }}", AUTO) == FALLBACK_TOOL_FORMAT
+    assert name_of("[TOOL_CALLS]", None) == "mistral"
+    assert name_of("[TOOL_CALLS]", "kimi_k2") == "kimi_k2"
+    assert name_of(None, NONE) is None

@@ -202,6 +202,7 @@ def test_a_tokenizer_in_python_works_the_same_way(tmp_path: Path, monkeypatch: p
     assert "".join(decoder.push([i])[0] for i in ids) + decoder.flush() == text
     assert tokenizer.id_to_token(10**6) is None
     assert tokenizer.id_to_piece_bytes(ids[0]) == b"G"
+    assert not tokenizer.special_ids & {*tokenizer.running_text_encoder()("a</s>b")}
 
 
 def test_the_converter_tells_python_tokenizers_from_others(tmp_path: Path) -> None:
@@ -275,6 +276,28 @@ def test_pieces_of_every_kind_are_those_of_running_text() -> None:
     assert pieces("byte_level", "<|im_end|>") == [b"<|im_end|>"]
     for make in MAKERS.values():
         assert Tokenizer(make()).id_to_piece_bytes(10**6) == b""
+
+
+@pytest.mark.parametrize("name", ["byte_level", "sentencepiece", "metaspace"])
+def test_running_text_has_nothing_in_front(name: str) -> None:
+    tokenizer = Tokenizer(MAKERS[name]())
+    for text in ("quick", " brown fox"):
+        assert b"".join(map(tokenizer.id_to_piece_bytes, tokenizer.running_text_encoder()(text))) == text.encode()
+
+
+@pytest.mark.parametrize("name", ["byte_level", "sentencepiece"])
+def test_strings_of_special_tokens_are_running_text(name: str) -> None:
+    tokenizer = Tokenizer(MAKERS[name]())
+    ids = tokenizer.running_text_encoder()("a<|im_end|>")
+    assert not tokenizer.special_ids & {*ids}
+    assert b"".join(map(tokenizer.id_to_piece_bytes, ids)) == b"a<|im_end|>"
+
+
+def test_other_added_tokens_are_recognised_in_running_text_unless_they_are_to_be_special() -> None:
+    tokenizer = Tokenizer(small.byte_level_bpe())
+    added = tokenizer.encode("<tool call>", add_special_tokens=False).tolist()
+    assert tokenizer.running_text_encoder()("<tool call>") == added
+    assert len(tokenizer.running_text_encoder(added)("<tool call>")) > 1
 
 
 @given(text=st.text(max_size=80))

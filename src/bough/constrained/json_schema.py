@@ -5,6 +5,9 @@ itself is that the alternatives of ``oneOf`` exclude each other, which is the us
 the value of a property that all of them require. Such a ``oneOf`` is an ``anyOf``, and is handed on as one.
 Another is the calendar, in which not every month has 31 days. Formats that it does not know are annotations (JSON
 Schema 2020-12, Validation, 7.2.1) and left out, and so are keywords with the value that says nothing.
+
+It does not see either that a name comes twice in an object, unless ``properties`` or ``required`` list it: an object of
+two members may have but one property then. So ``minProperties`` is refused where that would matter.
 """
 
 from __future__ import annotations
@@ -72,16 +75,22 @@ def prepare(schema: Any) -> tuple[Any, bool]:
             raise SchemaError(f'{SCHEMA_OPTIONS} may only hold "lenient"')
         lenient = options.get("lenient") is True
         schema = {key: value for key, value in schema.items() if key != SCHEMA_OPTIONS}
-    return _Rewriter(schema).rewrite(schema), lenient
+    return _Rewriter(schema, lenient).rewrite(schema), lenient
 
 
 class _Rewriter:
-    def __init__(self, root: Any) -> None:
+    def __init__(self, root: Any, lenient: bool) -> None:
         self._root = root
+        self._lenient = lenient
 
     def rewrite(self, schema: Any) -> Any:
         if not isinstance(schema, dict):
             return schema
+        if not self._lenient and _may_count_twice(schema):
+            raise SchemaError(
+                "cannot enforce minProperties where names are free, since one may come twice; list as many but one in "
+                "required, or leave that out"
+            )
         result: dict[str, Any] = {}
         for key, value in schema.items():
             if key in _MAPS_OF_SCHEMAS and isinstance(value, dict):
@@ -153,6 +162,17 @@ class _Rewriter:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _may_count_twice(schema: dict[str, Any]) -> bool:
+    """Whether names that come twice could make up for properties that ``minProperties`` asks for."""
+    least = schema.get("minProperties", 0)
+    # One name besides those that are required is never one that has come already.
+    if not _is_number(least) or least <= len({*_required(schema)}) + 1:
+        return False
+    if "const" in schema or "enum" in schema or "object" not in (_types(schema) or {"object"}):
+        return False
+    return schema.get("additionalProperties") is not False or bool(schema.get("patternProperties"))
 
 
 def _within_reach(key: str, value: float) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, cached_property
 
 from llguidance import LLExecutor, LLMatcher, LLParserLimits, LLTokenizer, TokenizerWrapper
 
@@ -18,7 +18,6 @@ from bough.constrained.engine_errors import readable
 from bough.constrained.translate import Translator
 from bough.sampling.sampling_params import GrammarKind, GrammarSpec
 from bough.tokenization.tokenizer import Tokenizer
-from bough.tokenization.transformers_tokenizer import TransformersTokenizer
 
 MAX_LEXER_STATES = 100_000
 """States of the automaton that all outputs with the same compiled grammar share and that grows while they use it; at
@@ -203,10 +202,8 @@ def make_tokenizer(tokenizer: Tokenizer, vocab_size: int, eos_token_ids: Sequenc
         eos_token_ids: of the model.
     """
     ends = [token for token in eos_token_ids if 0 <= token < vocab_size]
-    if isinstance(tokenizer, TransformersTokenizer):
-        table = _TokenTable(tokenizer, vocab_size, ends)
-        return LLTokenizer(TokenizerWrapper(table), n_vocab=vocab_size, eos_token=ends or None)
-    return LLTokenizer(tokenizer.to_json(), n_vocab=vocab_size, eos_token=ends or None)
+    table = _TokenTable(tokenizer, vocab_size, ends)
+    return LLTokenizer(TokenizerWrapper(table), n_vocab=vocab_size, eos_token=ends or None)
 
 
 def make_byte_tokenizer(special_tokens: Iterable[str]) -> tuple[LLTokenizer, dict[str, int]]:
@@ -233,24 +230,55 @@ class _ByteTable:
 
 
 class _TokenTable:
-    """A tokenizer that exists in Python only: the bytes of its tokens and a function."""
+    """The bytes of a model's tokens, and a function that makes tokens of text.
+
+    To the engine special tokens are no text. Other added tokens are text like any: it may be written with them or
+    spelled out, since both read the same.
+    """
 
     def __init__(self, tokenizer: Tokenizer, vocab_size: int, ends: Sequence[int]) -> None:
-        self._tokenizer = tokenizer
+        self._special = {token for token in (*tokenizer.special_ids, *ends) if token < vocab_size}
+        self._encode = tokenizer.running_text_encoder(self._special)
         self.eos_token_id = ends[0] if ends else tokenizer.eos_token_id or 0
         self.bos_token_id = tokenizer.bos_token_id
-        special = set(tokenizer.special_ids) | set(ends)
-        self.special_token_ids = sorted(token for token in special if token < vocab_size)
-        self.tokens = [self._bytes_of(token, token in special) for token in range(vocab_size)]
+        self.special_token_ids = sorted(self._special)
+        known = min(vocab_size, tokenizer.vocab_size)
+        self.tokens = [
+            (tokenizer.id_to_token(token) or "").encode()
+            if token in self._special
+            else tokenizer.id_to_piece_bytes(token)
+            for token in range(known)
+        ]
+        self.tokens += [b""] * (vocab_size - known)
 
-    def _bytes_of(self, token: int, is_special: bool) -> bytes:
-        if token >= self._tokenizer.vocab_size:
-            return b""
-        if is_special:
-            return (self._tokenizer.id_to_token(token) or "").encode()
-        return self._tokenizer.id_to_piece_bytes(token)
+    def __call__(self, text: bytes | str) -> Sequence[int]:
+        """Tokens that the engine accepts for a text, which it asks for where a grammar leaves no other."""
+        data = text if isinstance(text, bytes) else text.encode()
+        ids = self._encode(data.decode())
+        return ids if self._spells(ids, data) else self._longest_first(data)
 
-    def __call__(self, text: bytes | str) -> list[int]:
-        if isinstance(text, bytes):
-            text = text.decode(errors="replace")
-        return list(self._tokenizer.encode(text, add_special_tokens=False))
+    def _spells(self, ids: Sequence[int], data: bytes) -> bool:
+        """Whether tokens are just this text, which normal forms, among others, may have changed."""
+        pieces = (self.tokens[token] for token in ids if token < len(self.tokens) and token not in self._special)
+        return b"".join(pieces) == data
+
+    def _longest_first(self, data: bytes) -> list[int]:
+        """Tokens for a text, or for its beginning if no token can spell what follows."""
+        ids: list[int] = []
+        start = 0
+        while start < len(data):
+            pieces = (data[start:end] for end in range(min(len(data), start + self._longest), start, -1))
+            piece = next((piece for piece in pieces if piece in self._ids), None)
+            if piece is None:
+                break
+            ids.append(self._ids[piece])
+            start += len(piece)
+        return ids
+
+    @cached_property
+    def _ids(self) -> dict[bytes, int]:
+        return {piece: token for token, piece in enumerate(self.tokens) if piece and token not in self._special}
+
+    @cached_property
+    def _longest(self) -> int:
+        return max(map(len, self._ids), default=0)

@@ -1,8 +1,8 @@
 """Structural tags: output in which the parts between tags follow schemas, and the rest is free text.
 
-Two forms, both JSON objects. The older one::
+Two forms, both JSON objects, of which the ``type`` may be left out. The older one::
 
-    {"structures": [{"begin": "<f=a>", "schema": {...}, "end": "</f>"}], "triggers": ["<f="]}
+    {"type": "structural_tag", "structures": [{"begin": "<f=a>", "schema": {...}, "end": "</f>"}], "triggers": ["<f="]}
 
 The newer one is ``{"type": "structural_tag", "format": F}``, where ``F`` has a ``type`` and
 
@@ -123,12 +123,7 @@ class StructuralTagWriter:
         Raises:
             TagError: the tag is wrong or not supported.
         """
-        if "format" in tag or tag.get("type") == "structural_tag":
-            _check_keys(tag, "the structural tag", ("format",), ("type",))
-            form = tag["format"]
-        else:
-            form = _from_older_form(tag)
-        body = self._sequence(self._items(form, "format"))
+        body = self._sequence(self._items(format_of(tag), "format"))
         return "\n".join([f"start: {body}", *self._lines]) + "\n"
 
     # --- parts ---
@@ -419,7 +414,15 @@ def _constant(text: str) -> list[_Item]:
     return [_Constant(text)] if text else []
 
 
-def _from_older_form(tag: dict[str, Any]) -> dict[str, Any]:
+def format_of(tag: dict[str, Any]) -> Any:
+    """The format of a structural tag of either form.
+
+    Raises:
+        TagError: it is of neither form.
+    """
+    if "structures" not in tag and "triggers" not in tag:
+        _check_keys(tag, "the structural tag", ("format",), ("type",))
+        return tag["format"]
     _check_keys(tag, "the structural tag", ("structures", "triggers"), ("type",))
     tags = []
     for i, structure in enumerate(_list(tag, "structures", "the structural tag")):

@@ -31,6 +31,9 @@ NONE = "none"
 
 _JSON_ARRAY = JsonArrayFormat()
 
+FALLBACK_TOOL_FORMAT = "hermes"
+"""How tools are described to a model whose template has no place for them, and how its calls are read."""
+
 
 @dataclass(frozen=True)
 class Dialect:
@@ -205,6 +208,20 @@ def make_dialect(
     ):
         tool_format = HarmonyFormat()  # whoever writes channels writes calls on them
     return Dialect(tool_format, reasoning_format)
+
+
+def make_tool_dialect(
+    chat_template: str | None, *, tool_call_parser: str | None = None, reasoning_parser: str | None = None
+) -> Dialect:
+    """The dialect of answers to requests that have tools; the arguments are those of :func:`make_dialect`.
+
+    Raises:
+        ConfigError: if there is no such name.
+    """
+    dialect = make_dialect(chat_template, tool_call_parser=tool_call_parser, reasoning_parser=reasoning_parser)
+    if dialect.tool_format is not None or tool_call_parser == NONE:
+        return dialect
+    return make_dialect(chat_template, tool_call_parser=FALLBACK_TOOL_FORMAT, reasoning_parser=reasoning_parser)
 
 
 def find_tool_format(name: str) -> ToolFormat:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +22,7 @@ from bough.tokenization.pieces import (
     decoder_kind,
     has_byte_fallback,
 )
+from bough.tokenization.running_text import running_text_backend
 from bough.tokenization.text_bound import max_bytes_per_token
 from bough.tokenization.tokenizer_files import TokenizerFiles, add_declared_tokens
 from bough.tokenization.wordpiece import load_wordpiece
@@ -287,6 +288,17 @@ class Tokenizer:
     def to_json(self) -> str:
         """The backend as ``tokenizer.json`` text."""
         return self._backend.to_str()
+
+    def running_text_encoder(self, special_ids: Container[int] = ()) -> Callable[[str], Sequence[int]]:
+        """What encodes text from the middle of a text: nothing is put in front, special tokens' strings are text.
+
+        It may still change the text where the vocabulary has no other tokens for it.
+
+        Args:
+            special_ids: tokens that are special besides :attr:`special_ids`.
+        """
+        encode = running_text_backend(self._backend.to_str(), special_ids).encode
+        return lambda text: encode(text, add_special_tokens=False).ids
 
     @property
     def special_token_ids(self) -> dict[str, int]:

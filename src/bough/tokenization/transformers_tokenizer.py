@@ -7,7 +7,7 @@ import logging
 import subprocess
 import sys
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Sequence
 from importlib.util import find_spec
 from typing import Any
 
@@ -137,6 +137,10 @@ class TransformersTokenizer(Tokenizer):
             clean_up_tokenization_spaces=False,
         )
         return text
+
+    def running_text_encoder(self, special_ids: Container[int] = ()) -> Callable[[str], Sequence[int]]:
+        """See :meth:`Tokenizer.running_text_encoder`. All added tokens' strings are text, and prefixes may be put."""
+        return lambda text: self._loaded.encode(text, add_special_tokens=False, split_special_tokens=True)
 
     def id_to_token(self, token_id: int) -> str | None:
         """See :meth:`Tokenizer.id_to_token`."""

@@ -8,6 +8,11 @@ from typing import Any
 import httpx
 import pytest
 
+from bough.entrypoints.chat.core import ChatCore
+from bough.entrypoints.chat.job import ToolUse
+from bough.parsers.base import parse_tools
+from tests.entrypoints.http.server import RunningServer
+
 TOOLS = [
     {"type": "function", "function": {"name": "now"}},
     {
@@ -34,6 +39,16 @@ def test_text_without_calls_stays_as_it_is(client: httpx.Client) -> None:
     for tools in (TOOLS, []):
         body = {"text": "a <b> c\n", "tools": tools, "tool_call_parser": "kimi_k2"}
         assert client.post("/parse_function_call", json=body).json() == {"normal_text": "a <b> c\n", "calls": []}
+
+
+def test_without_a_parser_calls_are_read_as_chat_reads_them(client: httpx.Client, server: RunningServer) -> None:
+    body = {"text": TEXT, "tools": TOOLS}
+    answer = client.post("/parse_function_call", json=body)
+    assert answer.status_code == 200
+    reading = ChatCore(server.manager).dialect(ToolUse(tuple(parse_tools(TOOLS)))).tool_format
+    assert reading is not None
+    assert answer.json() == client.post("/parse_function_call", json={**body, "tool_call_parser": reading.name}).json()
+    assert [call["name"] for call in answer.json()["calls"]] == ["get_weather"]
 
 
 @pytest.mark.parametrize(

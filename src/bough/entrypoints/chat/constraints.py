@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from bough.constrained.structural_tag import TagError, format_of
 from bough.entrypoints.chat.job import ToolChoice, ToolUse
 from bough.errors import BadRequest
 from bough.parsers.argument_schemas import closed
@@ -85,7 +86,8 @@ def constrained(
     callable_ = [_enforceable(tool, f"tools[{index}]") for index, tool in enumerate(tools.tools) if tools.callable]
     if grammar is not None:
         field = field or grammar.kind
-        tag = dialect.structured(_as_format(grammar), with_calls=callable_, parallel=tools.parallel, thinking=thinking)
+        answer = _as_format(grammar, field)
+        tag = dialect.structured(answer, with_calls=callable_, parallel=tools.parallel, thinking=thinking)
     elif required:
         field = "tools"
         tag = dialect.constraint(callable_, name=tools.name, parallel=tools.parallel, thinking=thinking or None)
@@ -150,8 +152,8 @@ def _triggers(format_: ToolFormat, tags: Sequence[Format]) -> set[str]:
     return {each for each in format_.triggers if any(tag["begin"].startswith(each) for tag in tags)}
 
 
-def _as_format(grammar: GrammarSpec) -> dict[str, Any]:
-    """A constraint as a part of a structural tag."""
+def _as_format(grammar: GrammarSpec, field: str) -> Any:
+    """A constraint, which the client calls ``field``, as a part of a structural tag."""
     kind, text = grammar
     if kind == "regex":
         return {"type": "regex", "pattern": text}
@@ -162,9 +164,7 @@ def _as_format(grammar: GrammarSpec) -> dict[str, Any]:
         return {"type": "json_schema", "json_schema": value}
     if kind == "choice":
         return {"type": "or", "elements": [{"type": "const_string", "value": each} for each in value]}
-    if not isinstance(value.get("format"), dict):
-        raise BadRequest(
-            "structural_tag: with tools or reasoning only the form that has `format` is possible",
-            param="structural_tag",
-        )
-    return dict(value["format"])
+    try:
+        return format_of(value)
+    except TagError as error:
+        raise BadRequest(f"{field}: {error}", param=field, code="invalid_grammar") from None

@@ -19,7 +19,7 @@ from bough.managers.prompt_encoder import INLINE_CHARS
 from bough.managers.req_state import ReqState, Sink
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.parsers.base import ParsedEvent
-from bough.parsers.dialect import NONE, Dialect, make_dialect
+from bough.parsers.dialect import Dialect, make_dialect, make_tool_dialect
 from bough.parsers.reasoning_tokens import ReasoningCounter
 from bough.sampling.sampling_params import SamplingParams
 from bough.tokenization.tokenizer import TokenIds
@@ -29,9 +29,6 @@ _PROMPT_END = 32
 
 LARGE_SCHEMAS = 4000
 """Characters of schemas from which on a constraint is made in a thread: about 0.3 ms."""
-
-FALLBACK_TOOL_FORMAT = "hermes"
-"""How tools are described to a model whose template has no place for them, and how its calls are read."""
 
 
 @dataclass(slots=True)
@@ -83,11 +80,9 @@ class ChatCore:
         self._dialect = make_dialect(
             source, tool_call_parser=args.tool_call_parser, reasoning_parser=args.reasoning_parser
         )
-        self._tool_dialect = self._dialect
-        if self._dialect.tool_format is None and args.tool_call_parser != NONE:
-            self._tool_dialect = make_dialect(
-                source, tool_call_parser=FALLBACK_TOOL_FORMAT, reasoning_parser=args.reasoning_parser
-            )
+        self._tool_dialect = make_tool_dialect(
+            source, tool_call_parser=args.tool_call_parser, reasoning_parser=args.reasoning_parser
+        )
 
     @property
     def reasons(self) -> bool:

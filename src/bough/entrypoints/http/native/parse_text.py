@@ -15,7 +15,7 @@ from bough.managers.tokenizer_manager import TokenizerManager
 from bough.managers.turns import Turns
 from bough.parsers.answer import SLICE_CHARS
 from bough.parsers.base import Content, ParsedEvent, Reasoning, ToolCallArguments, ToolCallStart, parse_tools
-from bough.parsers.dialect import NONE, Dialect, make_dialect
+from bough.parsers.dialect import Dialect, make_tool_dialect
 from bough.parsers.reasoning import REASONING_FORMATS
 from bough.parsers.tool_formats import TOOL_FORMATS
 
@@ -29,7 +29,7 @@ class ParseFunctionCallRequest(msgspec.Struct, kw_only=True):
     tools: Annotated[list[Any], Meta(description="Functions that it may call, as in chat completions.")]
     tool_call_parser: Annotated[
         str | None,
-        Meta(description=f"How calls are written: {', '.join(TOOL_FORMATS)}. Default: as this model writes them."),
+        Meta(description=f"How calls are written: {', '.join(TOOL_FORMATS)}. Default: as chat reads this model's."),
     ] = None
 
 
@@ -56,15 +56,19 @@ class ParseTextHandlers:
         self._allow_unknown = manager.server_args.allow_unknown_fields
         template = manager.chat_template
         source = "\n".join(template.sources.values()) if template is not None else None
-        own = make_dialect(source, tool_call_parser=manager.server_args.tool_call_parser, reasoning_parser=NONE)
-        self._own_format = own.tool_format
+        args = manager.server_args
+        self._own_format = make_tool_dialect(
+            source, tool_call_parser=args.tool_call_parser, reasoning_parser=args.reasoning_parser
+        ).tool_format
 
     async def parse_function_call(self, call: Call) -> Response:
         """``POST /parse_function_call``: the calls in a text, and what else is in it."""
         body = await PARSE_FUNCTION_CALL.parse(call.take_body(), allow_unknown=self._allow_unknown, max_tokens=0)
         tools = parse_tools(body.tools)
         if body.tool_call_parser is None and self._own_format is None:
-            raise BadRequest("tool_call_parser is required for this model", param="tool_call_parser")
+            raise BadRequest(
+                "tool_call_parser is required: the server runs with --tool-call-parser none", param="tool_call_parser"
+            )
         format_ = self._own_format
         if body.tool_call_parser is not None:
             format_ = _named(TOOL_FORMATS, body.tool_call_parser, "tool_call_parser")

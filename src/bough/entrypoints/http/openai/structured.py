@@ -83,8 +83,7 @@ def _of_response_format(given: Mapping[str, Any] | None, unknown: dict[str, None
     elif kind == "json_schema":
         yield Constraint("json_schema", *_schema_of(given, unknown))
     elif kind == "structural_tag":
-        newer = "format" in given
-        yield Constraint("structural_tag", {k: v for k, v in given.items() if newer or k != "type"}, "response_format")
+        yield Constraint("structural_tag", dict(given), "response_format")
     else:
         raise BadRequest(
             f"response_format.type must be text, json_object, json_schema or structural_tag, got {str(kind)[:40]!r}",
