@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from bough.entrypoints.chat.constraints import constrained
-from bough.entrypoints.chat.job import ChatJob, ToolChoice, ToolUse
+from bough.entrypoints.chat.job import ChatJob, Message, ToolChoice, ToolUse
 from bough.entrypoints.chat.reader import ChoiceReader
 from bough.entrypoints.chat.template_fit import TemplateFit, tool_description
 from bough.ipc.messages import OutputDelta
@@ -26,6 +26,9 @@ from bough.tokenization.tokenizer import TokenIds
 
 _PROMPT_END = 32
 """Tokens of a prompt's end that show whether it has opened the model's thoughts."""
+
+_EARLIER_TURN: tuple[Message, ...] = ({"role": "user", "content": "a"}, {"role": "assistant", "content": "b"})
+"""Stands for the earlier turns of a session, whose tokens are known."""
 
 LARGE_SCHEMAS = 4000
 """Characters of schemas from which on a constraint is made in a thread: about 0.3 ms."""
@@ -110,6 +113,11 @@ class ChatCore:
         """
         if job.input_ids is not None:
             return last_tokens(job.input_ids, job.truncate_prompt_tokens)
+        behind: Sequence[Message] = ()
+        if self._goes_on(job):
+            assert job.session_params is not None, "a turn of a session"
+            answers_itself = job.session_params.drop_previous_output and job.messages[0].get("role") == "assistant"
+            behind = _EARLIER_TURN[:1] if answers_itself else _EARLIER_TURN
         shown = job.tools.tools if job.tools.choice is not ToolChoice.NONE else ()
         ids = await self.manager.conversations.encode(
             job.messages,
@@ -118,11 +126,17 @@ class ChatCore:
             documents=job.documents,
             add_generation_prompt=job.add_generation_prompt,
             continue_final_message=job.continue_final_message,
+            behind=behind,
             template_kwargs=job.template_kwargs,
             bounded=bounded and job.truncate_prompt_tokens is None,
             where=job.prompt_param,
         )
         return last_tokens(ids, job.truncate_prompt_tokens)
+
+    def _goes_on(self, job: ChatJob) -> bool:
+        """Whether the messages continue the conversation of an earlier turn of a session."""
+        params = job.session_params
+        return job.input_ids is None and params is not None and self.manager.sessions.goes_on(params)
 
     def begins_in_reasoning(self, job: ChatJob, prompt: TokenIds) -> bool:
         """Whether an answer to this prompt begins inside the model's thoughts."""
@@ -143,6 +157,7 @@ class ChatCore:
         """
         self.manager.limits.require_generation()
         dialect = self.dialect(job.tools)
+        ends_context = self._goes_on(job)
         prompt = await self.prompt(job)
         thinking = self.begins_in_reasoning(job, prompt)
         params, grammar_param = await self._constrained(job, dialect, thinking=thinking)
@@ -164,6 +179,7 @@ class ChatCore:
             timeout=job.timeout,
             extra_key=job.extra_key,
             session_params=job.session_params,
+            ends_context=ends_context,
             exact_max_new_tokens=job.exact_max_tokens,
         )
         return ChatRun(request, readers, prompt)
