@@ -27,8 +27,8 @@ MAX_TURNS = 4096
 """Most turns that one session remembers."""
 
 _MAX_OVERLAP = 64
-"""Tokens at the beginning of a continuation that may be at the end of the context already: the end of a message, and the
-beginning of one."""
+"""Tokens at the beginning of a continuation that may be at the end of the context already: the end of a message, and
+the beginning of one."""
 
 SessionId = Annotated[str, Meta(min_length=1, max_length=MAX_SESSION_ID_CHARS)]
 

@@ -16,6 +16,7 @@ from bough.managers.conversations import text_size
 from bough.managers.io_struct import GenerateRequest
 from bough.managers.native_output import failure_of
 from bough.managers.prompt_encoder import INLINE_CHARS
+from bough.managers.reasoning_span import ReasoningMarkers, ReasoningSpan
 from bough.managers.req_state import ReqState, Sink
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.parsers.base import ParsedEvent
@@ -227,7 +228,10 @@ class ChatCore:
         readers = []
         skips_special = job.params.skip_special_tokens and not dialect.needs_special_tokens
         num_bytes = self._num_bytes(skip_special=skips_special)
-        reasoning = dialect.reasoning_format if job.separate_reasoning else None
+        reasoning, tokenizer = dialect.reasoning_format, self.manager.tokenizer
+        markers = None
+        if reasoning is not None and not job.separate_reasoning and tokenizer is not None:
+            markers = ReasoningMarkers(reasoning, tokenizer)
         for _ in job.rids:
             parser = dialect.parser(
                 job.tools.tools,
@@ -237,12 +241,13 @@ class ChatCore:
                 forced=job.tools.choice is ToolChoice.REQUIRED,
             )
             counter = None
-            if reasoning is not None and parser is not None:
+            if reasoning is not None and parser is not None and markers is None:
                 counter = ReasoningCounter(num_bytes, reasoning, begins_inside=thinking)
             readers.append(
                 ChoiceReader(
                     parser,
                     counter,
+                    span=None if markers is None else ReasoningSpan(markers, inside=thinking),
                     include_reasoning=job.include_reasoning,
                     stream_reasoning=job.stream_reasoning,
                     max_calls=None if job.tools.parallel else 1,
