@@ -227,3 +227,13 @@ class TestServerOptions:
                 assert len(choice["token_ids"]) == 4
                 assert choice["token_ids"] == ids
                 assert choice["logprobs"]["tokens"] == [f"token_id:{token}" for token in ids]
+
+
+def test_tokens_that_are_no_text_are_told_apart(client: httpx.Client, server: RunningServer) -> None:
+    server.engine.says = "äöü"
+    body = {"prompt": "Hi", "max_tokens": 4, "logprobs": 3}
+    logprobs = client.post("/v1/completions", json=body).json()["choices"][0]["logprobs"]
+    assert logprobs["tokens"][:2] == ["bytes:\\xc3", "bytes:\\xa4"]
+    for token, alternatives in zip(logprobs["tokens"], logprobs["top_logprobs"], strict=True):
+        assert len(alternatives) == 3
+        assert token in alternatives

@@ -13,6 +13,7 @@ from bough.entrypoints.chat.tools import template_variables
 from bough.entrypoints.http.asgi import Call, EventStream, Response
 from bough.entrypoints.http.fields import unknown_members
 from bough.entrypoints.http.openai.chat_choice import ChatChoiceWriter, ChatOptions
+from bough.entrypoints.http.openai.headers import check_headers
 from bough.entrypoints.http.openai.messages import require_content, to_template
 from bough.entrypoints.http.openai.protocol import CHAT, ChatCompletionRequest
 from bough.entrypoints.http.openai.sampling import to_sampling_params
@@ -47,6 +48,7 @@ class ChatHandler(OpenAIHandler):
     async def __call__(self, call: Call) -> Response | EventStream:
         """Answer one request."""
         manager = self.manager
+        check_headers(call.headers)
         body, given = await CHAT.parse_given(
             call.take_body(),
             allow_unknown=manager.server_args.allow_unknown_fields,
