@@ -76,6 +76,8 @@ def test_token_ids_of_one_text_and_of_several(server: Server, reference: np.ndar
     one = server.post("/v1/embeddings", input=ids[1]).json()
     assert_close(one["data"][0]["embedding"], reference[1])
     several = server.post("/v1/embeddings", input=ids).json()
+    objects = server.post("/v1/embeddings", input=[{"text": text} for text in TEXTS]).json()
+    assert objects == server.post("/v1/embeddings", input=TEXTS).json()
     assert_close([item["embedding"] for item in several["data"]], reference)
     native = server.post("/encode", input_ids=ids).json()
     assert_close([item["embedding"] for item in native], reference)

@@ -68,12 +68,11 @@ def test_bos_of_an_appended_turn_is_dropped(sessions: Sessions) -> None:
         ({}, [1, 2, 3, 4]),
         ({"offset": 0}, [1, 2, 3, 4]),
         ({"offset": 3}, [1, 2, 3]),
-        ({"offset": 9}, [1, 2, 3, 4]),
+        ({"offset": 4}, [1, 2, 3, 4]),
         ({"offset": -1}, [1, 2, 3]),
-        ({"offset": -9}, []),
+        ({"offset": -4}, []),
         ({"drop_previous_output": True}, [1, 2]),
         ({"drop_previous_output": True, "offset": -1}, [1]),
-        ({"drop_previous_output": True, "offset": 3}, [1, 2]),
     ],
 )
 def test_what_is_kept_of_the_context_is_for_the_client_to_say(
@@ -81,6 +80,36 @@ def test_what_is_kept_of_the_context_is_for_the_client_to_say(
 ) -> None:
     sessions.run("s", "a", [1, 2], [3, 4])
     assert sessions.run("s", "b", [9], [], after="a", **options) == [*kept, 9]
+
+
+@pytest.mark.parametrize("options", [{"offset": 5}, {"offset": -5}, {"offset": 3, "drop_previous_output": True}])
+def test_an_offset_beyond_the_context_is_refused_before_anything_is_forgotten(
+    sessions: Sessions, options: dict[str, Any]
+) -> None:
+    sessions.run("s", "a", [1, 2], [3, 4])
+    sessions.run("s", "b", [9], [], after="a")
+    with pytest.raises(BadRequest, match="offset"):
+        sessions.begin("s", "c", [5], after="a", replace=True, **options)
+    assert sessions.run("s", "d", [6], [], after="b") == [1, 2, 3, 4, 9, 6]
+
+
+@pytest.mark.parametrize(
+    ("output", "new", "prompt"),
+    [
+        ([3, 70], [70, 71, 9], [3, 70, 71, 9]),  # the model has ended its message
+        ([3], [70, 71, 9], [3, 70, 71, 9]),  # it was cut
+        ([3, 70, 71], [70, 71, 9], [3, 70, 71, 9]),  # and has written more than the end
+        ([3, 70], [40, 70, 9], [3, 70, 9]),  # the template writes a space before it
+        ([3, 5], [40, 70, 9], [3, 5, 40, 70, 9]),
+    ],
+)
+def test_what_a_context_has_of_the_end_of_its_message_is_not_repeated(
+    sessions: Sessions, output: list[int], new: list[int], prompt: list[int]
+) -> None:
+    sessions.run("s", "a", [1], output)
+    params = SessionParams(id="s", rid="a")
+    turn = sessions.store.begin_turn(params, "b", array("i", new), BOS, frozenset({70, 71}))
+    assert turn.prompt().tolist() == [1, *prompt]
 
 
 def test_replace_forgets_what_has_gone_on_from_a_turn_and_aborts_it(sessions: Sessions) -> None:
@@ -274,6 +303,8 @@ def test_any_tree_of_turns_gives_the_prompts_of_a_plain_model(steps: list[Any]) 
         options: dict[str, Any] = {"offset": offset, "drop_previous_output": drop, "replace": replace}
         if parent not in whole:
             parent, options = None, {"replace": replace}
+        elif abs(offset) > len(whole[parent][0]) + (0 if drop else len(whole[parent][1])):
+            options["offset"] = offset = 0
         turn = sessions.begin("s", rid, new, parent, **options)
         before: list[int] = []
         if parent is not None:

@@ -46,6 +46,7 @@ class ConversationEncoder:
         documents: Sequence[Mapping[str, Any]] | None = None,
         add_generation_prompt: bool = True,
         continue_final_message: bool = False,
+        behind: Sequence[Message] = (),
         template_kwargs: Mapping[str, Any] | None = None,
         where: str = "messages",
         bounded: bool = True,
@@ -59,6 +60,8 @@ class ConversationEncoder:
             documents: objects with ``title`` and ``text``.
             add_generation_prompt: whether the prompt ends with the beginning of an assistant's message.
             continue_final_message: let the model go on with the last message instead of answering it.
+            behind: messages with text that stand for what comes before, which is not in the prompt: it begins behind
+                the text of the last of them.
             template_kwargs: further variables of the template.
             where: what the client called the messages, for errors.
             bounded: whether a conversation that is certainly too long for the model is refused.
@@ -75,13 +78,15 @@ class ConversationEncoder:
             )
 
         def render() -> str:
-            shown, described = fit(messages, tools, where) if fit is not None else (messages, tools or None)
+            every = [*behind, *messages]
+            shown, described = fit(every, tools, where) if fit is not None else (every, tools or None)
             return template.render(
                 shown,
                 tools=described,
                 documents=documents,
                 add_generation_prompt=add_generation_prompt,
                 continue_final_message=continue_final_message,
+                continues=len(behind) + len(shown) - len(every) if behind else 0,  # what is put in comes first
                 kwargs=template_kwargs,
                 where=where,
             )

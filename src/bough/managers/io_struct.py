@@ -350,6 +350,9 @@ class GenerateRequest(msgspec.Struct, kw_only=True):
     banned_sequences: TokenSequences = ()
     """The bad words of ``sampling_params``; filled in."""
     session_params: SessionParams | None = None
+    ends_context: bool = False
+    """Whether ``input_ids`` begin with the end of the message that the session's context ends with; what the context
+    has of it is left out."""
     turn: Turn | None = None
     """The request as part of its session, once its prompt is complete."""
     exact_max_new_tokens: str | None = None

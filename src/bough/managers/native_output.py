@@ -166,7 +166,7 @@ class NativeOutput:
                     self._ids_json += b","
                 self._ids_json += _encode(token_ids)[1:-1]
         if self._reasoning is not None:
-            self._reasoning.add(token_ids)
+            self._reasoning.add(token_ids, delta.finish_reason)
             if delta.finish_reason is not None:
                 self._reasoning.finish()
         if self._logprobs is not None:

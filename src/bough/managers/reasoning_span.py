@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Sequence
 
+from bough.ipc.messages import FinishReason
 from bough.parsers.dialect import Dialect
 from bough.parsers.reasoning import ReasoningFormat
 from bough.parsers.reasoning_tokens import ReasoningCounter
@@ -58,10 +59,12 @@ class ReasoningSpan:
         """Tokens so far."""
         return self._counter.total
 
-    def add(self, token_ids: Sequence[int]) -> None:
-        """Take in what is new."""
+    def add(self, token_ids: Sequence[int], reason: FinishReason | None = None) -> None:
+        """Take in what is new; a token that has ended the output is no thought."""
         if self._counter.is_over:
             return
+        if reason is not None and token_ids and token_ids[-1] == reason.matched:
+            token_ids = token_ids[:-1]
         text = self._decode(b"".join(map(self._bytes, token_ids)))
         self._counter.add(token_ids, text, self._parser.feed(text))
 

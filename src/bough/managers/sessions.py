@@ -11,7 +11,7 @@ import logging
 import time
 import uuid
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from typing import Annotated
 
 import msgspec
@@ -25,6 +25,10 @@ logger = logging.getLogger(__name__)
 MAX_SESSION_ID_CHARS = 256
 MAX_TURNS = 4096
 """Most turns that one session remembers."""
+
+_MAX_OVERLAP = 64
+"""Tokens at the beginning of a continuation that may be at the end of the context already: the end of a message, and
+the beginning of one."""
 
 SessionId = Annotated[str, Meta(min_length=1, max_length=MAX_SESSION_ID_CHARS)]
 
@@ -142,7 +146,9 @@ class Session:
         """Whether a turn is running."""
         return any(turn.running for turn in self.turns.values())
 
-    def begin_turn(self, params: SessionParams, rid: str, new: TokenIds, bos_token_id: int | None) -> Turn:
+    def begin_turn(
+        self, params: SessionParams, rid: str, new: TokenIds, bos_token_id: int | None, joints: Set[int] | None
+    ) -> Turn:
         """A new turn; see :meth:`SessionStore.begin_turn`."""
         if rid in self.turns:
             raise BadRequest(
@@ -153,7 +159,10 @@ class Session:
             new = new[1:]
         kept = 0
         if parent is not None:
-            kept = _kept(parent.prompt_len if params.drop_previous_output else parent.context_len, params.offset)
+            kept = _kept(parent, params)
+            if joints is not None:
+                context = Turn(self, rid, parent, kept, array("i")).prompt()
+                new = new[_overlap(context, new[:_MAX_OVERLAP], joints) :]
         if len(self.turns) >= MAX_TURNS:
             raise BadRequest(
                 f"session {self.id!r} has {MAX_TURNS} turns, which is the most; close it, or use replace",
@@ -191,6 +200,7 @@ class Session:
                 param="session_params.rid",
                 code="unknown_request_id",
             )
+        _kept(parent, params)  # refused before anything is forgotten
         if params.replace:
             for child in list(parent.children):
                 self._cut(child)
@@ -344,7 +354,19 @@ class SessionStore:
         )
         return session_id
 
-    def begin_turn(self, params: SessionParams, rid: str, new: TokenIds, bos_token_id: int | None) -> Turn:
+    def goes_on(self, params: SessionParams) -> bool:
+        """Whether a turn with these parameters goes on from an earlier one, if it can begin at all."""
+        session = self._sessions.get(params.id)
+        return session is not None and (bool(session.turns) if session.is_linear else params.rid is not None)
+
+    def begin_turn(
+        self,
+        params: SessionParams,
+        rid: str,
+        new: TokenIds,
+        bos_token_id: int | None,
+        joints: Set[int] | None = None,
+    ) -> Turn:
         """Begin a turn, whose :meth:`Turn.prompt` is what to generate from.
 
         Args:
@@ -352,6 +374,8 @@ class SessionStore:
             rid: id of the request.
             new: what the request brings. A BOS token in front of it is dropped where it would not be the first.
             bos_token_id: of the tokenizer.
+            joints: given if ``new`` begins with the end of the message that the context ends with, of which the context
+                may have a part: that is not repeated. These are the special tokens, which end messages.
 
         Raises:
             BadRequest: if there is no such session or turn, or the session is full.
@@ -371,7 +395,7 @@ class SessionStore:
                 code="sessions_full",
             )
         session.last_active = self.now()
-        return session.begin_turn(params, rid, new, bos_token_id)
+        return session.begin_turn(params, rid, new, bos_token_id, joints)
 
     def close(self, session_id: str) -> bool:
         """End a session and abort its running turns; returns whether there was one."""
@@ -390,10 +414,29 @@ class SessionStore:
             self.close(session.id)
 
 
-def _kept(length: int, offset: int | None) -> int:
+def _kept(parent: Turn, params: SessionParams) -> int:
+    """How many tokens of the context are gone on from."""
+    length = parent.prompt_len if params.drop_previous_output else parent.context_len
+    offset = params.offset
     if not offset:
         return length
-    return min(offset, length) if offset > 0 else max(length + offset, 0)
+    if abs(offset) > length:
+        raise BadRequest(
+            f"session_params.offset is {offset}, and the context has {length} tokens", param="session_params.offset"
+        )
+    return offset if offset > 0 else length + offset
+
+
+def _overlap(context: TokenIds, new: TokenIds, joints: Set[int]) -> int:
+    """How many tokens at the beginning of ``new`` the context ends with.
+
+    A model may have left out what its template writes before the special token that ends a message, such as a space.
+    """
+    for size in range(min(len(new), len(context)), 0, -1):
+        if context[-size:] == new[:size]:
+            return size
+    first = next((number for number, token in enumerate(new) if token in joints), None)
+    return 0 if first is None or not context or new[first] != context[-1] else first + 1
 
 
 def _subtree(turn: Turn) -> Iterator[Turn]:

@@ -439,8 +439,12 @@ class TokenizerManager:
             if request.session_params is None:
                 continue
             assert request.input_ids is not None, "encoded"
-            bos = self.tokenizer.bos_token_id if self.tokenizer is not None else None
-            request.turn = self.sessions.begin_turn(request.session_params, request.rids[0], request.input_ids, bos)
+            tokenizer = self.tokenizer
+            bos = tokenizer.bos_token_id if tokenizer is not None else None
+            joints = tokenizer.special_ids if tokenizer is not None and request.ends_context else None
+            request.turn = self.sessions.begin_turn(
+                request.session_params, request.rids[0], request.input_ids, bos, joints
+            )
             request.input_ids = request.turn.prompt()
 
     async def _tokenize_one_request(

@@ -81,6 +81,7 @@ class ChatTemplate:
         documents: Sequence[Mapping[str, Any]] | None = None,
         add_generation_prompt: bool = True,
         continue_final_message: bool = False,
+        continues: int = 0,
         kwargs: Mapping[str, Any] | None = None,
         where: str = "messages",
     ) -> str:
@@ -94,6 +95,8 @@ class ChatTemplate:
             documents: objects with ``title`` and ``text``.
             add_generation_prompt: whether the prompt ends with the beginning of an assistant's message.
             continue_final_message: end the prompt inside the last message instead, so that the model continues it.
+            continues: so many messages at the beginning, with text, stand for an earlier part of the conversation: only
+                what is written behind the text of the last of them is returned.
             kwargs: further variables of the template, such as ``enable_thinking``.
             where: what the client called the messages, for errors.
 
@@ -107,9 +110,11 @@ class ChatTemplate:
             if name in _RESERVED or name in self._variables:
                 field = f"chat_template_kwargs.{name}"
                 raise BadRequest(f"{field} cannot be set", param=field)
-        shown = [self._fit(message, f"{where}[{index}]") for index, message in enumerate(messages)]
+        shown = [self._fit(message, f"{where}[{index - continues}]") for index, message in enumerate(messages)]
+        if continues:
+            shown[continues - 1] = _marked(shown[continues - 1], where)
         if continue_final_message:
-            shown[-1] = _marked(shown[-1], f"{where}[{len(shown) - 1}]")
+            shown[-1] = _marked(shown[-1], f"{where}[{len(shown) - continues - 1}]")
         variables = {
             **self._variables,
             **(kwargs or {}),
@@ -119,7 +124,8 @@ class ChatTemplate:
             "add_generation_prompt": add_generation_prompt and not continue_final_message,
         }
         text = self._render(self._template_for(tools), variables, where)
-        return _up_to_mark(text) if continue_final_message else text
+        text = _up_to_mark(text) if continue_final_message else text
+        return _from_mark(text, where) if continues else text
 
     def _template_for(self, tools: Sequence[Any] | None) -> SandboxedTemplate:
         if tools and TOOL_TEMPLATE in self._templates:
@@ -342,6 +348,14 @@ def _marked(message: dict[str, Any], where: str) -> dict[str, Any]:
         *others, last = content
         return {**message, "content": [*others, {**last, "text": last["text"] + _END_OF_TEXT}]}
     raise BadRequest(f"continue_final_message: {where}.content has no text to continue", param="continue_final_message")
+
+
+def _from_mark(text: str, where: str) -> str:
+    mark = _END_OF_TEXT.rstrip()
+    _, found, rest = text.partition(mark)
+    if not found:
+        raise BadRequest("the chat template does not show where an earlier message ends", param=where)
+    return rest.removeprefix(_END_OF_TEXT[len(mark) :])
 
 
 def _up_to_mark(text: str) -> str:

@@ -607,3 +607,74 @@ def test_wrong_paths_and_methods(client: httpx.Client) -> None:
     assert client.get("/generate").status_code == 405
     assert client.get("/v1/nothing").json()["error"]["code"] == "not_found"
     assert client.get("/generate").json()["error"]["code"] == "method_not_allowed"
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions"])
+@pytest.mark.parametrize(
+    ("name", "value", "code"),
+    [
+        ("X-Data-Parallel-Rank", "one", "invalid_value"),
+        ("X-Data-Parallel-Rank", "-1", "invalid_value"),
+        ("X-Data-Parallel-Rank", "1", "unsupported_parameter"),
+        ("X-Data-Parallel-Rank", "9" * 5000, "unsupported_parameter"),
+        ("X-Data-Parallel-Rank", "0", None),
+        ("x-sglext-return-input-ids", "1", "unsupported_parameter"),
+        ("x-sglext-return-output-ids", "1", "unsupported_parameter"),
+        ("x-sglext-ids-framed", "1", "unsupported_parameter"),
+        ("x-sglext-ids-framed", "0", None),
+    ],
+)
+def test_headers_that_ask_for_what_is_not_done_are_refused(
+    client: httpx.Client, path: str, name: str, value: str, code: str | None
+) -> None:
+    body = {"max_tokens": 1, "prompt": "Hi"}
+    if path.endswith("chat/completions"):
+        body = {"max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}]}
+    response = client.post(path, json=body, headers={name: value})
+    if code is None:
+        assert response.status_code == 200
+        return
+    error = response.json()["error"]
+    assert (response.status_code, error["param"].lower()) == (400, name.lower())
+    assert error.get("code") == code or code == "invalid_value"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "param"),
+    [
+        ("/generate", {"text": "Hi", "session_params": {"id": "s", "x": 1}}, "session_params.x"),
+        ("/v1/completions", {"prompt": "Hi", "session_params": {"id": "s", "x": 1}}, "session_params.x"),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "a", "x": 1}]}, "messages[0].x"),
+    ],
+)
+def test_unknown_members_have_the_code_of_unknown_fields(
+    client: httpx.Client, path: str, body: dict[str, Any], param: str
+) -> None:
+    error = client.post(path, json=body).json()["error"]
+    assert (error["param"], error["code"]) == (param, "unknown_parameter")
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/generate", {"text": "Hi"}),
+        ("/v1/completions", {"prompt": "Hi"}),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}]}),
+    ],
+)
+def test_a_name_of_a_session_is_not_given_with_its_parameters(
+    client: httpx.Client, path: str, body: dict[str, Any]
+) -> None:
+    for fields in (
+        {"session_id": "a", "session_params": {"id": "s"}},
+        {"session_params": {"id": "s"}, "session_id": "a"},
+    ):
+        response = client.post(path, json={**body, **fields})
+        assert (response.status_code, response.json()["error"]["param"]) == (400, "session_id")
+    assert client.post(path, json={**body, "session_id": "a", "session_params": None}).status_code == 200
+
+
+@pytest.mark.parametrize("field", ["lora_path", "routed_dp_rank", "bootstrap_host"])
+def test_responses_refuse_what_other_routes_refuse(client: httpx.Client, field: str) -> None:
+    error = client.post("/v1/responses", json={"input": "Hi", field: 1}).json()["error"]
+    assert (error["param"], error["code"]) == (field, "unsupported_parameter")

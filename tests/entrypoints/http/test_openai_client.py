@@ -111,6 +111,27 @@ def test_final_message_can_be_continued(api: openai.OpenAI, server: RunningServe
     assert prompt_of(server).endswith("assistant\nOnce upon")
 
 
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/tokenize"])
+@pytest.mark.parametrize(
+    ("last", "fields", "param"),
+    [
+        ({"role": "user", "content": "a"}, {"continue_final_message": True}, "continue_final_message"),
+        ({"role": "user", "content": "a", "prefix": True}, {}, "messages[0].prefix"),
+        (
+            {"role": "assistant", "content": "a"},
+            {"continue_final_message": True, "add_generation_prompt": True},
+            "add_generation_prompt",
+        ),
+    ],
+)
+def test_only_an_open_message_of_the_assistant_is_continued(
+    client: httpx.Client, path: str, last: dict[str, Any], fields: dict[str, Any], param: str
+) -> None:
+    refused = client.post(path, json={"messages": [last], **fields})
+    assert refused.status_code == 400
+    assert refused.json()["error"]["param"] == param
+
+
 def test_template_variables_reach_the_template(api: openai.OpenAI, server: RunningServer) -> None:
     body = {"chat_template_kwargs": {"shout": True}}
     api.chat.completions.create(model="m", messages=MESSAGES, max_tokens=2, extra_body=body)
@@ -206,3 +227,13 @@ class TestServerOptions:
                 assert len(choice["token_ids"]) == 4
                 assert choice["token_ids"] == ids
                 assert choice["logprobs"]["tokens"] == [f"token_id:{token}" for token in ids]
+
+
+def test_tokens_that_are_no_text_are_told_apart(client: httpx.Client, server: RunningServer) -> None:
+    server.engine.says = "äöü"
+    body = {"prompt": "Hi", "max_tokens": 4, "logprobs": 3}
+    logprobs = client.post("/v1/completions", json=body).json()["choices"][0]["logprobs"]
+    assert logprobs["tokens"][:2] == ["bytes:\\xc3", "bytes:\\xa4"]
+    for token, alternatives in zip(logprobs["tokens"], logprobs["top_logprobs"], strict=True):
+        assert len(alternatives) == 3
+        assert token in alternatives

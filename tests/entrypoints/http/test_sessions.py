@@ -175,3 +175,50 @@ def test_a_turn_has_one_output(client: httpx.Client, path: str, fields: dict[str
         "error"
     ]
     assert error["code"] in ("invalid_value", "unknown_parameter")
+
+
+@pytest.mark.parametrize("ending", ["length", "stop"])
+def test_a_chat_in_a_session_is_what_the_template_makes_of_the_whole(
+    server: RunningServer, client: httpx.Client, session: str, ending: str
+) -> None:
+    assert server.tokenizer is not None
+    server.engine.says = "Four<|im_end|>" if ending == "stop" else "Four or more"
+    stop = server.tokenizer.encode("<|im_end|>").tolist()
+    messages: list[dict[str, Any]] = [{"role": "system", "content": "Count."}, {"role": "user", "content": "2 + 2?"}]
+    new, params = messages, {"id": session}
+    context: list[int] = []
+    for number in range(3):
+        rid = f"{session}-{number}"
+        body = {"messages": new, "max_tokens": 8, "rid": rid, "session_params": params, "return_token_ids": True}
+        body["stop_token_ids"] = stop
+        choice = client.post("/v1/chat/completions", json=body).json()["choices"][0]
+        assert choice["finish_reason"] == ending
+        whole = client.post("/tokenize", json={"messages": messages}).json()["tokens"]
+        assert choice["prompt_token_ids"] == last_prompt(server) == whole
+        assert whole[: len(context)] == context
+        context = whole + choice["token_ids"]
+        new, params = [{"role": "user", "content": f"And {number}?"}], {"id": session, "rid": rid}
+        messages = [*messages, {"role": "assistant", "content": choice["message"]["content"]}, *new]
+
+
+def test_a_dropped_answer_can_be_given_by_the_client(server: RunningServer, client: httpx.Client, session: str) -> None:
+    question = {"role": "user", "content": "2 + 2?"}
+    answer, thanks = {"role": "assistant", "content": "Four"}, {"role": "user", "content": "Thanks"}
+    rid = "first-" + session
+    body = {"messages": [question], "max_tokens": 3, "rid": rid, "session_params": {"id": session}}
+    assert client.post("/v1/chat/completions", json=body).status_code == 200
+    params = {"id": session, "rid": rid, "drop_previous_output": True}
+    body = {"messages": [answer, thanks], "max_tokens": 3, "session_params": params}
+    assert client.post("/v1/chat/completions", json=body).status_code == 200
+    whole = client.post("/tokenize", json={"messages": [question, answer, thanks]}).json()["tokens"]
+    assert last_prompt(server) == whole
+
+
+def test_an_offset_beyond_the_context_is_refused(client: httpx.Client, session: str) -> None:
+    rid = "a-" + session
+    assert turn(client, session, input_ids=[5, 6], rid=rid).status_code == 200
+    for offset in (7, -7):
+        refused = turn(client, session, input_ids=[5], after=rid, offset=offset)
+        assert refused.status_code == 400
+        assert refused.json()["error"]["param"] == "session_params.offset"
+    assert turn(client, session, input_ids=[5], after=rid, offset=-6).status_code == 200

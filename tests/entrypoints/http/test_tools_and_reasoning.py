@@ -98,6 +98,16 @@ def test_tokens_of_reasoning_are_counted(http: httpx.Client, thinker: RunningSer
     assert answer(http, thinker, ANSWERS["plain"])["usage"]["reasoning_tokens"] == 0
 
 
+@pytest.mark.parametrize("fields", [{"separate_reasoning": False}, {"include_reasoning": False}])
+@pytest.mark.parametrize("tools", [{}, {"tools": [WEATHER, CLOCK]}])
+@pytest.mark.parametrize("says", ANSWERS.values(), ids=ANSWERS.keys())
+def test_tokens_of_reasoning_are_counted_wherever_it_is_put(
+    http: httpx.Client, thinker: RunningServer, says: str, tools: dict[str, Any], fields: dict[str, Any]
+) -> None:
+    usual = answer(http, thinker, says, **tools)["usage"]
+    assert answer(http, thinker, says, **tools, **fields)["usage"] == usual
+
+
 def test_one_call_only_without_parallel_calls(http: httpx.Client, thinker: RunningServer) -> None:
     whole = answer(http, thinker, CALLS, tools=[WEATHER, CLOCK], parallel_tool_calls=False)
     assert [each["function"]["name"] for each in whole["choices"][0]["message"]["tool_calls"]] == ["weather"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from bough.entrypoints.chat.constraints import constrained
-from bough.entrypoints.chat.job import ChatJob, ToolChoice, ToolUse
+from bough.entrypoints.chat.job import ChatJob, Message, ToolChoice, ToolUse
 from bough.entrypoints.chat.reader import ChoiceReader
 from bough.entrypoints.chat.template_fit import TemplateFit, tool_description
 from bough.ipc.messages import OutputDelta
@@ -16,6 +16,7 @@ from bough.managers.conversations import text_size
 from bough.managers.io_struct import GenerateRequest
 from bough.managers.native_output import failure_of
 from bough.managers.prompt_encoder import INLINE_CHARS
+from bough.managers.reasoning_span import ReasoningMarkers, ReasoningSpan
 from bough.managers.req_state import ReqState, Sink
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.parsers.base import ParsedEvent
@@ -26,6 +27,9 @@ from bough.tokenization.tokenizer import TokenIds
 
 _PROMPT_END = 32
 """Tokens of a prompt's end that show whether it has opened the model's thoughts."""
+
+_EARLIER_TURN: tuple[Message, ...] = ({"role": "user", "content": "a"}, {"role": "assistant", "content": "b"})
+"""Stands for the earlier turns of a session, whose tokens are known."""
 
 LARGE_SCHEMAS = 4000
 """Characters of schemas from which on a constraint is made in a thread: about 0.3 ms."""
@@ -105,6 +109,11 @@ class ChatCore:
         """
         if job.input_ids is not None:
             return last_tokens(job.input_ids, job.truncate_prompt_tokens)
+        behind: Sequence[Message] = ()
+        if self._goes_on(job):
+            assert job.session_params is not None, "a turn of a session"
+            answers_itself = job.session_params.drop_previous_output and job.messages[0].get("role") == "assistant"
+            behind = _EARLIER_TURN[:1] if answers_itself else _EARLIER_TURN
         shown = job.tools.tools if job.tools.choice is not ToolChoice.NONE else ()
         ids = await self.manager.conversations.encode(
             job.messages,
@@ -113,11 +122,17 @@ class ChatCore:
             documents=job.documents,
             add_generation_prompt=job.add_generation_prompt,
             continue_final_message=job.continue_final_message,
+            behind=behind,
             template_kwargs=job.template_kwargs,
             bounded=bounded and job.truncate_prompt_tokens is None,
             where=job.prompt_param,
         )
         return last_tokens(ids, job.truncate_prompt_tokens)
+
+    def _goes_on(self, job: ChatJob) -> bool:
+        """Whether the messages continue the conversation of an earlier turn of a session."""
+        params = job.session_params
+        return job.input_ids is None and params is not None and self.manager.sessions.goes_on(params)
 
     def begins_in_reasoning(self, job: ChatJob, prompt: TokenIds) -> bool:
         """Whether an answer to this prompt begins inside the model's thoughts."""
@@ -138,6 +153,7 @@ class ChatCore:
         """
         self.manager.limits.require_generation()
         dialect = self.dialect(job.tools)
+        ends_context = self._goes_on(job)
         prompt = await self.prompt(job)
         thinking = self.begins_in_reasoning(job, prompt)
         params, grammar_param = await self._constrained(job, dialect, thinking=thinking)
@@ -159,6 +175,7 @@ class ChatCore:
             timeout=job.timeout,
             extra_key=job.extra_key,
             session_params=job.session_params,
+            ends_context=ends_context,
             exact_max_new_tokens=job.exact_max_tokens,
         )
         return ChatRun(request, readers, prompt)
@@ -206,7 +223,10 @@ class ChatCore:
         readers = []
         skips_special = job.params.skip_special_tokens and not dialect.needs_special_tokens
         num_bytes = self._num_bytes(skip_special=skips_special)
-        reasoning = dialect.reasoning_format if job.separate_reasoning else None
+        reasoning, tokenizer = dialect.reasoning_format, self.manager.tokenizer
+        markers = None
+        if reasoning is not None and not job.separate_reasoning and tokenizer is not None:
+            markers = ReasoningMarkers(reasoning, tokenizer)
         for _ in job.rids:
             parser = dialect.parser(
                 job.tools.tools,
@@ -216,12 +236,13 @@ class ChatCore:
                 forced=job.tools.choice is ToolChoice.REQUIRED,
             )
             counter = None
-            if reasoning is not None and parser is not None:
+            if reasoning is not None and parser is not None and markers is None:
                 counter = ReasoningCounter(num_bytes, reasoning, begins_inside=thinking)
             readers.append(
                 ChoiceReader(
                     parser,
                     counter,
+                    span=None if markers is None else ReasoningSpan(markers, inside=thinking),
                     include_reasoning=job.include_reasoning,
                     stream_reasoning=job.stream_reasoning,
                     max_calls=None if job.tools.parallel else 1,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from bough.ipc.messages import OutputDelta
+from bough.managers.reasoning_span import ReasoningSpan
 from bough.parsers.base import Content, OutputParser, ParsedEvent, Reasoning, ToolCallArguments, ToolCallStart
 from bough.parsers.reasoning_tokens import ReasoningCounter
 
@@ -17,7 +18,8 @@ class ChoiceReader:
 
     Args:
         parser: takes the text apart; ``None`` if all of it is content.
-        counter: counts the tokens of reasoning; ``None`` if there can be none.
+        counter: counts the tokens of reasoning that is told apart; ``None`` if there can be none.
+        span: counts those of reasoning that stays in the content.
         include_reasoning: whether reasoning comes at all; if not, it is counted and left out.
         stream_reasoning: whether reasoning comes piece by piece.
         max_calls: tool calls beyond so many are left out; ``None`` for all.
@@ -29,6 +31,7 @@ class ChoiceReader:
         "_include_reasoning",
         "_max_calls",
         "_parser",
+        "_span",
         "_stream_reasoning",
         "begins",
         "num_calls",
@@ -39,12 +42,14 @@ class ChoiceReader:
         parser: OutputParser | None = None,
         counter: ReasoningCounter | None = None,
         *,
+        span: ReasoningSpan | None = None,
         include_reasoning: bool = True,
         stream_reasoning: bool = True,
         max_calls: int | None = None,
     ) -> None:
         self._parser = parser
         self._counter = counter
+        self._span = span
         self._include_reasoning = include_reasoning
         self._stream_reasoning = stream_reasoning
         self._max_calls = max_calls
@@ -61,13 +66,23 @@ class ChoiceReader:
         return self._parser is None
 
     @property
+    def is_idle(self) -> bool:
+        """Whether nothing is lost if deltas are not read."""
+        return self._parser is None and self._span is None
+
+    @property
     def reasoning_tokens(self) -> int | None:
-        """Tokens of reasoning so far; ``None`` if reasoning is not told apart."""
-        return None if self._counter is None else self._counter.total
+        """Tokens of reasoning so far; ``None`` if the model does not reason."""
+        counter = self._counter or self._span
+        return None if counter is None else counter.total
 
     async def read(self, delta: OutputDelta) -> list[ParsedEvent]:
         """What ``delta`` adds to the answer; the last delta brings out all that was held back."""
         parser, text = self._parser, delta.text or ""
+        if self._span is not None:
+            self._span.add(delta.token_ids, delta.finish_reason)
+            if delta.finish_reason is not None:
+                self._span.finish()
         if parser is None:
             return [Content(text)] if text else []
         events: list[ParsedEvent] = []
@@ -89,6 +104,8 @@ class ChoiceReader:
         parser, text = self._parser, delta.text or ""
         if delta.finish_reason is not None or len(text) > SLICE_CHARS:
             return None
+        if self._span is not None:
+            self._span.add(delta.token_ids)
         if parser is None:
             return [Content(text)] if text else []
         return self._told(delta, parser.feed(text) if text else [], is_last=False)

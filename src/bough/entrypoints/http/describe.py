@@ -84,7 +84,8 @@ LIMITS: dict[str, str] = {
     f"{MAX_TOKENS_PER_BAD_WORD} tokens each, {MAX_BAD_WORD_TOKENS} together, with and without a space before them",
     "a JSON schema, pattern, grammar or list of choices": "`--max-grammar-size`, at most "
     f"{MAX_GRAMMAR_BYTES // 1024} KiB",
-    "nesting of a JSON schema": f"`--max-grammar-depth` brackets, at most {MAX_GRAMMAR_DEPTH}",
+    "nesting of a JSON schema": f"`--max-grammar-depth` brackets, at most {MAX_GRAMMAR_DEPTH}; an object in "
+    "`properties` costs two",
     "parts of a structural tag, or of one made of `tools`": str(MAX_PARTS),
     "a tool call of which function or arguments come out only at its end": f"{MAX_HELD_CHARS // 1024} Ki characters; "
     "what is longer is content",
@@ -116,6 +117,10 @@ _ERRORS = (
     '`{"type": "error", "error": {"type", "message"}}`, as at Anthropic; under `/api` it is `{"error": message}`, as',
     "at Ollama. What is refused before its route is known, such as a path that is none or headers that are too large,",
     "is refused in OpenAI's words.",
+    "",
+    "A field that is not supported yet is refused where it asks for something. Null, and the value that means the",
+    "same as leaving it out (`false`, `0`, an empty list; the lists below name it), asks for nothing and is accepted,",
+    "so that clients that send all fields with their defaults work.",
     "",
     "After a stream has begun, an error is its last event but for `[DONE]`: the same object, with the status as `code`",
     "on `/generate`. `/v1/messages` has an event `error` and `/v1/responses` the event `response.failed`; neither says",

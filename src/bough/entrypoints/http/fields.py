@@ -70,7 +70,7 @@ _INDEX = re.compile(r"\[\d+\]")
 _STEP = re.compile(r"\.[^.\[]+|\[[^\]]*\]")
 _NOT_WHOLE = re.compile(r"Expected `(?:[^`]*\W)?int(?:\W[^`]*)?`, got `float`(?: - at `\$(?P<place>.*)`)?")
 _ANYTHING: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
-_MEMBER = re.compile(r"Object (?:contains unknown|missing required) field `(?P<name>[^`]*)`")
+_MEMBER = re.compile(r"Object (?P<fault>contains unknown|missing required) field `(?P<name>[^`]*)`")
 _AT_KEY = " - at `key` in `$`"
 _UNDECODED = msgspec.json.Decoder(dict[str, msgspec.Raw] | list[msgspec.Raw])
 
@@ -108,6 +108,7 @@ class BodySpec(Generic[Body]):
         token_ids: those fields of ``model`` that may hold token ids, which are decoded in slices when there are many.
         schemas: JSON schemas of fields whose annotation does not say it all.
         max_elements: how many elements a field may have in a large body, where not :data:`MAX_ELEMENTS`.
+        excludes: fields of ``no_effect`` that cannot stand beside another field, with the name of that.
         tidy: second chances: what to do to the value of a field that does not have the right form as it stands.
     """
 
@@ -119,6 +120,7 @@ class BodySpec(Generic[Body]):
     schemas: Mapping[str, Any] = field(default_factory=dict)
     max_elements: Mapping[str, int] = field(default_factory=dict)
     tidy: Mapping[str, Tidy] = field(default_factory=dict)
+    excludes: Mapping[str, str] = field(default_factory=dict)
     _decoders: dict[str, msgspec.json.Decoder[Any]] = field(init=False, repr=False, compare=False)
     _ineffective: dict[str, msgspec.json.Decoder[Any]] = field(init=False, repr=False, compare=False)
     _required: tuple[str, ...] = field(init=False, repr=False, compare=False)
@@ -177,6 +179,9 @@ class BodySpec(Generic[Body]):
                 )
             else:
                 self._check_ineffective(name, raw)
+                rival = self.excludes.get(name)
+                if rival is not None and bytes(members.get(rival, b"null")) != b"null":
+                    raise BadRequest(f"give either {rival} or {name}, not both", param=name)
         log_unknown(unknown, "fields of a request")
         for name in self._required:
             if name not in values:
@@ -435,6 +440,8 @@ def _wrong_value(name: str, raw: RawValue, error: Exception, kind: Any = Any) ->
             param = name + place
         if (named := _MEMBER.match(text)) is not None:
             param = f"{param}.{named['name'][:64]}"
+            if named["fault"] == "contains unknown":
+                return BadRequest(f"unknown field: {param}", param=param, code="unknown_parameter")
     elif text == "Input data was truncated":  # the value is complete, so this is about an escape in a string
         text = "not valid JSON: half of a surrogate pair, or an incomplete escape"
     else:

@@ -39,6 +39,16 @@ class TokenNames:
             return f"token_id:{token_id}"
         return self._tokenizer.id_to_piece_bytes(token_id).decode(errors="replace")
 
+    def key(self, token_id: int) -> str:
+        """The token on its own; bytes that are no complete character as OpenAI writes them: ``bytes:\\xe2\\x80``."""
+        if self._by_number or self._tokenizer is None:
+            return f"token_id:{token_id}"
+        piece = self._tokenizer.id_to_piece_bytes(token_id)
+        try:
+            return piece.decode()
+        except UnicodeDecodeError:
+            return "bytes:" + "".join(f"\\x{byte:02x}" for byte in piece)
+
     def contribution(self, token_id: int, skip_special_tokens: bool) -> bytes:
         """What the token adds to the text of an output: nothing, if it is special and these are left out."""
         if self._tokenizer is None or (skip_special_tokens and token_id in self._tokenizer.special_ids):
@@ -149,7 +159,7 @@ class CompletionLogprobs:
             "token_logprobs",
             [None if entry.logprob is None else max(entry.logprob, IMPOSSIBLE) for entry in entries],
         )
-        self._append("tokens", [names.text(entry.token_id) for entry in entries])
+        self._append("tokens", [names.key(entry.token_id) for entry in entries])
         self._append("top_logprobs", [self._alternatives_of(entry) for entry in entries])
 
     def to_json(self) -> bytes:
@@ -167,7 +177,7 @@ class CompletionLogprobs:
             return None
         alternatives: dict[str, float] = {}
         for logprob, token in entry.top[: self._num_top]:
-            alternatives.setdefault(self._names.text(token), max(logprob, IMPOSSIBLE))
+            alternatives.setdefault(self._names.key(token), max(logprob, IMPOSSIBLE))
         return alternatives
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Annotated, Any
 
 import msgspec
@@ -123,7 +123,7 @@ class TokenizeHandlers:
             raise BadRequest("give either prompt or messages", param="prompt", code="missing_required_parameter")
         tokenizer, encoder = self._tools("prompt" if body.messages is None else "messages")
         if body.messages is not None:
-            ids = await self._of_conversation(body)
+            ids = await self._of_conversation(body, given)
             return Response(await encoder.run(_CHARS_PER_TOKEN * len(ids), lambda: self._json(body, tokenizer, [ids])))
         for name in _FOR_MESSAGES:
             if name in given:
@@ -163,12 +163,12 @@ class TokenizeHandlers:
 
         return Response(await encoder.run(_CHARS_PER_TOKEN * sum(map(len, lists)), work))
 
-    async def _of_conversation(self, body: TokenizeRequest) -> TokenIds:
+    async def _of_conversation(self, body: TokenizeRequest, given: Set[str]) -> TokenIds:
         assert body.messages is not None, "checked"
         if not body.add_special_tokens:
             raise BadRequest("add_special_tokens needs prompt; a template writes its own", param="add_special_tokens")
         with unknown_members(allowed=self._allow_unknown) as unknown:
-            job = prompt_job(body, unknown)
+            job = prompt_job(body, given, unknown)
         return await self._core.prompt(job, bounded=False)
 
     def _json(self, body: TokenizeRequest, tokenizer: Tokenizer, encoded: Sequence[TokenIds]) -> bytes:

@@ -52,7 +52,7 @@ class OllamaFunction(msgspec.Struct, forbid_unknown_fields=True):
 
     name: str
     arguments: dict[str, Any] | str | None = None
-    index: int | None = None
+    index: Annotated[int, Meta(ge=0, le=2**31 - 1)] | None = None
 
 
 class OllamaToolCall(msgspec.Struct, forbid_unknown_fields=True):
@@ -197,7 +197,12 @@ OLLAMA_EMBEDDINGS = BodySpec(OllamaEmbeddingsRequest, no_effect=_NO_EFFECT_ON_VE
 OLLAMA_SHOW = BodySpec(
     OllamaShowRequest,
     aliases={"name": "model"},
-    no_effect={"verbose": "There is no longer form.", "system": "", "template": "", "options": ""},
+    no_effect={
+        "verbose": "There is no longer form.",
+        "system": "System message to show the model with; it is shown as it is served.",
+        "template": "Template to show the model with; it is shown as it is served.",
+        "options": "Options to show the model with; it is shown as it is served.",
+    },
 )
 
 

@@ -13,6 +13,7 @@ from bough.entrypoints.chat.tools import template_variables
 from bough.entrypoints.http.asgi import Call, EventStream, Response
 from bough.entrypoints.http.fields import unknown_members
 from bough.entrypoints.http.openai.chat_choice import ChatChoiceWriter, ChatOptions
+from bough.entrypoints.http.openai.headers import check_headers
 from bough.entrypoints.http.openai.messages import require_content, to_template
 from bough.entrypoints.http.openai.protocol import CHAT, ChatCompletionRequest
 from bough.entrypoints.http.openai.sampling import to_sampling_params
@@ -47,6 +48,7 @@ class ChatHandler(OpenAIHandler):
     async def __call__(self, call: Call) -> Response | EventStream:
         """Answer one request."""
         manager = self.manager
+        check_headers(call.headers)
         body, given = await CHAT.parse_given(
             call.take_body(),
             allow_unknown=manager.server_args.allow_unknown_fields,
@@ -82,7 +84,7 @@ class ChatHandler(OpenAIHandler):
         params = to_sampling_params(
             body, given, max_tokens, max_tokens_field, self.sampling_defaults, limits.vocab_size, constraint
         )
-        job = prompt_job(body, unknown, body.input_ids)
+        job = prompt_job(body, given, unknown, body.input_ids)
         if body.echo and not job.continue_final_message:
             raise BadRequest("echo needs continue_final_message to be true", param="echo")
         return replace(
@@ -107,11 +109,14 @@ class ChatHandler(OpenAIHandler):
         )
 
 
-def prompt_job(body: Any, unknown: dict[str, None] | None, input_ids: Sequence[int] | None = None) -> ChatJob:
+def prompt_job(
+    body: Any, given: Set[str], unknown: dict[str, None] | None, input_ids: Sequence[int] | None = None
+) -> ChatJob:
     """As much of a job as its prompt depends on.
 
     Args:
         body: has those fields of :class:`ChatCompletionRequest` that are about the conversation.
+        given: names of the fields that were given.
         unknown: see :func:`~bough.entrypoints.http.fields.known_members`.
         input_ids: the whole prompt, if it does not come from messages.
 
@@ -129,9 +134,25 @@ def prompt_job(body: Any, unknown: dict[str, None] | None, input_ids: Sequence[i
         template_kwargs=template_variables(
             body.chat_template_kwargs, body.reasoning_effort, body.reasoning, body.thinking
         ),
-        continue_final_message=body.continue_final_message or bool(body.messages[-1].prefix),
+        continue_final_message=_continues(body, given),
         add_generation_prompt=body.add_generation_prompt,
     )
+
+
+def _continues(body: Any, given: Set[str]) -> bool:
+    """Whether the last message is to be gone on with."""
+    last = body.messages[-1]
+    if not body.continue_final_message and not last.prefix:
+        return False
+    param = "continue_final_message" if body.continue_final_message else f"messages[{len(body.messages) - 1}].prefix"
+    if last.role != "assistant":
+        raise BadRequest(f"{param} needs the last message to be the assistant's, not the {last.role}'s", param=param)
+    if body.add_generation_prompt and "add_generation_prompt" in given:
+        raise BadRequest(
+            f"{param} and add_generation_prompt exclude each other: a prompt ends inside a message or with a new one",
+            param="add_generation_prompt",
+        )
+    return True
 
 
 def _max_tokens(body: Any) -> tuple[int | None, str]:

@@ -64,7 +64,7 @@ class ChatChoiceWriter(ChoiceWriter):
         """Logprobs and ids of tokens whose text is held back."""
         self._unsaid_ids: list[int] = []
         self._parsed: list[ParsedEvent] = []
-        self.parses = not reader.is_plain
+        self.parses = not reader.is_idle
         # The usual case: nothing but text and what is read from it.
         self._is_bare = not options.logprobs and not options.token_ids
         self.is_text_only = self._is_bare and not self.parses
@@ -74,7 +74,7 @@ class ChatChoiceWriter(ChoiceWriter):
 
     @property
     def reasoning_tokens(self) -> int | None:
-        """Tokens of reasoning so far; ``None`` if reasoning cannot be told apart."""
+        """Tokens of reasoning so far; ``None`` if the model does not reason."""
         return self._reader.reasoning_tokens
 
     async def parse(self, delta: OutputDelta) -> None:

@@ -13,6 +13,7 @@ from bough.entrypoints.http.asgi import Call, EventStream, Response
 from bough.entrypoints.http.fields import unknown_members
 from bough.entrypoints.http.logprobs import CompletionLogprobs, TokenNames, prompt_logprobs
 from bough.entrypoints.http.openai.fill_in_middle import find_gap_format
+from bough.entrypoints.http.openai.headers import check_headers
 from bough.entrypoints.http.openai.protocol import COMPLETIONS, CompletionRequest
 from bough.entrypoints.http.openai.sampling import to_sampling_params
 from bough.entrypoints.http.openai.serving import (
@@ -49,6 +50,7 @@ class CompletionHandler(OpenAIHandler):
     async def __call__(self, call: Call) -> Response | EventStream:
         """Answer one request; choices are in order of prompts, and those of one prompt next to each other."""
         manager = self.manager
+        check_headers(call.headers)
         body, given = await COMPLETIONS.parse_given(
             call.take_body(),
             allow_unknown=manager.server_args.allow_unknown_fields,

@@ -38,7 +38,7 @@ class ToolCall(msgspec.Struct, forbid_unknown_fields=True):
     function: CalledFunction
     id: str | None = None
     type: Literal["function"] = "function"
-    index: int | None = None
+    index: Annotated[int, Meta(ge=0, le=2**31 - 1)] | None = None
 
 
 class ChatMessage(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):

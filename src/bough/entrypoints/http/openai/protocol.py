@@ -318,8 +318,11 @@ _ALIASES = {"include_stop_str_in_output": "no_stop_trim", "request_id": "rid"}
 
 _MAX_ELEMENTS = {"logit_bias": MAX_LOGIT_BIAS_ENTRIES}
 
+_EXCLUDES = {"session_id": "session_params"}
+
 COMPLETIONS = BodySpec(
     CompletionRequest,
+    excludes=_EXCLUDES,
     token_ids=frozenset({"prompt"}),
     aliases=_ALIASES,
     tidy={"stream_options": _tidy_stream_options, "session_params": _tidy_session_params},
@@ -332,6 +335,7 @@ COMPLETIONS = BodySpec(
 
 CHAT = BodySpec(
     ChatCompletionRequest,
+    excludes=_EXCLUDES,
     token_ids=frozenset({"input_ids"}),
     aliases=_ALIASES,
     tidy={

@@ -36,10 +36,19 @@ class VectorFields(QueueFields, kw_only=True):
         return {"priority": self.priority, "timeout": self.timeout, "extra_key": self.prefix_namespace}
 
 
+class TextOnly(msgspec.Struct, forbid_unknown_fields=True):
+    """A text as an object that has nothing else."""
+
+    text: str
+
+
 class EmbeddingsBody(VectorFields, kw_only=True):
     """Body of ``/v1/embeddings``."""
 
-    input: Annotated[Text, Meta(description="A text, a list of token ids, or a list of either.")]
+    input: Annotated[
+        str | list[str | int | list[int] | TextOnly],
+        Meta(description="A text, a list of token ids, or a list of either; texts in it may be objects with `text`."),
+    ]
     encoding_format: Annotated[
         Literal["float", "base64"], Meta(description="Numbers, or their float32 bytes (little-endian) in base 64.")
     ] = "float"
@@ -67,12 +76,6 @@ class ClassifyBody(VectorFields, kw_only=True):
             "text that is too long is an error."
         ),
     ] = None
-
-
-class TextOnly(msgspec.Struct, forbid_unknown_fields=True):
-    """A document that has nothing but a text."""
-
-    text: str
 
 
 TextParts = Annotated[list[TextPart], Meta(min_length=1, max_length=MAX_TEXT_PARTS)]

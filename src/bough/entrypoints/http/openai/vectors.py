@@ -20,6 +20,7 @@ from bough.entrypoints.http.openai.vector_protocol import (
     SCORE,
     RerankBody,
     ScoreBody,
+    TextOnly,
     VectorFields,
     check_batch,
     plain_text,
@@ -223,7 +224,10 @@ class VectorHandlers:
 
     def _input_requests(self, body: Any, **fields: Any) -> Iterator[EmbeddingRequest]:
         """One request per text of ``input``, none of which may be blank."""
-        prompts = split_prompts(body.input, "input")
+        given = body.input
+        if isinstance(given, list):
+            given = [each.text if isinstance(each, TextOnly) else each for each in given]
+        prompts = split_prompts(given, "input")
         is_batch = len(prompts) > 1
         for index, prompt in enumerate(prompts):
             if isinstance(prompt, str) and not prompt.strip():

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from bough.entrypoints.chat.tools import MAX_TOOLS, Effort
 from bough.entrypoints.http.fields import BodySpec, Refused, drop_extras
-from bough.entrypoints.http.openai.protocol import MAX_MESSAGES, MAX_TOP_LOGPROBS
+from bough.entrypoints.http.openai.protocol import CHAT, MAX_MESSAGES, MAX_TOP_LOGPROBS
 from bough.entrypoints.http.shared_fields import SamplingFields
 
 WITH_LOGPROBS = "message.output_text.logprobs"
@@ -141,5 +141,8 @@ RESPONSES = BodySpec(
         "prompt": Refused("prompts by name"),
         "context_management": Refused("editing the conversation", ([], {})),
         "moderation": Refused("moderation"),
+        **{name: CHAT.refused[name] for name in ("lora_path", "routed_dp_rank", "data_parallel_rank")},
+        **{name: CHAT.refused[name] for name in ("bootstrap_host", "bootstrap_port", "bootstrap_room")},
+        "disagg_prefill_dp_rank": CHAT.refused["disagg_prefill_dp_rank"],
     },
 )
