@@ -5,14 +5,22 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
 
 from bough.cli import main
-from bough.cli_commands.batch_file import BatchRequest, answer_requests, check_requests, keep_answers, read_requests
+from bough.cli_commands.batch_file import (
+    BatchRequest,
+    Outcome,
+    answer_requests,
+    check_requests,
+    keep_answers,
+    open_output,
+    read_requests,
+)
 from bough.entrypoints.runtime import RuntimeEndpoint
-from bough.errors import ConfigError, RequestFailed
+from bough.errors import ConfigError, RequestFailed, StartupError
 from bough.observability.progress import Progress
 
 
@@ -22,7 +30,8 @@ def write_lines(path: Path, *lines: Any) -> Path:
 
 
 def answer(custom_id: str, status: int = 200) -> dict[str, Any]:
-    return {"custom_id": custom_id, "response": {"status_code": status, "body": {}}, "error": None}
+    response = {"status_code": status, "body": {"text": "木"}}
+    return {"id": f"batch_req_{custom_id}", "custom_id": custom_id, "response": response, "error": None}
 
 
 def answers_in(path: Path) -> dict[str, dict[str, Any]]:
@@ -62,7 +71,7 @@ def test_every_kind_of_line_is_answered_and_the_next_run_asks_for_the_rest_only(
     lines[2]["sampling_params"] = {"top_p": 0.7}
     write_lines(source, *lines)
     with target.open("a") as output:
-        output.write('{"custom_id": "wr')
+        output.write('{"id": "batch_req_wr')
     assert main(command) == 0
     assert "1 of 4 requests answered, 3 had been before; 0 failed" in capsys.readouterr().err
     second = answers_in(target)
@@ -84,14 +93,15 @@ def test_every_kind_of_line_is_answered_and_the_next_run_asks_for_the_rest_only(
         ([{"url": "/generate", "method": "GET", "body": {}}], "is not one of POST"),
         ([{"url": "/generate"}], "body must be an object"),
         ([{"url": "/generate", "body": {}, "bodies": 1}], "unknown fields: bodies"),
-        ([{"text": "a", "stream": True}], "asks for a stream"),
+        ([{"text": "a", "stream": True}], "has stream"),
         ([{"text": "a", "sampling_params": 3}], "sampling_params must be an object"),
+        ([{"url": "/v1/responses", "body": {"background": True}}], "has background"),
         ([], "has no requests"),
     ],
 )
 def test_a_wrong_line_is_named_before_anything_starts(tmp_path: Path, lines: list[Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message) as raised:
-        check_requests(write_lines(tmp_path / "in.jsonl", *lines))
+        check_requests(write_lines(tmp_path / "in.jsonl", *lines), {})
     assert raised.value.param == "input_file"
 
 
@@ -101,19 +111,54 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 
 def test_what_was_not_answered_well_is_asked_again(tmp_path: Path) -> None:
-    target = write_lines(tmp_path / "out.jsonl", answer("a"), answer("b", 503), answer("c"), '{"custom_id": "d", "resp')
-    assert keep_answers(target) == {"a", "c"}
-    assert answers_in(target).keys() == {"a", "c"}
+    lost = {**answer("e"), "response": None, "error": {"code": "no_answer", "message": "gone"}}
+    target = write_lines(tmp_path / "out.jsonl", answer("a"), answer("b", 503), answer("c"), lost, answer("d"))
+    target.chmod(0o640)
+    assert keep_answers(target) == {"a", "c", "d"}
+    assert answers_in(target).keys() == {"a", "c", "d"}
+    assert target.stat().st_mode & 0o777 == 0o640
+    assert list(tmp_path.iterdir()) == [target]
     assert keep_answers(tmp_path / "none") == set()
 
 
-def test_a_file_of_something_else_is_left_alone(tmp_path: Path) -> None:
-    target = write_lines(tmp_path / "out.jsonl", answer("a"), {"prompt": "my only copy"})
-    before = target.read_text()
+@pytest.mark.parametrize("cut", [1, 5, 30, -1, -2, -8])
+def test_an_answer_that_was_cut_off_anywhere_is_asked_again(tmp_path: Path, cut: int) -> None:
+    target = write_lines(tmp_path / "out.jsonl", answer("a"))
+    whole = target.read_bytes()
+    line = json.dumps(answer("b"), ensure_ascii=False).encode()
+    target.write_bytes(whole + line[:cut])
+    assert keep_answers(target) == {"a"}
+    assert target.read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    "content", ['{"precious": 1}', "precious", '{"prompt": "my only copy"}\n', json.dumps(answer("a")) + "\n{}\n"]
+)
+def test_a_file_of_something_else_is_left_alone(tmp_path: Path, content: str) -> None:
+    target = write_lines(tmp_path / "out.jsonl", content)
     with pytest.raises(ConfigError, match="does not hold answers"):
         keep_answers(target)
-    assert target.read_text() == before
+    assert target.read_text() == content
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_links_stay_links_and_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    target = write_lines(tmp_path / "real.jsonl", answer("b", 500), answer("a"))
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(target)
+    assert keep_answers(link) == {"a"}
+    assert link.is_symlink()
+    with pytest.raises(ConfigError, match="is no file"):
+        keep_answers(tmp_path)
+    with pytest.raises(ConfigError, match="pipe"):
+        check_requests(Path("/dev/stdin"), {})
+
+
+def test_answers_do_not_overwrite_questions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = write_lines(tmp_path / "in.jsonl", {"text": "a"})
+    assert main(["generate", "--input-file", str(source), "--output-file", str(source)]) == 2
+    assert "the same file" in capsys.readouterr().err
+    assert source.read_text() == '{"text": "a"}\n'
 
 
 @pytest.mark.parametrize(
@@ -121,6 +166,8 @@ def test_a_file_of_something_else_is_left_alone(tmp_path: Path) -> None:
     [
         ("/generate", {"sampling_params": {"temperature": 1}}, {"sampling_params": {"temperature": 1, "top_k": 5}}),
         ("/v1/completions", {"temperature": 1}, {"temperature": 1, "top_k": 5}),
+        ("/generate", {"sampling_params": None}, {"sampling_params": {"temperature": 0, "top_k": 5}}),
+        ("/generate", {"sampling_params": [{"top_k": 1}]}, {"sampling_params": [{"temperature": 0, "top_k": 1}]}),
         ("/v1/embeddings", {"input": "a"}, {"input": "a"}),
     ],
 )
@@ -132,7 +179,6 @@ def test_a_line_wins_over_the_flags(url: str, body: dict[str, Any], expected: di
     ("url", "names"),
     [
         ("/v1/chat/completions", {"max_tokens": 3, "seed": 1}),
-        ("/v1/responses", {"max_output_tokens": 3, "seed": 1}),
         ("/generate", {"sampling_params": {"max_new_tokens": 3, "sampling_seed": 1}}),
     ],
 )
@@ -140,25 +186,65 @@ def test_flags_have_the_names_of_the_endpoint(url: str, names: dict[str, Any]) -
     assert BatchRequest("a", url, {}).with_defaults({"max_new_tokens": 3, "sampling_seed": 1}) == names
 
 
-class DyingEndpoint(RuntimeEndpoint):
-    """Answers twice, and is gone."""
+def test_names_of_endpoints_that_have_few() -> None:
+    limit = {"max_new_tokens": 3, "temperature": 1}
+    assert BatchRequest("a", "/v1/responses", {}).with_defaults(limit) == {"max_output_tokens": 3, "temperature": 1}
+    messages = BatchRequest("a", "/v1/messages", {"max_tokens": 9})
+    assert messages.with_defaults({**limit, "stop": "x"}) == {
+        "max_tokens": 9,
+        "temperature": 1,
+        "stop_sequences": ["x"],
+    }
+    with pytest.raises(ConfigError, match="/v1/messages of 'a' has no min_p"):
+        messages.with_defaults({"min_p": 0.1})
+    chat = BatchRequest("a", "/v1/chat/completions", {"max_completion_tokens": 9})
+    assert chat.with_defaults({"max_new_tokens": 3}) == {"max_completion_tokens": 9}
 
-    def __init__(self) -> None:
-        self.answers_left = 2
+
+class UnreliableEndpoint(RuntimeEndpoint):
+    """Gives answers to some requests; is alive, or not."""
+
+    def __init__(self, *, lost: set[int], alive: bool) -> None:
+        self.lost, self.alive = lost, alive
 
     def post(self, path: str, fields: dict[str, Any]) -> tuple[int, Any]:
-        if not self.answers_left:
+        if fields["number"] in self.lost:
             raise RequestFailed("no answer")
-        self.answers_left -= 1
         return 200, {}
+
+    def get_model_info(self) -> dict[str, Any]:
+        if not self.alive:
+            raise RequestFailed("the server is gone")
+        return {}
+
+
+def ask(endpoint: RuntimeEndpoint, output: TextIO, *, max_concurrency: int) -> Outcome:
+    requests = (BatchRequest(str(number), "/v1/embeddings", {"number": number}) for number in range(10))
+    with Progress("", 10) as progress:
+        return answer_requests(endpoint, requests, output, {}, max_concurrency=max_concurrency, progress=progress)
+
+
+@pytest.mark.parametrize("max_concurrency", [1, 4, 10])
+def test_a_lost_request_is_written_as_lost_and_the_others_are_answered(max_concurrency: int) -> None:
+    output = io.StringIO()
+    outcome = ask(UnreliableEndpoint(lost={2, 5}, alive=True), output, max_concurrency=max_concurrency)
+    assert outcome == Outcome(answered=10, failed=2)
+    answers = {line["custom_id"]: line for line in map(json.loads, output.getvalue().splitlines())}
+    assert len(answers) == 10
+    assert {name for name, each in answers.items() if each["response"] is None} == {"2", "5"}
+    assert answers["2"]["error"] == {"code": "no_answer", "message": "no answer"}
 
 
 def test_what_was_answered_before_the_server_died_is_kept() -> None:
     output = io.StringIO()
-    requests = (BatchRequest(str(number), "/generate", {}) for number in range(10))
-    with pytest.raises(RequestFailed), Progress("", 10) as progress:
-        answer_requests(DyingEndpoint(), requests, output, {}, max_concurrency=1, progress=progress)
-    assert [json.loads(line)["custom_id"] for line in output.getvalue().splitlines()] == ["0", "1"]
+    with pytest.raises(RequestFailed, match="gone"):
+        ask(UnreliableEndpoint(lost={2}, alive=False), output, max_concurrency=1)
+    assert [json.loads(line)["custom_id"] for line in output.getvalue().splitlines()] == ["0", "1", "2"]
+
+
+def test_a_full_disk_is_said() -> None:
+    with pytest.raises(StartupError, match="cannot write answers: No space"), open_output(Path("/dev/full")) as full:
+        ask(UnreliableEndpoint(lost=set(), alive=True), full, max_concurrency=1)
 
 
 @pytest.mark.parametrize(

@@ -7,16 +7,20 @@ be a body alone; what it asks for then tells where it belongs.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TextIO
 
 from bough.entrypoints.runtime import RuntimeEndpoint
-from bough.errors import ConfigError, StartupError
+from bough.errors import ConfigError, RequestFailed, StartupError
 from bough.observability.progress import Progress
 
 NATIVE = "/generate"
@@ -41,9 +45,21 @@ _URLS = (
 
 _OPENAI_NAMES = {"max_new_tokens": "max_tokens", "sampling_seed": "seed"}
 
-_DIFFERENT_LIMITS = {"/v1/responses": "max_output_tokens"}
+_OWN_NAMES = {
+    "/v1/messages": {
+        "max_new_tokens": "max_tokens",
+        "temperature": "temperature",
+        "top_p": "top_p",
+        "top_k": "top_k",
+        "stop": "stop_sequences",
+    },
+    "/v1/responses": {"max_new_tokens": "max_output_tokens", "temperature": "temperature", "top_p": "top_p"},
+}
+"""Sampling parameters of endpoints that have only a few, by our names."""
 
 _WITHOUT_SAMPLING = ("/v1/embeddings", "/encode")
+
+_ANSWER_BEGINS = b'{"id": "batch_req_'
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +71,30 @@ class BatchRequest:
     body: dict[str, Any]
 
     def with_defaults(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
-        """The body with sampling parameters for what it does not set itself, under the names of its endpoint."""
+        """The body with sampling parameters for what it does not set itself, under the names of its endpoint.
+
+        Raises:
+            ConfigError: if the endpoint has no such parameter.
+        """
         if not sampling or self.url in _WITHOUT_SAMPLING:
             return self.body
         if self.url == NATIVE:
-            return {**self.body, "sampling_params": {**sampling, **self.body.get("sampling_params", {})}}
-        names = {**_OPENAI_NAMES, "max_new_tokens": _DIFFERENT_LIMITS.get(self.url, "max_tokens")}
-        return {**{names.get(name, name): value for name, value in sampling.items()}, **self.body}
+            own = self.body.get("sampling_params")
+            merged = [{**sampling, **each} for each in own] if isinstance(own, list) else {**sampling, **(own or {})}
+            return {**self.body, "sampling_params": merged}
+        names = _OWN_NAMES.get(self.url)
+        if names is not None and (unknown := sorted(sampling.keys() - names.keys())):
+            raise ConfigError(
+                f"{self.url} of {self.custom_id!r} has no {unknown[0]}: leave out the flag", param=unknown[0]
+            )
+        if names is None:
+            names = _OPENAI_NAMES
+        defaults = {names.get(name, name): value for name, value in sampling.items()}
+        if isinstance(defaults.get("stop_sequences"), str):
+            defaults["stop_sequences"] = [defaults["stop_sequences"]]
+        if "max_completion_tokens" in self.body:
+            defaults.pop("max_tokens", None)
+        return {**defaults, **self.body}
 
 
 @dataclass(slots=True)
@@ -87,16 +120,19 @@ def read_requests(path: Path) -> Iterator[BatchRequest]:
         raise ConfigError(f"cannot read {path}: {error}", param="input_file") from None
 
 
-def check_requests(path: Path) -> set[str]:
+def check_requests(path: Path, sampling: Mapping[str, Any]) -> set[str]:
     """The ids of all requests of a file; reads all of it before anything is started.
 
     Raises:
-        ConfigError: naming the line that is wrong, or has the id of another.
+        ConfigError: naming the line that is wrong, has the id of another, or has no place for the sampling parameters.
     """
+    if not path.is_file():
+        raise ConfigError(f"{path} is no file: it is read twice, so that it cannot be a pipe", param="input_file")
     ids: set[str] = set()
     for request in read_requests(path):
         if request.custom_id in ids:
             raise ConfigError(f"{path} has two lines with the custom_id {request.custom_id!r}", param="input_file")
+        request.with_defaults(sampling)
         ids.add(request.custom_id)
     if not ids:
         raise ConfigError(f"{path} has no requests", param="input_file")
@@ -108,30 +144,42 @@ def keep_answers(path: Path) -> set[str]:
 
     Raises:
         ConfigError: if the file was not written by such a run; it is left as it is.
+        StartupError: if it cannot be written; so it is then.
     """
     if not path.exists():
         return set()
+    path = path.resolve()
+    if not path.is_file():
+        raise ConfigError(f"{path} is no file", param="output_file")
     done: set[str] = set()
-    kept = path.with_name(path.name + ".part")
+    kept_bytes = 0
+    """How far the file holds nothing but good answers."""
+    good: list[bytes] = []
+    """Those behind that."""
     try:
-        with path.open(encoding="utf-8") as lines, kept.open("w", encoding="utf-8") as good:
+        with path.open("rb") as lines:
             for line in lines:
-                if not line.endswith("\n"):
+                if not line.endswith(b"\n") and (line.startswith(_ANSWER_BEGINS) or _ANSWER_BEGINS.startswith(line)):
                     break  # the run was cut off while it wrote this
                 answer = json.loads(line)
                 response = answer["response"]
-                if response is not None and response["status_code"] == 200:
-                    done.add(answer["custom_id"])
-                    good.write(line)
+                custom_id = str(answer["custom_id"])
+                if response is None and not answer["error"]:
+                    raise ValueError("neither a response nor an error")
+                if response is not None and response["status_code"] == HTTPStatus.OK:
+                    if kept_bytes + len(line) == lines.tell() and not good:
+                        kept_bytes += len(line)
+                    else:
+                        good.append(line)
+                    done.add(custom_id)
     except (ValueError, TypeError, KeyError):
-        kept.unlink()
         raise ConfigError(
             f"{path} exists and does not hold answers of an earlier run: name another file, or remove it",
             param="output_file",
         ) from None
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}", param="output_file") from None
-    os.replace(kept, path)
+    _rewrite(path, kept_bytes, good)
     return done
 
 
@@ -153,26 +201,35 @@ def answer_requests(
         sampling: for what requests do not set themselves.
         max_concurrency: most requests at a time.
         progress: counts requests.
+
+    Raises:
+        RequestFailed: if the server is gone; what it had answered is written.
+        StartupError: if the answers cannot be written.
     """
     outcome = Outcome()
 
     def ask(request: BatchRequest) -> dict[str, Any]:
-        status, body = endpoint.post(request.url, request.with_defaults(sampling))
-        return {
-            "id": f"batch_req_{request.custom_id}",
-            "custom_id": request.custom_id,
-            "response": {"status_code": status, "body": body},
-            "error": None,
-        }
+        answer = {"id": f"batch_req_{request.custom_id}", "custom_id": request.custom_id}
+        try:
+            status, body = endpoint.post(request.url, request.with_defaults(sampling))
+        except RequestFailed as error:
+            return {**answer, "response": None, "error": {"code": "no_answer", "message": str(error)}}
+        return {**answer, "response": {"status_code": status, "body": body}, "error": None}
 
     def write(done: set[Future[dict[str, Any]]]) -> None:
-        for future in done:
-            answer = future.result()
-            outcome.answered += 1
-            outcome.failed += answer["response"]["status_code"] != 200
-            output.write(json.dumps(answer, ensure_ascii=False) + "\n")
-            progress.advance(1)
-        output.flush()
+        answers = [future.result() for future in done]
+        try:
+            for answer in answers:
+                output.write(json.dumps(answer) + "\n")
+            output.flush()
+        except OSError as error:
+            raise StartupError(f"cannot write answers: {error.strerror}; the same command goes on from here") from None
+        response_of = [answer["response"] for answer in answers]
+        outcome.answered += len(answers)
+        outcome.failed += sum(each is None or each["status_code"] != HTTPStatus.OK for each in response_of)
+        progress.advance(len(answers))
+        if None in response_of:
+            endpoint.get_model_info()  # a server that is gone ends the run
 
     threads = ThreadPoolExecutor(max_concurrency, thread_name_prefix="bough-batch")
     waiting: set[Future[dict[str, Any]]] = set()
@@ -191,7 +248,8 @@ def answer_requests(
     return outcome
 
 
-def open_output(path: Path) -> TextIO:
+@contextlib.contextmanager
+def open_output(path: Path) -> Iterator[TextIO]:
     """A file to append answers to.
 
     Raises:
@@ -199,7 +257,38 @@ def open_output(path: Path) -> TextIO:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        return path.open("a", encoding="utf-8")
+        output = path.open("a", encoding="utf-8")
+    except OSError as error:
+        raise StartupError(f"cannot write {path}: {error.strerror}") from None
+    try:
+        yield output
+    finally:
+        # Every answer was flushed: what fails here has been said already.
+        with contextlib.suppress(OSError):
+            output.close()
+
+
+def _rewrite(path: Path, kept_bytes: int, good: list[bytes]) -> None:
+    """Cut ``path`` off after ``kept_bytes`` and append ``good``, so that a crash in between loses no answer."""
+    try:
+        if not good:
+            if kept_bytes < path.stat().st_size:
+                os.truncate(path, kept_bytes)
+            return
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as copy:
+            try:
+                with path.open("rb") as original:
+                    shutil.copyfileobj(original, copy)
+                copy.truncate(kept_bytes)
+                copy.seek(kept_bytes)
+                copy.writelines(good)
+                copy.flush()
+                os.fsync(copy.fileno())
+                shutil.copymode(path, copy.name)
+                os.replace(copy.name, path)
+            except BaseException:
+                os.unlink(copy.name)
+                raise
     except OSError as error:
         raise StartupError(f"cannot write {path}: {error.strerror}") from None
 
@@ -230,8 +319,13 @@ def _parse(line: str, where: str, number: int) -> BatchRequest:
 
 
 def _not_streamed(body: dict[str, Any], where: str) -> dict[str, Any]:
-    if body.get("stream"):
-        raise ConfigError(f"{where} asks for a stream, which has no place in a file", param="input_file")
-    if not isinstance(body.get("sampling_params", {}), dict):
-        raise ConfigError(f"{where}: sampling_params must be an object", param="input_file")
+    for field, reason in (
+        ("stream", "a stream has no place in a file"),
+        ("background", "nobody would ask for the answer"),
+    ):
+        if body.get(field):
+            raise ConfigError(f"{where} has {field}: {reason}", param="input_file")
+    own = body.get("sampling_params")
+    if not (own is None or isinstance(own, dict) or (isinstance(own, list) and all(isinstance(e, dict) for e in own))):
+        raise ConfigError(f"{where}: sampling_params must be an object or a list of them", param="input_file")
     return body

@@ -55,7 +55,12 @@ class GenerateArgs(OptionTable):
     )
     max_concurrency: int = option(64, help="Most requests at a time.", group=BATCH, unit="requests", minimum=1)
     max_new_tokens: int | None = option(
-        None, help="Most tokens to generate.", group=SAMPLING, unit="tokens", default_text="128", minimum=0
+        None,
+        help="Most tokens to generate.",
+        group=SAMPLING,
+        unit="tokens",
+        default_text="128; for a file, what each endpoint says",
+        minimum=0,
     )
     temperature: float | None = option(
         None, help="0 always takes the likeliest token.", group=SAMPLING, default_text="the model's", minimum=0.0
@@ -145,7 +150,9 @@ def _complete(args: GenerateArgs, engine_options: dict[str, Any]) -> int:
 
 
 def _answer_file(source: Path, target: Path, args: GenerateArgs, engine_options: dict[str, Any]) -> int:
-    ids = check_requests(source)
+    ids = check_requests(source, args.sampling())
+    if target.exists() and target.samefile(source):
+        raise ConfigError("--input-file and --output-file are the same file", param="output_file")
     done = keep_answers(target) & ids
     left = len(ids) - len(done)
     outcome = Outcome()
@@ -166,6 +173,8 @@ def _answer_file(source: Path, target: Path, args: GenerateArgs, engine_options:
                 max_concurrency=args.max_concurrency,
                 progress=progress,
             )
+        if outcome.answered != left:
+            raise ConfigError(f"{source} has changed meanwhile: run the same command again", param="input_file")
     earlier = f", {len(done)} had been before" if done else ""
     print(f"{outcome.answered} of {len(ids)} requests answered{earlier}; {outcome.failed} failed", file=sys.stderr)
     return FAILED_STATUS if outcome.failed else 0

@@ -19,8 +19,8 @@ from bough.constrained.base import GrammarMatcher, MaskWords, mask_words
 logger = logging.getLogger(__name__)
 
 MIN_LATE_VOCAB = 2**10
-"""From this vocabulary on, masks are computed beside the layers. Smaller ones, a few words each, are computed right after
-the token before them, since waking a thread takes longer; with 4,096 tokens the thread is the faster way."""
+"""From this vocabulary on, masks are computed beside the layers. Smaller ones, a few words each, are computed right
+after the token before them, since waking a thread takes longer; with 4,096 tokens the thread is the faster way."""
 
 
 @dataclass(frozen=True, slots=True)

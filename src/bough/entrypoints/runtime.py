@@ -90,7 +90,11 @@ class RuntimeEndpoint:
         """``POST`` to any endpoint that answers with JSON; returns the status, whatever it is, and the answer."""
         connection, response = self._send("POST", path, fields)
         with contextlib.closing(connection), self._reported():
-            return response.status, json.loads(response.read())
+            text = response.read()
+        try:
+            return response.status, json.loads(text)
+        except ValueError:
+            raise RequestFailed(f"no JSON from {self.base_url}{path}, status {response.status}") from None
 
     def _json(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         connection, response = self._open(method, path, body)
