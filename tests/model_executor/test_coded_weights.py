@@ -59,6 +59,20 @@ def test_checkpoints_of_whole_numbers_are_multiplied_as_they_are(tmp_path: Path,
     assert error_of(checkpoint) < bound
 
 
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_matrices_that_stay_what_they_are_are_not_said_to_become_int8(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, deterministic: bool
+) -> None:
+    config, store, bits, group, symmetric = CASES["gptq 4 bits"]
+    checkpoint = save_checkpoint(tmp_path, "Qwen2", **SHAPE)
+    quantize(checkpoint, config, store, bits=bits, group=group, symmetric=symmetric)
+    caplog.set_level("INFO")
+    options: dict[str, Any] = {"native": False, "attention_backend": "triton", "deterministic": deterministic}
+    runner = make_runner(checkpoint.path, dtype="float32", **options)
+    assert runner.model.model.layers[0].mlp.down_proj.method.batch_invariant == deterministic
+    assert "become int8" not in caplog.text
+
+
 @pytest.mark.parametrize("case", FLOAT8_CASES)
 def test_checkpoints_of_8_bit_floating_point_lose_what_inputs_lose(tmp_path: Path, case: str) -> None:
     checkpoint = make_float8(tmp_path, case, num_hidden_layers=2)
