@@ -234,6 +234,10 @@ class ModelRunner:
         needed = weight_bytes(self.config, outline)
         check_weights_fit(self.device, needed, self._smaller_weights(source), only_warn=is_sized)
         method = self.weight_choice.method(source, self.options.quantization)
+        if source is not None and self.options.quantization == "none":
+            problem = self.weight_choice.why_not_stored(source)
+            if problem is not None:
+                logger.warning("weights of few bits are held in the model's type, which takes more memory: %s", problem)
         model = load_model(self.config, source=source, device=self.device, seed=self.options.seed, method=method)
         assert isinstance(model, CausalLM), "encoders have a runner of their own"
         if isinstance(method, StoredFormats) and method.recoded:
