@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from bough.errors import ConfigError
 from bough.layers.attention.torch_native import TorchNativeBackend
-from bough.model_executor import attention_choice
+from bough.model_executor import attention_choice, determinism
 from tests.model_executor.plan_builder import make_runner
 from tests.models.checkpoints import save_checkpoint
 from tests.native import MISSING
@@ -33,10 +35,33 @@ def test_torch_computes_where_nothing_else_can(path: Path) -> None:
     assert isinstance(make_runner(path, native=False).attn_backend, TorchNativeBackend)
 
 
-def test_a_backend_that_was_asked_for_and_cannot_run_is_an_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attention_choice, "_why_not_triton", lambda pool: "Triton's kernels need a CUDA device")
-    with pytest.raises(ConfigError, match="--attention-backend triton: Triton's kernels need a CUDA device"):
-        make_runner(path, native=False, attention_backend="triton")
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"attention_backend": "triton"}, "--attention-backend triton: heads are too wide"),
+        ({"attention_backend": "triton", "kv_cache_dtype": "fp8_e4m3"}, "--kv-cache-dtype .*heads are too wide"),
+        ({"kv_cache_dtype": "fp8_e4m3"}, "only Triton's attention reads it"),
+        ({"attention_backend": "torch_native", "kv_cache_dtype": "fp8_e5m2"}, "only Triton's attention reads it"),
+        ({"attention_backend": "triton", "deterministic": True}, "--enable-deterministic.*heads are too wide"),
+    ],
+)
+def test_what_cannot_run_is_refused_before_anything_is_loaded(
+    path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], complaint: str
+) -> None:
+    for module in (attention_choice, determinism):
+        monkeypatch.setattr(module, "why_not_triton_attention", lambda device, config: "heads are too wide")
+    monkeypatch.setattr(attention_choice, "why_not_float8", lambda device: None)
+    monkeypatch.setattr("bough.model_executor.model_runner.open_source", lambda *args: pytest.fail("it was opened"))
+    with pytest.raises(ConfigError, match=complaint):
+        make_runner(path, native=False, **options)
+
+
+def test_heads_are_wider_than_kernels_hold(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = make_runner(path, native=False).config
+    monkeypatch.setattr(attention_choice, "why_not_triton", lambda device: None)
+    cuda = torch.device("cuda")
+    assert attention_choice.why_not_triton_attention(cuda, replace(config, head_dim=256)) is None
+    assert "heads of 257 numbers" in str(attention_choice.why_not_triton_attention(cuda, replace(config, head_dim=257)))
 
 
 def test_triton_is_the_default_on_cuda_unless_something_speaks_against_it(
@@ -44,7 +69,7 @@ def test_triton_is_the_default_on_cuda_unless_something_speaks_against_it(
 ) -> None:
     runner = make_runner(path, native=False)
     monkeypatch.setattr(runner.kv_pool, "device", torch.device("cuda"))
-    monkeypatch.setattr(attention_choice, "_why_not_triton", lambda pool: "heads are too wide")
+    monkeypatch.setattr(attention_choice, "why_not_triton_attention", lambda device, config: "heads are too wide")
     monkeypatch.setattr(attention_choice, "TorchNativeBackend", lambda pool, windows: "torch")
     assert attention_choice.attention_backend(None, runner.kv_pool, runner.config) == "torch"
     assert "heads are too wide" in caplog.text

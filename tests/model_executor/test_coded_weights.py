@@ -59,6 +59,29 @@ def test_checkpoints_of_whole_numbers_are_multiplied_as_they_are(tmp_path: Path,
     assert error_of(checkpoint) < bound
 
 
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_matrices_that_stay_what_they_are_are_not_said_to_become_int8(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, deterministic: bool
+) -> None:
+    config, store, bits, group, symmetric = CASES["gptq 4 bits"]
+    checkpoint = save_checkpoint(tmp_path, "Qwen2", **SHAPE)
+    quantize(checkpoint, config, store, bits=bits, group=group, symmetric=symmetric)
+    caplog.set_level("INFO")
+    options: dict[str, Any] = {"native": False, "attention_backend": "triton", "deterministic": deterministic}
+    runner = make_runner(checkpoint.path, dtype="float32", **options)
+    assert runner.model.model.layers[0].mlp.down_proj.method.batch_invariant == deterministic
+    assert "become int8" not in caplog.text
+
+
+def test_that_weights_take_more_memory_than_in_the_checkpoint_is_said_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoint = make_float8(tmp_path, "rows", num_hidden_layers=2)
+    monkeypatch.setattr("bough.model_executor.weight_choice.why_not_float8", lambda device: "the device is too old")
+    make_runner(checkpoint.path, dtype="float32", native=False, attention_backend="triton")
+    assert caplog.text.count("held in the model's type, which takes more memory: the device is too old") == 1
+
+
 @pytest.mark.parametrize("case", FLOAT8_CASES)
 def test_checkpoints_of_8_bit_floating_point_lose_what_inputs_lose(tmp_path: Path, case: str) -> None:
     checkpoint = make_float8(tmp_path, case, num_hidden_layers=2)

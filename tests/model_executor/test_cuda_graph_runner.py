@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
+from dataclasses import fields
+from inspect import getclosurevars
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from bough.step_plan import FUTURE_TOKEN, ForwardMode, StepPlan
 from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner
@@ -90,9 +94,25 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
     return save_checkpoint(tmp_path_factory.mktemp("checkpoint"), "Llama", **shape)
 
 
-def with_graphs(path: Path, **options: Any) -> tuple[RecordingRunner, RerunRecorder]:
+class ForgettingRecorder:
+    """Keeps nothing of a step but what it gives, as a CUDA graph does."""
+
+    def __init__(self) -> None:
+        self.read: list[StorageWeakRef] = []
+
+    def record(self, step: Callable[[], StepOutputs]) -> Rerun:
+        names = getclosurevars(step).nonlocals
+        metadata = names["batch"].attn_metadata
+        tables = [getattr(table, field.name) for table in metadata.decode.values() for field in fields(table)]
+        read = [*names.values(), *(getattr(metadata, field.name) for field in fields(metadata)), *tables]
+        self.read += [StorageWeakRef(each.untyped_storage()) for each in read if isinstance(each, torch.Tensor)]
+        outputs = step()
+        return Rerun(lambda: outputs, outputs)
+
+
+def with_graphs(path: Path, recorder: Any = None, **options: Any) -> tuple[RecordingRunner, Any]:
     runner = triton_runner(path, **options)
-    recorder = RerunRecorder()
+    recorder = recorder or RerunRecorder()
     assert isinstance(runner.attn_backend, TritonBackend)
     with torch.inference_mode():
         runner.graph_runner = CudaGraphRunner(
@@ -150,6 +170,16 @@ def test_recorded_steps_of_deterministic_inference_have_the_bits_of_those_that_a
     assert recorded[:2] == launched[:2]
     assert torch.equal(recorded[2], launched[2])
     assert torch.equal(recorded[3], launched[3])
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+@pytest.mark.usefixtures("fused")
+def test_what_recorded_steps_read_outlives_their_recording(checkpoint: Checkpoint, deterministic: bool) -> None:
+    runner, recorder = with_graphs(checkpoint.path, ForgettingRecorder(), deterministic=deterministic)
+    assert runner.graph_runner is not None
+    gc.collect()
+    assert len(recorder.read) > 2 * 6
+    assert not any(storage.expired() for storage in recorder.read)
 
 
 def decode_plan(prefix_lens: list[int], num_decode_rows: int) -> StepPlan:

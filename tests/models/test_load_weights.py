@@ -78,6 +78,8 @@ def test_other_precision_is_cast(model: CausalLM) -> None:
         (Q_WEIGHT, torch.zeros(48, 47), r"must have shape \[48, 48\], got \[48, 47\]"),
         (Q_WEIGHT, torch.zeros(48 * 48), "must have shape"),
         (Q_WEIGHT, torch.zeros(48, 48, dtype=torch.int8), "must be floating point"),
+        (Q_WEIGHT, torch.ones(48, 48).to(torch.float8_e4m3fn), "has no scales, which torch.float8_e4m3fn needs"),
+        (Q_WEIGHT, torch.ones(48, 48).to(torch.float8_e5m2), "has no scales"),
     ],
 )
 def test_misfit_is_refused_and_changes_nothing(

@@ -14,6 +14,8 @@ from bough.layers.linear_method import TorchMethod
 class BatchInvariantMethod(TorchMethod):
     """The matrix as the checkpoint has it, multiplied by :func:`bough.kernels.triton.gemm.linear`."""
 
+    batch_invariant = True
+
     def apply(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
         """See :class:`LinearMethod`."""
         return linear(x, layer.get_parameter("weight"), cast("torch.Tensor | None", layer.bias))

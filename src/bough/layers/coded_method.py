@@ -25,7 +25,7 @@ class CodedMethod(TorchMethod):
     def __init__(self, plain: TorchMethod) -> None:
         """``plain`` holds what stays what it is. If its rows do not depend on each other, those here do not either."""
         self._plain = plain
-        self._one_tile = plain is not TORCH
+        self.batch_invariant = plain.batch_invariant
 
     @abstractmethod
     def create_codes(self, layer: nn.Module, shape: MatrixShape) -> None:
@@ -135,7 +135,9 @@ class IntegerMethod(CodedMethod):
         """See :class:`LinearMethod`."""
         weight, scales = _tensors(layer)
         offsets, bias = (cast("torch.Tensor | None", each) for each in (layer.offsets, layer.bias))
-        return integer_linear(x, weight, scales, span=self._group, offsets=offsets, bias=bias, one_tile=self._one_tile)
+        return integer_linear(
+            x, weight, scales, span=self._group, offsets=offsets, bias=bias, one_tile=self.batch_invariant
+        )
 
 
 class Float8Method(CodedMethod):
@@ -180,7 +182,7 @@ class Float8Method(CodedMethod):
         """See :class:`LinearMethod`."""
         weight, scales = _tensors(layer)
         bias = cast("torch.Tensor | None", layer.bias)
-        return float8_linear(x, weight, scales, span=self._group, bias=bias, one_tile=self._one_tile)
+        return float8_linear(x, weight, scales, span=self._group, bias=bias, one_tile=self.batch_invariant)
 
 
 class _CodedRows(CheckpointWeight):

@@ -90,7 +90,12 @@ class TorchMethod(LinearMethod):
     """The matrix as the checkpoint has it, multiplied by torch: the reference, on any device.
 
     Layers get ``weight`` ``[out_features, in_features]`` and ``bias`` ``[out_features]`` or ``None``.
+
+    Attributes:
+        batch_invariant: whether a row of a product does not depend on the others, nor on how many they are.
     """
+
+    batch_invariant = False
 
     def create_weights(self, layer: nn.Module, shape: MatrixShape) -> None:
         """See :class:`LinearMethod`."""

@@ -103,7 +103,7 @@ def packed_formats(
     narrow: dict[StoredForm | None, PackedMethod] = {
         each: PackedMethod(threads, each, arena=arena) for each in ("int4", "uint4")
     }
-    return StoredFormats(form, {**narrow, "int8": int8, None: int8})
+    return StoredFormats(form, {**narrow, "int8": int8, None: int8}, recodes=True)
 
 
 def packed_method(

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Collection, Mapping
 from typing import Generic, Literal, TypeVar
 
-from bough.layers.linear_method import TORCH, LinearMethod, MethodChoice
+from bough.layers.linear_method import LinearMethod, MethodChoice
 
 StoredForm = Literal["int4", "uint4", "int8", "float8"]
 """Quantised weights by what holds them: signed codes of 4 bits, codes from 0 to 15 with minimums, 8-bit floating
@@ -24,12 +24,20 @@ class StoredFormats(MethodChoice, Generic[Method]):
         recoded: matrices so far that are quantised here though the checkpoint does not quantise them.
     """
 
-    def __init__(self, form: Callable[[str], StoredForm | None], methods: Mapping[StoredForm | None, Method]) -> None:
+    def __init__(
+        self,
+        form: Callable[[str], StoredForm | None],
+        methods: Mapping[StoredForm | None, Method],
+        *,
+        recodes: bool = False,
+    ) -> None:
         """Args:
         form: of the weight of that name, ``None`` if it is not quantised.
         methods: of each form and of what is not quantised. Each can hold what those before it can.
+        recodes: whether the method of what is not quantised quantises it.
         """
         self._form, self._prefix = form, ""
+        self._recodes = recodes
         self._methods = methods
         self._order = list(methods)
         self.recoded: list[str] = []
@@ -44,7 +52,6 @@ class StoredFormats(MethodChoice, Generic[Method]):
         """See :class:`MethodChoice`."""
         paths = [f"{self._prefix}{name}" for name in names]
         forms = {path: self._form(f"{path}.weight") for path in paths}
-        method = self._methods[max(forms.values(), key=self._order.index)]
-        if method is not TORCH:
+        if self._recodes:
             self.recoded += [path for path, form in forms.items() if form is None]
-        return method
+        return self._methods[max(forms.values(), key=self._order.index)]

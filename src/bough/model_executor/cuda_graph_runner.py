@@ -56,7 +56,10 @@ class Recorder(Protocol):
     """Records the work that a function gives the device."""
 
     def record(self, step: Callable[[], StepOutputs]) -> Recorded:
-        """Run ``step``, which waits for nothing, and remember its work; its memory stays taken."""
+        """Run ``step``, which waits for nothing, and remember its work.
+
+        What it allocates stays taken. ``step`` itself is not kept: whoever calls this holds all that it reads.
+        """
 
 
 class _CudaGraph:
@@ -188,6 +191,11 @@ class CudaGraphRunner:
         self._buffers = DecodeBuffers(self._sizes[-1], max_pieces, backend.windows, device)
         self._scratch = DecodeScratch.empty(max_pieces, backend.num_heads, backend.kv_pool.head_dim, device)
         self._input_ids = torch.zeros(self._sizes[-1], dtype=torch.int64, device=device)
+        self._tiles: torch.Tensor | None = None
+        if backend.one_kernel:
+            # A query each.
+            self._tiles = torch.ones(self._sizes[-1], 4, dtype=torch.int32, device=device)
+            self._tiles[:, 1] = torch.arange(self._sizes[-1])
         nothing = np.empty(0, dtype=np.int32)
         self._buffers.fill(nothing, nothing, nothing)
         begin = time.perf_counter()
@@ -211,10 +219,7 @@ class CudaGraphRunner:
             window: DecodeTables(each.pieces, each.num_pieces, each.first_piece[: size + 1])
             for window, each in buffers.tables.items()
         }
-        tiles = None
-        if self._backend.one_kernel:
-            tiles = torch.ones(size, 4, dtype=torch.int32, device=table.device)
-            tiles[:, 1] = torch.arange(size)
+        tiles = self._tiles[:size] if self._tiles is not None else None
         batch = ForwardBatch(
             forward_mode=ForwardMode.DECODE,
             batch_size=size,
@@ -232,7 +237,7 @@ class CudaGraphRunner:
         def run() -> StepOutputs:
             enter_decode_rows(req_slots, positions, out_slots, self._last_token, table, input_ids)
             if tiles is not None:
-                # A query each. That of padding is behind no key, which makes zeros of it.
+                # The query of padding is behind no key, which makes zeros of it.
                 tiles[:, 0] = req_slots
                 torch.sub(seq_lens, 1, out=tiles[:, 3])
             hidden_states = self._model(batch)

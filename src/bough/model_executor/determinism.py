@@ -9,7 +9,7 @@ import torch
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import AttentionBackendName
 from bough.errors import ConfigError
-from bough.kernels.triton.available import why_not_triton
+from bough.model_executor.attention_choice import is_torch_attention, why_not_triton_attention
 
 logger = logging.getLogger(__name__)
 
@@ -37,10 +37,10 @@ def check_deterministic(
         raise cannot_be_deterministic(f"{config.architecture} makes vectors, and it is for models that generate text")
     if native:
         logger.info("deterministic inference costs nothing here: native kernels compute each row by itself")
-    elif attention == "torch_native" or (device.type == "cpu" and attention is None):
+    elif is_torch_attention(attention, device):
         raise cannot_be_deterministic(
             "torch would compute, whose products depend on how many rows there are; use the native CPU kernels with "
             "--dtype bfloat16 or float32, or Triton's attention on CUDA"
         )
-    elif (problem := why_not_triton(device)) is not None:
-        raise cannot_be_deterministic(problem)
+    elif (problem := why_not_triton_attention(device, config)) is not None:
+        raise cannot_be_deterministic(f"it needs Triton's attention, and {problem}")

@@ -23,7 +23,7 @@ from bough.layers.quantized_rows import QuantizedRows
 from bough.layers.sampler import SampleOutput, Sampler
 from bough.layers.stored_formats import StoredFormats
 from bough.mem_cache.kv_pool import FLOAT8_DTYPES, KVPool, KVShape, kv_bytes_per_token
-from bough.model_executor.attention_choice import attention_backend
+from bough.model_executor.attention_choice import attention_backend, check_attention
 from bough.model_executor.capacity import (
     DEFAULT_MAX_GRAPH_ROWS,
     MemoryBudget,
@@ -174,8 +174,13 @@ class ModelRunner:
                 f"--kv-cache-dtype {options.kv_cache_dtype} needs the native CPU kernels, or a model in that type",
                 param="kv_cache_dtype",
             )
+        if self.threads is None:
+            check_attention(options.attention_backend, device, self.config, self.kv_dtype)
         with self._timed("load_weights"):
             source = open_source(self.config, options.load_format)
+            kv_scales: dict[int, tuple[float, float]] | None = None
+            if source is not None and self.kv_dtype in FLOAT8_DTYPES:
+                kv_scales = source.kv_scales()
             stored = source is not None and source.quantized
             self.quantized = self.threads is not None and (stored or options.quantization != "none")
             # The inputs of products with quantised weights are made from float32.
@@ -198,8 +203,8 @@ class ModelRunner:
         self.max_req_len = min(self.config.context_len, max_total_tokens)
         with self._timed("init_memory_pool"):
             self.kv_pool = self.init_memory_pool(max_total_tokens)
-            if self.kv_dtype in FLOAT8_DTYPES and source is not None:
-                self.kv_pool.set_layer_scales(source.kv_scales())
+            if kv_scales is not None:
+                self.kv_pool.set_layer_scales(kv_scales)
             self.kv_pool.touch()
             self.req_to_token = torch.zeros(
                 self.max_running_requests, self.max_req_len, dtype=torch.int32, device=device
@@ -234,6 +239,10 @@ class ModelRunner:
         needed = weight_bytes(self.config, outline)
         check_weights_fit(self.device, needed, self._smaller_weights(source), only_warn=is_sized)
         method = self.weight_choice.method(source, self.options.quantization)
+        if source is not None and self.options.quantization == "none":
+            problem = self.weight_choice.why_not_stored(source)
+            if problem is not None:
+                logger.warning("weights of few bits are held in the model's type, which takes more memory: %s", problem)
         model = load_model(self.config, source=source, device=self.device, seed=self.options.seed, method=method)
         assert isinstance(model, CausalLM), "encoders have a runner of their own"
         if isinstance(method, StoredFormats) and method.recoded:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-
 import torch
 
 from bough.config.server_args import Quantization
@@ -15,8 +13,6 @@ from bough.layers.linear_method import TORCH, LinearMethod, MethodChoice, TorchM
 from bough.layers.packed_method import packed_formats, packed_method
 from bough.layers.stored_formats import StoredForm, StoredFormats
 from bough.model_loader.sources import WeightSource
-
-logger = logging.getLogger(__name__)
 
 _ONLINE_INT4_GROUP = 64
 _ONLINE_INT8_GROUP = 128
@@ -59,6 +55,12 @@ class WeightChoice:
         problem = (why_not_float8 if quantization == "fp8" else why_not_triton)(self._device)
         return None if problem is None else f"cannot be used: {problem}"
 
+    def why_not_stored(self, source: WeightSource) -> str | None:
+        """What is against holding weights of few bits as the checkpoint has them, where Triton's kernels run it."""
+        if not self._uses_triton or not (source.quantized or source.float8):
+            return None
+        return (why_not_float8 if source.float8 else why_not_triton)(self._device)
+
     def check(self, quantization: Quantization) -> None:
         """Raises:
         ConfigError: if weights cannot be quantised so.
@@ -86,11 +88,7 @@ class WeightChoice:
             return _online(quantization, self._plain())
         if source is None or not (source.quantized or source.float8):
             return self._plain()
-        if not self._uses_triton:
-            return self._plain()
-        problem = (why_not_float8 if source.float8 else why_not_triton)(self._device)
-        if problem is not None:
-            logger.warning("weights of few bits are held in the model's type, which takes more memory: %s", problem)
+        if not self._uses_triton or self.why_not_stored(source) is not None:
             return self._plain()
         return _stored(source, self._plain())
 

@@ -103,6 +103,8 @@ class Model(nn.Module, ABC):
                 )
             if isinstance(tensor, torch.Tensor) and not tensor.is_floating_point():
                 raise ModelError(f"weight {name} must be floating point, got {tensor.dtype}", param=name)
+            if isinstance(tensor, torch.Tensor) and tensor.element_size() == 1:
+                raise ModelError(f"weight {name} has no scales, which {tensor.dtype} needs", param=name)
             if own_name not in self.required_names:
                 continue
             if isinstance(tensor, QuantizedRows):
