@@ -6,7 +6,7 @@ slower for as long as it lives, so a round makes three new engines, and the next
 is the mean over the rounds of each round's median ratio of processor time and of duration, of the engine with the cache
 to one without, with a 95 % interval by bootstrap over rounds; and the same of the second engine without to the first,
 which would be exactly 1 on a quiet machine: what that interval excludes, the other can show. Last comes what is exact
-but not all: the part of its processor time that an engine spends inside the calls of the cache.
+but not all: the parts of its processor time and of the duration that an engine spends inside the calls of the cache.
 
     python benchmarks/unique_prompts.py [--rounds 12] [--jobs 6] [--output FILE]
 """
@@ -39,10 +39,15 @@ BOOTSTRAPS = 4000
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds that a job took."""
+    """What a job took: seconds, or shares of those of others."""
 
     processor: float
     duration: float
+
+
+def random_prompts(rng: random.Random) -> list[list[int]]:
+    """The prompts of a job."""
+    return [rng.choices(VOCABULARY, k=PROMPT_TOKENS) for _ in range(PROMPTS)]
 
 
 def run_job(engine: LLMEngine, prompts: list[list[int]]) -> Cost:
@@ -69,7 +74,7 @@ def run_round(names: Sequence[str], jobs: int, rng: random.Random) -> dict[str, 
     costs: dict[str, list[Cost]] = {name: [] for name in names}
     orders = itertools.cycle(itertools.permutations(names))
     for job in range(-WARM_UP, jobs):
-        prompts = [rng.choices(VOCABULARY, k=PROMPT_TOKENS) for _ in range(PROMPTS)]
+        prompts = random_prompts(rng)
         for name in next(orders):
             cost = run_job(engines[name], prompts)
             if job >= 0:
@@ -79,26 +84,35 @@ def run_round(names: Sequence[str], jobs: int, rng: random.Random) -> dict[str, 
     return costs
 
 
-def share_of_calls(jobs: int, rng: random.Random) -> float:
-    """The part of an engine's processor time that passes inside the calls of its prefix cache."""
-    inside = 0.0
+def share_of_calls(jobs: int, rng: random.Random) -> Cost:
+    """The parts of an engine's processor time and of its duration that pass inside the calls of its prefix cache."""
+    inside = Cost(0.0, 0.0)
 
     def timed(method: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
             nonlocal inside
-            begin = time.perf_counter()
+            begin = time.perf_counter(), time.thread_time()
             try:
                 return method(*args, **kwargs)
             finally:
-                inside += time.perf_counter() - begin
+                processor, duration = time.thread_time() - begin[1], time.perf_counter() - begin[0]
+                inside = Cost(inside.processor + processor, inside.duration + duration)
 
         return call
 
     with ExitStack() as stack:
         for name in ("match_prefix", "matched_len", "insert", "lock", "unlock", "evict"):
             stack.enter_context(mock.patch.object(RadixCache, name, timed(getattr(RadixCache, name))))
-        costs = run_round(("on",), jobs, rng)["on"]
-    return inside / sum(cost.processor for cost in costs)
+        engine = LLMEngine(log_level="error")
+        for _ in range(WARM_UP):
+            run_job(engine, random_prompts(rng))
+        inside = Cost(0.0, 0.0)
+        costs = [run_job(engine, random_prompts(rng)) for _ in range(jobs)]
+        engine.close()
+    return Cost(
+        processor=inside.processor / sum(cost.processor for cost in costs),
+        duration=inside.duration / sum(cost.duration for cost in costs),
+    )
 
 
 def main() -> None:
@@ -124,8 +138,10 @@ def main() -> None:
             result[f"{of} / {to}, {kind}"] = {"mean": middle, "low": low, "high": high}
             print(f"{of:>9} / {to:9} {kind:9}  {middle:.4f}  [{low:.4f}, {high:.4f}]")
     share = share_of_calls(4 * args.jobs, rng)
-    print(f"inside the calls of the cache: {share:.4f}")
-    write_json(args.output, {**result, "inside calls": share})
+    for kind in ("processor", "duration"):
+        result[f"inside calls, {kind}"] = {"share": getattr(share, kind)}
+        print(f"inside the calls of the cache, {kind}: {getattr(share, kind):.4f}")
+    write_json(args.output, result)
 
 
 if __name__ == "__main__":

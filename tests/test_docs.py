@@ -48,6 +48,12 @@ def test_links_lead_somewhere(page):
         assert not anchor or anchor in anchors(path), target
 
 
+def test_the_page_of_flags_has_every_command_and_every_note():
+    page, notes = generator().flags_page(), generator().NOTES
+    assert re.findall(r"^## `bough (.+)`$", page, flags=re.MULTILINE) == list(TABLES)
+    assert all(f"## `bough {command}`\n\n{note}\n" in page for command, note in notes.items())
+
+
 @pytest.mark.parametrize("page", PAGES, ids=relative)
 def test_flags_that_are_mentioned_exist(page):
     tables = {table for tables in TABLES.values() for table in tables}

@@ -10,43 +10,27 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from bough.bench.compare import BenchCompareArgs
-from bough.bench.datasets import DatasetArgs
-from bough.bench.latency import BenchLatencyArgs
-from bough.bench.offline import BenchOfflineArgs
-from bough.bench.serve import BenchServeArgs
-from bough.cli_commands.chat import ChatArgs
-from bough.cli_commands.generate import GenerateArgs
+from bough.cli_commands.completion import TABLES
 from bough.config.options import Option, OptionTable, groups_of
-from bough.config.server_args import ServerArgs
 from bough.entrypoints.http.describe import limits_markdown, markdown
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
 NOTE = "<!-- Written by tools/generate_docs.py; change the code instead. -->\n"
 
-COMMANDS: list[tuple[str, str, list[type[OptionTable]]]] = [
-    (
-        "bough serve",
-        "Also the keys of a `--config` file and the keywords of `Engine`, there with underscores. "
-        "`python -m bough.launch_server` takes the same flags.",
-        [ServerArgs],
-    ),
-    ("bough generate", "Besides these, every flag of `bough serve`.", [GenerateArgs]),
-    ("bough chat", "Without `--url`, every flag of `bough serve` too.", [ChatArgs]),
-    ("bough bench serve", "", [BenchServeArgs, DatasetArgs]),
-    (
-        "bough bench offline",
-        "Besides these, the dataset flags of `bough bench serve` and every flag of `bough serve`.",
-        [BenchOfflineArgs],
-    ),
-    ("bough bench latency", "Besides these, every flag of `bough serve`.", [BenchLatencyArgs]),
-    ("bough bench compare", "Its arguments are files that the others wrote with `--output-file`.", [BenchCompareArgs]),
-]
+NOTES = {
+    "serve": "Also the keys of a `--config` file and the keywords of `Engine`, there with underscores. "
+    "`python -m bough.launch_server` takes the same flags.",
+    "generate": "Besides these, every flag of `bough serve`.",
+    "chat": "Without `--url`, every flag of `bough serve` too.",
+    "bench offline": "Besides these, the dataset flags of `bough bench serve` and every flag of `bough serve`.",
+    "bench latency": "Besides these, every flag of `bough serve`.",
+    "bench compare": "Its arguments are files that the others wrote with `--output-file`.",
+}
 
 
 def flags_page() -> str:
-    """Every flag of every command."""
+    """Every flag of every command; a table of options that several have is in the section of the first."""
     parts = [
         NOTE,
         "# Flags\n",
@@ -55,10 +39,13 @@ def flags_page() -> str:
         "A configuration file is YAML with one `flag: value` per line. What the command line says wins:\n",
         "```yaml\nmodel-path: /models/llama\nport: 8000\nmax-running-requests: 64\ndisable-radix-cache: false\n```\n",
     ]
-    for command, note, tables in COMMANDS:
-        parts.append(f"## `{command}`\n")
-        if note:
-            parts.append(note + "\n")
+    shown: set[type[OptionTable]] = set()
+    for command, all_tables in TABLES.items():
+        parts.append(f"## `bough {command}`\n")
+        if command in NOTES:
+            parts.append(NOTES[command] + "\n")
+        tables = [table for table in all_tables if table not in shown]
+        shown.update(tables)
         for table in tables:
             for title, options in groups_of(table).items():
                 if len(groups_of(table)) > 1 or len(tables) > 1:

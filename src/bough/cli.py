@@ -16,7 +16,7 @@ COMMANDS = {
     "serve": "start a server",
     "generate": "complete a prompt and exit",
     "chat": "talk with a model in the terminal",
-    "bench": "measure a server (bench serve) or the engine alone (bench offline)",
+    "bench": "measure a server (serve) or the engine alone (offline, latency); put results side by side (compare)",
     "check-env": "report what this machine offers to Bough",
     "completion": "print a script that makes a shell complete command lines",
     "version": "print the version",

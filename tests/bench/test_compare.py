@@ -64,6 +64,16 @@ def test_distributions_are_drawn(tmp_path: Path, suffix: str, begins: bytes) -> 
     [
         (["{"], [], "cannot read"),
         (["[1]"], [], "holds no figures"),
+        (['{"batches": [1]}'], [], "holds no figures"),
+        (['{"batches": 5}'], [], "holds no figures"),
+        (['{"batches": [{"tpot_ms": 1}]}'], [], "holds no figures"),
+        (['{"completed": 1, "requests": 5}'], [], "holds no figures"),
+        (['{"completed": 1, "requests": [{"latency": 1, "error": null}]}'], ["--plot", "a.png"], "holds no figures"),
+        (
+            ['{"completed": 1, "requests": [{"ttft": 1, "itl": ["a"], "latency": 1, "error": null}]}'],
+            ["--plot", "a.png"],
+            "holds no figures",
+        ),
         (['{"completed": 1}', '{"duration": 1}'], [], "no figures in common"),
         (['{"completed": 1}'], ["--plot", "a.png"], "--output-details"),
         (['{"completed": 1}'], ["--plot", "a.gif"], "must end with"),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -7,6 +8,7 @@ import pytest
 
 from bough import __version__, cli
 from bough.cli import COMMANDS, main
+from bough.cli_commands.bench import COMMANDS as BENCH_COMMANDS
 from bough.errors import RequestFailed
 
 
@@ -18,6 +20,10 @@ def run(*argv: str) -> subprocess.CompletedProcess[str]:
 def test_the_version_is_printed(argv, capsys):
     assert main(argv) == 0
     assert capsys.readouterr().out == f"bough {__version__}\n"
+
+
+def test_the_overview_names_every_benchmark():
+    assert set(BENCH_COMMANDS) <= set(re.findall(r"\w+", COMMANDS["bench"]))
 
 
 def test_the_overview_lists_every_command(capsys):

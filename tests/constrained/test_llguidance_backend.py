@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bough.constrained.base import ENDED, REFUSED, GrammarError, mask_words
+from bough.constrained.base import ENDED, MASKED, REFUSED, GrammarError, mask_words
 from bough.constrained.llguidance_backend import WORN_TOKENS, LLGuidanceBackend, make_tokenizer
 from bough.constrained.masks import PendingMasks, mask_of, unpack
 from bough.constrained.translate import Translator
@@ -153,7 +153,7 @@ def test_a_judged_token_leaves_the_mask_of_the_next_one(backend: LLGuidanceBacke
     judging, plain = grammar.matcher(), grammar.matcher()
     written, expected = (np.full(mask_words(VOCAB_SIZE), -1, dtype=np.int32) for _ in range(2))
     for token in encode('{"name": "Ann", "age": 7'):
-        assert judging.judge(token, False, (written.ctypes.data, written.nbytes)) is None
+        assert judging.judge(token, False, (written.ctypes.data, written.nbytes)) is MASKED
         assert plain.accept(token)
         plain.fill_mask(expected)
         assert np.array_equal(written, expected)
@@ -162,7 +162,7 @@ def test_a_judged_token_leaves_the_mask_of_the_next_one(backend: LLGuidanceBacke
     assert plain.judge(encode("x")[0], True, (written.ctypes.data, written.nbytes)) is REFUSED
     assert np.array_equal(written, unwritten)
     begins = grammar.matcher().judge(encode("{")[0], True, (written.ctypes.data, written.nbytes))
-    assert begins is None or begins.forced
+    assert begins is MASKED or begins.forced
 
 
 def test_masks_of_many_are_those_of_each(backend: LLGuidanceBackend) -> None:

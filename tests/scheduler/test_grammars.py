@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bough.constrained.base import REFUSED, Judgement
+from bough.constrained.base import GOES_ON, REFUSED, Judgement
 from bough.constrained.compiler import GrammarCompiler
-from bough.constrained.masks import PendingMasks, TokenMasks
+from bough.constrained.masks import PendingMasks, TokenMasks, are_masks_late
 from bough.model_executor.fake_model_runner import FakeModel
 from bough.sampling.sampling_params import GrammarSpec
 from bough.scheduler.req import Req
@@ -134,7 +134,6 @@ def test_when_masks_are_computed_changes_nothing(overlap: bool, monkeypatch: pyt
         return {rid: output.token_ids for rid, output in h.outputs.items()}
 
     early = outputs()
-    monkeypatch.setattr("bough.scheduler.scheduler.MIN_LATE_VOCAB", 0)
     monkeypatch.setattr("bough.constrained.masks.MIN_LATE_VOCAB", 0)
     assert outputs() == early
     assert sum(map(len, early.values())) > 400
@@ -286,6 +285,50 @@ def test_a_panic_of_the_engine_is_survived_by_the_thread_that_computes_masks(mon
         masks.begin()
         assert not masks.bits.any()
         assert masks.computed().has_failed
+
+
+@pytest.mark.parametrize("vocab_size", [2**14 - 31, 2**14 - 1, 2**14])
+def test_masks_that_are_not_late_are_computed_by_whoever_begins_them(vocab_size: int) -> None:
+    threads: list[threading.Thread] = []
+
+    class Remembers:
+        @staticmethod
+        def fill_masks(matchers: Any, bits: Any) -> None:
+            threads.append(threading.current_thread())
+
+    masks = PendingMasks(np.zeros(1, dtype=np.int32), [Remembers()], vocab_size)
+    masks.begin()
+    assert masks.bits.shape == (1, 512)
+    assert (threads == [threading.current_thread()]) == (not are_masks_late(vocab_size))
+
+
+def test_nothing_is_found_out_about_what_follows_the_last_token() -> None:
+    asked: list[tuple[bool, bool]] = []
+
+    class Remembers:
+        error = None
+        is_accepting = is_terminated = False
+
+        @staticmethod
+        def fill_masks(matchers: Any, bits: Any) -> None:
+            bits.fill(-1)
+
+        def judge(self, token_id: int, look_ahead: bool, mask_place: Any) -> Judgement:
+            asked.append((look_ahead, mask_place is not None))
+            return GOES_ON
+
+    class Grammar:
+        num_bytes = 1
+        is_worn = False
+
+        def matcher(self) -> Any:
+            return Remembers()
+
+    h = harness(make_compiler=lambda: GrammarCompiler(lambda spec, timeout_s: Grammar(), timeout_s=5))
+    h.submit(PROMPT, rid="r", ebnf="x", max_new_tokens=3)
+    h.run()
+    assert len(h.outputs["r"].token_ids) == 3
+    assert asked == [(True, True), (True, True), (False, False)]
 
 
 def test_a_token_that_the_matcher_refuses_ends_its_request_alone() -> None:

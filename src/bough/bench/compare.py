@@ -48,7 +48,7 @@ def read_result(path: Path) -> dict[str, Any]:
         result = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ConfigError(f"cannot read {path}: {error}") from None
-    if not isinstance(result, dict):
+    if not isinstance(result, dict) or not (_are_batches(result) and _are_requests(result)):
         raise ConfigError(f"{path} holds no figures of a benchmark")
     return result
 
@@ -139,6 +139,30 @@ def main(argv: list[str]) -> int:
     if args.plot is not None:
         plot(names, results, Path(args.plot))
     return 0
+
+
+def _are_batches(result: dict[str, Any]) -> bool:
+    batches = result.get("batches", [])
+    return isinstance(batches, list) and all(
+        isinstance(each, dict) and _is_number(each.get("batch_size")) for each in batches
+    )
+
+
+def _are_requests(result: dict[str, Any]) -> bool:
+    """Whether all requests, if there are any, have the times that are drawn."""
+    requests = result.get("requests", [])
+    return isinstance(requests, list) and all(isinstance(each, dict) and _has_times(each) for each in requests)
+
+
+def _has_times(request: dict[str, Any]) -> bool:
+    ttft, itl = request.get("ttft", ""), request.get("itl")
+    return (
+        "error" in request
+        and (ttft is None or _is_number(ttft))
+        and _is_number(request.get("latency"))
+        and isinstance(itl, list)
+        and all(map(_is_number, itl))
+    )
 
 
 def _is_number(value: Any) -> bool:

@@ -28,9 +28,7 @@ TABLES: dict[str, tuple[type[OptionTable], ...]] = {
     "bench latency": (BenchLatencyArgs, ServerArgs),
     "bench compare": (BenchCompareArgs,),
 }
-"""The options of each command that has any."""
-
-_WITH_CONFIG = ("serve", "generate", "chat", "bench offline", "bench latency")
+"""The options of each command that has any. Those with an engine's options can be given a file of them too."""
 
 _BASH = """\
 # Completion of bough's command lines, for bash and, through bashcompinit, for zsh.
@@ -66,10 +64,11 @@ complete -o default -F _bough bough
 
 def flags_of(command: str) -> Iterator[tuple[str, Option | None]]:
     """Yield every flag of a command, aliases and ``--no-`` forms included, with its option where it has one."""
+    tables = TABLES.get(command, ())
     yield "--help", None
-    if command in _WITH_CONFIG:
+    if ServerArgs in tables:
         yield "--config", None
-    for table in TABLES.get(command, ()):
+    for table in tables:
         for each in options_of(table):
             for key in each.keys:
                 yield f"--{key}", each

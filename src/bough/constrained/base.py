@@ -37,14 +37,15 @@ def mask_words(vocab_size: int) -> int:
 class Judgement(NamedTuple):
     """What a token means for its output."""
 
-    outcome: Literal["goes on", "refused", "ended", "forced"]
-    """There is a choice of what follows; the grammar does not allow the token; the output is complete; or some text has
-    to follow"""
+    outcome: Literal["goes on", "masked", "refused", "ended", "forced"]
+    """There is a choice of what follows; there is one and its mask has been written; the grammar does not allow the
+    token; the output is complete; or some text has to follow"""
     forced: Sequence[int] = ()
     """tokens that can be taken without asking the model, because the grammar leaves no other text"""
 
 
 GOES_ON: Final = Judgement("goes on")
+MASKED: Final = Judgement("masked")
 REFUSED: Final = Judgement("refused")
 ENDED: Final = Judgement("ended")
 
@@ -82,16 +83,14 @@ class GrammarMatcher(Protocol):
             False if the grammar does not allow it; then the matcher is of no more use.
         """
 
-    def judge(self, token_id: int, look_ahead: bool, mask_place: tuple[int, int] | None) -> Judgement | None:
+    def judge(self, token_id: int, look_ahead: bool, mask_place: tuple[int, int] | None) -> Judgement:
         """Go on by one token, and find out what is asked next.
 
         Args:
             token_id: the token.
             look_ahead: whether to find out what is forced after it.
-            mask_place: where to write the mask of the token after it, if the output goes on: address and bytes.
-
-        Returns:
-            ``None``: the output goes on, and the mask has been written.
+            mask_place: where to write the mask of the token after it, if the output goes on: address and bytes;
+                ``None`` if it is not wanted.
         """
 
     def rollback(self, num_tokens: int) -> None:

@@ -13,7 +13,7 @@ from functools import cache, cached_property
 
 from llguidance import LLExecutor, LLMatcher, LLParserLimits, LLTokenizer, TokenizerWrapper
 
-from bough.constrained.base import ENDED, GOES_ON, REFUSED, GrammarError, Judgement, MaskWords
+from bough.constrained.base import ENDED, GOES_ON, MASKED, REFUSED, GrammarError, Judgement, MaskWords
 from bough.constrained.engine_errors import readable
 from bough.constrained.translate import Translator
 from bough.sampling.sampling_params import GrammarKind, GrammarSpec
@@ -161,7 +161,7 @@ class LLGuidanceMatcher:
         self._grammar.num_tokens += 1
         return self._matcher.consume_token(token_id)
 
-    def judge(self, token_id: int, look_ahead: bool, mask_place: tuple[int, int] | None) -> Judgement | None:
+    def judge(self, token_id: int, look_ahead: bool, mask_place: tuple[int, int] | None) -> Judgement:
         """See the protocol. llguidance leaves out forced tokens at the end that later text could still merge with."""
         engine = self._matcher
         self._grammar.num_tokens += 1
@@ -179,7 +179,7 @@ class LLGuidanceMatcher:
             raise
         except BaseException:  # a panic: the step that needs the mask meets it again
             return GOES_ON
-        return GOES_ON if engine.is_error() else None
+        return GOES_ON if engine.is_error() else MASKED
 
     def rollback(self, num_tokens: int) -> None:
         """See the protocol."""

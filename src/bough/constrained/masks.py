@@ -23,6 +23,11 @@ MIN_LATE_VOCAB = 2**10
 after the token before them, since waking a thread takes longer; with 4,096 tokens the thread is the faster way."""
 
 
+def are_masks_late(vocab_size: int) -> bool:
+    """Whether masks over a vocabulary are computed beside the layers, not right after the token before them."""
+    return vocab_size >= MIN_LATE_VOCAB
+
+
 @dataclass(frozen=True, slots=True)
 class TokenMasks:
     """Which tokens some rows of a step may sample, as a plain value."""
@@ -78,6 +83,7 @@ class PendingMasks:
         self._matchers = matchers
         self._extra_ends = extra_ends or {}
         self._words = mask_words(vocab_size)
+        self._is_late = are_masks_late(vocab_size)
         self._early = early
         self._bits: MaskWords | None = None
         self._error: BaseException | None = None
@@ -87,11 +93,11 @@ class PendingMasks:
 
     def begin(self) -> None:
         """Compute the masks, or let a thread do it if they are worth waking it."""
-        if self._words * 32 < MIN_LATE_VOCAB:
-            self._bits = self._compute()
-        else:
+        if self._is_late:
             self._begun = True
             _mask_thread().put(self)
+        else:
+            self._bits = self._compute()
 
     @property
     def pending(self) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from bough.constrained.base import ENDED, GOES_ON, INVALID_GRAMMAR, REFUSED, GrammarMatcher, Judgement
+from bough.constrained.base import ENDED, GOES_ON, INVALID_GRAMMAR, MASKED, REFUSED, GrammarMatcher, Judgement
 from bough.ipc.messages import DecodeInit, FinishReason, OutputDelta, PositionLogprobs
 from bough.scheduler.req import Req
 from bough.scheduler.requests import Requests
@@ -239,12 +239,14 @@ class OutputProcessor:
                 if careful_list[i]:
                     judgement: Judgement | None = None
                     if req.matcher is not None and token not in req.stop_token_ids:
-                        judgement = req.matcher.judge(token, req.jumps, mask_places[slot_list[i]])
-                        if judgement is None:
+                        is_last = ended_list[i]
+                        mask_place = None if is_last else mask_places[slot_list[i]]
+                        judgement = req.matcher.judge(token, req.jumps and not is_last, mask_place)
+                        goes_on = judgement is GOES_ON
+                        if judgement is MASKED:
                             masked.append(slot_list[i])
-                            judgement = GOES_ON
-                        says_more = ended_list[i] or req.return_logprob or req.text_stops is not None
-                        if judgement is GOES_ON and not says_more:
+                            goes_on = True
+                        if goes_on and not (is_last or req.return_logprob or req.text_stops is not None):
                             if due_list[i]:
                                 append(self._due_delta(req, token, length))
                             continue

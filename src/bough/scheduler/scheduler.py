@@ -17,7 +17,7 @@ from bough.config.server_args import ServerArgs
 from bough.constrained.base import mask_words
 from bough.constrained.compiler import GrammarCompiler
 from bough.constrained.create import create_compiler
-from bough.constrained.masks import MIN_LATE_VOCAB
+from bough.constrained.masks import are_masks_late
 from bough.errors import BadRequest, BoughError
 from bough.ipc.messages import (
     AbortReq,
@@ -141,7 +141,7 @@ class Scheduler:
         self._timed_worker = timed = TimedWorker(worker)
 
         self.kv = _make_kv(server_args, info.max_total_num_tokens, info.page_size, info)
-        words = mask_words(info.vocab_size) if info.vocab_size < MIN_LATE_VOCAB else 0
+        words = 0 if are_masks_late(info.vocab_size) else mask_words(info.vocab_size)
         self.table = RequestTable(info.max_running_requests, info.max_req_len + 1, words)
         self.queue = WaitingQueue(
             server_args.schedule_policy,
