@@ -13,7 +13,7 @@ import pytest
 
 from bough.constrained.base import GOES_ON, REFUSED, Judgement
 from bough.constrained.compiler import GrammarCompiler
-from bough.constrained.masks import PendingMasks, TokenMasks, are_masks_late
+from bough.constrained.masks import MIN_LATE_VOCAB, PendingMasks, TokenMasks, are_masks_late
 from bough.model_executor.fake_model_runner import FakeModel
 from bough.sampling.sampling_params import GrammarSpec
 from bough.scheduler.req import Req
@@ -133,6 +133,7 @@ def test_when_masks_are_computed_changes_nothing(overlap: bool, monkeypatch: pyt
         h.run()
         return {rid: output.token_ids for rid, output in h.outputs.items()}
 
+    monkeypatch.setattr("bough.constrained.masks.MIN_LATE_VOCAB", VOCAB_SIZE + 1)
     early = outputs()
     monkeypatch.setattr("bough.constrained.masks.MIN_LATE_VOCAB", 0)
     assert outputs() == early
@@ -287,7 +288,7 @@ def test_a_panic_of_the_engine_is_survived_by_the_thread_that_computes_masks(mon
         assert masks.computed().has_failed
 
 
-@pytest.mark.parametrize("vocab_size", [2**14 - 31, 2**14 - 1, 2**14])
+@pytest.mark.parametrize("vocab_size", [MIN_LATE_VOCAB - 31, MIN_LATE_VOCAB - 1, MIN_LATE_VOCAB])
 def test_masks_that_are_not_late_are_computed_by_whoever_begins_them(vocab_size: int) -> None:
     threads: list[threading.Thread] = []
 
@@ -298,11 +299,12 @@ def test_masks_that_are_not_late_are_computed_by_whoever_begins_them(vocab_size:
 
     masks = PendingMasks(np.zeros(1, dtype=np.int32), [Remembers()], vocab_size)
     masks.begin()
-    assert masks.bits.shape == (1, 512)
+    assert masks.bits.shape == (1, MIN_LATE_VOCAB // 32)
     assert (threads == [threading.current_thread()]) == (not are_masks_late(vocab_size))
 
 
-def test_nothing_is_found_out_about_what_follows_the_last_token() -> None:
+def test_nothing_is_found_out_about_what_follows_the_last_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bough.constrained.masks.MIN_LATE_VOCAB", VOCAB_SIZE + 1)
     asked: list[tuple[bool, bool]] = []
 
     class Remembers:
