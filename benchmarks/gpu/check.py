@@ -59,6 +59,9 @@ def kernel_checks(device: torch.device, *, small: bool) -> Iterator[tuple[str, C
         bounded = {"head_dim": 128, "group": 4, "window": 100, "cap": 5.0}
         yield case("decode", cases.decode, lens=long, **bounded)
         yield case("extend", cases.extend, prefix_lens=prefix, extend_lens=new, **bounded)
+        short = {"prefix_lens": prefix, "extend_lens": new, "head_dim": 128, "group": 4, "tile_queries": 16}
+        yield case("extend", cases.extend, **short)
+        yield case("extend", cases.extend, stored_as=torch.float8_e4m3fn, **short)
         for stored_as in (torch.float8_e4m3fn, torch.float8_e5m2):
             stored = {"head_dim": 128, "stored_as": stored_as}
             yield case("decode", cases.decode, lens=long, group=4, **stored)
@@ -83,6 +86,8 @@ def kernel_checks(device: torch.device, *, small: bool) -> Iterator[tuple[str, C
     for vocab_size in (200, 3000) if small else (200, 32000, 151936):
         options = {"rows": 3 if small else 40, "vocab_size": vocab_size}
         yield f"edits V={vocab_size}", partial(cases.edits, np.random.default_rng(0), device, **options)
+        totals = partial(cases.log_totals, np.random.default_rng(0), device, vocab_size=vocab_size)
+        yield f"totals V={vocab_size}", totals
         for spread, levels in ((3.0, 0), (1.0, 2)):
             check = partial(cases.choose, np.random.default_rng(0), device, spread=spread, levels=levels, **options)
             yield f"choose V={vocab_size} levels={levels}", check

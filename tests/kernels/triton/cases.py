@@ -161,11 +161,12 @@ def extend(
     window: int | None = None,
     cap: float = 0.0,
     stored_as: torch.dtype | None = None,
+    tile_queries: int | None = None,
 ) -> float:
     """Attention of prompts, or pieces of them, over what is cached and themselves."""
     lens = [p + e for p, e in zip(prefix_lens, extend_lens, strict=True)]
     paged = Paged(rng, lens, kv_heads=kv_heads, head_dim=head_dim, dtype=dtype, device=device, stored_as=stored_as)
-    size = attention.extend_blocks(head_dim, dtype).queries
+    size = tile_queries or attention.extend_blocks(head_dim, dtype).queries
     prefix, new = np.array(prefix_lens, dtype=np.int32), np.array(extend_lens, dtype=np.int32)
     tiles = torch.from_numpy(extend_tiles(paged.req_slots, prefix, new, size)).to(device)
     q = normal(rng, (sum(extend_lens), group * kv_heads, head_dim), dtype, device)
@@ -175,6 +176,7 @@ def extend(
         paged.values,
         paged.table,
         tiles,
+        tile_queries=tile_queries,
         scale=head_dim**-0.5,
         window=window,
         cap=cap,
@@ -436,6 +438,22 @@ def choose(rng: Rng, device: torch.device, *, rows: int, vocab_size: int, spread
     greedy, _ = sampling.choose_tokens(torch.from_numpy(logits).to(device), None)
     wrong += int((greedy.cpu().numpy() != logits.argmax(-1)).sum())
     return float(wrong) if bool(finite.all()) else float("inf")
+
+
+def log_totals(rng: Rng, device: torch.device, *, vocab_size: int) -> float:
+    """Logarithms of total weights; a row has one finite logit, the last none, whose total is no number."""
+    logits = torch.from_numpy(rng.standard_normal((5, vocab_size)) * 4).float()
+    logits[2, ::2] = float("-inf")
+    logits[3:] = float("-inf")
+    logits[3, rng.integers(vocab_size)] = 7.0
+    if vocab_size == 1:
+        logits[2] = 0.0
+    largest = logits.amax(-1, keepdim=True)
+    out = sampling.log_total_weights(logits.to(device), largest.to(device)).cpu()
+    expected = (logits.double() - largest).exp().sum(-1, keepdim=True).log()
+    if not bool(out[-1].isnan()):
+        return float("inf")
+    return error(out[:-1], expected[:-1], torch.float32, float(expected[:-1].max()) + 1)
 
 
 def edits(rng: Rng, device: torch.device, *, rows: int, vocab_size: int) -> float:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
@@ -51,6 +53,22 @@ def test_prompts_attend_to_what_is_cached_and_to_themselves(
 def test_a_sequence_of_several_pieces_is_merged(dtype: torch.dtype, device: torch.device) -> None:
     rng = np.random.default_rng(0)
     assert cases.decode(rng, dtype, device, lens=[3 * SPLIT_KEYS + 5, 0, 2 * SPLIT_KEYS]) <= 1
+
+
+def test_prompts_may_have_more_tiles_than_there_are_programs_in_any_dimension_but_the_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    grids: list[tuple[int, ...]] = []
+
+    class Kernel:
+        def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., None]:
+            grids.append(grid)
+            return lambda *args, **options: None
+
+    monkeypatch.setattr(attention, "_extend_tiles", Kernel())
+    q, keys, tiles = torch.zeros(1, 2, 64), torch.zeros(1, 1, 64), torch.zeros(70_000, 4, dtype=torch.int32)
+    attention.extend_attention(q, keys, keys, tiles, tiles, scale=1.0)
+    assert grids == [(70_000, 2)]
 
 
 FLOAT8 = pytest.mark.parametrize("stored_as", [torch.float8_e4m3fn, torch.float8_e5m2], ids=["e4m3", "e5m2"])

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-SHARED_BYTES = 227 * 1024
-"""What a program may have on Hopper."""
+SHARED_BYTES = {90: 227 * 1024, 89: 99 * 1024}
+"""What a program may have, by compute capability."""
 
 
 @pytest.mark.slow
-def test_kernels_compile_for_hopper_and_fit_its_registers_and_shared_memory(tmp_path: Path) -> None:
+def test_kernels_compile_and_fit_into_registers_and_shared_memory(tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     environment |= {"TRITON_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT / "src")}
     command = [sys.executable, "-m", "tests.kernels.triton.compile_all"]
@@ -34,6 +34,8 @@ def test_kernels_compile_for_hopper_and_fit_its_registers_and_shared_memory(tmp_
         "_choose",
         "_penalise",
         "_mask",
+        "_log_totals",
     }
-    assert not [kernel for kernel in kernels if kernel["shared_bytes"] > SHARED_BYTES]
+    assert {kernel["kernel"] for kernel in kernels if kernel["capability"] == 89} >= {"_extend_tiles", "_coded_tiles"}
+    assert not [kernel for kernel in kernels if kernel["shared_bytes"] > SHARED_BYTES[kernel["capability"]]]
     assert not [kernel for kernel in kernels if kernel["spilled_bytes"]]

@@ -33,6 +33,11 @@ def test_penalties_and_masks(device: torch.device, rows: int, vocab_size: int, s
     assert cases.edits(np.random.default_rng(seed), device, rows=rows, vocab_size=vocab_size) <= 1
 
 
+@pytest.mark.parametrize("vocab_size", [1, 700, 1023, 1024, 1025, 2500])
+def test_totals_of_weights_are_those_of_float64(device: torch.device, vocab_size: int) -> None:
+    assert cases.log_totals(np.random.default_rng(vocab_size), device, vocab_size=vocab_size) <= 1
+
+
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_rows_that_are_not_finite_are_reported_and_get_a_valid_id(device: torch.device, bad: float) -> None:
     logits = torch.zeros(3, 1500, device=device)

@@ -267,9 +267,9 @@ def _extend_tiles(
     HAS_KV_SCALES: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """Program (head, tile): a tile is (request slot, first token, tokens, position of the first token)."""
-    head = tl.program_id(0)
-    tile = tiles_ptr + 4 * tl.program_id(1)
+    """Program (tile, head): a tile is (request slot, first token, tokens, position of the first token)."""
+    tile = tiles_ptr + 4 * tl.program_id(0)
+    head = tl.program_id(1)
     table = table_ptr + tl.load(tile).to(tl.int64) * table_stride
     first_token = tl.load(tile + 1).to(tl.int64)
     num_queries = tl.load(tile + 2)
@@ -468,7 +468,8 @@ def extend_attention(
     if tile_queries is not None:
         blocks = blocks._replace(queries=tile_queries)
     out = torch.empty(num_tokens, num_heads * head_dim, dtype=q.dtype, device=q.device)
-    _extend_tiles[(num_heads, tiles.shape[0])](
+    # There may be more tiles than CUDA takes in any dimension but the first.
+    _extend_tiles[(tiles.shape[0], num_heads)](
         q,
         keys,
         values,
