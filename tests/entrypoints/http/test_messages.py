@@ -185,6 +185,11 @@ def test_unknown_members_of_tools_are_refused(client: httpx.Client, tool: dict[s
     [
         ("/v1/completions", {"prompt": "a", "response_format": {"type": "text", "x": 1}}, "response_format.x"),
         (
+            "/v1/completions",
+            {"prompt": "a", "response_format": {"type": "text", "json_schema": 0}},
+            "response_format.json_schema",
+        ),
+        (
             "/v1/chat/completions",
             {"messages": [USER], "response_format": {"type": "json_schema", "json_schema": {"schema": {}, "x": 1}}},
             "response_format.json_schema.x",
@@ -196,7 +201,7 @@ def test_unknown_members_of_tools_are_refused(client: httpx.Client, tool: dict[s
         (
             "/api/chat",
             {"model": "m", "messages": [{**USER, "tool_calls": [{"function": {"name": "f", "x": 1}}]}]},
-            "`x`",
+            "function.x",
         ),
     ],
 )

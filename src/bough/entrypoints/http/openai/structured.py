@@ -76,6 +76,8 @@ def _of_response_format(given: Mapping[str, Any] | None, unknown: dict[str, None
     kind = given.get("type")
     if kind != "structural_tag":  # whose members are the compiler's to judge
         known_members(given, ("type", "json_schema"), "response_format", unknown)
+    if kind in ("text", "json_object") and given.get("json_schema") is not None:
+        _schema_of(given, unknown)  # without effect there, but what is no schema is a mistake
     if kind == "text":
         return
     if kind == "json_object":
@@ -94,7 +96,12 @@ def _of_response_format(given: Mapping[str, Any] | None, unknown: dict[str, None
 def _schema_of(given: Mapping[str, Any], unknown: dict[str, None] | None) -> tuple[Any, str]:
     """The schema of a ``json_schema`` format and the path to it."""
     described = given.get("json_schema")
-    if not isinstance(described, dict):
+    if described is not None and not isinstance(described, dict):
+        raise BadRequest(
+            f"response_format.json_schema must be an object, got {type(described).__name__}",
+            param="response_format.json_schema",
+        )
+    if described is None:
         raise BadRequest(
             "response_format.json_schema is required for the type json_schema",
             param="response_format.json_schema",
