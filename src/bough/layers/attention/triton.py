@@ -24,7 +24,7 @@ from bough.layers.attention.tiles import decode_pieces, extend_tiles
 from bough.layers.rotary import Rotation
 from bough.mem_cache.kv_pool import KVPool
 from bough.model_executor.forward_batch import ForwardBatch
-from bough.sampling.transfer import to_device
+from bough.sampling.transfer import all_to_device, to_device
 from bough.step_plan import IntArray
 
 _CORES_OF_A_SMALL_DEVICE = 1
@@ -62,6 +62,8 @@ class TritonBackend(RotatingBackend):
         one_kernel: decode rows are computed by the kernel of prompts, in tiles of one size for both, so that a token's
             result has the same bits whether it was generated or is part of a prompt.
     """
+
+    reads_neighbours = False
 
     def __init__(
         self,
@@ -113,9 +115,9 @@ class TritonBackend(RotatingBackend):
         scratch = None
         if split:
             plans = {window: decode_pieces(seq_lens, window, SPLIT_KEYS) for window in self.windows}
-            scratch = self._scratch_for(max(len(plan.pieces) for plan in plans.values()))
+            scratch = self.scratch_for(max(len(plan.pieces) for plan in plans.values()))
             decode = {
-                window: DecodeTables(*(to_device(x, device) for x in (plan.pieces, plan.num_pieces, plan.first_piece)))
+                window: DecodeTables(*all_to_device((plan.pieces, plan.num_pieces, plan.first_piece), device))
                 for window, plan in plans.items()
             }
         tiles = None
@@ -131,7 +133,8 @@ class TritonBackend(RotatingBackend):
             tiles=tiles,
         )
 
-    def _scratch_for(self, num_pieces: int) -> DecodeScratch:
+    def scratch_for(self, num_pieces: int) -> DecodeScratch:
+        """Memory for partial results of so many pieces, or more: the same until a longer step needs more."""
         if len(self._scratch.outputs) < num_pieces:
             room = max(num_pieces, 2 * len(self._scratch.outputs))
             pool = self.kv_pool
