@@ -302,7 +302,7 @@ def record_decode_steps(
     Arguments as of :class:`CudaGraphRunner`, with the largest batch size instead of all.
     """
     if not isinstance(backend, TritonBackend):
-        logger.warning("decode steps are not recorded: torch computes attention")
+        logger.warning("decode steps are not recorded: it is not Triton's kernels that compute attention")
         return None
     return CudaGraphRunner(
         model,

@@ -95,7 +95,7 @@ class RunnerOptions:
     kv_cache_dtype: KVCacheDType = "auto"
     """How the KV pool holds keys and values."""
     attention_backend: AttentionBackendName | None = None
-    """``None``: native kernels where they run the model, else Triton's on CUDA, else torch."""
+    """``None``: native kernels where they run the model, else Triton's on CUDA, else torch; never FlashInfer."""
     disable_cuda_graph: bool = False
     cuda_graph_max_bs: int | None = None
     """Most rows of a recorded decode step; ``None``: 256."""
@@ -335,7 +335,11 @@ class ModelRunner:
             graph_rows = self._max_graph_rows(max_running_requests)
             # What recorded steps take is theirs for good; their logits are for all rows at once.
             reserved += 0 if options.disable_cuda_graph else forward_bytes(config, 4, graph_rows, graph_rows)
-            if not options.deterministic:  # else the kernel of prompts, which needs none, serves decode rows
+            if options.attention_backend == "flashinfer":
+                from bough.layers.attention.flashinfer import FlashInferBackend
+
+                reserved += FlashInferBackend.num_bytes(config.layer_windows)
+            elif not options.deterministic:  # else the kernel of prompts, which needs none, serves decode rows
                 pool_tokens = available_memory(self.device)[0] // max(kv_bytes_per_token(**self._kv_shape), 1)
                 reserved += decode_scratch_bytes(config, pool_tokens, max_running_requests)
         budget = MemoryBudget(
