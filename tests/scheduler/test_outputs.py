@@ -116,10 +116,10 @@ def test_lone_request_may_fill_the_pool_and_then_ends_with_length() -> None:
     assert output.token_ids == harness.expected(prompt, len(output.token_ids))
 
 
-@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.parametrize("overlap", [False, True, "ahead"])
 @pytest.mark.parametrize("radix", [False, True])
 @pytest.mark.parametrize("page_size", [1, 4, 16])
-def test_retracted_requests_continue_with_identical_output(overlap: bool, radix: bool, page_size: int) -> None:
+def test_retracted_requests_continue_with_identical_output(overlap: bool | str, radix: bool, page_size: int) -> None:
     harness = Harness(
         overlap=overlap,
         max_total_num_tokens=256,

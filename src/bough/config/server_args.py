@@ -18,7 +18,7 @@ DType = Literal["auto", "float32", "bfloat16", "float16"]
 KVCacheDType = Literal["auto", "bf16", "bfloat16", "int8", "fp8_e4m3", "fp8_e5m2"]
 Quantization = Literal["none", "int8", "int4", "fp8"]
 Device = Literal["auto", "cpu", "cuda"]
-AttentionBackendName = Literal["triton", "torch_native"]
+AttentionBackendName = Literal["triton", "flashinfer", "torch_native"]
 SchedulePolicy = Literal["lpm", "fcfs", "dfs-weight", "lof", "random", "priority"]
 EvictionPolicy = Literal["lru", "lfu", "fifo", "mru", "priority"]
 SamplingDefaults = Literal["model", "openai"]
@@ -534,8 +534,8 @@ class ServerArgs(OptionTable):
     device: Device = option("auto", help="Where the model runs. `auto`: CUDA if there is one, else CPU.", group=DEVICE)
     attention_backend: AttentionBackendName | None = option(
         None,
-        help="What computes attention on CUDA: `triton` kernels, or `torch_native`, plain torch operations, which is "
-        "slow and for comparisons.",
+        help="What computes attention on CUDA: `triton` kernels; `flashinfer`, where that package is installed, "
+        "without recorded decode steps; or `torch_native`, plain torch operations, which is slow and for comparisons.",
         group=DEVICE,
         default_text="`triton` on CUDA where Triton is installed; on a CPU native kernels",
     )
