@@ -6,8 +6,8 @@ import difflib
 import os
 from pathlib import Path
 
+from bough.config.engine_args import BUNDLED_MODEL_NAME
 from bough.config.options import did_you_mean
-from bough.config.server_args import BUNDLED_MODEL_NAME
 
 _MOST_NAMES = 10_000
 """Names of a directory that are compared, so that a huge one does not hold up an error."""
