@@ -187,7 +187,7 @@ TEST_CITIES = (
     "Dresden",
     "Florence",
     "Granada",
-    "Helsinki",
+    "Gdansk",
     "Krakow",
     "Leipzig",
     "Marseille",
