@@ -24,6 +24,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         text, path = link["text"], link["path"]
         if not (ROOT / path).exists():
             raise PluginError(f"{page.file.src_uri} links to {path}, which does not exist")
-        return text if path.rstrip("/") in text else f"{text} (`{path}`)"
+        if path.rstrip("/").endswith(text.strip("`/")):
+            return f"`{path}`"
+        return f"{text} (`{path}`)"
 
     return _SOURCE_LINK.sub(replace, markdown)
