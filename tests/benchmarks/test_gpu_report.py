@@ -66,14 +66,15 @@ def test_kernels_are_checked_where_only_torch_and_triton_are_installed(tmp_path:
     program = f"""
 import runpy, sys
 sys.modules.update(dict.fromkeys(("msgspec", "re2", "llguidance", "transformers")))
-sys.argv = ["check", "--device", "cpu", "--output", {str(tmp_path / "r.json")!r}, "--only"]
-sys.argv.append(sys.stdin.read())
+sys.argv = ["check", "--device", "cpu", "--output", {str(tmp_path / "r.json")!r}, "--only", "gather float32"]
 runpy.run_module("benchmarks.gpu.check", run_name="__main__")
 """
-    environment = os.environ | {"PYTHONPATH": "src"}
-    for only, expected in (("gather float32", "1 done, 0 wrong, 0 skipped"), ("serving", "not installed: ")):
-        ran = subprocess.run(
-            [sys.executable, "-c", program], input=only, capture_output=True, text=True, env=environment, timeout=120
-        )
-        assert ran.returncode == 0, ran.stderr
-        assert expected in ran.stdout
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": "src"},
+        timeout=60,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "1 done, 0 wrong, 0 skipped" in ran.stdout
