@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from bough.config.server_args import Quantization
+from bough.config.engine_args import Quantization
 from bough.errors import ConfigError
 from bough.layers.quantized_rows import QUANTIZING_BYTES
 from tests.model_executor.plan_builder import PlanBuilder, make_runner

@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from bough.config.server_args import KVCacheDType
+from bough.config.engine_args import KVCacheDType
 from bough.errors import ConfigError, StartupError
 from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, make_runner
 from tests.model_executor.test_model_runner import prompt

@@ -7,8 +7,8 @@ from importlib import import_module
 
 import torch
 
+from bough.config.engine_args import AttentionBackendName
 from bough.config.model_config import ModelConfig
-from bough.config.server_args import AttentionBackendName
 from bough.errors import ConfigError
 from bough.kernels.triton.available import why_not_float8, why_not_triton
 from bough.layers.attention.base import AttentionBackend

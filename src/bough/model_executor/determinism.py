@@ -6,8 +6,8 @@ import logging
 
 import torch
 
+from bough.config.engine_args import AttentionBackendName
 from bough.config.model_config import ModelConfig
-from bough.config.server_args import AttentionBackendName
 from bough.errors import ConfigError
 from bough.model_executor.attention_choice import is_torch_attention, why_not_triton_attention
 

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from bough.config.engine_args import AttentionBackendName, KVCacheDType, Quantization
 from bough.config.model_config import ModelConfig
-from bough.config.server_args import AttentionBackendName, KVCacheDType, Quantization
 from bough.errors import ConfigError
 from bough.kernels.host_memory import OutlineArena
 from bough.layers.attention.base import AttentionBackend

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from bough.config.server_args import Quantization
+from bough.config.engine_args import Quantization
 from bough.errors import ConfigError
 from bough.kernels.host_memory import Arena
 from bough.kernels.thread_pool import ThreadPool
