@@ -21,7 +21,6 @@ from benchmarks.peers.checkpoints import Precision
 from benchmarks.peers.engines import Engines
 from benchmarks.peers.runners import Runner, WorkerRunner
 from benchmarks.peers.serving import (
-    REQUESTS,
     Job,
     Measure,
     bough_server,
@@ -37,6 +36,8 @@ from bough.errors import StartupError
 
 OPENVINO_BATCHED_TOKENS = 256
 """Its default, which divides prompts into smaller pieces than what its other figures are measured with."""
+ARRIVALS = 16
+"""Of a repetition."""
 PROMPT_TOKENS, OUTPUT_TOKENS = 256, 64
 """Most of a request that arrives at random; each has between half and all of it."""
 LONG_TOKENS = 8192
@@ -114,7 +115,7 @@ def measure_waits(cell: Cell, engines: Engines, runners: Mapping[str, Runner], p
     """
     vocab_size = engines.checkpoints.config["vocab_size"]
     share = SHARES_OF_CAPACITY.get(cell.kind)
-    job = traffic(vocab_size, REQUESTS if share else WARM_UP_REQUESTS)
+    job = traffic(vocab_size, ARRIVALS if share else WARM_UP_REQUESTS)
     room = job if share else Job(job.dataset, LONG_TOKENS, 1, concurrency=STREAMS + 1 + SHORTS)
     figures: dict[str, Any] = {"rates": {}}
     with contextlib.ExitStack() as stack:
