@@ -22,7 +22,7 @@ from words import TEST_CITIES, TEST_NAMES, TEST_SURNAMES
 from write_model import write_model
 
 TINY = Shape(hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, head_dim=16)
-PLAN = Plan(tokens=512)
+PLAN = Plan(tokens=512, small_steps=3)
 
 
 @pytest.fixture(scope="module")
@@ -204,9 +204,11 @@ def test_the_written_model_is_one_that_the_engine_and_transformers_know(tokenize
 
 
 def test_batches_hold_just_the_tokens_of_a_step(tokenizer: Tokenizer) -> None:
-    batch = Documents(tokenizer, PLAN).batch(3)
-    assert len(batch.ids) == PLAN.tokens
-    assert torch.equal(batch.places[batch.returns], torch.arange(PLAN.tokens))
+    for step, tokens in ((2, 512), (3, 1024)):
+        batch = Documents(tokenizer, PLAN).batch(step)
+        assert len(batch.ids) == PLAN.tokens_of(step) == tokens
+        assert PLAN.tokens_before(step + 1) == PLAN.tokens_before(step) + tokens
+        assert torch.equal(batch.places[batch.returns], torch.arange(tokens))
     assert sum(rows * width for rows, width in batch.groups) == len(batch.places)
     with pytest.raises(ValueError, match="where 9 belong"):
         pack([([1, 2], [False, True], 0)], 9)
