@@ -21,6 +21,10 @@ from transformers import AutoTokenizer, Qwen3ForCausalLM
 from words import TEST_CITIES, TEST_NAMES, TEST_SURNAMES
 from write_model import write_model
 
+from bough.parsers.detection import detect_reasoning_format, detect_tool_format
+from bough.tokenization.chat_template import load_chat_template
+from bough.tokenization.tokenizer import Tokenizer as ServedTokenizer
+
 TINY = Shape(hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, head_dim=16)
 PLAN = Plan(tokens=512, small_steps=3)
 
@@ -70,6 +74,8 @@ def test_documents_are_what_the_chat_template_writes_and_their_tokens_those_of_t
 def test_prompts_of_cases_are_what_the_chat_template_writes(tokenizer: Tokenizer, tmp_path: Path) -> None:
     write_model(tmp_path, random_parameters(TINY), TINY, tokenizer)
     template = AutoTokenizer.from_pretrained(tmp_path)
+    served = load_chat_template(ServedTokenizer.from_pretrained(str(tmp_path)))
+    assert served is not None
     for case in all_cases(12):
         variables = {"enable_thinking": True} if case.thinking else {}
         text = template.apply_chat_template(
@@ -80,6 +86,11 @@ def test_prompts_of_cases_are_what_the_chat_template_writes(tokenizer: Tokenizer
             **variables,
         )
         assert case.prompt() == text
+        tools = [tool.to_api() for tool in case.tools] or None
+        messages = [turn.to_message() for turn in case.turns]
+        assert served.render(messages, tools=tools, kwargs=variables) == text
+    assert detect_tool_format(CHAT_TEMPLATE) is not None
+    assert detect_reasoning_format(CHAT_TEMPLATE) is not None
     closed = template.apply_chat_template(
         [{"role": "user", "content": "Hi"}], tokenize=False, add_generation_prompt=True, enable_thinking=False
     )
