@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from documents import CHAT_TEMPLATE, Call, Case, Document, Turn
+from documents import CHAT_TEMPLATE, MARKS, Call, Case, Document, Turn
 from learn import Documents, Plan, Trainer
 from measure import all_cases
 from network import Network, Shape, new_parameters, pack
@@ -118,6 +118,13 @@ def test_what_is_copied_is_the_same_tokens_in_a_sentence_and_in_json(tokenizer: 
         found = tokens(text)
         assert any(found[at : at + len(name)] == name for at in range(len(found))), found
     assert tokens("12+34")[0::1] == ["1", "2", "+", "3", "4"]
+
+
+def test_marks_of_thoughts_and_calls_are_single_tokens_and_part_of_the_text(tokenizer: Tokenizer) -> None:
+    for mark in MARKS:
+        (token,) = tokenizer.encode(mark, add_special_tokens=False).ids
+        assert tokenizer.decode([token]) == mark
+    assert tokenizer.decode(tokenizer.encode("<|im_end|>", add_special_tokens=False).ids) == ""
 
 
 def test_any_text_survives_the_tokenizer(tokenizer: Tokenizer) -> None:
