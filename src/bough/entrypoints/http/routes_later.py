@@ -70,6 +70,8 @@ LATER: dict[str, str] = {
     "/list_external_corpora": _CORPUS,
     "/scale_elastic_ep": _ELASTIC,
     "/is_scaling_elastic_ep": _ELASTIC,
+    "/pooling": "vLLM's form of vectors; use /encode",
+    "/embed": "another form of vectors; use /v1/embeddings",
     "/vertex_generate": "Vertex AI's form of requests; use /generate",
 }
 """What each would be for, by path, whatever the method."""
