@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bough.config.server_args import bundled_model_path
+from bough.config.engine_args import bundled_model_path
 from bough.errors import BadRequest
 from bough.managers.io_struct import GenerateRequest
 from bough.managers.prompt_encoder import LANE_CHARS, PIECE_CHARS, PromptEncoder, encode_bad_words

@@ -28,8 +28,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bough.config.engine_args import EvictionPolicy
 from bough.mem_cache.allocator import SlotAllocator
 from bough.mem_cache.base_prefix_cache import PrefixCache, TreeNode
+from bough.mem_cache.chunk_cache import ChunkCache
+from bough.mem_cache.radix_cache import RadixCache
 from bough.mem_cache.req_to_token_pool import ReqToTokenPool
 from bough.step_plan import IntArray, ReqSlot
 
@@ -370,3 +373,20 @@ class KVCacheManager:
         if kv.req_slot < 0:
             raise RuntimeError("the request has given back its slots already")
         return kv.req_slot
+
+
+def make_kv(
+    num_tokens: int, page_size: int, req_to_token: ReqToTokenPool, eviction_policy: EvictionPolicy | None
+) -> KVCacheManager:
+    """The accounts of an empty pool.
+
+    Args:
+        num_tokens: capacity of the pool.
+        page_size: tokens of a page.
+        req_to_token: the requests' rows.
+        eviction_policy: of the prefix cache; ``None`` for a pool without one.
+    """
+    allocator = SlotAllocator(num_tokens, page_size)
+    if eviction_policy is None:
+        return KVCacheManager(ChunkCache(allocator, page_size), allocator, req_to_token)
+    return KVCacheManager(RadixCache(allocator, page_size, eviction_policy), allocator, req_to_token)

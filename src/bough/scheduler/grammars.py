@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 
+from bough.config.server_args import ServerArgs
 from bough.constrained.base import GrammarError
 from bough.constrained.compiler import GrammarCompiler
+from bough.constrained.create import create_compiler
 from bough.errors import BoughError, RequestFailed
+from bough.model_executor.worker_info import WorkerInfo
 from bough.sampling.sampling_params import GrammarSpec
 from bough.scheduler.req import Req
 from bough.scheduler.requests import Requests
+from bough.tokenization.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -80,3 +85,31 @@ class Grammars:
         """End the compiler's threads."""
         if self._compiler is not None:
             self._compiler.close()
+
+
+def grammars_for(
+    server_args: ServerArgs,
+    info: WorkerInfo,
+    requests: Requests,
+    tokenizer: Tokenizer | None,
+    eos_token_ids: Collection[int],
+) -> Grammars:
+    """What the options and the model allow for. Preparing the vocabulary holds the GIL for up to a second.
+
+    Args:
+        server_args: resolved options.
+        info: about the model.
+        requests: all requests.
+        tokenizer: the model's; ``None`` if requests have ids only.
+        eos_token_ids: tokens that end an output.
+    """
+    if server_args.grammar_backend == "none":
+        return Grammars(requests, None, "this server was started with --grammar-backend none")
+    if tokenizer is None or info.embedding_dim is not None:
+        return Grammars(requests, None, "it needs a tokenizer, and the server runs without one")
+    try:
+        compiler = create_compiler(server_args, tokenizer, info.vocab_size, eos_token_ids)
+    except Exception:
+        logger.exception("No grammars: the grammar engine cannot use the model's tokenizer")
+        return Grammars(requests, None, "the grammar engine cannot use the model's tokenizer")
+    return Grammars(requests, compiler)

@@ -9,14 +9,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-import msgspec
 import numpy as np
 
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
 from bough.constrained.base import mask_words
 from bough.constrained.compiler import GrammarCompiler
-from bough.constrained.create import create_compiler
 from bough.constrained.masks import are_masks_late
 from bough.errors import BadRequest, BoughError
 from bough.ipc.messages import (
@@ -33,28 +31,25 @@ from bough.ipc.messages import (
     TokenizedGenerateReqInput,
     ToScheduler,
 )
-from bough.mem_cache.allocator import SlotAllocator
-from bough.mem_cache.base_prefix_cache import PrefixCache
-from bough.mem_cache.chunk_cache import ChunkCache
-from bough.mem_cache.kv_cache_manager import KVCacheManager
-from bough.mem_cache.radix_cache import RadixCache
+from bough.mem_cache.kv_cache_manager import make_kv
 from bough.mem_cache.req_to_token_pool import ReqToTokenPool
-from bough.model_executor.worker_info import Worker, WorkerInfo
+from bough.model_executor.worker_info import Worker
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler.admission import NewTokenRatio
 from bough.scheduler.control import CONTROL_HANDLERS, ControlCalls
 from bough.scheduler.deadlines import Deadlines
 from bough.scheduler.executor import StepExecutor, TimedWorker, executor_for
-from bough.scheduler.grammars import Grammars
+from bough.scheduler.grammars import Grammars, grammars_for
 from bough.scheduler.intake import RequestIntake
 from bough.scheduler.output_processor import OutputProcessor
 from bough.scheduler.planner import StepPlanner
 from bough.scheduler.prefix_sharing import PrefixSharing
 from bough.scheduler.profiler import Profiler
+from bough.scheduler.reports import Counters, init_info_of, internal_state_of, stats_of
 from bough.scheduler.req import Pooling, Req
 from bough.scheduler.request_table import RequestTable
 from bough.scheduler.requests import Requests
-from bough.scheduler.step_budget import StepLimits
+from bough.scheduler.step_budget import limits_of_steps
 from bough.scheduler.step_builder import Planned
 from bough.scheduler.step_log import StepLog
 from bough.scheduler.trials import Trials
@@ -63,9 +58,6 @@ from bough.scheduler.warmup import measure_step_costs, probe_device
 from bough.tokenization.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
-
-TARGET_STEP_SECONDS = {"cpu": 0.15, "cuda": 0.03}
-"""A step is given as much work as is expected to take this long: it bounds the gap between a stream's tokens."""
 
 WHOLE_ANSWER_INTERVAL = 64
 """Tokens per delta of a request that does not stream: keeps its detokenisation spread out and its state fresh."""
@@ -141,7 +133,13 @@ class Scheduler:
         rng = random.Random(server_args.random_seed)
         self._timed_worker = timed = TimedWorker(worker)
 
-        self.kv = _make_kv(server_args, info.max_total_num_tokens, info.page_size, info)
+        reuses_prefixes = info.reuses_prefixes and not server_args.disable_radix_cache
+        self.kv = make_kv(
+            info.max_total_num_tokens,
+            info.page_size,
+            ReqToTokenPool(info.max_running_requests, info.max_req_len + 1),
+            server_args.radix_eviction_policy if reuses_prefixes else None,
+        )
         words = 0 if are_masks_late(info.vocab_size) else mask_words(info.vocab_size)
         self.table = RequestTable(info.max_running_requests, info.max_req_len + 1, words)
         self.queue = WaitingQueue(
@@ -150,9 +148,7 @@ class Scheduler:
             use_priority=server_args.enable_priority_scheduling,
             seed=rng.getrandbits(32),
         )
-        self.requests = Requests(
-            self.kv, self.table, self.queue, PrefixSharing(enabled=_reuses_prefixes(server_args, info))
-        )
+        self.requests = Requests(self.kv, self.table, self.queue, PrefixSharing(enabled=reuses_prefixes))
         start = time.perf_counter()
         self.deadlines = Deadlines(
             self.requests,
@@ -167,7 +163,7 @@ class Scheduler:
             self.requests,
             self.cost_model,
             self.ratio,
-            _step_limits(server_args, info),
+            limits_of_steps(server_args, info),
             vocab_size=info.vocab_size,
             send_interval=self._send_interval,
         )
@@ -178,17 +174,18 @@ class Scheduler:
             make_executor = executor_for(worker, overlap=None if disabled is None else not disabled)
         self.executor = make_executor(timed)
         start = time.perf_counter()
-        self.grammars = self._make_grammars(make_compiler)
+        # Here, since nothing else can run meanwhile: no stream is to wait for the vocabulary later.
+        if make_compiler is not None:
+            self.grammars = Grammars(self.requests, make_compiler())
+        else:
+            self.grammars = grammars_for(server_args, info, self.requests, tokenizer, self._eos_token_ids)
         self.grammar_seconds = time.perf_counter() - start
         self.control = ControlCalls(self, CONTROL_HANDLERS)
         self.profiler = Profiler(self.requests)
         self.log = StepLog(self.requests, server_args.decode_log_interval)
         self.shutting_down = False
         self.paused = False
-        self._num_aborted = 0
-        self._num_queue_timeouts = self._num_timeouts = 0
-        self._num_repairs = 0
-        self._num_failed_steps = 0
+        self.counters = Counters()
         self._was_busy = False
         self._received: deque[ToScheduler] = deque()
         self._is_full = False
@@ -285,11 +282,11 @@ class Scheduler:
         """End requests that have waited, or taken, too long: those of which there is nothing with an error."""
         for req, limit in self.deadlines.expired():
             if limit == "queue":
-                self._num_queue_timeouts += 1
+                self.counters.queue_timeouts += 1
                 text = f"the request has waited for {self.server_args.queue_timeout:g} s (--queue-timeout)"
                 reason = FinishReason("abort", message=text, status_code=503, code="queue_timeout")
             else:
-                self._num_timeouts += 1
+                self.counters.timeouts += 1
                 nothing = len(self.table.output_ids(req)) == 0
                 reason = FinishReason(
                     "abort", message="the request has timed out", status_code=504 if nothing else None, code="timeout"
@@ -397,7 +394,7 @@ class Scheduler:
     def abort_request(self, message: AbortReq) -> list[ControlReply]:
         """End requests, wherever they are; an unknown id is nobody's error."""
         reqs = list(self.requests) if message.abort_all else self.requests.find(message.rid, exact=message.exact)
-        self._num_aborted += len(reqs)
+        self.counters.aborted += len(reqs)
         reason = FinishReason("abort", message="aborted")
         self.stream_output([self.output.finish(req, reason) for req in reqs])
         return []
@@ -405,22 +402,6 @@ class Scheduler:
     def has_unfinished_requests(self) -> bool:
         """Whether any request is alive or any step in flight."""
         return len(self.requests) > 0 or bool(self.requests.in_flight)
-
-    def _make_grammars(self, make_compiler: Callable[[], GrammarCompiler] | None) -> Grammars:
-        tokenizer = self.tokenizer
-        if make_compiler is not None:
-            return Grammars(self.requests, make_compiler())
-        if self.server_args.grammar_backend == "none":
-            return Grammars(self.requests, None, "this server was started with --grammar-backend none")
-        if tokenizer is None or self.info.embedding_dim is not None:
-            return Grammars(self.requests, None, "it needs a tokenizer, and the server runs without one")
-        # Here, since nothing else can run meanwhile: no stream is to wait for it later.
-        try:
-            compiler = create_compiler(self.server_args, tokenizer, self.info.vocab_size, self._eos_token_ids)
-        except Exception:
-            logger.exception("No grammars: the grammar engine cannot use the model's tokenizer")
-            return Grammars(self.requests, None, "the grammar engine cannot use the model's tokenizer")
-        return Grammars(self.requests, compiler)
 
     def _refuse(
         self,
@@ -471,7 +452,7 @@ class Scheduler:
         self.requests.in_flight.popleft()
         reqs = [req for req in (self.table.reqs[slot] for slot in planned.concerned_slots) if req is not None]
         if reqs:  # else it was launched before the one that failed was known to have
-            self._num_failed_steps += 1
+            self.counters.failed_steps += 1
             logger.exception("Step %d failed, with %d requests in it", planned.plan.step_id, len(reqs))
         # Whoever has left since the step was launched may be to blame as well: their rows were computed all the same.
         if len(reqs) == 1 and not planned.left:
@@ -533,7 +514,7 @@ class Scheduler:
             return
         if self._strict_accounting:
             raise RuntimeError(f"KV accounting does not add up: {discrepancy}")
-        self._num_repairs += 1
+        self.counters.repairs += 1
         logger.error("KV accounting does not add up, starting over with an empty cache: %s", discrepancy)
         self.kv.repair()
 
@@ -566,102 +547,12 @@ class Scheduler:
 
     def init_info(self) -> dict[str, Any]:
         """What the front end must know, once."""
-        info = self.info
-        return {
-            "status": "ready",
-            "max_total_num_tokens": info.max_total_num_tokens,
-            "max_running_requests": info.max_running_requests,
-            "max_req_len": info.max_req_len,
-            "max_req_input_len": info.max_req_input_len,
-            "context_len": info.context_len,
-            "vocab_size": info.vocab_size,
-            "page_size": info.page_size,
-            "device": info.device,
-            "dtype": info.dtype,
-            "weight_bytes": info.weight_bytes,
-            "kv_bytes": info.kv_bytes,
-            "embedding_dim": info.embedding_dim,
-            "timings": {**info.timings, "warm-up": self.warmup_seconds, "grammar engine": self.grammar_seconds},
-        }
+        return init_info_of(self)
 
     def stats(self) -> SchedulerStats:
         """Load and counters, for heartbeats and metrics."""
-        free_and_evictable = self.kv.available_tokens
-        return SchedulerStats(
-            num_running_reqs=self.requests.num_holding,
-            num_queue_reqs=self.requests.num_waiting,
-            num_used_tokens=self.info.max_total_num_tokens - free_and_evictable,
-            max_total_num_tokens=self.info.max_total_num_tokens,
-            evictable_tokens=self.kv.prefix_cache.evictable_size,
-            prefill_tokens_total=self.log.prefill_tokens,
-            prefill_seconds_total=self.log.prefill_seconds,
-            cached_tokens_total=self.log.cached_tokens,
-            decode_tokens_total=self.output.generated_tokens,
-            num_retracted_total=self.requests.num_retracted,
-            num_aborted_total=self._num_aborted,
-            num_queue_timeouts_total=self._num_queue_timeouts,
-            num_timeouts_total=self._num_timeouts,
-            failed_steps_total=self._num_failed_steps,
-            kv_accounting_repairs_total=self._num_repairs,
-            steps_total=self.log.steps,
-            gen_throughput=self.log.gen_throughput,
-            num_retracted_reqs=self.requests.num_retracted_waiting,
-            num_compiling_reqs=len(self.requests.compiling),
-            new_token_ratio=self.ratio.value,
-            evicted_tokens_total=self.kv.evicted_tokens,
-            step_seconds_total=self.log.step_seconds,
-        )
+        return stats_of(self)
 
     def internal_state(self) -> dict[str, Any]:
         """Everything worth knowing about the scheduler now; ``kv_discrepancy`` is meaningful when idle."""
-        idle = not self.has_unfinished_requests()
-        state: dict[str, Any] = msgspec.to_builtins(msgspec.structs.asdict(self.stats()))
-        state.update(
-            effective_max_running_requests=self.info.max_running_requests,
-            num_waiting_tokens=self.requests.num_waiting_tokens,
-            num_waiting_uncached_tokens=self.requests.num_uncached_tokens,
-            decode_moments=self.log.decode_moments,
-            last_gen_throughput=self.log.gen_throughput,
-            forced_tokens_total=self.output.forced_tokens,
-            cost_model={
-                "base_seconds": self.cost_model.base,
-                "seconds_per_token": self.cost_model.per_token,
-                "seconds_per_token_context": self.cost_model.per_token_context,
-            },
-            memory_usage={
-                "weight": self.info.weight_bytes,
-                "kvcache": self.info.kv_bytes,
-                "token_capacity": self.info.max_total_num_tokens,
-            },
-            idle=idle,
-            paused=self.paused,
-            kv_discrepancy=self.kv.check_idle() if idle else None,
-        )
-        return state
-
-
-def _make_kv(server_args: ServerArgs, num_tokens: int, page_size: int, info: WorkerInfo) -> KVCacheManager:
-    allocator = SlotAllocator(num_tokens, page_size)
-    cache: PrefixCache
-    if not _reuses_prefixes(server_args, info):
-        cache = ChunkCache(allocator, page_size)
-    else:
-        cache = RadixCache(allocator, page_size, server_args.radix_eviction_policy)
-    return KVCacheManager(cache, allocator, ReqToTokenPool(info.max_running_requests, info.max_req_len + 1))
-
-
-def _reuses_prefixes(server_args: ServerArgs, info: WorkerInfo) -> bool:
-    return info.reuses_prefixes and not server_args.disable_radix_cache
-
-
-def _step_limits(server_args: ServerArgs, info: WorkerInfo) -> StepLimits:
-    chunk = server_args.chunked_prefill_size
-    target = TARGET_STEP_SECONDS[info.device]
-    if not info.keeps_kv:
-        chunk = None if chunk == -1 else chunk
-        return StepLimits(target, chunk, server_args.max_prefill_tokens, whole_prompts=True)
-    if chunk == -1:
-        # The longest prompt in one step; the worker has set memory aside for that.
-        longest = max(server_args.max_prefill_tokens, info.max_req_len)
-        return StepLimits(target, chunk_tokens=longest, max_prefill_tokens=longest)
-    return StepLimits(target, chunk, server_args.max_prefill_tokens)
+        return internal_state_of(self)

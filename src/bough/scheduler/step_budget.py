@@ -5,7 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from bough.config.server_args import ServerArgs
+from bough.model_executor.worker_info import WorkerInfo
 from bough.scheduler.cost_model import CostModel
+
+TARGET_STEP_SECONDS = {"cpu": 0.15, "cuda": 0.03}
+"""A step is given as much work as is expected to take this long: it bounds the gap between a stream's tokens."""
 
 PREFILL_SHARE = 0.75
 """Time that prompts get beside running requests, as a share of what those take by themselves."""
@@ -38,6 +43,20 @@ class StepLimits:
     chunk_tokens: int | None = None
     max_prefill_tokens: int = 16384
     whole_prompts: bool = False
+
+
+def limits_of_steps(server_args: ServerArgs, info: WorkerInfo) -> StepLimits:
+    """The bounds that the options and the model set."""
+    chunk = server_args.chunked_prefill_size
+    target = TARGET_STEP_SECONDS[info.device]
+    if not info.keeps_kv:
+        chunk = None if chunk == -1 else chunk
+        return StepLimits(target, chunk, server_args.max_prefill_tokens, whole_prompts=True)
+    if chunk == -1:
+        # The longest prompt in one step; the worker has set memory aside for that.
+        longest = max(server_args.max_prefill_tokens, info.max_req_len)
+        return StepLimits(target, chunk_tokens=longest, max_prefill_tokens=longest)
+    return StepLimits(target, chunk, server_args.max_prefill_tokens)
 
 
 def budget_of_step(
