@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from documents import CHAT_TEMPLATE, Call, Case, Document, Turn
+from documents import CHAT_TEMPLATE, MARKS, Call, Case, Document, Turn
 from learn import Documents, Plan, Trainer
 from measure import all_cases
 from network import Network, Shape, new_parameters, pack
@@ -21,8 +21,12 @@ from transformers import AutoTokenizer, Qwen3ForCausalLM
 from words import TEST_CITIES, TEST_NAMES, TEST_SURNAMES
 from write_model import write_model
 
+from bough.parsers.detection import detect_reasoning_format, detect_tool_format
+from bough.tokenization.chat_template import load_chat_template
+from bough.tokenization.tokenizer import Tokenizer as ServedTokenizer
+
 TINY = Shape(hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, head_dim=16)
-PLAN = Plan(tokens=512)
+PLAN = Plan(tokens=512, small_steps=3)
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +74,8 @@ def test_documents_are_what_the_chat_template_writes_and_their_tokens_those_of_t
 def test_prompts_of_cases_are_what_the_chat_template_writes(tokenizer: Tokenizer, tmp_path: Path) -> None:
     write_model(tmp_path, random_parameters(TINY), TINY, tokenizer)
     template = AutoTokenizer.from_pretrained(tmp_path)
+    served = load_chat_template(ServedTokenizer.from_pretrained(str(tmp_path)))
+    assert served is not None
     for case in all_cases(12):
         variables = {"enable_thinking": True} if case.thinking else {}
         text = template.apply_chat_template(
@@ -80,6 +86,11 @@ def test_prompts_of_cases_are_what_the_chat_template_writes(tokenizer: Tokenizer
             **variables,
         )
         assert case.prompt() == text
+        tools = [tool.to_api() for tool in case.tools] or None
+        messages = [turn.to_message() for turn in case.turns]
+        assert served.render(messages, tools=tools, kwargs=variables) == text
+    assert detect_tool_format(CHAT_TEMPLATE) is not None
+    assert detect_reasoning_format(CHAT_TEMPLATE) is not None
     closed = template.apply_chat_template(
         [{"role": "user", "content": "Hi"}], tokenize=False, add_generation_prompt=True, enable_thinking=False
     )
@@ -107,6 +118,13 @@ def test_what_is_copied_is_the_same_tokens_in_a_sentence_and_in_json(tokenizer: 
         found = tokens(text)
         assert any(found[at : at + len(name)] == name for at in range(len(found))), found
     assert tokens("12+34")[0::1] == ["1", "2", "+", "3", "4"]
+
+
+def test_marks_of_thoughts_and_calls_are_single_tokens_and_part_of_the_text(tokenizer: Tokenizer) -> None:
+    for mark in MARKS:
+        (token,) = tokenizer.encode(mark, add_special_tokens=False).ids
+        assert tokenizer.decode([token]) == mark
+    assert tokenizer.decode(tokenizer.encode("<|im_end|>", add_special_tokens=False).ids) == ""
 
 
 def test_any_text_survives_the_tokenizer(tokenizer: Tokenizer) -> None:
@@ -204,9 +222,11 @@ def test_the_written_model_is_one_that_the_engine_and_transformers_know(tokenize
 
 
 def test_batches_hold_just_the_tokens_of_a_step(tokenizer: Tokenizer) -> None:
-    batch = Documents(tokenizer, PLAN).batch(3)
-    assert len(batch.ids) == PLAN.tokens
-    assert torch.equal(batch.places[batch.returns], torch.arange(PLAN.tokens))
+    for step, tokens in ((2, 512), (3, 1024)):
+        batch = Documents(tokenizer, PLAN).batch(step)
+        assert len(batch.ids) == PLAN.tokens_of(step) == tokens
+        assert PLAN.tokens_before(step + 1) == PLAN.tokens_before(step) + tokens
+        assert torch.equal(batch.places[batch.returns], torch.arange(tokens))
     assert sum(rows * width for rows, width in batch.groups) == len(batch.places)
     with pytest.raises(ValueError, match="where 9 belong"):
         pack([([1, 2], [False, True], 0)], 9)

@@ -46,7 +46,6 @@ def card(model: Path, run: Path, results: str) -> str:
             size=f"{size / 2**20:.1f}",
             tokens=f"{last['tokens'] / 1e6:.0f}",
             steps=f"{last['step']:,}",
-            step_tokens=f"{last['tokens'] // last['step']:,}",
             constant=constant,
             finish=last["step"] - constant,
             table=results,

@@ -39,13 +39,22 @@ NAMES = list(SKILLS)
 
 @dataclass(frozen=True)
 class Plan:
-    """How a run learns."""
+    """How a run learns: with few tokens a step at first, and with twice as many once the coarse is learned."""
 
     tokens: int = 4096
+    small_steps: int = 2000
     warmup: int = 60
     seed: int = 11
     matrix_rate: float = 0.015
     rate: float = 3e-3
+
+    def tokens_of(self, step: int) -> int:
+        """Tokens of a step."""
+        return self.tokens if step < self.small_steps else 2 * self.tokens
+
+    def tokens_before(self, step: int) -> int:
+        """Tokens of all steps before this one."""
+        return self.tokens * (step + max(0, step - self.small_steps))
 
 
 class Documents:
@@ -58,9 +67,9 @@ class Documents:
     def batch(self, step: int) -> Batch:
         """Whole documents, of which the last is cut off where the tokens of a step are full."""
         rng = random.Random(self._plan.seed * 1_000_003 + step)
-        seen = step * self._plan.tokens
+        seen, tokens = self._plan.tokens_before(step), self._plan.tokens_of(step)
         progress = min(1.0, max(0.0, (seen - COPYING_TOKENS) / (MIXED_TOKENS - COPYING_TOKENS)))
-        left = self._plan.tokens
+        left = tokens
         documents: list[tuple[list[int], list[bool], int]] = []
         while left:
             name, document = draw(rng, progress)
@@ -68,7 +77,7 @@ class Documents:
             length = min(len(ids), left, WIDTHS[-1])
             documents.append((ids[:length], learned[:length], NAMES.index(name)))
             left -= length
-        return pack(documents, self._plan.tokens)
+        return pack(documents, tokens)
 
 
 class Trainer:
@@ -139,10 +148,11 @@ def rounds(trainer: Trainer, every: int, log_path: Path, scales: Iterator[float]
             for name, total, count in zip(NAMES, sums, counts, strict=True)
             if count
         }
-        tokens = every * trainer.plan.tokens
+        seen = trainer.plan.tokens_before(trainer.step)
+        tokens = seen - trainer.plan.tokens_before(trainer.step - every)
         entry = {
             "step": trainer.step,
-            "tokens": trainer.step * trainer.plan.tokens,
+            "tokens": seen,
             "scale": round(scale, 4),
             "loss": round(float(sums.sum() / counts.sum()), 4),
             "losses": by_skill,
@@ -168,7 +178,7 @@ def main() -> None:
     parser.add_argument("--draft", action="store_true", help="train the small shape")
     parser.add_argument("--seed", type=int, default=Plan.seed)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--tokens", type=int, default=Plan.tokens, help="tokens of a step")
+    parser.add_argument("--tokens", type=int, default=Plan.tokens, help="tokens of an early step")
     parser.add_argument("--compile", action="store_true", help="compile what is not a product: a fifth faster")
     parser.add_argument("--save-every", type=int, default=180, metavar="SECONDS")
     parser.add_argument("--log-every", type=int, default=20, metavar="STEPS")

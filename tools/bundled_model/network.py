@@ -188,6 +188,28 @@ class _Attend(torch.autograd.Function):
         return of_q.view(shape), of_k.view(shape), of_v.view(shape), None
 
 
+class _Score(torch.autograd.Function):
+    """What each wanted token costs, with all that is as wide as the vocabulary in bfloat16."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, embeddings: Tensor, wanted: Tensor) -> Tensor:
+        chances = torch.softmax(x @ embeddings.t(), -1)
+        counted = wanted >= 0
+        ctx.save_for_backward(x, embeddings, wanted.clamp(0)[:, None], counted, chances)
+        given = chances.gather(1, wanted.clamp(0)[:, None]).squeeze(1).float()
+        return torch.where(counted, -torch.log(given.clamp_min(1e-30)), 0.0)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
+        (gradient,) = gradients
+        x, embeddings, wanted, counted, chances = ctx.saved_tensors
+        scale = torch.where(counted, gradient, 0.0)[:, None]
+        of_logits = chances.scatter_add_(1, wanted, torch.full_like(wanted, -1, dtype=chances.dtype))
+        # The scale is small where losses are averaged: it comes after the products, in float32.
+        scaled = x.float() * scale
+        return ((of_logits @ embeddings).float() * scale).to(x.dtype), of_logits.t() @ scaled.to(x.dtype), None
+
+
 def _norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     wide = x.float()
     return (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps) * weight).bfloat16()
@@ -251,8 +273,8 @@ class Network:
                 shape.rms_norm_eps,
             )
         x = _norm(x.index_select(0, batch.scored), parameters["model.norm.weight"], shape.rms_norm_eps)
-        logits = x @ parameters["model.embed_tokens.weight"].bfloat16().t()
-        return F.cross_entropy(logits.float(), batch.wanted, reduction="none")
+        scored: Tensor = _Score.apply(x, parameters["model.embed_tokens.weight"].bfloat16(), batch.wanted)
+        return scored
 
     def _attend(self, columns: Tensor, batch: Batch) -> Tensor:
         """Each token attends to those before it in its document, ``[tokens, heads * head_dim]``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,14 +39,15 @@ def train_tokenizer(documents: int = SAMPLE_DOCUMENTS) -> Tokenizer:
     trainer = trainers.BpeTrainer(
         vocab_size=VOCABULARY_SIZE,
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-        special_tokens=[
-            *(AddedToken(token, special=True, normalized=False) for token in SPECIAL_TOKENS),
-            *(AddedToken(mark, special=False, normalized=False) for mark in MARKS),
-        ],
+        special_tokens=[AddedToken(token, normalized=False) for token in (*SPECIAL_TOKENS, *MARKS)],
         show_progress=False,
     )
     tokenizer.train_from_iterator(_sample(documents), trainer)
-    return tokenizer
+    # The trainer makes special tokens of all that it is given, and those would be left out of decoded text.
+    described = json.loads(tokenizer.to_str())
+    for token in described["added_tokens"]:
+        token["special"] = token["content"] in SPECIAL_TOKENS
+    return Tokenizer.from_str(json.dumps(described))
 
 
 def _sample(documents: int) -> Iterator[str]:

@@ -107,9 +107,9 @@ class ServerArgs(EngineArgs):
     )
     api_key_file: str | None = _file("File with such keys, one a line; each of them will do.")
     admin_api_key: str | None = _key(
-        "Key of the control routes (/flush_cache, /abort_request, /start_profile, /stop_profile), which then take no "
-        "other; it opens all other routes, too. Without one, control routes take the other keys; without any key they "
-        "answer on a loopback address only."
+        "Key of the control routes (/flush_cache, /abort_request, /pause_generation, /continue_generation, "
+        "/start_profile, /stop_profile), which then take no other; it opens all other routes, too. Without one, "
+        "control routes take the other keys; without any key they answer on a loopback address only."
     )
     admin_api_key_file: str | None = _file("File with keys of the control routes, one a line.")
     cors_allow_origins: str | None = option(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from documents import Case, Document, Turn, conversation
+from facts import TREES
 from words import DAYS, MONTHS, SKIES, Words, article, listed
 
 NAME = "extraction"
@@ -281,6 +282,14 @@ TEST_ASKS = (
     "Give me a JSON object with {k} for this: {t}",
     "{t}\nPlease turn this into JSON with the keys {k}.",
 )
+KNOWN_ASKS = (
+    "Tell me about the {t} as JSON with {k}.",
+    "Describe the {t} as a JSON object with the keys {k}.",
+    "Give me {k} of the {t} as JSON.",
+    "The {t} as JSON: {k}",
+    "Write JSON about the {t}. Keys: {k}",
+    "What do you know about the {t}? Answer in JSON with {k}.",
+)
 SYSTEMS = (
     "Extract {k} as JSON.",
     "You turn texts into JSON with the keys {k}.",
@@ -387,8 +396,25 @@ def task(words: Words) -> tuple[list[tuple[str, Any]], str | None, str]:
     return pairs, None, _thought(keys, used)
 
 
+def known(rng: random.Random) -> tuple[str, str]:
+    """Something the model knows about a tree, asked for as JSON."""
+    tree = rng.choice(TREES)
+    facts: dict[str, Any] = {
+        rng.choice(("name", "tree")): tree.name,
+        rng.choice(("height", "height", "metres")): tree.height,
+        rng.choice(("age", "age", "years")): int(tree.age.replace(",", "")),
+        "evergreen": tree.evergreen,
+        "kind": "evergreen" if tree.evergreen else "deciduous",
+    }
+    keys = rng.sample(list(facts), rng.randint(1, 4))
+    asked = rng.choice(KNOWN_ASKS).format(t=tree.name, k=listed(keys) if rng.random() < 0.7 else ", ".join(keys))
+    return asked, json.dumps({key: facts[key] for key in keys})
+
+
 def document(rng: random.Random) -> Document:
     """One or several texts and what they say as JSON."""
+    if rng.random() < 0.06:
+        return conversation([known(rng) for _ in range(rng.choice((1, 1, 2, 3)))])
     pairs, system, thought = task(Words(rng))
     written = [(asked, json.dumps(value, ensure_ascii=False)) for asked, value in pairs]
     return conversation(written, system, thought=thought if rng.random() < 0.15 else None)

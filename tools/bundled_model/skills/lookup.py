@@ -188,6 +188,9 @@ def question(words: Words, rows: list[tuple[str, Fact, str]], strangers: list[st
     rng = words.rng
     person, fact, value = rng.choice(rows)
     asks = fact.test_asks if words.test else fact.asks
+    if rng.random() < 0.07 and not words.test:
+        other = rng.choice([other for other in FACTS if other is not fact])
+        return rng.choice(other.asks).format(n=person), ABSENT, ABSENT
     if rng.random() < 0.15:
         return rng.choice(asks).format(n=rng.choice(strangers), v=value), ABSENT, ABSENT
     if fact.back and rng.random() < 0.4:

@@ -700,7 +700,13 @@ def curated(words: Words, skill: Skill) -> Task:
     if outcome.get("result", 0) is None:
         outcome = {"result": sum_result("+" if "{a} + {b}" in skill.replies[0] else "x", values["a"], values["b"])}
     reply = rng.choice(skill.replies).format(**values, **outcome)
-    parameters = {keys[key]: schema for key, (schema, _) in skill.parameters.items()}
+    parameters = {keys[key]: dict(schema) for key, (schema, _) in skill.parameters.items()}
+    extra = rng.random()
+    for key, schema in parameters.items():
+        if extra < 0.2:
+            schema["description"] = f"{rng.choice(('The', 'The', 'A', 'Which'))} {key.replace('_', ' ')}."
+        elif extra < 0.25:
+            schema["title"] = key.replace("_", " ").title()
     return Task(Tool(name, rng.choice(skill.descriptions), parameters), asked, Call(name, arguments), outcome, reply)
 
 

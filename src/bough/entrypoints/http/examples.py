@@ -88,6 +88,8 @@ REQUESTS: dict[str, Any] = {
     },
     "SeparateReasoningRequest": {"text": "<think>Is it one?</think>Yes.", "reasoning_parser": "qwen3"},
     "AbortRequest": {"rid": _ID},
+    "PauseRequest": {"mode": "in_place"},
+    "ContinueRequest": {},
     "StartProfileRequest": {"num_steps": 100, "activities": []},
 }
 """By the name of the body."""
