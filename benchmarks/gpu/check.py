@@ -431,7 +431,7 @@ def main() -> int:
             for name, check in checks():
                 run(name, partial(within_bound, check))
         except ModuleNotFoundError as error:
-            run("kernels", partial(_missing, error))
+            report.run("kernels", partial(_missing, error))
 
     # What is served with comes first, whole models before the other types of kernels: time may be up before the end.
     first, others = (torch.float32, torch.float16) if small else (torch.bfloat16, torch.float16)

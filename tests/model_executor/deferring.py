@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -59,13 +61,31 @@ _WAITING = {
     "aten::repeat_interleave.Tensor",
 }
 
+_UPLOADING = ("sampling/transfer.py", "layers/attention/torch_native.py")
+"""Where host arrays become tensors: through page-locked memory, but for the backend whose steps are waited for."""
+
+
+def _place_in_bough() -> str:
+    """The file of Bough's that has called what is running."""
+    frame = sys._getframe()
+    while f"{os.sep}bough{os.sep}" not in frame.f_code.co_filename:
+        assert frame.f_back is not None
+        frame = frame.f_back
+    return frame.f_code.co_filename
+
 
 class NoWaiting(TorchDispatchMode):
-    """Refuses operations for which a CUDA device would be waited for, because the host must know a result."""
+    """Refuses operations for which a CUDA device would be waited for.
+
+    The host must know their results, or they take memory to the device that is not page-locked.
+    """
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = func._schema.name if func._overloadname == "default" else func.name()
         assert name not in _WAITING, f"{name} waits for the device"
+        if name == "aten::lift_fresh":
+            place = _place_in_bough()
+            assert place.endswith(_UPLOADING), f"{place} copies from memory that is not page-locked"
         if func._schema.name in ("aten::index", "aten::index_put", "aten::index_put_"):
             assert all(at is None or at.dtype != torch.bool for at in args[1]), f"{name} by booleans waits"
         return func(*args, **(kwargs or {}))

@@ -209,7 +209,7 @@ class SamplingState:
         self._num_outputs[slot] = produced
         self._needs[slot] = needs
         if produced:
-            self.last_token[slot] = int(new.output_ids[-1])
+            self.last_token[slot].fill_(int(new.output_ids[-1]))
 
     def append(self, forced: Sequence[ForcedTokens]) -> None:
         """Note that requests, each named once and without banned sequences, have got tokens that were not sampled."""
