@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 from urllib.parse import parse_qsl
+
+import msgspec
 
 from bough.entrypoints.http.access import Access, Gate
 from bough.entrypoints.http.bodies import BodyIntake, ClientLeft, Upload
@@ -96,8 +97,7 @@ class BodyWriter(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Response:
+class Response(msgspec.Struct, frozen=True):
     """A complete answer."""
 
     body: bytes = b""
@@ -114,8 +114,7 @@ class Response:
         await send({"type": "http.response.body", "body": self.body, "more_body": False})
 
 
-@dataclass(frozen=True)
-class EventStream:
+class EventStream(msgspec.Struct, frozen=True):
     """An answer in server-sent events. What fails before the first event is answered with a proper status."""
 
     events: AsyncGenerator[bytes, None]
