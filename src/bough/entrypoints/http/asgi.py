@@ -135,6 +135,7 @@ class Call:
         self._receive = receive
         self._intake = intake
         self._upload: Upload | None = None
+        self._headers: dict[bytes, bytes] | None = None
         self._body = b""
         """What there was no need to receive."""
         self._members: Mapping[str, RawValue] | None = None
@@ -161,12 +162,17 @@ class Call:
         return headers
 
     def header(self, name: bytes) -> bytes | None:
-        """Value of a header; ``name`` in lower case."""
-        return next((value for key, value in self.headers if key == name), None)
+        """Value of a header, the first one if there are several; ``name`` in lower case."""
+        if self._headers is None:
+            self._headers = dict(reversed(self.headers))
+        return self._headers.get(name)
 
     def require_json(self) -> None:
         """Raise :class:`RequestFailed` (415) unless the client says that it sends JSON."""
-        kind = (self.header(b"content-type") or b"").partition(b";")[0].strip().lower()
+        given = self.header(b"content-type")
+        if given == b"application/json":
+            return
+        kind = (given or b"").partition(b";")[0].strip().lower()
         if kind != b"application/json" and not (kind.startswith(b"application/") and kind.endswith(b"+json")):
             raise RequestFailed(
                 "the Content-Type must be application/json", status_code=415, code="invalid_content_type"
@@ -180,8 +186,8 @@ class Call:
             BoughError: if it is too large, too slow, or there is no room for it.
             asyncio.CancelledError: with ``client_left`` set, if the client leaves.
         """
-        encoding = self.header(b"content-encoding") or b""
-        if encoding.strip().lower() not in (b"", b"identity"):
+        encoding = self.header(b"content-encoding")
+        if encoding is not None and encoding.strip().lower() not in (b"", b"identity"):
             shown = encoding[:64].decode("latin-1")
             raise RequestFailed(
                 f"Content-Encoding: {shown} is not supported; send the body as it is",
