@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bough import Engine
-from bough.config.server_args import bundled_model_path
+from bough.config.engine_args import bundled_model_path
 from bough.entrypoints.http.routes import ROUTES
 from bough.errors import BadRequest
 from bough.tokenization.builtin_templates import RERANKER_TEMPLATE

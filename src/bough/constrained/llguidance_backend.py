@@ -39,6 +39,10 @@ MIN_PARALLEL_MASKS = 4
 MIN_PARALLEL_VOCAB = 32_768
 """A mask takes 2 us for 4,000 tokens and 20 us for 150,000; waking threads takes longer than few or small ones."""
 
+MAX_REMEMBERED_TEXTS = 4096
+MAX_REMEMBERED_CHARACTERS = 256
+"""Of texts that grammars force: the same few come again and again, and encoding one takes as long as four masks."""
+
 MIN_GRAMMAR_BYTES = 64 * 1024
 BYTES_PER_SOURCE_BYTE = 64
 """Rough memory of a compiled grammar, for the cache's accounts."""
@@ -203,7 +207,7 @@ def make_tokenizer(tokenizer: Tokenizer, vocab_size: int, eos_token_ids: Sequenc
     """
     ends = [token for token in eos_token_ids if 0 <= token < vocab_size]
     table = _TokenTable(tokenizer, vocab_size, ends)
-    return LLTokenizer(TokenizerWrapper(table), n_vocab=vocab_size, eos_token=ends or None)
+    return LLTokenizer(table, n_vocab=vocab_size, eos_token=ends or None)
 
 
 def make_byte_tokenizer(special_tokens: Iterable[str]) -> tuple[LLTokenizer, dict[str, int]]:
@@ -229,8 +233,8 @@ class _ByteTable:
         return list(text if isinstance(text, bytes) else text.encode())
 
 
-class _TokenTable:
-    """The bytes of a model's tokens, and a function that makes tokens of text.
+class _TokenTable(TokenizerWrapper):
+    """The bytes of a model's tokens, and a function that makes tokens of text: a wrapper that wraps nothing.
 
     To the engine special tokens are no text. Other added tokens are text like any: it may be written with them or
     spelled out, since both read the same.
@@ -250,12 +254,22 @@ class _TokenTable:
             for token in range(known)
         ]
         self.tokens += [b""] * (vocab_size - known)
+        self.is_tokenizer_wrapper = True
+        self._remembered: dict[str, list[int]] = {}
 
-    def __call__(self, text: bytes | str) -> Sequence[int]:
+    def __call__(self, text: str) -> list[int]:
         """Tokens that the engine accepts for a text, which it asks for where a grammar leaves no other."""
-        data = text if isinstance(text, bytes) else text.encode()
-        ids = self._encode(data.decode())
-        return ids if self._spells(ids, data) else self._longest_first(data)
+        ids = self._remembered.get(text)
+        if ids is None:
+            ids = list(self._encode(text))
+            data = text.encode()
+            if not self._spells(ids, data):
+                ids = self._longest_first(data)
+            if len(text) <= MAX_REMEMBERED_CHARACTERS:
+                if len(self._remembered) >= MAX_REMEMBERED_TEXTS:
+                    self._remembered.clear()
+                self._remembered[text] = ids
+        return ids
 
     def _spells(self, ids: Sequence[int], data: bytes) -> bool:
         """Whether tokens are just this text, which normal forms, among others, may have changed."""

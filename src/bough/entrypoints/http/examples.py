@@ -234,5 +234,6 @@ ANSWERS: dict[str, Any] = {
         "calls": [{"tool_index": 0, "name": "count_trees", "parameters": '{"kind": "oak"}'}],
     },
     "SeparateReasoningAnswer": {"reasoning_text": "Is it one?", "text": "Yes."},
+    "DoneAnswer": {"message": "generation goes on", "status": "ok"},
 }
 """By the name of the answer, or of what a list of them holds."""
