@@ -39,6 +39,7 @@ DONE_EVENT = b"data: [DONE]\n\n"
 
 JSON_TYPE = (b"content-type", b"application/json")
 TEXT_TYPE = (b"content-type", b"text/plain; charset=utf-8")
+EVENTS_TYPE = (b"content-type", b"text/event-stream; charset=utf-8")
 _STREAM_HEADERS = [(b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no")]
 
 Headers = list[tuple[bytes, bytes]]
@@ -121,7 +122,7 @@ class EventStream(msgspec.Struct, frozen=True):
     """Complete events, one or more at a time."""
     end: bytes = DONE_EVENT
     """What closes the stream, also after an error."""
-    content_type: bytes = b"text/event-stream; charset=utf-8"
+    content_type: bytes = EVENTS_TYPE[1]
 
 
 class Call:

@@ -221,7 +221,6 @@ ANSWERS: dict[str, Any] = {
     "EncodeAnswer": {"embedding": _VECTOR, "meta_info": {"id": _ID, "prompt_tokens": 9}},
     "TokenizeAnswer": {"tokens": [295, 547], "count": 2, "max_model_len": 4096},
     "DetokenizeAnswer": {"text": "The oak"},
-    "DoneAnswer": {"message": "generation is paused (in_place)", "status": "ok"},
     "LoadsAnswer": {
         "timestamp": "2026-11-21T19:27:08.037429+00:00",
         "version": "0.1.0",
