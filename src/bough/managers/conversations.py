@@ -117,8 +117,7 @@ def text_size(value: Any, enough: int = LANE_CHARS[-1]) -> int:
         elif isinstance(each, (list, tuple)):
             total += _CHARS_PER_VALUE * len(each)
             pending.extend(each)
-        # Asking an abstract class is slow.
-        elif isinstance(each, dict) or isinstance(each, Mapping):  # noqa: SIM101
+        elif each is not None and isinstance(each, (dict, Mapping)):  # asking an abstract class is slow
             total += _CHARS_PER_VALUE * len(each)
             pending.extend(each.values())
     return total

@@ -6,7 +6,8 @@ import os
 import re
 from collections.abc import Iterable
 from contextvars import ContextVar
-from dataclasses import dataclass
+
+import msgspec
 
 from bough.observability.tracing import Span
 
@@ -15,8 +16,7 @@ REQUEST_ID_HEADER = b"x-request-id"
 _USABLE_ID = re.compile(rb"[\x21-\x7e]{1,128}")
 
 
-@dataclass(frozen=True)
-class RequestContext:
+class RequestContext(msgspec.Struct, frozen=True):
     """One HTTP request.
 
     Attributes:

@@ -96,7 +96,7 @@ class SandboxedTemplate:
     def __init__(self, source: str) -> None:
         tree = _BoundedLoops().visit(_environment.parse(source))
         code = _environment.compile(tree)
-        self._template = jinja2.Template.from_code(_environment, code, _environment.make_globals(None))
+        self._template = jinja2.Template.from_code(_environment, code, dict(_environment.globals))
 
     def render(self, variables: Mapping[str, Any]) -> str:
         """The text for these variables, which must be plain JSON values.

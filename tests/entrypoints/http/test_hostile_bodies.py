@@ -209,5 +209,6 @@ def test_hostile_headers(client: httpx.Client, path: str) -> None:
 @pytest.fixture(autouse=True)
 def server_goes_on(client: httpx.Client) -> Iterator[None]:
     yield
+    client.post("/continue_generation")  # unless one of them has paused it
     answer = client.post("/generate", json={"text": "Hi", "sampling_params": {"max_new_tokens": 1}})
     assert answer.status_code == 200

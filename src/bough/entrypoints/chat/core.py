@@ -208,7 +208,7 @@ class ChatCore:
         self, job: ChatJob, dialect: Dialect, *, thinking: bool
     ) -> tuple[SamplingParams, str | None]:
         """See :func:`constrained`; schemas can be large."""
-        size = text_size([tool.parameters for tool in job.tools.tools])
+        size = text_size([tool.parameters for tool in job.tools.tools]) if job.tools.tools else 0
         if job.params.grammar is not None:
             size += len(job.params.grammar.text)
 

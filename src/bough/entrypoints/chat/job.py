@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
+
+import msgspec
 
 from bough.managers.sessions import SessionParams
 from bough.parsers.base import ToolSpec
@@ -53,8 +55,7 @@ class ToolUse:
 NO_TOOLS = ToolUse()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatJob:
+class ChatJob(msgspec.Struct, frozen=True, kw_only=True):
     """One conversation to be answered, once or several times.
 
     Attributes:
@@ -85,14 +86,14 @@ class ChatJob:
     """
 
     messages: Sequence[Message]
-    params: SamplingParams = field(default_factory=SamplingParams)
+    params: SamplingParams = SamplingParams()
     constraint_param: str | None = None
-    rids: list[str] = field(default_factory=list)
+    rids: list[str] = []
     tools: ToolUse = NO_TOOLS
     input_ids: TokenIds | None = None
     prompt_param: str = "messages"
     documents: Sequence[Mapping[str, Any]] | None = None
-    template_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    template_kwargs: Mapping[str, Any] = {}
     continue_final_message: bool = False
     add_generation_prompt: bool = True
     separate_reasoning: bool = True

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 from urllib.parse import parse_qsl
+
+import msgspec
 
 from bough.entrypoints.http.access import Access, Gate
 from bough.entrypoints.http.bodies import BodyIntake, ClientLeft, Upload
@@ -38,6 +39,7 @@ DONE_EVENT = b"data: [DONE]\n\n"
 
 JSON_TYPE = (b"content-type", b"application/json")
 TEXT_TYPE = (b"content-type", b"text/plain; charset=utf-8")
+EVENTS_TYPE = (b"content-type", b"text/event-stream; charset=utf-8")
 _STREAM_HEADERS = [(b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no")]
 
 Headers = list[tuple[bytes, bytes]]
@@ -96,8 +98,7 @@ class BodyWriter(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Response:
+class Response(msgspec.Struct, frozen=True):
     """A complete answer."""
 
     body: bytes = b""
@@ -114,15 +115,14 @@ class Response:
         await send({"type": "http.response.body", "body": self.body, "more_body": False})
 
 
-@dataclass(frozen=True)
-class EventStream:
+class EventStream(msgspec.Struct, frozen=True):
     """An answer in server-sent events. What fails before the first event is answered with a proper status."""
 
     events: AsyncGenerator[bytes, None]
     """Complete events, one or more at a time."""
     end: bytes = DONE_EVENT
     """What closes the stream, also after an error."""
-    content_type: bytes = b"text/event-stream; charset=utf-8"
+    content_type: bytes = EVENTS_TYPE[1]
 
 
 class Call:
@@ -136,6 +136,7 @@ class Call:
         self._receive = receive
         self._intake = intake
         self._upload: Upload | None = None
+        self._headers: dict[bytes, bytes] | None = None
         self._body = b""
         """What there was no need to receive."""
         self._members: Mapping[str, RawValue] | None = None
@@ -162,12 +163,17 @@ class Call:
         return headers
 
     def header(self, name: bytes) -> bytes | None:
-        """Value of a header; ``name`` in lower case."""
-        return next((value for key, value in self.headers if key == name), None)
+        """Value of a header, the first one if there are several; ``name`` in lower case."""
+        if self._headers is None:
+            self._headers = dict(reversed(self.headers))
+        return self._headers.get(name)
 
     def require_json(self) -> None:
         """Raise :class:`RequestFailed` (415) unless the client says that it sends JSON."""
-        kind = (self.header(b"content-type") or b"").partition(b";")[0].strip().lower()
+        given = self.header(b"content-type")
+        if given == b"application/json":
+            return
+        kind = (given or b"").partition(b";")[0].strip().lower()
         if kind != b"application/json" and not (kind.startswith(b"application/") and kind.endswith(b"+json")):
             raise RequestFailed(
                 "the Content-Type must be application/json", status_code=415, code="invalid_content_type"
@@ -181,8 +187,8 @@ class Call:
             BoughError: if it is too large, too slow, or there is no room for it.
             asyncio.CancelledError: with ``client_left`` set, if the client leaves.
         """
-        encoding = self.header(b"content-encoding") or b""
-        if encoding.strip().lower() not in (b"", b"identity"):
+        encoding = self.header(b"content-encoding")
+        if encoding is not None and encoding.strip().lower() not in (b"", b"identity"):
             shown = encoding[:64].decode("latin-1")
             raise RequestFailed(
                 f"Content-Encoding: {shown} is not supported; send the body as it is",

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from bough.entrypoints.http.asgi import Call, EventStream, Response
+from bough.entrypoints.http.asgi import EVENTS_TYPE, Call, EventStream, Response
 from bough.errors import Overloaded
 from bough.managers.health import ServerState
 from bough.managers.tokenizer_manager import TokenizerManager
@@ -48,7 +48,7 @@ class LiveView:
     async def __call__(self, call: Call) -> Response | EventStream:
         """``GET /playground/events``; ends when the server shuts down."""
         if call.method == "HEAD":
-            return Response(content_type=(b"content-type", EventStream.content_type))
+            return Response(content_type=EVENTS_TYPE)
         if self._num_watchers >= MAX_WATCHERS:
             raise Overloaded(f"{MAX_WATCHERS} others watch already")
         return EventStream(self._events(), end=b"")

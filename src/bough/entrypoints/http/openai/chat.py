@@ -6,6 +6,8 @@ from collections.abc import Sequence, Set
 from dataclasses import replace
 from typing import Any
 
+import msgspec
+
 from bough.entrypoints.chat.constraints import constraint_param
 from bough.entrypoints.chat.core import ChatCore
 from bough.entrypoints.chat.job import ChatJob
@@ -87,12 +89,13 @@ class ChatHandler(OpenAIHandler):
         job = prompt_job(body, given, unknown, body.input_ids)
         if body.echo and not job.continue_final_message:
             raise BadRequest("echo needs continue_final_message to be true", param="echo")
-        return replace(
+        tools = job.tools
+        return msgspec.structs.replace(
             job,
             params=params,
             constraint_param=constraint_param(constraint),
             rids=request_ids(body.rid, body.n),
-            tools=replace(job.tools, parallel=body.parallel_tool_calls),
+            tools=tools if body.parallel_tool_calls else replace(tools, parallel=False),
             separate_reasoning=body.separate_reasoning,
             include_reasoning=body.include_reasoning,
             stream_reasoning=body.stream_reasoning,
