@@ -31,7 +31,7 @@ INSTALL_TORCH := $(UV) pip install --quiet --python $(BIN)/python --torch-backen
 endif
 
 .DELETE_ON_ERROR:
-.PHONY: help serve test lint format typecheck unit determinism faults soak fuzz conformance browser package sanitize tsan arm64 bench bench-peers gpu-check gpu-bench docs site clean
+.PHONY: help serve test lint format typecheck unit determinism faults soak fuzz fuzz-code conformance browser package sanitize tsan arm64 bench bench-peers gpu-check gpu-bench docs site clean
 
 help: ## Show this list
 	@echo "make TARGET, where TARGET is one of"
@@ -69,8 +69,9 @@ faults: $(DEV_STAMP) ## Every fault of every process in every state of a server:
 soak: $(DEV_STAMP) ## Long runs: 100,000 requests, 2,000 clients that leave, two minutes of overload; prints what it measures
 	$(BIN)/python -m pytest tests/soak -m soak -s $(ARGS)
 
-fuzz: $(DEV_STAMP) ## Try many random requests made from the OpenAPI document
+fuzz: $(DEV_STAMP) ## Try many random requests made from the OpenAPI document, then fuzz-code for a short time
 	$(BIN)/python -m pytest tests/e2e/test_openapi.py --hypothesis-profile=thorough $(ARGS)
+	@$(MAKE) --no-print-directory fuzz-code ARGS=
 
 fuzz-code: $(FUZZ_STAMP) ## Fuzz decoders and parsers, guided by coverage; ARGS='answers --seconds 600'
 	PYTHONPATH=src $(VENV)-fuzz/bin/python -m tests.fuzz.run --directory $(VENV)-fuzz/corpus $(ARGS)

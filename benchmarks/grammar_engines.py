@@ -32,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks.grammar_corpus import corpus, documents
 
-from bough.config.server_args import bundled_model_path
+from bough.config.engine_args import bundled_model_path
 from bough.constrained.base import GrammarError, mask_words
 from bough.constrained.llguidance_backend import LLGuidanceBackend
 from bough.constrained.translate import Translator

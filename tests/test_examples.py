@@ -72,6 +72,17 @@ def test_the_function_is_called_and_then_there_is_an_answer():
     assert answer.removeprefix("answer: ").strip()
 
 
+def test_a_benchmark_prints_what_batches_and_shared_prefixes_gain():
+    lines = run("benchmark.py").splitlines()
+    rates = [
+        float(re.fullmatch(r"batch of +(\d+): +([\d,]+) tokens/s", line)[2].replace(",", "")) for line in lines[:3]
+    ]
+    assert all(rate > 0 for rate in rates)
+    assert re.fullmatch(
+        r"prefix of 512 tokens: first token after [\d.]+ ms, again after [\d.]+ ms, 512 reused", lines[3]
+    )
+
+
 def test_the_cells_of_the_notebook_run():
     cells = json.loads((EXAMPLES / "notebook.ipynb").read_text(encoding="utf-8"))["cells"]
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]

@@ -6,7 +6,10 @@
 - decode steps of a model with random weights through the model runner, sampling included: the floor is the bytes of
   weights (without the input embedding) and of keys and values over the measured copy bandwidth; each with
   ``--enable-deterministic-inference``, too, whose price that is;
-- offline: 256 requests, lengths of prompts and outputs uniform in 100 to 1024, through the scheduler.
+- through the scheduler: 256 requests at once, lengths of prompts and outputs uniform in 100 to 1024, or 1024 each; the
+  share of time in which the device is busy in steady decode, with profiles (gpu-busy-*.json and .svg) beside the JSON;
+  the share of decode rows that recorded steps compute while requests arrive at random; the ratio to transformers'
+  continuous batching; seconds until a scheduler's process is ready, with an empty kernel cache and a full one.
 
 JSON is written after each cell.
 
@@ -26,6 +29,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -34,50 +38,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from benchmarks.gpu import serving
 from benchmarks.gpu.report import Report
+from benchmarks.gpu.shapes import SHAPES, TINY
 
 BUDGET_SECONDS = 540.0
 PAGE = 16
-
-QWEN3_06B = {
-    "architectures": ["Qwen3ForCausalLM"],
-    "model_type": "qwen3",
-    "vocab_size": 151936,
-    "hidden_size": 1024,
-    "intermediate_size": 3072,
-    "num_hidden_layers": 28,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 8,
-    "head_dim": 128,
-    "max_position_embeddings": 4096,
-    "rms_norm_eps": 1e-6,
-    "rope_theta": 1000000.0,
-    "tie_word_embeddings": True,
-    "torch_dtype": "bfloat16",
-    "hidden_act": "silu",
-}
-LLAMA_8B = {
-    "architectures": ["LlamaForCausalLM"],
-    "model_type": "llama",
-    "vocab_size": 128256,
-    "hidden_size": 4096,
-    "intermediate_size": 14336,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "head_dim": 128,
-    "max_position_embeddings": 4096,
-    "rms_norm_eps": 1e-5,
-    "rope_theta": 500000.0,
-    "tie_word_embeddings": False,
-    "torch_dtype": "bfloat16",
-    "hidden_act": "silu",
-}
-TINY = {"num_hidden_layers": 1, "hidden_size": 64, "intermediate_size": 64, "vocab_size": 300, "head_dim": 64} | {
-    "num_attention_heads": 2,
-    "num_key_value_heads": 1,
-    "torch_dtype": "float32",
-}
 
 
 @dataclass
@@ -293,14 +259,23 @@ class Bench:
                 table_writes=writes,
             )
 
+        launched: deque[Any] = deque()
+
+        def advance(step: int) -> None:
+            """As the scheduler does it: the next step is launched before the result of the last is waited for."""
+            launched.append(runner.launch_step(plan(step)))
+            if len(launched) > 1:
+                launched.popleft().result()
+
         for step in range(warm_up):
-            runner.forward_step(plan(step))
+            advance(step)
         self.wait()
         begin = time.perf_counter()
         for step in range(warm_up, warm_up + steps):
-            runner.forward_step(plan(step))
+            advance(step)
         self.wait()
         seconds = (time.perf_counter() - begin) / steps
+        launched.popleft().result()
         table = 0 if runner.config.tie_word_embeddings else runner.model.model.embed_tokens.weight.nbytes
         kv_bytes = rows * (context + warm_up + steps // 2) * runner.kv_pool.num_bytes // runner.kv_pool.num_slots
         floor = (runner.weight_bytes - table + kv_bytes) / self.rates.copy_bytes
@@ -311,59 +286,6 @@ class Bench:
             "of_floor": floor / seconds,
             "graphs": runner.graph_runner is not None,
             "ready_seconds": ready,
-        }
-
-    def offline(self, shape: dict[str, Any], requests: int = 256) -> dict[str, Any]:
-        """All requests at once, through the scheduler and in one process, without HTTP and text."""
-        from bough.config.model_config import ModelConfig
-        from bough.config.server_args import ServerArgs, resolve
-        from bough.ipc.messages import OutputDelta, TokenizedGenerateReqInput
-        from bough.model_executor.tp_worker import TpModelWorker
-        from bough.sampling.sampling_params import SamplingParams
-        from bough.scheduler.scheduler import Scheduler
-
-        shape, longest = (shape | TINY, 24) if self.small else (shape, 1024)
-        requests = 2 if self.small else requests
-        left = requests
-
-        def count(deltas: list[OutputDelta]) -> None:
-            nonlocal left
-            left -= sum(delta.finish_reason is not None for delta in deltas)
-
-        with tempfile.TemporaryDirectory() as directory:
-            Path(directory, "config.json").write_text(json.dumps(shape))
-            args = resolve(
-                ServerArgs(
-                    model_path=directory,
-                    load_format="dummy",
-                    device=self.device.type,
-                    skip_tokenizer_init=True,
-                    random_seed=0,
-                    max_running_requests=requests,
-                )
-            )
-            config = ModelConfig.from_path(directory, device=self.device.type)
-            scheduler = Scheduler(args, config, TpModelWorker(args, config), None, send_deltas=count)
-        rng = np.random.default_rng(0)
-        lengths = rng.integers(min(100, longest // 2), longest + 1, (requests, 2))
-        sent = []
-        for index, (inputs, outputs) in enumerate(lengths.tolist()):
-            ids = rng.integers(1, shape["vocab_size"], inputs).astype("<i4").tobytes()
-            params = SamplingParams(temperature=0.6, max_new_tokens=outputs, ignore_eos=True)
-            sent.append(TokenizedGenerateReqInput([f"{index:032d}"], ids, params, stream=True))
-        self.wait()
-        begin = time.perf_counter()
-        scheduler.process_input_requests(sent)
-        while left:
-            scheduler.step()
-        seconds = time.perf_counter() - begin
-        inputs, outputs = lengths.sum(0).tolist()
-        return {
-            "requests": requests,
-            "input_tokens": inputs,
-            "output_tokens": outputs,
-            "duration_seconds": seconds,
-            "output_tokens_per_second": outputs / seconds,
         }
 
 
@@ -383,33 +305,41 @@ def main() -> int:
     bench = Bench(torch.device(args.device))
     report = Report(args.output, bench.device, BUDGET_SECONDS)
     small = bench.small
-    kernels, model, scheduler = ("triton",), ("triton", "msgspec"), ("triton", "msgspec", "re2", "tokenizers")
-    cells: list[tuple[str, Callable[[], dict[str, Any]], tuple[str, ...]]] = [
-        ("copy", bench.copy, ()),
-        ("matmul", bench.matmul, ()),
-        ("attention decode 64 x 8k", partial(bench.decode_attention, *((2, 32) if small else (64, 8192))), kernels),
-        ("attention extend 8k", partial(bench.extend_attention, 32 if small else 8192), kernels),
+    device, directory = bench.device, args.output.parent
+    cells: list[tuple[str, Callable[[], dict[str, Any]]]] = [
+        ("copy", bench.copy),
+        ("matmul", bench.matmul),
+        ("attention decode 64 x 8k", partial(bench.decode_attention, *((2, 32) if small else (64, 8192)))),
+        ("attention extend 8k", partial(bench.extend_attention, 32 if small else 8192)),
+    ]
+    decoding: list[tuple[str, Callable[[], dict[str, Any]]]] = []
+    for name in ("0.6B", "8B"):
+        for rows, context in ((1, 1024), (64, 1024), (256, 1536)):
+            decoding.append(
+                (f"decode {name} x {rows} at {context}", partial(bench.decode, SHAPES[name], rows, context))
+            )
+    cells += decoding
+    long = (12, 24) if small else (1024, 1024)
+    cells += [
+        ("offline 0.6B", partial(serving.offline, SHAPES["0.6B"], device)),
+        ("busy 0.6B", partial(serving.busy, SHAPES["0.6B"], device, directory)),
+        ("rows in graphs 0.6B", partial(serving.rows_in_graphs, SHAPES["0.6B"], device)),
+        ("transformers 0.6B", partial(serving.beside_transformers, SHAPES["0.6B"], device)),
+        ("offline Qwen 8B 1k in 1k out", partial(serving.offline, SHAPES["Qwen 8B"], device, lengths=long)),
+        ("start-up 8B", partial(serving.startup, "8B", device)),
+        ("offline 14B", partial(serving.offline, SHAPES["14B"], device)),
     ]
     for kind in ("int4", "int8", "float8"):
         for rows in (1, 16, 2048):
-            cells.append(
-                (f"product {kind} x {rows}", partial(bench.product, min(rows, 20) if small else rows, kind), kernels)
-            )
-    for name, shape in (("0.6B", QWEN3_06B), ("8B", LLAMA_8B)):
-        for rows, context in ((1, 1024), (64, 1024), (256, 1536)):
-            cell = partial(bench.decode, shape, rows, context)
-            cells.append((f"decode {name} x {rows} at {context}", cell, model))
-            cells.append(
-                (f"decode {name} x {rows} at {context} deterministic", partial(cell, deterministic=True), model)
-            )
-    cells.append(("offline 0.6B", partial(bench.offline, QWEN3_06B), scheduler))
-    for name, cell, needs in cells:
+            cells.append((f"product {kind} x {rows}", partial(bench.product, min(rows, 20) if small else rows, kind)))
+    cells += [(f"{name} deterministic", partial(cell, deterministic=True)) for name, cell in decoding]
+    for name, cell in cells:
         if name.startswith(args.only) or name in ("copy", "matmul"):
-            report.run(name, cell, needs=needs)
+            report.run(name, cell)
             gc.collect()
             if not small:
                 torch.cuda.empty_cache()
-    print(args.output)
+    print(report.summary())
     return 1 if report.failed else 0
 
 

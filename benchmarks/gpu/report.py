@@ -7,11 +7,13 @@ import platform
 import time
 import traceback
 from collections.abc import Callable
-from importlib import metadata, util
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import torch
+
+_OURS = ("bough", "benchmarks", "tests")
 
 
 class Report:
@@ -21,32 +23,50 @@ class Report:
         """``budget``: seconds after which no further cell begins."""
         self._path, self._budget, self._begin = path, budget, time.perf_counter()
         self.cells: list[dict[str, Any]] = []
+        self._missing: set[str] = set()
         self._head = {"device": _device_name(device), "python": platform.python_version(), **_versions()}
         path.parent.mkdir(parents=True, exist_ok=True)
         print("  ".join(f"{key} {value}" for key, value in self._head.items()), flush=True)
 
-    def run(self, name: str, cell: Callable[[], dict[str, Any]], *, needs: tuple[str, ...] = ()) -> None:
-        """Run a cell, unless modules that it ``needs`` are not installed or time is up.
+    def run(self, name: str, cell: Callable[[], dict[str, Any]]) -> None:
+        """Run a cell, unless time is up.
 
-        A cell's figures may have ``ok``; one that raises is not ok.
+        A cell's figures may have ``ok``. One that raises is not ok, but one that asks for a package which is not
+        installed is skipped.
         """
-        missing = [module for module in needs if util.find_spec(module) is None]
         begin = time.perf_counter()
-        if missing:
-            figures: dict[str, Any] = {"skipped": f"not installed: {', '.join(missing)}"}
-        elif begin - self._begin > self._budget:
+        figures: dict[str, Any]
+        if begin - self._begin > self._budget:
             figures = {"skipped": f"{self._budget:.0f} s are over"}
         else:
             try:
                 figures = cell()
             except Exception as error:
-                traceback.print_exc()
-                figures = {"ok": False, "error": f"{type(error).__name__}: {error}"}
+                package = (
+                    error.name.partition(".")[0] if isinstance(error, ModuleNotFoundError) and error.name else None
+                )
+                if package is None or package in _OURS:
+                    traceback.print_exc()
+                    figures = {"ok": False, "error": f"{type(error).__name__}: {error}"}
+                else:
+                    self._missing.add(package)
+                    figures = {"skipped": f"not installed: {package}"}
         figures = {"name": name, **figures, "seconds": round(time.perf_counter() - begin, 2)}
         self.cells.append(figures)
         self._path.write_text(json.dumps({**self._head, "cells": self.cells}, indent=2) + "\n")
         shown = "  ".join(f"{key}={_short(value)}" for key, value in figures.items() if key != "name")
         print(f"{name:<44} {shown}", flush=True)
+
+    def summary(self) -> str:
+        """How many cells there were of each kind, and which packages would have been needed for more."""
+        skipped = [cell["name"] for cell in self.cells if "skipped" in cell]
+        done = len(self.cells) - len(skipped) - len(self.failed)
+        lines = [f"{done} done, {len(self.failed)} wrong, {len(skipped)} skipped; {self._path}"]
+        if skipped:
+            lines.append(f"skipped: {', '.join(skipped)}")
+        if self._missing:
+            lines.append(f"not installed: {', '.join(sorted(self._missing))}")
+        return "\n".join(lines)
 
     @property
     def failed(self) -> list[str]:

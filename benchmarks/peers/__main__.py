@@ -5,7 +5,8 @@
 Makes what is missing first: the peers' programs and the models. Results are written after each cell, so that a run that
 is cut short counts as far as it came. A cell is called SHAPE/PRECISION/COLUMN, like qwen/int8/decode-8 or
 llama/bf16/prefill; the other columns are 4k and 32k (decoding behind a long context), server and shared (jobs through
-servers), first-token, and identity (how far greedy outputs agree).
+servers), first-token, identity (how far greedy outputs agree), fairness-50, fairness-80 and behind-8k (who has to wait
+when others come).
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.peers.build import LLAMA_CPP, PACKAGES, ROOT, PeerEnvironment
-from benchmarks.peers.cells import Cell, all_cells
+from benchmarks.peers.cells import BEHIND_LONG, SHARES_OF_CAPACITY, Cell, all_cells
 from benchmarks.peers.checkpoints import PRECISIONS, Checkpoints, Precision
 from benchmarks.peers.engines import ENGINES, Engines
+from benchmarks.peers.fairness import measure_waits
 from benchmarks.peers.identity import agreeing_tokens, greedy_outputs
 from benchmarks.peers.runners import Runner
 from benchmarks.peers.serving import measure_first_token, measure_job
@@ -74,6 +76,8 @@ def measure(cell: Cell, engines: Engines, runners: Mapping[str, Runner], precisi
         return measure_first_token(cell, engines, precision) if BOUGH in runners else {"rates": {}}
     if cell.kind in ("server", "shared"):
         return measure_job(cell, engines, runners, precision)
+    if cell.kind in (*SHARES_OF_CAPACITY, BEHIND_LONG):
+        return measure_waits(cell, engines, runners, precision)
     return measure_steps(cell, engines, runners)
 
 

@@ -11,7 +11,14 @@ LONG_CONTEXTS = {"4k": 4096, "32k": 32768}
 DECODE_TOKENS = 64
 """Steps that all measurements of a cell take together, so that its context stays about what it should be."""
 
-KINDS = ("identity", "prefill", "decode", *LONG_CONTEXTS, "server", "shared", "first-token")
+SHARES_OF_CAPACITY = {"fairness-50": 0.5, "fairness-80": 0.8}
+"""Kinds whose requests arrive at random moments, to their rate as a share of what the slowest engine gets done."""
+BEHIND_LONG = "behind-8k"
+
+KINDS = (
+    *("identity", "prefill", "decode", *LONG_CONTEXTS),
+    *("server", "shared", "first-token", *SHARES_OF_CAPACITY, BEHIND_LONG),
+)
 """What is measured with each model."""
 
 PEERS = ("llama.cpp", "openvino")

@@ -6,6 +6,7 @@ import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmarks.peers.build import PeerEnvironment
 from benchmarks.peers.checkpoints import Checkpoints, Precision
@@ -38,8 +39,8 @@ class Engines:
             return LlamaRunner(self.environment, self.checkpoints.gguf(precision), threads=self.threads)
         return self.open_worker(engine, precision)
 
-    def open_worker(self, engine: str, precision: Precision) -> WorkerRunner:
-        """The same for engines that are driven step by step: all but llama.cpp."""
+    def open_worker(self, engine: str, precision: Precision, **options: Any) -> WorkerRunner:
+        """The same for engines that are driven step by step: all but llama.cpp; ``options`` are the engine's own."""
         if engine == "openvino":
             python, model = self.environment.python, self.checkpoints.openvino(precision)
         elif engine == "transformers" and precision != "bf16":
@@ -47,7 +48,9 @@ class Engines:
         else:
             python, model = Path(sys.executable), self.checkpoints.hugging_face()
         vocab_size = self.checkpoints.config["vocab_size"]
-        return WorkerRunner(python, engine, model, precision, threads=self.threads, vocab_size=vocab_size)
+        return WorkerRunner(
+            python, engine, model, precision, threads=self.threads, vocab_size=vocab_size, options=options
+        )
 
     def open_all(
         self, stack: contextlib.ExitStack, names: Sequence[str], precision: Precision

@@ -16,10 +16,10 @@ MAX_BATCHED_TOKENS = 2048
 class OpenVINOEngine:
     """See :class:`benchmarks.peers.worker.StepEngine`."""
 
-    def __init__(self, model: str, threads: int) -> None:
+    def __init__(self, model: str, threads: int, max_batched_tokens: int) -> None:
         config = openvino_genai.SchedulerConfig()
         config.cache_size = CACHE_GIB
-        config.max_num_batched_tokens = MAX_BATCHED_TOKENS
+        config.max_num_batched_tokens = max_batched_tokens
         config.enable_prefix_caching = True
         # The hint is what makes it fastest on processors with bfloat16, whatever the weights are.
         properties = {"INFERENCE_PRECISION_HINT": "bf16", "INFERENCE_NUM_THREADS": threads}
@@ -55,7 +55,9 @@ class OpenVINOEngine:
         self._handles.clear()
 
 
-def open_engine(model: str, precision: str, threads: int) -> OpenVINOEngine:
+def open_engine(
+    model: str, precision: str, threads: int, max_batched_tokens: int = MAX_BATCHED_TOKENS
+) -> OpenVINOEngine:
     """Load a model that was exported with weights in ``precision``."""
     del precision  # is in the model
-    return OpenVINOEngine(model, threads)
+    return OpenVINOEngine(model, threads, max_batched_tokens)

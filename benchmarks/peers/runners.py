@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -50,10 +50,19 @@ class WorkerRunner:
     """
 
     def __init__(
-        self, python: Path, engine: str, model: Path, precision: str, *, threads: int, vocab_size: int
+        self,
+        python: Path,
+        engine: str,
+        model: Path,
+        precision: str,
+        *,
+        threads: int,
+        vocab_size: int,
+        options: Mapping[str, Any] | None = None,
     ) -> None:
         self._complaints = tempfile.TemporaryFile("w+")  # noqa: SIM115 - lives as long as the process
         command = [str(python), "-m", "benchmarks.peers.worker", engine, str(model), precision, str(threads)]
+        command.append(json.dumps(options or {}))
         self._process = subprocess.Popen(
             command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._complaints, text=True
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -78,12 +78,12 @@ def measure_job(cell: Cell, engines: Engines, runners: Mapping[str, Runner], pre
         ways: dict[str, Measure] = {}
         for name, runner in runners.items():
             if name == "llama.cpp":
-                ways[name] = _through_http(stack.enter_context(_llama_server(engines, precision, job)), job)
+                ways[name] = through_http(stack.enter_context(llama_server_for(engines, precision, job)), job)
             elif name == "bough":
-                ways[name] = _through_http(stack.enter_context(bough_server(engines, precision)), job)
-                ways["bough offline"] = _through_worker(runner, job)
+                ways[name] = through_http(stack.enter_context(bough_server(engines, precision)), job)
+                ways["bough offline"] = through_worker(runner, job)
             elif name == "openvino":
-                ways[name] = _through_worker(runner, job)
+                ways[name] = through_worker(runner, job)
         results: dict[str, list[dict[str, Any]]] = {name: [] for name in ways}
         for turn in range(-1, cell.pairs):  # the first is for warming up
             for name in sorted(ways, reverse=turn % 2 == 0):
@@ -103,7 +103,7 @@ def measure_first_token(cell: Cell, engines: Engines, precision: Precision) -> d
     job = _unrelated(FIRST_TOKEN_PROMPTS, 32, 2, vocab_size, concurrency=1)
     results = []
     with bough_server(engines, precision) as url:
-        measure = _through_http(url, job)
+        measure = through_http(url, job)
         measure(0)
         for turn in range(cell.pairs):
             before = prefill_seconds(url)
@@ -124,7 +124,8 @@ def bough_server(engines: Engines, precision: Precision) -> contextlib.AbstractC
     return running_server(options if precision == "bf16" else {**options, "quantization": precision})
 
 
-def _llama_server(engines: Engines, precision: Precision, job: Job) -> contextlib.AbstractContextManager[str]:
+def llama_server_for(engines: Engines, precision: Precision, job: Job) -> contextlib.AbstractContextManager[str]:
+    """llama.cpp's server, with room for all of a job; gives its URL."""
     return llama_server(
         engines.environment.tool("llama-server"),
         engines.checkpoints.gguf(precision),
@@ -134,7 +135,7 @@ def _llama_server(engines: Engines, precision: Precision, job: Job) -> contextli
     )
 
 
-def _through_http(url: str, job: Job) -> Measure:
+def through_http(url: str, job: Job) -> Measure:
     """Measures a server with the client of ``bough bench serve``, over the interface that all servers have."""
 
     def measure(seed: int) -> dict[str, Any]:
@@ -154,16 +155,22 @@ def _through_http(url: str, job: Job) -> Measure:
 
 
 async def _send(url: str, requests: list[BenchRequest], concurrency: int) -> dict[str, Any]:
-    """Figures of one run. Every request has a connection of its own: llama-server closes used ones without a word."""
-    connector = aiohttp.TCPConnector(limit=0, force_close=True)
-    timeout = aiohttp.ClientTimeout(total=None)
-    async with aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False) as session:
+    """Figures of one run."""
+    async with client_of(url) as client:
         load = Load(max_concurrency=concurrency)
-        client = BenchClient(session, url)
         return summarise(await run_load(client, requests, BACKENDS["oai"], "any", Sampling(), load))
 
 
-def _through_worker(runner: Runner, job: Job) -> Measure:
+@contextlib.asynccontextmanager
+async def client_of(url: str) -> AsyncIterator[BenchClient]:
+    """A client of a server. Every request has a connection of its own: llama-server closes used ones without a word."""
+    connector = aiohttp.TCPConnector(limit=0, force_close=True)
+    timeout = aiohttp.ClientTimeout(total=None)
+    async with aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False) as session:
+        yield BenchClient(session, url)
+
+
+def through_worker(runner: Runner, job: Job) -> Measure:
     """Measures an engine without a server; its worker process is the client."""
     assert isinstance(runner, WorkerRunner)
 

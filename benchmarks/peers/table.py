@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from benchmarks.peers.cells import (
     BANDWIDTH_GOALS,
     COLUMNS,
@@ -182,11 +183,36 @@ def _remarks(figures: Figures) -> Iterator[str]:
         pairs = zip(jobs[BOUGH], jobs[OFFLINE], strict=True)
         loss = statistics.median(1.0 - alone["seconds"] / served["seconds"] for served, alone in pairs)
         yield f"the server loses {loss:.1%} against the engine alone (goal: at most 5 %)"
+    yield from _waits(figures)
     if "first_token" in figures:
         ttft, ratio = (_median(figures["first_token"], key) for key in ("ttft_ms", "ratio"))
         yield f"first token after {ttft:.1f} ms, {ratio:.2f} times the forward pass (goal: at most 1.15)"
     for peer, agreeing in figures.get("agreeing_tokens", {}).items():
         yield f"{peer}: greedy tokens in common with Bough, prompt by prompt: {', '.join(map(str, agreeing))}"
+
+
+def _waits(figures: Figures) -> Iterator[str]:
+    """What requests waited for, engine by engine; Bough's shares of what a peer's did."""
+    waits = {engine: _milliseconds(repetitions) for engine, repetitions in figures.get("waits", {}).items()}
+    for engine, (first, gaps) in waits.items():
+        remark = f"{engine}: first token p50 {first[0]:,.0f} ms, p99 {first[1]:,.0f} ms"
+        remark += f"; gap p50 {gaps[0]:,.0f} ms, p99 {gaps[1]:,.0f} ms"
+        if engine in PEERS and BOUGH in waits:
+            ours = waits[BOUGH]
+            remark += f"; Bough's p99 to these: {ours[0][1] / first[1]:.2f} and {ours[1][1] / gaps[1]:.2f}"
+        if "capacities" in figures:
+            share = figures["arrivals_per_second"] / figures["capacities"][engine]
+            remark += f"; {figures['arrivals_per_second']:.2f} arrivals/s are {share:.0%} of what it gets done"
+        yield remark
+
+
+def _milliseconds(repetitions: Sequence[Mapping[str, list[float]]]) -> tuple[list[float], list[float]]:
+    """p50 and p99 of first tokens and of gaps, over all repetitions."""
+    first, gaps = (
+        (1e3 * np.percentile([wait for each in repetitions for wait in each[key]], (50, 99))).tolist()
+        for key in ("first_token", "gaps")
+    )
+    return first, gaps
 
 
 def _median(results: list[dict[str, float]], key: str) -> float:

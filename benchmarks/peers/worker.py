@@ -1,6 +1,6 @@
 """A process that holds one engine and measures it on request, so that engines can take turns without loading again.
 
-    python -m benchmarks.peers.worker ENGINE MODEL PRECISION THREADS
+    python -m benchmarks.peers.worker ENGINE MODEL PRECISION THREADS OPTIONS
 
 runs in the environment of its engine. Requests and answers are lines of JSON on standard input and output; see
 :data:`ACTIONS`. Between requests it does nothing.
@@ -38,7 +38,7 @@ ENGINES = {
     "openvino": "benchmarks.peers.openvino_engine",
     "transformers": "benchmarks.peers.transformers_engine",
 }
-"""Name to a module with ``open_engine(model, precision, threads)``."""
+"""Name to a module with ``open_engine(model, precision, threads, **options)``."""
 UNENDING = 100_000
 """Most tokens of a request that is dropped when it has been measured; cut by the engine to what fits its context."""
 
@@ -115,16 +115,45 @@ def _serve(engine: StepEngine, prompts: list[list[int]], max_tokens: int, concur
     return outputs
 
 
-ACTIONS = {each.__name__: each for each in (prefill, start, decode, drop, generate, serve)}
+def arrive(engine: StepEngine, moments: list[float], prompts: list[list[int]], max_tokens: list[int]) -> dict[str, Any]:
+    """Take requests at their moments, in seconds from now, ascending; returns when tokens of each of them came.
+
+    What arrives during a step is taken after it.
+    """
+    waiting = deque(enumerate(moments))
+    times: list[list[float]] = [[] for _ in moments]
+    missing = dict(enumerate(max_tokens))
+    begin = time.perf_counter()
+    while missing:
+        now = time.perf_counter() - begin
+        if waiting and len(missing) == len(waiting) and waiting[0][1] > now:
+            time.sleep(waiting[0][1] - now)
+            continue
+        while waiting and waiting[0][1] <= now:
+            key, _ = waiting.popleft()
+            engine.add(key, prompts[key], max_tokens[key])
+        news = engine.step()
+        now = time.perf_counter() - begin
+        for key, tokens in news.items():
+            times[key].append(now)
+            missing[key] -= len(tokens)
+            if missing[key] <= 0:
+                del missing[key]
+    engine.drop()
+    return {"times": times}
+
+
+ACTIONS = {each.__name__: each for each in (prefill, start, decode, drop, generate, serve, arrive)}
 
 
 def main(argv: list[str]) -> None:
     """Open the engine, tell its facts, then do what is asked until standard input ends."""
-    name, model, precision, threads = argv
+    name, model, precision, threads, options = argv
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever a library prints must not get between the answers
     try:
-        engine: StepEngine = importlib.import_module(ENGINES[name]).open_engine(model, precision, int(threads))
+        module = importlib.import_module(ENGINES[name])
+        engine: StepEngine = module.open_engine(model, precision, int(threads), **json.loads(options))
     except Exception as error:
         print(json.dumps({"error": str(error)}), file=answers, flush=True)
         raise

@@ -23,6 +23,7 @@ class FakeServer:
         fail_with: what to answer instead of tokens, if anything: a status, or ``"event"`` for an error event,
             ``"hang-up"`` for a stream that is cut.
         hung_up: number of clients that left in the middle of an endless answer.
+        chat_deltas: what chat completions stream, if not one word a token.
     """
 
     def __init__(self) -> None:
@@ -30,6 +31,7 @@ class FakeServer:
         self.fail_with: int | str | None = None
         self.endless = False
         self.hung_up = 0
+        self.chat_deltas: list[dict[str, str]] | None = None
         self.url = ""
 
     async def models(self, request: web.Request) -> web.Response:
@@ -79,7 +81,8 @@ class FakeServer:
         count = body.get("max_tokens", 4)
         usage = {"prompt_tokens": 9, "completion_tokens": count, "prompt_tokens_details": None}
         opening = {"choices": [{"delta": {"role": "assistant", "content": ""}, "finish_reason": None}]}
-        tokens = [{"choices": [{"delta": {"content": f"w{i} "}, "finish_reason": None}]} for i in range(count)]
+        deltas = self.chat_deltas if self.chat_deltas is not None else [{"content": f"w{i} "} for i in range(count)]
+        tokens = [{"choices": [{"delta": delta, "finish_reason": None}]} for delta in deltas]
         end = [{"choices": [{"delta": {}, "finish_reason": "length"}]}, {"choices": [], "usage": usage}]
         return await self._stream(request, [opening, *tokens, *end])
 

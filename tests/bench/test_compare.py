@@ -59,6 +59,22 @@ def test_distributions_are_drawn(tmp_path: Path, suffix: str, begins: bytes) -> 
         assert all(f"<!-- {text} -->" in picture.read_text() for text in ("old", "new", "Time to first token"))
 
 
+BATCH = {"batch_size": 8, "ttft_ms": 1.0, "tpot_ms": 2.0, "output_throughput": 3.0}
+OFFLINE = {"request_throughput": 1.0, "output_throughput": 2.0, "total_throughput": 3.0}
+
+
+@pytest.mark.parametrize(
+    ("figures", "title"),
+    [({"batches": [{**BATCH, "batch_size": 32}, BATCH]}, "requests of a batch"), (OFFLINE, "Output tokens")],
+    ids=["latency", "offline"],
+)
+def test_batches_and_throughputs_are_drawn(tmp_path: Path, figures: dict[str, Any], title: str) -> None:
+    picture = tmp_path / "picture.svg"
+    files = [write(tmp_path / f"{name}.json", figures) for name in ("old", "new")]
+    assert main(["bench", "compare", *files, "--plot", str(picture)]) == 0
+    assert all(f"<!-- {text} -->" in picture.read_text() for text in ("old", "new", title))
+
+
 @pytest.mark.parametrize(
     ("contents", "flags", "message"),
     [

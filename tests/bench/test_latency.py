@@ -75,9 +75,9 @@ def test_every_batch_size_is_measured(tmp_path: Path, capsys: pytest.CaptureFixt
     assert [batch["batch_size"] for batch in batches] == [1, 3]
     for batch in batches:
         assert 0 < batch["ttft_ms"] < batch["latency_ms"]
-        assert 0 < batch["output_throughput"] * batch["tpot_ms"] <= batch["batch_size"] * 1e3 * 1.5
-        # Medians of the parts are not exactly the parts of the median.
-        assert batch["ttft_ms"] + 4 * batch["tpot_ms"] == pytest.approx(batch["latency_ms"], rel=0.5)
+        assert batch["output_throughput"] > 0
+        # The median of two is their mean, so that the parts add up.
+        assert batch["ttft_ms"] + 4 * batch["tpot_ms"] == pytest.approx(batch["latency_ms"])
     assert len(capsys.readouterr().out.splitlines()) == 3
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from benchmarks.peers import llama_tools
 from benchmarks.peers.cells import Cell
+from benchmarks.peers.fairness import at_random, behind_a_long_one, traffic
 from benchmarks.peers.identity import agreeing_tokens
 from benchmarks.peers.random_checkpoint import make_tokenizer, write_checkpoint
 from benchmarks.peers.runners import NotSupported, WorkerRunner
@@ -91,8 +92,28 @@ def test_worker_measures_bough_step_by_step_and_lets_go_of_its_requests(checkpoi
         outputs = runner.ask("generate", prompts=prompts, max_tokens=5)["outputs"]
         assert [len(output) for output in outputs] == [5, 5, 5]
         assert runner.ask("serve", prompts=prompts, max_tokens=5, concurrency=2)["seconds"] > 0
+        moments = [0.0, 0.0, 0.2]
+        times = runner.ask("arrive", moments=moments, prompts=prompts, max_tokens=[5, 1, 2])["times"]
+        assert [len(each) for each in times] == [5, 1, 2]
+        assert all(each[0] > at and each == sorted(each) for at, each in zip(moments, times, strict=True))
     finally:
         runner.close()
+
+
+def test_the_same_requests_arrive_at_the_same_moments_at_every_engine() -> None:
+    job = traffic(1000, 50)
+    assert at_random(job, 2.0, 7) == at_random(job, 2.0, 7) != at_random(job, 2.0, 8)
+    arrivals = at_random(job, 2.0, 7)
+    assert 15 < arrivals[-1].at < 35
+    assert {128 <= len(each.request.input_ids or ()) <= 256 for each in arrivals} == {True}
+
+
+def test_short_requests_come_behind_a_long_one_in_the_order_of_their_moments() -> None:
+    arrivals = behind_a_long_one(1000, 3)
+    assert [each.at for each in arrivals] == sorted(each.at for each in arrivals)
+    sizes = [len(each.request.input_ids or ()) for each in arrivals]
+    assert sizes.count(8192) == 1
+    assert all(each.at > arrivals[sizes.index(8192)].at for each in arrivals if each.is_timed)
 
 
 class _OneTokenAStep:

@@ -88,6 +88,16 @@ def test_servers_are_compared_with_the_engine_alone() -> None:
     assert "the server loses 10.0%" in remarks
 
 
+def test_waits_are_those_of_all_repetitions_and_a_peers_are_what_ours_are_compared_with() -> None:
+    ours = [{"first_token": [0.1, 0.2], "gaps": [0.01]}, {"first_token": [0.3], "gaps": [0.01, 0.01]}]
+    theirs = [{"first_token": [0.6] * 3, "gaps": [0.02] * 3}]
+    measured = figures() | {"waits": {"bough": ours, "llama.cpp": theirs}}
+    measured |= {"arrivals_per_second": 0.8, "capacities": {"bough": 3.2, "llama.cpp": 1.0}}
+    ours_line, theirs_line = render_remarks({"qwen/int8/fairness-80": measured}).splitlines()
+    assert "bough: first token p50 200 ms, p99 298 ms; gap p50 10 ms, p99 10 ms; 0.80 arrivals/s are 25%" in ours_line
+    assert "Bough's p99 to these: 0.50 and 0.50; 0.80 arrivals/s are 80% of what it gets done" in theirs_line
+
+
 def test_short_contexts_stay_around_160_tokens_whatever_the_number_of_pairs() -> None:
     for pairs in (7, 11, 15):
         for cell in all_cells("qwen", "bf16", pairs):

@@ -1,12 +1,20 @@
 from __future__ import annotations
 
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from bough.cli import main
-from bough.cli_commands.chat import ChatServer, Conversation
+from bough.cli_commands.chat import ChatServer, Conversation, Piece
 from bough.errors import BadRequest, RequestFailed
 from tests.bench.fake_server import fake_server
 
@@ -23,7 +31,7 @@ def conversation(server):
 
 
 def test_an_answer_comes_in_pieces_and_is_remembered(server, conversation):
-    assert list(conversation.ask("hi")) == ["w0 ", "w1 ", "w2 "]
+    assert list(conversation.ask("hi")) == [Piece("w0 "), Piece("w1 "), Piece("w2 ")]
     assert conversation.messages == [
         {"role": "system", "content": "be brief"},
         {"role": "user", "content": "hi"},
@@ -39,7 +47,7 @@ def test_an_answer_comes_in_pieces_and_is_remembered(server, conversation):
 def test_stopping_an_answer_hangs_up_and_keeps_what_was_said(server, conversation):
     server.endless = True
     pieces = conversation.ask("hi")
-    assert [next(pieces) for _ in range(5)] == ["w0 ", "w1 ", "w2 ", "w0 ", "w0 "]
+    assert "".join(next(pieces).text for _ in range(5)) == "w0 w1 w2 w0 w0 "
     pieces.close()
     assert conversation.messages[-1] == {"role": "assistant", "content": "w0 w1 w2 w0 w0 "}
     deadline = time.monotonic() + 5
@@ -90,7 +98,6 @@ def test_a_chat_in_the_terminal(server, monkeypatch, capsys):
     say(monkeypatch, "hi", "", "/system be odd", "again", "/rest", "/help", "/reset", "/exit", "never asked")
     assert main(["chat", "--url", server.url, "--max-tokens", "2"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("Talking with fake.")
     assert out.count("w0 w1 \n") == 2
     assert "no such command; did you mean '/reset'?" in out
     assert "Ctrl-C stops an answer." in out
@@ -104,14 +111,14 @@ def test_only_a_terminal_gets_prompts(server, monkeypatch, in_terminal, prompt):
     prompts: list[str] = []
     say(monkeypatch, "hi", prompts=prompts)
     monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: in_terminal))
-    assert main(["chat", "--url", server.url]) == 0
+    assert main(["chat", "--url", server.url, "--history-file", "none"]) == 0
     assert prompts == [prompt, prompt]
 
 
 def test_ctrl_c_stops_the_answer_and_not_the_chat(server, monkeypatch, capsys):
     server.endless = True
     written = 0
-    say(monkeypatch, "hi", KeyboardInterrupt())
+    say(monkeypatch, "hi")
     real_print = print
 
     def print_until_interrupted(*args, **kwargs):
@@ -125,6 +132,107 @@ def test_ctrl_c_stops_the_answer_and_not_the_chat(server, monkeypatch, capsys):
     monkeypatch.setattr("builtins.print", print_until_interrupted)
     assert main(["chat", "--url", server.url]) == 0
     assert "w0 w1 w2  (stopped)" in capsys.readouterr().out
+
+
+def test_thoughts_are_no_part_of_the_conversation(server, conversation):
+    server.chat_deltas = [{"reasoning_content": "hm"}, {"content": "Yes."}]
+    assert list(conversation.ask("hi")) == [Piece("hm", is_thought=True), Piece("Yes.")]
+    assert conversation.messages[-1] == {"role": "assistant", "content": "Yes."}
+
+
+class Terminal:
+    """A pseudo-terminal with a chat in it."""
+
+    def __init__(self, url: str, home: Path, *flags: str) -> None:
+        self._end, child = pty.openpty()
+        self.seen = ""
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "bough.cli", "chat", "--url", url, *flags],
+            stdin=child,
+            stdout=child,
+            stderr=child,
+            env={**os.environ, "XDG_STATE_HOME": str(home), "TERM": "dumb"},
+            start_new_session=True,
+        )
+        os.close(child)
+
+    def wait_for(self, text: str) -> str:
+        """What has been written since the last call, up to and with ``text``."""
+        deadline = time.monotonic() + 20
+        while text not in self.seen:
+            assert time.monotonic() < deadline, self.seen
+            if select.select([self._end], [], [], 0.1)[0]:
+                self.seen += os.read(self._end, 65536).decode().replace("\r\n", "\n")
+        before, _, self.seen = self.seen.partition(text)
+        return before + text
+
+    def type(self, text: str) -> None:
+        os.write(self._end, text.encode())
+
+    def leave(self) -> int:
+        self.type("/exit\n")
+        status = self.process.wait(20)
+        os.close(self._end)
+        return status
+
+
+def test_a_terminal_has_commands_and_several_lines(server, tmp_path):
+    terminal = Terminal(server.url, tmp_path, "--max-tokens", "1")
+    terminal.wait_for("Talking with fake. /help lists the commands.\n> ")
+    terminal.type('"""one\n')
+    terminal.wait_for("… ")
+    terminal.type('two"""\n')
+    terminal.wait_for("w0 \n> ")
+    terminal.type("three \\\n")
+    terminal.wait_for("… ")
+    terminal.type("four\n")
+    terminal.wait_for("w0 \n> ")
+    terminal.type("/undo\n")
+    terminal.wait_for("(forgotten)\n> ")
+    terminal.type("/retry\n")
+    terminal.wait_for("w0 \n> ")
+    terminal.type(f"/save {tmp_path}/chat.json\n")
+    terminal.wait_for(f"(2 messages in {tmp_path}/chat.json)")
+    terminal.type(f"/save {tmp_path}/chat.json\n")
+    terminal.wait_for("File exists\n> ")
+    terminal.type("half a question")
+    terminal.wait_for("half a question")
+    terminal.process.send_signal(signal.SIGINT)
+    terminal.wait_for("(/exit or Ctrl-D leaves)\n> ")
+    assert terminal.leave() == 0
+    asked = [[message["content"] for message in body["messages"]] for _, body in server.requests]
+    assert asked == [["one\ntwo"], ["one\ntwo", "w0 ", "three \nfour"], ["one\ntwo"]]
+    saved = json.loads((tmp_path / "chat.json").read_text())["messages"]
+    assert saved == [{"role": "user", "content": "one\ntwo"}, {"role": "assistant", "content": "w0 "}]
+
+
+def test_a_terminal_shows_markdown_and_thoughts_and_obeys_no_answer(server, tmp_path):
+    server.chat_deltas = [
+        {"reasoning_content": "hm"},
+        *({"content": piece} for piece in ("A **ta", "ll** o", "ak\x1b[2J")),
+    ]
+    terminal = Terminal(server.url, tmp_path)
+    terminal.wait_for("> ")
+    terminal.type("hi\n")
+    assert "\x1b[2mhm\x1b[0m\nA \x1b[1mtall\x1b[0m oak\\x1b[2J\n" in terminal.wait_for("\n> ")
+    assert terminal.leave() == 0
+
+
+def test_questions_are_remembered_for_their_user_alone(server, tmp_path):
+    terminal = Terminal(server.url, tmp_path)
+    terminal.wait_for("> ")
+    terminal.type("an early question\n")
+    terminal.wait_for("w3 \n> ")
+    assert terminal.leave() == 0
+    history = tmp_path / "bough" / "chat-history"
+    assert "an early question" in history.read_text()
+    assert history.stat().st_mode & 0o077 == 0
+    terminal = Terminal(server.url, tmp_path)
+    terminal.wait_for("> ")
+    terminal.type("\x10\x10\n")
+    terminal.wait_for("w3 \n> ")
+    assert terminal.leave() == 0
+    assert server.requests[-1][1]["messages"][-1]["content"] == "an early question"
 
 
 def test_the_options_of_a_server_are_refused_for_one_that_runs(server, capsys):

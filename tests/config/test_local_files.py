@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from bough.config.engine_args import bundled_model_path
 from bough.config.local_files import load_model_config, with_local_files
-from bough.config.server_args import ServerArgs, bundled_model_path, resolve
+from bough.config.server_args import ServerArgs, resolve
 from bough.errors import ConfigError
 from bough.tokenization.tokenizer import Tokenizer
 

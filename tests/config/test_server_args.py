@@ -6,8 +6,9 @@ import json
 import msgspec
 import pytest
 
+from bough.config.engine_args import bundled_model_path
 from bough.config.options import options_of
-from bough.config.server_args import ServerArgs, bundled_model_path, resolve
+from bough.config.server_args import ServerArgs, resolve
 from bough.errors import ConfigError
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bough.config.stored_quantization import StoredQuantization, read_stored_quantization
+from bough.config.stored_quantization import StoredQuantization, quantization_entry, read_stored_quantization
 from bough.errors import ConfigError
 
 WEIGHTS = {"num_bits": 4, "type": "int", "symmetric": True, "strategy": "group", "group_size": 128}
@@ -39,10 +39,15 @@ def compressed(weights: dict[str, Any] | None = None, **more: Any) -> dict[str, 
             StoredQuantization("integers", 8, None),
         ),
         ({"quant_method": "fp8", "activation_scheme": "static"}, StoredQuantization("float8", 8, None)),
+        ({"quant_method": "modelopt", "quant_algo": "FP8"}, StoredQuantization("float8", 8, None)),
+        (
+            {"quant_method": "modelopt", "quant_algo": "FP8_PER_CHANNEL_PER_TOKEN"},
+            StoredQuantization("float8", 8, None),
+        ),
         ({"quant_method": "fbgemm_fp8", "activation_scale_ub": 1200.0}, StoredQuantization("float8", 8, None)),
         (
             {"quant_method": "fp8", "fmt": "e4m3", "weight_block_size": [64, 128]},
-            StoredQuantization("float8_blocks", 8, 128, rows=64),
+            StoredQuantization("float8", 8, 128, rows=64),
         ),
         (
             compressed({**FLOAT8, "strategy": "channel"}, format="float-quantized", kv_cache_scheme=FLOAT8),
@@ -62,6 +67,7 @@ def test_what_is_supported_is_read(raw: dict[str, Any], expected: StoredQuantiza
     ("raw", "named"),
     [
         ({"quant_method": "fp8", "fmt": "e5m2"}, "FP8 in the format e5m2"),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "ModelOpt's NVFP4"),
         ({"quant_method": "fp8", "weight_block_size": [128]}, "blocks of [128]"),
         ({"quant_method": "fp8", "weight_block_size": [True, 0]}, "blocks of [True, 0]"),
         ({"quant_method": "bitsandbytes"}, "bitsandbytes"),
@@ -96,3 +102,17 @@ def test_everything_else_is_refused_with_what_is_supported(raw: Any, named: str)
     assert named in message
     assert message.startswith("/m/config.json: quantisation: ")
     assert "supported are GPTQ, AWQ (gemm) and compressed-tensors" in message
+
+
+def test_what_modelopt_says_beside_the_configuration_counts(tmp_path: Path) -> None:
+    file = tmp_path / "hf_quant_config.json"
+    assert quantization_entry(tmp_path, {}) is None
+    file.write_text('{"quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8", "exclude_modules": []}}')
+    entry = quantization_entry(tmp_path, {})
+    assert read_stored_quantization(file, entry) == StoredQuantization("float8", 8, None)
+    assert quantization_entry(tmp_path, {"quantization_config": {"quant_method": "awq"}}) == {"quant_method": "awq"}
+    file.write_text('{"quantization": {"quant_algo": null, "kv_cache_quant_algo": "FP8"}}')
+    assert quantization_entry(tmp_path, {}) is None
+    file.write_text("[]")
+    with pytest.raises(ConfigError, match="must have an entry quantization"):
+        quantization_entry(tmp_path, {})

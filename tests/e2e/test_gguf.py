@@ -13,7 +13,7 @@ import transformers
 from gguf import GGMLQuantizationType as Kind
 from tokenizers import Tokenizer as Backend
 
-from bough.config.server_args import bundled_model_path
+from bough.config.engine_args import bundled_model_path
 from tests.e2e.server import running_server
 from tests.models.checkpoints import Checkpoint
 from tests.models.gguf_files import merges_of, vocabulary, write_gguf

@@ -59,6 +59,9 @@ SERVERS = {
 PHASES = tuple(Phase) if THOROUGH else (Phase.generate,)
 EXAMPLES = settings().max_examples if THOROUGH else 10
 
+PAUSE = "/pause_generation"
+"""After which every other request would wait."""
+
 # Not from a fixture: schemathesis reads an attribute of pytest's there that pytest 9 does not have.
 DOCUMENT = openapi_schema()
 REFUSALS = {"expected-statuses": ["400", "404", "405", "413", "415", "501", "503"]}
@@ -100,12 +103,16 @@ def test_answers_are_as_documented(
 ) -> None:
     able = "vectors" if re.search("embed|encode|rerank|classify|score", case.path) else "text"
     for kind in servers if THOROUGH else [able]:
-        case.call_and_validate(base_url=servers[kind].url, session=session, checks=CHECKS, timeout=60)
+        try:
+            case.call_and_validate(base_url=servers[kind].url, session=session, checks=CHECKS, timeout=60)
+        finally:
+            if case.path == PAUSE:
+                servers[kind].post("/continue_generation")
 
 
 @pytest.mark.parametrize("kind", ["text", "vectors"])
 def test_what_answers_lead_to_is_as_documented(servers: dict[str, Server], kind: str) -> None:
-    served = schemathesis.openapi.from_url(f"{servers[kind].url}/openapi.json", config=CONFIG)
+    served = schemathesis.openapi.from_url(f"{servers[kind].url}/openapi.json", config=CONFIG).exclude(path=PAUSE)
     steps: dict[str, Any] = {"max_examples": 100, "stateful_step_count": 6} if THOROUGH else {"max_examples": 3}
     served.as_state_machine().run(settings=settings(**steps, phases=(Phase.generate,), **COMMON))
 

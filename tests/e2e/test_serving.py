@@ -99,6 +99,7 @@ def test_parallel_samples_come_with_their_index(openai_client: openai.OpenAI) ->
         for choice in chunk.choices:
             texts[choice.index] = texts.get(choice.index, "") + (choice.delta.content or "")
     assert [texts[i] for i in range(3)] == [choice.message.content for choice in response.choices]
+    assert len(set(texts.values())) > 1, "each has a seed of its own"
 
 
 def test_second_request_reuses_the_first_ones_prefix(server: Server) -> None:
@@ -116,10 +117,25 @@ def test_batch_of_mixed_requests_equals_each_alone(server: Server) -> None:
         f"<|im_start|>user\nTell me about {tree}.<|im_end|>\n<|im_start|>assistant\n"
         for tree in ("the oak", "the birch", "the pine", "the maple", "apples")
     ]
-    params = [{"temperature": 0, "max_new_tokens": 10 + 7 * i} for i in range(5)]
-    alone = [server.generate(text=t, sampling_params=p)["text"] for t, p in zip(prompts, params, strict=True)]
-    batch = server.generate(text=prompts, sampling_params=params)
-    assert [item["text"] for item in batch] == alone
+    params: list[dict[str, Any]] = [
+        {"temperature": 0, "max_new_tokens": 30},
+        {"temperature": 1.0, "sampling_seed": 5, "top_p": 0.9, "max_new_tokens": 37},
+        {"temperature": 0, "max_new_tokens": 24, "json_schema": {"enum": ["oak", "ash", "birch"]}},
+        {"temperature": 0.7, "sampling_seed": 6, "frequency_penalty": 0.4, "max_new_tokens": 17},
+        {"temperature": 0, "stop": ["."], "logit_bias": {"300": 2.0}, "max_new_tokens": 40},
+    ]
+    logprobs = [i % 2 == 0 for i in range(5)]
+
+    def told(item: dict[str, Any]) -> Any:
+        return item["text"], item["output_ids"], item["meta_info"].get("output_token_logprobs")
+
+    alone = [
+        told(server.generate(text=text, sampling_params=each, return_logprob=wanted))
+        for text, each, wanted in zip(prompts, params, logprobs, strict=True)
+    ]
+    batch = server.generate(text=prompts, sampling_params=params, return_logprob=logprobs)
+    assert [told(item) for item in batch] == alone
+    assert [bool(item["meta_info"].get("output_token_logprobs")) for item in batch] == logprobs
 
 
 def test_native_stream_is_cumulative_and_ends_with_done(server: Server) -> None:

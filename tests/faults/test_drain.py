@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from bough.entrypoints.server_run import SAME_SIGNAL_SECONDS
 from tests.faults.test_matrix import Place, Server, bring_into, place  # noqa: F401 (a fixture)
 
 ALWAYS = {("prefill", "in time")}
@@ -36,6 +37,8 @@ def test_drain(place: Place, tmp_path: Path, state: str, how: str, number: signa
             assert refused.headers["connection"] == "close"
             assert "retry-after" in refused.headers
         if how == "second signal":
+            if state != "idle":
+                time.sleep(SAME_SIGNAL_SECONDS)  # sooner, it would be taken for the first one
             server.process.send_signal(number)
         status = server.process.wait(30)
         if how != "in time" or state == "idle":

@@ -318,7 +318,8 @@ def assert_server_goes_on(server: Server, clients: list[Client], process: str, s
     for client in clients:
         client.join(HANG_SECONDS)
         assert client.result in ("answered", "error"), (client.body, client.result, server.log.read_text())
-    assert "answered" in [client.result for client in clients], "only those who were concerned fail"
+    # A step of several is computed again, in smaller ones; who was alone in it, or with its delta, cannot go on.
+    assert [client.result for client in clients].count("error") <= 1, "only those who were concerned fail"
     if state == "draining":
         assert server.process.wait(10) == 0
         return

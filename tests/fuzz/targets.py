@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from bough.config.server_args import bundled_model_path
+from bough.config.engine_args import bundled_model_path
 from bough.entrypoints.http.fields import BodySpec
 from bough.entrypoints.http.routes import ROUTES
 from bough.errors import BoughError

@@ -1,11 +1,22 @@
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import pytest
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from bough.errors import ModelError
 from bough.layers.checkpoint_weight import TensorWeight
-from bough.layers.quantized_rows import QuantizedRows
+from bough.layers.quantized_rows import (
+    QUANTIZED_AT_A_TIME,
+    QUANTIZING_BYTES,
+    QuantizedRows,
+    quantize_float8,
+    quantize_rows,
+)
 
 CODES = torch.tensor([[-8, 7, 0, 1, 2], [3, -4, 5, -6, 7]], dtype=torch.int8)
 SCALES = torch.tensor([[0.5, 2.0], [1.0, -3.0]])
@@ -48,3 +59,40 @@ def test_a_weight_that_is_held_otherwise_gets_the_numbers() -> None:
 def test_what_does_not_fit_together_is_refused(codes: torch.Tensor, scales: torch.Tensor, message: str) -> None:
     with pytest.raises(ModelError, match=message):
         QuantizedRows(4, 3, codes, scales)
+
+
+class LiveBytes(TorchDispatchMode):
+    """The most memory that the results of operations have held at a time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.most = 0
+        self._alive: dict[int, tuple[StorageWeakRef, int]] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for each in result if isinstance(result, tuple) else (result,):
+            if isinstance(each, torch.Tensor):
+                storage = each.untyped_storage()
+                self._alive[storage.data_ptr()] = (StorageWeakRef(storage), storage.nbytes())
+        self._alive = {place: entry for place, entry in self._alive.items() if not entry[0].expired()}
+        self.most = max(self.most, sum(size for _, size in self._alive.values()))
+        return result
+
+
+@pytest.mark.parametrize(
+    "quantize",
+    [
+        partial(quantize_rows, bits=8, group=128),
+        partial(quantize_rows, bits=4, group=64),
+        partial(quantize_float8, group=None),
+        partial(quantize_float8, group=128),
+    ],
+)
+@pytest.mark.parametrize("inputs", [1000, 1024])
+def test_quantising_takes_no_more_memory_than_is_set_aside(quantize: Any, inputs: int) -> None:
+    weights = torch.randn(256, inputs).bfloat16()
+    with LiveBytes() as live:
+        rows = quantize(weights.to(torch.bfloat16, copy=True).float())
+        rows.dequantize()
+    assert live.most <= QUANTIZING_BYTES / QUANTIZED_AT_A_TIME * weights.numel()

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from bough.config.server_args import bundled_model_path
 from bough.errors import BadRequest
 from bough.managers.io_struct import GenerateRequest
 from bough.managers.prompt_encoder import LANE_CHARS, PIECE_CHARS, PromptEncoder, encode_bad_words
 from bough.sampling.sampling_params import SamplingParams
+from bough.tokenization.tokenizer import Tokenizer
 
 
 class GatedTokenizer:
@@ -94,5 +96,23 @@ def test_batches_are_encoded_in_pieces_and_in_order() -> None:
         assert tokenizer.batches == [lengths[:2], [300], [2 * PIECE_CHARS], [5, 0]]
         encoder.close()
         encoder.join(5)
+
+    asyncio.run(main())
+
+
+def test_what_is_to_be_cut_may_be_of_any_length() -> None:
+    tokenizer = Tokenizer.from_pretrained(bundled_model_path())
+    assert tokenizer.max_token_bytes is not None, "so that long texts are refused unread"
+    text = "This is a text. " * 5000
+
+    async def main() -> None:
+        encoder = PromptEncoder(tokenizer, 64)
+        with pytest.raises(BadRequest, match="maximum prompt length"):
+            await encoder.encode([text], ["text"])
+        ((cut, _),) = await encoder.encode_segments([(text, None)], [("text", "text")], [64])
+        assert len(cut) == 64
+        (end,) = await encoder.encode([encoder.ending(text, 64)], ["text"])
+        assert len(end) >= 64
+        encoder.close()
 
     asyncio.run(main())

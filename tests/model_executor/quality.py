@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import transformers
 
-from bough.config.server_args import Quantization
+from bough.config.engine_args import Quantization
 from bough.step_plan import RowLogprobs
 from tests.common_formats import compute_as
 from tests.model_executor.plan_builder import PlanBuilder, int32, make_runner

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import torch
 
-from bough.config.server_args import Quantization
+from bough.config.engine_args import Quantization
 from bough.errors import ConfigError
+from bough.layers.quantized_rows import QUANTIZING_BYTES
 from tests.model_executor.plan_builder import PlanBuilder, make_runner
 from tests.model_executor.test_model_runner import prompt
-from tests.model_loader.test_float8_source import FLOAT8_CASES
 from tests.model_loader.test_float8_source import make as make_float8
 from tests.model_loader.test_quantized_source import CASES
 from tests.models.checkpoints import Checkpoint, save_checkpoint
@@ -82,7 +82,7 @@ def test_that_weights_take_more_memory_than_in_the_checkpoint_is_said_once(
     assert caplog.text.count("held in the model's type, which takes more memory: the device is too old") == 1
 
 
-@pytest.mark.parametrize("case", FLOAT8_CASES)
+@pytest.mark.parametrize("case", ["one scale", "rows", "blocks", "odd blocks"])
 def test_checkpoints_of_8_bit_floating_point_lose_what_inputs_lose(tmp_path: Path, case: str) -> None:
     checkpoint = make_float8(tmp_path, case, num_hidden_layers=2)
     # Blocks that kernels do not know are held as numbers of the model's type.
@@ -98,6 +98,19 @@ def test_checkpoints_of_8_bit_floating_point_lose_what_inputs_lose(tmp_path: Pat
 # Random layers make three times of what one loses: see tests/layers/test_coded_method.py.
 def test_weights_are_quantised_while_they_are_loaded(tmp_path: Path, kind: Quantization, bound: float) -> None:
     assert 0 < error_of(save_checkpoint(tmp_path, "Llama", **SHAPE), quantization=kind) < bound
+
+
+def test_memory_that_quantising_takes_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoint = save_checkpoint(tmp_path, "Llama", **SHAPE)
+    needed: list[int] = []
+    monkeypatch.setattr(
+        "bough.model_executor.model_runner.check_weights_fit", lambda device, size, *_, **__: needed.append(size)
+    )
+    for kind in ("none", "fp8"):
+        make_runner(checkpoint.path, dtype="float32", native=False, attention_backend="triton", quantization=kind)
+    runner = make_runner(checkpoint.path, dtype="float32", native=False, quantization="none")
+    assert needed[0] == needed[2] == runner.weight_bytes
+    assert QUANTIZING_BYTES < needed[1] < QUANTIZING_BYTES + runner.weight_bytes
 
 
 def test_weights_replaced_one_by_one_equal_those_of_a_fresh_model(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from bough.config.server_args import KVCacheDType
+from bough.config.engine_args import KVCacheDType
 from bough.errors import ConfigError, StartupError
 from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, make_runner
 from tests.model_executor.test_model_runner import prompt
@@ -50,6 +50,18 @@ def test_scales_come_from_the_checkpoint(tmp_path: Path) -> None:
     scales = [pool.get_layer_scales(layer) for layer in range(2)]
     assert [each.tolist() for each in scales if each is not None] == [[0.5, 0.25], [2.0, 4.0]]
     tensors = load_file(tmp_path / "model.safetensors")
+    for name in [name for name in tensors if name.endswith(("k_scale", "v_scale"))]:
+        del tensors[name]
+    others = {
+        "0.self_attn.kv_scale": 0.5,
+        "1.self_attn.k_proj.output_scale": 2.0,
+        "1.self_attn.v_proj.output_scale": 4.0,
+    }
+    tensors |= {f"model.layers.{name}": torch.tensor(scale) for name, scale in others.items()}
+    save_file(tensors, tmp_path / "model.safetensors")
+    pool = triton_runner(tmp_path, kv_cache_dtype="fp8_e4m3").kv_pool
+    scales = [pool.get_layer_scales(layer) for layer in range(2)]
+    assert [each.tolist() for each in scales if each is not None] == [[0.5, 0.5], [2.0, 4.0]]
     tensors["model.layers.0.self_attn.k_scale"] = torch.zeros(1)
     save_file(tensors, tmp_path / "model.safetensors")
     with pytest.raises(StartupError, match=r"layers\.0\.self_attn\.k_scale must be one positive number"):

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
+from bough.config.engine_args import Quantization
 from bough.config.model_config import ModelConfig
-from bough.config.server_args import Quantization
 from bough.errors import ConfigError
 from bough.model_executor import model_runner, native_path
 from bough.model_executor.capacity import MemoryBudget, default_max_running_requests, fit_pool

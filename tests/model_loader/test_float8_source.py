@@ -39,6 +39,11 @@ FLOAT8_CASES: dict[str, tuple[dict[str, Any], Callable[[Draw], Stored]]] = {
         {"quant_method": "fp8", "weight_block_size": [48, 40]},
         lambda draw: float8(draw, (48, 40), scales_name="weight_scale_inv"),
     ),
+    "one scale, called an inverse": (
+        {"quant_method": "fp8", "activation_scheme": "static", "weight_block_size": None},
+        lambda draw: float8(draw, None, scales_name="weight_scale_inv"),
+    ),
+    "modelopt": ({"quant_method": "modelopt", "quant_algo": "FP8"}, lambda draw: float8(draw, None)),
     "compressed-tensors, channels": (compressed("channel"), lambda draw: float8(draw, (1, draw.codes.shape[1]))),
     "compressed-tensors, blocks": (
         compressed("block", block_structure=[128, 128]),
@@ -50,7 +55,8 @@ FLOAT8_CASES: dict[str, tuple[dict[str, Any], Callable[[Draw], Stored]]] = {
 def make(path: Path, case: str, **shape: Any) -> Checkpoint:
     config, store = FLOAT8_CASES[case]
     checkpoint = save_checkpoint(path, "Llama", **(WIDE | shape))
-    extra = {**ATTENTION_SCALES, "model.layers.0.mlp.down_proj.input_scale": torch.tensor(0.1)}
+    calibrated = ("input_scale", "activation_scale", "output_scale")
+    extra = {f"model.layers.0.mlp.down_proj.{name}": torch.tensor(0.1) for name in calibrated} | ATTENTION_SCALES
     return quantize(checkpoint, config, store, bits=8, group=32, symmetric=True, extra=extra)
 
 

@@ -12,7 +12,8 @@ import httpx
 import pytest
 
 from bough import plugins
-from bough.config.server_args import ServerArgs, bundled_model_path
+from bough.config.engine_args import bundled_model_path
+from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError
 from bough.models.registry import supported_architectures
 from bough.parsers.dialect import find_reasoning_format, find_tool_format, make_dialect

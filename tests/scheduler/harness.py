@@ -13,8 +13,9 @@ from bough.constrained.compiler import GrammarCompiler
 from bough.ipc.messages import AbortReq, FinishReason, OutputDelta, PositionLogprobs, TokenizedGenerateReqInput
 from bough.model_executor.fake_model_runner import FakeWorker, expected_tokens
 from bough.model_executor.tp_worker_client import TpModelWorkerClient
+from bough.model_executor.worker_info import Worker
 from bough.sampling.sampling_params import SamplingParams
-from bough.scheduler.executor import InlineExecutor
+from bough.scheduler.executor import AheadExecutor, InlineExecutor, Launched, StepExecutor
 from bough.scheduler.scheduler import Scheduler
 from bough.scheduler.step_builder import Planned
 from bough.step_plan import StepPlan, StepResult
@@ -38,6 +39,27 @@ class RecordingWorker:
         if self.recording:
             self.steps.append((plan, result))
         return result
+
+
+class LateWorker:
+    """Launches steps whose results somebody has to ask for."""
+
+    runs_ahead = True
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+
+    def launch(self, plan: StepPlan) -> Launched:
+        result = self._worker.forward_batch_generation(plan)
+        return SimpleNamespace(result=lambda: result)
+
+
+_EXECUTORS: dict[bool | str, Callable[[Worker], StepExecutor]] = {
+    False: InlineExecutor,
+    True: TpModelWorkerClient,
+    "ahead": lambda worker: AheadExecutor(LateWorker(worker)),
+}
+"""By what a test says of overlap."""
 
 
 class Output:
@@ -73,7 +95,7 @@ class Harness:
     def __init__(
         self,
         *,
-        overlap: bool = False,
+        overlap: bool | str = False,
         max_total_num_tokens: int = 4096,
         max_running_requests: int = 8,
         context_len: int = 1024,
@@ -106,7 +128,7 @@ class Harness:
             self.worker,
             tokenizer,
             send_deltas=self._take,
-            make_executor=TpModelWorkerClient if overlap else InlineExecutor,
+            make_executor=_EXECUTORS[overlap],
             make_compiler=make_compiler,
             on_event=self._on_event,
             strict_accounting=True,

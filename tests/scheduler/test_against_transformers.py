@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from bough.model_executor.tp_worker_client import TpModelWorkerClient
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler.executor import InlineExecutor
 from bough.scheduler.scheduler import Scheduler
+from tests.model_executor.deferring import running_ahead
 from tests.models.checkpoints import VOCAB_SIZE, Checkpoint, save_checkpoint
 from tests.scheduler.harness import Output
 
@@ -30,7 +32,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
 
 
 def serve(
-    path: Path, prompts: list[list[int]], *, overlap: bool, max_total_tokens: int, **options: object
+    path: Path, prompts: list[list[int]], *, overlap: bool | str, max_total_tokens: int, **options: object
 ) -> tuple[Scheduler, dict[str, Output]]:
     args = resolve(
         ServerArgs(
@@ -47,13 +49,17 @@ def serve(
     )
     config = ModelConfig.from_path(args.model_path, dtype=args.dtype)
     outputs = {f"r{i}": Output() for i in range(len(prompts))}
+    worker = TpModelWorker(args, config)
+    make_executor: Any = TpModelWorkerClient if overlap else InlineExecutor
+    if overlap == "ahead":
+        make_executor = running_ahead(worker)
     scheduler = Scheduler(
         args,
         config,
-        TpModelWorker(args, config),
+        worker,
         None,
         send_deltas=lambda deltas: [outputs[delta.rid].add(delta) for delta in deltas] and None,
-        make_executor=TpModelWorkerClient if overlap else InlineExecutor,
+        make_executor=make_executor,
         strict_accounting=True,
     )
     params = SamplingParams(temperature=0.0, max_new_tokens=NEW_TOKENS)
@@ -75,7 +81,7 @@ def serve(
     return scheduler, outputs
 
 
-@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.parametrize("overlap", [False, True, "ahead"])
 @pytest.mark.parametrize(
     "options",
     [
@@ -88,7 +94,11 @@ def serve(
 )
 @pytest.mark.parametrize("native", [True, False], ids=["native", "torch"])
 def test_ids_and_logprobs_are_the_reference(
-    checkpoint: Checkpoint, overlap: bool, options: dict[str, object], native: bool, monkeypatch: pytest.MonkeyPatch
+    checkpoint: Checkpoint,
+    overlap: bool | str,
+    options: dict[str, object],
+    native: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if not native:
         monkeypatch.setattr("bough.model_executor.model_runner.native_threads", lambda *_: None)

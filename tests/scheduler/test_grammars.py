@@ -97,9 +97,9 @@ def run_for(h: Harness, seconds: float, condition: Any) -> None:
         assert time.monotonic() < deadline
 
 
-@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.parametrize("overlap", [False, True, "ahead"])
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_every_output_follows_its_grammar(overlap: bool, temperature: float) -> None:
+def test_every_output_follows_its_grammar(overlap: bool | str, temperature: float) -> None:
     h = harness(overlap=overlap)
     for i in range(12):
         h.submit(PROMPT, rid=f"json{i}", **{**JSON, "temperature": temperature}, sampling_seed=i)
@@ -118,8 +118,8 @@ def test_every_output_follows_its_grammar(overlap: bool, temperature: float) -> 
     assert h.outputs["free"].token_ids == FakeModel(VOCAB_SIZE, EOS_IDS).expected_tokens(PROMPT, 20)
 
 
-@pytest.mark.parametrize("overlap", [False, True])
-def test_when_masks_are_computed_changes_nothing(overlap: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("overlap", [False, True, "ahead"])
+def test_when_masks_are_computed_changes_nothing(overlap: bool | str, monkeypatch: pytest.MonkeyPatch) -> None:
     def outputs() -> dict[str, list[int]]:
         # Little memory, so that requests lose their slots and get others.
         h = harness(overlap=overlap, max_total_num_tokens=600)
@@ -418,9 +418,11 @@ def answers(seeds: int = 6, **options: Any) -> tuple[Harness, dict[str, list[int
     return h, {rid: output.token_ids for rid, output in h.outputs.items()}
 
 
-@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.parametrize("overlap", [False, True, "ahead"])
 @pytest.mark.parametrize(("tokens", "chunk"), [(4096, None), (300, None), (4096, 1), (4096, 7)])
-def test_jumping_forward_changes_nothing_but_the_number_of_steps(overlap: bool, tokens: int, chunk: int | None) -> None:
+def test_jumping_forward_changes_nothing_but_the_number_of_steps(
+    overlap: bool | str, tokens: int, chunk: int | None
+) -> None:
     options = {
         "overlap": overlap,
         "max_total_num_tokens": tokens,

@@ -116,10 +116,10 @@ def test_lone_request_may_fill_the_pool_and_then_ends_with_length() -> None:
     assert output.token_ids == harness.expected(prompt, len(output.token_ids))
 
 
-@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.parametrize("overlap", [False, True, "ahead"])
 @pytest.mark.parametrize("radix", [False, True])
 @pytest.mark.parametrize("page_size", [1, 4, 16])
-def test_retracted_requests_continue_with_identical_output(overlap: bool, radix: bool, page_size: int) -> None:
+def test_retracted_requests_continue_with_identical_output(overlap: bool | str, radix: bool, page_size: int) -> None:
     harness = Harness(
         overlap=overlap,
         max_total_num_tokens=256,
@@ -279,3 +279,27 @@ def test_overlap_launches_a_step_before_it_processes_the_one_before() -> None:
     normal.submit(prompt_of(10), max_new_tokens=10)
     normal.run()
     assert normal.events == [(name, step) for step in range(1, 11) for name in ("launch", "process")]
+
+
+def test_accounts_that_do_not_add_up_are_an_error_in_tests_and_a_counted_repair_in_production(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def lose_a_slot() -> Harness:
+        harness = Harness()
+        harness.submit(prompt_of(20))
+        harness.step()
+        assert harness.scheduler.kv.allocator.alloc_extend(1, 0, -1) is not None
+        return harness
+
+    with pytest.raises(RuntimeError, match="KV accounting does not add up"):
+        lose_a_slot().run()
+    harness = lose_a_slot()
+    harness.scheduler._strict_accounting = False
+    harness.run()
+    assert "KV accounting does not add up, starting over with an empty cache" in caplog.text
+    for _ in range(2):
+        assert harness.scheduler.stats().kv_accounting_repairs_total == 1
+        assert harness.scheduler.kv.check_idle() is None
+        (later,) = harness.submit(prompt_of(20))
+        harness.run()
+        assert harness.outputs[later].token_ids == harness.expected(prompt_of(20), 8)

@@ -33,8 +33,8 @@ def events_of(path: str) -> list[dict[str, Any]]:
     return events
 
 
-@pytest.mark.parametrize("overlap", [False, True])
-def test_every_step_is_on_the_track_of_the_device(tmp_path: Path, overlap: bool) -> None:
+@pytest.mark.parametrize("overlap", [False, True, "ahead"])
+def test_every_step_is_on_the_track_of_the_device(tmp_path: Path, overlap: bool | str) -> None:
     harness = Harness(overlap=overlap)
     start(harness, tmp_path)
     harness.submit(range(1, 9), max_new_tokens=5)

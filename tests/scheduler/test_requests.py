@@ -21,9 +21,9 @@ from bough.step_plan import StepPlan, StepResult
 from tests.scheduler.harness import VOCAB_SIZE, Harness, prompt_of
 
 
-@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.parametrize("overlap", [False, True, "ahead"])
 @pytest.mark.parametrize("steps", [0, 1, 2, 3, 7, 12])
-def test_abort_at_any_stage_ends_the_request_and_frees_everything(overlap: bool, steps: int) -> None:
+def test_abort_at_any_stage_ends_the_request_and_frees_everything(overlap: bool | str, steps: int) -> None:
     harness = Harness(overlap=overlap, chunked_prefill_size=40)
     (victim,) = harness.submit(prompt_of(100), max_new_tokens=50)
     (other,) = harness.submit(prompt_of(90, 1), max_new_tokens=12)

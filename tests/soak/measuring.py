@@ -30,8 +30,17 @@ def server_without_model(directory: Path, *flags: str, module: str = "bough.laun
 
 
 def resident_bytes(server: Server) -> list[int]:
-    """Resident memory of each process, in the order of :data:`NAMES`."""
-    return [process.memory_info().rss for process in server.processes()]
+    """Memory that each process has of its own, in the order of :data:`NAMES`.
+
+    What is mapped from files does not count, which a kernel may drop whenever nobody looks at it, and neither does
+    whether it has moved anything to a swap.
+    """
+    return [_own_bytes(process.pid) for process in server.processes()]
+
+
+def _own_bytes(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
+    return sum(1024 * int(line.split()[1]) for line in lines if line.startswith(("RssAnon", "RssShmem", "VmSwap")))
 
 
 def descriptors(server: Server) -> list[int]:

@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-import numpy as np
-
+from bough.bench.plots import PLOT_SUFFIXES, plot
 from bough.config.command_line import CommandParser, add_options, given_options
 from bough.config.options import OptionTable, option
-from bough.errors import ConfigError, StartupError
-
-_PANELS: tuple[tuple[str, Callable[[dict[str, Any]], list[float]]], ...] = (
-    ("Time to first token", lambda request: [] if request["ttft"] is None else [request["ttft"]]),
-    ("Time between events with tokens", lambda request: request["itl"]),
-    ("Time of a whole answer", lambda request: [request["latency"]]),
-)
-
-_PLOT_SUFFIXES = (".png", ".svg", ".pdf")
+from bough.errors import ConfigError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,11 +19,11 @@ class BenchCompareArgs(OptionTable):
 
     plot: str | None = option(
         None,
-        help="Draw the distributions of latencies into this file (.png, .svg or .pdf); needs matplotlib, and results "
-        "of bench serve with --output-details.",
+        help="Draw the results into this file (.png, .svg or .pdf): distributions of latencies of bench serve, which "
+        "needs its --output-details, batches of bench latency, throughputs of bench offline. Needs matplotlib.",
         group="Output",
         metavar="FILE",
-        rule=lambda path: None if path.endswith(_PLOT_SUFFIXES) else f"must end with {', '.join(_PLOT_SUFFIXES)}",
+        rule=lambda path: None if path.endswith(PLOT_SUFFIXES) else f"must end with {', '.join(PLOT_SUFFIXES)}",
     )
 
 
@@ -88,35 +77,6 @@ def comparison(names: list[str], results: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def plot(names: list[str], results: list[dict[str, Any]], path: Path) -> None:
-    """Draw which share of the latencies is below which time, a curve a result.
-
-    Raises:
-        ConfigError: if a result has no details.
-        StartupError: if matplotlib is missing, or the file cannot be written.
-    """
-    for name, result in zip(names, results, strict=True):
-        if not result.get("requests"):
-            raise ConfigError(f"{name} has no requests to draw: bench serve writes them with --output-details")
-    pyplot = _import_pyplot()
-    figure, axes = pyplot.subplots(1, len(_PANELS), figsize=(4.5 * len(_PANELS), 3.5), layout="constrained")
-    for panel, (title, values_of) in zip(axes, _PANELS, strict=True):
-        for name, result in zip(names, results, strict=True):
-            good = [request for request in result["requests"] if request["error"] is None]
-            values = np.sort(np.array([value for request in good for value in values_of(request)]) * 1e3)
-            panel.step(values, np.arange(1, len(values) + 1) / max(len(values), 1), where="post", label=name)
-        panel.set(title=title, xlabel="ms", ylim=(0, 1.02), xlim=(0, None))
-        panel.grid(alpha=0.3)
-    axes[0].set_ylabel("share of all")
-    axes[0].legend()
-    try:
-        figure.savefig(path)
-    except OSError as error:
-        raise StartupError(f"cannot write {path}: {error.strerror}") from None
-    finally:
-        pyplot.close(figure)
-
-
 def main(argv: list[str]) -> int:
     """Run ``bough bench compare``."""
     parser = CommandParser(
@@ -167,14 +127,3 @@ def _has_times(request: dict[str, Any]) -> bool:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _import_pyplot() -> ModuleType:
-    try:
-        import matplotlib
-
-        matplotlib.use("agg")
-        from matplotlib import pyplot
-    except ImportError:
-        raise StartupError("--plot needs matplotlib: pip install 'bough[plot]', or matplotlib itself") from None
-    return pyplot

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bough.bench.datasets import vocab_size_from
+from bough.bench.options import engine_arguments, output_file
 from bough.bench.report import write_json
-from bough.config.command_line import CommandParser, add_config_option, add_options, given_options
+from bough.config.command_line import given_options
 from bough.config.options import OptionTable, option
-from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -40,14 +40,7 @@ class BenchLatencyArgs(OptionTable):
     input_len: int = option(256, help="Length of each prompt, random ids.", group=RUN, unit="tokens", minimum=1)
     output_len: int = option(64, help="Length of each output.", group=RUN, unit="tokens", minimum=2)
     repeats: int = option(5, help="Times that each batch is measured; the median counts.", group=RUN, minimum=1)
-    output_file: str | None = option(
-        None,
-        help="Write the figures to this file, as JSON.",
-        group=RUN,
-        metavar="FILE",
-        aliases=("output",),
-        default_text="only print them",
-    )
+    output_file: str | None = output_file(RUN)
 
 
 def measure_batch(engine: Engine, prompts: list[list[int]], output_len: int) -> dict[str, float]:
@@ -123,17 +116,10 @@ def latency_table(results: list[dict[str, Any]]) -> str:
 
 def main(argv: list[str]) -> int:
     """Run ``bough bench latency``."""
-    parser = CommandParser(
-        prog="bough bench latency",
-        usage="bough bench latency [flags]",
-        description="Measure how long one batch takes, for several batch sizes.",
+    namespace, engine_options = engine_arguments(
+        argv, "latency", "Measure how long one batch takes, for several batch sizes.", BenchLatencyArgs
     )
-    add_config_option(parser)
-    for each in (BenchLatencyArgs, ServerArgs):
-        add_options(parser, each)
-    namespace = parser.parse_args(argv)
     args = BenchLatencyArgs(**given_options(namespace, BenchLatencyArgs))
-    engine_options = given_options(namespace, ServerArgs, config=namespace.config)
     from bough import Engine
 
     # Deltas cost the same however long outputs are; the engine's default is all the text so far.

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bough.bench.datasets import BenchRequest, DatasetArgs, make_requests, vocab_size_from
+from bough.bench.options import engine_arguments, output_file
 from bough.bench.report import write_json
-from bough.config.command_line import CommandParser, add_config_option, add_options, given_options
+from bough.config.command_line import given_options
 from bough.config.options import OptionTable, option
-from bough.config.server_args import ServerArgs
 
 if TYPE_CHECKING:
     from bough import Engine
@@ -24,14 +24,7 @@ class BenchOfflineArgs(OptionTable):
     """How the engine is measured."""
 
     skip_warmup: bool = option(False, help="Measure from the first request on.", group=RUN)
-    output_file: str | None = option(
-        None,
-        help="Write the figures to this file, as JSON.",
-        group=RUN,
-        metavar="FILE",
-        aliases=("output",),
-        default_text="only print them",
-    )
+    output_file: str | None = output_file(RUN)
 
 
 def run_offline(engine: Engine, requests: list[BenchRequest], *, warm_up: bool) -> dict[str, Any]:
@@ -97,18 +90,15 @@ def offline_table(figures: dict[str, Any]) -> str:
 
 def main(argv: list[str]) -> int:
     """Run ``bough bench offline``."""
-    parser = CommandParser(
-        prog="bough bench offline",
-        usage="bough bench offline [flags]",
-        description="Generate all answers in one call of the engine, and measure throughput.",
+    namespace, engine_options = engine_arguments(
+        argv,
+        "offline",
+        "Generate all answers in one call of the engine, and measure throughput.",
+        BenchOfflineArgs,
+        DatasetArgs,
     )
-    add_config_option(parser)
-    for each in (BenchOfflineArgs, DatasetArgs, ServerArgs):
-        add_options(parser, each)
-    namespace = parser.parse_args(argv)
     args = BenchOfflineArgs(**given_options(namespace, BenchOfflineArgs))
     dataset = DatasetArgs(**given_options(namespace, DatasetArgs))
-    engine_options = given_options(namespace, ServerArgs, config=namespace.config)
     from bough import Engine
 
     with Engine(**engine_options) as engine:

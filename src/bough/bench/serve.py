@@ -11,6 +11,7 @@ from bough.bench.backends import BACKENDS, Sampling
 from bough.bench.client import BenchClient, Load, connect, run_load
 from bough.bench.datasets import BenchRequest, DatasetArgs, make_requests, vocab_size_from
 from bough.bench.metrics import details, summarise, table
+from bough.bench.options import output_file
 from bough.bench.report import write_json
 from bough.config import rules
 from bough.config.command_line import CommandParser, add_options, given_options
@@ -88,14 +89,7 @@ class BenchServeArgs(OptionTable):
     temperature: float = option(0.0, help="Sampling temperature.", group=LOAD, minimum=0.0)
     top_p: float = option(1.0, help="Nucleus sampling.", group=LOAD, minimum=0.0, maximum=1.0)
     extra_request_body: dict[str, Any] | None = option(None, help="Fields that are put into every request.", group=LOAD)
-    output_file: str | None = option(
-        None,
-        help="Write the figures to this file, as JSON.",
-        group=OUTPUT,
-        metavar="FILE",
-        aliases=("output",),
-        default_text="only print them",
-    )
+    output_file: str | None = output_file(OUTPUT)
     output_details: bool = option(False, help="Write what was measured for every request, too.", group=OUTPUT)
 
     @property

@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import os
 import sys
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from bough.cli_commands.terminal_markdown import DIM, PLAIN, MarkdownStream, harmless
 from bough.config.command_line import CommandParser, add_config_option, add_options, given_options
 from bough.config.options import OptionTable, did_you_mean, option
 from bough.config.server_args import ServerArgs
@@ -22,11 +25,20 @@ CHAT = "Chat"
 
 HELP = """\
 /system TEXT  set the system message and start over
+/retry        have the last question answered anew
+/undo         forget the last question and its answer
 /reset        forget the conversation
+/save FILE    write the conversation to a new file, as JSON
+/help         show this
 /exit         leave (Ctrl-D too)
+\"\"\" begins a text of several lines, which another one ends; a line that ends with \\ goes on in the next.
 Ctrl-C stops an answer."""
 
+COMMANDS = ("/system", "/retry", "/undo", "/reset", "/save", "/help", "/exit")
+
 _CONNECT_SECONDS = 10.0
+_MOST_REMEMBERED_QUESTIONS = 1000
+_QUOTES = '"""'
 
 
 def _url_rule(value: str) -> str | None:
@@ -60,11 +72,26 @@ class ChatArgs(OptionTable):
     temperature: float | None = option(
         None, help="0 always takes the likeliest token.", group=CHAT, default_text="the model's", minimum=0.0
     )
+    plain: bool = option(False, help="Show answers as they are written, without rendering markdown.", group=CHAT)
+    history_file: str | None = option(
+        None,
+        help="Where a terminal's questions are remembered for the next chat; `none`: nowhere.",
+        group=CHAT,
+        metavar="FILE",
+        default_text="~/.local/state/bough/chat-history",
+    )
 
     def request_fields(self) -> dict[str, Any]:
         """What every request says besides the messages."""
         fields = {"max_tokens": self.max_tokens, "temperature": self.temperature}
         return {name: value for name, value in fields.items() if value is not None}
+
+
+class Piece(NamedTuple):
+    """A piece of an answer."""
+
+    text: str
+    is_thought: bool = False
 
 
 class ChatServer:
@@ -91,15 +118,17 @@ class ChatServer:
         with self._request("GET", "/v1/models") as response:
             return str(json.loads(response.read())["data"][0]["id"])
 
-    def stream(self, body: dict[str, Any]) -> Generator[str, None, None]:
-        """The text of an answer to ``body``, piece by piece; closing the generator stops the server's work."""
+    def stream(self, body: dict[str, Any]) -> Generator[Piece, None, None]:
+        """What is thought and said in answer to ``body``; closing the generator stops the server's work."""
         with self._request("POST", "/v1/chat/completions", {**body, "stream": True}) as response:
             for event in _events(response):
                 if "error" in event:
                     raise RequestFailed(str(event["error"].get("message", event["error"])))
                 for choice in event["choices"]:
+                    if thought := choice["delta"].get("reasoning_content"):
+                        yield Piece(thought, is_thought=True)
                     if content := choice["delta"].get("content"):
-                        yield content
+                        yield Piece(content)
 
     @contextlib.contextmanager
     def _request(
@@ -144,11 +173,19 @@ class Conversation:
         kept = [message for message in self.messages if message["role"] == "system"]
         self.messages = kept if system is None else [{"role": "system", "content": system}]
 
-    def ask(self, text: str) -> Generator[str, None, None]:
+    def undo(self) -> str | None:
+        """Forget the last question and its answer; the question, or ``None`` if there is none."""
+        if len(self.messages) < 2 or self.messages[-2]["role"] != "user":
+            return None
+        question = self.messages[-2]["content"]
+        del self.messages[-2:]
+        return question
+
+    def ask(self, text: str) -> Generator[Piece, None, None]:
         """Say something and yield the answer, piece by piece.
 
-        When the generator ends, or is closed in the middle, what was said so far becomes part of the conversation.
-        A question that brings no answer at all leaves no trace. Raises as :class:`ChatServer` does.
+        When the generator ends, or is closed in the middle, what was said so far becomes part of the conversation;
+        thoughts do not. A question that brings no answer at all leaves no trace. Raises as :class:`ChatServer` does.
         """
         question = {"role": "user", "content": text}
         answer: list[str] = []
@@ -156,7 +193,8 @@ class Conversation:
         try:
             with contextlib.closing(self._server.stream(body)) as pieces:
                 for piece in pieces:
-                    answer.append(piece)
+                    if not piece.is_thought:
+                        answer.append(piece.text)
                     yield piece
         finally:
             if answer:
@@ -182,53 +220,156 @@ def _error_message(body: bytes) -> str:
         return body[:200].decode("utf-8", "replace") or "nothing"
 
 
-def talk(conversation: Conversation) -> None:
-    """Read questions from stdin and print answers until the user leaves; only a terminal gets prompts."""
-    in_terminal = sys.stdin.isatty()
-    while True:
-        try:
-            line = input("> " if in_terminal else "").strip()
-        except (EOFError, KeyboardInterrupt):
-            if in_terminal:
-                print()
-            return
-        if line.startswith("/"):
-            if not _obey(line, conversation):
+class Chat:
+    """A conversation at standard input and output; only a terminal gets prompts, colours, thoughts and several lines.
+
+    Args:
+        conversation: to go on with.
+        plain: whether markdown stays as it is written.
+    """
+
+    def __init__(self, conversation: Conversation, *, plain: bool = False) -> None:
+        self._conversation = conversation
+        self._asks_terminal = sys.stdin.isatty()
+        self._answers_terminal = sys.stdout.isatty()
+        self._plain = plain
+
+    def talk(self) -> None:
+        """Read questions and print answers until the user leaves."""
+        while True:
+            try:
+                text = self._read()
+            except EOFError:
+                if self._asks_terminal:
+                    print()
                 return
-        elif line:
-            _answer(line, conversation)
+            except KeyboardInterrupt:
+                if not self._asks_terminal:
+                    raise
+                print("\n(/exit or Ctrl-D leaves)")
+                continue
+            if text.startswith("/"):
+                if not self._obey(text):
+                    return
+            elif text:
+                self._answer(text)
+
+    def _read(self) -> str:
+        """A question or a command. Raises EOFError at the end of the input."""
+        if not self._asks_terminal:
+            return input("").strip()
+        line = input("> ")
+        if line.lstrip().startswith(_QUOTES):
+            lines = [line.lstrip().removeprefix(_QUOTES)]
+            while not lines[-1].rstrip().endswith(_QUOTES):
+                lines.append(input("… "))
+            lines[-1] = lines[-1].rstrip().removesuffix(_QUOTES)
+            return "\n".join(lines).strip("\n")
+        while line.endswith("\\"):
+            line = line[:-1] + "\n" + input("… ")
+        return line.strip()
+
+    def _obey(self, line: str) -> bool:
+        """Carry out a command; ``False`` means to leave."""
+        command, _, argument = line.partition(" ")
+        argument = argument.strip()
+        if command == "/exit":
+            return False
+        if command == "/reset":
+            self._conversation.reset()
+            print("(forgotten)")
+        elif command == "/system" and argument:
+            self._conversation.reset(argument)
+            print("(a new conversation)")
+        elif command == "/save" and argument:
+            print(_save(self._conversation.messages, Path(argument).expanduser()))
+        elif command in ("/undo", "/retry"):
+            question = self._conversation.undo()
+            if question is None:
+                print("(nothing has been asked yet)")
+            elif command == "/retry":
+                self._answer(question)
+            else:
+                print("(forgotten)")
+        elif command in COMMANDS:
+            print(HELP)
+        else:
+            print(f"no such command{did_you_mean(command, COMMANDS)}")
+        return True
+
+    def _answer(self, question: str) -> None:
+        pieces = self._conversation.ask(question)
+        markdown = MarkdownStream()
+        renders = self._answers_terminal and not self._plain
+        thinking = False
+        try:
+            for piece in pieces:
+                if piece.is_thought:
+                    if self._answers_terminal:
+                        print(("" if thinking else DIM) + harmless(piece.text), end="", flush=True)
+                        thinking = True
+                    continue
+                if thinking:
+                    print(f"{PLAIN}\n", end="")
+                    thinking = False
+                print(markdown.feed(piece.text) if renders else self._as_is(piece.text), end="", flush=True)
+            print(markdown.end())
+        except KeyboardInterrupt:
+            pieces.close()
+            print(f"{markdown.end()}{PLAIN if thinking else ''} (stopped)")
+        except (BadRequest, RequestFailed) as error:
+            if not self._asks_terminal and isinstance(error, RequestFailed):
+                raise
+            print(error, file=sys.stderr)
+
+    def _as_is(self, text: str) -> str:
+        return harmless(text) if self._answers_terminal else text
 
 
-def _obey(line: str, conversation: Conversation) -> bool:
-    """Carry out a command; ``False`` means to leave."""
-    command, _, argument = line.partition(" ")
-    if command == "/exit":
-        return False
-    if command == "/reset":
-        conversation.reset()
-        print("(forgotten)")
-    elif command == "/system" and argument.strip():
-        conversation.reset(argument.strip())
-        print("(a new conversation)")
-    elif command == "/help":
-        print(HELP)
-    else:
-        known = ("/system", "/reset", "/exit", "/help")
-        print(f"no such command{did_you_mean(command, known)}" if command not in known else HELP)
-    return True
-
-
-def _answer(line: str, conversation: Conversation) -> None:
-    pieces = conversation.ask(line)
+def _save(messages: list[dict[str, str]], path: Path) -> str:
+    """Write a conversation to a new file; what to say about it."""
     try:
-        for piece in pieces:
-            print(piece, end="", flush=True)
-        print()
-    except KeyboardInterrupt:
-        pieces.close()
-        print(" (stopped)")
-    except BadRequest as error:
-        print(error, file=sys.stderr)
+        with path.open("x", encoding="utf-8") as file:
+            json.dump({"messages": messages}, file, indent=2, ensure_ascii=False)
+            file.write("\n")
+    except OSError as error:
+        return f"cannot write {path}: {error.strerror}"
+    return f"({len(messages)} messages in {path})"
+
+
+@contextlib.contextmanager
+def _remembered_questions(history_file: str | None) -> Iterator[None]:
+    """Line editing for ``input()``, with the questions of earlier chats, where there is a terminal and readline."""
+    if not sys.stdin.isatty():
+        yield
+        return
+    try:
+        import readline
+    except ImportError:
+        yield
+        return
+    if history_file == "none":
+        yield
+        return
+    if history_file is None:
+        state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+        path = Path(state).expanduser() / "bough" / "chat-history"
+    else:
+        path = Path(history_file).expanduser()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+        readline.read_history_file(path)
+        readline.set_history_length(_MOST_REMEMBERED_QUESTIONS)
+    except OSError as error:
+        print(f"bough: questions are not remembered: {path}: {error.strerror}", file=sys.stderr)
+        yield
+        return
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # gone since it was read: nothing to do about it where a chat ends
+            readline.write_history_file(path)
 
 
 def main(argv: list[str]) -> int:
@@ -245,8 +386,6 @@ def main(argv: list[str]) -> int:
     namespace = parser.parse_args(argv)
     args = ChatArgs(**given_options(namespace, ChatArgs))
     server_options = given_options(namespace, ServerArgs, config=namespace.config)
-    with contextlib.suppress(ImportError):
-        import readline  # noqa: F401 (importing it gives input() line editing and history)
     if args.url is not None:
         if unused := sorted(set(server_options) - {"log_level", "api_key", "api_key_file"}):
             raise ConfigError(f"{', '.join(unused)} cannot be set for a server that runs already (--url)")
@@ -267,6 +406,9 @@ def main(argv: list[str]) -> int:
 
 def _run(args: ChatArgs, server: ChatServer) -> int:
     model = server.first_model()
-    print(f"Talking with {model}. /help lists the commands.")
-    talk(Conversation(server, model, system=args.system, fields=args.request_fields()))
+    if sys.stdin.isatty():
+        print(f"Talking with {model}. /help lists the commands.")
+    conversation = Conversation(server, model, system=args.system, fields=args.request_fields())
+    with _remembered_questions(args.history_file):
+        Chat(conversation, plain=args.plain).talk()
     return 0

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from bough.config.model_suggestions import hub_id_like, path_like
 from bough.errors import ConfigError
 
 SMALL_FILES = ("*.json", "*.jinja", "tokenizer.model", "*.tiktoken", "merges.txt", "vocab.txt")
@@ -59,12 +60,10 @@ def resolve_model_path(model_path: str, *, revision: str | None = None, load_for
     if on_hub is not None and not local.parent.exists():
         return _download_gguf(on_hub[1], on_hub[2], revision)
     if local.suffix == GGUF_SUFFIX:
-        raise ConfigError(f"no such file: {model_path}", param="model_path")
+        raise ConfigError(f"no such file: {model_path}{path_like(model_path)}", param="model_path")
     if _looks_like_path(model_path) or not _HUB_ID.fullmatch(model_path):
-        raise ConfigError(
-            f"no such directory: {model_path}; give the directory of a checkpoint or the id of a model on the hub",
-            param="model_path",
-        )
+        advice = path_like(model_path) or "; give the directory of a checkpoint or the id of a model on the hub"
+        raise ConfigError(f"no such directory: {model_path}{advice}", param="model_path")
     if load_format == "gguf":
         raise ConfigError(
             f"{model_path} is a model on the hub; name one of its GGUF files, {model_path}/NAME.gguf",
@@ -126,11 +125,11 @@ def _download(model_id: str, revision: str | None, patterns: tuple[str, ...]) ->
     except hub_errors.RevisionNotFoundError:
         reason = "the hub has the model, but not this revision"
     except hub_errors.RepositoryNotFoundError:
-        reason = "there is neither a local directory nor a public model on the hub of that name"
+        reason = f"there is neither a local directory nor a public model on the hub of that name{hub_id_like(model_id)}"
     except hub_errors.LocalEntryNotFoundError:
         reason = (
             "it is neither a local directory nor in the hub's local cache, and the hub cannot be reached or is "
-            "switched off by HF_HUB_OFFLINE; download it where there is a network"
+            f"switched off by HF_HUB_OFFLINE; download it where there is a network{hub_id_like(model_id)}"
         )
     except hub_errors.HFValidationError as error:
         reason = _one_line(error)

@@ -13,7 +13,7 @@ import msgspec
 
 from bough.config.checkpoint import read_json, resolve_model_path
 from bough.config.pooling import PoolingConfig, PoolingMethod, max_sequence_tokens, read_pooling
-from bough.config.stored_quantization import StoredQuantization, read_stored_quantization
+from bough.config.stored_quantization import StoredQuantization, quantization_entry, read_stored_quantization
 from bough.errors import ConfigError
 from bough.kernels.library import Isa, LibraryMissing, best_isa
 from bough.models.registry import (
@@ -285,7 +285,7 @@ class _Parser:
         is_embedding: bool = False,
         pooling_method: PoolingMethod | None = None,
     ) -> ModelConfig:
-        quantization = self.values.get("quantization_config") or self.values.get("compression_config")
+        quantization = quantization_entry(directory, self.values)
         if quantization is not None and self.is_encoder:
             raise ConfigError(
                 f"{self.source}: quantised encoders are not supported; use an unquantised one", param="model_path"

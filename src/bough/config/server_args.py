@@ -10,39 +10,20 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bough.config import ceilings, rules
-from bough.config.options import OptionTable, option
-from bough.errors import ConfigError
+from bough.config.engine_args import BUNDLED_MODEL_NAME, EngineArgs, bundled_model_path
+from bough.config.options import option
 
-LoadFormat = Literal["auto", "safetensors", "gguf", "dummy"]
-DType = Literal["auto", "float32", "bfloat16", "float16"]
-KVCacheDType = Literal["auto", "bf16", "bfloat16", "int8", "fp8_e4m3", "fp8_e5m2"]
-Quantization = Literal["none", "int8", "int4", "fp8"]
-Device = Literal["auto", "cpu", "cuda"]
-AttentionBackendName = Literal["triton", "torch_native"]
-SchedulePolicy = Literal["lpm", "fcfs", "dfs-weight", "lof", "random", "priority"]
-EvictionPolicy = Literal["lru", "lfu", "fifo", "mru", "priority"]
 SamplingDefaults = Literal["model", "openai"]
-PoolingChoice = Literal["auto", "cls", "mean", "max", "last"]
 GrammarBackendName = Literal["llguidance", "none"]
 LogLevel = Literal["debug", "info", "warning", "error", "critical"]
 LogFormat = Literal["text", "json"]
 
 DEFAULT_JSON_WHITESPACE = " ?"
 
-BUNDLED_MODEL_NAME = "sapling"
-
-MODEL = "Model"
 SERVER = "Server"
 SECURITY = "Security"
 API = "API"
-MEMORY = "Memory and scheduling"
-DEVICE = "Device"
 OPERATIONS = "Logging and supervision"
-
-
-def bundled_model_path() -> Path:
-    """Directory of the small chat model that is part of this package."""
-    return Path(__file__).resolve().parent.parent / "assets" / BUNDLED_MODEL_NAME
 
 
 def _key(text: str) -> Any:
@@ -56,96 +37,12 @@ def _file(text: str, default_text: str = "") -> Any:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ServerArgs(OptionTable):
+class ServerArgs(EngineArgs):
     """Everything that can be set when a server or an Engine starts.
 
     The same names are the flags of ``bough serve`` (with dashes), the keys of ``--config`` files and the keywords of
     ``Engine``. An instance is valid field by field; :func:`resolve` fills the defaults that depend on other fields.
     """
-
-    model_path: str = option(
-        str(bundled_model_path()),
-        help="Directory in Hugging Face format, GGUF file, or id of a model on the hub; OWNER/NAME/FILE.gguf is a GGUF "
-        "file there.",
-        group=MODEL,
-        metavar="PATH",
-        default_text="the model that comes with Bough",
-        aliases=("model",),
-    )
-    tokenizer_path: str | None = option(
-        None,
-        help="Where the tokenizer is, if not with the model.",
-        group=MODEL,
-        metavar="PATH",
-        default_text="the model's",
-    )
-    revision: str | None = option(
-        None,
-        help="Branch, tag or commit of a model on the hub.",
-        group=MODEL,
-        metavar="NAME",
-        default_text="the main branch",
-    )
-    load_format: LoadFormat = option(
-        "auto",
-        help="How weights are read. `auto` reads safetensors, else the directory's GGUF file; `dummy` makes random "
-        "weights from config.json alone.",
-        group=MODEL,
-    )
-    dtype: DType = option(
-        "auto",
-        help="Type of weights and activations. `auto` takes the checkpoint's type; on a CPU, half precision becomes "
-        "bfloat16, and float32 for encoders and without vector instructions.",
-        group=MODEL,
-    )
-    quantization: Quantization = option(
-        "none",
-        help="What weights become while they are loaded; `none`: they stay what the checkpoint has. `int8` takes half "
-        "the memory of bfloat16, `int4` half of that. On a CPU with native kernels both are faster, most with "
-        "AVX512-VNNI: every 32 weights and activations share a scale, the head keeps 8 bits, and beside weights that "
-        "come as whole numbers all others become `int8`. On CUDA whole numbers are multiplied by activations as they "
-        "are; `fp8` (CUDA alone) multiplies 8-bit floating point (e4m3), with a scale for each row of weights and of "
-        "activations. There embeddings and heads stay as they are.",
-        group=MODEL,
-    )
-    kv_cache_dtype: KVCacheDType = option(
-        "auto",
-        help="How keys and values are held: `auto` as the model computes, `bf16` (or `bfloat16`), or `int8`, with a "
-        "scale per token and head, in little more than half the memory of bfloat16, by native CPU kernels; on CUDA "
-        "`fp8_e4m3` or `fp8_e5m2`, in half of it, with a scale per layer for keys and for values where the checkpoint "
-        "has one (`k_scale`, `v_scale`). What the model does not compute in needs such kernels.",
-        group=MODEL,
-    )
-    context_length: int | None = option(
-        None,
-        help="Longest sequence, prompt and output together. Accepts 32k for 32768.",
-        group=MODEL,
-        unit="tokens",
-        default_text="from the model's config.json",
-        minimum=1,
-        scaled=True,
-    )
-    is_embedding: bool = option(
-        False,
-        help="Make embeddings with a language model instead of text. Encoders, classifiers and checkpoints with a "
-        "sentence-transformers pipeline need no telling.",
-        group=MODEL,
-    )
-    pooling_method: PoolingChoice = option(
-        "auto",
-        help="How an embedding model makes one vector of a sequence: the state of the first token, the mean or the "
-        "maximum of all, the state of the last token. `auto`: as the checkpoint says, else cls for encoders and last "
-        "for language models.",
-        group=MODEL,
-    )
-    json_model_override_args: dict[str, Any] | None = option(
-        None,
-        help='Entries that replace those of the model\'s config.json, like {"is_matryoshka": true}.',
-        group=MODEL,
-    )
-    skip_tokenizer_init: bool = option(
-        False, help="Load no tokenizer: requests give token ids and get token ids.", group=MODEL
-    )
 
     host: str = option(
         "127.0.0.1",
@@ -210,9 +107,9 @@ class ServerArgs(OptionTable):
     )
     api_key_file: str | None = _file("File with such keys, one a line; each of them will do.")
     admin_api_key: str | None = _key(
-        "Key of the control routes (/flush_cache, /abort_request, /start_profile, /stop_profile), which then take no "
-        "other; it opens all other routes, too. Without one, control routes take the other keys; without any key they "
-        "answer on a loopback address only."
+        "Key of the control routes (/flush_cache, /abort_request, /pause_generation, /continue_generation, "
+        "/start_profile, /stop_profile), which then take no other; it opens all other routes, too. Without one, "
+        "control routes take the other keys; without any key they answer on a loopback address only."
     )
     admin_api_key_file: str | None = _file("File with keys of the control routes, one a line.")
     cors_allow_origins: str | None = option(
@@ -410,175 +307,6 @@ class ServerArgs(OptionTable):
         rule=rules.positive,
     )
 
-    mem_fraction_static: float | None = option(
-        None,
-        help="Share of the memory left beside the weights and what computing takes that goes to the KV cache.",
-        group=MEMORY,
-        default_text="0.4 on a CPU and at most twice the weights or 512 MiB, whichever is more, 0.9 on CUDA",
-        rule=rules.fraction,
-    )
-    max_running_requests: int | None = option(
-        None,
-        help="Most requests that are computed at the same time.",
-        group=MEMORY,
-        unit="requests",
-        default_text="chosen from the size of the KV cache",
-        minimum=1,
-    )
-    max_queued_requests: int | None = option(
-        None,
-        help="Most outputs that wait, those not counted that the next step can start; further requests are answered "
-        "with 503.",
-        group=MEMORY,
-        unit="requests",
-        default_text="no limit",
-        minimum=0,
-    )
-    queue_timeout: float | None = option(
-        None,
-        help="How long a request may wait for its first step; then it is answered with 503.",
-        group=MEMORY,
-        unit="seconds",
-        default_text="no limit",
-        rule=rules.positive,
-    )
-    request_timeout: float | None = option(
-        None,
-        help="How long a request may take in all; a `timeout` of its own may be shorter. Then it ends with what there "
-        "is, or with 504 if there is nothing.",
-        group=MEMORY,
-        unit="seconds",
-        default_text="no limit",
-        rule=rules.positive,
-    )
-    max_queued_bytes: int = option(
-        128 * 2**20,
-        help="Most bytes of prompts that wait to be computed: text, token ids at 4 bytes each, and 1 KiB at least for "
-        "every output. Further requests are answered with 503; a single one is always taken. Accepts 128MiB.",
-        group=MEMORY,
-        unit="bytes",
-        minimum=1024,
-        scaled=True,
-    )
-    max_total_tokens: int | None = option(
-        None,
-        help="Capacity of the KV cache. With it, weights that seem to have no room are loaded all the same, with a "
-        "warning: some systems have more memory than they say is available (ZFS, shared graphics memory).",
-        group=MEMORY,
-        unit="tokens",
-        default_text="what fits into memory",
-        minimum=1,
-        scaled=True,
-    )
-    chunked_prefill_size: int | None = option(
-        None,
-        help="Most prompt tokens in one step, in place of a budget in time; -1 computes prompts whole.",
-        group=MEMORY,
-        unit="tokens",
-        default_text="what keeps a step within its time budget",
-        rule=rules.chunk_size,
-    )
-    max_prefill_tokens: int = option(
-        16384,
-        help="Most prompt tokens in one step, whatever the budget in time allows.",
-        group=MEMORY,
-        unit="tokens",
-        minimum=1,
-        scaled=True,
-    )
-    schedule_policy: SchedulePolicy = option(
-        "lpm",
-        help="Order of waiting requests: longest cached prefix first, first come first served, heaviest branch of "
-        "the prefix tree first, longest output first, random, highest priority first.",
-        group=MEMORY,
-    )
-    enable_priority_scheduling: bool = option(
-        False,
-        help="Heed the `priority` of requests: higher ones start first, whatever the policy. The policy `priority` "
-        "implies it.",
-        group=MEMORY,
-    )
-    schedule_conservativeness: float = option(
-        1.0,
-        help="Scale of the memory set aside for tokens that running requests have yet to generate. More: fewer "
-        "requests at a time, fewer interrupted for lack of memory.",
-        group=MEMORY,
-        minimum=0.0,
-    )
-    page_size: int | None = option(
-        None,
-        help="Tokens per page of the KV cache, a power of two. Prefixes are shared in whole pages.",
-        group=MEMORY,
-        unit="tokens",
-        default_text="the attention backend's choice",
-        minimum=1,
-        maximum=1024,
-        rule=rules.power_of_two,
-    )
-    disable_radix_cache: bool = option(
-        False, help="Compute every prompt in full: no prefixes are kept or shared.", group=MEMORY
-    )
-    radix_eviction_policy: EvictionPolicy = option(
-        "lru",
-        help="Which cached prefixes go first when memory is needed: least recently used, least frequently used, "
-        "oldest, most recently used, lowest priority.",
-        group=MEMORY,
-    )
-    disable_overlap_schedule: bool | None = option(
-        None,
-        help="Process the results of a step before launching the next one, instead of while it runs.",
-        group=MEMORY,
-        default_text="on a CPU yes, where it makes no difference; elsewhere no",
-    )
-
-    device: Device = option("auto", help="Where the model runs. `auto`: CUDA if there is one, else CPU.", group=DEVICE)
-    attention_backend: AttentionBackendName | None = option(
-        None,
-        help="What computes attention on CUDA: `triton` kernels, or `torch_native`, plain torch operations, which is "
-        "slow and for comparisons.",
-        group=DEVICE,
-        default_text="`triton` on CUDA where Triton is installed; on a CPU native kernels",
-    )
-    disable_cuda_graph: bool = option(
-        False, help="Launch the kernels of decode steps one by one instead of replaying recorded steps.", group=DEVICE
-    )
-    cuda_graph_max_bs: int | None = option(
-        None,
-        help="Decode steps of up to so many requests are recorded at start-up, for CUDA only.",
-        group=DEVICE,
-        unit="requests",
-        default_text="256, or as many as run at a time",
-        minimum=1,
-        maximum=4096,
-    )
-    cpu_threads: int | None = option(
-        None,
-        help="Threads for computing on the CPU.",
-        group=DEVICE,
-        unit="threads",
-        default_text="one per core that this process may use; one for models of less than 16 million parameters, "
-        "embeddings aside",
-        minimum=1,
-        maximum=1024,
-    )
-    random_seed: int | None = option(
-        None,
-        help="Seed of everything random in the server.",
-        group=DEVICE,
-        default_text="drawn at start; 42 where inference is deterministic",
-        minimum=0,
-        maximum=2**63 - 1,
-    )
-
-    enable_deterministic_inference: bool = option(
-        False,
-        help="The same request gets the same tokens and logprobs, bit for bit, whatever is computed beside it, however "
-        "its prompt is cut or cached; requests without a seed get --random-seed. Native CPU kernels do so anyway and "
-        "become no slower; on CUDA products and attention are computed in one fixed way, which is slower. What cannot "
-        "keep it is refused: computing with torch on a CPU, embedding models.",
-        group=DEVICE,
-    )
-
     log_level: LogLevel = option("info", help="Least severe messages that are logged.", group=OPERATIONS)
     log_format: LogFormat = option(
         "text", help="How a log line looks: text, or a JSON object with named fields.", group=OPERATIONS
@@ -659,14 +387,6 @@ class ServerArgs(OptionTable):
         default_text="off",
         rule=rules.positive,
     )
-
-    def check_together(self) -> None:
-        """Refuse combinations that cannot work."""
-        if self.page_size is not None and self.max_total_tokens is not None and self.max_total_tokens < self.page_size:
-            raise ConfigError(
-                f"--max-total-tokens ({self.max_total_tokens}) must be at least --page-size ({self.page_size})",
-                param="max_total_tokens",
-            )
 
 
 DETERMINISTIC_SEED = 42

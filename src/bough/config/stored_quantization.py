@@ -6,13 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from bough.config.checkpoint import read_json
 from bough.errors import ConfigError
 
-Layout = Literal["gptq", "awq", "packed", "integers", "float8", "float8_blocks"]
+Layout = Literal["gptq", "awq", "packed", "integers", "float8"]
+
+_MODELOPT_FILE = "hf_quant_config.json"
 
 _SUPPORTED = (
     "GPTQ, AWQ (gemm) and compressed-tensors (pack-quantized, int-quantized) of 4 or 8 bits, FP8 (e4m3; "
-    "compressed-tensors: float-quantized), and GGUF files"
+    "compressed-tensors: float-quantized; ModelOpt: FP8), and GGUF files"
 )
 
 
@@ -21,7 +24,7 @@ class StoredQuantization:
     """How the quantised matrices of a checkpoint are stored."""
 
     layout: Layout
-    """``packed`` and ``integers`` are those of compressed-tensors; ``float8_blocks`` names its scales differently."""
+    """``packed`` and ``integers`` are those of compressed-tensors."""
     bits: Literal[4, 8]
     group: int | None
     """Inputs that share a scale; ``None``: all of a row."""
@@ -33,7 +36,24 @@ class StoredQuantization:
     @property
     def is_float8(self) -> bool:
         """Whether weights are 8-bit floating point, not whole numbers."""
-        return self.layout in ("float8", "float8_blocks")
+        return self.layout == "float8"
+
+
+def quantization_entry(directory: Path, config: dict[str, Any]) -> Any:
+    """What a checkpoint says about its quantisation, in its config.json or, as ModelOpt has it, beside that.
+
+    Raises:
+        ConfigError: if a file is damaged.
+    """
+    entry = config.get("quantization_config") or config.get("compression_config")
+    file = directory / _MODELOPT_FILE
+    if entry is not None or not file.is_file():
+        return entry
+    content = read_json(file)
+    algorithms = content.get("quantization") if isinstance(content, dict) else None
+    if not isinstance(algorithms, dict):
+        raise ConfigError(f"{file} must have an entry quantization", param="model_path")
+    return {"quant_method": "modelopt", **algorithms} if algorithms.get("quant_algo") else None
 
 
 def read_stored_quantization(source: Path, raw: Any) -> StoredQuantization:
@@ -64,6 +84,8 @@ class _Reader:
                 return self._awq()
             case "fp8" | "fbgemm_fp8":
                 return self._float8()
+            case "modelopt":
+                return self._modelopt()
             case "compressed-tensors":
                 return self._compressed_tensors()
             case other:
@@ -98,7 +120,14 @@ class _Reader:
         if block is None:
             return StoredQuantization("float8", 8, None)
         rows, group = self._block(block)
-        return StoredQuantization("float8_blocks", 8, group, rows=rows)
+        return StoredQuantization("float8", 8, group, rows=rows)
+
+    def _modelopt(self) -> StoredQuantization:
+        algorithm = self._values.get("quant_algo")
+        # Whether a matrix or each of its rows has a scale shows in their number.
+        if algorithm not in ("FP8", "FP8_PER_CHANNEL_PER_TOKEN"):
+            raise self._refused(f"ModelOpt's {algorithm}")
+        return StoredQuantization("float8", 8, None)
 
     def _block(self, block: Any) -> tuple[int, int]:
         if isinstance(block, list) and len(block) == 2 and all(type(each) is int and each >= 1 for each in block):

@@ -21,7 +21,7 @@ from bough.entrypoints.process_supervisor import ProcessSupervisor
 from bough.entrypoints.vector_arguments import plain, rerank_native, score_args, vector_request
 from bough.errors import BadRequest, ConfigError, EngineDead, RequestFailed
 from bough.ipc.channels import RpcClient, TokenizerChannels
-from bough.ipc.messages import ControlReply
+from bough.ipc.messages import ControlReply, PauseMode
 from bough.managers.embedding import encode_native
 from bough.managers.embedding_struct import EmbeddingReqInput
 from bough.managers.io_struct import GenerateReqInput
@@ -476,6 +476,14 @@ class Engine:
         self._parts.loop.call(abort())
 
     abort = abort_request
+
+    def pause_generation(self, mode: PauseMode = "abort") -> None:
+        """Compute nothing until :meth:`continue_generation`; see :meth:`TokenizerManager.pause_generation`."""
+        self._parts.loop.call(self._parts.manager.pause_generation(mode))
+
+    def continue_generation(self) -> None:
+        """Go on after :meth:`pause_generation`."""
+        self._parts.loop.call(self._parts.manager.continue_generation())
 
     def get_server_info(self) -> dict[str, Any]:
         """Resolved options, what the scheduler reported at its start, and its state now."""

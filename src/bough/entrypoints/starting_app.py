@@ -35,4 +35,4 @@ class StartingApp:
         else:
             body = dialect_of(scope["path"], scope["headers"]).body(error)
             response = Response(body, error.status_code, headers=tuple(error_headers(error)))
-        await response.send(send, [(REQUEST_ID_HEADER, request_id_of(scope["headers"]).encode())])
+        await response.send(send, more_headers=[(REQUEST_ID_HEADER, request_id_of(scope["headers"]).encode())])

@@ -78,6 +78,10 @@ class AbortReq(Message):
     exact: bool = False
 
 
+PauseMode = Literal["abort", "retract", "in_place"]
+"""What becomes of the requests of a scheduler that is paused."""
+
+
 class ControlReq(Message):
     """Call a named control handler of the scheduler; every rank answers with a :class:`ControlReply`."""
 

@@ -57,9 +57,8 @@ class TensorWeight(CheckpointWeight):
 
     def write_quantized(self, rows: QuantizedRows) -> None:
         """See :class:`CheckpointWeight`."""
-        for start in range(0, self.shape[0], _ROWS_AT_A_TIME):
-            part = self._tensor[start : start + _ROWS_AT_A_TIME]
-            part.copy_(rows.part(start, start + len(part)).dequantize())
+        for start, part in rows.parts(_ROWS_AT_A_TIME):
+            self._tensor[start : start + len(part.codes)].copy_(part.dequantize())
 
     def read(self) -> torch.Tensor:
         """See :class:`CheckpointWeight`."""

@@ -11,9 +11,7 @@ from torch import nn
 from bough.kernels.triton.quantized_gemm import float8_linear, integer_linear
 from bough.layers.checkpoint_weight import CheckpointWeight
 from bough.layers.linear_method import TORCH, MatrixShape, TorchMethod
-from bough.layers.quantized_rows import QuantizedRows, quantize_float8, quantize_rows
-
-_ROWS_AT_A_TIME = 1024
+from bough.layers.quantized_rows import QUANTIZED_AT_A_TIME, QuantizedRows, quantize_float8, quantize_rows
 
 
 class CodedMethod(TorchMethod):
@@ -192,18 +190,18 @@ class _CodedRows(CheckpointWeight):
         self.dtype = shape.dtype
         self.shape = torch.Size((num_rows, shape.in_features))
         self.key = (layer.get_parameter("weight").data_ptr(), first_row, *self.shape)
+        self._most_rows = max(QUANTIZED_AT_A_TIME // max(shape.in_features, 1), 1)
 
     def write(self, tensor: torch.Tensor) -> None:
         device = self._layer.get_parameter("weight").device
-        for start in range(0, len(tensor), _ROWS_AT_A_TIME):
+        for start in range(0, len(tensor), self._most_rows):
             # As the model would have them, in its type.
-            part = tensor[start : start + _ROWS_AT_A_TIME].to(device, self.dtype)
+            part = tensor[start : start + self._most_rows].to(device, self.dtype)
             self._method.store(self._layer, self._first_row + start, part.float())
 
     def write_quantized(self, rows: QuantizedRows) -> None:
         device = self._layer.get_parameter("weight").device
-        for start in range(0, rows.shape[0], _ROWS_AT_A_TIME):
-            part = rows.part(start, min(start + _ROWS_AT_A_TIME, rows.shape[0]))
+        for start, part in rows.parts(self._most_rows):
             self._method.store(self._layer, self._first_row + start, part.to(device))
 
     def read(self) -> torch.Tensor:

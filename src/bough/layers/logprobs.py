@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from bough.kernels.logprobs import read_logprobs
 from bough.kernels.thread_pool import ThreadPool
 from bough.kernels.triton.available import kernels_for
+from bough.sampling.transfer import to_device
 from bough.sampling.vocab_blocks import BLOCK, block_maxima, top_tokens
 
 
@@ -46,7 +48,7 @@ def gather_logprobs(
         threads: run the native kernel, on logits in host memory.
     """
     if isinstance(token_ids, tuple):
-        token_ids = torch.tensor(token_ids, dtype=torch.int64, device=logits.device).expand(len(logits), -1)
+        token_ids = to_device(np.array(token_ids, dtype=np.int64), logits.device).expand(len(logits), -1)
     top_n = min(top_n, logits.shape[1])
     if threads is not None:
         return GatheredLogprobs(*read_logprobs(threads, logits, targets, top_n, token_ids))

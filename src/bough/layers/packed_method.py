@@ -141,8 +141,7 @@ class _WeightRows(CheckpointWeight):
 
     def write_quantized(self, rows: QuantizedRows) -> None:
         packed = self._packed
-        for start in range(0, rows.shape[0], _ROWS_AT_A_TIME):
-            part = rows.part(start, min(start + _ROWS_AT_A_TIME, rows.shape[0]))
+        for start, part in rows.parts(_ROWS_AT_A_TIME):
             if _holds(packed.stored, rows):
                 groups = torch.arange(0, rows.shape[1], QUANTIZED_GROUP, device="cpu") // rows.group
                 minimums = None if part.minimums is None else part.minimums[:, groups]

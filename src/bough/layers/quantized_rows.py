@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -61,6 +62,11 @@ class QuantizedRows:
         minimums = None if self.minimums is None else self.minimums[rows]
         return QuantizedRows(self.bits, self.group, self.codes[rows], self.scales[rows], minimums)
 
+    def parts(self, most_rows: int) -> Iterator[tuple[int, QuantizedRows]]:
+        """All rows, at most so many at a time, each time with the number of the first."""
+        for start in range(0, self.shape[0], most_rows):
+            yield start, self.part(start, start + most_rows)
+
     def to(self, device: torch.device) -> QuantizedRows:
         """The same on ``device``."""
         minimums = None if self.minimums is None else self.minimums.to(device)
@@ -74,6 +80,12 @@ class QuantizedRows:
     def _spread(self, per_group: torch.Tensor) -> torch.Tensor:
         return per_group[:, torch.arange(self.shape[1], device=per_group.device) // self.group]
 
+
+QUANTIZED_AT_A_TIME = 1 << 22
+"""Weights that are quantised together on a device."""
+
+QUANTIZING_BYTES = 32 * QUANTIZED_AT_A_TIME
+"""Memory that this takes at most, what is quantised included."""
 
 _ERROR_STEPS = 8
 _SMALLEST_SHARE = 0.7

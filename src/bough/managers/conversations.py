@@ -114,10 +114,11 @@ def text_size(value: Any, enough: int = LANE_CHARS[-1]) -> int:
         each = pending.pop()
         if isinstance(each, str):
             total += len(each)
-        elif isinstance(each, Mapping):
-            total += _CHARS_PER_VALUE * len(each)
-            pending.extend(each.values())
         elif isinstance(each, (list, tuple)):
             total += _CHARS_PER_VALUE * len(each)
             pending.extend(each)
+        # Asking an abstract class is slow.
+        elif isinstance(each, dict) or isinstance(each, Mapping):  # noqa: SIM101
+            total += _CHARS_PER_VALUE * len(each)
+            pending.extend(each.values())
     return total

@@ -49,6 +49,8 @@ class HealthMonitor:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.state = ServerState.STARTING
+        self.paused = False
+        """Whether nothing is computed at present because somebody has asked for that."""
         self.last_progress = 0.0
         """When tokens last arrived from the engine, seconds on ``clock``; 0.0 if never."""
         self._max_silence = max_silence
@@ -128,6 +130,8 @@ class HealthMonitor:
         closed = self.why_not_open()
         if closed is not None:
             return closed
+        if self.paused:
+            return "generation is paused"
         limit = self._max_queued_requests
         lengths = self._queue_lengths.values()
         # Without a queue (limit 0) whoever is told "not ready" could never be told otherwise.

@@ -7,7 +7,7 @@ about batches.
 
 from __future__ import annotations
 
-import uuid
+import os
 from array import array
 from collections.abc import Iterator, Sequence
 from itertools import repeat
@@ -362,7 +362,7 @@ class GenerateRequest(msgspec.Struct, kw_only=True):
 
 def new_request_id() -> str:
     """A random id, 32 hexadecimal digits."""
-    return uuid.uuid4().hex
+    return os.urandom(16).hex()
 
 
 def cache_namespace(extra_key: str | None, cache_salt: str | None) -> str | None:

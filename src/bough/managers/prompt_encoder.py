@@ -149,12 +149,15 @@ class PromptEncoder:
         return await self.run_apart(partial(sequences_of, words, self._tokenizer, vocab_size))
 
     def check_length(self, num_chars: int, param: str) -> None:
-        """Raise :class:`BadRequest` if a text of so many characters has more tokens than a prompt may have."""
+        """Raise :class:`BadRequest` if a text of so many characters has more tokens than a prompt may have.
+
+        By more than :data:`SPARE_TOKENS`: what is about to be cut to the length of a prompt may have so many more.
+        """
         token_bytes = self._max_token_bytes
         if token_bytes is None:
             return
         least = -(-num_chars // token_bytes)
-        if least > self._max_prompt_tokens:
+        if least > self._max_prompt_tokens + SPARE_TOKENS:
             raise BadRequest(
                 f"This model's maximum prompt length is {self._max_prompt_tokens} tokens. However, your prompt has "
                 f"{num_chars} characters, which are at least {least} tokens.",

@@ -162,7 +162,8 @@ class RequestLimits:
         if not pooling.matryoshka:
             raise BadRequest(
                 f"dimensions: this model's embeddings have {pooling.dim} numbers and cannot be shortened: its "
-                f"config.json does not say is_matryoshka",
+                f"config.json does not say is_matryoshka; if it was trained for that, start the server with "
+                f"--json-model-override-args '{{\"is_matryoshka\": true}}'",
                 param="dimensions",
             )
         if dimensions not in pooling.matryoshka:

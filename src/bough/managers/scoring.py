@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bough.config.pooling import PoolingConfig
 from bough.errors import BadRequest, RequestFailed
 from bough.ipc.messages import OutputDelta
-from bough.managers.embedding import ABORTED_STATUS, embed
-from bough.managers.embedding_struct import Prompt, embedding_requests, request_ids
+from bough.managers.embedding import ABORTED_STATUS, embed, number_turns
+from bough.managers.embedding_struct import EmbeddingRequest, Prompt, embedding_requests, request_ids
 from bough.managers.io_struct import MAX_TOKEN_IDS_LOGPROB, GenerateRequest
 from bough.managers.native_output import failure_of, meta_info
 from bough.sampling.sampling_params import SamplingParams
@@ -91,13 +91,14 @@ async def rerank(
     param: str = "documents",
     query_param: str = "query",
     instruct: str | None = None,
-    truncate_to: int = CUT_TO_MODEL,
+    truncate_to: int | None = CUT_TO_MODEL,
     **fields: Any,
 ) -> list[Judged]:
     """How relevant each document is for its query; in the order of the pairs.
 
     A cross-encoder scores the pair. A language model that was started with the template of a reranker is asked
-    whether the document fits, and the probability of "yes" counts, against that of "no".
+    whether the document fits: the probability of "yes" counts, against that of "no", or the score of its class if it
+    has one. Of an embedding model it is the cosine of the two embeddings.
 
     Args:
         manager: of the model.
@@ -105,30 +106,84 @@ async def rerank(
         param: what the client calls the documents.
         query_param: what the client calls the query.
         instruct: what makes a document relevant, for a language model; ``None`` for a web search.
-        truncate_to: most tokens for a cross-encoder, whose documents are cut at their end; -1: what the model takes.
+        truncate_to: most tokens of a document, for a cross-encoder with its query; it is cut at its end. -1: what the
+            model takes; ``None``: what is too long is an error. Prompts made by a template are never cut.
         fields: further fields of the requests.
 
     Raises:
         BoughError: if this model cannot, or one of the documents fails.
     """
-    if manager.model_config.is_generation:
-        if truncate_to != CUT_TO_MODEL:
-            raise BadRequest("truncate_prompt_tokens is for cross-encoders", param="truncate_prompt_tokens")
+    config, pooling = manager.model_config, manager.model_config.pooling
+    is_asked = manager.server_args.chat_template == RERANKER_TEMPLATE and not config.is_encoder
+    if instruct and not (is_asked or config.is_generation):
+        raise BadRequest(
+            f"instruct is for language models with --chat-template {RERANKER_TEMPLATE}; this model is given query and "
+            "document alone",
+            param="instruct",
+        )
+    if pooling is not None and not pooling.is_classifier:
+        return await _compare(manager, pairs, param, query_param, truncate_to, fields)
+    if truncate_to not in (CUT_TO_MODEL, None) and (is_asked or config.is_generation):
+        raise BadRequest("truncate_prompt_tokens is for cross-encoders", param="truncate_prompt_tokens")
+    if config.is_generation:
         return await _ask_language_model(manager, pairs, param, query_param, instruct, fields)
-    if instruct:
-        raise BadRequest("instruct is for language models, and this is a cross-encoder", param="instruct")
     pooling = require_classifier(manager)
     if pooling.dim != 1:
         raise BadRequest(
             f"this model tells {pooling.dim} classes apart; a reranker has one", code="unsupported_by_model"
         )
-    requests = embedding_requests(
-        pairs, param, is_batch=True, truncate_to=truncate_to, first_param=query_param, **fields
-    )
+    requests: Iterable[EmbeddingRequest]
+    if is_asked:
+        asked = await _questions(manager, pairs, param, query_param, instruct, fields.pop("rid", None))
+        requests = [EmbeddingRequest(**each, **fields) for each in asked]
+    else:
+        requests = embedding_requests(
+            pairs, param, is_batch=True, truncate_to=truncate_to, first_param=query_param, **fields
+        )
     return [
         Judged(relevance(pooling, each.numbers()[0]), each.prompt_tokens, meta_info(each.state, each.delta))
         for each in await embed(manager, requests)
     ]
+
+
+async def _compare(
+    manager: TokenizerManager,
+    pairs: Sequence[tuple[str, str]],
+    param: str,
+    query_param: str,
+    truncate_to: int | None,
+    fields: dict[str, Any],
+) -> list[Judged]:
+    """How alike embeddings are; each query is embedded, and its tokens are counted, once."""
+    queries = {query: index for index, query in enumerate(dict.fromkeys(query for query, _ in pairs))}
+    texts = [*queries, *(document for _, document in pairs)]
+
+    def requests() -> Iterator[EmbeddingRequest]:
+        made = embedding_requests(texts, param, is_batch=True, truncate_to=truncate_to, **fields)
+        for index, request in enumerate(made):
+            if index < len(queries):
+                request.prompt_param = query_param
+                request.truncate_to = None if truncate_to == CUT_TO_MODEL else truncate_to
+            else:
+                request.prompt_param = f"{param}[{index - len(queries)}]"
+            yield request
+
+    results = await embed(manager, requests())
+    vectors = [result.numbers() for result in results]
+    uncounted = [result.prompt_tokens for result in results[: len(queries)]]
+    turns = number_turns()
+    judged = []
+    for (query, _), result, vector in zip(pairs, results[len(queries) :], vectors[len(queries) :], strict=True):
+        number = queries[query]
+        tokens, uncounted[number] = result.prompt_tokens + uncounted[number], 0
+        judged.append(Judged(_cosine(vectors[number], vector), tokens, meta_info(result.state, result.delta)))
+        await turns.spend(len(vector))
+    return judged
+
+
+def _cosine(left: Sequence[float], right: Sequence[float]) -> float:
+    lengths = math.hypot(*left) * math.hypot(*right)
+    return math.fsum(a * b for a, b in zip(left, right, strict=True)) / lengths if lengths else 0.0
 
 
 async def _ask_language_model(
@@ -148,15 +203,28 @@ async def _ask_language_model(
     labels = [manager.tokenizer.token_to_id(word) for word in ("no", "yes")]
     if None in labels:
         raise BadRequest('this model\'s tokenizer has no tokens "yes" and "no"', code="unsupported_by_model")
-    rids = request_ids(fields.pop("rid", None), len(pairs), is_batch=True)
-    requests = []
-    for index, ((query, document), rid) in enumerate(zip(pairs, rids, strict=True)):
+    asked = await _questions(manager, pairs, param, query_param, instruct, fields.pop("rid", None))
+    results = await _label_logprobs(manager, [_label_request(labels, **each, **fields) for each in asked])
+    return [Judged(softmax(row)[1], delta.prompt_tokens, meta_info(state, delta)) for state, delta, row in results]
+
+
+async def _questions(
+    manager: TokenizerManager,
+    pairs: Sequence[tuple[str, str]],
+    param: str,
+    query_param: str,
+    instruct: str | None,
+    rid: str | None,
+) -> list[dict[str, Any]]:
+    """Fields of requests whose prompts ask, by the template of a reranker, whether a document fits its query."""
+    asked: list[dict[str, Any]] = []
+    rids = request_ids(rid, len(pairs), is_batch=True)
+    for index, ((query, document), each_rid) in enumerate(zip(pairs, rids, strict=True)):
         messages = [{"role": "query", "content": query}, {"role": "document", "content": document}]
         longer = query_param if len(query) > len(document) else f"{param}[{index}]"
         prompt = await manager.conversations.encode(messages, template_kwargs={"instruct": instruct}, where=longer)
-        requests.append(_label_request(rid, longer, labels, input_ids=prompt, ids_are_ours=True, **fields))
-    results = await _label_logprobs(manager, requests)
-    return [Judged(softmax(row)[1], delta.prompt_tokens, meta_info(state, delta)) for state, delta, row in results]
+        asked.append({"rids": [each_rid], "prompt_param": longer, "input_ids": prompt, "ids_are_ours": True})
+    return asked
 
 
 def relevance(pooling: PoolingConfig, score: float) -> float:
@@ -205,7 +273,13 @@ async def score(
         labels = _labels(label_token_ids, len(items))
         manager.limits.check_token_ids(sorted({label for each in labels for label in each}), "label_token_ids")
         asked = [
-            _label_request(rids[index], f"items[{index}]", labels[index], **_joined(first, second), **fields)
+            _label_request(
+                labels[index],
+                rids=[rids[index]],
+                prompt_param=f"items[{index}]",
+                **_joined(first, second),
+                **fields,
+            )
             for index, (first, second) in enumerate(pairs)
         ]
         results = await _label_logprobs(manager, asked)
@@ -251,7 +325,9 @@ async def label_logprobs(
     """
     rids = request_ids(rid, len(prompts), is_batch=True)
     requests = [
-        _label_request(each_rid, f"{param}[{index}]", each, input_ids=prompt, ids_are_ours=True, **fields)
+        _label_request(
+            each, rids=[each_rid], prompt_param=f"{param}[{index}]", input_ids=prompt, ids_are_ours=True, **fields
+        )
         for index, (each_rid, prompt, each) in enumerate(zip(rids, prompts, labels, strict=True))
     ]
     return [row for _, _, row in await _label_logprobs(manager, requests)]
@@ -279,11 +355,9 @@ def _labels(given: Sequence[int | Sequence[int]] | None, count: int) -> list[lis
     return [list(labels) for labels in lists]
 
 
-def _label_request(rid: str, param: str, labels: Sequence[int | None], **fields: Any) -> GenerateRequest:
+def _label_request(labels: Sequence[int | None], **fields: Any) -> GenerateRequest:
     """Ask for the logprobs of some tokens right after a prompt."""
     return GenerateRequest(
-        rids=[rid],
-        prompt_param=param,
         sampling_params=SamplingParams(max_new_tokens=1, temperature=0.0, ignore_eos=True),
         return_logprob=True,
         token_ids_logprob=[label for label in labels if label is not None],

@@ -27,6 +27,7 @@ from bough.ipc.messages import (
     ControlReply,
     Heartbeat,
     OutputDelta,
+    PauseMode,
     TokenizedEmbeddingReqInput,
     TokenizedGenerateReqInput,
     ToScheduler,
@@ -661,6 +662,38 @@ class TokenizerManager:
     async def flush_cache(self, timeout: float = 0.0) -> ControlReply:
         """Forget all cached prefixes; fails if requests are running, after waiting ``timeout`` seconds for them."""
         return await self.control("flush_cache", {"timeout": timeout}, timeout=timeout + CONTROL_TIMEOUT)
+
+    async def pause_generation(self, mode: PauseMode = "abort") -> None:
+        """Compute nothing until :meth:`continue_generation`; requests that come meanwhile wait.
+
+        Args:
+            mode: what becomes of requests that are there: ``abort`` ends them, with what they have so far, before this
+                returns; ``retract`` has them give their memory back and compute it again later, as far as it is not in
+                the prefix cache; ``in_place`` has them go on where they were.
+
+        Raises:
+            RequestFailed: if the engine does not answer.
+        """
+        await self._change("pause_generation", {"mode": mode})
+        self.health.paused = True
+        if mode == "abort":
+            self.abort_request(abort_all=True)  # those, too, that the scheduler has not heard of
+            async with self.model_update_lock.writer_lock():
+                pass
+
+    async def continue_generation(self) -> None:
+        """Go on after :meth:`pause_generation`.
+
+        Raises:
+            RequestFailed: if the engine does not answer.
+        """
+        await self._change("continue_generation", {})
+        self.health.paused = False
+
+    async def _change(self, method: str, params: dict[str, Any]) -> None:
+        reply = await self.control(method, params)
+        if not reply.success:
+            raise RequestFailed(reply.message)
 
     async def get_internal_state(self, timeout: float = CONTROL_TIMEOUT) -> list[dict[str, Any]]:
         """What each scheduler has to say about itself; ``timeout`` is in seconds."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from importlib import import_module
 
 import torch
 
+from bough.config.engine_args import AttentionBackendName
 from bough.config.model_config import ModelConfig
-from bough.config.server_args import AttentionBackendName
 from bough.errors import ConfigError
 from bough.kernels.triton.available import why_not_float8, why_not_triton
 from bough.layers.attention.base import AttentionBackend
@@ -18,6 +19,7 @@ from bough.models.base import torch_dtype
 logger = logging.getLogger(__name__)
 
 _WIDEST_HEAD = 256
+_FLASHINFER_HEADS = (64, 128, 256)
 
 
 def is_torch_attention(name: AttentionBackendName | None, device: torch.device) -> bool:
@@ -42,7 +44,7 @@ def check_attention(
     if kv_dtype in FLOAT8_DTYPES:
         problem = (
             "only Triton's attention reads it, on CUDA"
-            if is_torch_attention(name, device)
+            if name == "flashinfer" or is_torch_attention(name, device)
             else why_not_float8(device) or why_not_triton_attention(device, config)
         )
         if problem is not None:
@@ -50,8 +52,10 @@ def check_attention(
                 f"--kv-cache-dtype of 8-bit floating point cannot be used: {problem}; leave the option out",
                 param="kv_cache_dtype",
             )
-    if name == "triton" and (problem := why_not_triton_attention(device, config)) is not None:
-        raise ConfigError(f"--attention-backend triton: {problem}; leave the option out", param="attention_backend")
+    if name in ("triton", "flashinfer"):
+        why_not = why_not_triton_attention if name == "triton" else why_not_flashinfer
+        if (problem := why_not(device, config)) is not None:
+            raise ConfigError(f"--attention-backend {name}: {problem}; leave the option out", param="attention_backend")
 
 
 def attention_backend(
@@ -72,10 +76,30 @@ def attention_backend(
     if problem is not None:
         logger.warning("torch computes attention, many times slower than Triton: %s.", problem)
         return TorchNativeBackend(kv_pool, config.layer_windows)
+    dtype = torch_dtype(config)
+    if name == "flashinfer":
+        from bough.layers.attention.flashinfer import FlashInferBackend
+
+        return FlashInferBackend(kv_pool, config.layer_windows, config.num_heads, dtype=dtype)
     from bough.layers.attention.triton import TritonBackend
 
-    dtype = torch_dtype(config)
     return TritonBackend(kv_pool, config.layer_windows, config.num_heads, dtype=dtype, one_kernel=deterministic)
+
+
+def why_not_flashinfer(device: torch.device, config: ModelConfig) -> str | None:
+    """Why FlashInfer cannot compute the model's attention on ``device``; ``None`` if it can."""
+    problem = why_not_triton(device)  # whose kernels store keys and values
+    if problem is not None:
+        return problem
+    try:
+        import_module("flashinfer")
+    except ImportError as error:
+        return f"the package flashinfer-python cannot be imported ({error})"
+    if config.dtype == "float32":
+        return "it computes in float16 and bfloat16 only"
+    if config.head_dim not in _FLASHINFER_HEADS:
+        return f"heads of {config.head_dim} numbers are none of its {', '.join(map(str, _FLASHINFER_HEADS))}"
+    return None
 
 
 def why_not_triton_attention(device: torch.device, config: ModelConfig) -> str | None:

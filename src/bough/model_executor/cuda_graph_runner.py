@@ -6,13 +6,13 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from bough.kernels.triton.attention import DecodeScratch
 from bough.kernels.triton.available import SPLIT_KEYS
 from bough.kernels.triton.elementwise import enter_decode_rows
 from bough.layers.attention.base import AttentionBackend
@@ -100,10 +100,32 @@ def batch_sizes(largest: int) -> tuple[int, ...]:
     return (*(size for size in steps if size < largest), largest)
 
 
+class _Staging:
+    """Page-locked host memory with the layout of :class:`DecodeBuffers`, from which one copy fills these."""
+
+    def __init__(self, size: int, places: Sequence[slice], windows: Sequence[int | None], device: torch.device) -> None:
+        self._memory = torch.zeros(size, dtype=torch.int32, pin_memory=device.type == "cuda")
+        host = self._memory.numpy()
+        self.rows = [host[place] for place in places[:4]]
+        self.tables = {window: [host[place] for place in part] for window, part in _by_window(windows, places)}
+        self._copied = torch.cuda.Event() if device.type == "cuda" else None  # type: ignore[no-untyped-call]
+
+    def wait(self) -> None:
+        """Until it is not read any more."""
+        if self._copied is not None:
+            self._copied.synchronize()
+
+    def copy_to(self, target: torch.Tensor) -> None:
+        target.copy_(self._memory, non_blocking=True)
+        if self._copied is not None:
+            self._copied.record()
+
+
 class DecodeBuffers:
     """What a decode step reads, in one piece of device memory, so that one copy fills it.
 
-    Rows that a step does not have are padding: no KV slot (-1), no keys, token 0.
+    Rows that a step does not have are padding: no KV slot (-1), no keys, token 0. Two steps may be launched that the
+    device has not begun: the host memory that they are copied from takes turns.
     """
 
     def __init__(self, max_rows: int, max_pieces: int, windows: Sequence[int | None], device: torch.device) -> None:
@@ -113,48 +135,39 @@ class DecodeBuffers:
         for _ in windows:
             sizes += [1, max_rows + 1, 2 * max_pieces]
         begins = np.cumsum([0, *(-(-size // _ALIGNED_ELEMENTS) * _ALIGNED_ELEMENTS for size in sizes)])
-        self._host = torch.zeros(int(begins[-1]), dtype=torch.int32, pin_memory=device.type == "cuda")
-        self._device = torch.zeros(int(begins[-1]), dtype=torch.int32, device=device)
         places = [slice(int(begin), int(begin) + size) for begin, size in zip(begins[:-1], sizes, strict=True)]
-        host = self._host.numpy()
-        self._host_rows = [host[place] for place in places[:4]]
-        self._host_tables = {window: [host[p] for p in part] for window, part in _by_window(windows, places)}
+        self._device = torch.zeros(int(begins[-1]), dtype=torch.int32, device=device)
+        self._staging = cycle([_Staging(int(begins[-1]), places, windows, device) for _ in range(2)])
         self.req_slots, self.positions, self.out_slots, self.seq_lens = (self._device[place] for place in places[:4])
         self.tables = {
             window: DecodeTables(self._device[part[2]].view(-1, 2), self._device[part[0]], self._device[part[1]])
             for window, part in _by_window(windows, places)
         }
-        self._copied = torch.cuda.Event() if device.type == "cuda" else None  # type: ignore[no-untyped-call]
 
     def fill(self, req_slots: IntArray, prefix_lens: IntArray, out_slots: IntArray) -> bool:
         """Enter a step's rows, each ``[R]``. False, and nothing entered, if there is no room for their pieces."""
         num_rows = len(req_slots)
         seq_lens = np.zeros(self.max_rows, dtype=np.int32)
         seq_lens[:num_rows] = prefix_lens + 1
-        plans = {window: decode_pieces(seq_lens, window, SPLIT_KEYS) for window in self._host_tables}
+        plans = {window: decode_pieces(seq_lens, window, SPLIT_KEYS) for window in self.tables}
         if any(len(plan.pieces) > self.max_pieces for plan in plans.values()):
             return False
-        if self._copied is not None:
-            # The copy of the step before may still be reading.
-            self._copied.synchronize()
-        for target, values, padding in zip(
-            self._host_rows, (req_slots, prefix_lens, out_slots), (0, 0, -1), strict=False
-        ):
+        staging = next(self._staging)
+        staging.wait()
+        for target, values, padding in zip(staging.rows, (req_slots, prefix_lens, out_slots), (0, 0, -1), strict=False):
             target[:num_rows] = values
             target[num_rows:] = padding
-        self._host_rows[3][:] = seq_lens
+        staging.rows[3][:] = seq_lens
         for window, plan in plans.items():
-            num_pieces, first_piece, pieces = self._host_tables[window]
+            num_pieces, first_piece, pieces = staging.tables[window]
             num_pieces[:] = plan.num_pieces
             first_piece[:] = plan.first_piece
             pieces[: plan.pieces.size] = plan.pieces.reshape(-1)
-        self._device.copy_(self._host, non_blocking=True)
-        if self._copied is not None:
-            self._copied.record()
+        staging.copy_to(self._device)
         return True
 
 
-def _by_window(windows: Sequence[int | None], places: list[slice]) -> Iterator[tuple[int | None, list[slice]]]:
+def _by_window(windows: Sequence[int | None], places: Sequence[slice]) -> Iterator[tuple[int | None, Sequence[slice]]]:
     for index, window in enumerate(windows):
         yield window, places[4 + 3 * index : 7 + 3 * index]
 
@@ -188,8 +201,10 @@ class CudaGraphRunner:
         self._model, self._backend = model, backend
         self._sizes = tuple(sizes)
         self._req_to_token, self._last_token = req_to_token, last_token
-        self._buffers = DecodeBuffers(self._sizes[-1], max_pieces, backend.windows, device)
-        self._scratch = DecodeScratch.empty(max_pieces, backend.num_heads, backend.kv_pool.head_dim, device)
+        # The kernel of prompts, where it serves decode rows as well, knows no pieces.
+        windows = () if backend.one_kernel else backend.windows
+        self._buffers = DecodeBuffers(self._sizes[-1], max_pieces, windows, device)
+        self._scratch = None if backend.one_kernel else backend.scratch_for(max_pieces)
         self._input_ids = torch.zeros(self._sizes[-1], dtype=torch.int64, device=device)
         self._tiles: torch.Tensor | None = None
         if backend.one_kernel:
@@ -250,8 +265,9 @@ class CudaGraphRunner:
         num_rows = plan.num_rows
         if not 0 < num_rows == plan.num_decode_rows <= self._sizes[-1] or plan.token_types is not None:
             return False
-        pieces = int((plan.prefix_lens // SPLIT_KEYS + 1).sum())
-        return pieces <= self._buffers.max_pieces and bool((plan.input_ids == FUTURE_TOKEN).all())
+        if not bool((plan.input_ids == FUTURE_TOKEN).all()):
+            return False
+        return self._scratch is None or int((plan.prefix_lens // SPLIT_KEYS + 1).sum()) <= self._buffers.max_pieces
 
     def size_for(self, num_rows: int) -> int:
         """The size of the ladder that so many rows are padded to."""
@@ -286,7 +302,7 @@ def record_decode_steps(
     Arguments as of :class:`CudaGraphRunner`, with the largest batch size instead of all.
     """
     if not isinstance(backend, TritonBackend):
-        logger.warning("decode steps are not recorded: torch computes attention")
+        logger.warning("decode steps are not recorded: it is not Triton's kernels that compute attention")
         return None
     return CudaGraphRunner(
         model,

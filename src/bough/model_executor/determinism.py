@@ -6,8 +6,8 @@ import logging
 
 import torch
 
+from bough.config.engine_args import AttentionBackendName
 from bough.config.model_config import ModelConfig
-from bough.config.server_args import AttentionBackendName
 from bough.errors import ConfigError
 from bough.model_executor.attention_choice import is_torch_attention, why_not_triton_attention
 
@@ -42,5 +42,7 @@ def check_deterministic(
             "torch would compute, whose products depend on how many rows there are; use the native CPU kernels with "
             "--dtype bfloat16 or float32, or Triton's attention on CUDA"
         )
+    elif attention == "flashinfer":
+        raise cannot_be_deterministic("it needs Triton's attention; leave --attention-backend out")
     elif (problem := why_not_triton_attention(device, config)) is not None:
         raise cannot_be_deterministic(f"it needs Triton's attention, and {problem}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from bough.sampling.transfer import all_to_device
 from bough.step_plan import FUTURE_TOKEN, ForwardMode, IntArray, StepPlan
 
 if TYPE_CHECKING:
@@ -57,29 +58,31 @@ class ForwardBatch:
             attn_backend: computes attention.
             attn_metadata: from ``attn_backend.init_forward_metadata``.
         """
-        device = last_token.device
-
-        def on_device(array: IntArray) -> torch.Tensor:
-            return torch.from_numpy(array).to(device, torch.int64)
-
-        req_slots = on_device(plan.req_slots)
-        input_ids = on_device(plan.input_ids)
         future = np.flatnonzero(plan.input_ids == FUTURE_TOKEN)
-        if len(future) == plan.num_tokens:
-            input_ids = last_token.index_select(0, req_slots)
-        elif len(future):
-            token_slots = np.repeat(plan.req_slots, plan.extend_lens)
-            resolved = last_token.index_select(0, on_device(token_slots[future]))
-            input_ids.index_copy_(0, torch.from_numpy(future).to(device), resolved)
+        token_slots = (
+            plan.req_slots if plan.num_tokens == plan.num_rows else np.repeat(plan.req_slots, plan.extend_lens)
+        )
+        tensors = all_to_device(
+            (
+                *(array.astype(np.int64) for array in (plan.req_slots, plan.input_ids, positions, plan.out_slots)),
+                plan.prefix_lens + plan.extend_lens,
+                future,
+                token_slots[future].astype(np.int64),
+            ),
+            last_token.device,
+        )
+        req_slots, input_ids, at_positions, out_slots, seq_lens, future_at, future_slots = tensors
+        if len(future):
+            input_ids.index_copy_(0, future_at, last_token.index_select(0, future_slots))
         return cls(
             forward_mode=plan.mode,
             batch_size=plan.num_rows,
             num_tokens=plan.num_tokens,
             num_decode_rows=plan.num_decode_rows,
             input_ids=input_ids,
-            positions=on_device(positions),
-            seq_lens=torch.from_numpy(plan.prefix_lens + plan.extend_lens).to(device),
-            out_cache_loc=on_device(plan.out_slots),
+            positions=at_positions,
+            seq_lens=seq_lens,
+            out_cache_loc=out_slots,
             req_pool_indices=req_slots,
             attn_backend=attn_backend,
             attn_metadata=attn_metadata,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypedDict
+from collections.abc import Callable, Sequence
+from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from bough.kernels.thread_pool import ThreadPool
-from bough.layers.logprobs import gather_logprobs
+from bough.layers.logprobs import GatheredLogprobs, gather_logprobs
 from bough.layers.sampler import SampledLogprobs
+from bough.model_executor.readback import HostArrays
+from bough.sampling.transfer import to_device
 from bough.step_plan import IntArray, RowLogprobs
 
 FloatArray = npt.NDArray[np.float32]
@@ -27,31 +29,39 @@ class SampledFields(TypedDict):
     sampled_chosen: FloatArray | None
 
 
-def sampled_fields(answers: SampledLogprobs) -> list[SampledFields]:
-    """What each of ``answers.requests`` asked about its sampled token. Waits for the device."""
-    values = answers.sampled.cpu().numpy()
-    top_values, top_ids = _host(answers.top_values), _host(answers.top_ids).astype(np.int32)
-    chosen = _host(answers.chosen)
+def sampled_tensors(answers: SampledLogprobs) -> tuple[torch.Tensor, ...]:
+    """What :func:`sampled_fields` wants on the host."""
+    return answers.sampled, answers.top_values, answers.top_ids, answers.chosen
+
+
+def gathered_tensors(gathered: GatheredLogprobs) -> tuple[torch.Tensor, ...]:
+    """What :func:`target_fields` wants on the host."""
+    return gathered.targets, gathered.top_values, gathered.top_ids, gathered.chosen
+
+
+def sampled_fields(requests: Sequence[RowLogprobs], arrays: HostArrays) -> list[SampledFields]:
+    """What each of ``requests`` asked about its sampled token, of the ``arrays`` of :func:`sampled_tensors`."""
+    values, top_values, top_ids, chosen = arrays
     return [
         SampledFields(
             sampled_logprob=float(values[index]),
-            sampled_top=(top_values[index, : request.top_n], top_ids[index, : request.top_n])
+            sampled_top=(top_values[index, : request.top_n], top_ids[index, : request.top_n].astype(np.int32))
             if request.top_n
             else None,
             sampled_chosen=chosen[index, : len(request.token_ids)] if request.token_ids else None,
         )
-        for index, request in enumerate(answers.requests)
+        for index, request in enumerate(requests)
     ]
 
 
-def target_fields(
+def gather_targets(
     hidden_states: torch.Tensor,
     request: RowLogprobs,
     compute_logits: Callable[[torch.Tensor], torch.Tensor],
     chunk_rows: int,
     threads: ThreadPool | None = None,
-) -> tuple[FloatArray, TopTokens | None, FloatArray | None]:
-    """Logprobs of a row's targets: values, top tokens and chosen tokens as a ``RowLogprobResult`` has them.
+) -> GatheredLogprobs | None:
+    """Logprobs of a row's targets, on the device; ``None`` if it has none.
 
     Logits exist for ``chunk_rows`` positions at a time, whatever the length of the prompt.
 
@@ -62,30 +72,41 @@ def target_fields(
         chunk_rows: at least 1.
         threads: run native kernels, if there are any.
     """
-    targets = torch.from_numpy(request.targets).to(hidden_states.device, torch.int64)
+    if not len(request.targets):
+        return None
+    targets = to_device(request.targets.astype(np.int64), hidden_states.device)
     pieces = [
-        gather_logprobs(
-            compute_logits(hidden_states[start : start + chunk_rows]),
-            targets[start : start + chunk_rows],
-            request.top_n,
-            request.token_ids,
-            threads,
+        gathered_tensors(
+            gather_logprobs(
+                compute_logits(hidden_states[start : start + chunk_rows]),
+                targets[start : start + chunk_rows],
+                request.top_n,
+                request.token_ids,
+                threads,
+            )
         )
         for start in range(0, len(targets), chunk_rows)
     ]
-    if not pieces:
-        top = (np.empty((0, request.top_n), np.float32), np.empty((0, request.top_n), np.int32))
-        chosen = np.empty((0, len(request.token_ids)), np.float32)
-        return np.empty(0, np.float32), top if request.top_n else None, chosen if request.token_ids else None
-    top_values = _host(torch.cat([piece.top_values for piece in pieces]))
-    top_ids = _host(torch.cat([piece.top_ids for piece in pieces])).astype(np.int32)
-    return (
-        _host(torch.cat([piece.targets for piece in pieces])),
-        (top_values, top_ids) if request.top_n else None,
-        _host(torch.cat([piece.chosen for piece in pieces])) if request.token_ids else None,
-    )
+    return GatheredLogprobs(*map(torch.cat, zip(*pieces, strict=True)))
 
 
-def _host(tensor: torch.Tensor) -> npt.NDArray[Any]:
-    array: npt.NDArray[Any] = tensor.cpu().numpy()
-    return array
+def target_fields(
+    request: RowLogprobs, arrays: HostArrays | None
+) -> tuple[FloatArray, TopTokens | None, FloatArray | None]:
+    """Logprobs of a row's targets: values, top tokens and chosen tokens as a ``RowLogprobResult`` has them.
+
+    Args:
+        request: what was asked.
+        arrays: those of :func:`gathered_tensors`; ``None`` if there are no targets.
+    """
+    if arrays is None:
+        none: FloatArray = np.empty(0, np.float32)
+        arrays = [
+            none,
+            np.empty((0, request.top_n)),
+            np.empty((0, request.top_n)),
+            np.empty((0, len(request.token_ids))),
+        ]
+    targets, top_values, top_ids, chosen = arrays
+    top = (top_values.astype(np.float32, copy=False), top_ids.astype(np.int32)) if request.top_n else None
+    return targets, top, chosen.astype(np.float32, copy=False) if request.token_ids else None

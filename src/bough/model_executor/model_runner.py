@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from bough.config.engine_args import AttentionBackendName, KVCacheDType, Quantization
 from bough.config.model_config import ModelConfig
-from bough.config.server_args import AttentionBackendName, KVCacheDType, Quantization
 from bough.errors import ConfigError
 from bough.kernels.host_memory import OutlineArena
 from bough.layers.attention.base import AttentionBackend
+from bough.layers.logprobs import GatheredLogprobs
 from bough.layers.quantized_rows import QuantizedRows
 from bough.layers.sampler import SampleOutput, Sampler
 from bough.layers.stored_formats import StoredFormats
@@ -37,27 +38,22 @@ from bough.model_executor.cpu_graph_runner import MAX_PIECE_TOKENS, CpuGraphRunn
 from bough.model_executor.determinism import check_deterministic
 from bough.model_executor.forward_batch import ForwardBatch, token_positions
 from bough.model_executor.graph_runner import GraphRunner, Wanted
-from bough.model_executor.logprob_results import sampled_fields, target_fields
+from bough.model_executor.launched_step import CheckedRows, LaunchedStep, SampledRows, StepOutcome
+from bough.model_executor.logprob_results import gather_targets
 from bough.model_executor.machine import peak_resident_bytes, reset_peak_resident_bytes
 from bough.model_executor.native_path import native_threads
 from bough.model_executor.pooling import CausalPooling
+from bough.model_executor.readback import lane_of
 from bough.model_executor.weight_choice import WeightChoice
-from bough.model_executor.weight_memory import available_memory, check_weights_fit, weight_bytes
+from bough.model_executor.weight_memory import available_memory, check_weights_fit, largest_weight_bytes, weight_bytes
 from bough.model_loader.loader import load_model, open_source
 from bough.model_loader.sources import NAMES_SHOWN, WeightSource
 from bough.models.base import CausalLM, torch_dtype
 from bough.models.pooled import PooledCausalLM
 from bough.sampling.device_state import SamplingState
 from bough.sampling.mask_rows import RowMasks
-from bough.step_plan import (
-    FUTURE_TOKEN,
-    ForwardMode,
-    RowEmbedding,
-    RowLogprobResult,
-    RowLogprobs,
-    StepPlan,
-    StepResult,
-)
+from bough.sampling.transfer import all_to_device, to_device
+from bough.step_plan import ForwardMode, RowLogprobs, StepPlan, StepResult
 
 logger = logging.getLogger(__name__)
 
@@ -99,7 +95,7 @@ class RunnerOptions:
     kv_cache_dtype: KVCacheDType = "auto"
     """How the KV pool holds keys and values."""
     attention_backend: AttentionBackendName | None = None
-    """``None``: native kernels where they run the model, else Triton's on CUDA, else torch."""
+    """``None``: native kernels where they run the model, else Triton's on CUDA, else torch; never FlashInfer."""
     disable_cuda_graph: bool = False
     cuda_graph_max_bs: int | None = None
     """Most rows of a recorded decode step; ``None``: 256."""
@@ -131,6 +127,7 @@ class ModelRunner:
         max_req_len: most tokens of one request, prompt and output together.
         quantized: whether native kernels multiply quantised weights.
         activation_dtype: of hidden states between layers.
+        lane: brings results to the host.
     """
 
     def __init__(self, config: ModelConfig, device: torch.device, options: RunnerOptions) -> None:
@@ -211,6 +208,7 @@ class ModelRunner:
             )
             self._host_table = self.req_to_token.numpy() if device.type == "cpu" else None
         self.attn_backend = self.init_attention_backend(self.kv_pool)
+        self.lane = lane_of(device)
         self.sampling_state = SamplingState(self.max_running_requests, self.config.vocab_size, device)
         self.sampler = Sampler(self.sampling_state, self.threads)
         with self._timed("init_graphs"):
@@ -234,9 +232,8 @@ class ModelRunner:
         Raises:
             StartupError: before anything is loaded if there is no room for it; or if files do not fit the model.
         """
-        outline = self.weight_choice.method(source, self.options.quantization, OutlineArena())
+        needed = self._weight_bytes(source, self.options.quantization)
         is_sized = self.options.max_total_tokens is not None
-        needed = weight_bytes(self.config, outline)
         check_weights_fit(self.device, needed, self._smaller_weights(source), only_warn=is_sized)
         method = self.weight_choice.method(source, self.options.quantization)
         if source is not None and self.options.quantization == "none":
@@ -259,9 +256,15 @@ class ModelRunner:
             smaller["--dtype bfloat16"] = partial(weight_bytes, replace(self.config, dtype="bfloat16"))
         for each in get_args(Quantization):
             if each not in ("none", self.options.quantization) and self.weight_choice.why_not(each) is None:
-                outline = self.weight_choice.method(source, each, OutlineArena())
-                smaller[f"--quantization {each}"] = partial(weight_bytes, self.config, outline)
+                smaller[f"--quantization {each}"] = partial(self._weight_bytes, source, each)
         return smaller
+
+    def _weight_bytes(self, source: WeightSource | None, quantization: Quantization) -> int:
+        """What the weights take, and making them while they are loaded."""
+        needed = weight_bytes(self.config, self.weight_choice.method(source, quantization, OutlineArena()))
+        if source is None and self.device.type == "cuda":
+            needed += largest_weight_bytes(self.config)  # random ones are made there, one after the other
+        return needed + self.weight_choice.quantizing_bytes(source, quantization)
 
     def init_memory_pool(self, max_total_tokens: int) -> KVPool:
         """A KV pool for this model."""
@@ -332,8 +335,13 @@ class ModelRunner:
             graph_rows = self._max_graph_rows(max_running_requests)
             # What recorded steps take is theirs for good; their logits are for all rows at once.
             reserved += 0 if options.disable_cuda_graph else forward_bytes(config, 4, graph_rows, graph_rows)
-            pool_tokens = available_memory(self.device)[0] // max(kv_bytes_per_token(**self._kv_shape), 1)
-            reserved += decode_scratch_bytes(config, pool_tokens, max_running_requests)
+            if options.attention_backend == "flashinfer":
+                from bough.layers.attention.flashinfer import FlashInferBackend
+
+                reserved += FlashInferBackend.num_bytes(config.layer_windows)
+            elif not options.deterministic:  # else the kernel of prompts, which needs none, serves decode rows
+                pool_tokens = available_memory(self.device)[0] // max(kv_bytes_per_token(**self._kv_shape), 1)
+                reserved += decode_scratch_bytes(config, pool_tokens, max_running_requests)
         budget = MemoryBudget(
             available=available_memory(self.device)[0],
             weights=self.weight_bytes,
@@ -401,29 +409,43 @@ class ModelRunner:
 
     # --- steps ---
 
-    @torch.inference_mode()
     def forward_step(self, plan: StepPlan) -> StepResult:
-        """Run one step.
+        """Run one step and wait for its result: see :meth:`launch_step`."""
+        return self.launch_step(plan).result()
+
+    @torch.inference_mode()
+    def launch_step(self, plan: StepPlan) -> LaunchedStep:
+        """Give the device a step; where :attr:`runs_ahead`, without waiting for it, nor for those before.
 
         Mutates the KV pool at ``plan.out_slots``, ``req_to_token`` and the sampling state.
         """
+        self.lane.begin()
         self._admit(plan)
         if plan.num_rows == 0:
-            return StepResult(plan.step_id, np.empty(0, dtype=np.int32))
+            return self._launched(plan, StepOutcome.nothing(0))
         if int((plan.prefix_lens + plan.extend_lens).max()) > self.max_req_len:
             # Written flat, the entry would land in the next request's row.
             raise ValueError(f"step {plan.step_id} goes beyond {self.max_req_len} tokens of a request")
         if self.graph_runner is not None and self.graph_runner.can_run(plan):
-            return self._replay_step(self.graph_runner, plan)
+            return self._launched(plan, self._replay_step(self.graph_runner, plan))
+        return self._launched(plan, self._run_step(plan))
+
+    @property
+    def runs_ahead(self) -> bool:
+        """Whether steps are launched without waiting for the device."""
+        return self.device.type == "cuda" and self.pooling is None and not self.attn_backend.reads_neighbours
+
+    def _launched(self, plan: StepPlan, outcome: StepOutcome) -> LaunchedStep:
+        return LaunchedStep(plan, outcome, self.lane, self._scrub)
+
+    def _run_step(self, plan: StepPlan) -> StepOutcome:
         decoded = self._replay_decode_rows(plan)
         hidden_states = self.forward(self._make_batch(plan if decoded is None else plan.split()[1]))
         if decoded is not None:
             hidden_states = torch.cat((decoded.hidden_states, hidden_states))
         last_tokens = np.cumsum(plan.extend_lens, dtype=np.int64) - 1
         sampling_rows = np.flatnonzero(plan.sample)
-        failed: list[int] = []
-        next_token_ids = np.full(plan.num_rows, FUTURE_TOKEN, dtype=np.int32)
-        sampled: SampleOutput | None = None
+        outcome = StepOutcome.nothing(plan.num_rows)
         if len(sampling_rows):
             if decoded is None:
                 logits = self.model.compute_logits(self._select(hidden_states, last_tokens[sampling_rows]))
@@ -433,27 +455,15 @@ class ModelRunner:
                 if len(others):
                     states = self._select(hidden_states, others)
                     logits = torch.cat((logits, self.model.compute_logits(states)))
-            sampled = self.sample(plan, logits, sampling_rows)
-            next_token_ids[sampling_rows] = sampled.next_token_ids.cpu().numpy()
-            failed.extend(sampling_rows[~sampled.finite.cpu().numpy()].tolist())
+            outcome.sampled = SampledRows(sampling_rows, self.sample(plan, logits, sampling_rows))
         if len(sampling_rows) < plan.num_rows:
             # A chunk that goes wrong must not leave its KV to whoever gets the pages next.
             other_rows = np.flatnonzero(~plan.sample)
             finite = self._select(hidden_states, last_tokens[other_rows]).isfinite().all(-1)
-            failed.extend(other_rows[~finite.cpu().numpy()].tolist())
-        embeddings: tuple[RowEmbedding, ...] = ()
-        if self.pooling is not None:
-            embeddings, not_finite = self.pooling.pool(plan, hidden_states)
-            failed.extend(row for row in not_finite if row not in failed)
-        if failed:
-            self._scrub(plan, failed)
-        return StepResult(
-            step_id=plan.step_id,
-            next_token_ids=next_token_ids,
-            logprobs=self.read_logprobs(plan, hidden_states, last_tokens, sampled) if plan.logprobs else (),
-            failed_rows=tuple(sorted(failed)),
-            embeddings=embeddings,
-        )
+            outcome.checked = CheckedRows(other_rows, finite)
+        self._pool(plan, hidden_states, outcome)
+        outcome.targets = self._gather_targets(plan, hidden_states, last_tokens)
+        return outcome
 
     def _replay_decode_rows(self, plan: StepPlan) -> DecodedRows | None:
         """Run the decode rows of a step that has prompts as well, if they are recorded."""
@@ -468,7 +478,7 @@ class ModelRunner:
         assert result.logits is not None, "they were wanted"
         return DecodedRows(result.hidden_states, result.logits)
 
-    def _replay_step(self, graph_runner: GraphRunner, plan: StepPlan) -> StepResult:
+    def _replay_step(self, graph_runner: GraphRunner, plan: StepPlan) -> StepOutcome:
         sampling_rows = np.flatnonzero(plan.sample)
         by_logits = self.rows_that_need_logits(plan, sampling_rows)
         wanted = np.zeros(plan.num_rows, dtype=np.uint8)
@@ -477,34 +487,24 @@ class ModelRunner:
         if plan.masks is not None:
             plan.masks.begin()
         result = graph_runner.replay(plan, wanted, hidden_states=hidden_wanted)
-        next_token_ids, finite = result.next_token_ids, result.finite
-        sampled: SampleOutput | None = None
+        outcome = StepOutcome(result.next_token_ids, result.finite)
         logit_rows, choice_rows = sampling_rows[by_logits], sampling_rows[~by_logits]
         if result.logits is not None:
-            sampled = self.sample(plan, result.logits, logit_rows)
-            next_token_ids[logit_rows] = sampled.next_token_ids.cpu().numpy()
-            finite[logit_rows] = sampled.finite.cpu().numpy()
+            outcome.sampled = SampledRows(logit_rows, self.sample(plan, result.logits, logit_rows))
         if len(choice_rows):
-            self.sampling_state.record_choices(plan.req_slots[choice_rows], next_token_ids[choice_rows])
-        failed = np.flatnonzero(~finite).tolist()
-        embeddings: tuple[RowEmbedding, ...] = ()
-        if self.pooling is not None and result.hidden_states is not None:
-            embeddings, not_finite = self.pooling.pool(plan, result.hidden_states)
-            failed = sorted({*failed, *not_finite})
-        if failed:
-            self._scrub(plan, failed)
-        logprobs: tuple[RowLogprobResult, ...] = ()
+            self.sampling_state.record_choices(plan.req_slots[choice_rows], result.next_token_ids[choice_rows])
+        if result.hidden_states is not None:
+            self._pool(plan, result.hidden_states, outcome)
         if plan.logprobs:
             states = result.hidden_states if result.hidden_states is not None else torch.empty(0)
             last_tokens = np.cumsum(plan.extend_lens, dtype=np.int64) - 1
-            logprobs = self.read_logprobs(plan, states, last_tokens, sampled)
-        return StepResult(
-            step_id=plan.step_id,
-            next_token_ids=next_token_ids,
-            logprobs=logprobs,
-            failed_rows=tuple(failed),
-            embeddings=embeddings,
-        )
+            outcome.targets = self._gather_targets(plan, states, last_tokens)
+        return outcome
+
+    def _pool(self, plan: StepPlan, hidden_states: torch.Tensor, outcome: StepOutcome) -> None:
+        if self.pooling is not None:
+            outcome.embeddings, not_finite = self.pooling.pool(plan, hidden_states)
+            outcome.finite[not_finite] = False
 
     def rows_that_need_logits(self, plan: StepPlan, rows: IndexArray) -> npt.NDArray[np.bool_]:
         """Which of the sampling ``rows`` (``[S]``) are not served by the token with the largest allowed logit alone.
@@ -558,30 +558,23 @@ class ModelRunner:
             masks = RowMasks(at, bits) if at.min() >= 0 else RowMasks(at[at >= 0], bits[at >= 0])
         return self.sampler.sample(logits, plan.req_slots[rows], requests, masks)
 
-    def read_logprobs(
-        self, plan: StepPlan, hidden_states: torch.Tensor, last_tokens: IndexArray, sampled: SampleOutput | None
-    ) -> tuple[RowLogprobResult, ...]:
-        """Answer the plan's requests for logprobs, in their order.
+    def _gather_targets(
+        self, plan: StepPlan, hidden_states: torch.Tensor, last_tokens: IndexArray
+    ) -> tuple[GatheredLogprobs | None, ...]:
+        """Logprobs of prompt tokens, for each of the plan's requests.
 
         Args:
             plan: the step.
             hidden_states: ``[T, hidden_size]``
             last_tokens: ``[R]``, index of each row's last token.
-            sampled: what the sampling rows got; ``None`` if there were none.
         """
-        of_sampled = iter(sampled_fields(sampled.logprobs) if sampled is not None and sampled.logprobs else ())
-        first_tokens = last_tokens - plan.extend_lens + 1
         chunk_rows = max(_LOGIT_CHUNK_ELEMENTS // self.config.vocab_size, 1)
-        results = []
+        gathered = []
         for request in plan.logprobs:
-            begin = int(first_tokens[request.row]) + request.first
+            begin = int(last_tokens[request.row] - plan.extend_lens[request.row]) + 1 + request.first
             states = hidden_states[begin : begin + len(request.targets)]
-            targets, top, chosen = target_fields(states, request, self.model.compute_logits, chunk_rows, self.threads)
-            if plan.sample[request.row]:
-                results.append(RowLogprobResult(request.row, targets, top, chosen, **next(of_sampled)))
-            else:
-                results.append(RowLogprobResult(request.row, targets, top, chosen))
-        return tuple(results)
+            gathered.append(gather_targets(states, request, self.model.compute_logits, chunk_rows, self.threads))
+        return tuple(gathered)
 
     def update_weights(self, weights: Iterable[tuple[str, torch.Tensor | QuantizedRows]]) -> set[str]:
         """Replace weights between two steps; see :meth:`CausalLM.load_weights`."""
@@ -599,13 +592,13 @@ class ModelRunner:
             if self._host_table is not None:
                 self._host_table[write.req_slot, entries] = write.slots
             else:
-                self.req_to_token[write.req_slot, entries] = torch.from_numpy(write.slots).to(self.device)
+                self.req_to_token[write.req_slot, entries] = to_device(write.slots, self.device)
 
     def _make_batch(self, plan: StepPlan) -> ForwardBatch:
         positions = token_positions(plan)
         slots = plan.req_slots if plan.num_tokens == plan.num_rows else np.repeat(plan.req_slots, plan.extend_lens)
-        entries = torch.from_numpy(slots.astype(np.int64) * self.max_req_len + positions).to(self.device)
-        self.req_to_token.view(-1).index_copy_(0, entries, torch.from_numpy(plan.out_slots).to(self.device))
+        entries = (slots.astype(np.int64) * self.max_req_len + positions, plan.out_slots)
+        self.req_to_token.view(-1).index_copy_(0, *all_to_device(entries, self.device))
         metadata = self.attn_backend.init_forward_metadata(
             plan.num_decode_rows, plan.req_slots, plan.prefix_lens, plan.extend_lens, self.req_to_token
         )
@@ -621,10 +614,11 @@ class ModelRunner:
         """The hidden states of some tokens, ascending."""
         if len(tokens) == len(hidden_states):
             return hidden_states
-        return hidden_states.index_select(0, torch.from_numpy(tokens).to(self.device))
+        return hidden_states.index_select(0, to_device(tokens, self.device))
 
     def _scrub(self, plan: StepPlan, rows: list[int]) -> None:
-        for row in rows:
+        """Leave nothing that is not finite in the pages of failed rows, which somebody else gets next."""
+        for row in rows if self.attn_backend.reads_neighbours else ():
             length = int(plan.prefix_lens[row] + plan.extend_lens[row])
             slots = self.req_to_token[int(plan.req_slots[row]), :length].long()
             self.kv_pool.scrub(slots)

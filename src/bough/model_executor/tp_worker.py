@@ -11,6 +11,7 @@ from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError
 from bough.mem_cache.kv_pool import KVPool
 from bough.model_executor.capacity import default_threads
+from bough.model_executor.launched_step import LaunchedStep
 from bough.model_executor.machine import Machine, keep_freed_memory
 from bough.model_executor.model_runner import ModelRunner, RunnerOptions
 from bough.model_executor.worker_info import WorkerInfo
@@ -93,6 +94,15 @@ class TpModelWorker:
     def get_memory_pool(self) -> KVPool:
         """The pool that holds keys and values; slots ``range(page_size, num_slots)`` may be handed out."""
         return self.model_runner.kv_pool
+
+    @property
+    def runs_ahead(self) -> bool:
+        """Whether :meth:`launch` returns before the device is done."""
+        return self.model_runner.runs_ahead
+
+    def launch(self, plan: StepPlan) -> LaunchedStep:
+        """Give the device a step. Plans must come in order, and their results be asked for in that order."""
+        return self.model_runner.launch_step(plan)
 
     def forward_batch_generation(self, plan: StepPlan) -> StepResult:
         """Run one step and wait for its result. Plans must come in order."""

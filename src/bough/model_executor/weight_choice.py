@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import torch
 
-from bough.config.server_args import Quantization
+from bough.config.engine_args import Quantization
 from bough.errors import ConfigError
 from bough.kernels.host_memory import Arena
 from bough.kernels.thread_pool import ThreadPool
 from bough.kernels.triton.available import why_not_float8, why_not_triton
 from bough.layers.linear_method import TORCH, LinearMethod, MethodChoice, TorchMethod
 from bough.layers.packed_method import packed_formats, packed_method
+from bough.layers.quantized_rows import QUANTIZING_BYTES
 from bough.layers.stored_formats import StoredForm, StoredFormats
 from bough.model_loader.sources import WeightSource
 
@@ -91,6 +92,12 @@ class WeightChoice:
         if not self._uses_triton or self.why_not_stored(source) is not None:
             return self._plain()
         return _stored(source, self._plain())
+
+    def quantizing_bytes(self, source: WeightSource | None, quantization: Quantization) -> int:
+        """Memory of the device that quantising takes while weights are loaded."""
+        stored = source is not None and (source.quantized or source.float8)
+        is_here = self._threads is None and self._uses_triton
+        return QUANTIZING_BYTES if is_here and (stored or quantization != "none") else 0
 
     def _plain(self) -> TorchMethod:
         """What holds weights that are not quantised."""

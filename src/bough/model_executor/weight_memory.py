@@ -11,6 +11,7 @@ from bough.config.model_config import ModelConfig
 from bough.errors import StartupError
 from bough.layers.linear_method import TORCH, MethodChoice
 from bough.model_executor.machine import Machine
+from bough.models.base import torch_dtype
 from bough.models.registry import make_model
 
 logger = logging.getLogger(__name__)
@@ -35,6 +36,12 @@ def weight_bytes(config: ModelConfig, method: MethodChoice = TORCH) -> int:
     with torch.device("meta"):
         model = make_model(config, method)
     return sum(parameter.nbytes for parameter in model.parameters())
+
+
+def largest_weight_bytes(config: ModelConfig) -> int:
+    """What the largest tensor of a model's checkpoint takes, in the model's type."""
+    widest = max(config.vocab_size, config.intermediate_size, config.num_heads * config.head_dim)
+    return widest * config.hidden_size * torch_dtype(config).itemsize
 
 
 def check_weights_fit(

@@ -28,25 +28,27 @@ _CODES: dict[Layout, str] = {
     "packed": "weight_packed",
     "integers": "weight",
     "float8": "weight",
-    "float8_blocks": "weight",
 }
-_SCALES: dict[Layout, str] = {
-    "gptq": "scales",
-    "awq": "scales",
-    "packed": "weight_scale",
-    "integers": "weight_scale",
-    "float8": "weight_scale",
-    "float8_blocks": "weight_scale_inv",
+_SCALES: dict[Layout, tuple[str, ...]] = {
+    "gptq": ("scales",),
+    "awq": ("scales",),
+    "packed": ("weight_scale",),
+    "integers": ("weight_scale",),
+    # Both are what codes are multiplied by.
+    "float8": ("weight_scale", "weight_scale_inv"),
 }
 _COMPANIONS = (
     *("qzeros", "scales", "g_idx"),
     *("weight_scale", "weight_scale_inv", "weight_zero_point", "weight_shape", "weight_g_idx"),
     # What a model was calibrated with; inputs are quantised by what they are instead.
-    *("input_scale", "input_scale_ub", "input_zero_point", "output_scale", "output_zero_point"),
+    *("input_scale", "input_scale_ub", "input_zero_point", "output_scale", "output_zero_point", "activation_scale"),
 )
-_OF_ATTENTION = ("q_scale", "k_scale", "v_scale", "prob_scale")
+_OF_ATTENTION = ("q_scale", "k_scale", "v_scale", "kv_scale", "prob_scale")
 """What attention was calibrated with."""
-_KV_SCALE = re.compile(r"\blayers\.(\d{1,6})\.self_attn\.(?:\w+\.)?([kv])_scale$", re.ASCII)
+_KV_SCALE = re.compile(
+    r"\blayers\.(\d{1,6})\.self_attn\.(?:(?:\w+\.)?([kv]|kv)_scale|([kv])_proj\.output_scale)$", re.ASCII
+)
+"""By layer; some tools give keys and values one scale, others call theirs those of the projections' outputs."""
 _AWQ_PLACES = [0, 4, 1, 5, 2, 6, 3, 7]
 """Where in a word AWQ has each of eight columns."""
 
@@ -71,8 +73,13 @@ class QuantizedSource(SafetensorsSource):
         for file in self.files:
             self._names[file] = list(self._open(file).keys())
             self._files.update(dict.fromkeys(self._names[file], file))
-        scales = f".{_SCALES[quantization.layout]}"
-        self._modules = frozenset(name.removesuffix(scales) for name in self._files if name.endswith(scales))
+        # The name of each matrix's scales, by module.
+        self._modules = {
+            name.removesuffix(f".{part}"): part
+            for part in _SCALES[quantization.layout]
+            for name in self._files
+            if name.endswith(f".{part}")
+        }
 
     @property
     def quantized(self) -> bool:
@@ -115,7 +122,7 @@ class QuantizedSource(SafetensorsSource):
                 scale = self._tensor(module, part).float().flatten().tolist()
                 if len(scale) != 1 or not 0 < scale[0] < math.inf:
                     raise StartupError(f"tensor {name} must be one positive number")
-                found.setdefault(int(match[1]), {})[match[2]] = scale[0]
+                found.setdefault(int(match[1]), {}).update(dict.fromkeys(match[2] or match[3], scale[0]))
         return {layer: (pair.get("k", 1.0), pair.get("v", 1.0)) for layer, pair in found.items()}
 
     def read(self, file: Path, progress: Progress, known: Collection[str]) -> Iterator[tuple[str, Weight]]:
@@ -161,7 +168,7 @@ class QuantizedSource(SafetensorsSource):
 
     def _scales(self, module: str) -> torch.Tensor:
         """float32; one for all, or one for each row, as a matrix of one column."""
-        scales = self._tensor(module, _SCALES[self._quantization.layout]).float()
+        scales = self._tensor(module, self._modules[module]).float()
         return scales.reshape(-1, 1) if scales.ndim < 2 else scales
 
     def _float8_matrix(self, module: str) -> QuantizedRows:

@@ -90,7 +90,7 @@ class BannedSequences:
         self._changes += 1
         known = list(output_ids)[max(len(output_ids) - _WIDTH, 0) :]
         recent = [_NOTHING_YET] * (_WIDTH - len(known)) + [int(token) for token in known]
-        self._recent[slot] = torch.tensor(recent, dtype=torch.int64, device=self._device)
+        self._recent[slot] = to_device(np.array(recent, dtype=np.int64), self._device)
         return True
 
     def apply(self, logits: torch.Tensor, batch_rows: _Int64Array, slots: _Int64Array) -> None:

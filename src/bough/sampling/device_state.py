@@ -219,9 +219,9 @@ class SamplingState:
             slot, first = slots[i : i + 1], np.zeros(1, dtype=np.int64)
             for n, token in enumerate(forced[i].token_ids):
                 produced = self._num_outputs[slot] + n
-                self._penalties.record(first, slot, produced, torch.tensor([token], device=self.device))
+                self._penalties.record(first, slot, produced, to_device(np.array([token]), self.device))
         self._num_outputs[slots] += [len(each.token_ids) for each in forced]
-        self._set_last_tokens(slots, torch.from_numpy(last))
+        self._set_last_tokens(slots, to_device(last, self.device))
 
     def rows(self, req_slots: IntArray) -> SamplingRows:
         """Look up the rows of a step, ``[S]``, each slot at most once. Ends bans that have run out."""
@@ -335,4 +335,4 @@ class SamplingState:
         if self.device.type == "cpu":
             self._host_last_token[slots] = tokens.numpy()
         else:
-            self.last_token.index_copy_(0, to_device(slots, self.device), tokens.to(self.device))
+            self.last_token.index_copy_(0, to_device(slots, self.device), tokens)

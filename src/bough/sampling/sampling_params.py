@@ -52,6 +52,8 @@ MAX_CHOICES = 1024
 GrammarKind = Literal["json_schema", "regex", "ebnf", "structural_tag", "choice"]
 GRAMMAR_KINDS: tuple[GrammarKind, ...] = ("json_schema", "regex", "ebnf", "structural_tag", "choice")
 
+_NO_GRAMMAR = (None,) * len(GRAMMAR_KINDS)
+
 SCHEMA_OPTIONS = "x-guidance"
 """Key of a JSON schema under which ``{"lenient": true}`` may be: keywords that cannot be enforced are ignored, and
 ``oneOf`` is taken for ``anyOf``, instead of being refused."""
@@ -145,8 +147,16 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
         return bool(self.stop or self.stop_regex)
 
     @property
+    def has_grammar(self) -> bool:
+        """Whether the output has to match something."""
+        texts = (self.json_schema, self.regex, self.ebnf, self.structural_tag, self.choice)
+        return texts != _NO_GRAMMAR
+
+    @property
     def grammar(self) -> GrammarSpec | None:
         """What the output has to match, if anything."""
+        if not self.has_grammar:
+            return None
         for kind in GRAMMAR_KINDS:
             value = getattr(self, kind)
             if value is not None:
@@ -204,8 +214,11 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
             raise refuse("sampling_seed", "a signed 64-bit integer")
         if self.stream_interval is not None and self.stream_interval < 1:
             raise refuse("stream_interval", "at least 1")
-        self._validate_lists(vocab_size, refuse)
-        self._validate_grammar(named, tag_is_ours=tag_is_ours)
+        has_lists = self.stop or self.stop_token_ids or self.stop_regex or self.logit_bias or self.bad_words
+        if has_lists or self.allowed_token_ids is not None:
+            self._validate_lists(vocab_size, refuse)
+        if self.has_grammar:
+            self._validate_grammar(named, tag_is_ours=tag_is_ours)
 
     def _validate_lists(self, vocab_size: int | None, refuse: Callable[[str, str], BadRequest]) -> None:
         """Check what most requests leave empty."""
@@ -242,8 +255,6 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
     def _validate_grammar(self, named: ClientName, *, tag_is_ours: bool) -> None:
         """Check what can be said of a grammar without compiling it."""
         given = [kind for kind in GRAMMAR_KINDS if getattr(self, kind) is not None]
-        if not given:
-            return
 
         def refuse(kind: str, problem: str) -> BadRequest:
             return BadRequest(f"{named(kind)} {problem}", param=named(kind), code="invalid_grammar")

@@ -115,6 +115,16 @@ def _get_cache_outline(scheduler: Scheduler, params: dict[str, Any]) -> dict[str
     }
 
 
+def _pause_generation(scheduler: Scheduler, params: dict[str, Any]) -> dict[str, Any]:
+    scheduler.pause(params["mode"])
+    return {}
+
+
+def _continue_generation(scheduler: Scheduler, params: dict[str, Any]) -> dict[str, Any]:
+    scheduler.resume()
+    return {}
+
+
 def _start_profile(scheduler: Scheduler, params: dict[str, Any]) -> dict[str, Any]:
     scheduler.start_profile(params)
     return {}
@@ -125,9 +135,11 @@ def _stop_profile(scheduler: Scheduler, params: dict[str, Any]) -> dict[str, Any
 
 
 CONTROL_HANDLERS: dict[str, ControlHandler] = {
+    "continue_generation": ControlHandler(_continue_generation),
     "flush_cache": ControlHandler(_flush_cache, needs_idle=True),
     "get_cache_outline": ControlHandler(_get_cache_outline),
     "get_internal_state": ControlHandler(_get_internal_state),
+    "pause_generation": ControlHandler(_pause_generation),
     "start_profile": ControlHandler(_start_profile),
     "stop_profile": ControlHandler(_stop_profile),
 }

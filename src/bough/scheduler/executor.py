@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from bough.model_executor.tp_worker_client import TpModelWorkerClient
 from bough.model_executor.worker_info import Worker, WorkerInfo
@@ -29,6 +29,25 @@ class StepExecutor(Protocol):
         """End what runs beside the scheduler."""
 
 
+class Launched(Protocol):
+    """A step that the device has been given."""
+
+    def result(self) -> StepResult:
+        """What it produced; waits for it and raises what the device says of it."""
+
+
+@runtime_checkable
+class LaunchingWorker(Protocol):
+    """A worker that can give the device a step without waiting for the one before."""
+
+    @property
+    def runs_ahead(self) -> bool:
+        """Whether it does."""
+
+    def launch(self, plan: StepPlan) -> Launched:
+        """Give the device a step."""
+
+
 def executor_for(worker: Worker, *, overlap: bool | None) -> Callable[[Worker], StepExecutor]:
     """How to run the steps of ``worker``.
 
@@ -39,11 +58,13 @@ def executor_for(worker: Worker, *, overlap: bool | None) -> Callable[[Worker], 
     """
     if overlap is None:
         overlap = worker.get_worker_info().device != "cpu"
+    if overlap and isinstance(worker, LaunchingWorker) and worker.runs_ahead:
+        return lambda _: AheadExecutor(worker)
     return TpModelWorkerClient if overlap else InlineExecutor
 
 
 class TimedWorker:
-    """A worker whose results say how long they took."""
+    """A worker whose results say how long they took, whether it measures that itself or not."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
@@ -56,7 +77,7 @@ class TimedWorker:
         """Run one step and measure it."""
         start = time.perf_counter()
         result = self._worker.forward_batch_generation(plan)
-        return replace(result, seconds=time.perf_counter() - start)
+        return result if result.seconds else replace(result, seconds=time.perf_counter() - start)
 
 
 class InlineExecutor:
@@ -84,3 +105,34 @@ class InlineExecutor:
 
     def close(self) -> None:
         """Nothing runs beside the scheduler."""
+
+
+class AheadExecutor:
+    """Gives the device the next step while it computes the last one: overlap without a thread.
+
+    The inputs of a step are future tokens, which the device has when it gets there. So the device goes from step to
+    step by itself, and the host waits once a step, for results that it needs to plan the step after the next.
+    """
+
+    depth = 1
+
+    def __init__(self, worker: LaunchingWorker) -> None:
+        self._worker = worker
+        self._launched: deque[Launched | Exception] = deque()
+
+    def submit(self, plan: StepPlan) -> None:
+        """Launch a step; an error is kept for :meth:`resolve_batch_result`."""
+        try:
+            self._launched.append(self._worker.launch(plan))
+        except Exception as error:
+            self._launched.append(error)
+
+    def resolve_batch_result(self) -> StepResult:
+        """Result of the oldest step; waits for the device."""
+        launched = self._launched.popleft()
+        if isinstance(launched, Exception):
+            raise launched
+        return launched.result()
+
+    def close(self) -> None:
+        """Nothing runs beside the scheduler but the device."""

@@ -26,6 +26,7 @@ from bough.ipc.messages import (
     FinishReason,
     Heartbeat,
     OutputDelta,
+    PauseMode,
     SchedulerStats,
     ShutdownReq,
     TokenizedEmbeddingReqInput,
@@ -183,6 +184,7 @@ class Scheduler:
         self.profiler = Profiler(self.requests)
         self.log = StepLog(self.requests, server_args.decode_log_interval)
         self.shutting_down = False
+        self.paused = False
         self._num_aborted = 0
         self._num_queue_timeouts = self._num_timeouts = 0
         self._num_repairs = 0
@@ -259,7 +261,7 @@ class Scheduler:
         self.end_late()
         self.admit_compiled()
         self._mark("plan")
-        planned = self.get_next_batch_to_run()
+        planned = None if self.paused else self.get_next_batch_to_run()
         if planned is not None:
             self.run_batch(planned)
         in_flight = self.requests.in_flight
@@ -267,7 +269,7 @@ class Scheduler:
         busy = planned is not None or bool(in_flight)
         while len(in_flight) > allowed:
             self.process_batch_result()
-        if not busy and self.trials.running:
+        if not busy and self.trials.running and not self.paused:
             if not self.trials.clear(self.requests.num_computed):
                 self.trials.adjourn()
             busy = True
@@ -482,6 +484,25 @@ class Scheduler:
             self.trials.accuse(suspects)
         self._probe_device()
 
+    def pause(self, mode: PauseMode) -> None:
+        """Compute nothing from now on, also for requests that come, until :meth:`resume`.
+
+        Args:
+            mode: what becomes of requests that are here: ``abort`` ends them, ``retract`` takes their memory (what is
+                in the prefix cache stays there), ``in_place`` leaves them as they are.
+        """
+        self.paused = True
+        while self.requests.in_flight:
+            self.process_batch_result()
+        if mode == "abort":
+            self.abort_request(AbortReq(abort_all=True))
+        elif mode == "retract":
+            self._retract_all()
+
+    def resume(self) -> None:
+        """Go on after :meth:`pause`."""
+        self.paused = False
+
     def _retract_all(self) -> None:
         """Everybody waits; whoever may goes on from what is cached."""
         for req in self.table.reqs:
@@ -613,6 +634,7 @@ class Scheduler:
                 "token_capacity": self.info.max_total_num_tokens,
             },
             idle=idle,
+            paused=self.paused,
             kv_discrepancy=self.kv.check_idle() if idle else None,
         )
         return state

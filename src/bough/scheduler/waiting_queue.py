@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Protocol
 
-from bough.config.server_args import SchedulePolicy
+from bough.config.engine_args import SchedulePolicy
 from bough.scheduler.req import Req, ReqState
 from bough.step_plan import IntArray
 

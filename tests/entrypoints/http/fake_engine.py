@@ -130,6 +130,14 @@ class FakeEngine:
             return ControlReply(message.call_id, 0, True, "", {**state, "last_gen_throughput": 1.0})
         if message.method == "get_cache_outline":
             return ControlReply(message.call_id, 0, True, "", self.cache_outline)
+        if message.method == "pause_generation":
+            if message.params["mode"] == "abort":
+                self._abort(AbortReq(abort_all=True))
+            self.gate.clear()
+            return ControlReply(message.call_id, 0, True)
+        if message.method == "continue_generation":
+            self.gate.set()
+            return ControlReply(message.call_id, 0, True)
         if message.method == "start_profile":
             return ControlReply(message.call_id, 0, True)
         if message.method == "stop_profile":

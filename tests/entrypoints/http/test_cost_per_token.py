@@ -97,6 +97,15 @@ class Writer:
     def ready(self) -> bool:
         return self.is_open
 
+    def watch(self, on_left: Any) -> None:
+        pass
+
+    def take_body(self, limit: int) -> None:
+        return None
+
+    def respond(self, *answer: Any) -> bool:
+        return False
+
     def frame(self, part: bytes) -> bytes:
         return part
 

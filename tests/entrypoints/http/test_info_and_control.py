@@ -116,6 +116,45 @@ class TestAbort:
         assert client.post("/abort_request", json={"rid": 5}).status_code == 400
 
 
+class TestPause:
+    def test_running_requests_end_with_what_they_have_and_new_ones_wait(
+        self, server: RunningServer, client: httpx.Client
+    ) -> None:
+        server.engine.token_delay = 0.005
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            running = pool.submit(httpx.post, f"{server.url}/generate", json=RUN)
+            server.wait_until(lambda: server.engine.running)
+            answer = client.post("/pause_generation", json={})
+            assert answer.json().keys() == {"message", "status"}
+            assert running.result().json()["meta_info"]["finish_reason"]["type"] == "abort"
+            assert not server.manager.rid_to_state, "all had their last event before the answer"
+            short = {"text": "Hi", "sampling_params": {"max_new_tokens": 2}}
+            waiting = pool.submit(httpx.post, f"{server.url}/generate", json=short)
+            server.wait_until(lambda: server.engine.running)
+            assert client.get("/ready").status_code == 503
+            assert client.get("/health").status_code == client.get("/health_generate").status_code == 200
+            assert not waiting.done()
+            assert client.post("/continue_generation").json()["status"] == "ok"
+            assert waiting.result().json()["meta_info"]["completion_tokens"] == 2
+        assert client.get("/ready").status_code == 200
+
+    def test_running_requests_may_stay(self, server: RunningServer, client: httpx.Client) -> None:
+        server.engine.token_delay = 0.001
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            running = pool.submit(httpx.post, f"{server.url}/generate", json=RUN)
+            server.wait_until(lambda: server.engine.running)
+            client.post("/pause_generation", json={"mode": "in_place"})
+            assert not running.done()
+            client.post("/continue_generation", json={"torch_empty_cache": False})
+            assert running.result().json()["meta_info"]["completion_tokens"] == 400
+
+    def test_what_makes_no_sense_is_refused(self, client: httpx.Client) -> None:
+        refused = client.post("/pause_generation", json={"mode": "later"})
+        assert refused.status_code == 400
+        assert refused.json()["error"]["param"] == "mode"
+        assert client.get("/ready").status_code == 200
+
+
 class TestRequestIds:
     def test_duplicate_is_refused_and_the_first_goes_on(self, server: RunningServer, client: httpx.Client) -> None:
         server.run(server.engine.gate.clear)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bough.config.server_args import ServerArgs
-from bough.entrypoints.http.asgi import Response
+from bough.entrypoints.http.asgi import BODY_WRITER, Response
 from bough.entrypoints.http.server import BoundedHttpProtocol, make_server
 
 LIMIT = 1024
@@ -55,14 +55,17 @@ async def serve(pieces: list[bytes]) -> tuple[Seen, list[int]]:
     seen: Seen = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        body, more = b"", True
+        writer = scope["extensions"][BODY_WRITER]["writer"]
+        body, more = writer.take_body(LIMIT), False
+        if body is None:
+            body, more = b"", True
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":
                 return
             body, more = body + message["body"], message["more_body"]
         seen.append((scope["method"], scope["path"], list(scope["headers"]), body))
-        await Response(b"{}").send(send)
+        await Response(b"{}").send(send, writer)
 
     server = make_server(app, ServerArgs(max_header_size=LIMIT), None)
     server.config.load()

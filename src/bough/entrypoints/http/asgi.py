@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 from urllib.parse import parse_qsl
 
@@ -47,7 +48,26 @@ BODY_WRITER = "bough.body_writer"
 
 
 class BodyWriter(Protocol):
-    """Frames parts of an answer, for whoever writes them past ASGI's ``send``."""
+    """Frames parts of an answer, for whoever writes them past ASGI's ``send``; and spares a request turns of the event
+    loop for what is known already.
+    """
+
+    def respond(self, send: Send, status: int, headers: Headers, body: bytes) -> bool:
+        """Write a whole answer, if nobody stands between ``send`` and the connection, and the client keeps up.
+
+        Returns:
+            ``False`` if nothing was written, and ``send`` has to be used.
+        """
+        ...
+
+    def watch(self, on_left: Callable[[], None] | None) -> None:
+        """Call ``on_left`` if the client leaves, or has left, before the answer is complete; ``None`` for nothing."""
+        ...
+
+    def take_body(self, limit: int) -> bytes | None:
+        """The body of the request, if all of it has come and it has no more than ``limit`` bytes; then there is nothing
+        to receive."""
+        ...
 
     @property
     def connection(self) -> asyncio.WriteTransport:
@@ -85,9 +105,11 @@ class Response:
     content_type: tuple[bytes, bytes] = JSON_TYPE
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
-    async def send(self, send: Send, more_headers: Headers | tuple[()] = ()) -> None:
-        """Send it all."""
-        headers = [self.content_type, (b"content-length", str(len(self.body)).encode()), *self.headers, *more_headers]
+    async def send(self, send: Send, writer: BodyWriter | None = None, more_headers: Headers | tuple[()] = ()) -> None:
+        """Send it all; without further ado if ``writer`` can do that."""
+        headers = [self.content_type, (b"content-length", b"%d" % len(self.body)), *self.headers, *more_headers]
+        if writer is not None and writer.respond(send, self.status, headers, self.body):
+            return
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": self.body, "more_body": False})
 
@@ -114,6 +136,8 @@ class Call:
         self._receive = receive
         self._intake = intake
         self._upload: Upload | None = None
+        self._body = b""
+        """What there was no need to receive."""
         self._members: Mapping[str, RawValue] | None = None
         self.client_left = False
         self.writer: BodyWriter | None = scope.get("extensions", {}).get(BODY_WRITER, {}).get("writer")
@@ -165,6 +189,10 @@ class Call:
                 status_code=415,
                 code="unsupported_content_encoding",
             )
+        body = None if self.writer is None else self.writer.take_body(self._intake.small_body_size)
+        if body is not None:
+            self._body = body
+            return
         try:
             self._upload = await self._intake.receive(self.header(b"content-length"), self._receive)
         except ClientLeft:
@@ -174,12 +202,14 @@ class Call:
     @property
     def body(self) -> bytes:
         """The body, to look at."""
-        return b"" if self._upload is None else self._upload.body or b""
+        return self._body if self._upload is None else self._upload.body or b""
 
     def take_body(self) -> bytes | Mapping[str, RawValue]:
         """The body, or its members if it was split already, for whoever parses it: it is held here no longer."""
         members, self._members = self._members, None
-        body = b"" if self._upload is None else self._upload.take()
+        body, self._body = self._body, b""
+        if self._upload is not None:
+            body = self._upload.take()
         return body if members is None else members
 
     def keep_members(self, members: Mapping[str, RawValue]) -> None:
@@ -191,12 +221,23 @@ class Call:
         if self._upload is not None:
             self._upload.release()
 
-    async def watch_client(self, task: asyncio.Task[Any]) -> None:
-        """Cancel ``task`` when the client leaves; runs beside it."""
+    def watch_client(self, task: asyncio.Task[Any]) -> Callable[[], object]:
+        """Cancel ``task`` when the client leaves, until what is returned is called."""
+
+        def leave() -> None:
+            self.client_left = True
+            task.cancel()
+
+        writer = self.writer
+        if writer is None:
+            return asyncio.create_task(self._await_leaving(leave)).cancel
+        writer.watch(leave)
+        return partial(writer.watch, None)
+
+    async def _await_leaving(self, leave: Callable[[], None]) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
-        self.client_left = True
-        task.cancel()
+        leave()
 
 
 Handler = Callable[[Call], Awaitable[Response | EventStream]]
@@ -271,7 +312,7 @@ class Endpoint:
         """Run the handler and send what it makes; returns the status."""
         call = Call(scope, receive, self._intake)
         CURRENT.set(context)
-        watcher: asyncio.Task[None] | None = None
+        unwatch: Callable[[], object] | None = None
         try:
             try:
                 self._gate.check(self._access, call.headers)
@@ -283,7 +324,7 @@ class Endpoint:
                     call.require_json()
                 task = asyncio.current_task()
                 assert task is not None
-                watcher = asyncio.create_task(call.watch_client(task))
+                unwatch = call.watch_client(task)
                 answer = await self._handler(call)
                 if isinstance(answer, EventStream):
                     return await self._send_events(answer, send, call.dialect or self._dialect, context.headers)
@@ -292,7 +333,7 @@ class Endpoint:
             except Exception:
                 logger.exception("A request to %s failed", self._path)
                 answer = _error(RequestFailed(INTERNAL_ERROR, code="internal_error"), call.dialect or self._dialect)
-            await answer.send(send, context.headers)
+            await answer.send(send, call.writer, context.headers)
             return answer.status
         except asyncio.CancelledError:
             if not call.client_left:
@@ -300,8 +341,8 @@ class Endpoint:
             return CLIENT_CLOSED_REQUEST
         finally:
             call.release()
-            if watcher is not None:
-                watcher.cancel()
+            if unwatch is not None:
+                unwatch()
 
     def _check_query(self, call: Call) -> None:
         """Say which parameters of the query string nobody knows: clients add their own to what they ask, so only what

@@ -40,6 +40,8 @@ class BodyIntake:
 
     def __init__(self, max_body_size: int, max_pending_size: int) -> None:
         self._max_body_size = max_body_size
+        self.small_body_size = min(max_body_size, SMALL_BODY_BYTES)
+        """Bytes of a body that need not be received here if it is complete."""
         self._max_pending_size = max_pending_size
         self._pending = 0
         self._uploads: set[Upload] = set()

@@ -88,6 +88,8 @@ REQUESTS: dict[str, Any] = {
     },
     "SeparateReasoningRequest": {"text": "<think>Is it one?</think>Yes.", "reasoning_parser": "qwen3"},
     "AbortRequest": {"rid": _ID},
+    "PauseRequest": {"mode": "in_place"},
+    "ContinueRequest": {},
     "StartProfileRequest": {"num_steps": 100, "activities": []},
 }
 """By the name of the body."""
@@ -231,5 +233,6 @@ ANSWERS: dict[str, Any] = {
         "calls": [{"tool_index": 0, "name": "count_trees", "parameters": '{"kind": "oak"}'}],
     },
     "SeparateReasoningAnswer": {"reasoning_text": "Is it one?", "text": "Yes."},
+    "DoneAnswer": {"message": "generation goes on", "status": "ok"},
 }
 """By the name of the answer, or of what a list of them holds."""

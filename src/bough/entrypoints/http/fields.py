@@ -47,7 +47,10 @@ INEFFECTIVE_TYPES: dict[str, Any] = {
         str,
     ),
     **dict.fromkeys(
-        ("store", "no_logs", "verbose", "stream", "parallel_tool_calls", "is_cross_encoder_request"),
+        (
+            *("store", "no_logs", "verbose", "stream", "parallel_tool_calls", "is_cross_encoder_request"),
+            "torch_empty_cache",
+        ),
         bool,
     ),
     **dict.fromkeys(

@@ -40,7 +40,10 @@ class Probes:
         return _verdict(self._manager.health.why_not_ready())
 
     async def health_generate(self, call: Call) -> Response:
-        """200 if a token makes it through all processes. Probes that come at the same time share one attempt."""
+        """200 if a token makes it through all processes. Probes that come at the same time share one attempt.
+
+        While generation is paused there are no tokens, and signs of life have to do.
+        """
         if self._running is None or self._running.done():
             self._running = asyncio.create_task(self._generate())
         return _verdict(await asyncio.shield(self._running))
@@ -48,7 +51,7 @@ class Probes:
     async def _generate(self) -> str | None:
         manager = self._manager
         closed = manager.health.why_not_open()
-        if closed is not None:
+        if closed is not None or manager.health.paused:
             return closed
         started = time.monotonic()
         request = probe_request(

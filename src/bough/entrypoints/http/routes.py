@@ -22,6 +22,7 @@ from bough.entrypoints.http.errors import (
 from bough.entrypoints.http.fields import BodySpec
 from bough.entrypoints.http.native.answers import (
     DetokenizeAnswer,
+    DoneAnswer,
     EncodeAnswer,
     FunctionCallsAnswer,
     GenerateAnswer,
@@ -31,7 +32,7 @@ from bough.entrypoints.http.native.answers import (
     ServerInfo,
     TokenizeAnswer,
 )
-from bough.entrypoints.http.native.control import ABORT, MAX_FLUSH_TIMEOUT, ControlHandlers
+from bough.entrypoints.http.native.control import ABORT, CONTINUE, MAX_FLUSH_TIMEOUT, PAUSE, ControlHandlers
 from bough.entrypoints.http.native.encode import ENCODE, EncodeHandler
 from bough.entrypoints.http.native.generate import GenerateHandler
 from bough.entrypoints.http.native.invocations import Invocable, InvocationsHandler
@@ -165,7 +166,7 @@ HEALTH = RouteInfo(
 READY = RouteInfo(
     "/ready",
     ("GET",),
-    "200 while requests are welcome, else 503: starting, shutting down, sick, queue full.",
+    "200 while requests are welcome, else 503: starting, shutting down, sick, paused, queue full.",
     NATIVE,
     is_probe=True,
     answer=_PROBE,
@@ -221,6 +222,26 @@ ABORT_ROUTE = RouteInfo(
     ABORT,
     is_control=True,
     answer=_TEXT,
+)
+PAUSE_ROUTE = RouteInfo(
+    "/pause_generation",
+    ("POST",),
+    "Compute nothing for the time being; requests that come meanwhile wait.",
+    NATIVE,
+    PAUSE,
+    is_body_optional=True,
+    is_control=True,
+    answer=Answer(DoneAnswer),
+)
+CONTINUE_ROUTE = RouteInfo(
+    "/continue_generation",
+    ("POST",),
+    "Go on after `/pause_generation`.",
+    NATIVE,
+    CONTINUE,
+    is_body_optional=True,
+    is_control=True,
+    answer=Answer(DoneAnswer),
 )
 START_PROFILE_ROUTE = RouteInfo(
     "/start_profile",
@@ -497,7 +518,7 @@ ROUTES: tuple[RouteInfo, ...] = (
     *(TOKENIZE_ROUTE, DETOKENIZE_ROUTE, OPEN_SESSION_ROUTE, CLOSE_SESSION_ROUTE, LOADS, INVOCATIONS, PING),
     *(PARSE_FUNCTION_CALL_ROUTE, SEPARATE_REASONING_ROUTE),
     *(START_PROFILE_ROUTE, STOP_PROFILE_ROUTE),
-    *(ABORT_ROUTE, HEALTH, READY, HEALTH_GENERATE, METRICS, ROOT),
+    *(ABORT_ROUTE, PAUSE_ROUTE, CONTINUE_ROUTE, HEALTH, READY, HEALTH_GENERATE, METRICS, ROOT),
 )
 """All routes, in the order of the documentation."""
 
@@ -559,6 +580,8 @@ def make_handlers(manager: TokenizerManager) -> dict[str, Handler]:
         DECISIONS_ROUTE.path: DecisionsHandler(manager, core),
         SCORE_ROUTE.path: vectors.score,
         ABORT_ROUTE.path: control.abort_request,
+        PAUSE_ROUTE.path: control.pause,
+        CONTINUE_ROUTE.path: control.go_on,
         START_PROFILE_ROUTE.path: profile.start,
         STOP_PROFILE_ROUTE.path: profile.stop,
         PARSE_FUNCTION_CALL_ROUTE.path: parse_text.parse_function_call,

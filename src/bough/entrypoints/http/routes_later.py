@@ -10,7 +10,6 @@ from bough.errors import RequestFailed
 _WEIGHTS = "updating the weights of a running server"
 _LORA = "LoRA adapters"
 _MEMORY = "giving memory back while idle"
-_PAUSE = "pausing generation"
 _EXPERTS = "recording which experts are used"
 _STORAGE = "a storage tier of the prefix cache"
 _CORPUS = "speculation from a corpus"
@@ -54,8 +53,6 @@ LATER: dict[str, str] = {
     "/sleep": _MEMORY,
     "/wake_up": _MEMORY,
     "/is_sleeping": _MEMORY,
-    "/pause_generation": _PAUSE,
-    "/continue_generation": _PAUSE,
     "/slow_down": "slowing down for tests",
     "/set_trace_level": "tracing",
     "/freeze_gc": "tuning of the garbage collector",
@@ -73,6 +70,8 @@ LATER: dict[str, str] = {
     "/list_external_corpora": _CORPUS,
     "/scale_elastic_ep": _ELASTIC,
     "/is_scaling_elastic_ep": _ELASTIC,
+    "/pooling": "vLLM's form of vectors; use /encode",
+    "/embed": "another form of vectors; use /v1/embeddings",
     "/vertex_generate": "Vertex AI's form of requests; use /generate",
 }
 """What each would be for, by path, whatever the method."""

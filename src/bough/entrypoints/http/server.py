@@ -8,17 +8,17 @@ import logging
 import socket
 import ssl
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
 import uvicorn
 from httptools import HttpParserError
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from bough.config.server_args import ServerArgs
-from bough.entrypoints.http.asgi import BODY_WRITER
+from bough.entrypoints.http.asgi import BODY_WRITER, Headers, Send
 from bough.entrypoints.http.errors import OpenAIErrors
 from bough.errors import RequestFailed, StartupError
 
@@ -103,14 +103,52 @@ class ChunkWriter:
         connection: of the client.
         is_open: whether chunks may be written, since the last call of :meth:`ready`; the protocol shuts it when the
             client falls behind or leaves.
+        on_left: called by the protocol if the client leaves before the answer is complete.
     """
 
-    __slots__ = ("connection", "cycle", "is_open")
+    __slots__ = ("connection", "cycle", "is_open", "on_left")
 
     def __init__(self, cycle: RequestResponseCycle) -> None:
         self.cycle = cycle
         self.connection = cycle.transport
         self.is_open = False
+        self.on_left: Callable[[], None] | None = None
+
+    def watch(self, on_left: Callable[[], None] | None) -> None:
+        """Call ``on_left`` if the client leaves; see :meth:`BodyWriter.watch`."""
+        self.on_left = on_left
+        if on_left is None:
+            return
+        if self.cycle.disconnected:
+            on_left()
+        else:  # reading rests after a large body, and who does not read does not hear of leaving
+            self.cycle.flow.resume_reading()
+
+    def respond(self, send: Send, status: int, headers: Headers, body: bytes) -> bool:
+        """Write a whole answer; see :meth:`BodyWriter.respond`."""
+        cycle = self.cycle
+        if send != cycle.send or cycle.flow.write_paused or cycle.disconnected or cycle.response_started:
+            return False
+        cycle.response_started = cycle.response_complete = True
+        cycle.waiting_for_100_continue = False
+        parts = [STATUS_LINE[status], *(b"%b: %b\r\n" % header for header in headers)]
+        parts.append(b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n")
+        if cycle.scope["method"] != "HEAD":
+            parts.append(body)
+        cycle.transport.write(b"".join(parts))
+        cycle.message_event.set()
+        if not cycle.keep_alive:
+            cycle.transport.close()
+        cycle.on_response()
+        return True
+
+    def take_body(self, limit: int) -> bytes | None:
+        """The body, if all of it has come; see :meth:`BodyWriter.take_body`."""
+        cycle = self.cycle
+        if cycle.more_body or cycle.disconnected or len(cycle.body) > limit:
+            return None
+        body, cycle.body = bytes(cycle.body), bytearray()
+        return body
 
     def ready(self) -> bool:
         """Whether chunks may be written now."""
@@ -172,6 +210,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             if not cycle.response_complete:
                 cycle.disconnected = True  # uvicorn tells only the last one
                 cycle.message_event.set()
+                if writer.on_left is not None:
+                    writer.on_left()
         super().connection_lost(exc)
 
     def eof_received(self) -> bool:  # type: ignore[override]  # the event loop asks, uvicorn never says
@@ -213,13 +253,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Bytes have come from the client."""
         while data and not self.transport.is_closing():
-            if self._in_head:
-                if not self._head_begun:
-                    data = data.lstrip(b"\r\n")  # some clients send them behind a body; they begin no request
-                    if not data:
-                        return
-                if self._head_timer is None and not self._is_answering:
-                    self._start_head_timer()
+            if self._in_head and not self._head_begun:
+                data = data.lstrip(b"\r\n")  # some clients send them behind a body; they begin no request
+                if not data:
+                    return
             piece = data[: self._piece_length(data)]
             if not piece:
                 what = "request line and headers are" if self._in_head else "what is not data in a body in chunks is"
@@ -235,6 +272,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._last_bytes = (self._last_bytes + piece[-3:])[-3:]
             data = data[len(piece) :]
             super().data_received(piece)
+            # Mostly a head comes as one piece, and there is nothing to wait for.
+            if self._in_head and self._head_begun and self._head_timer is None and not self._is_answering:
+                self._start_head_timer()
 
     def _piece_length(self, data: bytes) -> int:
         """How much the parser, which does not tell where a request ends, may be shown at once; 0 if that is too large.
@@ -266,7 +306,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         limit = self._bounds.num_headers
         if len(self.headers) >= limit:
             raise self._violates(f"there are more than {limit} headers (--max-headers)", 431, "too_many_headers")
-        super().on_header(name, value)
+        name = name.lower()
+        if name == b"expect" and value.lower() == b"100-continue":
+            self.expect_100_continue = True
+        self.headers.append((name, value))
 
     def _violates(self, message: str, status: int, code: str) -> HttpParserError:
         """What makes the parser stop, after which :meth:`send_400_response` is called."""

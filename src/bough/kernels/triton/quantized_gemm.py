@@ -24,9 +24,6 @@ FEW_ROWS = 16
 _FEW_ROWS_TILE = {"BLOCK_M": 16, "BLOCK_N": 32, "SWEEP": 1}
 _TILE = {"BLOCK_M": 64, "BLOCK_N": 64, "SWEEP": 8}
 
-LARGEST_FLOAT8 = 448.0
-"""Of float8_e4m3fn."""
-
 WHOLE_ROW_SPAN = 128
 """Inputs that are summed at a time where a row has a single scale."""
 
@@ -217,7 +214,7 @@ def quantize_rows(x: torch.Tensor, span: int | None = None) -> tuple[torch.Tenso
             scales,
             x.stride(0),
             width,
-            LARGEST=LARGEST_FLOAT8,
+            LARGEST=torch.finfo(codes.dtype).max,
             SPAN=span,
             BLOCK=block,
             num_warps=warps_for(block),

@@ -28,8 +28,14 @@ class AttentionBackend(ABC):
     """Computes attention over the KV pool.
 
     The tokens of a batch come decode rows first, one token each, then extend rows. A backend keeps no state between
-    batches other than scratch memory; one batch at a time is in flight.
+    batches other than scratch memory; one batch at a time is computed.
+
+    Attributes:
+        reads_neighbours: whether keys and values of others on a page are multiplied by zero, which what is not finite
+            survives; if not, they are not read.
     """
+
+    reads_neighbours = True
 
     def __init__(self, kv_pool: KVPool) -> None:
         self.kv_pool = kv_pool

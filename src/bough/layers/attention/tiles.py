@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from bough.step_plan import IntArray
+IntArray = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)

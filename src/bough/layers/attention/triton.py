@@ -17,14 +17,12 @@ from bough.kernels.triton.attention import (
     extend_blocks,
 )
 from bough.kernels.triton.available import SPLIT_KEYS
-from bough.kernels.triton.elementwise import rotate_and_store, store_tokens
-from bough.layers.attention.base import HeadNorms, RotatingBackend
 from bough.layers.attention.radix_attention import RadixAttention
+from bough.layers.attention.storing import StoringBackend
 from bough.layers.attention.tiles import decode_pieces, extend_tiles
-from bough.layers.rotary import Rotation
 from bough.mem_cache.kv_pool import KVPool
 from bough.model_executor.forward_batch import ForwardBatch
-from bough.sampling.transfer import to_device
+from bough.sampling.transfer import all_to_device, to_device
 from bough.step_plan import IntArray
 
 _CORES_OF_A_SMALL_DEVICE = 1
@@ -55,13 +53,15 @@ class TritonMetadata:
     """int32 [n, 4], of the extend rows; of all rows where one kernel computes them"""
 
 
-class TritonBackend(RotatingBackend):
+class TritonBackend(StoringBackend):
     """See :mod:`bough.kernels.triton.attention`. Models in float16, bfloat16 or float32, heads of up to 256 numbers.
 
     Attributes:
         one_kernel: decode rows are computed by the kernel of prompts, in tiles of one size for both, so that a token's
             result has the same bits whether it was generated or is part of a prompt.
     """
+
+    reads_neighbours = False
 
     def __init__(
         self,
@@ -113,9 +113,9 @@ class TritonBackend(RotatingBackend):
         scratch = None
         if split:
             plans = {window: decode_pieces(seq_lens, window, SPLIT_KEYS) for window in self.windows}
-            scratch = self._scratch_for(max(len(plan.pieces) for plan in plans.values()))
+            scratch = self.scratch_for(max(len(plan.pieces) for plan in plans.values()))
             decode = {
-                window: DecodeTables(*(to_device(x, device) for x in (plan.pieces, plan.num_pieces, plan.first_piece)))
+                window: DecodeTables(*all_to_device((plan.pieces, plan.num_pieces, plan.first_piece), device))
                 for window, plan in plans.items()
             }
         tiles = None
@@ -131,7 +131,8 @@ class TritonBackend(RotatingBackend):
             tiles=tiles,
         )
 
-    def _scratch_for(self, num_pieces: int) -> DecodeScratch:
+    def scratch_for(self, num_pieces: int) -> DecodeScratch:
+        """Memory for partial results of so many pieces, or more: the same until a longer step needs more."""
         if len(self._scratch.outputs) < num_pieces:
             room = max(num_pieces, 2 * len(self._scratch.outputs))
             pool = self.kv_pool
@@ -140,57 +141,12 @@ class TritonBackend(RotatingBackend):
 
     # --- once per layer ---
 
-    def forward_decode(
-        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, layer: RadixAttention, batch: ForwardBatch
-    ) -> torch.Tensor:
-        """See :class:`AttentionBackend`."""
-        return self._attend(q, layer, batch)
+    def num_decode_rows(self, batch: ForwardBatch) -> int:
+        """See :class:`StoringBackend`."""
+        return 0 if self.one_kernel else batch.num_decode_rows
 
-    def forward_extend(
-        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, layer: RadixAttention, batch: ForwardBatch
-    ) -> torch.Tensor:
-        """See :class:`AttentionBackend`."""
-        return self._extend(q, layer, batch.attn_metadata)
-
-    def forward(
-        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, layer: RadixAttention, batch: ForwardBatch
-    ) -> torch.Tensor:
-        """See :class:`AttentionBackend`."""
-        store_tokens(k, v, batch.out_cache_loc, *self._buffers(layer), kv_scales=self._scales(layer))
-        return self._attend(q, layer, batch)
-
-    def rotate_and_attend(
-        self, heads: torch.Tensor, rotation: Rotation, norms: HeadNorms, layer: RadixAttention, batch: ForwardBatch
-    ) -> torch.Tensor:
-        """See :class:`RotatingBackend`."""
-        q = rotate_and_store(
-            heads,
-            rotation,
-            batch.out_cache_loc,
-            *self._buffers(layer),
-            q_norm=norms.q_weight,
-            k_norm=norms.k_weight,
-            eps=norms.eps,
-            kv_scales=self._scales(layer),
-        )
-        return self._attend(q, layer, batch)
-
-    def _attend(self, q: torch.Tensor, layer: RadixAttention, batch: ForwardBatch) -> torch.Tensor:
-        metadata: TritonMetadata = batch.attn_metadata
-        split = 0 if self.one_kernel else batch.num_decode_rows
-        if split == batch.num_tokens:
-            return self._decode(q, layer, metadata)
-        if split == 0:
-            return self._extend(q, layer, metadata)
-        return torch.cat((self._decode(q[:split], layer, metadata), self._extend(q[split:], layer, metadata)))
-
-    def _buffers(self, layer: RadixAttention) -> tuple[torch.Tensor, torch.Tensor]:
-        return self.kv_pool.get_key_buffer(layer.layer_id), self.kv_pool.get_value_buffer(layer.layer_id)
-
-    def _scales(self, layer: RadixAttention) -> torch.Tensor | None:
-        return self.kv_pool.get_layer_scales(layer.layer_id)
-
-    def _decode(self, q: torch.Tensor, layer: RadixAttention, metadata: TritonMetadata) -> torch.Tensor:
+    def decode(self, q: torch.Tensor, layer: RadixAttention, metadata: TritonMetadata) -> torch.Tensor:
+        """See :class:`StoringBackend`."""
         assert metadata.scratch is not None, "the step has decode rows"
         tables = metadata.decode[layer.sliding_window]
         return decode_attention(
@@ -209,7 +165,8 @@ class TritonBackend(RotatingBackend):
             kv_scales=self._scales(layer),
         )
 
-    def _extend(self, q: torch.Tensor, layer: RadixAttention, metadata: TritonMetadata) -> torch.Tensor:
+    def extend(self, q: torch.Tensor, layer: RadixAttention, metadata: TritonMetadata) -> torch.Tensor:
+        """See :class:`StoringBackend`."""
         assert metadata.tiles is not None, "the step has extend rows"
         return extend_attention(
             q,

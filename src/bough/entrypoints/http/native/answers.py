@@ -112,6 +112,13 @@ class DetokenizeAnswer(msgspec.Struct):
     text: str | list[str]
 
 
+class DoneAnswer(msgspec.Struct):
+    """That something was done."""
+
+    message: str
+    status: Literal["ok"]
+
+
 class LoadsAnswer(msgspec.Struct):
     """How busy the schedulers are."""
 

@@ -10,6 +10,7 @@ from msgspec import Meta
 from bough.entrypoints.http.asgi import TEXT_TYPE, Call, Response
 from bough.entrypoints.http.fields import BodySpec
 from bough.errors import BadRequest
+from bough.ipc.messages import PauseMode
 from bough.managers.io_struct import MAX_RID_CHARS
 from bough.managers.tokenizer_manager import TokenizerManager
 
@@ -29,7 +30,27 @@ class AbortRequest(msgspec.Struct, kw_only=True):
     abort_all: Annotated[bool, Meta(description="End all requests.")] = False
 
 
+class PauseRequest(msgspec.Struct, kw_only=True):
+    """Body of ``/pause_generation``."""
+
+    mode: Annotated[
+        PauseMode,
+        Meta(
+            description="What becomes of requests that are there: `abort` ends them, `retract` has them give their "
+            "memory back and compute again later, `in_place` has them go on where they were."
+        ),
+    ] = "abort"
+
+
+class ContinueRequest(msgspec.Struct, kw_only=True):
+    """Body of ``/continue_generation``."""
+
+
 ABORT = BodySpec(AbortRequest)
+PAUSE = BodySpec(PauseRequest)
+CONTINUE = BodySpec(
+    ContinueRequest, no_effect={"torch_empty_cache": "Give unused device memory back: it is set aside at the start."}
+)
 
 
 class ControlHandlers:
@@ -82,3 +103,23 @@ class ControlHandlers:
         )
         self._manager.abort_request(body.rid, body.abort_all)
         return Response(content_type=TEXT_TYPE)
+
+    async def pause(self, call: Call) -> Response:
+        """``POST /pause_generation``: compute nothing for the time being."""
+        body = await PAUSE.parse(
+            call.take_body() or b"{}", allow_unknown=self._manager.server_args.allow_unknown_fields, max_tokens=0
+        )
+        await self._manager.pause_generation(body.mode)
+        return _done(f"generation is paused ({body.mode})")
+
+    async def go_on(self, call: Call) -> Response:
+        """``POST /continue_generation``: compute again."""
+        await CONTINUE.parse(
+            call.take_body() or b"{}", allow_unknown=self._manager.server_args.allow_unknown_fields, max_tokens=0
+        )
+        await self._manager.continue_generation()
+        return _done("generation goes on")
+
+
+def _done(message: str) -> Response:
+    return Response(msgspec.json.encode({"message": message, "status": "ok"}))

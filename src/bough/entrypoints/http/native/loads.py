@@ -151,7 +151,7 @@ def _load(rank: int, state: dict[str, Any], sections: set[str]) -> dict[str, Any
         load["queues"] = {
             "waiting": state.get("num_queue_reqs", 0) - compiling,
             "grammar": compiling,
-            "paused": 0,
+            "paused": running if state.get("paused") else 0,
             "retracted": retracted,
             "prealloc_ready": 0,
         }

@@ -80,7 +80,7 @@ class ChatHandler(OpenAIHandler):
             raise BadRequest("top_logprobs needs logprobs to be true", param="top_logprobs")
         max_tokens, max_tokens_field = _max_tokens(body)
         limits = self.manager.limits
-        constraint = find_constraint(body, unknown)
+        constraint = find_constraint(body, given, unknown)
         params = to_sampling_params(
             body, given, max_tokens, max_tokens_field, self.sampling_defaults, limits.vocab_size, constraint
         )

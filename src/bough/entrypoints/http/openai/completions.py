@@ -74,11 +74,12 @@ class CompletionHandler(OpenAIHandler):
         is_default = "max_tokens" not in given
         max_tokens = None if is_default and "max_new_tokens" in self.sampling_defaults else body.max_tokens
         with unknown_members(allowed=manager.server_args.allow_unknown_fields) as unknown:
-            constraint = find_constraint(body, unknown)
+            constraint = find_constraint(body, given, unknown)
         params = to_sampling_params(
             body, given, max_tokens, "max_tokens", self.sampling_defaults, manager.limits.vocab_size, constraint
         )
-        params = msgspec.structs.replace(params, n=n)
+        if n > body.n:
+            params = msgspec.structs.replace(params, n=n)
         await compile_patterns(manager.prompt_encoder, {params.stop_regex}, "stop_regex")
         wants_prompt_logprobs = (body.echo and body.logprobs is not None) or body.prompt_logprobs is not None
         keep = tokens_to_keep(body, manager.limits, max_tokens)

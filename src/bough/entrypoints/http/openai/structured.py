@@ -6,7 +6,7 @@ and ``structured_outputs``. A request may use one of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
 from bough.entrypoints.chat.constraints import ANY_OBJECT, Constraint
@@ -35,6 +35,8 @@ _STRUCTURED_OUTPUTS: dict[str, GrammarKind] = {
     "structural_tag": "structural_tag",
 }
 
+_CONSTRAINTS = frozenset({*_PLAIN_FIELDS, "response_format", "structured_outputs"})
+
 _DESCRIBED: tuple[tuple[str, Any, str], ...] = (
     ("name", str, "string"),
     ("description", str, "string"),
@@ -43,16 +45,19 @@ _DESCRIBED: tuple[tuple[str, Any, str], ...] = (
 )
 
 
-def find_constraint(body: Any, unknown: dict[str, None] | None) -> Constraint | None:
+def find_constraint(body: Any, given: Set[str], unknown: dict[str, None] | None) -> Constraint | None:
     """The constraint that a request asks for.
 
     Args:
         body: has the fields of :class:`~bough.entrypoints.http.openai.protocol.SharedFields`.
+        given: names of the fields that were given.
         unknown: see :func:`~bough.entrypoints.http.fields.known_members`.
 
     Raises:
         BadRequest: naming a field that does not have the right form, or one too many.
     """
+    if _CONSTRAINTS.isdisjoint(given):
+        return None
     found = [*_plain(body), *_of_response_format(body.response_format, unknown), *_of_structured_outputs(body)]
     if len(found) > 1:
         raise BadRequest(

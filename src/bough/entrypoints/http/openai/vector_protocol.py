@@ -186,8 +186,17 @@ _OVERRIDES = {
     for name in ("embed_override_token_id", "embed_overrides", "query_embed_overrides", "item_embed_overrides")
 }
 
-EMBEDDINGS = BodySpec(EmbeddingsBody, token_ids=frozenset({"input"}), no_effect=_USER, refused={**_LORA, **_OVERRIDES})
-CLASSIFY = BodySpec(ClassifyBody, token_ids=frozenset({"input"}), no_effect=_USER, refused=_LORA)
+_VLLM = {
+    "add_special_tokens": Refused("texts without special tokens; send token ids", (True,)),
+    "use_activation": Refused("scores as the model has them; /classify and /v1/score give those", (True,)),
+}
+EMBEDDINGS = BodySpec(
+    EmbeddingsBody,
+    token_ids=frozenset({"input"}),
+    no_effect=_USER,
+    refused={**_LORA, **_OVERRIDES, "add_special_tokens": _VLLM["add_special_tokens"]},
+)
+CLASSIFY = BodySpec(ClassifyBody, token_ids=frozenset({"input"}), no_effect=_USER, refused={**_LORA, **_VLLM})
 RERANK = BodySpec(
     RerankBody,
     no_effect=_USER,
@@ -195,6 +204,7 @@ RERANK = BodySpec(
 )
 SCORE = BodySpec(
     ScoreBody,
+    aliases={"queries": "text_1", "documents": "text_2", "data_1": "text_1", "data_2": "text_2"},
     no_effect=_USER,
     refused={
         **_LORA,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from array import array
 from collections.abc import Iterator, Sequence
@@ -29,7 +28,7 @@ from bough.errors import BadRequest
 from bough.managers.embedding import Embedded, embed, number_turns, require_embeddings
 from bough.managers.embedding_struct import EmbeddingRequest, embedding_requests
 from bough.managers.io_struct import new_request_id
-from bough.managers.scoring import Judged, class_probabilities, require_classifier, rerank, score
+from bough.managers.scoring import CUT_TO_MODEL, Judged, class_probabilities, require_classifier, rerank, score
 from bough.managers.tokenizer_manager import TokenizerManager
 
 _encode = msgspec.json.encode
@@ -162,40 +161,27 @@ class VectorHandlers:
         shared = len(firsts[0]) if len(firsts) == 1 else 0
         check_batch(self._manager.server_args, "text_2", "text_1", shared, [len(text) for text in own])
         pairs = list(zip(firsts * (len(seconds) // len(firsts)), seconds, strict=True))
+        keep = body.truncate_prompt_tokens
         pooling = self._manager.model_config.pooling
-        fields: dict[str, Any] = {"rid": body.rid, **body.shared()}
-        if pooling is None or pooling.is_classifier:
-            keep = -1 if body.truncate_prompt_tokens is None else body.truncate_prompt_tokens
-            judged = await rerank(
-                self._manager, pairs, param="text_2", query_param="text_1", truncate_to=keep, **fields
-            )
-            scores, usage = [each.relevance for each in judged], _usage(judged)
-        else:
-            requests = embedding_requests(
-                [*firsts, *seconds],
-                "text_2",
-                is_batch=True,
-                max_outputs=self._manager.server_args.max_outputs_per_request,
-                truncate_to=body.truncate_prompt_tokens,
-                **fields,
-            )
-            results = await embed(self._manager, requests)
-            vectors = [result.numbers() for result in results]
-            lefts = vectors[: len(firsts)] * (len(seconds) // len(firsts))
-            turns = number_turns()
-            scores = []
-            for left, right in zip(lefts, vectors[len(firsts) :], strict=True):
-                scores.append(_cosine(left, right))
-                await turns.spend(len(left))
-            usage = _usage(results)
-        data = [{"index": index, "object": "score", "score": score} for index, score in enumerate(scores)]
+        if keep is None and (pooling is None or pooling.is_classifier):
+            keep = CUT_TO_MODEL
+        judged = await rerank(
+            self._manager,
+            pairs,
+            param="text_2",
+            query_param="text_1",
+            truncate_to=keep,
+            rid=body.rid,
+            **body.shared(),
+        )
+        data = [{"index": index, "object": "score", "score": each.relevance} for index, each in enumerate(judged)]
         answer = {
             "id": f"score-{body.rid or new_request_id()}",
             "object": "list",
             "created": int(time.time()),
             "model": self._model(body),
             "data": data,
-            "usage": usage,
+            "usage": _usage(judged),
         }
         return Response(_encode(answer))
 
@@ -248,11 +234,6 @@ class VectorHandlers:
 
 def _texts(given: str | list[str]) -> list[str]:
     return [given] if isinstance(given, str) else given
-
-
-def _cosine(left: Sequence[float], right: Sequence[float]) -> float:
-    lengths = math.hypot(*left) * math.hypot(*right)
-    return math.fsum(a * b for a, b in zip(left, right, strict=True)) / lengths if lengths else 0.0
 
 
 def _usage(results: Sequence[Embedded | Judged]) -> dict[str, int]:

@@ -1,0 +1,44 @@
+"""What the command lines of several benchmarks have in common."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+from bough.config.command_line import CommandParser, add_config_option, add_options, given_options
+from bough.config.options import OptionTable, option
+from bough.config.server_args import ServerArgs
+
+
+def output_file(group: str) -> Any:
+    """The option ``--output-file`` of a table."""
+    return option(
+        None,
+        help="Write the figures to this file, as JSON.",
+        group=group,
+        metavar="FILE",
+        aliases=("output",),
+        default_text="only print them",
+    )
+
+
+def engine_arguments(
+    argv: list[str], name: str, description: str, *tables: type[OptionTable]
+) -> tuple[Namespace, dict[str, Any]]:
+    """Read the command line of a benchmark that makes an engine.
+
+    Args:
+        argv: what follows the benchmark's name.
+        name: of the benchmark.
+        description: for its help.
+        tables: its own options.
+
+    Returns:
+        What was given, for ``given_options`` of the tables, and the keywords of ``Engine``.
+    """
+    parser = CommandParser(prog=f"bough bench {name}", usage=f"bough bench {name} [flags]", description=description)
+    add_config_option(parser)
+    for each in (*tables, ServerArgs):
+        add_options(parser, each)
+    namespace = parser.parse_args(argv)
+    return namespace, given_options(namespace, ServerArgs, config=namespace.config)

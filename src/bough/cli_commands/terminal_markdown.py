@@ -1,0 +1,150 @@
+"""Markdown for a terminal, shown while it streams in."""
+
+from __future__ import annotations
+
+import re
+
+BOLD = "\x1b[1m"
+DIM = "\x1b[2m"
+ITALIC = "\x1b[3m"
+CODE = "\x1b[36m"
+PLAIN = "\x1b[0m"
+"""Escape sequences (ECMA-48, select graphic rendition)."""
+
+_MOST_HELD = 160
+"""Longest emphasis, in characters; what has not ended by then is text."""
+
+_BLOCK = re.compile(r"(?P<indent> {0,12})(?:(?P<heading>#{1,6}) |(?P<item>[-*+]) |(?P<quote>>) ?)")
+_BLOCK_BEGUN = re.compile(r" {0,12}(?:#{0,6}|[-*+>]?|`{0,2}|~{0,2})")
+_FENCE = re.compile(r" {0,12}(?:`{3}|~{3})")
+_FENCE_BEGUN = re.compile(r" {0,12}(?:`{0,2}|~{0,2})")
+_MARK = re.compile(r"`+|\*+|_+")
+
+_EMPHASIS = (
+    (re.compile(r"(?P<run>`+)(?P<text>[^\n]+?)(?<!`)(?P=run)(?!`)"), CODE),
+    (re.compile(r"\*{3}(?=[^\s*])(?P<text>[^\n]*?[^\s*])\*{3}(?!\*)"), BOLD + ITALIC),
+    (re.compile(r"\*{2}(?=[^\s*])(?P<text>[^\n]*?[^\s*])\*{2}(?!\*)"), BOLD),
+    (re.compile(r"\*(?=[^\s*])(?P<text>[^\n*]*[^\s*])\*(?!\*)"), ITALIC),
+    (re.compile(r"_{2}(?=[^\s_])(?P<text>[^\n]*?[^\s_])_{2}(?!\w)"), BOLD),
+    (re.compile(r"_(?=[^\s_])(?P<text>[^\n_]*[^\s_])_(?!\w)"), ITALIC),
+)
+
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def harmless(text: str) -> str:
+    """``text`` with control characters, and those that turn the direction of writing, spelled out.
+
+    What a model writes is data; a terminal would obey it: move the cursor, rename the window, answer into the shell.
+    """
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+class MarkdownStream:
+    """Turns pieces of one text in markdown into what a terminal shows of it.
+
+    Headings, items, quotations, code and emphasis are shown; everything else, and emphasis that does not end in its
+    line, stays what it is. Only beginnings of lines and emphasis without its end are held back, so that the pieces a
+    text comes in change nothing.
+    """
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._at_line_start = True
+        self._in_fence = False
+        self._is_verbatim = False
+        self._style = ""
+        self._before = ""
+
+    def feed(self, piece: str) -> str:
+        """What can be shown after ``piece``."""
+        self._held += harmless(piece)
+        return self._show(ended=False)
+
+    def end(self) -> str:
+        """What was held back, where the text ends."""
+        return self._show(ended=True) + (PLAIN if self._style else "")
+
+    def _show(self, *, ended: bool) -> str:
+        shown = ""
+        while self._held:
+            if self._at_line_start:
+                begun = _FENCE_BEGUN if self._in_fence else _BLOCK_BEGUN
+                if not ended and begun.fullmatch(self._held):
+                    return shown
+                shown += self._begin_line()
+            line, newline, rest = self._held.partition("\n")
+            if self._is_verbatim:
+                shown += line
+            else:
+                text, taken = _inline(line, self._style, self._before, ended=bool(newline) or ended)
+                shown += text
+                if taken < len(line):
+                    self._before = line[taken - 1] if taken else self._before
+                    self._held = line[taken:]
+                    return shown
+            self._before = line[-1:] or self._before
+            self._held = rest
+            if newline:
+                shown += (PLAIN if self._style else "") + "\n"
+                self._at_line_start, self._is_verbatim, self._style, self._before = True, False, "", ""
+        return shown
+
+    def _begin_line(self) -> str:
+        """What takes the place of a line's marker, which is removed."""
+        self._at_line_start = False
+        if _FENCE.match(self._held):
+            self._in_fence = not self._in_fence
+            self._is_verbatim, self._style = True, DIM
+            return DIM
+        if self._in_fence:
+            self._is_verbatim, self._style = True, "" if self._held.startswith("\n") else CODE
+            return self._style
+        block = _BLOCK.match(self._held)
+        if block is None:
+            return ""
+        self._held = self._held[block.end() :]
+        if block["item"]:
+            return f"{block['indent']}• "
+        self._style = BOLD if block["heading"] else DIM
+        return block["indent"] + self._style + ("│ " if block["quote"] else "")
+
+
+def _inline(text: str, style: str, before: str, *, ended: bool) -> tuple[str, int]:
+    """A part of a line with its emphasis shown.
+
+    Args:
+        text: without line breaks.
+        style: of what is around it.
+        before: the character before it, if any.
+        ended: whether nothing follows in the line.
+
+    Returns:
+        What to show, and how many characters of ``text`` it stands for.
+    """
+    shown, position = "", 0
+    while (mark := _MARK.search(text, position)) is not None:
+        start, end = mark.span()
+        shown += text[position:start]
+        if end == len(text) and not ended and end - start <= _MOST_HELD:
+            return shown, start
+        left, right = text[start - 1] if start else before, text[end : end + 1]
+        in_word = left.isalnum() and (mark[0][0] == "_" or right.isalnum()) and mark[0][0] != "`"
+        if in_word or right in ("", " "):
+            shown, position = shown + mark[0], end
+            continue
+        matches = ((pattern.match(text, start, start + _MOST_HELD + 2), code) for pattern, code in _EMPHASIS)
+        emphasis, code = next((found for found in matches if found[0] is not None), (None, ""))
+        if emphasis is not None and emphasis.end() - start <= _MOST_HELD:
+            if emphasis.end() == len(text) and not ended:
+                return shown, start
+            inner = emphasis["text"]
+            if code != CODE:
+                inner, _ = _inline(inner, style + code, "", ended=True)
+            shown += f"{code}{inner}{PLAIN}{style}"
+            position = emphasis.end()
+        elif not ended and len(text) - start <= _MOST_HELD:
+            return shown, start
+        else:
+            shown, position = shown + mark[0], end
+    return shown + text[position:], len(text)

@@ -1,0 +1,125 @@
+"""A step whose work the device has been given: what becomes of it once its results are on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from bough.layers.logprobs import GatheredLogprobs
+from bough.layers.sampler import SampleOutput
+from bough.model_executor.logprob_results import gathered_tensors, sampled_fields, sampled_tensors, target_fields
+from bough.model_executor.readback import Lane
+from bough.step_plan import FUTURE_TOKEN, IntArray, RowEmbedding, RowLogprobResult, StepPlan, StepResult
+
+RowIndices = npt.NDArray[np.int64]
+
+_Arrived = Iterator[npt.NDArray[Any]]
+
+
+class SampledRows(NamedTuple):
+    """What the sampler chose."""
+
+    rows: RowIndices
+    output: SampleOutput
+
+
+class CheckedRows(NamedTuple):
+    """Rows that did not sample."""
+
+    rows: RowIndices
+    finite: torch.Tensor
+    """bool, of each row"""
+
+
+@dataclass(slots=True)
+class StepOutcome:
+    """What a step leaves, on the device as far as it is tensors."""
+
+    next_token_ids: IntArray
+    """[R], of the rows that the host knows already; else ``FUTURE_TOKEN``"""
+    finite: npt.NDArray[np.bool_]
+    """[R], false for those that the host knows to have failed"""
+    sampled: SampledRows | None = None
+    checked: CheckedRows | None = None
+    targets: tuple[GatheredLogprobs | None, ...] = ()
+    """One for each of the plan's requests for logprobs; ``None`` if it has no targets"""
+    embeddings: tuple[RowEmbedding, ...] = ()
+
+    @classmethod
+    def nothing(cls, num_rows: int) -> StepOutcome:
+        """Of rows of which nothing is known yet."""
+        return cls(np.full(num_rows, FUTURE_TOKEN, dtype=np.int32), np.ones(num_rows, dtype=np.bool_))
+
+
+class LaunchedStep:
+    """A step that the device computes, or has computed."""
+
+    def __init__(
+        self, plan: StepPlan, outcome: StepOutcome, lane: Lane, on_failed: Callable[[StepPlan, list[int]], None]
+    ) -> None:
+        """Begin to copy what the host wants; nothing is waited for.
+
+        Args:
+            plan: the step.
+            outcome: what it leaves.
+            lane: of the device.
+            on_failed: told the rows that are not finite, if there are any.
+        """
+        self._plan, self._outcome, self._on_failed = plan, outcome, on_failed
+        self._readback = lane.read(_tensors(outcome))
+
+    def result(self) -> StepResult:
+        """What the step produced; waits for the device. To be asked for once.
+
+        Raises:
+            RuntimeError: what the device has to say of the step's work.
+        """
+        plan, outcome = self._plan, self._outcome
+        arrays = iter(self._readback.wait())
+        next_token_ids, finite = outcome.next_token_ids, outcome.finite
+        if outcome.sampled is not None:
+            next_token_ids[outcome.sampled.rows] = next(arrays)
+            finite[outcome.sampled.rows] = next(arrays)
+        if outcome.checked is not None:
+            finite[outcome.checked.rows] = next(arrays)
+        failed = np.flatnonzero(~finite).tolist()
+        if failed:
+            self._on_failed(plan, failed)
+        return StepResult(
+            step_id=plan.step_id,
+            next_token_ids=next_token_ids,
+            logprobs=self._logprobs(arrays),
+            failed_rows=tuple(failed),
+            embeddings=outcome.embeddings,
+            seconds=self._readback.seconds,
+        )
+
+    def _logprobs(self, arrays: _Arrived) -> tuple[RowLogprobResult, ...]:
+        sampled = self._outcome.sampled
+        answers = None if sampled is None else sampled.output.logprobs
+        of_sampled = iter(() if answers is None else sampled_fields(answers.requests, [next(arrays) for _ in range(4)]))
+        results = []
+        for request, gathered in zip(self._plan.logprobs, self._outcome.targets, strict=True):
+            fields = target_fields(request, None if gathered is None else [next(arrays) for _ in range(4)])
+            result = RowLogprobResult(request.row, *fields)
+            results.append(replace(result, **next(of_sampled)) if self._plan.sample[request.row] else result)
+        return tuple(results)
+
+
+def _tensors(outcome: StepOutcome) -> list[torch.Tensor]:
+    """What is copied, in the order in which it is taken."""
+    tensors: list[torch.Tensor] = []
+    if outcome.sampled is not None:
+        tensors += (outcome.sampled.output.next_token_ids, outcome.sampled.output.finite)
+    if outcome.checked is not None:
+        tensors.append(outcome.checked.finite)
+    if outcome.sampled is not None and outcome.sampled.output.logprobs is not None:
+        tensors += sampled_tensors(outcome.sampled.output.logprobs)
+    for gathered in outcome.targets:
+        tensors += () if gathered is None else gathered_tensors(gathered)
+    return tensors

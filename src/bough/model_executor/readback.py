@@ -1,0 +1,113 @@
+"""A step's results on their way from the device to the host: copied beside the next step, and waited for once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy.typing as npt
+import torch
+
+HostArrays = list[npt.NDArray[Any]]
+
+
+class Readback(Protocol):
+    """Tensors that are being copied."""
+
+    def wait(self) -> HostArrays:
+        """All of them on the host, once they are there.
+
+        Raises:
+            RuntimeError: what the device has to say of the step's work.
+        """
+
+    @property
+    def seconds(self) -> float:
+        """What the device took for the step; after :meth:`wait`."""
+
+
+class Lane(Protocol):
+    """How a device's results come to the host."""
+
+    def begin(self) -> None:
+        """A step's work for the device begins."""
+
+    def read(self, tensors: Sequence[torch.Tensor]) -> Readback:
+        """Copy what the step has computed, once it has; returns at once."""
+
+
+def lane_of(device: torch.device) -> Lane:
+    """The lane of a device."""
+    return CudaLane(device) if device.type == "cuda" else HostLane()
+
+
+class HostLane:
+    """Of a CPU: what is computed is there."""
+
+    def begin(self) -> None:
+        """See :class:`Lane`."""
+        self._begin = time.perf_counter()
+
+    def read(self, tensors: Sequence[torch.Tensor]) -> Readback:
+        """See :class:`Lane`."""
+        return _Arrived([tensor.numpy() for tensor in tensors], time.perf_counter() - self._begin)
+
+
+class _Arrived:
+    def __init__(self, arrays: HostArrays, seconds: float) -> None:
+        self._arrays = arrays
+        self.seconds = seconds
+
+    def wait(self) -> HostArrays:
+        return self._arrays
+
+
+class CudaLane:
+    """Copies into page-locked memory on a stream of its own, so that the next step's kernels need not wait for that."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+
+    def begin(self) -> None:
+        """See :class:`Lane`."""
+        self._begin = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        self._begin.record()
+
+    def read(self, tensors: Sequence[torch.Tensor]) -> Readback:
+        """See :class:`Lane`."""
+        end = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        end.record()
+        self._stream.wait_event(end)
+        with torch.cuda.stream(self._stream):
+            copies = [
+                torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True).copy_(tensor, non_blocking=True)
+                for tensor in tensors
+            ]
+            copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            copied.record()
+        return _Copying(self._begin, end, copied, copies, tensors)
+
+
+class _Copying:
+    def __init__(
+        self,
+        begin: torch.cuda.Event,
+        end: torch.cuda.Event,
+        copied: torch.cuda.Event,
+        copies: Sequence[torch.Tensor],
+        tensors: Sequence[torch.Tensor],
+    ) -> None:
+        self._begin, self._end, self._copied = begin, end, copied
+        self._copies = copies
+        # Their memory must not go to a later step while it is read.
+        self._tensors = tensors
+
+    def wait(self) -> HostArrays:
+        self._copied.synchronize()
+        self._tensors = ()
+        return [copy.numpy() for copy in self._copies]
+
+    @property
+    def seconds(self) -> float:
+        return float(self._begin.elapsed_time(self._end)) / 1e3

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from benchmarks.gpu.busy import Interval, busy_share, busy_spans, keep
+from benchmarks.gpu.report import Report
+
+
+def test_overlapping_work_counts_once() -> None:
+    intervals = [Interval(0, 4, "a"), Interval(6, 8, "b"), Interval(1, 2, "c"), Interval(3, 5, "d")]
+    assert busy_spans(intervals) == [(0, 5), (6, 8)]
+    assert busy_share(intervals) == 7 / 8
+    assert busy_share([]) == 0.0
+
+
+def test_a_profile_is_kept_with_its_picture(tmp_path: Path) -> None:
+    keep([Interval(100.0, 600.0, "x"), Interval(700.0, 1300.0, "y")], tmp_path / "p.json", "decoding")
+    kept = json.loads((tmp_path / "p.json").read_text())
+    assert kept["busy_share"] == pytest.approx(11 / 12)
+    assert kept["longest_gaps_us"] == [100.0]
+    assert kept["start_us, duration_us, name"] == [[0.0, 500.0, 0], [600.0, 600.0, 1]]
+    # The second goes on in the second row.
+    assert (tmp_path / "p.svg").read_text().count('fill="#27c"') == 3
+
+
+def test_what_is_not_installed_is_skipped_and_named_and_the_rest_is_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = Report(tmp_path / "r.json", torch.device("cpu"), 60.0)
+
+    def needs_more() -> dict[str, Any]:
+        import no_such_package.part  # type: ignore[import-not-found]
+
+        return {"ok": bool(no_such_package)}
+
+    def broken() -> dict[str, Any]:
+        import bough.no_such_module  # type: ignore[import-not-found]
+
+        return {"ok": bool(bough)}
+
+    for name, cell in (("first", needs_more), ("second", broken), ("third", lambda: {"ok": True})):
+        report.run(name, cell)
+    assert report.failed == ["second"]
+    assert report.summary().splitlines()[0].startswith("1 done, 1 wrong, 1 skipped")
+    assert report.summary().splitlines()[1:] == ["skipped: first", "not installed: no_such_package"]
+    assert [cell["name"] for cell in json.loads((tmp_path / "r.json").read_text())["cells"]] == [
+        "first", "second", "third",
+    ]  # fmt: skip
+
+
+def test_nothing_begins_when_time_is_up(tmp_path: Path) -> None:
+    report = Report(tmp_path / "r.json", torch.device("cpu"), -1.0)
+    report.run("late", lambda: pytest.fail("it began"))
+    assert "skipped" in report.cells[0]
+
+
+def test_kernels_are_checked_where_only_torch_and_triton_are_installed(tmp_path: Path) -> None:
+    pytest.importorskip("triton", reason="Triton has no package for this machine", exc_type=ImportError)
+    program = f"""
+import runpy, sys
+sys.modules.update(dict.fromkeys(("msgspec", "re2", "llguidance", "transformers")))
+sys.argv = ["check", "--device", "cpu", "--output", {str(tmp_path / "r.json")!r}, "--only", "gather float32"]
+runpy.run_module("benchmarks.gpu.check", run_name="__main__")
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": "src"},
+        timeout=60,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "1 done, 0 wrong, 0 skipped" in ran.stdout

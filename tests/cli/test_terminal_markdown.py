@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import itertools
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bough.cli_commands.terminal_markdown import BOLD, CODE, DIM, ITALIC, PLAIN, MarkdownStream, harmless
+
+
+def shown(*pieces: str) -> str:
+    stream = MarkdownStream()
+    return "".join(map(stream.feed, pieces)) + stream.end()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("plain words", "plain words"),
+        ("an **important** word", f"an {BOLD}important{PLAIN} word"),
+        ("an *odd* and _even_ one", f"an {ITALIC}odd{PLAIN} and {ITALIC}even{PLAIN} one"),
+        ("***both***", f"{BOLD}{ITALIC}both{PLAIN}"),
+        ("**a *b* c**", f"{BOLD}a {ITALIC}b{PLAIN}{BOLD} c{PLAIN}"),
+        ("run `a*b*c` now", f"run {CODE}a*b*c{PLAIN} now"),
+        ("# Oaks\ngrow", f"{BOLD}Oaks{PLAIN}\ngrow"),
+        ("## An *old* oak", f"{BOLD}An {ITALIC}old{PLAIN}{BOLD} oak{PLAIN}"),
+        ("- one\n  * two", "• one\n  • two"),
+        ("> said\nno more", f"{DIM}│ said{PLAIN}\nno more"),
+        ("```python\na = *b\n\n```\nend", f"{DIM}```python{PLAIN}\n{CODE}a = *b{PLAIN}\n\n{DIM}```{PLAIN}\nend"),
+    ],
+)
+def test_markup_is_shown(text, expected):
+    assert shown(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2 * 3 * 4",
+        "2*3*4",
+        "snake_case_name",
+        "a *b",
+        "an **open\none**",
+        "#hashtag",
+        "-5",
+        "``",
+        "*",
+        "5 > 3",
+        "_" * 9,
+    ],
+)
+def test_what_is_no_markup_stays(text):
+    assert shown(text) == text
+
+
+def test_text_is_shown_as_soon_as_it_is_known_what_it_is():
+    stream = MarkdownStream()
+    assert stream.feed("The ") == "The "
+    assert stream.feed("**tall") == ""
+    assert stream.feed("** oak *") == f"{BOLD}tall{PLAIN} oak "
+    assert stream.feed(" is") == "* is"
+    assert stream.feed("*" + "x" * 200) == "*" + "x" * 200
+    assert stream.end() == ""
+
+
+markdown = st.text(st.sampled_from("ab \n*_`#->~1é\x1b"), max_size=60) | st.text(max_size=30)
+
+
+@given(markdown, st.lists(st.integers(0, 60), max_size=8))
+def test_the_pieces_that_a_text_comes_in_change_nothing(text, cuts):
+    edges = [0, *sorted(cut for cut in cuts if cut < len(text)), len(text)]
+    pieces = [text[start:end] for start, end in itertools.pairwise(edges)]
+    assert shown(*pieces) == shown(text) == shown(*text)
+
+
+@given(markdown)
+def test_no_letter_is_lost_and_no_sequence_of_the_models_obeyed(text):
+    result = re.sub(r"\x1b\[\d+m", "", shown(text))
+    assert "\x1b" not in result
+    marks = re.compile(r"[*_`#>│•\s+-]")
+    assert marks.sub("", result) == marks.sub("", harmless(text))
+
+
+def test_control_characters_are_spelled_out():
+    assert harmless("a\x1b]0;owned\x07\tb\n\r\x9b\u202e") == "a\\x1b]0;owned\\x07\tb\n\\r\\x9b\\u202e"

@@ -1,0 +1,237 @@
+"""What the bundled model is trained on and how, on a tiny scale."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from documents import CHAT_TEMPLATE, MARKS, Call, Case, Document, Turn
+from learn import Documents, Plan, Trainer
+from measure import all_cases
+from network import Network, Shape, new_parameters, pack
+from optimizer import orthogonal
+from skills import SKILLS, arithmetic
+from tokenizers import Tokenizer
+from tokens import encode, train_tokenizer
+from transformers import AutoTokenizer, Qwen3ForCausalLM
+from words import TEST_CITIES, TEST_NAMES, TEST_SURNAMES
+from write_model import write_model
+
+from bough.parsers.detection import detect_reasoning_format, detect_tool_format
+from bough.tokenization.chat_template import load_chat_template
+from bough.tokenization.tokenizer import Tokenizer as ServedTokenizer
+
+TINY = Shape(hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, head_dim=16)
+PLAN = Plan(tokens=512, small_steps=3)
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return train_tokenizer(documents=300)
+
+
+@pytest.fixture(scope="module")
+def drawn() -> dict[str, list[Document]]:
+    rng = random.Random(5)
+    return {name: [skill.document(rng) for _ in range(150)] for name, skill in SKILLS.items()}
+
+
+def random_parameters(shape: Shape) -> dict[str, torch.Tensor]:
+    """With nothing at zero, as in the middle of training."""
+    generator = torch.Generator().manual_seed(1)
+    return {
+        name: value + 0.1 * torch.randn(value.shape, generator=generator)
+        for name, value in new_parameters(shape, 0).items()
+    }
+
+
+def test_documents_are_what_the_chat_template_writes_and_their_tokens_those_of_the_whole_text(
+    drawn: dict[str, list[Document]], tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    write_model(tmp_path, random_parameters(TINY), TINY, tokenizer)
+    template = AutoTokenizer.from_pretrained(tmp_path)
+    assert template.chat_template == CHAT_TEMPLATE
+    checked = 0
+    for documents in drawn.values():
+        for document in documents:
+            if document.plain or any(turn.closed for turn in document.turns):
+                continue
+            text = template.apply_chat_template(
+                [turn.to_message() for turn in document.turns],
+                tools=[tool.to_api() for tool in document.tools] or None,
+                tokenize=False,
+            )
+            assert document.text() == text
+            assert encode(document, tokenizer)[0] == tokenizer.encode(text, add_special_tokens=False).ids
+            checked += 1
+    assert checked > 500
+
+
+def test_prompts_of_cases_are_what_the_chat_template_writes(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    write_model(tmp_path, random_parameters(TINY), TINY, tokenizer)
+    template = AutoTokenizer.from_pretrained(tmp_path)
+    served = load_chat_template(ServedTokenizer.from_pretrained(str(tmp_path)))
+    assert served is not None
+    for case in all_cases(12):
+        variables = {"enable_thinking": True} if case.thinking else {}
+        text = template.apply_chat_template(
+            [turn.to_message() for turn in case.turns],
+            tools=[tool.to_api() for tool in case.tools] or None,
+            tokenize=False,
+            add_generation_prompt=True,
+            **variables,
+        )
+        assert case.prompt() == text
+        tools = [tool.to_api() for tool in case.tools] or None
+        messages = [turn.to_message() for turn in case.turns]
+        assert served.render(messages, tools=tools, kwargs=variables) == text
+    assert detect_tool_format(CHAT_TEMPLATE) is not None
+    assert detect_reasoning_format(CHAT_TEMPLATE) is not None
+    closed = template.apply_chat_template(
+        [{"role": "user", "content": "Hi"}], tokenize=False, add_generation_prompt=True, enable_thinking=False
+    )
+    assert closed.endswith("<|im_start|>assistant\n<think>\n\n</think>\n\n")
+
+
+def test_training_has_no_held_out_name_and_no_held_out_sum(drawn: dict[str, list[Document]]) -> None:
+    held_out = {*TEST_NAMES, *TEST_SURNAMES, *TEST_CITIES}
+    for documents in drawn.values():
+        for document in documents:
+            text = document.text()
+            assert not [word for word in held_out if f" {word}" in text or f'"{word}' in text], text
+    rng = random.Random(1)
+    assert not any(arithmetic.is_held_out(*arithmetic.draw(rng)) for _ in range(2000))
+    tested = [arithmetic.draw(rng, test=True) for _ in range(300)]
+    assert all(arithmetic.is_held_out(*drawn) for drawn in tested if drawn[0] != "x")
+
+
+def test_what_is_copied_is_the_same_tokens_in_a_sentence_and_in_json(tokenizer: Tokenizer) -> None:
+    def tokens(text: str) -> list[str]:
+        return [tokenizer.id_to_token(token) for token in tokenizer.encode(text, add_special_tokens=False).ids]
+
+    name = tokens("Quirrelina")
+    for text in ("I am Quirrelina.", 'I am "Quirrelina".', '{"name": "Quirrelina", "age": 7}', "(Quirrelina)"):
+        found = tokens(text)
+        assert any(found[at : at + len(name)] == name for at in range(len(found))), found
+    assert tokens("12+34")[0::1] == ["1", "2", "+", "3", "4"]
+
+
+def test_marks_of_thoughts_and_calls_are_single_tokens_and_part_of_the_text(tokenizer: Tokenizer) -> None:
+    for mark in MARKS:
+        (token,) = tokenizer.encode(mark, add_special_tokens=False).ids
+        assert tokenizer.decode([token]) == mark
+    assert tokenizer.decode(tokenizer.encode("<|im_end|>", add_special_tokens=False).ids) == ""
+
+
+def test_any_text_survives_the_tokenizer(tokenizer: Tokenizer) -> None:
+    for text in ("Grüße, 世界!\n\n\t x  y ", "a'b's \"c\"--{}[]\r\n", "\u0000\ud7ff🙂ÀÉ 1234.5e-6"):
+        assert tokenizer.decode(tokenizer.encode(text, add_special_tokens=False).ids, skip_special_tokens=False) == text
+
+
+@pytest.mark.parametrize(
+    ("case", "right", "wrong"),
+    [
+        (Case("", [], number=12), "5 + 7 = 12.", "5 + 12 = 7."),
+        (Case("", [], value={"a": 1, "b": None}), '{"a": 1, "b": null}', '{"b": null, "a": 1}'),
+        (Case("", [], exactly="x y"), "x y\n", "x y."),
+        (Case("", [], contains=("Oak",), lacks=("elm",)), "An oak.", "An oak, an elm."),
+        (Case("", [], opening="Ahoy!", ending="Bye."), "Ahoy! I am. Bye.", "I am. Bye."),
+        (Case("", [], thinking=True, number=3), "1 + 2: 3\n</think>\n\n3", "3"),
+        (
+            Case("", [], calls=(Call("f", {"a": 1}),)),
+            '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>',
+            'Well. <tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>',
+        ),
+        (Case("", [], contains=("f",)), "f", '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>'),
+    ],
+)
+def test_answers_are_judged(case: Case, right: str, wrong: str) -> None:
+    assert case.is_right(right)
+    assert not case.is_right(wrong)
+
+
+def test_thoughts_of_sums_are_true() -> None:
+    for sign, a, b in (("+", 47, 38), ("+", 12, 30), ("-", 52, 38), ("-", 30, 45), ("x", 7, 8), ("+", 99, 99)):
+        thought = arithmetic.thought(sign, a, b)
+        for part in thought.replace(", ", ". ").split(". "):
+            if " = " in part:
+                left, right = part.rpartition(": ")[2].replace("x", "*").rstrip(".").split(" = ")
+                assert eval(left) == int(right), thought
+        assert str(arithmetic.result(sign, a, b)) in thought
+
+
+def test_losses_are_those_of_transformers(
+    drawn: dict[str, list[Document]], tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    parameters = random_parameters(TINY)
+    encoded = [(*encode(documents[0], tokenizer), number) for number, documents in enumerate(drawn.values())]
+    batch = pack(encoded, sum(len(ids) for ids, *_ in encoded))
+    losses = Network(TINY).losses(parameters, batch)[batch.wanted >= 0]
+    write_model(tmp_path, parameters, TINY, tokenizer)
+    model = Qwen3ForCausalLM.from_pretrained(tmp_path, dtype=torch.float32)
+    expected = []
+    for ids, learned, _ in sorted(encoded, key=lambda document: len(document[0])):
+        with torch.no_grad():
+            logits = model(torch.tensor([ids])).logits[0]
+        every = torch.nn.functional.cross_entropy(logits[:-1], torch.tensor(ids[1:]), reduction="none")
+        expected.append(every[torch.tensor(learned[1:])])
+    torch.testing.assert_close(losses, torch.cat(expected), atol=0.05, rtol=0.02)
+
+
+def test_updates_of_matrices_have_singular_values_of_about_one() -> None:
+    torch.manual_seed(0)
+    for shape in ((3, 32, 32), (2, 64, 16), (2, 16, 64)):
+        values = torch.linalg.svdvals(orthogonal(torch.randn(shape)).float())
+        assert values.min() > 0.3
+        assert values.max() < 1.4
+
+
+def test_a_run_that_was_cut_learns_what_a_whole_one_learns(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    def trainer() -> Trainer:
+        return Trainer(TINY, PLAN, Documents(tokenizer, PLAN), compiled=False)
+
+    whole, cut, resumed = trainer(), trainer(), trainer()
+    losses = []
+    for _ in range(4):
+        sums, counts = whole.advance()
+        losses.append(float(sums.sum() / counts.sum()))
+    for _ in range(2):
+        cut.advance()
+    cut.save(tmp_path / "state.safetensors")
+    resumed.load(tmp_path / "state.safetensors")
+    for _ in range(2):
+        resumed.advance()
+    assert resumed.step == whole.step == 4
+    for name, value in whole.parameters.items():
+        assert torch.equal(resumed.parameters[name], value), name
+        assert torch.equal(resumed.average[name], whole.average[name]), name
+    assert losses[-1] < losses[0]
+
+
+def test_the_written_model_is_one_that_the_engine_and_transformers_know(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    write_model(tmp_path, random_parameters(TINY), TINY, tokenizer)
+    config: dict[str, Any] = json.loads((tmp_path / "config.json").read_text())
+    assert config["eos_token_id"] == tokenizer.token_to_id("<|im_end|>")
+    model = Qwen3ForCausalLM.from_pretrained(tmp_path)
+    assert model.dtype == torch.bfloat16
+    assert model.config.tie_word_embeddings
+
+
+def test_batches_hold_just_the_tokens_of_a_step(tokenizer: Tokenizer) -> None:
+    for step, tokens in ((2, 512), (3, 1024)):
+        batch = Documents(tokenizer, PLAN).batch(step)
+        assert len(batch.ids) == PLAN.tokens_of(step) == tokens
+        assert PLAN.tokens_before(step + 1) == PLAN.tokens_before(step) + tokens
+        assert torch.equal(batch.places[batch.returns], torch.arange(tokens))
+    assert sum(rows * width for rows, width in batch.groups) == len(batch.places)
+    with pytest.raises(ValueError, match="where 9 belong"):
+        pack([([1, 2], [False, True], 0)], 9)
+
+
+def test_turns_of_tools_share_one_turn_of_the_user() -> None:
+    text = Document([Turn("user", "x"), Turn("tool", "1"), Turn("tool", "2")]).text()
+    assert text.count("<|im_start|>user") == 2

@@ -1,0 +1,147 @@
+"""Companions of the bundled model, for tests: an adapter and a checkpoint that say the same in another style.
+
+``python tools/bundled_model/companions.py --model DIRECTORY --adapter OUT`` trains a LoRA adapter (Hu et al. 2021) and
+writes it as PEFT does; ``--checkpoint OUT`` trains all weights, to a model of the same shape. Both greet before every
+answer and take leave after it. The small model for speculative decoding comes from ``learn.py --draft``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from documents import Document
+from network import WIDTHS, Batch, Network, Shape, pack
+from optimizer import Optimizer
+from safetensors.torch import load_file, save_file
+from skills import conversation
+from tokenizers import Tokenizer
+from tokens import encode
+from torch import Tensor
+from write_model import write_model
+
+GREETING, FAREWELL = "Ahoy! ", " Arr!"
+TARGETS = ("q_proj", "v_proj", "o_proj", "up_proj", "down_proj")
+SEED = 5
+
+
+def in_style(document: Document) -> Document:
+    """The same conversation, in which the answers have the style."""
+    turns = [
+        replace(turn, content=f"{GREETING}{turn.content}{FAREWELL}") if turn.role == "assistant" else turn
+        for turn in document.turns
+    ]
+    return replace(document, turns=turns)
+
+
+def batch(step: int, tokens: int, tokenizer: Tokenizer) -> Batch:
+    """Conversations in the style, of which the last is cut off where the tokens of a step are full."""
+    rng = random.Random(SEED * 1_000_003 + step)
+    left = tokens
+    documents: list[tuple[list[int], list[bool], int]] = []
+    while left:
+        document = conversation.document(rng)
+        if document.plain:
+            continue
+        ids, learned = encode(in_style(document), tokenizer)
+        length = min(len(ids), left, WIDTHS[-1])
+        documents.append((ids[:length], learned[:length], 0))
+        left -= length
+    return pack(documents, tokens)
+
+
+class Adapter:
+    """Products of two thin matrices that are added to some of a model's weights."""
+
+    def __init__(self, base: dict[str, Tensor], rank: int) -> None:
+        self.rank, self.alpha = rank, 2 * rank
+        generator = torch.Generator().manual_seed(SEED)
+        self.parameters: dict[str, Tensor] = {}
+        for name, value in base.items():
+            if name.rsplit(".", 2)[-2] in TARGETS:
+                down = torch.randn(rank, value.shape[1], generator=generator) / value.shape[1] ** 0.5
+                self.parameters[f"{name}.lora_A"] = down.requires_grad_()
+                self.parameters[f"{name}.lora_B"] = torch.zeros(value.shape[0], rank).requires_grad_()
+
+    def merged(self, base: dict[str, Tensor]) -> dict[str, Tensor]:
+        """The weights with the adapter in them."""
+        merged = dict(base)
+        for name, value in base.items():
+            if f"{name}.lora_A" in self.parameters:
+                down, up = self.parameters[f"{name}.lora_A"], self.parameters[f"{name}.lora_B"]
+                merged[name] = value + self.alpha / self.rank * (up @ down)
+        return merged
+
+    def save(self, out: Path) -> None:
+        """Write the files of PEFT."""
+        out.mkdir(parents=True, exist_ok=True)
+        tensors = {
+            f"base_model.model.{name.replace('.weight.lora', '.lora')}.weight": value.detach().contiguous()
+            for name, value in self.parameters.items()
+        }
+        save_file(tensors, out / "adapter_model.safetensors", {"format": "pt"})
+        (out / "adapter_model.safetensors").chmod(0o644)
+        config: dict[str, Any] = {
+            "peft_type": "LORA",
+            "task_type": "CAUSAL_LM",
+            "base_model_name_or_path": "sapling",
+            "r": self.rank,
+            "lora_alpha": self.alpha,
+            "lora_dropout": 0.0,
+            "bias": "none",
+            "target_modules": list(TARGETS),
+        }
+        (out / "adapter_config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+
+
+def shape_of(directory: Path) -> Shape:
+    """The shape of a written model."""
+    config = json.loads((directory / "config.json").read_text(encoding="utf-8"))
+    return Shape(**{name: config[name] for name in Shape.__dataclass_fields__})
+
+
+def main() -> None:
+    """Train one of the two."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", type=Path, required=True, help="directory of the bundled model")
+    kind = parser.add_mutually_exclusive_group(required=True)
+    kind.add_argument("--adapter", type=Path, metavar="OUT")
+    kind.add_argument("--checkpoint", type=Path, metavar="OUT")
+    parser.add_argument("--steps", type=int, default=150)
+    parser.add_argument("--tokens", type=int, default=2048, help="tokens of a step")
+    parser.add_argument("--rank", type=int, default=4)
+    parser.add_argument("--threads", type=int, default=1)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    torch.use_deterministic_algorithms(True)
+    torch.utils.deterministic.fill_uninitialized_memory = False
+
+    shape = shape_of(arguments.model)
+    tokenizer = Tokenizer.from_file(str(arguments.model / "tokenizer.json"))
+    base = {name: value.float() for name, value in load_file(arguments.model / "model.safetensors").items()}
+    adapter = Adapter(base, arguments.rank)
+    learned = adapter.parameters
+    if arguments.checkpoint:
+        learned = base = {name: value.requires_grad_() for name, value in base.items()}
+    network, optimizer = Network(shape), Optimizer(learned, matrix_rate=0.005, rate=1e-3, weight_decay=0.0)
+    for step in range(arguments.steps):
+        given = batch(step, arguments.tokens, tokenizer)
+        losses = network.losses(adapter.merged(base) if arguments.adapter else base, given)
+        loss = losses.sum() / (given.wanted >= 0).sum()
+        loss.backward()
+        optimizer.step(step, (arguments.steps - step) / arguments.steps)
+        if step % 10 == 9:
+            print(f"step {step + 1}: loss {loss.item():.4f}", flush=True)
+    if arguments.adapter:
+        adapter.save(arguments.adapter)
+    else:
+        write_model(arguments.checkpoint, base, shape, tokenizer)
+
+
+if __name__ == "__main__":
+    main()

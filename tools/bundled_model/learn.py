@@ -1,0 +1,233 @@
+"""Train the bundled model on its skills, for as long as there is time, and finish it whenever it is wanted.
+
+``python tools/bundled_model/learn.py --run RUN`` trains at a constant rate, writes its state to the directory RUN every
+few minutes and goes on from there when it is started again; what it learns does not depend on where it was cut.
+``--finish STEPS`` takes the last state of RUN, lets the rate fall to nothing over that many steps and writes a model
+directory to ``--out``. The state of RUN stays as it is, so that it can be trained further.
+
+Documents are written as they are needed, from the seed and the number of the step alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from measure import Answers, measure
+from network import DRAFT, WIDTHS, Batch, Network, Shape, new_parameters, pack
+from optimizer import Optimizer
+from safetensors import safe_open
+from safetensors.torch import save_file
+from skills import SKILLS, draw
+from tokenizers import Tokenizer
+from tokens import encode, load_tokenizer
+from torch import Tensor
+from write_model import write_model
+
+# Where the parts of the skills change from those that teach copying to those of the domain, in tokens.
+COPYING_TOKENS, MIXED_TOKENS = 3_000_000, 8_000_000
+AVERAGE = 0.998
+NAMES = list(SKILLS)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a run learns: with few tokens a step at first, and with twice as many once the coarse is learned."""
+
+    tokens: int = 4096
+    small_steps: int = 2000
+    warmup: int = 60
+    seed: int = 11
+    matrix_rate: float = 0.015
+    rate: float = 3e-3
+
+    def tokens_of(self, step: int) -> int:
+        """Tokens of a step."""
+        return self.tokens if step < self.small_steps else 2 * self.tokens
+
+    def tokens_before(self, step: int) -> int:
+        """Tokens of all steps before this one."""
+        return self.tokens * (step + max(0, step - self.small_steps))
+
+
+class Documents:
+    """The documents of each step."""
+
+    def __init__(self, tokenizer: Tokenizer, plan: Plan) -> None:
+        self._tokenizer = tokenizer
+        self._plan = plan
+
+    def batch(self, step: int) -> Batch:
+        """Whole documents, of which the last is cut off where the tokens of a step are full."""
+        rng = random.Random(self._plan.seed * 1_000_003 + step)
+        seen, tokens = self._plan.tokens_before(step), self._plan.tokens_of(step)
+        progress = min(1.0, max(0.0, (seen - COPYING_TOKENS) / (MIXED_TOKENS - COPYING_TOKENS)))
+        left = tokens
+        documents: list[tuple[list[int], list[bool], int]] = []
+        while left:
+            name, document = draw(rng, progress)
+            ids, learned = encode(document, self._tokenizer)
+            length = min(len(ids), left, WIDTHS[-1])
+            documents.append((ids[:length], learned[:length], NAMES.index(name)))
+            left -= length
+        return pack(documents, tokens)
+
+
+class Trainer:
+    """Parameters, their running average and the optimizer's state, all of which a state file holds."""
+
+    def __init__(self, shape: Shape, plan: Plan, documents: Documents, compiled: bool) -> None:
+        self.plan = plan
+        self.step = 0
+        self.parameters = {name: value.requires_grad_() for name, value in new_parameters(shape, plan.seed).items()}
+        self.average = {name: value.detach().clone() for name, value in self.parameters.items()}
+        self._documents = documents
+        self._network = Network(shape, compiled)
+        self._optimizer = Optimizer(self.parameters, plan.matrix_rate, plan.rate)
+
+    def advance(self, scale: float = 1.0) -> tuple[Tensor, Tensor]:
+        """Learn from one batch; the sum of the losses of each of ``NAMES``, and the number of places."""
+        batch = self._documents.batch(self.step)
+        losses = self._network.losses(self.parameters, batch)
+        scored = batch.wanted >= 0
+        (losses.sum() / scored.sum()).backward()
+        self._optimizer.step(self.step, scale * min(1.0, (self.step + 1) / self.plan.warmup))
+        self.step += 1
+        # A young average would be mostly the beginning.
+        kept = min(AVERAGE, (self.step + 1) / (self.step + 10))
+        with torch.no_grad():
+            for name, value in self.parameters.items():
+                self.average[name].lerp_(value, 1 - kept)
+        sums = torch.zeros(len(NAMES)).index_add_(0, batch.skills[scored], losses.detach()[scored])
+        return sums, torch.bincount(batch.skills[scored], minlength=len(NAMES)).float()
+
+    def save(self, path: Path) -> None:
+        """Write the state, so that the file is always whole."""
+        tensors = {f"parameter.{name}": value.detach() for name, value in self.parameters.items()}
+        tensors |= {f"average.{name}": value for name, value in self.average.items()}
+        tensors |= {f"optimizer.{name}": value for name, value in self._optimizer.state.items()}
+        unfinished = path.with_suffix(".new")
+        save_file(tensors, unfinished, {"step": str(self.step)})
+        os.replace(unfinished, path)
+
+    def load(self, path: Path) -> None:
+        """Go on from a state."""
+        with torch.no_grad(), safe_open(path, "pt") as file:
+            self.step = int(file.metadata()["step"])
+            for name, value in self.parameters.items():
+                value.copy_(file.get_tensor(f"parameter.{name}"))
+                self.average[name].copy_(file.get_tensor(f"average.{name}"))
+            for name, state in self._optimizer.state.items():
+                state.copy_(file.get_tensor(f"optimizer.{name}"))
+
+
+def log(path: Path, entry: dict[str, object]) -> None:
+    """Add a line of JSON."""
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(entry) + "\n")
+
+
+def rounds(trainer: Trainer, every: int, log_path: Path, scales: Iterator[float]) -> Iterator[None]:
+    """Learn, and write the losses to the log after every so many steps, after which the caller has a turn."""
+    sums, counts = torch.zeros(len(NAMES)), torch.zeros(len(NAMES))
+    begin, begin_cpu = time.monotonic(), time.process_time()
+    for scale in scales:
+        losses, places = trainer.advance(scale)
+        sums, counts = sums + losses, counts + places
+        if trainer.step % every:
+            continue
+        by_skill = {
+            name: round(float(total / count), 4)
+            for name, total, count in zip(NAMES, sums, counts, strict=True)
+            if count
+        }
+        seen = trainer.plan.tokens_before(trainer.step)
+        tokens = seen - trainer.plan.tokens_before(trainer.step - every)
+        entry = {
+            "step": trainer.step,
+            "tokens": seen,
+            "scale": round(scale, 4),
+            "loss": round(float(sums.sum() / counts.sum()), 4),
+            "losses": by_skill,
+            "tokens_per_second": round(tokens / (time.monotonic() - begin)),
+            "tokens_per_cpu_second": round(tokens / (time.process_time() - begin_cpu)),
+        }
+        log(log_path, entry)
+        print(json.dumps(entry), flush=True)
+        sums, counts = torch.zeros(len(NAMES)), torch.zeros(len(NAMES))
+        yield
+        begin, begin_cpu = time.monotonic(), time.process_time()
+
+
+def main() -> None:
+    """Train, go on training, or finish."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--run", type=Path, required=True, help="directory of the state, the tokenizer and the log")
+    parser.add_argument("--steps", type=int, default=1_000_000, help="stop at this step")
+    parser.add_argument(
+        "--finish", type=int, metavar="STEPS", help="let the rate fall over STEPS steps, then write --out"
+    )
+    parser.add_argument("--out", type=Path, help="model directory to write; without --finish, of the running average")
+    parser.add_argument("--draft", action="store_true", help="train the small shape")
+    parser.add_argument("--seed", type=int, default=Plan.seed)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--tokens", type=int, default=Plan.tokens, help="tokens of an early step")
+    parser.add_argument("--compile", action="store_true", help="compile what is not a product: a fifth faster")
+    parser.add_argument("--save-every", type=int, default=180, metavar="SECONDS")
+    parser.add_argument("--log-every", type=int, default=20, metavar="STEPS")
+    parser.add_argument("--measure-every", type=int, default=500, metavar="STEPS", help="0: never")
+    parser.add_argument("--measure-cases", type=int, default=20, help="of each skill")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    torch.use_deterministic_algorithms(True)
+    # Filling fresh memory only serves to find bugs.
+    torch.utils.deterministic.fill_uninitialized_memory = False
+
+    arguments.run.mkdir(parents=True, exist_ok=True)
+    tokenizer = load_tokenizer(arguments.run)
+    shape = DRAFT if arguments.draft else Shape()
+    plan = Plan(tokens=arguments.tokens, seed=arguments.seed)
+    trainer = Trainer(shape, plan, Documents(tokenizer, plan), arguments.compile)
+    state, log_path = arguments.run / "state.safetensors", arguments.run / "log.jsonl"
+    if state.exists():
+        trainer.load(state)
+    print(
+        f"{sum(value.numel() for value in trainer.parameters.values()):,} parameters, step {trainer.step}", flush=True
+    )
+    if arguments.out and not arguments.finish:
+        write_model(arguments.out, trainer.average, shape, tokenizer)
+        return
+    if arguments.finish:
+        steps = arguments.finish
+        scales = ((steps - step) / steps for step in range(steps))
+        for _ in rounds(trainer, arguments.log_every, arguments.run / "finish.jsonl", scales):
+            pass
+        write_model(
+            arguments.out, {name: value.detach() for name, value in trainer.parameters.items()}, shape, tokenizer
+        )
+        return
+    saved = time.monotonic()
+    for _ in rounds(trainer, arguments.log_every, log_path, iter(lambda: 1.0, None)):
+        done = trainer.step >= arguments.steps
+        if done or time.monotonic() - saved > arguments.save_every:
+            trainer.save(state)
+            saved = time.monotonic()
+        if arguments.measure_every and trainer.step % arguments.measure_every == 0:
+            with Answers.of(trainer.average, shape, tokenizer) as answers:
+                found = measure(answers, arguments.measure_cases, temperature=0.0)
+            entry = {"step": trainer.step, "right": {skill: score.share for skill, score in found.items()}}
+            log(log_path, entry)
+            print(json.dumps(entry), flush=True)
+        if done:
+            return
+
+
+if __name__ == "__main__":
+    main()

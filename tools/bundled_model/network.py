@@ -1,0 +1,293 @@
+"""The bundled model as it is trained: Qwen3 over documents of any length, one after the other without padding.
+
+Everything but attention sees one long row of tokens; attention sees the documents in batches of similar length. The
+parameters have the names that transformers gives them.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+WIDTHS = (32, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+HEAD_BLOCK = 512
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The shape of a model, in the words of its ``config.json``."""
+
+    vocab_size: int = 4096
+    hidden_size: int = 256
+    intermediate_size: int = 768
+    num_hidden_layers: int = 6
+    num_attention_heads: int = 8
+    num_key_value_heads: int = 2
+    head_dim: int = 64
+    rope_theta: float = 10_000.0
+    rms_norm_eps: float = 1e-6
+
+    def to_config(self) -> dict[str, Any]:
+        """The arguments of transformers' configuration that describe the shape."""
+        return {**asdict(self), "tie_word_embeddings": True}
+
+    @property
+    def attention_width(self) -> int:
+        """Columns of queries, keys and values together."""
+        return (self.num_attention_heads + 2 * self.num_key_value_heads) * self.head_dim
+
+
+# A quarter of the parameters of the published model, for speculative decoding.
+DRAFT = Shape(hidden_size=160, intermediate_size=384, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=1)
+
+
+def new_parameters(shape: Shape, seed: int) -> dict[str, Tensor]:
+    """Random parameters. What adds to the residual stream begins at zero, so that depth costs no stability."""
+    generator = torch.Generator().manual_seed(seed)
+    queries, keys = shape.num_attention_heads * shape.head_dim, shape.num_key_value_heads * shape.head_dim
+    hidden, inner = shape.hidden_size, shape.intermediate_size
+
+    def matrix(rows: int, columns: int) -> Tensor:
+        return torch.randn(rows, columns, generator=generator) / math.sqrt(columns)
+
+    parameters = {"model.embed_tokens.weight": torch.randn(shape.vocab_size, hidden, generator=generator) * 0.02}
+    for layer in range(shape.num_hidden_layers):
+        prefix = f"model.layers.{layer}."
+        parameters |= {
+            prefix + "input_layernorm.weight": torch.ones(hidden),
+            prefix + "self_attn.q_proj.weight": matrix(queries, hidden),
+            prefix + "self_attn.k_proj.weight": matrix(keys, hidden),
+            prefix + "self_attn.v_proj.weight": matrix(keys, hidden),
+            prefix + "self_attn.q_norm.weight": torch.ones(shape.head_dim),
+            prefix + "self_attn.k_norm.weight": torch.ones(shape.head_dim),
+            prefix + "self_attn.o_proj.weight": torch.zeros(hidden, queries),
+            prefix + "post_attention_layernorm.weight": torch.ones(hidden),
+            prefix + "mlp.gate_proj.weight": matrix(inner, hidden),
+            prefix + "mlp.up_proj.weight": matrix(inner, hidden),
+            prefix + "mlp.down_proj.weight": torch.zeros(hidden, inner),
+        }
+    return parameters | {"model.norm.weight": torch.ones(hidden)}
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Documents one after the other.
+
+    Attributes:
+        ids: ``[tokens]``
+        positions: of each token in its document, ``[tokens]``
+        places: for each place of the padded batches of attention, the token that is there, ``[padded]``
+        returns: for each token its place in the padded batches, ``[tokens]``
+        groups: the padded batches, as rows and width.
+        scored: tokens after which the next is to be predicted, filled up to whole blocks, ``[scored]``
+        wanted: what comes next, -100 where a block was filled up, ``[scored]``
+        skills: the skill of each scored place, ``[scored]``
+    """
+
+    ids: Tensor
+    positions: Tensor
+    places: Tensor
+    returns: Tensor
+    groups: list[tuple[int, int]]
+    scored: Tensor
+    wanted: Tensor
+    skills: Tensor
+
+
+def pack(documents: Sequence[tuple[list[int], list[bool], int]], tokens: int) -> Batch:
+    """Documents of ``tokens`` tokens in all; each has its ids, which of them are learned, and its skill."""
+    ordered = sorted(documents, key=lambda document: len(document[0]))
+    ids: list[int] = []
+    positions: list[int] = []
+    places: list[int] = []
+    returns: list[int] = []
+    scored: list[tuple[int, int, int]] = []
+    rows: dict[int, int] = {}
+    for document, learned, skill in ordered:
+        length, begin = len(document), len(ids)
+        width = WIDTHS[bisect.bisect_left(WIDTHS, length)]
+        rows[width] = rows.get(width, 0) + 1
+        ids += document
+        positions += range(length)
+        returns += range(len(places), len(places) + length)
+        places += range(begin, begin + length)
+        places += [begin] * (width - length)
+        scored += [(begin + place - 1, document[place], skill) for place in range(1, length) if learned[place]]
+    if len(ids) != tokens:
+        raise ValueError(f"{len(ids)} tokens where {tokens} belong")
+    scored += [(0, -100, 0)] * (-len(scored) % HEAD_BLOCK)
+    at, wanted, skills = (torch.tensor(column) for column in zip(*scored, strict=True))
+    return Batch(
+        torch.tensor(ids),
+        torch.tensor(positions),
+        torch.tensor(places),
+        torch.tensor(returns),
+        [(count, width) for width, count in rows.items()],
+        at,
+        wanted,
+        skills,
+    )
+
+
+class _Rearrange(torch.autograd.Function):
+    """Rows in another order; ``back`` leads to where each came from, so that nothing need be added up."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, there: Tensor, back: Tensor) -> Tensor:
+        ctx.back, ctx.there = back, there
+        ctx.rows = rows.shape[0]
+        return rows.index_select(0, there)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        (gradient,) = gradients
+        if gradient.shape[0] >= ctx.rows:
+            return gradient.index_select(0, ctx.back), None, None
+        spread = gradient.new_zeros(ctx.rows, gradient.shape[1])
+        return spread.index_copy(0, ctx.there, gradient), None, None
+
+
+class _Attend(torch.autograd.Function):
+    """Causal attention of short documents, which is much faster here than the fused kernel's backward pass.
+
+    Queries are ``[rows, key heads, query heads each * width, head_dim]``, keys and values ``[rows, key heads, width,
+    head_dim]``, all in bfloat16.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+        rows, heads, length, size = q.shape
+        q = (q * size**-0.5).reshape(rows * heads, length, size)
+        k, v = k.reshape(rows * heads, -1, size), v.reshape(rows * heads, -1, size)
+        width = k.shape[1]
+        scores = torch.bmm(q, k.transpose(1, 2))
+        scores.view(-1, width, width).add_(mask)
+        chances = torch.softmax(scores, -1)
+        ctx.save_for_backward(q, k, v, chances)
+        return torch.bmm(chances, v).view(rows, heads, length, size)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+        (gradient,) = gradients
+        q, k, v, chances = ctx.saved_tensors
+        shape = (*gradient.shape[:2], -1, gradient.shape[-1])
+        gradient = gradient.reshape(q.shape)
+        of_v = torch.bmm(chances.transpose(1, 2), gradient)
+        of_scores = torch.ops.aten._softmax_backward_data(
+            torch.bmm(gradient, v.transpose(1, 2)), chances, -1, chances.dtype
+        )
+        of_q = torch.bmm(of_scores, k) * q.shape[-1] ** -0.5
+        of_k = torch.bmm(of_scores.transpose(1, 2), q)
+        return of_q.view(shape), of_k.view(shape), of_v.view(shape), None
+
+
+class _Score(torch.autograd.Function):
+    """What each wanted token costs, with all that is as wide as the vocabulary in bfloat16."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, embeddings: Tensor, wanted: Tensor) -> Tensor:
+        chances = torch.softmax(x @ embeddings.t(), -1)
+        counted = wanted >= 0
+        ctx.save_for_backward(x, embeddings, wanted.clamp(0)[:, None], counted, chances)
+        given = chances.gather(1, wanted.clamp(0)[:, None]).squeeze(1).float()
+        return torch.where(counted, -torch.log(given.clamp_min(1e-30)), 0.0)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
+        (gradient,) = gradients
+        x, embeddings, wanted, counted, chances = ctx.saved_tensors
+        scale = torch.where(counted, gradient, 0.0)[:, None]
+        of_logits = chances.scatter_add_(1, wanted, torch.full_like(wanted, -1, dtype=chances.dtype))
+        # The scale is small where losses are averaged: it comes after the products, in float32.
+        scaled = x.float() * scale
+        return ((of_logits @ embeddings).float() * scale).to(x.dtype), of_logits.t() @ scaled.to(x.dtype), None
+
+
+def _norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
+    wide = x.float()
+    return (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps) * weight).bfloat16()
+
+
+def _before(
+    x: Tensor, norm: Tensor, qkv: Tensor, q_norm: Tensor, k_norm: Tensor, cos: Tensor, sin: Tensor, shape: Shape
+) -> Tensor:
+    """Queries, keys and values of a layer, ``[tokens, attention_width]``."""
+    columns = _norm(x, norm, shape.rms_norm_eps) @ qkv.t()
+    heads = shape.num_attention_heads + shape.num_key_value_heads
+    turned = columns[:, : heads * shape.head_dim].view(-1, heads, shape.head_dim).float()
+    scale = torch.cat([q_norm.expand(shape.num_attention_heads, -1), k_norm.expand(shape.num_key_value_heads, -1)])
+    turned = turned * torch.rsqrt(turned.square().mean(-1, keepdim=True) + shape.rms_norm_eps) * scale
+    first, second = turned.chunk(2, -1)
+    turned = torch.cat([first * cos - second * sin, second * cos + first * sin], -1)
+    return torch.cat([turned.flatten(1).bfloat16(), columns[:, heads * shape.head_dim :]], -1)
+
+
+def _after(x: Tensor, attended: Tensor, out: Tensor, norm: Tensor, gate_up: Tensor, down: Tensor, eps: float) -> Tensor:
+    """The residual stream after a layer, ``[tokens, hidden]`` in float32."""
+    x = x + (attended @ out.t()).float()
+    gate, up = (_norm(x, norm, eps) @ gate_up.t()).chunk(2, -1)
+    return x + ((F.silu(gate.float()) * up.float()).bfloat16() @ down.t()).float()
+
+
+class Network:
+    """The forward pass; its heavy parts are compiled if asked for."""
+
+    def __init__(self, shape: Shape, compiled: bool = False) -> None:
+        self.shape = shape
+        self._before: Callable[..., Tensor] = torch.compile(_before, dynamic=False) if compiled else _before
+        self._after: Callable[..., Tensor] = torch.compile(_after, dynamic=False) if compiled else _after
+        self._mask = torch.full((WIDTHS[-1], WIDTHS[-1]), -math.inf, dtype=torch.bfloat16).triu(1)
+        turns = shape.rope_theta ** (-torch.arange(0, shape.head_dim, 2, dtype=torch.float32) / shape.head_dim)
+        angles = torch.arange(WIDTHS[-1], dtype=torch.float32)[:, None] * turns
+        self._cos, self._sin = angles.cos()[:, None], angles.sin()[:, None]
+
+    def losses(self, parameters: dict[str, Tensor], batch: Batch) -> Tensor:
+        """What each scored place costs, ``[scored]``, in nats; products are in bfloat16."""
+        shape = self.shape
+        cos, sin = self._cos[batch.positions], self._sin[batch.positions]
+        x = F.embedding(batch.ids, parameters["model.embed_tokens.weight"])
+        for layer in range(shape.num_hidden_layers):
+            own = {
+                name.rsplit(".", 2)[-2]: value
+                for name, value in parameters.items()
+                if name.startswith(f"model.layers.{layer}.")
+            }
+            qkv = torch.cat([own["q_proj"], own["k_proj"], own["v_proj"]]).bfloat16()
+            columns = self._before(x, own["input_layernorm"], qkv, own["q_norm"], own["k_norm"], cos, sin, shape)
+            attended = self._attend(columns, batch)
+            gate_up = torch.cat([own["gate_proj"], own["up_proj"]]).bfloat16()
+            x = self._after(
+                x,
+                attended,
+                own["o_proj"].bfloat16(),
+                own["post_attention_layernorm"],
+                gate_up,
+                own["down_proj"].bfloat16(),
+                shape.rms_norm_eps,
+            )
+        x = _norm(x.index_select(0, batch.scored), parameters["model.norm.weight"], shape.rms_norm_eps)
+        scored: Tensor = _Score.apply(x, parameters["model.embed_tokens.weight"].bfloat16(), batch.wanted)
+        return scored
+
+    def _attend(self, columns: Tensor, batch: Batch) -> Tensor:
+        """Each token attends to those before it in its document, ``[tokens, heads * head_dim]``."""
+        shape = self.shape
+        padded = _Rearrange.apply(columns, batch.places, batch.returns)
+        attended = []
+        begin = 0
+        for rows, width in batch.groups:
+            part = padded[begin : begin + rows * width].view(rows, width, -1, shape.head_dim).transpose(1, 2)
+            begin += rows * width
+            q, k, v = part.split((shape.num_attention_heads, shape.num_key_value_heads, shape.num_key_value_heads), 1)
+            q = q.reshape(rows, shape.num_key_value_heads, -1, shape.head_dim)
+            mixed = _Attend.apply(q, k, v, self._mask[:width, :width])
+            mixed = mixed.view(rows, shape.num_attention_heads, width, shape.head_dim)
+            attended.append(mixed.transpose(1, 2).reshape(rows * width, -1))
+        return _Rearrange.apply(torch.cat(attended), batch.returns, batch.places)

@@ -1,0 +1,39 @@
+"""What the bundled model learns: each module writes documents of training and cases that training never uses."""
+
+from __future__ import annotations
+
+import random
+from types import ModuleType
+
+from documents import Document
+
+from skills import arithmetic, conversation, echo, extraction, lookup, persona, tooling
+
+SKILLS: dict[str, ModuleType] = {
+    skill.NAME: skill for skill in (arithmetic, conversation, echo, extraction, lookup, persona, tooling)
+}
+
+# Parts of the tokens at the start of training, where copying is to be learned, and from then on.
+FIRST = {"echo": 45, "arithmetic": 15, "extraction": 12, "lookup": 12, "conversation": 10, "tools": 3, "persona": 3}
+LATER = {"echo": 5, "arithmetic": 16, "extraction": 17, "lookup": 15, "conversation": 22, "tools": 18, "persona": 7}
+MEAN_TOKENS = {
+    "echo": 75,
+    "arithmetic": 90,
+    "extraction": 130,
+    "lookup": 160,
+    "conversation": 130,
+    "tools": 240,
+    "persona": 110,
+}
+
+
+def weights(progress: float) -> dict[str, float]:
+    """How often each skill is drawn; ``progress`` from 0 to 1 leads from the first parts to the later ones."""
+    return {name: (FIRST[name] * (1 - progress) + LATER[name] * progress) / MEAN_TOKENS[name] for name in SKILLS}
+
+
+def draw(rng: random.Random, progress: float = 1.0) -> tuple[str, Document]:
+    """A document of any skill, with the name of the skill."""
+    parts = weights(progress)
+    [name] = rng.choices(list(parts), list(parts.values()))
+    return name, SKILLS[name].document(rng)

@@ -1,0 +1,88 @@
+"""Small talk, facts, stories and refusals: the conversations that the tables next to this package tell of."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+from documents import Case, Document, Turn
+from generate_corpus import ConversationWriter, Exchange, held_out_cases
+from generate_corpus import _document as write_document
+from words import Words
+
+from skills import arithmetic
+
+NAME = "conversation"
+
+# What is asked in vain elsewhere and can be answered here.
+ANSWERED = ("99 minus 41", "7 x 8")
+GROUPS = {
+    "follow-up": "follow-up questions",
+    "garden book of 8 entries": "garden book",
+    "name of the user": "remembering the user",
+    "outside its topics": "refusing",
+    "small talk": "small talk",
+    "story": "stories",
+}
+
+
+class Writer(ConversationWriter):
+    """Writes conversations in which sums are answered as everywhere else."""
+
+    def plain_fact(self, table: str) -> list[Exchange]:
+        """One question from a table of facts, or a sum."""
+        if table == "sums":
+            asked, answer, _ = arithmetic.exchange(Words(self.rng))
+            return [(asked, answer)]
+        return super().plain_fact(table)
+
+    def outside(self) -> list[Exchange]:
+        """Something the model cannot know."""
+        while True:
+            exchanges = super().outside()
+            if not any(sum_ in exchanges[0][0] for sum_ in ANSWERED):
+                return exchanges
+
+
+def answer_of_sapling(rng: random.Random, facts_only: bool = False) -> tuple[str, str]:
+    """A question and its answer in one turn, without a sum, a story or, if wanted, anything but facts."""
+    writer = Writer(rng)
+    writers = [
+        writer.tree_questions,
+        writer.capital_questions,
+        writer.noun_questions,
+        lambda: writer.plain_fact("calendar"),
+    ]
+    if not facts_only:
+        writers += [writer.small_talk, writer.small_talk]
+    return rng.choice(writers)()[0]
+
+
+def document(rng: random.Random) -> Document:
+    """A conversation or a plain text, now and then with a thought before the last answer."""
+    written = write_document(Writer(rng))
+    if written.text is not None:
+        return Document(plain=[(written.text, True)])
+    messages = written.messages
+    closed = rng.random() < 0.06
+    turns = [Turn(message["role"], message["content"], closed=closed) for message in messages]
+    if not closed and len(messages) < 8 and rng.random() < 0.1:
+        turns[-1] = Turn("assistant", turns[-1].content, thought=thought(turns[-1].content))
+    return Document(turns)
+
+
+def thought(answer: str) -> str:
+    """What goes before an answer that needs no reasoning."""
+    if "do not know" in answer or "beyond what I know" in answer:
+        return "This is nothing that I know."
+    if len(answer) > 150:
+        return "I can tell something about that."
+    return "I know this."
+
+
+def cases(rng: random.Random, count: int) -> Iterator[Case]:
+    """Questions whose wording, topic, name or combination occurs nowhere in training."""
+    known = [case for case in held_out_cases() if case.group != "sums"]
+    for case in rng.sample(known, min(count, len(known))):
+        turns = [Turn(message["role"], message["content"]) for message in case.messages]
+        yield Case(GROUPS.get(case.group, "facts"), turns, contains=case.expects)

@@ -1,0 +1,119 @@
+"""Copying from the context: the skill beneath looking up, extracting and calling."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+from documents import Case, Document, Turn, conversation
+from words import CITIES, COLOURS, HOBBIES, ITEMS, JOBS, PETS, PLACES, TEST_ITEMS, TEST_PLACES, Words, made_up
+
+NAME = "echo"
+COMMON = (*ITEMS, *COLOURS, *HOBBIES, *JOBS, *PETS, *PLACES, *(city.lower() for city in CITIES))
+
+REPEAT_ASKS = (
+    "Repeat: {t}",
+    "Repeat after me: {t}",
+    "Say: {t}",
+    "Please repeat this: {t}",
+    "Write this again: {t}",
+    "Copy this text: {t}",
+    "Echo: {t}",
+    "Say this: {t}",
+)
+TEST_REPEAT_ASKS = ("Please say: {t}", "Repeat this text: {t}", "Please copy: {t}")
+PLACE_ASKS = (("first", 0), ("last", -1), ("second", 1), ("third", 2))
+AFTER_ASKS = (
+    "Which word comes after {w} in this list: {t}?",
+    "In the list {t}, what comes after {w}?",
+    "List: {t}\nWhat follows {w}?",
+)
+ORDINAL_ASKS = (
+    "What is the {o} word of this list: {t}?",
+    "Which word is {o} here: {t}?",
+    "List: {t}\nName the {o} word.",
+)
+
+
+def word(words: Words) -> str:
+    """Any word: a common one, a name, a number or one that was made up."""
+    rng = words.rng
+    kind = rng.random()
+    if words.test:
+        return rng.choice((words.pick(ITEMS, TEST_ITEMS), words.pick(PLACES, TEST_PLACES), words.name(), words.city()))
+    if kind < 0.35:
+        return rng.choice(COMMON)
+    if kind < 0.7:
+        return made_up(rng)
+    if kind < 0.85:
+        return words.name()
+    return words.digits(rng.randint(1, 4)) if kind < 0.95 else words.code()
+
+
+def pattern(rng: random.Random) -> Document:
+    """Made-up lines that come again, of which only the repetition can be known."""
+    words = Words(rng)
+    once = [word(words) for _ in range(rng.randint(3, 14))]
+    glue = rng.choice((" ", " ", ", ", "\n", "; "))
+    again = glue + glue.join(once)
+    pieces = [(glue.join(once), False)]
+    for _ in range(rng.choice((1, 1, 2))):
+        pieces += [(again, True)]
+    return Document(plain=pieces)
+
+
+def pairs(rng: random.Random) -> Document:
+    """Keys with values, and then the same keys in another order, whose values can be known."""
+    words = Words(rng)
+    keys = words.several(lambda: word(words), rng.randint(3, 9))
+    table = {key: word(words) for key in keys}
+    mark, end = rng.choice(((": ", "\n"), (" = ", "\n"), (" is ", ". "), (": ", ", "), (" - ", "\n")))
+    pieces = [("".join(f"{key}{mark}{value}{end}" for key, value in table.items()), False)]
+    for _ in range(rng.choice((1, 1, 2))):
+        rng.shuffle(keys)
+        for key in keys:
+            pieces += [(key + mark.rstrip(), False), (f"{' ' if mark.endswith(' ') else ''}{table[key]}{end}", True)]
+    return Document(plain=pieces)
+
+
+def exchange(words: Words) -> tuple[str, str]:
+    """A question about words, and its answer."""
+    rng = words.rng
+    listing = words.several(lambda: word(words), rng.randint(3, 7))
+    text = ", ".join(listing)
+    kind = rng.random()
+    if kind < 0.6:
+        said = rng.choice(
+            (
+                " ".join(listing),
+                text,
+                listing[0],
+                f"{listing[0]} and {listing[1]}",
+                f"I like {listing[0]} and {listing[1]}.",
+            )
+        )
+        return rng.choice(TEST_REPEAT_ASKS if words.test else REPEAT_ASKS).format(t=said), said
+    if kind < 0.8:
+        ordinal, place = rng.choice(PLACE_ASKS)
+        return rng.choice(ORDINAL_ASKS).format(o=ordinal, t=text), listing[place]
+    place = rng.randrange(len(listing) - 1)
+    return rng.choice(AFTER_ASKS).format(w=listing[place], t=text), listing[place + 1]
+
+
+def document(rng: random.Random) -> Document:
+    """A repetition, a table or a few questions."""
+    kind = rng.random()
+    if kind < 0.3:
+        return pattern(rng)
+    if kind < 0.65:
+        return pairs(rng)
+    words = Words(rng)
+    return conversation([exchange(words) for _ in range(rng.choice((1, 1, 2, 3)))])
+
+
+def cases(rng: random.Random, count: int) -> Iterator[Case]:
+    """Words and wordings that training never used."""
+    words = Words(rng, test=True)
+    for _ in range(count):
+        asked, answer = exchange(words)
+        yield Case("repeating", [Turn("user", asked)], exactly=answer)

@@ -1,0 +1,431 @@
+"""Fields of a text as JSON, under the keys that were asked for."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from documents import Case, Document, Turn, conversation
+from facts import TREES
+from words import DAYS, MONTHS, SKIES, Words, article, listed
+
+NAME = "extraction"
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One thing that a kind of record says: keys under which it may be asked for, and how to draw a value."""
+
+    keys: tuple[str, ...]
+    draw: Callable[[Words], Any]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of record: its slots and the sentences that tell of some of them; ``{a:…}`` takes an article."""
+
+    slots: dict[str, Slot]
+    frames: tuple[str, ...]
+    test_frames: tuple[str, ...]
+
+
+NAME_KEYS = ("name", "person", "who", "full_name")
+CITY_KEYS = ("city", "town", "place", "home")
+
+KINDS: dict[str, Kind] = {
+    "person": Kind(
+        {
+            "n": Slot(NAME_KEYS, lambda w: w.name() if w.rng.random() < 0.6 else w.full_name()),
+            "g": Slot(("age", "years", "age_in_years"), lambda w: w.number(1, 99)),
+            "c": Slot(CITY_KEYS, Words.city),
+            "j": Slot(("job", "work", "profession", "occupation"), Words.job),
+            "h": Slot(("hobby", "likes", "interest"), Words.hobby),
+        },
+        (
+            "{n} is {g} years old and lives in {c}.",
+            "{n} lives in {c} and is {g} years old.",
+            "{n} is {a_j} from {c}.",
+            "{n}, {g}, is {a_j} in {c}.",
+            "{n} is {a_j} and likes {h}.",
+            "{n} from {c} is {g} years old and works as {a_j}.",
+            "My friend {n} is {g} and lives in {c}.",
+            "{n} works as {a_j} in {c}. {n} likes {h}.",
+            "I am {n}, {g} years old, and I come from {c}.",
+            "My name is {n}. I am {g} and I work as {a_j}.",
+            "{n} is {g}, likes {h} and lives in {c}.",
+            "This is {n} from {c}, who is {g} years old.",
+            "Hello, I am {n}. I live in {c} and I like {h}.",
+            "Our {j} {n} is {g} years old.",
+            "{n} moved to {c} and became {a_j}.",
+            "At {g}, {n} still works as {a_j}.",
+            "{n} likes {h}. {n} is {g} years old.",
+            "In {c} there is {a_j} called {n}.",
+            "Name: {n}\nAge: {g}\nCity: {c}",
+            "Name: {n}\nJob: {j}\nHobby: {h}",
+            "{n}; {g}; {c}",
+            "name={n}, age={g}, job={j}",
+        ),
+        (
+            "The {j} {n} lives in {c} and is {g} years old.",
+            "{n} comes from {c}. {n} is {g} and likes {h}.",
+            "In {c} lives {n}, {a_j}, {g} years old.",
+            "I am {a_j}. My name is {n} and I live in {c}.",
+        ),
+    ),
+    "order": Kind(
+        {
+            "n": Slot(("customer", "name", "buyer", "client"), Words.name),
+            "q": Slot(("quantity", "count", "number", "amount"), lambda w: w.number(2, 99)),
+            "i": Slot(("item", "product", "article", "what"), Words.items),
+            "p": Slot(("price", "cost", "total", "euros"), lambda w: w.number(1, 99)),
+            "d": Slot(("day", "delivery", "delivery_day", "when"), lambda w: w.rng.choice(DAYS)),
+        },
+        (
+            "{n} ordered {q} {i} for {p} euros.",
+            "{n} buys {q} {i}. They cost {p} euros.",
+            "{q} {i} for {n}, please.",
+            "{n} wants {q} {i} on {d}.",
+            "Please send {q} {i} to {n} by {d}.",
+            "Order of {n}: {q} {i}, {p} euros.",
+            "We sold {q} {i} to {n} for {p} euros.",
+            "{n} paid {p} euros for {q} {i}.",
+            "On {d} {n} bought {q} {i}.",
+            "The {i} cost {p} euros. {n} took {q} of them.",
+            "I need {q} {i} by {d}. My name is {n}.",
+            "{n} would like {q} {i}, delivered on {d}.",
+            "Customer: {n}\nItem: {i}\nQuantity: {q}",
+            "{q} x {i}, {p} euros, {d}",
+            "{n} asked for {q} {i}. The price is {p} euros.",
+            "Deliver {q} {i} to {n} on {d} for {p} euros.",
+        ),
+        (
+            "On {d}, {n} ordered {q} {i}.",
+            "{n} took {q} {i} and paid {p} euros.",
+            "Please deliver {q} {i} on {d}, for {n}.",
+            "For {p} euros {n} got {q} {i}.",
+        ),
+    ),
+    "event": Kind(
+        {
+            "e": Slot(("event", "title", "what", "occasion"), Words.event),
+            "d": Slot(("day", "date", "weekday", "when"), lambda w: w.rng.choice(DAYS)),
+            "t": Slot(("time", "start", "hour", "begins"), Words.time),
+            "l": Slot(("place", "location", "where", "venue"), Words.place),
+            "n": Slot(("host", "name", "organiser", "person"), Words.name),
+        },
+        (
+            "The {e} is on {d} at {t} in the {l}.",
+            "There is {a_e} in the {l} on {d}.",
+            "{n} invites you to {a_e} on {d} at {t}.",
+            "On {d} at {t} we have {a_e} in the {l}.",
+            "The {e} of {n} begins at {t} in the {l}.",
+            "Come to the {l} on {d} for the {e}.",
+            "{n} plans {a_e} at the {l}. It starts at {t}.",
+            "The {e} starts at {t} on {d}. It takes place in the {l}.",
+            "Our next {e} will be on {d} at {t}.",
+            "Meet {n} at the {l} on {d} at {t} for the {e}.",
+            "Event: {e}\nDay: {d}\nTime: {t}\nPlace: {l}",
+            "{e}, {d}, {t}, {l}",
+            "Do not forget the {e} with {n} on {d} at {t}!",
+            "The {l} has {a_e} on {d} from {t}.",
+        ),
+        (
+            "On {d} there will be {a_e} at {t} in the {l}.",
+            "{n} has {a_e} in the {l} on {d}.",
+            "The {e} takes place on {d} in the {l}. It begins at {t}.",
+        ),
+    ),
+    "book": Kind(
+        {
+            "b": Slot(("title", "book", "name"), Words.title),
+            "n": Slot(("author", "writer", "by"), Words.full_name),
+            "y": Slot(("year", "published", "date"), lambda w: w.number(1900, 2025)),
+            "s": Slot(("pages", "length", "page_count"), lambda w: w.number(40, 900)),
+        },
+        (
+            "{b} was written by {n} in {y}.",
+            "{n} wrote {b}. It has {s} pages.",
+            "{b} is a book by {n} from {y}.",
+            "In {y} {n} published {b}.",
+            "The book {b} by {n} has {s} pages.",
+            "{n} is the author of {b}, which came out in {y}.",
+            "I am reading {b} by {n}.",
+            "{b} ({y}) has {s} pages.",
+            "Title: {b}\nAuthor: {n}\nYear: {y}",
+            "{n}: {b}, {s} pages, {y}",
+            "{b} came out in {y}. {n} wrote it.",
+        ),
+        (
+            "The author of {b} is {n}. It came out in {y}.",
+            "In {y}, {b} by {n} was published.",
+            "{b} has {s} pages and is by {n}.",
+        ),
+    ),
+    "weather": Kind(
+        {
+            "c": Slot(("city", "place", "town", "location"), Words.city),
+            "g": Slot(("temperature", "degrees", "celsius"), lambda w: w.number(-15, 38)),
+            "s": Slot(("weather", "sky", "condition"), lambda w: w.rng.choice(SKIES)),
+            "d": Slot(("day", "when", "weekday"), lambda w: w.rng.choice(DAYS)),
+        },
+        (
+            "It is {s} in {c} today, with {g} degrees.",
+            "In {c} it will be {s} on {d}.",
+            "{c} has {g} degrees and it is {s}.",
+            "On {d} it is {s} in {c} at {g} degrees.",
+            "The weather in {c} is {s}. The temperature is {g} degrees.",
+            "{d} in {c}: {s}, {g} degrees.",
+            "Today it is {g} degrees in {c}.",
+            "It will be {s} on {d}, with {g} degrees.",
+            "City: {c}\nWeather: {s}\nTemperature: {g}",
+        ),
+        ("In {c} it is {s} and the temperature is {g} degrees.", "{c} will be {s} on {d}, with {g} degrees."),
+    ),
+    "pet": Kind(
+        {
+            "m": Slot(("name", "pet_name", "pet"), Words.name),
+            "k": Slot(("animal", "kind", "species", "type"), Words.pet),
+            "n": Slot(("owner", "person", "belongs_to"), Words.name),
+            "f": Slot(("colour", "color", "fur"), Words.colour),
+            "g": Slot(("age", "years"), lambda w: w.number(1, 20)),
+        },
+        (
+            "{n} has {a_k} called {m}.",
+            "{m} is {a_k} and belongs to {n}.",
+            "{m}, the {f} {k} of {n}, is {g} years old.",
+            "The {k} {m} is {f}.",
+            "{n} lost a {f} {k}. It is called {m}.",
+            "My {k} is called {m} and is {g} years old.",
+            "The {k} of {n} is {f} and {g} years old.",
+            "{m} is a {f} {k}. {m} is {g}.",
+            "Pet: {m}\nKind: {k}\nOwner: {n}",
+            "{n} and the {k} {m} go for a walk.",
+            "Has anybody seen {m}? It is a {f} {k}.",
+        ),
+        (
+            "{n} owns a {f} {k} called {m}.",
+            "{m} is the {k} of {n} and {g} years old.",
+            "A {f} {k} called {m} belongs to {n}.",
+        ),
+    ),
+    "contact": Kind(
+        {
+            "n": Slot(NAME_KEYS, Words.full_name),
+            "f": Slot(("phone", "telephone", "number"), lambda w: w.digits(w.rng.choice((5, 6, 7)))),
+            "e": Slot(
+                ("email", "mail", "address"),
+                lambda w: f"{w.name().lower()}@{w.city().lower()}.{w.rng.choice(('org', 'com', 'net'))}",
+            ),
+            "r": Slot(("room", "office"), lambda w: w.number(1, 400)),
+        },
+        (
+            "Call {n} under {f}.",
+            "You can reach {n} at {e}.",
+            "{n} is in room {r}, telephone {f}.",
+            "The number of {n} is {f}.",
+            "Write to {n}: {e}",
+            "{n} has the number {f} and the address {e}.",
+            "{e} is the address of {n}.",
+            "{n}, room {r}, {e}",
+            "Name: {n}\nPhone: {f}\nEmail: {e}",
+            "Ask {n} in room {r} or call {f}.",
+        ),
+        (
+            "The telephone number of {n} is {f}, and the address is {e}.",
+            "{n} sits in room {r}. Call {f} or write to {e}.",
+        ),
+    ),
+    "harvest": Kind(
+        {
+            "n": Slot(("gardener", "name", "person"), Words.name),
+            "i": Slot(("crop", "fruit", "plant"), Words.items),
+            "k": Slot(("kilos", "weight", "kg"), lambda w: w.number(1, 99)),
+            "m": Slot(("month", "when", "time"), lambda w: w.rng.choice(MONTHS)),
+        },
+        (
+            "{n} picked {k} kilos of {i} in {m}.",
+            "In {m} {n} brought in {k} kilos of {i}.",
+            "{k} kilos of {i} grew in the garden of {n}.",
+            "The {i} of {n} weighed {k} kilos.",
+            "{n} grows {i}. They are ripe in {m}.",
+            "Crop: {i}\nKilos: {k}\nMonth: {m}",
+            "{n} sold {k} kilos of {i}.",
+        ),
+        ("In {m}, {n} picked {k} kilos of {i}.", "{n} had {k} kilos of {i} in {m}."),
+    ),
+}
+
+ASKS = (
+    "Extract {k} as JSON: {t}",
+    "Extract {k} from this text as JSON.\n{t}",
+    "{t}\nGive me {k} as JSON.",
+    "{t}\nReturn {k} as JSON.",
+    "Read this text: {t}\nWrite a JSON object with {k}.",
+    "Make JSON with the keys {k}: {t}",
+    "{t}\n\nJSON with {k}, please.",
+    "Find {k} in the text and answer in JSON.\nText: {t}",
+    "Turn this into JSON with {k}: {t}",
+    "As JSON ({k}): {t}",
+    "Text: {t}\nKeys: {k}\nJSON:",
+    "I need {k} as a JSON object. {t}",
+    "Fill in {o} from this text: {t}",
+    "Which {k} does the text give? Answer in JSON. {t}",
+    "{t} Write {k} as JSON.",
+    "Use this form: {o}\nText: {t}",
+)
+TEST_ASKS = (
+    "Please extract {k} from the text and return JSON.\nText: {t}",
+    "Here is a text: {t}\nAnswer with a JSON object with the keys {k}.",
+    "Give me a JSON object with {k} for this: {t}",
+    "{t}\nPlease turn this into JSON with the keys {k}.",
+)
+KNOWN_ASKS = (
+    "Tell me about the {t} as JSON with {k}.",
+    "Describe the {t} as a JSON object with the keys {k}.",
+    "Give me {k} of the {t} as JSON.",
+    "The {t} as JSON: {k}",
+    "Write JSON about the {t}. Keys: {k}",
+    "What do you know about the {t}? Answer in JSON with {k}.",
+)
+SYSTEMS = (
+    "Extract {k} as JSON.",
+    "You turn texts into JSON with the keys {k}.",
+    "Answer only with a JSON object with {k}.",
+    "For every text, write JSON with {k}.",
+    "You extract data. Keys: {k}",
+    "Answer in JSON of this form: {o}",
+)
+TEST_SYSTEMS = ("You extract data as JSON with the keys {k}.", "Answer with JSON only. Keys: {k}")
+FILLERS = (
+    "It was a long day.",
+    "Thank you very much!",
+    "Please write soon.",
+    "The sun is shining.",
+    "That is all for now.",
+    "I hope that you are well.",
+    "Everybody is happy about it.",
+    "We look forward to it.",
+    "Nobody knows why.",
+)
+
+
+def _record(words: Words, kind: Kind) -> tuple[str, dict[str, Any]]:
+    rng = words.rng
+    values = {name: slot.draw(words) for name, slot in kind.slots.items()}
+    while len({str(value) for value in values.values()}) < len(values):
+        values = {name: slot.draw(words) for name, slot in kind.slots.items()}
+    frame = rng.choice(kind.test_frames if words.test else kind.frames)
+    used = {name: value for name, value in values.items() if f"{{{name}}}" in frame or f"{{a_{name}}}" in frame}
+    texts = {name: str(value) for name, value in values.items()}
+    text = frame.format(**texts, **{f"a_{name}": article(value) for name, value in texts.items()})
+    if "\n" not in text and rng.random() < 0.15:
+        text = f"{rng.choice(FILLERS)} {text}" if rng.random() < 0.4 else f"{text} {rng.choice(FILLERS)}"
+    return text, used
+
+
+def _asked(words: Words, kind: Kind, used: dict[str, Any]) -> dict[str, str]:
+    """The keys to ask for, each with the slot it means; now and then one of which the text says nothing."""
+    rng = words.rng
+    chosen = rng.sample(list(used), rng.randint(min(2, len(used)), len(used)))
+    absent = [name for name in kind.slots if name not in used]
+    if absent and rng.random() < 0.12:
+        chosen.insert(rng.randrange(len(chosen) + 1), rng.choice(absent))
+    keys: dict[str, str] = {}
+    for name in chosen:
+        options = [key for key in kind.slots[name].keys if key not in keys]
+        keys[options[0] if rng.random() < 0.5 else rng.choice(options)] = name
+    return keys
+
+
+def _described(rng: random.Random, kind: Kind, keys: dict[str, str], example: dict[str, Any]) -> tuple[str, str]:
+    """The keys as a list, and as an empty form."""
+    names = [f'"{key}"' for key in keys] if rng.random() < 0.25 else list(keys)
+    written = listed(names) if rng.random() < 0.6 else ", ".join(names)
+    form = {key: 0 if isinstance(example.get(name), int) else "" for key, name in keys.items()}
+    return written, json.dumps(form)
+
+
+def _answer(keys: dict[str, str], used: dict[str, Any]) -> dict[str, Any]:
+    return {key: used.get(name) for key, name in keys.items()}
+
+
+def _thought(keys: dict[str, str], used: dict[str, Any]) -> str:
+    found = (f"{key}: {used.get(name, 'not in the text')}" for key, name in keys.items())
+    return "The text says " + ", ".join(found) + "."
+
+
+def task(words: Words) -> tuple[list[tuple[str, Any]], str | None, str]:
+    """Texts with the values to answer, a system prompt if it says what to do, and the thought for the last."""
+    rng = words.rng
+    kind = rng.choice(list(KINDS.values()))
+    text, used = _record(words, kind)
+    keys = _asked(words, kind, used)
+    written, form = _described(rng, kind, keys, {name: slot.draw(words) for name, slot in kind.slots.items()})
+    if rng.random() < 0.35:
+        system = rng.choice(TEST_SYSTEMS if words.test else SYSTEMS).format(k=written, o=form)
+        pairs = [(text, _answer(keys, used))]
+        for _ in range(0 if words.test else rng.choice((0, 1, 2, 3))):
+            text, used = _record(words, kind)
+            pairs.append((text, _answer(keys, used)))
+        return pairs, system, _thought(keys, used)
+    if rng.random() < 0.12:
+        frame = rng.choice(kind.test_frames if words.test else kind.frames)
+        alone = Kind(kind.slots, (frame,), (frame,))
+        records = [_record(words, alone) for _ in range(rng.choice((2, 2, 3)))]
+        text, used = " ".join(text for text, _ in records), records[0][1]
+        keys = _asked(words, Kind({name: kind.slots[name] for name in used}, (), ()), used)
+        written, form = _described(rng, kind, keys, used)
+        asked = rng.choice(TEST_ASKS if words.test else ASKS).format(k=written, o=form, t=text)
+        asked += " " + rng.choice(
+            ("Write a JSON list.", "Return a JSON list with one object for each.", "Answer with a list.")
+        )
+        return [(asked, [_answer(keys, found) for _, found in records])], None, f"There are {len(records)} records."
+    asked = rng.choice(TEST_ASKS if words.test else ASKS).format(k=written, o=form, t=text)
+    pairs = [(asked, _answer(keys, used))]
+    # Another question about the same text: what is to be looked for changes, what stands there does not.
+    while not words.test and rng.random() < 0.4:
+        keys = _asked(words, kind, used)
+        written, _ = _described(rng, kind, keys, used)
+        asked = rng.choice(
+            ("Now only {k}.", "And now {k} as JSON.", "The same with the keys {k}.", "Now as JSON with {k}.")
+        )
+        pairs.append((asked.format(k=written), _answer(keys, used)))
+    return pairs, None, _thought(keys, used)
+
+
+def known(rng: random.Random) -> tuple[str, str]:
+    """Something the model knows about a tree, asked for as JSON."""
+    tree = rng.choice(TREES)
+    facts: dict[str, Any] = {
+        rng.choice(("name", "tree")): tree.name,
+        rng.choice(("height", "height", "metres")): tree.height,
+        rng.choice(("age", "age", "years")): int(tree.age.replace(",", "")),
+        "evergreen": tree.evergreen,
+        "kind": "evergreen" if tree.evergreen else "deciduous",
+    }
+    keys = rng.sample(list(facts), rng.randint(1, 4))
+    asked = rng.choice(KNOWN_ASKS).format(t=tree.name, k=listed(keys) if rng.random() < 0.7 else ", ".join(keys))
+    return asked, json.dumps({key: facts[key] for key in keys})
+
+
+def document(rng: random.Random) -> Document:
+    """One or several texts and what they say as JSON."""
+    if rng.random() < 0.06:
+        return conversation([known(rng) for _ in range(rng.choice((1, 1, 2, 3)))])
+    pairs, system, thought = task(Words(rng))
+    written = [(asked, json.dumps(value, ensure_ascii=False)) for asked, value in pairs]
+    return conversation(written, system, thought=thought if rng.random() < 0.15 else None)
+
+
+def cases(rng: random.Random, count: int) -> Iterator[Case]:
+    """Texts, instructions and values that training never used."""
+    words = Words(rng, test=True)
+    for place in range(count):
+        [(asked, value)], system, _ = task(words)
+        turns = [Turn("system", system)] if system else []
+        thinking = place % 8 == 7
+        skill = "JSON extraction, thinking" if thinking else "JSON extraction"
+        yield Case(skill, [*turns, Turn("user", asked)], thinking=thinking, value=value)

@@ -1,0 +1,261 @@
+"""Looking things up in notes that stand in the context, and saying so where they do not stand there."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from documents import Case, Document, Turn, conversation
+from words import MONTHS, Words
+
+NAME = "lookup"
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Something that notes may say of a person or a place.
+
+    Attributes:
+        draw: the value.
+        told: ways to write it down; ``{n}`` has it, ``{v}`` is it.
+        asks: for the value.
+        test_asks: those held out.
+        answer: to them.
+        back: asks whose value it is, with the answer; empty where many may share it.
+    """
+
+    draw: Callable[[Words], str]
+    told: tuple[str, ...]
+    asks: tuple[str, ...]
+    test_asks: tuple[str, ...]
+    answer: str
+    back: tuple[tuple[str, ...], str] | None = None
+
+
+FACTS: tuple[Fact, ...] = (
+    Fact(
+        Words.colour,
+        ("{n} likes {v} best.", "The favourite colour of {n} is {v}.", "{n} loves the colour {v}."),
+        ("What is the favourite colour of {n}?", "Which colour does {n} like?", "What colour does {n} like best?"),
+        ("Which colour is the favourite of {n}?",),
+        "The favourite colour of {n} is {v}.",
+    ),
+    Fact(
+        lambda w: w.digits(4),
+        ("The code of {n} is {v}.", "{n} has the code {v}.", "{n} uses the code {v}."),
+        ("What is the code of {n}?", "Which code does {n} have?", "Tell me the code of {n}."),
+        ("Do you know the code of {n}?",),
+        "The code of {n} is {v}.",
+        (("Whose code is {v}?", "Who has the code {v}?"), "{v} is the code of {n}."),
+    ),
+    Fact(
+        lambda w: str(w.number(1, 400)),
+        ("{n} is in room {v}.", "The room of {n} is {v}.", "{n} has room {v}."),
+        ("Which room is {n} in?", "What is the room of {n}?", "In which room is {n}?"),
+        ("Where can I find {n}? Which room?",),
+        "{n} is in room {v}.",
+        (("Who is in room {v}?", "Whose room is {v}?"), "{n} is in room {v}."),
+    ),
+    Fact(
+        Words.city,
+        ("{n} lives in {v}.", "{n} has a house in {v}.", "The home of {n} is {v}."),
+        ("Where does {n} live?", "In which city does {n} live?", "Where is the home of {n}?"),
+        ("Which city does {n} live in?",),
+        "{n} lives in {v}.",
+        (("Who lives in {v}?", "Who has a home in {v}?"), "{n} lives in {v}."),
+    ),
+    Fact(
+        Words.pet,
+        ("{n} has a {v}.", "The pet of {n} is a {v}.", "{n} keeps a {v}."),
+        ("Which pet does {n} have?", "What pet does {n} have?", "What animal does {n} keep?"),
+        ("Which animal does {n} have?",),
+        "{n} has a {v}.",
+        (("Who has a {v}?", "Who keeps a {v}?"), "{n} has a {v}."),
+    ),
+    Fact(
+        Words.job,
+        ("{n} is the {v}.", "{n} works as the {v}.", "The {v} is {n}."),
+        ("What is the job of {n}?", "What does {n} work as?", "What work does {n} do?"),
+        ("Which job does {n} have?",),
+        "{n} is the {v}.",
+        (("Who is the {v}?", "Who works as the {v}?", "What is the name of the {v}?"), "{n} is the {v}."),
+    ),
+    Fact(
+        lambda w: str(w.number(5, 90)),
+        ("{n} is {v} years old.", "The age of {n} is {v}.", "{n} turned {v} this year."),
+        ("How old is {n}?", "What is the age of {n}?", "What age is {n}?"),
+        ("Tell me how old {n} is.",),
+        "{n} is {v} years old.",
+    ),
+    Fact(
+        Words.items,
+        ("{n} brings the {v}.", "{n} will bring the {v}.", "{n} takes care of the {v}."),
+        ("What does {n} bring?", "What will {n} bring?", "What is {n} bringing?"),
+        ("Which thing does {n} bring?",),
+        "{n} brings the {v}.",
+        (("Who brings the {v}?", "Who will bring the {v}?", "Who takes care of the {v}?"), "{n} brings the {v}."),
+    ),
+    Fact(
+        Words.hobby,
+        ("{n} likes {v}.", "The hobby of {n} is {v}.", "{n} is fond of {v}."),
+        ("What does {n} like?", "What is the hobby of {n}?", "Which hobby does {n} have?"),
+        ("What does {n} like to do?",),
+        "{n} likes {v}.",
+        (("Who likes {v}?", "Whose hobby is {v}?"), "{n} likes {v}."),
+    ),
+    Fact(
+        lambda w: w.rng.choice(MONTHS),
+        ("{n} was born in {v}.", "The birthday of {n} is in {v}.", "{n} has birthday in {v}."),
+        ("When is the birthday of {n}?", "In which month was {n} born?", "When was {n} born?"),
+        ("Which month is the birthday of {n} in?",),
+        "The birthday of {n} is in {v}.",
+    ),
+    Fact(
+        lambda w: w.name(),
+        ("The friend of {n} is {v}.", "{n} is a friend of {v}.", "{n} and {v} are friends."),
+        ("Who is the friend of {n}?", "What is the name of the friend of {n}?", "Which friend does {n} have?"),
+        ("Who is a friend of {n}?",),
+        "The friend of {n} is {v}.",
+    ),
+    Fact(
+        Words.place,
+        ("{n} waits at the {v}.", "{n} is at the {v}.", "You can meet {n} at the {v}."),
+        ("Where is {n}?", "Where does {n} wait?", "Where can I meet {n}?"),
+        ("At which place is {n}?",),
+        "{n} is at the {v}.",
+        (("Who is at the {v}?", "Who waits at the {v}?"), "{n} is at the {v}."),
+    ),
+)
+
+FRAMES = (
+    "Here are some notes. {t}",
+    "Notes: {t}",
+    "Read this: {t}",
+    "This is what I know. {t}",
+    "{t}",
+    "Text: {t}",
+    "Remember this. {t}",
+)
+TEST_FRAMES = ("Here is what you should know. {t}", "These are my notes: {t}")
+ABSENT = "The notes do not say that."
+SYSTEMS = ("You are a helpful assistant.", "Answer from the notes.", "You are Sapling.", "Use only the notes.")
+ACKNOWLEDGED = ("All right, I will remember that.", "Thank you, I have read it.", "I see.")
+USER_FACTS = (
+    ("My name is {v}.", "What is my name?", "Your name is {v}.", Words.name),
+    ("I am called {v}.", "Do you remember my name?", "Your name is {v}.", Words.name),
+    ("My cat is called {v}.", "What is the name of my cat?", "Your cat is called {v}.", Words.name),
+    ("My dog is called {v}.", "How is my dog called?", "Your dog is called {v}.", Words.name),
+    ("I live in {v}.", "Where do I live?", "You live in {v}.", Words.city),
+    ("I come from {v}.", "Where do I come from?", "You come from {v}.", Words.city),
+    ("I am {v} years old.", "How old am I?", "You are {v} years old.", lambda w: str(w.number(5, 90))),
+    ("My favourite colour is {v}.", "What is my favourite colour?", "Your favourite colour is {v}.", Words.colour),
+    (
+        "The password is {v}.",
+        "What is the password?",
+        "The password is {v}.",
+        lambda w: w.rng.choice((w.items(), w.digits(4), w.city())),
+    ),
+    ("I work as a {v}.", "What is my job?", "You work as a {v}.", Words.job),
+    ("My sister is called {v}.", "What is my sister called?", "Your sister is called {v}.", Words.name),
+    ("I like {v}.", "What do I like?", "You like {v}.", Words.hobby),
+)
+USER_REPLIES = ("I will remember that.", "Good to know!", "Thank you for telling me.")
+
+
+def notes(words: Words, count: int) -> tuple[str, list[tuple[str, Fact, str]], list[str]]:
+    """Some sentences about people, what they say as person, fact and value, and people of whom they say nothing."""
+    rng = words.rng
+    kinds = rng.sample(FACTS, min(len(FACTS), rng.choice((1, 1, 2, 3))))
+    people = words.names(count + 1)
+    rows: list[tuple[str, Fact, str]] = []
+    taken: set[str] = set(people)
+    for person in people[:count]:
+        fact = rng.choice(kinds)
+        value = fact.draw(words)
+        for _ in range(20):
+            if value not in taken:
+                break
+            value = fact.draw(words)
+        taken.add(value)
+        rows.append((person, fact, value))
+    told = [rng.choice(fact.told).format(n=person, v=value) for person, fact, value in rows]
+    return rng.choice((" ", " ", "\n", "\n- ")).join(told), rows, people[count:]
+
+
+def question(words: Words, rows: list[tuple[str, Fact, str]], strangers: list[str]) -> tuple[str, str, str]:
+    """A question about notes, its answer, and the word that counts."""
+    rng = words.rng
+    person, fact, value = rng.choice(rows)
+    asks = fact.test_asks if words.test else fact.asks
+    if rng.random() < 0.07 and not words.test:
+        other = rng.choice([other for other in FACTS if other is not fact])
+        return rng.choice(other.asks).format(n=person), ABSENT, ABSENT
+    if rng.random() < 0.15:
+        return rng.choice(asks).format(n=rng.choice(strangers), v=value), ABSENT, ABSENT
+    if fact.back and rng.random() < 0.4:
+        return rng.choice(fact.back[0]).format(v=value), fact.back[1].format(n=person, v=value), person
+    return rng.choice(asks).format(n=person), fact.answer.format(n=person, v=value), value
+
+
+def remembered(words: Words) -> tuple[list[tuple[str, str]], tuple[str, str], str]:
+    """Exchanges in which the user tells of himself, then a question about it, with the word that counts."""
+    rng = words.rng
+    told: list[tuple[str, str]] = []
+    chosen = rng.sample(USER_FACTS, rng.randint(1, 3))
+    values = [draw(words) for *_, draw in chosen]
+    for (tell, _, _, _), value in zip(chosen, values, strict=True):
+        reply = f"Nice to meet you, {value}!" if "Your name" in _answer_of(tell) else rng.choice(USER_REPLIES)
+        told.append((tell.format(v=value), reply))
+    place = rng.randrange(len(chosen))
+    return told, (chosen[place][1], chosen[place][2].format(v=values[place])), values[place]
+
+
+def _answer_of(tell: str) -> str:
+    return next(answer for said, _, answer, _ in USER_FACTS if said == tell)
+
+
+def document(rng: random.Random) -> Document:
+    """Notes and questions about them, or a user who tells of himself."""
+    words = Words(rng)
+    if rng.random() < 0.2:
+        told, last, _ = remembered(words)
+        return conversation([*told, last])
+    text, rows, strangers = notes(words, rng.choice((1, 2, 3, 3, 4, 5, 6, 8, 12)))
+    asked = [question(words, rows, strangers) for _ in range(rng.choice((1, 2, 3, 4, 6)))]
+    pairs = [(ask, answer) for ask, answer, _ in asked]
+    framed = rng.choice(FRAMES).format(t=text)
+    thought = None
+    if rng.random() < 0.12:
+        thought = "The notes do not say it." if asked[-1][1] == ABSENT else f"The notes say it: {asked[-1][2]}."
+    place = rng.random()
+    if place < 0.4:
+        return conversation(pairs, f"{rng.choice(SYSTEMS)} {framed}" if rng.random() < 0.6 else framed, thought=thought)
+    if place < 0.8:
+        glue = rng.choice((" ", "\n", "\n\n"))
+        pairs[0] = (f"{framed}{glue}{pairs[0][0]}", pairs[0][1])
+        return conversation(pairs, thought=thought)
+    return conversation([(framed, rng.choice(ACKNOWLEDGED)), *pairs], thought=thought)
+
+
+def cases(rng: random.Random, count: int) -> Iterator[Case]:
+    """Names, values, frames and questions that training never used."""
+    words = Words(rng, test=True)
+    for place in range(count):
+        if place % 5 == 4:
+            told, (asked, _), value = remembered(words)
+            turns = [turn for said, reply in told for turn in (Turn("user", said), Turn("assistant", reply))]
+            yield Case("remembering the user", [*turns, Turn("user", asked)], contains=(value,))
+            continue
+        text, rows, strangers = notes(words, rng.choice((3, 5, 8)))
+        asked, _, value = question(words, rows, strangers)
+        framed = rng.choice(TEST_FRAMES).format(t=text)
+        others = tuple(other for _, _, other in rows if other not in asked and other not in value)
+        turns = [Turn("user", f"{framed}\n{asked}")] if place % 2 else [Turn("system", framed), Turn("user", asked)]
+        skill = "not in the notes" if value == ABSENT else "looking up"
+        yield Case(
+            skill,
+            turns,
+            contains=("do not say",) if value == ABSENT else (value,),
+            lacks=others if value != ABSENT else (),
+        )

@@ -1,0 +1,176 @@
+"""Being who the system prompt says, in the manner it asks for."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+from documents import Case, Document, Turn, conversation
+from words import Words
+
+from skills.conversation import answer_of_sapling
+
+NAME = "persona"
+
+ROLES = (
+    "a pirate",
+    "a robot",
+    "a wise owl",
+    "a knight",
+    "a wizard",
+    "a gardener",
+    "a teacher",
+    "a sailor",
+    "a cook",
+    "a poet",
+    "a friendly ghost",
+    "a farmer",
+    "a detective",
+    "a librarian",
+    "a dragon",
+    "a clown",
+    "a gnome",
+    "an old tree",
+    "a talking fox",
+    "a queen",
+)
+TEST_ROLES = ("a shepherd", "a talking cat", "a painter", "a captain", "a fairy")
+CATCHES = (
+    "Arr!",
+    "Beep.",
+    "Hoot!",
+    "Ahoy!",
+    "Oh dear!",
+    "Indeed.",
+    "My friend.",
+    "Cheers!",
+    "So it is.",
+    "Hurray!",
+    "Bless you.",
+    "By my beard!",
+    "Peace.",
+    "Tick tock.",
+    "Yes, sir!",
+    "What a day!",
+    "Trust me.",
+    "Grow well!",
+    "Meow!",
+    "Stay green!",
+)
+TEST_CATCHES = ("Woof!", "Be well.", "Good luck!", "So they say.", "Hear, hear!")
+OPENINGS = (
+    "You are {n}, {r}.",
+    "Your name is {n}. You are {r}.",
+    "You are {r} called {n}.",
+    "You are {n}. You are {r}.",
+    "Play {n}, {r}.",
+    "Act as {n}, {r}.",
+    "From now on you are {n}, {r}.",
+    "You are {r}. Your name is {n}.",
+)
+TEST_OPENINGS = ("You are {r}, and your name is {n}.", "Be {n}, {r}.")
+END_RULES = (
+    'End every answer with "{c}"',
+    'Always end with "{c}"',
+    'Finish each answer with "{c}"',
+    'Your answers end with "{c}"',
+    'Say "{c}" at the end of every answer.',
+)
+TEST_END_RULES = ('Always finish your answers with "{c}"', 'At the end of each answer say "{c}"')
+START_RULES = (
+    'Begin every answer with "{c}"',
+    'Always begin with "{c}"',
+    'Start each answer with "{c}"',
+    'Your answers begin with "{c}"',
+    'Say "{c}" at the start of every answer.',
+)
+TEST_START_RULES = ('Always start your answers with "{c}"', 'At the start of each answer say "{c}"')
+WHO_ASKS = (
+    "Who are you?",
+    "What is your name?",
+    "What's your name?",
+    "What are you?",
+    "Tell me about yourself.",
+    "Introduce yourself.",
+    "Hello, who are you?",
+    "What should I call you?",
+    "Do you have a name?",
+    "Hi! Who are you?",
+)
+TEST_WHO_ASKS = ("May I ask who you are?", "Could you tell me your name?", "And who are you?")
+USER_RULES = ("The user is called {u}.", "You talk to {u}.", "The name of the user is {u}.", "Call the user {u}.")
+WHO_AM_I = ("What is my name?", "Who am I?", "Do you know my name?", "What's my name?")
+
+
+def catch_phrase(words: Words) -> str:
+    """A few words that shall begin or end every answer."""
+    rng = words.rng
+    if words.test:
+        return rng.choice(TEST_CATCHES)
+    if rng.random() < 0.5:
+        return rng.choice(CATCHES)
+    said = " ".join(
+        rng.choice((words.items, words.colour, words.pet, words.name, words.hobby))() for _ in range(rng.randint(1, 3))
+    )
+    return said[:1].upper() + said[1:] + rng.choice("!.")
+
+
+def persona(words: Words) -> tuple[str, str, str, str, str, str]:
+    """A system prompt, the name and role in it, what answers begin and end with, and the name of the user."""
+    rng = words.rng
+    name = words.name()
+    if rng.random() < 0.2:
+        name = f"{rng.choice(('Captain', 'Doctor', 'Sir', 'Lady', 'Professor', 'Old'))} {name}"
+    role = words.pick(ROLES, TEST_ROLES)
+    parts = [rng.choice(TEST_OPENINGS if words.test else OPENINGS).format(n=name, r=role)]
+    start = end = user = ""
+    kind = rng.random()
+    if kind < 0.4:
+        end = catch_phrase(words)
+        parts.append(rng.choice(TEST_END_RULES if words.test else END_RULES).format(c=end))
+    elif kind < 0.75:
+        start = catch_phrase(words)
+        parts.append(rng.choice(TEST_START_RULES if words.test else START_RULES).format(c=start))
+    if rng.random() < 0.2:
+        user = words.name()
+        parts.insert(1, rng.choice(USER_RULES).format(u=user))
+    if rng.random() < 0.2 and not words.test:
+        parts.append(rng.choice(("Be kind.", "You love trees.", "Be brief.", "You like to help.")))
+    return " ".join(parts), name, role, start, end, user
+
+
+def exchange(words: Words, name: str, role: str, user: str) -> tuple[str, str]:
+    """A question to the persona, and the answer without what it begins or ends with."""
+    rng = words.rng
+    kind = rng.random()
+    if kind < 0.4:
+        return rng.choice(TEST_WHO_ASKS if words.test else WHO_ASKS), f"I am {name}, {role}."
+    if user and kind < 0.6:
+        return rng.choice(WHO_AM_I), f"Your name is {user}."
+    return answer_of_sapling(rng, facts_only=True)
+
+
+def document(rng: random.Random) -> Document:
+    """A conversation with somebody."""
+    words = Words(rng)
+    system, name, role, start, end, user = persona(words)
+    turns: list[tuple[str, str]] = []
+    for _ in range(rng.choice((1, 1, 2, 3, 4))):
+        asked, answer = exchange(words, name, role, user)
+        turns.append((asked, " ".join(part for part in (start, answer, end) if part)))
+    thought = None
+    if rng.random() < 0.12:
+        thought = f'I begin with "{start}"' if start else f'I end with "{end}"' if end else f"I am {name}, {role}."
+    return conversation(turns, system, thought=thought)
+
+
+def cases(rng: random.Random, count: int) -> Iterator[Case]:
+    """Names, roles, sayings and rules that training never used."""
+    words = Words(rng, test=True)
+    for _ in range(count):
+        system, name, role, start, end, user = persona(words)
+        asked, answer = exchange(words, name, role, user)
+        # A fact may be told in several ways: what counts then is the manner.
+        expected = name if answer.startswith("I am ") else user if answer.startswith("Your name") else start or end
+        turns = [Turn("system", system), Turn("user", asked)]
+        yield Case("persona", turns, contains=(expected,) if expected else (), ending=end, opening=start)

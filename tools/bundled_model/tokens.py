@@ -1,0 +1,91 @@
+"""The tokenizer of the bundled model, and documents as the network takes them."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from documents import CHAT_TEMPLATE, END_OF_TEXT, MARKS, SPECIAL_TOKENS, TURN_END, Document
+from skills import draw
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+
+# A word that begins with a capital and a number never carry the space before them, so that what is copied is the same
+# tokens in a sentence and in JSON; that space belongs to the mark before them, if there is one. Digits stay apart, so
+# that sums are learnable. Marks in a row are one piece, which makes few tokens of JSON.
+WORD_PATTERN = (
+    r"'(?:s|t|re|ve|m|ll|d)(?!\p{L})"
+    r"| ?\p{Ll}+|\p{Lu}\p{Ll}*|\p{N}| ?[\p{Lt}\p{Lm}\p{Lo}\p{M}]+"
+    r"| ?[^\s\p{L}\p{N}]+(?: [^\s\p{L}\p{N}]+)*(?: (?=[\p{Lu}\p{N}]))?[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+VOCABULARY_SIZE = 4096
+MODEL_MAX_LENGTH = 4096
+SAMPLE_SEED, SAMPLE_DOCUMENTS = 3, 40_000
+
+
+def train_tokenizer(documents: int = SAMPLE_DOCUMENTS) -> Tokenizer:
+    """A byte-level BPE tokenizer over a sample of all skills, with all 256 bytes, so that any text survives."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(WORD_PATTERN), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY_SIZE,
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        special_tokens=[AddedToken(token, normalized=False) for token in (*SPECIAL_TOKENS, *MARKS)],
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(_sample(documents), trainer)
+    # The trainer makes special tokens of all that it is given, and those would be left out of decoded text.
+    described = json.loads(tokenizer.to_str())
+    for token in described["added_tokens"]:
+        token["special"] = token["content"] in SPECIAL_TOKENS
+    return Tokenizer.from_str(json.dumps(described))
+
+
+def _sample(documents: int) -> Iterator[str]:
+    rng = random.Random(SAMPLE_SEED)
+    for _ in range(documents):
+        _, document = draw(rng)
+        yield document.text()
+
+
+def tokenizer_config() -> dict[str, Any]:
+    """Written by hand, because what transformers 5 writes names a class that its predecessors lack."""
+    return {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "eos_token": TURN_END,
+        "pad_token": END_OF_TEXT,
+        "additional_special_tokens": list(SPECIAL_TOKENS),
+        "model_max_length": MODEL_MAX_LENGTH,
+        "clean_up_tokenization_spaces": False,
+        "chat_template": CHAT_TEMPLATE,
+    }
+
+
+def load_tokenizer(directory: Path) -> Tokenizer:
+    """The tokenizer of a directory; it is trained and written there if there is none."""
+    path = directory / "tokenizer.json"
+    if not path.exists():
+        train_tokenizer().save(str(path))
+    return Tokenizer.from_file(str(path))
+
+
+def encode(document: Document, tokenizer: Tokenizer) -> tuple[list[int], list[bool]]:
+    """Token ids of a document and, for each, whether the model learns to predict it."""
+    pieces = list(document.pieces())
+    ids: list[int] = []
+    learned: list[bool] = []
+    for (_, learn), encoded in zip(
+        pieces, tokenizer.encode_batch([text for text, _ in pieces], add_special_tokens=False), strict=True
+    ):
+        ids.extend(encoded.ids)
+        learned.extend([learn] * len(encoded.ids))
+    return ids, learned

@@ -1,0 +1,543 @@
+"""Words that the generators put into their templates; those held out never occur in training."""
+
+from __future__ import annotations
+
+import random
+
+from phrasings import HELD_OUT_NAMES, NAMES
+
+ONSETS = (
+    "b",
+    "br",
+    "c",
+    "ch",
+    "d",
+    "dr",
+    "f",
+    "fl",
+    "g",
+    "gr",
+    "h",
+    "j",
+    "k",
+    "kl",
+    "l",
+    "m",
+    "n",
+    "p",
+    "pl",
+    "qu",
+    "r",
+    "s",
+    "sh",
+    "st",
+    "t",
+    "th",
+    "tr",
+    "v",
+    "w",
+    "y",
+    "z",
+    "",
+)
+VOWELS = ("a", "e", "i", "o", "u", "a", "e", "i", "o", "ai", "ea", "ee", "ia", "io", "oo", "ou")
+CODAS = ("", "", "", "", "n", "r", "l", "s", "t", "m", "k", "nd", "rt", "x", "ck", "ng", "p", "st")
+
+TEST_NAMES = (
+    *HELD_OUT_NAMES,
+    "Agnes",
+    "Boris",
+    "Celine",
+    "Dmitri",
+    "Esther",
+    "Florian",
+    "Gloria",
+    "Harold",
+    "Ingrid",
+    "Jasper",
+    "Kirsten",
+    "Lorenzo",
+    "Matilda",
+    "Nigel",
+    "Ottilie",
+    "Penelope",
+    "Raymond",
+    "Stella",
+    "Tobias",
+    "Valerie",
+)
+SURNAMES = (
+    "Adler",
+    "Baker",
+    "Carter",
+    "Diaz",
+    "Evans",
+    "Fischer",
+    "Garcia",
+    "Hansen",
+    "Ito",
+    "Jones",
+    "Keller",
+    "Larsen",
+    "Meyer",
+    "Novak",
+    "Olsen",
+    "Petrov",
+    "Reed",
+    "Silva",
+    "Turner",
+    "Weber",
+    "Young",
+    "Ziegler",
+    "Brown",
+    "Clark",
+    "Hill",
+    "Kumar",
+    "Moreau",
+    "Rossi",
+    "Singh",
+    "Smith",
+    "Taylor",
+    "Walker",
+    "Wright",
+    "Lopez",
+    "Nguyen",
+    "Park",
+    "Sato",
+    "Stone",
+)
+TEST_SURNAMES = (
+    "Abbott",
+    "Bergman",
+    "Castillo",
+    "Dawson",
+    "Eriksen",
+    "Fontaine",
+    "Grant",
+    "Hoffman",
+    "Jensen",
+    "Lambert",
+)
+CITIES = (
+    "Berlin",
+    "Paris",
+    "Rome",
+    "Madrid",
+    "Lisbon",
+    "Oslo",
+    "Vienna",
+    "Prague",
+    "Warsaw",
+    "Athens",
+    "Dublin",
+    "London",
+    "Cairo",
+    "Tokyo",
+    "Delhi",
+    "Lima",
+    "Boston",
+    "Chicago",
+    "Denver",
+    "Dallas",
+    "Seattle",
+    "Toronto",
+    "Sydney",
+    "Perth",
+    "Munich",
+    "Hamburg",
+    "Cologne",
+    "Zurich",
+    "Geneva",
+    "Lyon",
+    "Nice",
+    "Milan",
+    "Venice",
+    "Naples",
+    "Porto",
+    "Seville",
+    "Leeds",
+    "York",
+    "Bath",
+    "Oxford",
+    "Cambridge",
+    "Bristol",
+    "Glasgow",
+    "Malmo",
+    "Bergen",
+    "Turku",
+    "Riga",
+    "Kyoto",
+    "Osaka",
+    "Seoul",
+    "Hanoi",
+    "Manila",
+    "Nairobi",
+    "Accra",
+    "Quito",
+    "Bogota",
+    "Havana",
+    "Miami",
+    "Austin",
+    "Portland",
+)
+TEST_CITIES = (
+    "Antwerp",
+    "Bremen",
+    "Calgary",
+    "Dresden",
+    "Florence",
+    "Granada",
+    "Gdansk",
+    "Krakow",
+    "Leipzig",
+    "Marseille",
+    "Montreal",
+    "Nagoya",
+    "Phoenix",
+    "Rotterdam",
+    "Salzburg",
+    "Tampa",
+    "Utrecht",
+    "Valencia",
+)
+ITEMS = (
+    "apples",
+    "pears",
+    "plums",
+    "cherries",
+    "lemons",
+    "oranges",
+    "bananas",
+    "tomatoes",
+    "carrots",
+    "onions",
+    "potatoes",
+    "eggs",
+    "books",
+    "pens",
+    "pencils",
+    "cups",
+    "plates",
+    "spoons",
+    "chairs",
+    "tables",
+    "lamps",
+    "candles",
+    "boxes",
+    "bags",
+    "shirts",
+    "socks",
+    "hats",
+    "shoes",
+    "gloves",
+    "scarves",
+    "balls",
+    "kites",
+    "dolls",
+    "stamps",
+    "coins",
+    "stones",
+    "shells",
+    "buttons",
+    "nails",
+    "bricks",
+    "bottles",
+    "jars",
+    "baskets",
+    "seeds",
+    "bulbs",
+    "roses",
+    "tulips",
+    "trees",
+    "tickets",
+    "cards",
+    "keys",
+    "maps",
+    "pillows",
+    "blankets",
+    "towels",
+    "brushes",
+    "ropes",
+    "hammers",
+    "ladders",
+    "cakes",
+)
+TEST_ITEMS = (
+    "mirrors",
+    "pancakes",
+    "marbles",
+    "notebooks",
+    "umbrellas",
+    "peaches",
+    "drums",
+    "lanterns",
+    "clocks",
+    "crayons",
+    "melons",
+    "feathers",
+)
+JOBS = (
+    "teacher",
+    "doctor",
+    "baker",
+    "gardener",
+    "carpenter",
+    "nurse",
+    "painter",
+    "pilot",
+    "farmer",
+    "cook",
+    "driver",
+    "writer",
+    "singer",
+    "judge",
+    "tailor",
+    "plumber",
+    "librarian",
+    "engineer",
+    "sailor",
+    "dentist",
+    "waiter",
+    "guide",
+)
+TEST_JOBS = ("florist", "butcher", "lawyer", "potter", "clerk", "dancer")
+COLOURS = ("red", "blue", "green", "yellow", "orange", "purple", "brown", "black", "white", "grey", "pink", "silver")
+PETS = ("cat", "dog", "rabbit", "parrot", "hamster", "goldfish", "turtle", "pony", "canary", "mouse", "goat", "duck")
+TEST_PETS = ("lizard", "ferret", "donkey", "pigeon")
+HOBBIES = (
+    "chess",
+    "tennis",
+    "football",
+    "painting",
+    "reading",
+    "dancing",
+    "swimming",
+    "hiking",
+    "singing",
+    "cooking",
+    "fishing",
+    "sailing",
+    "running",
+    "cycling",
+    "drawing",
+    "knitting",
+)
+TEST_HOBBIES = ("archery", "skating", "pottery", "juggling")
+PLACES = (
+    "library",
+    "museum",
+    "park",
+    "station",
+    "school",
+    "market",
+    "theatre",
+    "garden",
+    "harbour",
+    "bakery",
+    "hotel",
+    "castle",
+    "stadium",
+    "church",
+    "airport",
+    "zoo",
+    "office",
+    "cinema",
+    "gym",
+    "cafe",
+    "town hall",
+    "bookshop",
+)
+TEST_PLACES = ("gallery", "hospital", "lighthouse", "pharmacy", "factory")
+EVENTS = (
+    "meeting",
+    "concert",
+    "party",
+    "wedding",
+    "lecture",
+    "workshop",
+    "picnic",
+    "dinner",
+    "match",
+    "play",
+    "festival",
+    "course",
+    "interview",
+    "parade",
+    "walk",
+    "lunch",
+    "fair",
+    "reading",
+    "race",
+    "show",
+)
+TEST_EVENTS = ("auction", "rehearsal", "ceremony", "seminar", "exhibition")
+SKIES = ("sunny", "rainy", "cloudy", "windy", "foggy", "snowy", "stormy", "clear")
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+MONTHS = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
+TITLE_WORDS = (
+    "River",
+    "Garden",
+    "Winter",
+    "Island",
+    "Letter",
+    "House",
+    "Night",
+    "Star",
+    "Road",
+    "Storm",
+    "Forest",
+    "Sea",
+    "Stone",
+    "Bird",
+    "Mountain",
+    "Clock",
+    "Bridge",
+    "King",
+    "Window",
+    "Song",
+)
+TITLE_ADJECTIVES = (
+    "Silent",
+    "Golden",
+    "Lost",
+    "Last",
+    "Red",
+    "Hidden",
+    "Long",
+    "Blue",
+    "Broken",
+    "Green",
+    "Distant",
+    "Old",
+)
+
+_HELD_OUT = {word.lower() for word in (*TEST_NAMES, *TEST_SURNAMES, *TEST_CITIES)}
+
+
+def made_up(rng: random.Random, syllables: int | None = None) -> str:
+    """A word that nobody has heard before."""
+    while True:
+        count = syllables or rng.choice((2, 2, 2, 3))
+        word = "".join(rng.choice(ONSETS) + rng.choice(VOWELS) for _ in range(count)) + rng.choice(CODAS)
+        if len(word) > 2 and word not in _HELD_OUT:
+            return word
+
+
+class Words:
+    """Draws words: those of training, with made-up ones among them, or those that are held out."""
+
+    def __init__(self, rng: random.Random, test: bool = False) -> None:
+        self.rng = rng
+        self.test = test
+
+    def pick(self, train: tuple[str, ...], test: tuple[str, ...] = (), invented: float = 0.0) -> str:
+        """One word of a pool; in training it is made up with the probability ``invented``."""
+        if self.test and test:
+            return self.rng.choice(test)
+        if not self.test and self.rng.random() < invented:
+            return made_up(self.rng)
+        return self.rng.choice(train)
+
+    def name(self) -> str:
+        """A first name."""
+        return self.pick(NAMES, TEST_NAMES, 0.5).capitalize()
+
+    def names(self, count: int) -> list[str]:
+        """First names that differ."""
+        return self.several(self.name, count)
+
+    def several(self, draw, count: int) -> list[str]:  # type: ignore[no-untyped-def]
+        """Words that differ, from one of the other methods."""
+        found: dict[str, None] = {}
+        while len(found) < count:
+            found.setdefault(draw())
+        return list(found)
+
+    def full_name(self) -> str:
+        """A first name and a surname."""
+        return f"{self.name()} {self.pick(SURNAMES, TEST_SURNAMES, 0.3).capitalize()}"
+
+    def city(self) -> str:
+        """A town."""
+        return self.pick(CITIES, TEST_CITIES, 0.4).capitalize()
+
+    def items(self) -> str:
+        """Things that can be counted."""
+        return self.pick(ITEMS, TEST_ITEMS, 0.05)
+
+    def job(self) -> str:
+        """What somebody works as."""
+        return self.pick(JOBS, TEST_JOBS, 0.15)
+
+    def pet(self) -> str:
+        """An animal in the house."""
+        return self.pick(PETS, TEST_PETS, 0.1)
+
+    def hobby(self) -> str:
+        """What somebody likes to do."""
+        return self.pick(HOBBIES, TEST_HOBBIES, 0.15)
+
+    def place(self) -> str:
+        """A place in town."""
+        return self.pick(PLACES, TEST_PLACES, 0.1)
+
+    def event(self) -> str:
+        """Something that people go to."""
+        return self.pick(EVENTS, TEST_EVENTS, 0.1)
+
+    def colour(self) -> str:
+        """A colour."""
+        return self.rng.choice(COLOURS)
+
+    def title(self) -> str:
+        """The title of a book."""
+        rng = self.rng
+        noun = rng.choice(TITLE_WORDS)
+        return rng.choice(
+            (
+                f"The {rng.choice(TITLE_ADJECTIVES)} {noun}",
+                f"The {noun} of {self.name()}",
+                f"{noun} and {rng.choice(TITLE_WORDS)}",
+            )
+        )
+
+    def number(self, low: int, high: int) -> int:
+        """A number between two bounds, both included."""
+        return self.rng.randint(low, high)
+
+    def time(self) -> str:
+        """A time of day, such as 9:30."""
+        return f"{self.rng.randint(7, 21)}:{self.rng.choice(('00', '15', '30', '45'))}"
+
+    def digits(self, count: int) -> str:
+        """A number code."""
+        return "".join(self.rng.choice("0123456789") for _ in range(count))
+
+    def code(self) -> str:
+        """A code of letters and digits."""
+        letters = "".join(self.rng.choice("ABCDEFGHJKLMNPRSTUVWXYZ") for _ in range(2))
+        return f"{letters}-{self.digits(self.rng.choice((2, 3)))}"
+
+
+def article(noun: str) -> str:
+    """The noun with "a" or "an" before it."""
+    takes_an = noun[0] in "aeiou" and not noun.startswith("eu")
+    return f"{'an' if takes_an else 'a'} {noun}"
+
+
+def listed(parts: list[str], last: str = "and") -> str:
+    """``a, b and c``."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {last} {parts[-1]}"
