@@ -177,9 +177,8 @@ BOUGH_API Status bough_program_run(Program* program, const Step* step, StepError
     return guarded([&] { *error = program->run(*step); });
 }
 
-BOUGH_API Status bough_program_run_ends(Program* program, const Step* step) {
-    return guarded([&] { program->run_ends(*step); });
-}
+// For Step::masks_ready: what this thread has written before is there for whoever sees it.
+BOUGH_API void bough_set_ready(int32_t* ready) { __atomic_store_n(ready, 1, __ATOMIC_RELEASE); }
 
 // Sizes of the structures that cross this interface, in the order of structures.py.
 BOUGH_API int64_t bough_structure_size(int32_t index) {

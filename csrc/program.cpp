@@ -89,7 +89,6 @@ StepError Program::run(const Step& step) {
     for (int64_t row = 0; row < step.num_rows; ++row) num_tokens += step.extend_lens[row];
     // Pieces of equal size: a small last one would read all weights for little.
     const int64_t num_pieces = (num_tokens + limits_.max_tokens - 1) / limits_.max_tokens;
-    if (step.ends_later != 0 && num_pieces > 1) return StepError::too_long;
     next_row_ = 0;
     next_offset_ = 0;
     piece_ = Piece{};
@@ -100,17 +99,10 @@ StepError Program::run(const Step& step) {
         fill_piece(step, num_tokens * (index + 1) / num_pieces - first);
         plan_attention();
         pool_.run([&](int thread, int num_threads) { replay(step, thread, num_threads); });
-        if (step.ends_later != 0) break;
         report(step);
         piece_.logits += piece_.num_logits * limits_.vocab_size;
     }
     return StepError::none;
-}
-
-void Program::run_ends(const Step& step) {
-    find_allowed(step);
-    pool_.run([&](int thread, int num_threads) { finish_piece(step, thread, num_threads); });
-    report(step);
 }
 
 StepError Program::check(const Step& step) const {
@@ -202,7 +194,7 @@ void Program::replay(const Step& step, int thread, int num_threads) {
         std::visit([&](const auto& call) { run_operation(call, thread, num_threads); }, operations_[i]);
         if (i + 1 == operations_.size() || !goes_on(operations_[i], operations_[i + 1])) pool_.barrier();
     }
-    if (step.ends_later == 0) finish_piece(step, thread, num_threads);
+    finish_piece(step, thread, num_threads);
 }
 
 // Each thread quantises the rows that it has just normed, since both kernels share rows out alike: nobody has to wait.
@@ -296,6 +288,9 @@ void Program::finish_piece(const Step& step, int thread, int num_threads) {
         head.input_stride = quantize.output_stride;
     }
     pool_.barrier();
+    if (piece_.num_choices > 0 && step.masks_ready != nullptr) {
+        while (__atomic_load_n(step.masks_ready, __ATOMIC_ACQUIRE) == 0) std::this_thread::yield();
+    }
     head.num_rows = num_sampled;
     head.weights = head_;
     head.epilogue = kChoose;

@@ -52,10 +52,10 @@ struct Step {
     void* hidden_states;         // [num_tokens, hidden_size] after the final norm, in its output's dtype; null: no
     // [num_rows], a bit for each token, lowest first, that may be chosen; null, or null for a row: all
     const uint32_t* const* allowed;
-    int32_t ends_later;  // whether to leave the ends of rows to run_ends; only if the step is a single piece
+    const int32_t* masks_ready;  // not 0 once `allowed` may be read, which another thread writes; null: it may
 };
 
-enum class StepError : int32_t { none = 0, bad_length = 1, bad_token = 2, bad_slot = 3, no_head = 4, too_long = 5 };
+enum class StepError : int32_t { none = 0, bad_length = 1, bad_token = 2, bad_slot = 3, no_head = 4 };
 
 class Program {
 public:
@@ -83,7 +83,6 @@ public:
     StepError run(const Step& step);
     // What the step that has run last, without its ends, is to yield: the final norm and the head. Until here nobody
     // has asked what its rows may have.
-    void run_ends(const Step& step);
 
 private:
     struct PackedEmbedding {

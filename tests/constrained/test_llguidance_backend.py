@@ -6,8 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bough.constrained.base import ENDED, MASKED, REFUSED, GrammarError, mask_words
-from bough.constrained.llguidance_backend import WORN_TOKENS, LLGuidanceBackend, make_tokenizer
+from bough.constrained.base import ENDED, GOES_ON, MASKED, REFUSED, GrammarError, mask_words
+from bough.constrained.llguidance_backend import (
+    LOOKS_AGAIN,
+    SILENT_LOOKS,
+    WORN_TOKENS,
+    LLGuidanceBackend,
+    TokenTable,
+    make_tokenizer,
+)
 from bough.constrained.masks import PendingMasks, mask_of, unpack
 from bough.constrained.translate import Translator
 from bough.sampling.sampling_params import GrammarKind
@@ -163,6 +170,52 @@ def test_a_judged_token_leaves_the_mask_of_the_next_one(backend: LLGuidanceBacke
     assert np.array_equal(written, unwritten)
     begins = grammar.matcher().judge(encode("{")[0], True, (written.ctypes.data, written.nbytes))
     assert begins is MASKED or begins.forced
+
+
+def test_forced_texts_are_encoded_once_and_few_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bough.constrained.llguidance_backend.MAX_REMEMBERED_TEXTS", 2)
+    table = TokenTable(bundled_tokenizer(), VOCAB_SIZE, EOS_IDS)
+    assert table("oak") is table("oak")
+    assert table("oak") == encode("oak")
+    remembered = table("ash")
+    table("birch")
+    assert table("ash") == remembered
+    assert table("ash") is not remembered
+    assert table("tree " * 100) is not table("tree " * 100)
+
+
+def test_a_grammar_that_forces_nothing_is_seldom_asked_until_it_does(backend: LLGuidanceBackend) -> None:
+    class Counting:
+        def __init__(self, engine: Any) -> None:
+            self.engine, self.asked = engine, 0
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.engine, name)
+
+        def compute_ff_tokens(self) -> list[int]:
+            self.asked += 1
+            forced: list[int] = self.engine.compute_ff_tokens()
+            return forced
+
+    a, c = (encode(letter)[0] for letter in "ac")
+    matcher = backend.compile(spec_of("regex", "a*([cd]hello wonderful world)*")).matcher()
+    engine = Counting(matcher._matcher)
+    matcher._matcher = engine  # type: ignore[assignment]
+    for _ in range(SILENT_LOOKS + 10 * LOOKS_AGAIN):
+        assert matcher.judge(a, True, None) is GOES_ON
+    assert engine.asked == SILENT_LOOKS + 10
+    for _ in range(LOOKS_AGAIN):
+        forced = matcher.judge(c, True, None).forced
+        if forced:
+            break
+        for token in encode("hello wonderful world"):
+            assert matcher.accept(token)
+    assert forced
+    asked = engine.asked
+    for _ in range(2):
+        assert matcher.judge(forced[0], True, None).outcome != "refused"
+        forced = forced[1:]
+    assert engine.asked == asked + 2
 
 
 def test_masks_of_many_are_those_of_each(backend: LLGuidanceBackend) -> None:

@@ -51,7 +51,6 @@ public:
     }
 
     StepError run(const Step& step) { return program_.run(step); }
-    void run_ends(const Step& step) { program_.run_ends(step); }
 
     // Logits of a sequence's last token.
     std::vector<double> logits(const std::vector<int32_t>& tokens) const {
@@ -245,26 +244,21 @@ struct Batch {
                   logits.data(),
                   flip() ? hidden.data() : nullptr,
                   nullptr,
-                  0};
-        // One of three tokens may be chosen.
+                  nullptr};
         std::vector<uint32_t> mask((kVocab + 31) / 32);
-        for (int64_t token = 0; token < kVocab; token += 3) mask[token / 32] |= 1U << token % 32;
         std::vector<const uint32_t*> allowed(sequences.size());
         for (const uint32_t*& each : allowed) each = flip() ? mask.data() : nullptr;
-        step.ends_later = flip() ? 1 : 0;
-        if (step.ends_later == 0) step.allowed = allowed.data();
-        StepError error = model.run(step);
-        if (step.ends_later != 0) {
-            const bool one_piece = static_cast<int64_t>(ids.size()) <= kPieceTokens;
-            expect(error == (one_piece ? StepError::none : StepError::too_long), "step without ends", 0, 1);
-            step.allowed = allowed.data();
-            if (one_piece) {
-                model.run_ends(step);
-            } else {
-                step.ends_later = 0;
-                error = model.run(step);
-            }
-        }
+        step.allowed = allowed.data();
+        int32_t ready = 0;
+        step.masks_ready = flip() ? &ready : nullptr;
+        std::thread writer([&] {
+            // One of three tokens may be chosen.
+            for (int64_t token = 0; token < kVocab; token += 3) mask[token / 32] |= 1U << token % 32;
+            __atomic_store_n(&ready, 1, __ATOMIC_RELEASE);
+        });
+        if (step.masks_ready == nullptr) writer.join();
+        const StepError error = model.run(step);
+        if (writer.joinable()) writer.join();
         expect(error == StepError::none, "step", 0, 1);
         const float* found = logits.data();
         for (size_t row = 0; row < sequences.size(); ++row) {

@@ -39,6 +39,11 @@ MIN_PARALLEL_MASKS = 4
 MIN_PARALLEL_VOCAB = 32_768
 """A mask takes 2 us for 4,000 tokens and 20 us for 150,000; waking threads takes longer than few or small ones."""
 
+SILENT_LOOKS = 256
+LOOKS_AGAIN = 16
+"""A grammar that has forced no text in so many looks ahead, one after the other, is asked every so many tokens only:
+where that misses text, the mask of the next token has just that which begins it."""
+
 MAX_REMEMBERED_TEXTS = 4096
 MAX_REMEMBERED_CHARACTERS = 256
 """Of texts that grammars force: the same few come again and again, and encoding one takes as long as four masks."""
@@ -92,6 +97,8 @@ class LLGuidanceGrammar:
     Attributes:
         num_tokens: accepted by all its matchers so far.
         has_failed: whether a matcher could not go on for want of states, of which copies have no more either.
+        silent_looks: looks ahead since the last that found forced text.
+        skipped_looks: tokens that nobody has looked behind since the last look.
     """
 
     def __init__(self, prototype: LLMatcher, source_len: int) -> None:
@@ -100,6 +107,7 @@ class LLGuidanceGrammar:
         self._source_bytes = MIN_GRAMMAR_BYTES + BYTES_PER_SOURCE_BYTE * source_len
         self.num_tokens = 0
         self.has_failed = False
+        self.silent_looks = self.skipped_looks = 0
 
     @property
     def num_bytes(self) -> int:
@@ -167,14 +175,20 @@ class LLGuidanceMatcher:
 
     def judge(self, token_id: int, look_ahead: bool, mask_place: tuple[int, int] | None) -> Judgement:
         """See the protocol. llguidance leaves out forced tokens at the end that later text could still merge with."""
-        engine = self._matcher
-        self._grammar.num_tokens += 1
+        engine, grammar = self._matcher, self._grammar
+        grammar.num_tokens += 1
         if not engine.consume_token(token_id):
             return REFUSED
         if engine.is_stopped():
             return ENDED if self.is_terminated else GOES_ON
-        if look_ahead and (forced := engine.compute_ff_tokens()):
-            return Judgement("forced", forced)
+        if look_ahead:
+            grammar.skipped_looks += 1
+            if grammar.silent_looks < SILENT_LOOKS or grammar.skipped_looks >= LOOKS_AGAIN:
+                grammar.skipped_looks = 0
+                if forced := engine.compute_ff_tokens():
+                    grammar.silent_looks = 0
+                    return Judgement("forced", forced)
+                grammar.silent_looks += 1
         if mask_place is None:
             return GOES_ON
         try:
@@ -206,7 +220,7 @@ def make_tokenizer(tokenizer: Tokenizer, vocab_size: int, eos_token_ids: Sequenc
         eos_token_ids: of the model.
     """
     ends = [token for token in eos_token_ids if 0 <= token < vocab_size]
-    table = _TokenTable(tokenizer, vocab_size, ends)
+    table = TokenTable(tokenizer, vocab_size, ends)
     return LLTokenizer(table, n_vocab=vocab_size, eos_token=ends or None)
 
 
@@ -233,7 +247,7 @@ class _ByteTable:
         return list(text if isinstance(text, bytes) else text.encode())
 
 
-class _TokenTable(TokenizerWrapper):
+class TokenTable(TokenizerWrapper):
     """The bytes of a model's tokens, and a function that makes tokens of text: a wrapper that wraps nothing.
 
     To the engine special tokens are no text. Other added tokens are text like any: it may be written with them or

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bough.constrained.base import GrammarMatcher, MaskWords, mask_words
+from bough.kernels.library import set_ready
 
 logger = logging.getLogger(__name__)
 
@@ -38,8 +39,13 @@ class TokenMasks:
     """int32 ``[G, mask_words(vocab_size)]``; a row without any token belongs to a matcher with an error"""
     has_failed: bool = False
     """Whether the grammar engine has failed: no row whose mask it was to compute has any token"""
-    pending: ClassVar[bool] = False
-    """Whether :attr:`bits` may have to be waited for"""
+    ready: ClassVar[npt.NDArray[np.int32] | None] = None
+    """What is not 0 once :attr:`bits` are there; ``None`` if they are"""
+
+    @property
+    def memory(self) -> MaskWords:
+        """Where :attr:`bits` are going to be."""
+        return self.bits
 
     def begin(self) -> None:
         """Nothing: they are there."""
@@ -56,6 +62,7 @@ class PendingMasks:
     Attributes:
         rows: see :class:`TokenMasks`.
         has_failed: see :class:`TokenMasks`, once :attr:`bits` are there.
+        memory: see :class:`TokenMasks`.
     """
 
     def __init__(
@@ -82,9 +89,10 @@ class PendingMasks:
         self._allowed = allowed or {}
         self._matchers = matchers
         self._extra_ends = extra_ends or {}
-        self._words = mask_words(vocab_size)
         self._is_late = are_masks_late(vocab_size)
-        self._early = early
+        self._has_mask = None if early is None else early[1]
+        self.memory = np.zeros((len(rows), mask_words(vocab_size)), dtype=np.int32) if early is None else early[0]
+        self._ready = np.zeros(1, dtype=np.int32)
         self._bits: MaskWords | None = None
         self._error: BaseException | None = None
         self._begun = False
@@ -100,9 +108,11 @@ class PendingMasks:
             self._bits = self._compute()
 
     @property
-    def pending(self) -> bool:
-        """See :class:`TokenMasks`."""
-        return self._bits is None
+    def ready(self) -> npt.NDArray[np.int32] | None:
+        """See :class:`TokenMasks`; what a thread that has begun sets, for native kernels to see."""
+        if not self._begun:
+            self._bits = self.bits
+        return None if self._bits is not None else self._ready
 
     @property
     def bits(self) -> MaskWords:
@@ -124,6 +134,7 @@ class PendingMasks:
         except BaseException as error:
             self._error = error
         finally:
+            set_ready(self._ready)
             self._over.release()
 
     def computed(self) -> TokenMasks:
@@ -131,17 +142,15 @@ class PendingMasks:
         return TokenMasks(self.rows, self.bits, self.has_failed)
 
     def _compute(self) -> MaskWords:
-        if self._early is None:
-            bits, late = np.zeros((len(self.rows), self._words), dtype=np.int32), [*range(len(self.rows))]
-        else:
-            bits, late = self._early[0], np.flatnonzero(~self._early[1]).tolist()
+        bits = self.memory
+        late = [*range(len(bits))] if self._has_mask is None else np.flatnonzero(~self._has_mask).tolist()
         matchers = [matcher for i in late if (matcher := self._matchers[i]) is not None]
         if len(matchers) == len(bits):
             self._fill(matchers, bits)
         elif late:
             bits[late] = -1
             if matchers:
-                filled = np.zeros((len(matchers), self._words), dtype=np.int32)
+                filled = np.zeros((len(matchers), bits.shape[1]), dtype=np.int32)
                 self._fill(matchers, filled)
                 bits[[i for i in late if self._matchers[i] is not None]] = filled
         if not self.has_failed:

@@ -8,6 +8,9 @@ from enum import IntEnum
 from functools import cache
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from bough.kernels import structures
 
 LIBRARY_FILE = Path(__file__).with_name("libbough.so")
@@ -72,7 +75,7 @@ _FUNCTIONS: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "bough_program_attention": (_Status, (_POINTER, _POINTER)),
     "bough_program_finish": (None, (_POINTER, _POINTER, _POINTER, _POINTER)),
     "bough_program_run": (_Status, (_POINTER, _POINTER, _POINTER)),
-    "bough_program_run_ends": (_Status, (_POINTER, _POINTER)),
+    "bough_set_ready": (None, (_POINTER,)),
 }
 
 
@@ -154,3 +157,18 @@ def current_isa() -> Isa:
 def set_isa(isa: Isa) -> bool:
     """Use another instruction set, for tests; false, changing nothing, if this machine lacks it."""
     return bool(load_library().bough_set_isa(isa))
+
+
+def set_ready(ready: npt.NDArray[np.int32]) -> None:
+    """Tell kernels that wait for it on another thread that what this thread has written may be read."""
+    library = _library_or_none()
+    if library is not None:  # or else there are none that wait
+        library.bough_set_ready(ready.__array_interface__["data"][0])
+
+
+@cache
+def _library_or_none() -> ctypes.CDLL | None:
+    try:
+        return load_library()
+    except LibraryMissing:
+        return None

@@ -49,7 +49,6 @@ _STEP_ERRORS = {
     2: "has a token id that is not in the vocabulary",
     3: "has a slot that does not exist",
     4: "wants tokens or logits of a model without a head",
-    5: "is too long to leave its ends for later",
 }
 
 
@@ -319,10 +318,6 @@ class Program:
         self._library.bough_program_run(self._handle, ctypes.byref(step), ctypes.byref(self._error))
         if self._error.value:
             raise ValueError(f"the step {_STEP_ERRORS[self._error.value]}")
-
-    def run_ends(self, step: Step) -> None:
-        """Compute what the step yields that :meth:`run` has left for later. The GIL is released meanwhile."""
-        self._library.bough_program_run_ends(self._handle, ctypes.byref(step))
 
 
 def _norm_call(x: Buffer, weight: torch.Tensor, eps: float, output: Buffer) -> NormCall:

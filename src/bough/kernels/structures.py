@@ -314,7 +314,7 @@ class Step(ctypes.Structure):
         ("logits", _POINTER),
         ("hidden_states", _POINTER),
         ("allowed", _POINTER),
-        ("ends_later", _INT32),
+        ("masks_ready", _POINTER),
     )
 
 

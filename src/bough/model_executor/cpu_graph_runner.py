@@ -134,30 +134,27 @@ class CpuGraphRunner:
         step.next_tokens = _address(next_token_ids)
         step.finite = _address(finite)
         step.hidden_states = None if kept is None else kept.data_ptr()
-        if plan.masks is None or not (wanted == Wanted.CHOICE).any():
-            step.allowed, step.ends_later = None, 0
+        masks = plan.masks if (wanted == Wanted.CHOICE).any() else None
+        if masks is None:
+            step.allowed = step.masks_ready = None
             self._program.run(step)
         else:
-            self._run_masked(step, plan, plan.masks)
+            self._run_masked(step, plan, masks)
         num_logits = int(np.count_nonzero(wanted == Wanted.LOGITS))
         return ReplayResult(next_token_ids, finite, self._logits[:num_logits] if num_logits else None, kept)
 
     def _run_masked(self, step: Step, plan: StepPlan, masks: TokenMasks | PendingMasks) -> None:
-        """Run a step in which choices may not be among all tokens. The layers need not wait for that."""
-        step.ends_later = int(masks.pending and plan.num_tokens <= self._program.limits.max_tokens)
-        if step.ends_later:
-            self._program.run(step)
-        bits = masks.bits
+        """Run a step in which choices may not be among all tokens. The layers do not wait for that, only the head."""
+        ready, bits = masks.ready, masks.memory
         first, stride = _address(bits), bits.strides[0]
         allowed = np.arange(first, first + len(bits) * stride, stride, dtype=np.uint64)
         if len(bits) < plan.num_rows:
             of_masked, allowed = allowed, np.zeros(plan.num_rows, dtype=np.uint64)
             allowed[masks.rows] = of_masked
         step.allowed = _address(allowed)
-        if step.ends_later:
-            self._program.run_ends(step)
-        else:
-            self._program.run(step)
+        step.masks_ready = None if ready is None else _address(ready)
+        self._program.run(step)
+        _ = masks.bits  # raises what computing them has raised
 
 
 def _address(array: npt.NDArray[Any]) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bough.constrained.base import GrammarMatcher, MaskWords
+from bough.constrained.base import MaskWords
 from bough.constrained.masks import PendingMasks, TokenMasks
 from bough.scheduler.req import Req
 from bough.scheduler.requests import Requests
@@ -176,23 +176,22 @@ class StepBuilder:
         if len(rows) == 0:
             return None
         slots = req_slots[rows]
-        has_mask, early = self._table.has_mask[slots], self._table.masks[slots]
-        unfinished = np.flatnonzero(~has_mask | self._table.edits_mask[slots])
-        if len(unfinished) == 0:
-            return TokenMasks(rows, early)
-        matchers: list[GrammarMatcher | None] = [None] * len(rows)
+        has_mask, edited = self._table.has_mask[slots], np.flatnonzero(self._table.edits_mask[slots]).tolist()
+        early = (self._table.masks[slots], has_mask) if has_mask.any() else None
+        if early is not None and not edited and has_mask.all():
+            return TokenMasks(rows, early[0])
+        reqs = [self._table.reqs[slot] for slot in slots.tolist()]
+        matchers = [None if req is None else req.matcher for req in reqs]
         extra_ends: dict[int, tuple[int, ...]] = {}
         allowed: dict[int, MaskWords] = {}
-        for index, slot in zip(unfinished.tolist(), slots[unfinished].tolist(), strict=True):
-            req = self._table.reqs[slot]
+        for index in edited:
+            req = reqs[index]
             assert req is not None
             if req.extra_ends:
                 extra_ends[index] = req.extra_ends
             if req.allowed is not None:
                 allowed[index] = req.allowed
-            matchers[index] = req.matcher
-        written = (early, has_mask) if has_mask.any() else None
-        return PendingMasks(rows, matchers, self._vocab_size, extra_ends, allowed, written)
+        return PendingMasks(rows, matchers, self._vocab_size, extra_ends, allowed, early)
 
     def _decode_logprobs(self, decode_slots: IntArray) -> list[RowLogprobs]:
         rows = np.flatnonzero(self._table.logprobs[decode_slots])
