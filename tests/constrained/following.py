@@ -32,9 +32,25 @@ def bundled_backend() -> LLGuidanceBackend:
     return LLGuidanceBackend(make_tokenizer(tokenizer, VOCAB_SIZE, EOS_IDS), translator)
 
 
+def _without_marks() -> dict[str, Any]:
+    """The bundled tokenizer without added tokens that are text, such as marks of thoughts."""
+    described: dict[str, Any] = json.loads(bundled_tokenizer().to_json())
+    vocab = described["model"]["vocab"]
+    for token in described["added_tokens"]:
+        if not token["special"]:
+            vocab[f"\u0120unused{token['id']}"] = vocab.pop(token["content"])
+    described["added_tokens"] = [token for token in described["added_tokens"] if token["special"]]
+    return described
+
+
+def spelling_tokenizer() -> Tokenizer:
+    """The bundled tokenizer, to which marks are text like any other."""
+    return Tokenizer(tokenizers.Tokenizer.from_str(json.dumps(_without_marks())))
+
+
 def with_special_tokens(special: dict[str, int], *, special_flag: bool = True, **parts: Any) -> Tokenizer:
-    """The bundled tokenizer with further added tokens, whatever their ids, and words without use between them."""
-    described = {**json.loads(bundled_tokenizer().to_json()), **parts}
+    """That tokenizer with further added tokens, whatever their ids, and words without use between them."""
+    described = {**_without_marks(), **parts}
     vocab, added = described["model"]["vocab"], described["added_tokens"]
     taken = {*vocab.values(), *(token["id"] for token in added)}
     vocab.update(special)

@@ -18,7 +18,7 @@ from bough.parsers.base import ToolSpec
 from bough.parsers.structural import json_schema
 from bough.sampling.sampling_params import GrammarKind
 from bough.tokenization.tokenizer import Tokenizer
-from tests.constrained.following import EOS_IDS, VOCAB_SIZE, bundled_tokenizer, spec_of, with_special_tokens
+from tests.constrained.following import EOS_IDS, VOCAB_SIZE, spec_of, spelling_tokenizer, with_special_tokens
 from tests.parsers.parsing import dialect
 
 MARKS = ("<think>", "</think>", "<tool_call>", "</tool_call>")
@@ -34,7 +34,7 @@ KINDS: tuple[Kind, ...] = ("special", "added", "spelled")
 @cache
 def tokenizer_of(kind: Kind) -> Tokenizer:
     if kind == "spelled":
-        return bundled_tokenizer()
+        return spelling_tokenizer()
     ids = {mark: VOCAB_SIZE + index for index, mark in enumerate(MARKS)}
     return with_special_tokens(ids, special_flag=kind == "special")
 

@@ -154,7 +154,7 @@ def test_overlap_changes_nothing(temperature: float) -> None:
 
 
 def test_retracted_requests_continue_where_their_grammar_was() -> None:
-    roomy, tight = harness(), harness(max_total_num_tokens=140, schedule_conservativeness=0.05)
+    roomy, tight = harness(), harness(max_total_num_tokens=100, schedule_conservativeness=0.05)
     for h in (roomy, tight):
         for i in range(6):
             h.submit(PROMPT, rid=f"r{i}", **JSON, sampling_seed=i)
@@ -457,7 +457,8 @@ def test_what_is_cached_after_a_jump_is_right(overlap: bool) -> None:
     output = h.outputs["whole"].token_ids
     h.submit([*PROMPT, *output], rid="again", max_new_tokens=5)
     h.run()
-    assert h.outputs["again"].cached_tokens >= len(PROMPT) + len(output) - 2
+    # Of an output that ends with a jump, the last tokens were never computed.
+    assert h.outputs["again"].cached_tokens >= len(PROMPT) + len(output) - 3
 
 
 def test_a_jump_is_cut_by_max_new_tokens_and_by_stop_strings() -> None:
