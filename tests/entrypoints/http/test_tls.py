@@ -91,6 +91,7 @@ def https(pems: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
 def test_chat_trusts_the_certificates_that_are_named(
     pems: Path, https: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
     monkeypatch.setattr("builtins.input", lambda prompt: "/exit")
     assert main(["chat", "--url", https, "--ca-cert", str(pems / "ca.pem")]) == 0
     assert "Talking with" in capsys.readouterr().out
@@ -118,6 +119,7 @@ def test_chat_believes_the_server_that_it_has_started(
             pass
 
     monkeypatch.setattr("bough.Runtime", Started)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
     monkeypatch.setattr("builtins.input", lambda prompt: "/exit")
     assert main(["chat", "--ssl-certfile", str(pems / "server.pem"), "--ssl-keyfile", str(pems / "server.key")]) == 0
     assert "Talking with" in capsys.readouterr().out
