@@ -150,73 +150,51 @@ __attribute__((noinline)) void multiply_tile_quantized(const uint32_t* input, in
             inputs[i] = input + 3 * i * input_stride;
             asm("" : "+r"(inputs[i]));
         }
-        Vec flaws[kVectors] = {}, scales[kVectors];
-        Ints columns[kVectors], product[kRows][kVectors];
-        const auto input_of = [&](int row)
-                                  __attribute__((always_inline)) { return inputs[row / 3] + row % 3 * input_stride; };
-        const auto start_of = [](const uint32_t* numbers) __attribute__((always_inline)) {
-            return kType == DType::u4 ? 0 : static_cast<int32_t>(numbers[kUnits + 1]);
-        };
-        const auto load_unit = [&](int unit) __attribute__((always_inline)) {
-            BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {
-                columns[v] = load_codes<kType>(group, unit, first + v * kLanes);
-            }
-        };
-        const auto multiply_row = [&](int row, int unit) __attribute__((always_inline)) {
-            const Ints element = static_cast<int32_t>(input_of(row)[unit]) + Ints{};
-            BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {
-                product[row][v] = add_products<kType>(product[row][v], columns[v], element);
-            }
-        };
-        const auto begin_row = [&](int row) __attribute__((always_inline)) {
-            BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {
-                product[row][v] = begin_products<kType>(start_of(input_of(row)));
-            }
-            multiply_row(row, 0);
-        };
-        // What the inputs `numbers` and the weights whose scales are at `weight_scales` add to a row.
-        const auto finish_row = [&](int row, const uint32_t* numbers,
-                                    const uint16_t* weight_scales) __attribute__((always_inline)) {
-            BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {
-                const Vec whole = to_float(complete_products<kType>(product[row][v], start_of(numbers)));
-                sum[row][v] = fma(whole, times_scale<kType>(scales[v], numbers), sum[row][v]);
-                if constexpr (kType == DType::u4) {
-                    const Vec minimum = load_f16(weight_scales + kColumns + v * kLanes);
-                    sum[row][v] = fma(minimum, splat(float_of(numbers[kUnits + 1])), sum[row][v]);
-                }
-            }
-        };
-        load_unit(0);
-        BOUGH_UNROLL for (int row = 0; row < kRows; ++row) begin_row(row);
-        for (int64_t left = units;;) {
+        Vec flaws[kVectors] = {};
+        for (int64_t left = units; left > 0; left -= kUnits) {
             if (kLines > 0 && first == 0) {
                 BOUGH_UNROLL for (int line = 0; line < kLines; ++line) {
                     __builtin_prefetch(prefetch + line * 64, 0, kRows == 1 ? 3 : 2);
                 }
                 prefetch += kLines * 64;
             }
-            BOUGH_UNROLL for (int unit = 1; unit < kUnits; ++unit) {
-                load_unit(unit);
-                BOUGH_UNROLL for (int row = 0; row < kRows; ++row) multiply_row(row, unit);
+            Ints product[kRows][kVectors];
+            const auto input_of = [&](int row) __attribute__((always_inline)) {
+                return inputs[row / 3] + row % 3 * input_stride;
+            };
+            const auto start_of = [&](int row) __attribute__((always_inline)) {
+                return kType == DType::u4 ? 0 : static_cast<int32_t>(input_of(row)[kUnits + 1]);
+            };
+            BOUGH_UNROLL for (int row = 0; row < kRows; ++row) {
+                BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) product[row][v] = begin_products<kType>(start_of(row));
+            }
+            BOUGH_UNROLL for (int unit = 0; unit < kUnits; ++unit) {
+                Ints columns[kVectors];
+                BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {
+                    columns[v] = load_codes<kType>(group, unit, first + v * kLanes);
+                }
+                BOUGH_UNROLL for (int row = 0; row < kRows; ++row) {
+                    const Ints element = static_cast<int32_t>(input_of(row)[unit]) + Ints{};
+                    BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {
+                        product[row][v] = add_products<kType>(product[row][v], columns[v], element);
+                    }
+                }
             }
             const uint16_t* weight_scales = reinterpret_cast<const uint16_t*>(group + code_words(kType)) + first;
             BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {
-                scales[v] = load_f16(weight_scales + v * kLanes);
-                flaws[v] = add(flaws[v], scales[v]);
+                const Vec scales = load_f16(weight_scales + v * kLanes);
+                flaws[v] = add(flaws[v], scales);
+                BOUGH_UNROLL for (int row = 0; row < kRows; ++row) {
+                    const Vec whole = to_float(complete_products<kType>(product[row][v], start_of(row)));
+                    sum[row][v] = fma(whole, times_scale<kType>(scales, input_of(row)), sum[row][v]);
+                    if constexpr (kType == DType::u4) {
+                        const Vec minimum = load_f16(weight_scales + kColumns + v * kLanes);
+                        sum[row][v] = fma(minimum, splat(float_of(input_of(row)[kUnits + 1])), sum[row][v]);
+                    }
+                }
             }
-            left -= kUnits;
-            if (left == 0) {
-                BOUGH_UNROLL for (int row = 0; row < kRows; ++row) finish_row(row, input_of(row), weight_scales);
-                break;
-            }
-            // Each row's sums end beside the beginning of its next group: dot products never run out meanwhile.
             group += group_words(kType);
-            load_unit(0);
             BOUGH_UNROLL for (int i = 0; i < (kRows + 2) / 3; ++i) inputs[i] += input_group_words(kType);
-            BOUGH_UNROLL for (int row = 0; row < kRows; ++row) {
-                finish_row(row, input_of(row) - input_group_words(kType), weight_scales);
-                begin_row(row);
-            }
         }
         for (int row = 0; row < kRows; ++row) {
             for (int v = 0; v < kVectors; ++v) {
