@@ -1,12 +1,28 @@
 #include "program.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "isa.h"
 #include "packing.h"
 
 namespace bough {
+
 namespace {
+
+// Until another thread has set a flag. One that takes long, such as masks of a large vocabulary, needs the cores that
+// those who wait would take from it.
+void wait_for(const int32_t* flag) {
+    constexpr int yields_before_sleep = 200;
+    for (int yields = 0; __atomic_load_n(flag, __ATOMIC_ACQUIRE) == 0;) {
+        if (++yields < yields_before_sleep) {
+            std::this_thread::yield();
+        } else {
+            std::this_thread::sleep_for(std::chrono::microseconds(20));
+        }
+    }
+}
 
 constexpr size_t kAlignment = 64;
 
@@ -288,9 +304,7 @@ void Program::finish_piece(const Step& step, int thread, int num_threads) {
         head.input_stride = quantize.output_stride;
     }
     pool_.barrier();
-    if (piece_.num_choices > 0 && step.masks_ready != nullptr) {
-        while (__atomic_load_n(step.masks_ready, __ATOMIC_ACQUIRE) == 0) std::this_thread::yield();
-    }
+    if (piece_.num_choices > 0 && step.masks_ready != nullptr) wait_for(step.masks_ready);
     head.num_rows = num_sampled;
     head.weights = head_;
     head.epilogue = kChoose;

@@ -81,8 +81,6 @@ public:
 
     // Unless this returns `none`, nothing has been computed.
     StepError run(const Step& step);
-    // What the step that has run last, without its ends, is to yield: the final norm and the head. Until here nobody
-    // has asked what its rows may have.
 
 private:
     struct PackedEmbedding {

@@ -185,6 +185,8 @@ def main() -> None:
     parser.add_argument("--measure-every", type=int, default=500, metavar="STEPS", help="0: never")
     parser.add_argument("--measure-cases", type=int, default=20, help="of each skill")
     arguments = parser.parse_args()
+    if arguments.finish and not arguments.out:
+        parser.error("--finish needs --out")
     torch.set_num_threads(arguments.threads)
     torch.use_deterministic_algorithms(True)
     # Filling fresh memory only serves to find bugs.

@@ -134,8 +134,10 @@ class PendingMasks:
         except BaseException as error:
             self._error = error
         finally:
-            set_ready(self._ready)
-            self._over.release()
+            try:
+                set_ready(self._ready)
+            finally:
+                self._over.release()
 
     def computed(self) -> TokenMasks:
         """The masks as a plain value."""

@@ -7,11 +7,13 @@ import hashlib
 from enum import IntEnum
 from functools import cache
 from pathlib import Path
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
 from bough.kernels import structures
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 LIBRARY_FILE = Path(__file__).with_name("libbough.so")
 

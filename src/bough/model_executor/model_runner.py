@@ -333,8 +333,9 @@ class ModelRunner:
         reserved += SamplingState.max_bytes(max_running_requests, config.vocab_size)
         if self.device.type == "cuda":
             graph_rows = self._max_graph_rows(max_running_requests)
-            # What recorded steps take is theirs for good; their logits are for all rows at once.
-            reserved += 0 if options.disable_cuda_graph else forward_bytes(config, 4, graph_rows, graph_rows)
+            if not options.disable_cuda_graph and options.attention_backend in (None, "triton"):
+                # What recorded steps take is theirs for good; their logits are for all rows at once.
+                reserved += forward_bytes(config, 4, graph_rows, graph_rows)
             if options.attention_backend == "flashinfer":
                 from bough.layers.attention.flashinfer import FlashInferBackend
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -107,7 +108,11 @@ def test_draining_refuses_new_requests_and_finishes_old_ones(own: tuple[RunningS
         refused = client.post("/generate", json=body)
         assert refused.status_code == 503
         assert refused.headers["retry-after"]
-        assert refused.headers["connection"] == "close"
+        assert refused.headers.get_list("connection") == ["close"]
+        with socket.create_connection(("127.0.0.1", server.port), timeout=5) as raw:
+            raw.sendall(b"POST /generate HTTP/1.1\r\nhost: here\r\ncontent-length: 13\r\n\r\n" + b'{"text": "H"}')
+            answer = b"".join(iter(lambda: raw.recv(65536), b""))  # until the server closes
+        assert answer.startswith(b"HTTP/1.1 503 ")
         assert client.get("/ready").status_code == 503
         assert client.get("/health").status_code == 200
         assert running.result().json()["meta_info"]["completion_tokens"] == 50

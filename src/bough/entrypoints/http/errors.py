@@ -130,13 +130,17 @@ def error_code(error: BoughError) -> str:
     return next((code for kind, code in _DEFAULT_CODES if isinstance(error, kind)), "internal_error")
 
 
+CLOSE = (b"connection", b"close")
+"""Header of an answer after which nothing comes on its connection."""
+
+
 def error_headers(error: BoughError) -> list[tuple[bytes, bytes]]:
     """Headers that go with an error."""
     headers: list[tuple[bytes, bytes]] = []
     if isinstance(error, Overloaded):
         headers.append((b"retry-after", str(max(1, round(error.retry_after))).encode()))
         if error.code == "shutting_down":
-            headers.append((b"connection", b"close"))
+            headers.append(CLOSE)
     elif error.status_code == HTTPStatus.UNAUTHORIZED:
         headers.append((b"www-authenticate", b"Bearer"))
     return headers

@@ -19,7 +19,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from bough.config.server_args import ServerArgs
 from bough.entrypoints.http.asgi import BODY_WRITER, Headers, Send
-from bough.entrypoints.http.errors import OpenAIErrors
+from bough.entrypoints.http.errors import CLOSE, OpenAIErrors
 from bough.errors import RequestFailed, StartupError
 
 HEAD_TIMEOUT = 30.0
@@ -129,6 +129,8 @@ class ChunkWriter:
         cycle = self.cycle
         if send != cycle.send or cycle.flow.write_paused or cycle.disconnected or cycle.response_started:
             return False
+        if CLOSE in headers:
+            return False  # uvicorn does what it says
         cycle.response_started = cycle.response_complete = True
         cycle.waiting_for_100_continue = False
         parts = [STATUS_LINE[status], *(b"%b: %b\r\n" % header for header in headers)]
@@ -349,6 +351,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         """A piece of a body has come."""
         super().on_body(body)
+        if self._unanswered and self._unanswered[-1].on_left is not None:
+            # Who waits for the client to leave does not read this; who stops reading does not hear of leaving.
+            self.cycle.body.clear()
+            self.flow.resume_reading()
         self._head_bytes = 0
         self._body_left = max(self._body_left - len(body), 0)
 
