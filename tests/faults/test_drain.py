@@ -13,10 +13,10 @@ import pytest
 from bough.entrypoints.server_run import SAME_SIGNAL_SECONDS
 from tests.faults.test_matrix import Place, Server, bring_into, place  # noqa: F401 (a fixture)
 
-ALWAYS = {("prefill", "in time")}
+ALWAYS = {("prefill", "in time"), ("paused", "in time")}
 CASES = [
     pytest.param(*case, marks=() if case in ALWAYS else pytest.mark.faults, id="-".join(case).replace(" ", "_"))
-    for case in itertools.product(("idle", "prefill", "decode"), ("in time", "too late", "second signal"))
+    for case in itertools.product(("idle", "prefill", "decode", "paused"), ("in time", "too late", "second signal"))
 ]
 
 
@@ -26,7 +26,10 @@ def test_drain(place: Place, tmp_path: Path, state: str, how: str, number: signa
     server = Server(place, tmp_path, "--shutdown-timeout", "0.5" if how == "too late" else "30")
     try:
         server.find_processes()
-        clients = bring_into(server, state, tokens=60 if how == "in time" else 900)
+        tokens = 60 if how == "in time" else 900
+        clients = bring_into(server, "decode" if state == "paused" else state, tokens)
+        if state == "paused":
+            assert httpx.post(f"{server.url}/pause_generation", json={"mode": "in_place"}).status_code == 200
         begin = time.monotonic()
         server.process.send_signal(number)
         if state != "idle":

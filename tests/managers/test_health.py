@@ -105,3 +105,21 @@ def test_queue_of_one_scheduler_among_several_may_be_full(health: HealthMonitor)
     health.on_heartbeat(Heartbeat("scheduler", 0, SchedulerStats(num_queue_reqs=2)))
     health.on_heartbeat(Heartbeat("scheduler", 1, SchedulerStats(num_queue_reqs=0)))
     assert health.why_not_ready() is None
+
+
+def test_a_pause_is_what_the_schedulers_say(health: HealthMonitor, clock: Clock) -> None:
+    def say(*, paused: bool, rank: int = 0) -> None:
+        health.on_heartbeat(Heartbeat("scheduler", rank, SchedulerStats(paused=paused)))
+
+    say(paused=False)
+    assert not health.was_paused_since(0.0)
+    say(paused=True)
+    say(paused=True, rank=7)  # none of this server's
+    begin = clock.now
+    assert health.why_not_ready() == "generation is paused"
+    clock.now += 1
+    assert health.was_paused_since(clock.now)
+    say(paused=False)
+    assert health.why_not_ready() is None
+    assert health.was_paused_since(begin)
+    assert not health.was_paused_since(clock.now + 1)

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from bough.ipc.messages import ControlReq
+from bough.ipc.messages import ControlReply, ControlReq, Heartbeat, ShutdownReq, ToScheduler
 from bough.scheduler.req import ReqState
+from bough.step_plan import StepPlan, StepResult
 from tests.scheduler.harness import Harness, prompt_of
 
 
 def call(harness: Harness, method: str, **params: str) -> None:
-    (reply,) = harness.scheduler.process_input_requests([ControlReq("1", method, params)])
+    replies = harness.scheduler.process_input_requests([ControlReq("1", method, params)])
+    if not replies:
+        harness.step()
+        replies = harness.scheduler.process_input_requests([])
+    (reply,) = replies
     assert reply.success, reply.message
 
 
@@ -75,3 +80,94 @@ def test_requests_can_be_ended_while_nothing_is_computed() -> None:
     harness.step()
     assert harness.scheduler.internal_state()["kv_discrepancy"] is None
     harness.close()
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_the_cache_can_be_flushed_once_all_have_given_their_memory_back(overlap: bool) -> None:
+    harness = Harness(overlap=overlap, max_running_requests=2)
+    prompts = {rid: prompt_of(30, seed) for seed, rid in enumerate("abc")}
+    for rid, prompt in prompts.items():
+        harness.submit(prompt, rid=rid, max_new_tokens=20)
+    for _ in range(6):
+        harness.step()
+    call(harness, "pause_generation", mode="in_place")
+    (refused,) = harness.scheduler.process_input_requests([ControlReq("2", "flush_cache")])
+    assert not refused.success
+    call(harness, "pause_generation", mode="retract")
+    assert harness.scheduler.kv.usage().evictable
+    call(harness, "flush_cache")
+    assert harness.scheduler.kv.usage().free == harness.scheduler.kv.usage().total
+    call(harness, "continue_generation")
+    harness.run()
+    harness.close()
+    for rid, prompt in prompts.items():
+        assert harness.outputs[rid].token_ids == harness.expected(prompt, 20)
+
+
+def test_a_pause_that_ends_at_once_has_been_one_all_the_same() -> None:
+    harness = Harness(overlap=True)
+    harness.submit(prompt_of(30), rid="a", max_new_tokens=20)
+    harness.submit(prompt_of(30, 1), rid="b", max_new_tokens=20)
+    for _ in range(4):
+        harness.step()
+    assert harness.scheduler.requests.in_flight
+    calls: list[ToScheduler] = [
+        ControlReq("1", "pause_generation", {"mode": "retract"}),
+        ControlReq("2", "continue_generation"),
+    ]
+    assert harness.scheduler.process_input_requests(calls) == []
+    harness.step()
+    replies = harness.scheduler.process_input_requests([])
+    assert [(reply.call_id, reply.success) for reply in replies] == [("1", True), ("2", True)]
+    assert harness.scheduler.stats().num_retracted_total == 2
+    assert not harness.scheduler.paused
+    harness.run()
+    harness.close()
+    assert harness.outputs["a"].token_ids == harness.expected(prompt_of(30), 20)
+
+
+def test_a_device_that_breaks_during_a_pause_ends_the_scheduler() -> None:
+    harness = Harness(overlap=True)
+    harness.submit(prompt_of(30), max_new_tokens=50)
+    original, results = harness.worker.worker.forward_batch_generation, iter([True])
+
+    def forward(plan: StepPlan) -> StepResult:
+        if not next(results, False):
+            raise RuntimeError("device error")
+        return original(plan)
+
+    harness.worker.worker.forward_batch_generation = forward  # type: ignore[method-assign]
+    harness.step()
+    harness.step()
+    assert harness.scheduler.requests.in_flight
+    assert harness.scheduler.process_input_requests([ControlReq("1", "pause_generation", {"mode": "in_place"})]) == []
+    with pytest.raises(RuntimeError, match="device error"):
+        harness.step()
+    harness.close()
+
+
+def test_the_front_end_hears_of_a_pause_before_its_caller() -> None:
+    harness = Harness()
+    said: list[str] = []
+
+    coming: list[ToScheduler] = [
+        ControlReq("1", "pause_generation", {"mode": "in_place"}),
+        ControlReq("2", "continue_generation"),
+        ShutdownReq(),
+    ]
+
+    class Messages:
+        heartbeat_due = False
+
+        def recv(self, timeout_s: float) -> list[ToScheduler]:
+            return [coming.pop(0)] if coming else []
+
+        def send(self, message: ControlReply | Heartbeat) -> None:
+            if isinstance(message, ControlReply):
+                said.append(f"reply {message.call_id}")
+            else:
+                assert message.stats is not None
+                said.append(f"paused: {message.stats.paused}")
+
+    harness.scheduler.run_event_loop(Messages())
+    assert said == ["paused: True", "reply 1", "paused: False", "reply 2"]

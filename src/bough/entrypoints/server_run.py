@@ -239,7 +239,7 @@ class ServerRun:
         loop = asyncio.get_running_loop()
         timeout = self._plan.server_args.shutdown_timeout
         deadline = loop.time() + timeout
-        manager.health.start_draining()
+        manager.start_draining()
         cause = f"{self._signal.name}: shutting" if self._signal is not None else "Shutting"
         if manager.rid_to_state:
             logger.info(

@@ -232,6 +232,8 @@ class SchedulerStats(Record):
     evicted_tokens_total: int = 0
     step_seconds_total: float = 0.0
     """Duration of all steps on the device."""
+    paused: bool = False
+    """Whether nothing is computed because somebody has asked for that."""
 
 
 class Heartbeat(Message):

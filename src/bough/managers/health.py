@@ -7,6 +7,7 @@ through all processes.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable
 from enum import Enum
@@ -49,13 +50,14 @@ class HealthMonitor:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.state = ServerState.STARTING
-        self.paused = False
-        """Whether nothing is computed at present because somebody has asked for that."""
         self.last_progress = 0.0
         """When tokens last arrived from the engine, seconds on ``clock``; 0.0 if never."""
         self._max_silence = max_silence
         self._max_queued_requests = max_queued_requests
         self._queue_lengths: dict[int, int] = {}
+        self._paused_ranks: set[int] = set()
+        self._last_paused = -math.inf
+        """When a scheduler was last known to be paused."""
         self._clock = clock
         self._silence: dict[ProcessKey, float] = dict.fromkeys(processes, 0.0)
         self._last_look = clock()
@@ -88,7 +90,26 @@ class HealthMonitor:
         self._silence[key] = 0.0
         if heartbeat.stats is not None:
             self._queue_lengths[heartbeat.rank] = heartbeat.stats.num_queue_reqs
+            self._on_paused(heartbeat.rank, heartbeat.stats.paused)
         return True
+
+    def _on_paused(self, rank: int, paused: bool) -> None:
+        if self._paused_ranks or paused:
+            self._last_paused = self._clock()
+        if paused:
+            self._paused_ranks.add(rank)
+        else:
+            self._paused_ranks.discard(rank)
+
+    @property
+    def paused(self) -> bool:
+        """Whether nothing is computed at present because somebody has asked for that. The schedulers say so: whoever
+        has asked may have left before they did."""
+        return bool(self._paused_ranks)
+
+    def was_paused_since(self, moment: float) -> bool:
+        """Whether generation is paused, or was so at any time since ``moment``, seconds on ``clock``."""
+        return self.paused or self._last_paused >= moment
 
     def on_progress(self) -> None:
         """Tokens have arrived, so scheduler and detokenizer are well."""

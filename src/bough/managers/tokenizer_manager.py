@@ -7,6 +7,7 @@ may change is its :class:`~bough.managers.req_state.ReqState`.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import shlex
 import time
@@ -25,6 +26,7 @@ from bough.ipc.messages import (
     BatchStrOutput,
     BatchTokenIDOutput,
     ControlReply,
+    ControlReq,
     Heartbeat,
     OutputDelta,
     PauseMode,
@@ -660,7 +662,7 @@ class TokenizerManager:
         return await self._control_calls.call(method, params or {}, timeout)
 
     async def flush_cache(self, timeout: float = 0.0) -> ControlReply:
-        """Forget all cached prefixes; fails if requests are running, after waiting ``timeout`` seconds for them."""
+        """Forget all cached prefixes; fails if requests hold memory, after waiting ``timeout`` seconds for them."""
         return await self.control("flush_cache", {"timeout": timeout}, timeout=timeout + CONTROL_TIMEOUT)
 
     async def pause_generation(self, mode: PauseMode = "abort") -> None:
@@ -672,10 +674,15 @@ class TokenizerManager:
                 the prefix cache; ``in_place`` has them go on where they were.
 
         Raises:
+            Overloaded: if the server is shutting down, for which requests have to end.
             RequestFailed: if the engine does not answer.
         """
+        self._check_open()
+        # Whole, even if the caller leaves: the scheduler cannot be asked to forget half of it.
+        await asyncio.shield(asyncio.ensure_future(self._pause(mode)))
+
+    async def _pause(self, mode: PauseMode) -> None:
         await self._change("pause_generation", {"mode": mode})
-        self.health.paused = True
         if mode == "abort":
             self.abort_request(abort_all=True)  # those, too, that the scheduler has not heard of
             async with self.model_update_lock.writer_lock():
@@ -688,7 +695,12 @@ class TokenizerManager:
             RequestFailed: if the engine does not answer.
         """
         await self._change("continue_generation", {})
-        self.health.paused = False
+
+    def start_draining(self) -> None:
+        """Take no more requests, and let those that are there finish: a pause, even one under way, ends."""
+        self.health.start_draining()
+        with contextlib.suppress(EngineDead):
+            self._channels.send(ControlReq("", "continue_generation"))  # nobody waits for the reply
 
     async def _change(self, method: str, params: dict[str, Any]) -> None:
         reply = await self.control(method, params)

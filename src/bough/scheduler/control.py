@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Handler = Callable[["Scheduler", dict[str, Any]], dict[str, Any]]
+Condition = Callable[["Scheduler"], bool]
 
 
 @dataclass(frozen=True)
@@ -26,22 +27,28 @@ class ControlHandler:
 
     Attributes:
         run: does the work and returns the reply's data; a :class:`BoughError` becomes a failed reply.
-        needs_idle: whether it may run only when no request is alive. A call may bring ``timeout`` (seconds) to wait
-            for that; without it, it fails at once.
+        may_run: whether the scheduler is in the state that it needs, which no handler brings about itself: what a step
+            in flight raises is the loop's to deal with, and not an answer to a control call.
+        needs: that state in words. A call may bring ``timeout`` (seconds) to wait for it; without it, it fails at once.
+            ``None``: the next step brings it, and the call waits.
+        on_arrival: what is done at once, whether or not ``run`` has to wait.
     """
 
     run: Handler
-    needs_idle: bool = False
+    may_run: Condition = lambda scheduler: True
+    needs: str | None = None
+    on_arrival: Callable[[Scheduler], None] | None = None
 
 
 @dataclass
 class _Waiting:
+    handler: ControlHandler
     request: ControlReq
     deadline: float
 
 
 class ControlCalls:
-    """Runs control calls, at once or when the scheduler falls idle."""
+    """Runs control calls, at once or when the scheduler is ready for them."""
 
     def __init__(self, scheduler: Scheduler, handlers: dict[str, ControlHandler], rank: int = 0) -> None:
         self._scheduler = scheduler
@@ -50,20 +57,24 @@ class ControlCalls:
         self._waiting: list[_Waiting] = []
 
     def submit(self, request: ControlReq) -> list[ControlReply]:
-        """Take a call; returns its reply unless it waits for idleness."""
+        """Take a call; returns its reply unless it waits."""
         handler = self._handlers.get(request.method)
         if handler is None:
             known = ", ".join(sorted(self._handlers))
             return [self._failed(request, f"unknown control method {request.method!r}; known: {known}")]
-        if handler.needs_idle and self._scheduler.has_unfinished_requests():
+        if handler.on_arrival is not None:
+            handler.on_arrival(self._scheduler)
+        if handler.may_run(self._scheduler):
+            return [self._run(handler, request)]
+        timeout = math.inf
+        if handler.needs is not None:
             timeout = request.params.get("timeout") or 0.0
             if not isinstance(timeout, (int, float)) or not math.isfinite(timeout):
                 return [self._failed(request, f"timeout must be a number of seconds, got {timeout!r}")]
             if timeout <= 0:
-                return [self._failed(request, f"{request.method} needs an idle engine, and requests are running")]
-            self._waiting.append(_Waiting(request, time.monotonic() + timeout))
-            return []
-        return [self._run(handler, request)]
+                return [self._failed(request, f"{request.method} needs {handler.needs}, and requests are running")]
+        self._waiting.append(_Waiting(handler, request, time.monotonic() + timeout))
+        return []
 
     def poll(self) -> list[ControlReply]:
         """Replies to calls that waited and whose time has come, one way or the other."""
@@ -73,8 +84,8 @@ class ControlCalls:
         now = time.monotonic()
         still: list[_Waiting] = []
         for waiting in self._waiting:
-            if not self._scheduler.has_unfinished_requests():
-                replies.append(self._run(self._handlers[waiting.request.method], waiting.request))
+            if waiting.handler.may_run(self._scheduler):
+                replies.append(self._run(waiting.handler, waiting.request))
             elif now >= waiting.deadline:
                 replies.append(self._failed(waiting.request, "the engine did not become idle in time"))
             else:
@@ -115,8 +126,21 @@ def _get_cache_outline(scheduler: Scheduler, params: dict[str, Any]) -> dict[str
     }
 
 
+def _holds_nothing(scheduler: Scheduler) -> bool:
+    return not scheduler.requests.in_flight and scheduler.requests.num_holding == 0
+
+
+def _is_drained(scheduler: Scheduler) -> bool:
+    return not scheduler.requests.in_flight
+
+
+def _is_settled(scheduler: Scheduler) -> bool:
+    """Whether no pause is under way: whoever ends one must not overtake it."""
+    return not scheduler.paused or _is_drained(scheduler)
+
+
 def _pause_generation(scheduler: Scheduler, params: dict[str, Any]) -> dict[str, Any]:
-    scheduler.pause(params["mode"])
+    scheduler.settle_pause(params["mode"])
     return {}
 
 
@@ -135,11 +159,11 @@ def _stop_profile(scheduler: Scheduler, params: dict[str, Any]) -> dict[str, Any
 
 
 CONTROL_HANDLERS: dict[str, ControlHandler] = {
-    "continue_generation": ControlHandler(_continue_generation),
-    "flush_cache": ControlHandler(_flush_cache, needs_idle=True),
+    "continue_generation": ControlHandler(_continue_generation, _is_settled),
+    "flush_cache": ControlHandler(_flush_cache, _holds_nothing, needs="an idle engine"),
     "get_cache_outline": ControlHandler(_get_cache_outline),
     "get_internal_state": ControlHandler(_get_internal_state),
-    "pause_generation": ControlHandler(_pause_generation),
+    "pause_generation": ControlHandler(_pause_generation, _is_drained, on_arrival=lambda scheduler: scheduler.pause()),
     "start_profile": ControlHandler(_start_profile),
     "stop_profile": ControlHandler(_stop_profile),
 }

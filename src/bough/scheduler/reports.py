@@ -71,6 +71,7 @@ def stats_of(scheduler: Scheduler) -> SchedulerStats:
         new_token_ratio=scheduler.ratio.value,
         evicted_tokens_total=scheduler.kv.evicted_tokens,
         step_seconds_total=scheduler.log.step_seconds,
+        paused=scheduler.paused,
     )
 
 
@@ -96,7 +97,6 @@ def internal_state_of(scheduler: Scheduler) -> dict[str, Any]:
             "token_capacity": scheduler.info.max_total_num_tokens,
         },
         idle=idle,
-        paused=scheduler.paused,
         kv_discrepancy=scheduler.kv.check_idle() if idle else None,
     )
     return state

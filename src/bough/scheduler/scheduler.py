@@ -188,7 +188,7 @@ class Scheduler:
         self.counters = Counters()
         self._was_busy = False
         self._received: deque[ToScheduler] = deque()
-        self._is_full = False
+        self._told = (False, False)
         self._dispatch: dict[type, Callable[[Any], list[ControlReply]]] = {
             TokenizedGenerateReqInput: self.handle_generate_request,
             TokenizedEmbeddingReqInput: self.handle_embedding_request,
@@ -205,15 +205,19 @@ class Scheduler:
         while not self.shutting_down:
             self.recv_requests(messages, busy)
             busy = self.step()
-            if messages.heartbeat_due or self._fullness_changed():
-                messages.send(Heartbeat("scheduler", stats=self.stats()))
+            self._tell_news(messages)
         self.close()
 
-    def _fullness_changed(self) -> bool:
-        """Whether the queue has become full, or has room again: whoever sends requests here is told at once."""
+    def _tell_news(self, messages: SchedulerMessages) -> None:
+        """Send a heartbeat if it is time, or if what was told last is no longer true for those who send requests here.
+
+        That is: whether the queue is full, and whether anything is computed.
+        """
         limit = self.server_args.max_queued_requests
-        was_full, self._is_full = self._is_full, limit is not None and self.requests.num_waiting >= max(limit, 1)
-        return was_full is not self._is_full
+        is_full = limit is not None and self.requests.num_waiting >= max(limit, 1)
+        told, self._told = self._told, (is_full, self.paused)
+        if messages.heartbeat_due or told != self._told:
+            messages.send(Heartbeat("scheduler", stats=self.stats()))
 
     def close(self) -> None:
         """End the threads beside the scheduler, after the steps in flight. Doing it twice does nothing."""
@@ -229,6 +233,7 @@ class Scheduler:
         while True:
             at_most_one = [received.popleft()] if received else []
             for reply in self.process_input_requests(at_most_one):
+                self._tell_news(messages)  # first: whoever is told that there is a pause is to find it so
                 messages.send(reply)
             if not at_most_one or time.monotonic() >= deadline:
                 return
@@ -465,16 +470,22 @@ class Scheduler:
             self.trials.accuse(suspects)
         self._probe_device()
 
-    def pause(self, mode: PauseMode) -> None:
-        """Compute nothing from now on, also for requests that come, until :meth:`resume`.
+    def pause(self) -> None:
+        """Launch nothing from now on, also for requests that come, until :meth:`resume`.
+
+        Steps in flight are the loop's to process, as always: a device that is broken ends it.
+        """
+        self.paused = True
+
+    def settle_pause(self, mode: PauseMode) -> None:
+        """Pause, when nothing is in flight any more.
 
         Args:
             mode: what becomes of requests that are here: ``abort`` ends them, ``retract`` takes their memory (what is
                 in the prefix cache stays there), ``in_place`` leaves them as they are.
         """
-        self.paused = True
-        while self.requests.in_flight:
-            self.process_batch_result()
+        assert not self.requests.in_flight, "retraction frees what a step in flight writes to"
+        self.pause()  # again, for somebody may have ended it while this call waited
         if mode == "abort":
             self.abort_request(AbortReq(abort_all=True))
         elif mode == "retract":

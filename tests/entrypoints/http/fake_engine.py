@@ -68,6 +68,7 @@ class FakeEngine:
         self.fail_after: int | None = None
         self.says: str | None = None
         self.dead = False
+        self.paused = False
         self.cache_outline: dict[str, Any] = {"nodes": [], "protected_tokens": 0, "evictable_tokens": 0}
         self._outbox: asyncio.Queue[ToTokenizer] = asyncio.Queue()
 
@@ -99,7 +100,7 @@ class FakeEngine:
     # --- what it does ---------------------------------------------------------------------------------------------
 
     def heartbeat(self, **stats: Any) -> None:
-        self._outbox.put_nowait(Heartbeat("scheduler", 0, SchedulerStats(**stats)))
+        self._outbox.put_nowait(Heartbeat("scheduler", 0, SchedulerStats(paused=self.paused, **stats)))
         self._outbox.put_nowait(Heartbeat("detokenizer"))
 
     def _start(self, message: TokenizedGenerateReqInput) -> None:
@@ -134,9 +135,13 @@ class FakeEngine:
             if message.params["mode"] == "abort":
                 self._abort(AbortReq(abort_all=True))
             self.gate.clear()
+            self.paused = True
+            self.heartbeat()
             return ControlReply(message.call_id, 0, True)
         if message.method == "continue_generation":
             self.gate.set()
+            self.paused = False
+            self.heartbeat()
             return ControlReply(message.call_id, 0, True)
         if message.method == "start_profile":
             return ControlReply(message.call_id, 0, True)

@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import concurrent.futures
 import threading
+from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.entrypoints.http.server import CONTEXT_LEN, MODEL_NAME, RunningServer
+from bough.ipc.messages import ControlReply, ControlReq
+from tests.entrypoints.http.server import CONTEXT_LEN, MODEL_NAME, RunningServer, running_server
 
 RUN = {"text": "Hi", "sampling_params": {"max_new_tokens": 400, "ignore_eos": True}}
 
@@ -147,6 +150,38 @@ class TestPause:
             assert not running.done()
             client.post("/continue_generation", json={"torch_empty_cache": False})
             assert running.result().json()["meta_info"]["completion_tokens"] == 400
+
+    @pytest.mark.parametrize("path", ["/pause_generation", "/continue_generation"])
+    def test_callers_that_leave_before_the_answer_change_nothing(
+        self, server: RunningServer, client: httpx.Client, path: str
+    ) -> None:
+        if path == "/continue_generation":
+            client.post("/pause_generation", json={"mode": "in_place"})
+        answer = server.engine._control
+        unsent: list[ControlReply] = []
+
+        def without_answer(message: ControlReq) -> ControlReply:
+            unsent.append(answer(message))
+            return ControlReply("of somebody else", 0, True)
+
+        server.engine._control = without_answer  # type: ignore[method-assign]
+        with pytest.raises(httpx.ReadTimeout):
+            client.post(path, timeout=0.2)
+        server.engine._control = answer  # type: ignore[method-assign]
+        assert client.get("/ready").status_code == (503 if path == "/pause_generation" else 200)
+        server.run(lambda: server.manager._control_calls.on_reply(unsent[0]))
+        client.post("/continue_generation")
+        assert client.get("/ready").status_code == 200
+
+    def test_a_server_that_drains_goes_on_and_cannot_be_paused(self, tmp_path: Path) -> None:
+        with running_server(tmp_path) as server, httpx.Client(base_url=server.url) as client:
+            client.post("/pause_generation")
+            with concurrent.futures.ThreadPoolExecutor(1) as pool:
+                waiting = pool.submit(httpx.post, f"{server.url}/generate", json=RUN)
+                server.wait_until(lambda: server.engine.running)
+                server.run(server.manager.start_draining)
+                assert waiting.result().status_code == 200
+            assert client.post("/pause_generation").status_code == 503
 
     def test_what_makes_no_sense_is_refused(self, client: httpx.Client) -> None:
         refused = client.post("/pause_generation", json={"mode": "later"})

@@ -58,6 +58,20 @@ def test_deep_probe_that_times_out_is_aborted_and_says_so(
     assert server.engine.aborted[-1].startswith("HEALTH_CHECK_")
 
 
+def test_deep_probe_that_a_pause_holds_up_is_no_sign_of_sickness(
+    server: RunningServer, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probes, "DEEP_PROBE_TIMEOUT", 0.5)
+    server.engine.token_delay = 60.0
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        probe = pool.submit(httpx.get, f"{server.url}/health_generate")
+        server.wait_until(lambda: server.engine.running)
+        assert client.post("/pause_generation", json={"mode": "in_place"}).status_code == 200
+        assert client.post("/continue_generation").status_code == 200
+        assert probe.result().status_code == 200
+    server.wait_until(lambda: not server.engine.running)
+
+
 def test_deep_probes_at_the_same_time_share_one_attempt(server: RunningServer, client: httpx.Client) -> None:
     received = len(server.engine.received)
     handler = probes.Probes(server.manager)

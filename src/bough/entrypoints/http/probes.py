@@ -62,6 +62,8 @@ class Probes:
         except asyncio.TimeoutError:
             if manager.health.last_progress >= started:
                 return None  # tokens of other requests came through meanwhile: busy, not sick
+            if manager.health.was_paused_since(started):
+                return None  # nor is it sick because it was told to wait
             return f"no token within {DEEP_PROBE_TIMEOUT:g} s"
         except Overloaded:
             return None  # a refusal has come all the way from the scheduler
