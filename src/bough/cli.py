@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Callable
 
 from bough import __version__
+from bough.cli_commands.terminal_markdown import harmless
 from bough.errors import BoughError, ConfigError
 
 COMMANDS = {
@@ -66,8 +67,9 @@ def run_reporting_errors(command: Callable[[list[str]], int], argv: list[str]) -
 
 def _report(error: Exception, message: str, argv: list[str]) -> None:
     if _wants_traceback(argv):
-        traceback.print_exception(type(error), error, error.__traceback__)
-    print(f"bough: error: {' '.join(message.splitlines())}", file=sys.stderr)
+        print(harmless("".join(traceback.format_exception(error))), end="", file=sys.stderr)
+    # What a server wrote may be in the message: a terminal must not obey it.
+    print(f"bough: error: {harmless(' '.join(message.splitlines()))}", file=sys.stderr)
 
 
 def _wants_traceback(argv: list[str]) -> bool:

@@ -22,6 +22,8 @@ class FakeServer:
         requests: (path, body) of every POST, in order.
         fail_with: what to answer instead of tokens, if anything: a status, or ``"event"`` for an error event,
             ``"hang-up"`` for a stream that is cut.
+        failure_message: what an error event says.
+        model: name of the only model.
         hung_up: number of clients that left in the middle of an endless answer.
         chat_deltas: what chat completions stream, if not one word a token.
     """
@@ -29,13 +31,15 @@ class FakeServer:
     def __init__(self) -> None:
         self.requests: list[tuple[str, Any]] = []
         self.fail_with: int | str | None = None
+        self.failure_message = "it broke"
+        self.model = "fake"
         self.endless = False
         self.hung_up = 0
         self.chat_deltas: list[dict[str, str]] | None = None
         self.url = ""
 
     async def models(self, request: web.Request) -> web.Response:
-        return web.json_response({"object": "list", "data": [{"id": "fake", "object": "model"}]})
+        return web.json_response({"object": "list", "data": [{"id": self.model, "object": "model"}]})
 
     async def server_info(self, request: web.Request) -> web.Response:
         return web.json_response({"model_path": "/nowhere", "vocab_size": VOCAB_SIZE})
@@ -102,7 +106,7 @@ class FakeServer:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         if self.fail_with == "event":
-            events = [*events[:2], {"error": {"message": "it broke", "code": 500}}]
+            events = [*events[:2], {"error": {"message": self.failure_message, "code": 500}}]
         for event in events:
             await response.write(b"data: " + json.dumps(event).encode() + b"\n\n")
         if self.fail_with == "hang-up":

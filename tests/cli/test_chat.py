@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import pty
@@ -140,12 +141,31 @@ def test_thoughts_are_no_part_of_the_conversation(server, conversation):
     assert conversation.messages[-1] == {"role": "assistant", "content": "Yes."}
 
 
+def test_a_new_answer_replaces_the_last_one(server, conversation):
+    list(conversation.ask("hi"))
+    server.chat_deltas = [{"content": "Hello."}]
+    list(conversation.ask("hi", anew=True))
+    assert [message["content"] for message in server.requests[-1][1]["messages"]] == ["be brief", "hi"]
+    assert [message["content"] for message in conversation.messages] == ["be brief", "hi", "Hello."]
+
+
+@pytest.mark.parametrize("failure", [400, 500, "hang-up"])
+def test_an_answer_stays_where_no_new_one_comes(server, conversation, failure):
+    list(conversation.ask("hi"))
+    before = list(conversation.messages)
+    server.fail_with, server.chat_deltas = failure, []
+    with pytest.raises((BadRequest, RequestFailed)):
+        list(conversation.ask("hi", anew=True))
+    assert conversation.messages == before
+
+
 class Terminal:
     """A pseudo-terminal with a chat in it."""
 
     def __init__(self, url: str, home: Path, *flags: str) -> None:
         self._end, child = pty.openpty()
         self.seen = ""
+        self._decode = codecs.getincrementaldecoder("utf-8")().decode  # a read may end within a character
         self.process = subprocess.Popen(
             [sys.executable, "-m", "bough.cli", "chat", "--url", url, *flags],
             stdin=child,
@@ -162,7 +182,7 @@ class Terminal:
         while text not in self.seen:
             assert time.monotonic() < deadline, self.seen
             if select.select([self._end], [], [], 0.1)[0]:
-                self.seen += os.read(self._end, 65536).decode().replace("\r\n", "\n")
+                self.seen += self._decode(os.read(self._end, 65536)).replace("\r\n", "\n")
         before, _, self.seen = self.seen.partition(text)
         return before + text
 
@@ -191,6 +211,9 @@ def test_a_terminal_has_commands_and_several_lines(server, tmp_path):
     terminal.wait_for("(forgotten)\n> ")
     terminal.type("/retry\n")
     terminal.wait_for("w0 \n> ")
+    server.fail_with = 400
+    terminal.type("/retry\n")
+    terminal.wait_for("the server says: no (status 400)\n> ")
     terminal.type(f"/save {tmp_path}/chat.json\n")
     terminal.wait_for(f"(2 messages in {tmp_path}/chat.json)")
     terminal.type(f"/save {tmp_path}/chat.json\n")
@@ -201,7 +224,7 @@ def test_a_terminal_has_commands_and_several_lines(server, tmp_path):
     terminal.wait_for("(/exit or Ctrl-D leaves)\n> ")
     assert terminal.leave() == 0
     asked = [[message["content"] for message in body["messages"]] for _, body in server.requests]
-    assert asked == [["one\ntwo"], ["one\ntwo", "w0 ", "three \nfour"], ["one\ntwo"]]
+    assert asked == [["one\ntwo"], ["one\ntwo", "w0 ", "three \nfour"], ["one\ntwo"], ["one\ntwo"]]
     saved = json.loads((tmp_path / "chat.json").read_text())["messages"]
     assert saved == [{"role": "user", "content": "one\ntwo"}, {"role": "assistant", "content": "w0 "}]
 
@@ -216,6 +239,47 @@ def test_a_terminal_shows_markdown_and_thoughts_and_obeys_no_answer(server, tmp_
     terminal.type("hi\n")
     assert "\x1b[2mhm\x1b[0m\nA \x1b[1mtall\x1b[0m oak\\x1b[2J\n" in terminal.wait_for("\n> ")
     assert terminal.leave() == 0
+
+
+def test_what_is_quoted_is_no_command(server, tmp_path):
+    terminal = Terminal(server.url, tmp_path)
+    terminal.wait_for("> ")
+    terminal.type('"""/exit\n')
+    terminal.wait_for("… ")
+    terminal.type('is what?"""\n')
+    terminal.wait_for("w3 \n> ")
+    assert terminal.leave() == 0
+    assert server.requests[-1][1]["messages"][-1]["content"] == "/exit\nis what?"
+
+
+@pytest.mark.parametrize(
+    ("deltas", "failure", "written"),
+    [
+        ([{"reasoning_content": "hmm"}], None, "\x1b[2mhmm\x1b[0m\n> "),
+        ([{"content": "# Head **bo"}], "hang-up", "\x1b[1mHead **bo\x1b[0m\n"),
+        ([{"reasoning_content": "hmm"}], "event", "\x1b[2mhmm\x1b[0m\nit \\x1b[2Jbroke\n> "),
+        ([], "event", "hi\nit \\x1b[2Jbroke\n> "),
+    ],
+)
+def test_however_an_answer_ends_the_terminal_gets_its_style_back(server, tmp_path, deltas, failure, written):
+    server.chat_deltas, server.fail_with, server.failure_message = deltas, failure, "it \x1b[2Jbroke"
+    terminal = Terminal(server.url, tmp_path)
+    terminal.wait_for("> ")
+    terminal.type("hi\n")
+    terminal.wait_for(written)
+    assert terminal.leave() == 0
+
+
+@pytest.mark.parametrize(("in_terminal", "status"), [(True, 0), (False, 1)])
+def test_a_server_commands_no_terminal(server, monkeypatch, capsys, in_terminal, status):
+    server.model, server.fail_with, server.failure_message = "fa\x1b[2Jke", "event", "it \x1b[2Jbroke"
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: in_terminal))
+    say(monkeypatch, "hi")
+    assert main(["chat", "--url", server.url, "--history-file", "none", "--log-level", "debug"]) == status
+    captured = capsys.readouterr()
+    assert "it \\x1b[2Jbroke" in captured.err
+    assert ("fa\\x1b[2Jke" in captured.out) == in_terminal
+    assert "\x1b" not in captured.out + captured.err
 
 
 def test_questions_are_remembered_for_their_user_alone(server, tmp_path):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 import re
 
 import pytest
@@ -13,6 +14,9 @@ from bough.cli_commands.terminal_markdown import BOLD, CODE, DIM, ITALIC, PLAIN,
 def shown(*pieces: str) -> str:
     stream = MarkdownStream()
     return "".join(map(stream.feed, pieces)) + stream.end()
+
+
+FOUR = f"{DIM}````{PLAIN}"
 
 
 @pytest.mark.parametrize(
@@ -29,6 +33,11 @@ def shown(*pieces: str) -> str:
         ("- one\n  * two", "• one\n  • two"),
         ("> said\nno more", f"{DIM}│ said{PLAIN}\nno more"),
         ("```python\na = *b\n\n```\nend", f"{DIM}```python{PLAIN}\n{CODE}a = *b{PLAIN}\n\n{DIM}```{PLAIN}\nend"),
+        ("``x`a``", f"{CODE}x`a{PLAIN}"),
+        ("````\n```\n~~~~\n````\n*b*", f"{FOUR}\n{CODE}```{PLAIN}\n{CODE}~~~~{PLAIN}\n{FOUR}\n{ITALIC}b{PLAIN}"),
+        ("~~~ a`b`\n~~~ c\n  ~~~~ \nd", f"{DIM}~~~ a`b`{PLAIN}\n{CODE}~~~ c{PLAIN}\n{DIM}  ~~~~ {PLAIN}\nd"),
+        ("```\r\n```\r\na", f"{DIM}```\\r{PLAIN}\n{DIM}```\\r{PLAIN}\na"),
+        ("```a``` b\n*c*", f"{CODE}a{PLAIN} b\n{ITALIC}c{PLAIN}"),
     ],
 )
 def test_markup_is_shown(text, expected):
@@ -73,6 +82,20 @@ def test_the_pieces_that_a_text_comes_in_change_nothing(text, cuts):
     edges = [0, *sorted(cut for cut in cuts if cut < len(text)), len(text)]
     pieces = [text[start:end] for start, end in itertools.pairwise(edges)]
     assert shown(*pieces) == shown(text) == shown(*text)
+
+
+@pytest.mark.parametrize("alphabet", ["`ab", "`~a\n ", "*`_a\n", "ab \n*_`#->~1.é"])
+def test_pieces_change_nothing_where_marks_are_many(alphabet):
+    chance = random.Random(alphabet)
+    for _ in range(400):
+        text = "".join(chance.choices(alphabet, k=chance.choice((12, 30, 400))))
+        edges = [0, *sorted(chance.sample(range(1, len(text)), 9)), len(text)]
+        pieces = [text[start:end] for start, end in itertools.pairwise(edges)]
+        assert shown(*pieces) == shown(text) == shown(*text), text
+
+
+def test_a_run_of_marks_too_long_to_be_held_stays_one():
+    assert shown("*" * 200, "*a* b") == shown("*" * 201 + "a* b") == "*" * 201 + "a* b"
 
 
 @given(markdown)

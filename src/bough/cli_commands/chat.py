@@ -87,6 +87,13 @@ class ChatArgs(OptionTable):
         return {name: value for name, value in fields.items() if value is not None}
 
 
+class Entry(NamedTuple):
+    """What the user typed. What stands in quotes is never a command."""
+
+    text: str
+    is_quoted: bool = False
+
+
 class Piece(NamedTuple):
     """A piece of an answer."""
 
@@ -173,23 +180,30 @@ class Conversation:
         kept = [message for message in self.messages if message["role"] == "system"]
         self.messages = kept if system is None else [{"role": "system", "content": system}]
 
-    def undo(self) -> str | None:
-        """Forget the last question and its answer; the question, or ``None`` if there is none."""
+    def last_question(self) -> str | None:
+        """The last question that was answered, or ``None`` if there is none."""
         if len(self.messages) < 2 or self.messages[-2]["role"] != "user":
             return None
-        question = self.messages[-2]["content"]
-        del self.messages[-2:]
-        return question
+        return self.messages[-2]["content"]
 
-    def ask(self, text: str) -> Generator[Piece, None, None]:
+    def undo(self) -> None:
+        """Forget the last question, of which there is one, and its answer."""
+        del self.messages[-2:]
+
+    def ask(self, text: str, *, anew: bool = False) -> Generator[Piece, None, None]:
         """Say something and yield the answer, piece by piece.
 
         When the generator ends, or is closed in the middle, what was said so far becomes part of the conversation;
         thoughts do not. A question that brings no answer at all leaves no trace. Raises as :class:`ChatServer` does.
+
+        Args:
+            text: of the question.
+            anew: whether question and answer replace the last ones, which are not sent.
         """
+        earlier = self.messages[:-2] if anew else self.messages
         question = {"role": "user", "content": text}
         answer: list[str] = []
-        body = {**self._fields, "messages": [*self.messages, question]}
+        body = {**self._fields, "messages": [*earlier, question]}
         try:
             with contextlib.closing(self._server.stream(body)) as pieces:
                 for piece in pieces:
@@ -198,7 +212,7 @@ class Conversation:
                     yield piece
         finally:
             if answer:
-                self.messages += [question, {"role": "assistant", "content": "".join(answer)}]
+                self.messages = [*earlier, question, {"role": "assistant", "content": "".join(answer)}]
 
 
 def _events(response: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
@@ -238,7 +252,7 @@ class Chat:
         """Read questions and print answers until the user leaves."""
         while True:
             try:
-                text = self._read()
+                text, is_quoted = self._read()
             except EOFError:
                 if self._asks_terminal:
                     print()
@@ -248,26 +262,26 @@ class Chat:
                     raise
                 print("\n(/exit or Ctrl-D leaves)")
                 continue
-            if text.startswith("/"):
+            if text.startswith("/") and not is_quoted:
                 if not self._obey(text):
                     return
             elif text:
                 self._answer(text)
 
-    def _read(self) -> str:
+    def _read(self) -> Entry:
         """A question or a command. Raises EOFError at the end of the input."""
         if not self._asks_terminal:
-            return input("").strip()
+            return Entry(input("").strip())
         line = input("> ")
         if line.lstrip().startswith(_QUOTES):
             lines = [line.lstrip().removeprefix(_QUOTES)]
             while not lines[-1].rstrip().endswith(_QUOTES):
                 lines.append(input("… "))
             lines[-1] = lines[-1].rstrip().removesuffix(_QUOTES)
-            return "\n".join(lines).strip("\n")
+            return Entry("\n".join(lines).strip("\n"), is_quoted=True)
         while line.endswith("\\"):
             line = line[:-1] + "\n" + input("… ")
-        return line.strip()
+        return Entry(line.strip())
 
     def _obey(self, line: str) -> bool:
         """Carry out a command; ``False`` means to leave."""
@@ -284,12 +298,13 @@ class Chat:
         elif command == "/save" and argument:
             print(_save(self._conversation.messages, Path(argument).expanduser()))
         elif command in ("/undo", "/retry"):
-            question = self._conversation.undo()
+            question = self._conversation.last_question()
             if question is None:
                 print("(nothing has been asked yet)")
             elif command == "/retry":
-                self._answer(question)
+                self._answer(question, anew=True)
             else:
+                self._conversation.undo()
                 print("(forgotten)")
         elif command in COMMANDS:
             print(HELP)
@@ -297,13 +312,16 @@ class Chat:
             print(f"no such command{did_you_mean(command, COMMANDS)}")
         return True
 
-    def _answer(self, question: str) -> None:
-        pieces = self._conversation.ask(question)
+    def _answer(self, question: str, *, anew: bool = False) -> None:
+        pieces = self._conversation.ask(question, anew=anew)
         markdown = MarkdownStream()
         renders = self._answers_terminal and not self._plain
-        thinking = False
+        begun = thinking = False
+        failure: BadRequest | RequestFailed | None = None
+        ending = "\n"
         try:
             for piece in pieces:
+                begun = True
                 if piece.is_thought:
                     if self._answers_terminal:
                         print(("" if thinking else DIM) + harmless(piece.text), end="", flush=True)
@@ -313,14 +331,18 @@ class Chat:
                     print(f"{PLAIN}\n", end="")
                     thinking = False
                 print(markdown.feed(piece.text) if renders else self._as_is(piece.text), end="", flush=True)
-            print(markdown.end())
         except KeyboardInterrupt:
             pieces.close()
-            print(f"{markdown.end()}{PLAIN if thinking else ''} (stopped)")
+            ending = " (stopped)\n"
         except (BadRequest, RequestFailed) as error:
-            if not self._asks_terminal and isinstance(error, RequestFailed):
-                raise
-            print(error, file=sys.stderr)
+            failure = error
+            ending = "\n" if begun else ""
+        finally:  # however an answer ends, nothing of it is lost and the terminal gets its own style back
+            print((PLAIN if thinking else "") + markdown.end(), end=ending, flush=True)
+        if failure is not None:
+            if not self._asks_terminal and isinstance(failure, RequestFailed):
+                raise failure
+            print(harmless(str(failure)), file=sys.stderr)
 
     def _as_is(self, text: str) -> str:
         return harmless(text) if self._answers_terminal else text
@@ -407,7 +429,7 @@ def main(argv: list[str]) -> int:
 def _run(args: ChatArgs, server: ChatServer) -> int:
     model = server.first_model()
     if sys.stdin.isatty():
-        print(f"Talking with {model}. /help lists the commands.")
+        print(f"Talking with {harmless(model)}. /help lists the commands.")
     conversation = Conversation(server, model, system=args.system, fields=args.request_fields())
     with _remembered_questions(args.history_file):
         Chat(conversation, plain=args.plain).talk()

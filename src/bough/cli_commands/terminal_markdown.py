@@ -15,13 +15,16 @@ _MOST_HELD = 160
 """Longest emphasis, in characters; what has not ended by then is text."""
 
 _BLOCK = re.compile(r"(?P<indent> {0,12})(?:(?P<heading>#{1,6}) |(?P<item>[-*+]) |(?P<quote>>) ?)")
-_BLOCK_BEGUN = re.compile(r" {0,12}(?:#{0,6}|[-*+>]?|`{0,2}|~{0,2})")
-_FENCE = re.compile(r" {0,12}(?:`{3}|~{3})")
-_FENCE_BEGUN = re.compile(r" {0,12}(?:`{0,2}|~{0,2})")
+_BLOCK_BEGUN = re.compile(r" {0,12}(?:#{0,6}|[-*+>]?|~*|`{0,2}|`{3,}[^`\n]*)")
+_FENCE = re.compile(r" {0,12}(?P<run>`{3,}(?!.*`)|~{3,})")
+"""What opens a block of code. A later backtick in the line makes it code within a line (CommonMark 0.31, 4.5)."""
+_FENCE_END = re.compile(r" {0,12}(?P<run>`{3,}|~{3,})[ \t]*(?:\\r)?(?:\n|\Z)")
+"""What may close it; the carriage return is one that :func:`harmless` has spelled out."""
+_FENCE_END_BEGUN = re.compile(r" {0,12}(?:`*|~*)[ \t]*(?:\\r?)?")
 _MARK = re.compile(r"`+|\*+|_+")
 
 _EMPHASIS = (
-    (re.compile(r"(?P<run>`+)(?P<text>[^\n]+?)(?<!`)(?P=run)(?!`)"), CODE),
+    (re.compile(r"(?P<run>`+)(?!`)(?P<text>[^\n]+?)(?<!`)(?P=run)(?!`)"), CODE),
     (re.compile(r"\*{3}(?=[^\s*])(?P<text>[^\n]*?[^\s*])\*{3}(?!\*)"), BOLD + ITALIC),
     (re.compile(r"\*{2}(?=[^\s*])(?P<text>[^\n]*?[^\s*])\*{2}(?!\*)"), BOLD),
     (re.compile(r"\*(?=[^\s*])(?P<text>[^\n*]*[^\s*])\*(?!\*)"), ITALIC),
@@ -51,7 +54,7 @@ class MarkdownStream:
     def __init__(self) -> None:
         self._held = ""
         self._at_line_start = True
-        self._in_fence = False
+        self._fence = ""
         self._is_verbatim = False
         self._style = ""
         self._before = ""
@@ -69,7 +72,7 @@ class MarkdownStream:
         shown = ""
         while self._held:
             if self._at_line_start:
-                begun = _FENCE_BEGUN if self._in_fence else _BLOCK_BEGUN
+                begun = _FENCE_END_BEGUN if self._fence else _BLOCK_BEGUN
                 if not ended and begun.fullmatch(self._held):
                     return shown
                 shown += self._begin_line()
@@ -93,11 +96,12 @@ class MarkdownStream:
     def _begin_line(self) -> str:
         """What takes the place of a line's marker, which is removed."""
         self._at_line_start = False
-        if _FENCE.match(self._held):
-            self._in_fence = not self._in_fence
+        fence = (_FENCE_END if self._fence else _FENCE).match(self._held)
+        if fence is not None and fence["run"].startswith(self._fence):  # only a run as long as the first one closes
+            self._fence = "" if self._fence else fence["run"]
             self._is_verbatim, self._style = True, DIM
             return DIM
-        if self._in_fence:
+        if self._fence:
             self._is_verbatim, self._style = True, "" if self._held.startswith("\n") else CODE
             return self._style
         block = _BLOCK.match(self._held)
@@ -126,6 +130,9 @@ def _inline(text: str, style: str, before: str, *, ended: bool) -> tuple[str, in
     while (mark := _MARK.search(text, position)) is not None:
         start, end = mark.span()
         shown += text[position:start]
+        if start == 0 and before == mark[0][0]:  # goes on with a run that was too long to be held
+            shown, position = shown + mark[0], end
+            continue
         if end == len(text) and not ended and end - start <= _MOST_HELD:
             return shown, start
         left, right = text[start - 1] if start else before, text[end : end + 1]
