@@ -199,8 +199,8 @@ def test_a_grammar_that_forces_nothing_is_seldom_asked_until_it_does(backend: LL
 
     a, c = (encode(letter)[0] for letter in "ac")
     matcher = backend.compile(spec_of("regex", "a*([cd]hello wonderful world)*")).matcher()
-    engine = Counting(matcher._matcher)
-    matcher._matcher = engine  # type: ignore[assignment]
+    engine = Counting(matcher._engine)
+    matcher._engine = engine  # type: ignore[assignment]
     for _ in range(SILENT_LOOKS + 10 * LOOKS_AGAIN):
         assert matcher.judge(a, True, None) is GOES_ON
     assert engine.asked == SILENT_LOOKS + 10
