@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -291,6 +293,37 @@ def test_a_panic_of_the_engine_is_survived_by_the_thread_that_computes_masks(mon
         masks.begin()
         assert not masks.bits.any()
         assert masks.computed().has_failed
+
+
+STEPS_AT_THE_END = """
+import time
+import numpy as np
+from bough.constrained.masks import MIN_LATE_VOCAB, PendingMasks
+from bough.model_executor.tp_worker_client import TpModelWorkerClient
+
+class Slow:
+    def fill_masks(self, matchers, bits):
+        time.sleep(0.3)
+
+class Worker:
+    def forward_batch_generation(self, plan):
+        masks = PendingMasks(np.zeros(1, dtype=np.int32), [Slow()], MIN_LATE_VOCAB)
+        masks.begin()
+        print(masks.bits.any(), flush=True)
+
+client = TpModelWorkerClient(Worker())
+client.submit(None)
+time.sleep(0.1)  # the thread that computes masks is there
+client.submit(None)
+client.submit(None)
+"""
+
+
+def test_an_interpreter_that_ends_while_steps_with_masks_wait_computes_them_and_ends() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", STEPS_AT_THE_END], capture_output=True, text=True, timeout=30, check=True
+    )
+    assert ended.stdout.split() == ["False"] * 3
 
 
 @pytest.mark.parametrize("vocab_size", [MIN_LATE_VOCAB - 31, MIN_LATE_VOCAB - 1, MIN_LATE_VOCAB])

@@ -106,7 +106,7 @@ class PendingMasks:
         """Compute the masks, or let a thread do it if they are worth waking it."""
         if self._is_late:
             self._begun = True
-            _mask_thread().put(self)
+            _mask_thread()[0].put(self)
         else:
             self._bits = self._compute()
 
@@ -196,8 +196,8 @@ def unpack(bits: MaskWords, vocab_size: int) -> npt.NDArray[np.bool_]:
 
 
 @cache
-def _mask_thread() -> SimpleQueue[PendingMasks | None]:
-    """What the thread of this process that computes masks beside native kernels takes its work from.
+def _mask_thread() -> tuple[SimpleQueue[PendingMasks | None], threading.Thread]:
+    """The thread of this process that computes masks beside native kernels, and what it takes its work from.
 
     A queue and a lock wake a thread in a third of the time that an executor and its futures take.
     """
@@ -207,12 +207,16 @@ def _mask_thread() -> SimpleQueue[PendingMasks | None]:
         while (masks := queue.get()) is not None:
             masks.run()
 
-    def end() -> None:
-        # An interpreter that ends must find no thread in the middle of the engine.
-        queue.put(None)
-        thread.join()
-
     thread = threading.Thread(target=work, name="bough-masks", daemon=True)
     thread.start()
-    atexit.register(end)
-    return queue
+    return queue, thread
+
+
+# An interpreter that ends must find no thread in the middle of the engine. What is registered first runs last: steps
+# that workers still have to finish, who come after this module, find the thread alive.
+@atexit.register
+def _end_mask_thread() -> None:
+    if _mask_thread.cache_info().currsize:
+        queue, thread = _mask_thread()
+        queue.put(None)
+        thread.join()
