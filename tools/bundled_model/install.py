@@ -1,13 +1,13 @@
 """Put a finished model into the package, with a card whose numbers were measured.
 
-``python tools/bundled_model/install.py --model FINISHED --run RUN`` measures the model, copies it to
-``src/bough/assets/sapling``, or to ``--out``, and writes its card there from ``card.md``.
+``python tools/bundled_model/install.py --model FINISHED`` measures the model, copies it to
+``src/bough/assets/sapling``, or to ``--out``, and writes its card there from ``card.md`` and from
+what the header of its weights says.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 from pathlib import Path
 
@@ -22,14 +22,13 @@ MOST_BYTES = 16 * 2**20
 FILES = ("config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
 
 
-def card(model: Path, run: Path, results: str) -> str:
+def card(model: Path, results: str) -> str:
     """The text of the card."""
     shape = shape_of(model)
     with safe_open(model / "model.safetensors", "pt") as file:
         parameters = sum(file.get_tensor(name).numel() for name in file.keys())  # noqa: SIM118 (not a mapping)
-    *_, last = (json.loads(line) for line in (run / "finish.jsonl").read_text(encoding="utf-8").splitlines())
-    with safe_open(run / "state.safetensors", "pt") as file:
-        constant = int(file.metadata()["step"])
+        told = file.metadata()
+    steps, fall = int(told["step"]), int(told["fall"])
     size = sum((model / name).stat().st_size for name in FILES)
     return (
         (HERE / "card.md")
@@ -44,10 +43,12 @@ def card(model: Path, run: Path, results: str) -> str:
             inner=shape.intermediate_size,
             vocabulary=f"{shape.vocab_size:,}",
             size=f"{size / 2**20:.1f}",
-            tokens=f"{last['tokens'] / 1e6:.0f}",
-            steps=f"{last['step']:,}",
-            constant=constant,
-            finish=last["step"] - constant,
+            tokens=f"{int(told['seen']) / 1e6:.1f}",
+            steps=f"{steps:,}",
+            constant=steps - fall,
+            finish=fall,
+            seed=told["seed"],
+            threads=told["threads"],
             table=results,
         )
     )
@@ -57,7 +58,6 @@ def main() -> None:
     """Measure, write the card and copy."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, required=True, help="what learn.py --finish has written")
-    parser.add_argument("--run", type=Path, required=True, help="the run that it comes from")
     parser.add_argument("--out", type=Path, default=PACKAGED)
     parser.add_argument("--cases", type=int, default=200, help="about this many of each module of skills")
     parser.add_argument("--threads", type=int, default=2)
@@ -72,7 +72,7 @@ def main() -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     for name in FILES:
         shutil.copyfile(arguments.model / name, arguments.out / name)
-    (arguments.out / "README.md").write_text(card(arguments.model, arguments.run, results), encoding="utf-8")
+    (arguments.out / "README.md").write_text(card(arguments.model, results), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -122,6 +122,7 @@ class ServedAnswers:
                 model=self._model,
                 messages=[_message(turn, place) for place, turn in enumerate(case.turns)],
                 temperature=temperature,
+                top_p=1.0,
                 seed=SEED,
                 max_tokens=LONGEST_ANSWER,
                 **fields,
