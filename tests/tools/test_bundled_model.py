@@ -274,11 +274,12 @@ def test_the_card_says_what_the_weights_say_of_their_training(tokenizer: Tokeniz
     trainer = Trainer(TINY, plan, Documents(tokenizer, plan), compiled=False)
     trainer.step = 1234
     write_model(tmp_path, trainer.parameters, TINY, tokenizer, trainer.told() | {"fall": "234"})
-    text = card(tmp_path, "| the table |")
+    text = card(tmp_path, "| the table |", "| the modes |")
     assert f"{(1234 + 1231) * 512 / 1e6:.1f} million tokens in 1,234 steps" in text
     assert "over the last 234 steps" in text
     assert "--seed 9 --steps 1000\n" in text
     assert "| the table |" in text
+    assert "| the modes |" in text
 
 
 def test_the_written_model_is_one_that_the_engine_and_transformers_know(tokenizer: Tokenizer, tmp_path: Path) -> None:

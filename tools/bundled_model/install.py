@@ -13,7 +13,8 @@ from pathlib import Path
 
 import torch
 from companions import shape_of
-from measure import Answers, measure, table
+from measure import Answers, measure, table, write_failures
+from modes import measure_modes
 from safetensors import safe_open
 
 HERE = Path(__file__).parent
@@ -22,7 +23,7 @@ MOST_BYTES = 16 * 2**20
 FILES = ("config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
 
 
-def card(model: Path, results: str) -> str:
+def card(model: Path, results: str, modes: str) -> str:
     """The text of the card."""
     shape = shape_of(model)
     with safe_open(model / "model.safetensors", "pt") as file:
@@ -50,6 +51,7 @@ def card(model: Path, results: str) -> str:
             seed=told["seed"],
             threads=told["threads"],
             table=results,
+            modes=modes,
         )
     )
 
@@ -60,6 +62,8 @@ def main() -> None:
     parser.add_argument("--model", type=Path, required=True, help="what learn.py --finish has written")
     parser.add_argument("--out", type=Path, default=PACKAGED)
     parser.add_argument("--cases", type=int, default=200, help="about this many of each module of skills")
+    parser.add_argument("--mode-cases", type=int, default=60, help="the same, for each mode of the server")
+    parser.add_argument("--failures", type=Path, help="write the wrong answers to this file, one JSON object per line")
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
@@ -67,12 +71,16 @@ def main() -> None:
     if size > MOST_BYTES:
         raise SystemExit(f"{size:,} bytes are more than the {MOST_BYTES:,} that the package has room for")
     answers = Answers.load(arguments.model)
-    results = table({f"temperature {t:g}": measure(answers, arguments.cases, t) for t in (0.0, 0.7)})
-    print(results)
+    failures: list[dict[str, object]] = []
+    results = table({f"temperature {t:g}": measure(answers, arguments.cases, t, failures) for t in (0.0, 0.7)})
+    print(results, flush=True)
+    if arguments.failures:
+        write_failures(arguments.failures, failures)
+    modes = measure_modes(arguments.model, arguments.mode_cases)
     arguments.out.mkdir(parents=True, exist_ok=True)
     for name in FILES:
         shutil.copyfile(arguments.model / name, arguments.out / name)
-    (arguments.out / "README.md").write_text(card(arguments.model, results), encoding="utf-8")
+    (arguments.out / "README.md").write_text(card(arguments.model, results, modes), encoding="utf-8")
 
 
 if __name__ == "__main__":
