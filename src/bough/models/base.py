@@ -139,7 +139,7 @@ class CausalLM(Model):
 
     @abstractmethod
     def compute_logits(self, hidden_states: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
-        """Logits, float32 ``[num_rows, vocab_size]``, of ``[num_rows, hidden_size]`` hidden states; ``out`` or fresh."""
+        """Logits, float32 ``[num_rows, vocab_size]``, of hidden states ``[num_rows, hidden_size]``: ``out``, or new."""
 
     def record(self, program: Program, kv_pool: KVPool) -> None:
         """Record the whole way from tokens to logits, for native kernels; the linear layers' weights must be packed.
