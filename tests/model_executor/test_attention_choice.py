@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from bough.config.engine_args import AttentionBackendName
 from bough.errors import ConfigError
 from bough.layers.attention.torch_native import TorchNativeBackend
 from bough.model_executor import attention_choice, determinism
@@ -76,3 +77,22 @@ def test_triton_is_the_default_on_cuda_unless_something_speaks_against_it(
     monkeypatch.setattr(attention_choice, "why_not_triton_attention", lambda device, config: "heads are too wide")
     assert attention_choice.chosen_attention(None, cuda, config) == "torch_native"
     assert "heads are too wide" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("attention", "options", "recorded"),
+    [
+        ("triton", {}, True),
+        ("flashinfer", {}, False),
+        ("torch_native", {}, False),
+        ("triton", {"disable_cuda_graph": True}, False),
+    ],
+)
+def test_decode_steps_are_recorded_where_triton_computes_attention(
+    path: Path, attention: AttentionBackendName, options: dict[str, Any], recorded: bool
+) -> None:
+    runner = make_runner(path, native=False, **options)
+    runner.attention = attention
+    assert not runner.records_decode_steps
+    runner.device = torch.device("cuda")
+    assert runner.records_decode_steps == recorded
