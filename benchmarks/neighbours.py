@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import multiprocessing
 import random
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -106,47 +108,72 @@ async def stream_for_ever(session: aiohttp.ClientSession, url: str, seed: int, p
                 last = now
 
 
-async def disturb(
-    session: aiohttp.ClientSession, url: str, name: str, phase: Phase, bodies: dict[str, list[bytes]]
-) -> None:
-    if name not in bodies:
-        await asyncio.sleep(3600)
+async def disturb(session: aiohttp.ClientSession, url: str, bodies: list[bytes], statuses: set[int]) -> None:
     turn = 0
     while True:
-        body = bodies[name][turn % len(bodies[name])]
+        body = bodies[turn % len(bodies)]
         turn += 1
         async with session.post(f"{url}/generate", data=body) as response:
             await response.read()
-            phase.statuses[name].add(response.status)
+            statuses.add(response.status)
         await asyncio.sleep(0.05)
+
+
+async def obey(url: str, bodies: dict[str, list[bytes]], orders: Connection) -> None:
+    """Send the bodies of each phase that is ordered, until the next order, which is answered with their statuses."""
+    loop = asyncio.get_running_loop()
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as session:
+        nuisance: asyncio.Task[None] | None = None
+        statuses: set[int] = set()
+        while (name := await loop.run_in_executor(None, orders.recv)) is not None:
+            if nuisance is not None:
+                nuisance.cancel()
+                await asyncio.gather(nuisance, return_exceptions=True)
+            orders.send(statuses)
+            statuses = set()
+            nuisance = asyncio.create_task(disturb(session, url, bodies[name], statuses)) if name in bodies else None
+
+
+def run_nuisance(url: str, names: Iterable[str], orders: Connection) -> None:
+    """A client in a process of its own, which makes its bodies and then does as it is told."""
+    rng = random.Random(0)
+    bodies = {
+        name: [json.dumps({**PHASES[name](rng), "sampling_params": {"max_new_tokens": 1}}).encode() for _ in range(8)]
+        for name in names
+    }
+    orders.send(set())
+    uvloop.run(obey(url, bodies, orders))
 
 
 async def measure(url: str, phases: dict[str, Make], args: NeighboursArgs) -> Phase:
     """Run all phases in turns."""
     phase = Phase([NOBODY, *phases])
-    rng = random.Random(0)
-    # Made before anything is measured: this client must not stall the very streams whose gaps it measures.
-    bodies = {
-        name: [json.dumps({**make(rng), "sampling_params": {"max_new_tokens": 1}}).encode() for _ in range(8)]
-        for name, make in phases.items()
-    }
-    timeout = aiohttp.ClientTimeout(total=None)
-    async with aiohttp.ClientSession(timeout=timeout) as session, aiohttp.ClientSession(timeout=timeout) as other:
+    orders, theirs = multiprocessing.Pipe()
+    # A client that sends megabytes stalls what else runs on its event loop, such as the streams that are measured.
+    nuisance = multiprocessing.get_context("spawn").Process(
+        target=run_nuisance, args=(url, list(phases), theirs), daemon=True
+    )
+    nuisance.start()
+    orders.recv()
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as session:
         streams = [asyncio.create_task(stream_for_ever(session, url, seed, phase)) for seed in range(STREAMS)]
         await asyncio.sleep(2.0)
         for _ in range(args.rounds):
             for name in phase.gaps:
-                nuisance = asyncio.create_task(disturb(other, url, name, phase, bodies))
+                orders.send(name)
+                orders.recv()
                 await asyncio.sleep(0.5)
                 phase.name = name
                 await asyncio.sleep(args.seconds)
                 phase.name = None
-                nuisance.cancel()
-                await asyncio.gather(nuisance, return_exceptions=True)
+                orders.send(NOBODY)
+                phase.statuses[name] |= orders.recv()
                 await asyncio.sleep(0.5)
+        orders.send(None)
         for task in streams:
             task.cancel()
         await asyncio.gather(*streams, return_exceptions=True)
+    nuisance.join()
     return phase
 
 

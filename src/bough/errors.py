@@ -57,6 +57,12 @@ class Overloaded(BoughError):
         self.retry_after = retry_after
 
 
+class TooManyRequests(Overloaded):
+    """Whoever asks has as many requests under way as it may have."""
+
+    status_code = 429
+
+
 class RequestFailed(BoughError):
     """The engine accepted the request and could not finish it."""
 

@@ -72,7 +72,7 @@ def only_way(grammar: Grammar) -> list[int]:
     while not matcher.is_terminated:
         matcher.fill_masks([matcher], words)
         assert matcher.error is None, matcher.error
-        forced = matcher._matcher.compute_ff_tokens()
+        forced = matcher._engine.compute_ff_tokens()
         for token in forced or [int(np.flatnonzero(unpack(words, SIZE)[0])[0])]:
             assert matcher.accept(token), (taken, token)
             taken.append(token)

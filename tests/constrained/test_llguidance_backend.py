@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bough.constrained.base import ENDED, GOES_ON, MASKED, REFUSED, GrammarError, mask_words
+from bough.constrained.base import ENDED, GOES_ON, LATER, MASKED, REFUSED, GrammarError, Judgement, mask_words
 from bough.constrained.llguidance_backend import (
     LOOKS_AGAIN,
     SILENT_LOOKS,
     WORN_TOKENS,
     LLGuidanceBackend,
+    LLGuidanceMatcher,
     TokenTable,
     make_tokenizer,
 )
@@ -172,6 +173,57 @@ def test_a_judged_token_leaves_the_mask_of_the_next_one(backend: LLGuidanceBacke
     assert begins is MASKED or begins.forced
 
 
+def test_tokens_are_looked_at_with_the_next_mask_but_for_those_that_may_be_the_last(
+    backend: LLGuidanceBackend,
+) -> None:
+    grammar = backend.compile(spec_of("json_schema", PERSON))
+    tokens = encode('{"name": "Ann", "age": 7}')
+
+    def finish(matcher: LLGuidanceMatcher) -> Judgement:
+        plain = grammar.matcher()
+        masks = np.zeros((2, mask_words(VOCAB_SIZE)), dtype=np.int32)
+        for token in tokens[:-1]:
+            matcher.judge(token, False, LATER)
+            assert plain.accept(token)
+            masks[:] = 0
+            assert matcher.fill_masks([matcher, plain], masks) == []
+            assert np.array_equal(masks[0], masks[1])
+        return matcher.judge(tokens[-1], False, LATER)
+
+    first, second = grammar.matcher(), grammar.matcher()
+    assert finish(first) is GOES_ON
+    bits = np.zeros((2, mask_words(VOCAB_SIZE)), dtype=np.int32)
+    assert first.fill_masks([grammar.matcher(), first], bits) == [1]
+    assert (bits[1] == -1).all()
+    assert first.is_terminated
+    assert finish(second) is ENDED, "the token is known for a last one now"
+
+    may_end = backend.compile(spec_of("regex", "a*")).matcher()
+    assert may_end.judge(EOS_IDS[1], False, LATER) is ENDED
+
+
+def test_what_is_asked_of_a_matcher_counts_tokens_that_nobody_has_looked_at(backend: LLGuidanceBackend) -> None:
+    grammar = backend.compile(spec_of("regex", "ab?"))
+    a, b, x = (encode(letter)[0] for letter in "abx")
+
+    def behind(token: int) -> LLGuidanceMatcher:
+        matcher = grammar.matcher()
+        assert matcher.judge(token, False, LATER) is GOES_ON
+        return matcher
+
+    assert behind(a).is_accepting
+    assert not behind(a).is_terminated
+    assert behind(a).accept(b)
+    assert behind(a).judge(b, False, None) is ENDED
+    assert behind(x).error is not None
+    refused, bits = behind(x), np.full((1, mask_words(VOCAB_SIZE)), -1, dtype=np.int32)
+    assert refused.fill_masks([refused], bits) == []
+    assert not bits.any()
+    back = behind(a)
+    back.rollback(1)
+    assert not back.is_accepting
+
+
 def test_forced_texts_are_encoded_once_and_few_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bough.constrained.llguidance_backend.MAX_REMEMBERED_TEXTS", 2)
     table = TokenTable(bundled_tokenizer(), VOCAB_SIZE, EOS_IDS)
@@ -199,8 +251,8 @@ def test_a_grammar_that_forces_nothing_is_seldom_asked_until_it_does(backend: LL
 
     a, c = (encode(letter)[0] for letter in "ac")
     matcher = backend.compile(spec_of("regex", "a*([cd]hello wonderful world)*")).matcher()
-    engine = Counting(matcher._matcher)
-    matcher._matcher = engine  # type: ignore[assignment]
+    engine = Counting(matcher._engine)
+    matcher._engine = engine  # type: ignore[assignment]
     for _ in range(SILENT_LOOKS + 10 * LOOKS_AGAIN):
         assert matcher.judge(a, True, None) is GOES_ON
     assert engine.asked == SILENT_LOOKS + 10

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -14,6 +16,7 @@ import pytest
 from bough.constrained.base import GOES_ON, REFUSED, Judgement
 from bough.constrained.compiler import GrammarCompiler
 from bough.constrained.masks import MIN_LATE_VOCAB, PendingMasks, TokenMasks, are_masks_late
+from bough.ipc.messages import FinishReason
 from bough.model_executor.fake_model_runner import FakeModel
 from bough.sampling.sampling_params import GrammarSpec
 from bough.scheduler.req import Req
@@ -120,7 +123,7 @@ def test_every_output_follows_its_grammar(overlap: bool | str, temperature: floa
 
 @pytest.mark.parametrize("overlap", [False, True, "ahead"])
 def test_when_masks_are_computed_changes_nothing(overlap: bool | str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def outputs() -> dict[str, list[int]]:
+    def outputs() -> dict[str, tuple[list[int], FinishReason | None]]:
         # Little memory, so that requests lose their slots and get others.
         h = harness(overlap=overlap, max_total_num_tokens=600)
         (stop,) = bundled_tokenizer().encode(" ", add_special_tokens=False)
@@ -130,14 +133,18 @@ def test_when_masks_are_computed_changes_nothing(overlap: bool | str, monkeypatc
             few = tuple(range(i, VOCAB_SIZE, 3))
             h.submit(PROMPT, rid=f"few{i}", regex="[a-z ]*", allowed_token_ids=few, max_new_tokens=30)
             h.submit(PROMPT, rid=f"words{i}", regex="(oak|ash|birch|beech){9}", max_new_tokens=30)
+            h.submit(PROMPT, rid=f"digits{i}", regex="[0-9]{9}", max_new_tokens=30, ignore_eos=True, stop=("71",))
         h.run()
-        return {rid: output.token_ids for rid, output in h.outputs.items()}
+        return {rid: (output.token_ids, output.finish_reason) for rid, output in h.outputs.items()}
 
     monkeypatch.setattr("bough.constrained.masks.MIN_LATE_VOCAB", VOCAB_SIZE + 1)
     early = outputs()
     monkeypatch.setattr("bough.constrained.masks.MIN_LATE_VOCAB", 0)
     assert outputs() == early
-    assert sum(map(len, early.values())) > 400
+    # From the first token on, tokens are looked at with the next mask.
+    monkeypatch.setattr("bough.constrained.llguidance_backend.SILENT_LOOKS", 0)
+    assert outputs() == early
+    assert sum(len(token_ids) for token_ids, _ in early.values()) > 400
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
@@ -286,6 +293,37 @@ def test_a_panic_of_the_engine_is_survived_by_the_thread_that_computes_masks(mon
         masks.begin()
         assert not masks.bits.any()
         assert masks.computed().has_failed
+
+
+STEPS_AT_THE_END = """
+import time
+import numpy as np
+from bough.constrained.masks import MIN_LATE_VOCAB, PendingMasks
+from bough.model_executor.tp_worker_client import TpModelWorkerClient
+
+class Slow:
+    def fill_masks(self, matchers, bits):
+        time.sleep(0.3)
+
+class Worker:
+    def forward_batch_generation(self, plan):
+        masks = PendingMasks(np.zeros(1, dtype=np.int32), [Slow()], MIN_LATE_VOCAB)
+        masks.begin()
+        print(masks.bits.any(), flush=True)
+
+client = TpModelWorkerClient(Worker())
+client.submit(None)
+time.sleep(0.1)  # the thread that computes masks is there
+client.submit(None)
+client.submit(None)
+"""
+
+
+def test_an_interpreter_that_ends_while_steps_with_masks_wait_computes_them_and_ends() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", STEPS_AT_THE_END], capture_output=True, text=True, timeout=30, check=True
+    )
+    assert ended.stdout.split() == ["False"] * 3
 
 
 @pytest.mark.parametrize("vocab_size", [MIN_LATE_VOCAB - 31, MIN_LATE_VOCAB - 1, MIN_LATE_VOCAB])

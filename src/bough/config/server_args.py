@@ -112,6 +112,15 @@ class ServerArgs(EngineArgs):
         "control routes take the other keys; without any key they answer on a loopback address only."
     )
     admin_api_key_file: str | None = _file("File with keys of the control routes, one a line.")
+    max_requests_per_key: int | None = option(
+        None,
+        help="Most requests with the same key that are worked on or wait at a time, whatever their `n`; a further one "
+        "is answered with 429. It takes --api-key or --api-key-file, and does not count calls of control routes.",
+        group=SECURITY,
+        unit="requests",
+        default_text="no limit",
+        minimum=1,
+    )
     cors_allow_origins: str | None = option(
         None,
         help="Origins (like https://chat.example.org, with commas between them) whose web pages may call the server "

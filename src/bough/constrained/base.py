@@ -50,6 +50,12 @@ REFUSED: Final = Judgement("refused")
 ENDED: Final = Judgement("ended")
 
 
+MaskPlace = tuple[int, int] | None
+"""Where the mask of the next token is to be written: address and bytes; ``None`` if it is not wanted."""
+LATER: Final[MaskPlace] = (0, 0)
+"""Not now: :meth:`GrammarMatcher.fill_masks` will be asked for it."""
+
+
 class GrammarMatcher(Protocol):
     """One output on its way through a grammar. Not for several threads at once."""
 
@@ -66,7 +72,7 @@ class GrammarMatcher(Protocol):
         """Whether the output is complete: nothing may follow, or an end-of-sequence token has been accepted."""
 
     @staticmethod
-    def fill_masks(matchers: Sequence[Any], bits: MaskWords) -> None:
+    def fill_masks(matchers: Sequence[Any], bits: MaskWords) -> Sequence[int] | None:
         """Write which tokens may come next.
 
         End-of-sequence tokens are among them where the output may end; after an error there are none.
@@ -74,6 +80,10 @@ class GrammarMatcher(Protocol):
         Args:
             matchers: ``[G]``, of this class.
             bits: int32 ``[G, mask_words]``, contiguous zeros.
+
+        Returns:
+            which of the outputs are complete with a token that was not looked at when it was judged; their masks allow
+            all tokens.
         """
 
     def accept(self, token_id: int) -> bool:
@@ -83,14 +93,16 @@ class GrammarMatcher(Protocol):
             False if the grammar does not allow it; then the matcher is of no more use.
         """
 
-    def judge(self, token_id: int, look_ahead: bool, mask_place: tuple[int, int] | None) -> Judgement:
+    def judge(self, token_id: int, look_ahead: bool, mask_place: MaskPlace) -> Judgement:
         """Go on by one token, and find out what is asked next.
+
+        If the mask is asked for later, a token that most likely is one of many may be looked at then: the answer is
+        that the output goes on, and a token that ends it, or is refused, is found out by the next :meth:`fill_masks`.
 
         Args:
             token_id: the token.
             look_ahead: whether to find out what is forced after it.
-            mask_place: where to write the mask of the token after it, if the output goes on: address and bytes;
-                ``None`` if it is not wanted.
+            mask_place: where to write the mask of the token after it, if the output goes on.
         """
 
     def rollback(self, num_tokens: int) -> None:

@@ -13,7 +13,17 @@ from functools import cache, cached_property
 
 from llguidance import LLExecutor, LLMatcher, LLParserLimits, LLTokenizer, TokenizerWrapper
 
-from bough.constrained.base import ENDED, GOES_ON, MASKED, REFUSED, GrammarError, Judgement, MaskWords
+from bough.constrained.base import (
+    ENDED,
+    GOES_ON,
+    LATER,
+    MASKED,
+    REFUSED,
+    GrammarError,
+    Judgement,
+    MaskPlace,
+    MaskWords,
+)
 from bough.constrained.engine_errors import readable
 from bough.constrained.translate import Translator
 from bough.sampling.sampling_params import GrammarKind, GrammarSpec
@@ -88,7 +98,7 @@ class LLGuidanceBackend:
         problem = matcher.get_error()
         if problem:
             raise GrammarError(readable(problem), kind=kind)
-        return LLGuidanceGrammar(matcher, len(source))
+        return LLGuidanceGrammar(matcher, len(source), self._tokenizer.eos_tokens)
 
 
 class LLGuidanceGrammar:
@@ -99,15 +109,17 @@ class LLGuidanceGrammar:
         has_failed: whether a matcher could not go on for want of states, of which copies have no more either.
         silent_looks: looks ahead since the last that found forced text.
         skipped_looks: tokens that nobody has looked behind since the last look.
+        last_tokens: ends of sequence, and all tokens that an output was complete with: these are looked at at once.
     """
 
-    def __init__(self, prototype: LLMatcher, source_len: int) -> None:
+    def __init__(self, prototype: LLMatcher, source_len: int, eos_tokens: Iterable[int]) -> None:
         self._prototype = prototype
         self._lock = threading.Lock()
         self._source_bytes = MIN_GRAMMAR_BYTES + BYTES_PER_SOURCE_BYTE * source_len
         self.num_tokens = 0
         self.has_failed = False
         self.silent_looks = self.skipped_looks = 0
+        self.last_tokens = set(eos_tokens)
 
     @property
     def num_bytes(self) -> int:
@@ -124,45 +136,64 @@ class LLGuidanceGrammar:
         with self._lock:
             return LLGuidanceMatcher(self._prototype.deep_copy(), self)
 
+    def looks_ahead(self) -> bool:
+        """Whether it is time to ask for forced text."""
+        self.skipped_looks += 1
+        if self.silent_looks < SILENT_LOOKS or self.skipped_looks >= LOOKS_AGAIN:
+            self.skipped_looks = 0
+            return True
+        return False
+
 
 class LLGuidanceMatcher:
     """See :class:`~bough.constrained.base.GrammarMatcher`."""
 
     def __init__(self, matcher: LLMatcher, grammar: LLGuidanceGrammar) -> None:
-        self._matcher = matcher
+        self._engine = matcher
         self._grammar = grammar
+        self._postponed: int | None = None
 
     @property
     def error(self) -> str | None:
         """See the protocol."""
-        return readable(self._matcher.get_error()) if self._matcher.is_error() else None
+        engine = self._up_to_date()
+        return readable(engine.get_error()) if engine.is_error() else None
 
     @property
     def is_accepting(self) -> bool:
         """See the protocol."""
-        return self._matcher.is_accepting()
+        return self._up_to_date().is_accepting()
 
     @property
     def is_terminated(self) -> bool:
         """See the protocol."""
-        return self._matcher.is_stopped() and not self._matcher.is_error()
+        engine = self._up_to_date()
+        return engine.is_stopped() and not engine.is_error()
 
     @staticmethod
-    def fill_masks(matchers: Sequence[LLGuidanceMatcher], bits: MaskWords) -> None:
+    def fill_masks(matchers: Sequence[LLGuidanceMatcher], bits: MaskWords) -> list[int]:
         """See the protocol. Many masks over a large vocabulary are computed on several threads, without the GIL."""
-        engines = [each._matcher for each in matchers]
         start, size = bits.ctypes.data, bits.shape[1] * bits.itemsize
-        if len(engines) >= MIN_PARALLEL_MASKS and bits.shape[1] * 32 >= MIN_PARALLEL_VOCAB:
-            _executor().unsafe_compute_mask_ptr([(each, i) for i, each in enumerate(engines)], start, size, len(bits))
-        else:
-            at = start
-            for engine in engines:
-                engine.unsafe_compute_mask_ptr(at, size)
-                at += size
-        for i, engine in enumerate(engines):
-            if engine.is_error():
+        in_parallel = len(matchers) >= MIN_PARALLEL_MASKS and bits.shape[1] * 32 >= MIN_PARALLEL_VOCAB
+        ended: list[int] = []
+        parallel: list[tuple[LLMatcher, int]] = []
+        for i, each in enumerate(matchers):
+            engine = each._engine
+            if each._postponed is not None and each._up_to_date().is_stopped() and not engine.is_error():
+                ended.append(i)
+            elif in_parallel:
+                parallel.append((engine, i))
+            else:
+                engine.unsafe_compute_mask_ptr(start + i * size, size)
+        if parallel:
+            _executor().unsafe_compute_mask_ptr(parallel, start, size, len(bits))
+        for i, each in enumerate(matchers):
+            if each._engine.is_error():
                 bits[i] = 0
-                matchers[i]._grammar.has_failed = True
+                each._grammar.has_failed = True
+        if ended:
+            bits[ended] = -1
+        return ended
 
     def fill_mask(self, words: MaskWords) -> None:
         """The mask of one matcher, into ``words`` ``[mask_words]``."""
@@ -171,25 +202,33 @@ class LLGuidanceMatcher:
     def accept(self, token_id: int) -> bool:
         """See the protocol."""
         self._grammar.num_tokens += 1
-        return self._matcher.consume_token(token_id)
+        return self._up_to_date().consume_token(token_id)
 
-    def judge(self, token_id: int, look_ahead: bool, mask_place: tuple[int, int] | None) -> Judgement:
-        """See the protocol. llguidance leaves out forced tokens at the end that later text could still merge with."""
-        engine, grammar = self._matcher, self._grammar
+    def judge(self, token_id: int, look_ahead: bool, mask_place: MaskPlace) -> Judgement:
+        """See the protocol. llguidance leaves out forced tokens at the end that later text could still merge with.
+
+        A look at a token costs more than the rest of what the scheduler does for it; the thread that computes masks has
+        to bring the same parser into its core's cache anyway.
+        """
+        engine, grammar = self._up_to_date(), self._grammar
         grammar.num_tokens += 1
+        look_ahead = look_ahead and grammar.looks_ahead()
+        if mask_place is LATER and not look_ahead and token_id not in grammar.last_tokens:
+            self._postponed = token_id
+            return GOES_ON
         if not engine.consume_token(token_id):
             return REFUSED
         if engine.is_stopped():
-            return ENDED if self.is_terminated else GOES_ON
+            if engine.is_error():
+                return GOES_ON
+            grammar.last_tokens.add(token_id)
+            return ENDED
         if look_ahead:
-            grammar.skipped_looks += 1
-            if grammar.silent_looks < SILENT_LOOKS or grammar.skipped_looks >= LOOKS_AGAIN:
-                grammar.skipped_looks = 0
-                if forced := engine.compute_ff_tokens():
-                    grammar.silent_looks = 0
-                    return Judgement("forced", forced)
-                grammar.silent_looks += 1
-        if mask_place is None:
+            if forced := engine.compute_ff_tokens():
+                grammar.silent_looks = 0
+                return Judgement("forced", forced)
+            grammar.silent_looks += 1
+        if mask_place is None or mask_place is LATER:
             return GOES_ON
         try:
             engine.unsafe_compute_mask_ptr(*mask_place)
@@ -202,7 +241,16 @@ class LLGuidanceMatcher:
     def rollback(self, num_tokens: int) -> None:
         """See the protocol."""
         if num_tokens:
-            self._matcher.rollback(num_tokens)
+            self._up_to_date().rollback(num_tokens)
+
+    def _up_to_date(self) -> LLMatcher:
+        """The engine, behind all tokens that it was to accept; an error is for others to find."""
+        engine, token = self._engine, self._postponed
+        if token is not None:
+            self._postponed = None
+            if engine.consume_token(token) and engine.is_stopped():
+                self._grammar.last_tokens.add(token)
+        return engine
 
 
 @cache

@@ -39,6 +39,8 @@ class TokenMasks:
     """int32 ``[G, mask_words(vocab_size)]``; a row without any token belongs to a matcher with an error"""
     has_failed: bool = False
     """Whether the grammar engine has failed: no row whose mask it was to compute has any token"""
+    ended: tuple[int, ...] = ()
+    """Rows of the plan whose output was complete before the step; they may sample anything"""
     ready: ClassVar[npt.NDArray[np.int32] | None] = None
     """What is not 0 once :attr:`bits` are there; ``None`` if they are"""
 
@@ -61,7 +63,7 @@ class PendingMasks:
 
     Attributes:
         rows: see :class:`TokenMasks`.
-        has_failed: see :class:`TokenMasks`, once :attr:`bits` are there.
+        has_failed, ended: see :class:`TokenMasks`, once :attr:`bits` are there.
         memory: see :class:`TokenMasks`.
     """
 
@@ -86,6 +88,7 @@ class PendingMasks:
         """
         self.rows = rows
         self.has_failed = False
+        self.ended: tuple[int, ...] = ()
         self._allowed = allowed or {}
         self._matchers = matchers
         self._extra_ends = extra_ends or {}
@@ -103,7 +106,7 @@ class PendingMasks:
         """Compute the masks, or let a thread do it if they are worth waking it."""
         if self._is_late:
             self._begun = True
-            _mask_thread().put(self)
+            _mask_thread()[0].put(self)
         else:
             self._bits = self._compute()
 
@@ -141,20 +144,21 @@ class PendingMasks:
 
     def computed(self) -> TokenMasks:
         """The masks as a plain value."""
-        return TokenMasks(self.rows, self.bits, self.has_failed)
+        return TokenMasks(self.rows, self.bits, self.has_failed, self.ended)
 
     def _compute(self) -> MaskWords:
         bits = self.memory
         late = [*range(len(bits))] if self._has_mask is None else np.flatnonzero(~self._has_mask).tolist()
         matchers = [matcher for i in late if (matcher := self._matchers[i]) is not None]
         if len(matchers) == len(bits):
-            self._fill(matchers, bits)
+            self.ended = tuple(self.rows[i] for i in self._fill(matchers, bits))
         elif late:
             bits[late] = -1
             if matchers:
+                at = [i for i in late if self._matchers[i] is not None]
                 filled = np.zeros((len(matchers), bits.shape[1]), dtype=np.int32)
-                self._fill(matchers, filled)
-                bits[[i for i in late if self._matchers[i] is not None]] = filled
+                self.ended = tuple(self.rows[at[i]] for i in self._fill(matchers, filled))
+                bits[at] = filled
         if not self.has_failed:
             for i, ends in self._extra_ends.items():
                 matcher = self._matchers[i]
@@ -165,16 +169,17 @@ class PendingMasks:
             bits[i] &= allowed
         return bits
 
-    def _fill(self, matchers: Sequence[GrammarMatcher], bits: MaskWords) -> None:
+    def _fill(self, matchers: Sequence[GrammarMatcher], bits: MaskWords) -> Sequence[int]:
         """Have the engine compute masks; if it fails, that is the end of its requests and of no others."""
         try:
-            matchers[0].fill_masks(matchers, bits)
+            return matchers[0].fill_masks(matchers, bits) or ()
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException:  # a panic of the engine is not an Exception
             logger.exception("The grammar engine has failed")
             bits[:] = 0
             self.has_failed = True
+            return ()
 
 
 def mask_of(token_ids: Iterable[int], vocab_size: int) -> MaskWords:
@@ -191,8 +196,8 @@ def unpack(bits: MaskWords, vocab_size: int) -> npt.NDArray[np.bool_]:
 
 
 @cache
-def _mask_thread() -> SimpleQueue[PendingMasks | None]:
-    """What the thread of this process that computes masks beside native kernels takes its work from.
+def _mask_thread() -> tuple[SimpleQueue[PendingMasks | None], threading.Thread]:
+    """The thread of this process that computes masks beside native kernels, and what it takes its work from.
 
     A queue and a lock wake a thread in a third of the time that an executor and its futures take.
     """
@@ -202,12 +207,16 @@ def _mask_thread() -> SimpleQueue[PendingMasks | None]:
         while (masks := queue.get()) is not None:
             masks.run()
 
-    def end() -> None:
-        # An interpreter that ends must find no thread in the middle of the engine.
-        queue.put(None)
-        thread.join()
-
     thread = threading.Thread(target=work, name="bough-masks", daemon=True)
     thread.start()
-    atexit.register(end)
-    return queue
+    return queue, thread
+
+
+# An interpreter that ends must find no thread in the middle of the engine. What is registered first runs last: steps
+# that workers still have to finish, who come after this module, find the thread alive.
+@atexit.register
+def _end_mask_thread() -> None:
+    if _mask_thread.cache_info().currsize:
+        queue, thread = _mask_thread()
+        queue.put(None)
+        thread.join()

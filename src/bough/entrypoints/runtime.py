@@ -19,7 +19,7 @@ from bough.config.server_args import ServerArgs, resolve
 from bough.entrypoints.http.access import own_key
 from bough.entrypoints.http.tls import client_tls_context
 from bough.entrypoints.process_supervisor import ChildProcess, child_config
-from bough.errors import BadRequest, ConfigError, Overloaded, RequestFailed, StartupError
+from bough.errors import BadRequest, ConfigError, Overloaded, RequestFailed, StartupError, TooManyRequests
 
 if TYPE_CHECKING:
     from bough.tokenization.tokenizer import Tokenizer
@@ -364,6 +364,8 @@ def _refusal(status: int, body: bytes) -> BadRequest | Overloaded | RequestFaile
         message = body[:200].decode("utf-8", "replace").strip() or f"status {status}"
     if status == Overloaded.status_code:
         return Overloaded(message)
+    if status == TooManyRequests.status_code:
+        return TooManyRequests(message)
     if 400 <= status < 500:
         return BadRequest(message)
     return RequestFailed(message, status_code=status)

@@ -134,24 +134,28 @@ class CpuGraphRunner:
         step.next_tokens = _address(next_token_ids)
         step.finite = _address(finite)
         step.hidden_states = None if kept is None else kept.data_ptr()
-        masks = plan.masks if (wanted == Wanted.CHOICE).any() else None
-        if masks is None:
-            step.allowed = step.masks_ready = None
-            self._program.run(step)
+        if plan.masks is not None and (wanted == Wanted.CHOICE).any():
+            self._run_masked(step, plan, plan.masks)
         else:
-            self._run_masked(step, plan, masks)
+            step.allowed = step.masks_ready = None
+            if plan.masks is not None:
+                plan.masks.begin()
+            self._program.run(step)
         num_logits = int(np.count_nonzero(wanted == Wanted.LOGITS))
         return ReplayResult(next_token_ids, finite, self._logits[:num_logits] if num_logits else None, kept)
 
     def _run_masked(self, step: Step, plan: StepPlan, masks: TokenMasks | PendingMasks) -> None:
         """Run a step in which choices may not be among all tokens. The layers do not wait for that, only the head."""
-        ready, bits = masks.ready, masks.memory
+        bits = masks.memory
         first, stride = _address(bits), bits.strides[0]
         allowed = np.arange(first, first + len(bits) * stride, stride, dtype=np.uint64)
         if len(bits) < plan.num_rows:
             of_masked, allowed = allowed, np.zeros(plan.num_rows, dtype=np.uint64)
             allowed[masks.rows] = of_masked
         step.allowed = _address(allowed)
+        # As late as can be: the kernels release the GIL, which a thread that wakes before would wait for once more.
+        masks.begin()
+        ready = masks.ready
         step.masks_ready = None if ready is None else _address(ready)
         self._program.run(step)
         _ = masks.bits  # raises what computing them has raised

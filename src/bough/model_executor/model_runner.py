@@ -522,8 +522,6 @@ class ModelRunner:
         wanted = np.zeros(plan.num_rows, dtype=np.uint8)
         wanted[sampling_rows] = np.where(by_logits, Wanted.LOGITS, Wanted.CHOICE)
         hidden_wanted = bool(plan.pooling) or any(len(request.targets) for request in plan.logprobs)
-        if plan.masks is not None:
-            plan.masks.begin()
         result = graph_runner.replay(plan, wanted, hidden_states=hidden_wanted)
         outcome = StepOutcome(result.next_token_ids, result.finite)
         logit_rows, choice_rows = sampling_rows[by_logits], sampling_rows[~by_logits]
@@ -590,10 +588,13 @@ class ModelRunner:
             )
         masks = None
         if plan.masks is not None:
-            place = np.full(plan.num_rows, -1)
-            place[rows] = np.arange(len(rows))
-            at, bits = place[plan.masks.rows], plan.masks.bits
-            masks = RowMasks(at, bits) if at.min() >= 0 else RowMasks(at[at >= 0], bits[at >= 0])
+            at, bits = plan.masks.rows.astype(np.int64), plan.masks.bits
+            if len(rows) < plan.num_rows:
+                place = np.full(plan.num_rows, -1)
+                place[rows] = np.arange(len(rows))
+                at = place[at]
+                at, bits = at[at >= 0], bits[at >= 0]
+            masks = RowMasks(at, bits)
         return self.sampler.sample(logits, plan.req_slots[rows], requests, masks)
 
     def _gather_targets(

@@ -46,6 +46,11 @@ class OutputProcessor:
         """
         deltas: list[OutputDelta] = []
         masks = planned.plan.masks
+        for row in () if masks is None else masks.ended:
+            req = self.table.reqs[planned.plan.req_slots[row]]
+            if planned.alive[row] and req is not None:
+                deltas.append(self.finish(req, FinishReason("stop")))
+                planned.alive[row] = False
         no_masks = masks is not None and masks.has_failed
         for row in result.failed_rows:
             req = self.table.reqs[planned.plan.req_slots[row]]

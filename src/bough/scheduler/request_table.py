@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bough.constrained.base import MaskWords
+from bough.constrained.base import LATER, MaskPlace, MaskWords
 from bough.scheduler.req import Req
 from bough.step_plan import IntArray
 
@@ -36,7 +36,7 @@ class RequestTable:
         num_constrained: requests that have one.
         masked: whether not all tokens may be sampled, because of a grammar or otherwise.
         masks: int32 [max_running_requests, words], masks of the next tokens as grammars have written them.
-        mask_places: address and bytes of each; ``None`` if masks are not written here.
+        mask_places: address and bytes of each; ``LATER`` if masks are not written here.
         has_mask: whether it is that of the next token.
         edits_mask: whether the request changes what its grammar allows.
     """
@@ -61,7 +61,9 @@ class RequestTable:
         self.masked = np.zeros(shape, dtype=np.bool_)
         self.masks: MaskWords = np.zeros((max_running_requests, mask_words), dtype=np.int32)
         first, size = self.masks.ctypes.data, self.masks.strides[0]
-        self.mask_places = [(first + slot * size, size) if mask_words else None for slot in range(max_running_requests)]
+        self.mask_places: list[MaskPlace] = [
+            (first + slot * size, size) if mask_words else LATER for slot in range(max_running_requests)
+        ]
         self.has_mask = np.zeros(shape, dtype=np.bool_)
         self.edits_mask = np.zeros(shape, dtype=np.bool_)
         self.reqs: list[Req | None] = [None] * max_running_requests

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import json
 import os
 import re
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +20,7 @@ from bough.entrypoints.http.access import Access, Gate
 from bough.entrypoints.http.routes import ROUTES
 from bough.entrypoints.http.routes_later import LATER, METHODS
 from bough.entrypoints.runtime import RuntimeEndpoint
-from bough.errors import BadRequest, ConfigError, RequestFailed
+from bough.errors import BadRequest, ConfigError, RequestFailed, TooManyRequests
 from tests.entrypoints.http.server import RunningServer, running_server
 
 KEY, SPARE_KEY, ADMIN_KEY = "sk-test-123", "sk-spare", "sk-admin"
@@ -136,6 +138,93 @@ def test_a_body_without_a_key_is_not_waited_for(guarded: RunningServer, length: 
     with guarded.connect() as connection:
         connection.sendall(b"POST /generate HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % length)
         assert connection.recv(65536).startswith(b"HTTP/1.1 401 ")
+
+
+@pytest.fixture
+def limited(tmp_path: Path) -> Iterator[tuple[RunningServer, httpx.Client]]:
+    """A server that works on two requests of a key at a time; answers wait for its engine's gate."""
+    keys = tmp_path / "keys"
+    keys.write_text(f"{KEY}\n{SPARE_KEY}\n")
+    keys.chmod(0o600)
+    with (
+        running_server(tmp_path, api_key_file=str(keys), max_requests_per_key=2) as running,
+        httpx.Client(base_url=running.url, headers=bearer(KEY), timeout=20) as client,
+    ):
+        running.run(running.engine.gate.clear)
+        yield running, client
+        running.run(running.engine.gate.set)
+        running.assert_idle()
+
+
+def begin(running: RunningServer, stream: bool = False) -> socket.socket:
+    """Send a request whose answer nobody waits for."""
+    body = json.dumps({**GENERATE, "stream": stream})
+    head = f"POST /generate HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {KEY}\r\ncontent-type: application/json\r\n"
+    started = len(running.engine.running)
+    connection = running.connect()
+    connection.sendall(f"{head}content-length: {len(body)}\r\n\r\n{body}".encode())
+    running.wait_until(lambda: len(running.engine.running) > started)
+    return connection
+
+
+class TestRequestsOfAKey:
+    def test_beyond_the_limit_they_are_refused_at_once_and_other_keys_are_not(
+        self, limited: tuple[RunningServer, httpx.Client]
+    ) -> None:
+        running, client = limited
+        waiting = [begin(running), begin(running, stream=True)]
+        for path, body in (("/generate", GENERATE), ("/v1/completions", {"prompt": "a"}), ("/generate", "no request")):
+            refusal = client.post(path, json=body)
+            assert (refusal.status_code, refusal.headers["retry-after"]) == (429, "1")
+            error = refusal.json()["error"]
+            assert (error["type"], error["code"]) == ("rate_limit_error", "rate_limit_exceeded")
+            assert "--max-requests-per-key" in error["message"]
+        api = openai.OpenAI(base_url=f"{running.url}/v1", api_key=KEY, max_retries=0)
+        with pytest.raises(openai.RateLimitError):
+            api.completions.create(model="m", prompt="a")
+        with pytest.raises(TooManyRequests):
+            RuntimeEndpoint(running.url, api_key=KEY).generate(text="a")
+        assert client.get("/v1/models").status_code == 200
+        assert client.post("/abort_request", json={"rid": "nobody"}).status_code == 200
+        assert running.manager.metrics.http_responses["/generate", "POST", 429] == 3
+        running.run(running.engine.gate.set)
+        assert client.post("/generate", json=GENERATE, headers=bearer(SPARE_KEY)).status_code == 200
+        for connection in waiting:
+            assert b" 200 " in connection.recv(65536)
+            connection.close()
+
+    def test_each_that_is_over_makes_room_for_one(self, limited: tuple[RunningServer, httpx.Client]) -> None:
+        running, client = limited
+        left, stays = begin(running, stream=True), begin(running)
+        left.close()
+        running.wait_until(lambda: len(running.engine.running) == 1)
+        running.run(running.engine.gate.set)
+        assert b" 200 " in stays.recv(65536)
+        stays.close()
+        for _ in range(4):
+            for body, status in ((GENERATE, 200), ({"nonsense": 1}, 400), ({**GENERATE, "stream": True}, 200)):
+                assert client.post("/generate", json=body).status_code == status
+
+    def test_what_goes_on_in_the_background_counts_until_its_end(
+        self, limited: tuple[RunningServer, httpx.Client]
+    ) -> None:
+        _, client = limited
+        body = {"input": "a", "background": True}
+        first, second = (client.post("/v1/responses", json=body) for _ in range(2))
+        assert (first.status_code, second.status_code) == (200, 200)
+        assert client.post("/v1/responses", json=body).status_code == 429
+        assert client.post(f"/v1/responses/{first.json()['id']}/cancel").json()["status"] == "cancelled"
+        third = client.post("/v1/responses", json=body)
+        assert third.status_code == 200
+        assert client.post("/v1/responses", json=body).status_code == 429
+        for response in (second, third):
+            assert client.post(f"/v1/responses/{response.json()['id']}/cancel").status_code == 200
+
+
+def test_a_limit_of_keys_takes_keys() -> None:
+    for options in ({}, {"admin_api_key": ADMIN_KEY}):
+        with pytest.raises(ConfigError, match="limits nothing without --api-key"):
+            Gate(ServerArgs(max_requests_per_key=1, **options))
 
 
 def test_clients_of_others_say_what_is_wrong(guarded: RunningServer) -> None:

@@ -123,7 +123,7 @@ EXCEEDED: dict[str, list[tuple[tuple[str, dict[str, Any]], str, str]]] = {
 """By the row: requests, what the message names, and how ``param`` begins."""
 
 ELSEWHERE = {
-    # test_raw_connections.py, test_tls.py
+    # test_raw_connections.py, test_tls.py, test_access.py
     "bodies over 64 KiB that are being received, together",
     "request line and headers",
     "path and query",
@@ -138,6 +138,7 @@ ELSEWHERE = {
     "tool calls of an answer that has to be some (`tool_choice` `required`)",
     # test_failures.py, test_responses.py, test_sessions.py, tests/managers/test_sessions.py, tests/parsers
     "waiting requests",
+    "requests with one key at a time",
     "responses that are kept",
     "items of a response listed at once",
     "sessions",

@@ -171,6 +171,36 @@ def test_client_that_closes_its_side_in_the_middle_of_a_body_has_left(server: Ru
         assert read_all(connection) == b""
 
 
+def test_body_that_nobody_reads_is_not_held_and_hides_no_leaving(server: RunningServer, client: httpx.Client) -> None:
+    def get(path: str) -> bytes:
+        length = 4 * bodies.MIN_PROGRESS
+        return f"GET {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n\r\n".encode() + b" " * length
+
+    server.run(server.engine.gate.clear)
+    body = {"input": "Hi", "background": True, "stream": True, "request_id": "resp_followed"}
+    with server.connect() as connection:
+        connection.sendall(request_bytes("/v1/responses", body))
+        server.wait_until(lambda: server.engine.running)
+    metrics = server.manager.metrics
+    server.wait_until(lambda: metrics.http_requests_active == 0)
+    with server.connect() as connection:
+        connection.sendall(get("/v1/responses/resp_followed?stream=true"))
+        server.wait_until(lambda: metrics.http_requests_active == 1)
+        connections = server.server.server_state.connections
+        (protocol,) = (each for each in connections if each.client == connection.getsockname())
+        server.wait_until(lambda: not protocol.cycle.more_body)
+        assert not protocol.cycle.body
+        assert metrics.http_requests_active == 1
+    server.wait_until(lambda: metrics.http_requests_active == 0)
+    assert client.post("/v1/responses/resp_followed/cancel").status_code == 200
+    with server.connect() as connection:
+        connection.sendall(2 * get("/health"))
+        answers = b""
+        while answers.count(b"HTTP/1.1 200 ") < 2:
+            answers += connection.recv(65536)
+    server.assert_idle()
+
+
 def test_storm_of_dropped_connections_leaves_nothing(server: RunningServer, client: httpx.Client) -> None:
     server.engine.token_delay = 0.001
     chance = random.Random(7)

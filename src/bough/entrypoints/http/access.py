@@ -8,14 +8,16 @@ import ipaddress
 import logging
 import os
 import stat
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from enum import Enum
+from functools import partial
 from pathlib import Path
 
 from bough.config import rules
 from bough.config.server_args import ServerArgs
 from bough.entrypoints.http.cors import CrossOrigin
-from bough.errors import ConfigError, RequestFailed
+from bough.errors import ConfigError, RequestFailed, TooManyRequests
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +47,8 @@ class Gate:
         """Read the keys.
 
         Raises:
-            ConfigError: if a file of keys cannot be read, or holds none, or one that no client can send.
+            ConfigError: if a file of keys cannot be read, or holds none, or one that no client can send; or if requests
+                of a key are limited, and there is none.
         """
         client = [_digest(key.encode()) for key in read_keys(args.api_key, args.api_key_file, "api_key_file")]
         admin = read_keys(args.admin_api_key, args.admin_api_key_file, "admin_api_key_file")
@@ -53,6 +56,13 @@ class Gate:
         self._client = [*client, *self._admin] if client else []
         self._is_private = is_loopback(args.host)
         self._cross_origin = CrossOrigin(args)
+        self._most_of_a_key = args.max_requests_per_key
+        self._under_way: Counter[bytes] = Counter()
+        if self._most_of_a_key is not None and not client:
+            raise ConfigError(
+                "--max-requests-per-key limits nothing without --api-key or --api-key-file",
+                param="max_requests_per_key",
+            )
         if not self._is_private and not self._client:
             logger.warning(
                 "Whoever reaches %s may use the model: there is no --api-key. Control routes are %s.",
@@ -60,19 +70,22 @@ class Gate:
                 "for holders of an --admin-api-key" if self._admin else "closed",
             )
 
-    def check(self, access: Access, headers: Headers) -> None:
+    def check(self, access: Access, headers: Headers) -> bytes | None:
         """Let a request in, or raise.
 
         Args:
             access: what its route asks for.
             headers: of the request, names in lower case.
 
+        Returns:
+            what to call its key by in :meth:`begin`; ``None`` if none is asked for.
+
         Raises:
             RequestFailed: 401 without a right key; 403 if no key would do, or none is asked for and the request is some
                 web page's that the browser's user need not even know of.
         """
         if access is Access.OPEN:
-            return
+            return None
         wanted = self._client
         if access is Access.CONTROL:
             wanted = self._admin or self._client
@@ -91,7 +104,7 @@ class Gate:
                     status_code=403,
                     code="cross_site",
                 )
-            return
+            return None
         given = _key_of(headers)
         if given is None:
             raise RequestFailed(
@@ -104,6 +117,33 @@ class Gate:
             if access is Access.CONTROL and self._admin:
                 message = "this route needs an administrator's key"
             raise RequestFailed(message, status_code=401, code="invalid_api_key")
+        return digest
+
+    def begin(self, key: bytes | None) -> Callable[[], None] | None:
+        """Count a request among those of its key.
+
+        Args:
+            key: from :meth:`check`.
+
+        Returns:
+            what to call, once, when the request is over; ``None`` if nobody counts.
+
+        Raises:
+            TooManyRequests: if the key has as many as it may have.
+        """
+        if self._most_of_a_key is None or key is None:
+            return None
+        if self._under_way[key] >= self._most_of_a_key:
+            raise TooManyRequests(
+                f"{self._most_of_a_key} requests with this key are under way (--max-requests-per-key); try again when "
+                "one of them is over",
+                code="rate_limit_exceeded",
+            )
+        self._under_way[key] += 1
+        return partial(self._end, key)
+
+    def _end(self, key: bytes) -> None:
+        self._under_way[key] -= 1
 
 
 def read_keys(key: str | None, file: str | None, param: str) -> list[str]:

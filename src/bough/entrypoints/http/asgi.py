@@ -145,6 +145,8 @@ class Call:
         """Writes parts of a streamed answer, if the server can do that."""
         self.dialect: ErrorDialect | None = None
         """How errors look, where that is not known by the path."""
+        self.on_over: Callable[[], None] | None = None
+        """Called when the request is over, see :meth:`Gate.begin`; by whoever takes it from here, if work goes on."""
 
     @property
     def query(self) -> dict[str, str]:
@@ -224,6 +226,8 @@ class Call:
 
     def release(self) -> None:
         """The answer is complete."""
+        if self.on_over is not None:
+            self.on_over()
         if self._upload is not None:
             self._upload.release()
 
@@ -321,7 +325,9 @@ class Endpoint:
         unwatch: Callable[[], object] | None = None
         try:
             try:
-                self._gate.check(self._access, call.headers)
+                key = self._gate.check(self._access, call.headers)
+                if self._takes_body and self._access is Access.CLIENT:
+                    call.on_over = self._gate.begin(key)
                 if scope["query_string"]:
                     self._check_query(call)
                 if self._takes_body:

@@ -39,6 +39,7 @@ STATUSES = {
     408: "The body came too slowly.",
     413: "The body is too large.",
     415: "The Content-Type is not that of JSON.",
+    429: "As many requests with this key as there may be are under way.",
     431: "Request line and headers are too large, or too many.",
     499: "The client has left.",
     500: "The server, or the engine, failed at this request.",
@@ -290,6 +291,8 @@ def _responses(info: RouteInfo, path: str, references: dict[str, Any]) -> dict[s
     statuses = {400, 431, 500, 503}
     if info.has_body:
         statuses |= {408, 413, 504}
+        if info.access is Access.CLIENT:
+            statuses.add(429)
     if info.needs_json:
         statuses.add(415)
     if info.access is not Access.OPEN:

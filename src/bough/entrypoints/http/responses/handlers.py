@@ -95,7 +95,7 @@ class ResponsesHandlers:
         if entry is not None and body.background:
             if body.stream:
                 entry.log = EventLog()
-            queued = self._start(entry, builder, run)
+            queued = self._start(entry, builder, run, call)
             return Response(queued) if entry.log is None else EventStream(entry.log.follow(0), end=b"")
         if body.stream:
             return EventStream(self._events(entry, builder, run, call.writer), end=b"")
@@ -205,11 +205,14 @@ class ResponsesHandlers:
             self._keep(entry, builder)
             yield b"".join(builder.take())
 
-    def _start(self, entry: StoredResponse, builder: ResponseBuilder, run: ChatRun) -> bytes:
+    def _start(self, entry: StoredResponse, builder: ResponseBuilder, run: ChatRun, call: Call) -> bytes:
         """Begin to work on a response in the background; returns it as it is now."""
         builder.body["status"] = "queued"
         self.store.put(entry, must_fit=True)
         entry.task = asyncio.create_task(self._work(entry, builder, run))
+        on_over, call.on_over = call.on_over, None
+        if on_over is not None:
+            entry.task.add_done_callback(lambda _: on_over())
         return entry.to_json()
 
     async def _work(self, entry: StoredResponse, builder: ResponseBuilder, run: ChatRun) -> None:
