@@ -60,7 +60,7 @@ typecheck: $(DEV_STAMP) ## Check types only
 unit: $(DEV_STAMP) ## Run the tests only; ARGS='tests/config -k yaml' narrows them
 	$(BIN)/python -m pytest $(ARGS)
 
-determinism: $(DEV_STAMP) ## Compare outputs bit by bit: every type, number of threads, neighbours, chunks, caches; half an hour
+determinism: $(DEV_STAMP) ## Compare outputs bit by bit: every type, number of threads, neighbours, chunks, caches; five minutes
 	$(BIN)/python -m pytest tests/determinism -m '' $(ARGS)
 
 faults: $(DEV_STAMP) ## Every fault of every process in every state of a server: about 100 servers that end badly

@@ -6,6 +6,9 @@
 - decode steps of a model with random weights through the model runner, sampling included: the floor is the bytes of
   weights (without the input embedding) and of keys and values over the measured copy bandwidth; each with
   ``--enable-deterministic-inference``, too, whose price that is;
+- prompts of 128 to 4096 tokens through the same model, which are launched kernel by kernel: beside the floor,
+  operations over the measured rate, and beside the same kernels in a recorded graph: what launching costs;
+- decode steps of one row with the host asleep while it waits instead of asking again and again;
 - through the scheduler: 256 requests at once, lengths of prompts and outputs uniform in 100 to 1024, or 1024 each; the
   share of time in which the device is busy in steady decode, with profiles (gpu-busy-*.json and .svg) beside the JSON;
   the share of decode rows that recorded steps compute while requests arrive at random; the ratio to transformers'
@@ -221,9 +224,16 @@ class Bench:
         return ModelRunner(config, self.device, RunnerOptions(**limits, **options))
 
     def decode(
-        self, shape: dict[str, Any], rows: int, context: int, *, steps: int = 30, deterministic: bool = False
+        self,
+        shape: dict[str, Any],
+        rows: int,
+        context: int,
+        *,
+        steps: int = 30,
+        deterministic: bool = False,
+        sleeps: bool = False,
     ) -> dict[str, Any]:
-        """Steps of ``rows`` greedy requests that have about ``context`` tokens each."""
+        """Steps of ``rows`` greedy requests that have about ``context`` tokens each; ``sleeps``: how the host waits."""
         from bough.sampling.sampling_params import SamplingParams
         from bough.step_plan import FUTURE_TOKEN, ForwardMode, NewRequest, ReqSlot, StepPlan, TableWrite
 
@@ -233,6 +243,7 @@ class Bench:
         room = -(-(context + steps + warm_up) // PAGE) * PAGE
         begin = time.perf_counter()
         runner = self.runner(shape, rows, rows * room, deterministic=deterministic)
+        runner.lane.sleeps = sleeps
         self.wait()
         ready = time.perf_counter() - begin
         slots = (np.arange(rows * room, dtype=np.int32) + PAGE).reshape(rows, room)
@@ -288,6 +299,53 @@ class Bench:
             "ready_seconds": ready,
         }
 
+    def prefill(self, shape: dict[str, Any], tokens: int) -> dict[str, Any]:
+        """A prompt of ``tokens`` in one step."""
+        from bough.model_executor.forward_batch import ForwardBatch
+        from bough.step_plan import ForwardMode, StepPlan
+
+        if self.small:
+            tokens = 4
+        runner = self.runner(shape, 1, -(-tokens // PAGE) * PAGE, disable_cuda_graph=True)
+        zero, positions = np.zeros(1, dtype=np.int32), np.arange(tokens, dtype=np.int32)
+        plan = StepPlan(
+            step_id=0,
+            mode=ForwardMode.EXTEND,
+            num_decode_rows=0,
+            req_slots=zero,
+            prefix_lens=zero,
+            extend_lens=np.array([tokens], dtype=np.int32),
+            input_ids=positions % shape["vocab_size"] if not self.small else np.zeros(tokens, dtype=np.int32),
+            out_slots=positions + PAGE,
+            sample=np.zeros(1, dtype=np.bool_),
+        )
+        runner.forward_step(plan)  # enters the slots
+        metadata = runner.attn_backend.init_forward_metadata(0, zero, zero, plan.extend_lens, runner.req_to_token)
+        batch = ForwardBatch.from_plan(
+            plan,
+            positions=positions,
+            last_token=runner.sampling_state.last_token,
+            attn_backend=runner.attn_backend,
+            attn_metadata=metadata,
+        )
+
+        @torch.inference_mode()
+        def forward() -> None:
+            runner.model(batch)
+
+        launched, recorded = self.seconds(forward, repeats=10), self.seconds(self.recorded(forward), repeats=10)
+        config = runner.config
+        matrices = sum(p.numel() for name, p in runner.model.named_parameters() if "layers" in name)
+        attention = 2 * config.num_layers * config.num_heads * config.head_dim * tokens
+        floor = tokens * (2 * matrices + attention) / self.rates.matmul_flops
+        return {
+            "launched_ms": launched * 1e3,
+            "recorded_ms": recorded * 1e3,
+            "lost_to_launching": 1 - recorded / launched,
+            "tokens_per_second": tokens / launched,
+            "of_floor": floor / launched,
+        }
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -329,9 +387,13 @@ def main() -> int:
         ("start-up 8B", partial(serving.startup, "8B", device)),
         ("offline 14B", partial(serving.offline, SHAPES["14B"], device)),
     ]
+    for name in ("0.6B", "8B"):
+        for tokens in (128, 1024, 4096):
+            cells.append((f"prefill {name} x {tokens}", partial(bench.prefill, SHAPES[name], tokens)))
     for kind in ("int4", "int8", "float8"):
         for rows in (1, 16, 2048):
             cells.append((f"product {kind} x {rows}", partial(bench.product, min(rows, 20) if small else rows, kind)))
+    cells.append(("asleep 0.6B x 1 at 1024", partial(bench.decode, SHAPES["0.6B"], 1, 1024, sleeps=True)))
     cells += [(f"{name} deterministic", partial(cell, deterministic=True)) for name, cell in decoding]
     for name, cell in cells:
         if name.startswith(args.only) or name in ("copy", "matmul"):

@@ -1,4 +1,4 @@
-"""Is what Bough computes on this GPU right? Prints a line per check and writes JSON; exits with 1 if anything is wrong.
+"""Is what Bough computes on this GPU right? Prints a line per check and writes JSON.
 
 - kernels: every Triton kernel in bfloat16, float16 and float32 against plain torch in float64;
 - models: logits of a small Llama and Qwen3 against transformers, prompts in chunks and decode steps;
@@ -7,10 +7,12 @@
 - quantised: logits of a small model whose weights, or keys and values, have few bits against those of the same model;
 - flashinfer: its attention against Triton's, where it is installed;
 - serving: a scheduler that answers several requests at a time gives what single requests give;
-- ahead: steps that are launched before the results of those before are known give what steps one by one give, the host
-  waits once a step, and nothing else waits for the device.
+- memory: with 95 % of what is left taken by the KV pool, the largest steps that may come still find room;
+- ahead: steps that are launched before the results of those before are known give what steps one by one give, aborts,
+  logprobs and grammars included, the host waits once a step, and nothing else waits for the device.
 
-Builds and installs nothing. What needs a package that is not there is skipped, and said so.
+Builds and installs nothing. What needs a package that is not there is skipped, and said so. Exits with 1 if anything is
+wrong, else with 3 if anything was skipped that is not optional, as FlashInfer is.
 
     PYTHONPATH=src python -m benchmarks.gpu.check [--device cuda|cpu] [--output FILE]
 
@@ -155,15 +157,25 @@ def model_logits(family: str, dtype: str, device: torch.device, *, small: bool) 
 
 
 def graphs_equal_eager(dtype: str, device: torch.device) -> dict[str, Any]:
-    """The same decode steps with and without graphs: the same ids in float32, and logits up to rounding."""
+    """The same decode steps, some beside prompts, with and without graphs: the same ids in float32, and logits up to
+    rounding."""
     from tests.model_executor.plan_builder import PlanBuilder
     from tests.models.checkpoints import save_checkpoint
 
-    sequences, replayed = [], 0
+    sequences, replays = [], 0
     with tempfile.TemporaryDirectory() as directory:
         save_checkpoint(Path(directory), "Qwen3", max_position_embeddings=1024, head_dim=64)
         for disable in (True, False):
             runner = device_runner(Path(directory), device, dtype, disable_cuda_graph=disable)
+            if runner.graph_runner is not None:
+                replay = runner.graph_runner.replay
+
+                def counted_replay(*args: Any, replay: Any = replay, **options: Any) -> Any:
+                    nonlocal replays
+                    replays += 1
+                    return replay(*args, **options)
+
+                runner.graph_runner.replay = counted_replay
             builder = PlanBuilder(runner)
             rows = [builder.add(prompt(20 + 60 * seed, seed)) for seed in range(7)]
             for row in rows:
@@ -171,15 +183,17 @@ def graphs_equal_eager(dtype: str, device: torch.device) -> dict[str, Any]:
             for size in (1, 2, 4, 5, 7):
                 for _ in range(4):
                     builder.step([(row, 1) for row in rows[:size]])
-                    replayed += not disable and runner.graph_runner is not None
-            sequences.append(rows)
+            late = builder.add(prompt(50, 9))
+            builder.step([(late, 30), *((row, 1) for row in rows)])
+            builder.step([(late, 20), *((row, 1) for row in rows[:3])])
+            sequences.append([*rows, late])
     difference = 0.0
     same_ids = all(a.tokens == b.tokens for a, b in zip(*sequences, strict=True))
     for eager, graph in zip(*sequences, strict=True):
         if eager.tokens == graph.tokens:
             difference = max(difference, float((torch.stack(eager.logits) - torch.stack(graph.logits)).abs().max()))
-    ok = replayed == 20 and difference <= {"float32": 1e-3, "bfloat16": 0.5}[dtype] and (same_ids or dtype != "float32")
-    return {"ok": ok, "replayed_steps": replayed, "same_ids": same_ids, "largest_difference": difference}
+    ok = replays == 22 and difference <= {"float32": 1e-3, "bfloat16": 0.5}[dtype] and (same_ids or dtype != "float32")
+    return {"ok": ok, "replays": replays, "same_ids": same_ids, "largest_difference": difference}
 
 
 def deterministic(dtype: str, device: torch.device, *, small: bool) -> dict[str, Any]:
@@ -274,10 +288,15 @@ def flashinfer(dtype: str, device: torch.device) -> dict[str, Any]:
 
 
 class CheckServer:
-    """A scheduler over a small model in float32, and what it has answered."""
+    """A scheduler over a small model in float32, and what it has answered.
 
-    def __init__(self, device: torch.device, **options: Any) -> None:
-        from tests.models.checkpoints import save_checkpoint
+    Attributes:
+        outputs: tokens of each request so far.
+        logprobs: of these, as far as they were asked for.
+    """
+
+    def __init__(self, device: torch.device, *, grammars: bool = False, **options: Any) -> None:
+        from tests.models.checkpoints import VOCAB_SIZE, save_checkpoint
 
         from bough.config.model_config import ModelConfig
         from bough.config.server_args import ServerArgs, resolve
@@ -285,8 +304,20 @@ class CheckServer:
         from bough.scheduler.scheduler import Scheduler
 
         self.outputs: dict[str, list[int]] = {}
+        self.logprobs: dict[str, list[float]] = {}
+        vocab_size, text_options = VOCAB_SIZE, dict[str, Any]()
+        if grammars:
+            from tests.constrained import following
+
+            from bough.constrained.compiler import GrammarCompiler
+
+            vocab_size = following.VOCAB_SIZE
+            backend = following.bundled_backend()
+            text_options["make_compiler"] = lambda: GrammarCompiler(lambda spec, _: backend.compile(spec), timeout_s=60)
+        tokenizer = following.bundled_tokenizer() if grammars else None
+        shape = {"vocab_size": vocab_size, "max_position_embeddings": 1024, "head_dim": 64}
         with tempfile.TemporaryDirectory() as directory:
-            save_checkpoint(Path(directory), "Llama", max_position_embeddings=1024, head_dim=64)
+            save_checkpoint(Path(directory), "Llama", **shape)
             args = resolve(
                 ServerArgs(
                     model_path=directory,
@@ -301,19 +332,26 @@ class CheckServer:
             )
             config = ModelConfig.from_path(directory, dtype="float32", device=device.type)
             self.worker = TpModelWorker(args, config)
-            self.scheduler = Scheduler(args, config, self.worker, None, send_deltas=self._keep)
+            self.scheduler = Scheduler(args, config, self.worker, tokenizer, send_deltas=self._keep, **text_options)
 
     def _keep(self, deltas: list[Any]) -> None:
         for delta in deltas:
             self.outputs.setdefault(delta.rid, []).extend(delta.token_ids)
+            self.logprobs.setdefault(delta.rid, []).extend(entry.logprob for entry in delta.logprobs or ())
 
-    def send(self, name: str, **params: Any) -> None:
+    def send(self, name: str, *, logprobs: bool = False, **params: Any) -> None:
         from bough.ipc.messages import TokenizedGenerateReqInput
         from bough.sampling.sampling_params import SamplingParams
 
         ids = np.array(prompt(10 + 20 * int(name), int(name)), dtype="<i4").tobytes()
-        sampling = SamplingParams(ignore_eos=True, **params)
-        self.scheduler.process_input_requests([TokenizedGenerateReqInput([name], ids, sampling, stream=True)])
+        sampling = SamplingParams(**{"ignore_eos": True, **params})
+        asked: dict[str, Any] = {"return_logprob": True, "top_logprobs_num": 2} if logprobs else {}
+        self.scheduler.process_input_requests([TokenizedGenerateReqInput([name], ids, sampling, stream=True, **asked)])
+
+    def abort(self, name: str) -> None:
+        from bough.ipc.messages import AbortReq
+
+        self.scheduler.process_input_requests([AbortReq(name, exact=True)])
 
     def finish(self) -> dict[str, list[int]]:
         while self.scheduler.has_unfinished_requests():
@@ -361,28 +399,50 @@ class CountingLane:
         return readback
 
 
-def ahead(device: torch.device, *, small: bool) -> dict[str, Any]:
-    """Requests of many kinds, with steps one by one and with steps launched ahead."""
+KINDS: list[dict[str, Any]] = [
+    {"temperature": 0.0},
+    {"temperature": 0.9, "sampling_seed": 3, "logprobs": True},
+    {"temperature": 0.9, "sampling_seed": 4, "top_p": 0.8, "top_k": 30},
+    {"temperature": 0.9, "sampling_seed": 5, "frequency_penalty": 0.5, "repetition_penalty": 1.2},
+    {"temperature": 0.0, "allowed_token_ids": tuple(range(3, 90)), "logit_bias": {5: 1.0}, "logprobs": True},
+    {"temperature": 0.0, "stop_token_ids": tuple(range(0, 160, 7)), "min_new_tokens": 3},
+]
+"""Requests whose steps may be launched ahead."""
+
+_CHECKED_SCHEMA = """{"type": "object", "properties": {"name": {"type": "string", "maxLength": 8}, "age": {"type":
+ "integer", "minimum": 0, "maximum": 120}}, "required": ["name", "age"], "additionalProperties": false}"""
+
+GRAMMAR_KINDS: list[dict[str, Any]] = [
+    {"temperature": 0.9, "sampling_seed": 6, "json_schema": _CHECKED_SCHEMA, "ignore_eos": False},
+    {"temperature": 0.0, "regex": "[0-9]{3}-[a-z]{4}", "ignore_eos": False},
+    {"temperature": 0.9, "sampling_seed": 7},
+    {"temperature": 0.0, "choice": ("yes", "no", "maybe"), "ignore_eos": False},
+]
+"""Some that follow a grammar, and one beside them that does not."""
+
+
+def ahead(device: torch.device, kinds: list[dict[str, Any]], *, small: bool) -> dict[str, Any]:
+    """Requests of many kinds, one of them aborted, with steps one by one and with steps launched ahead."""
     from bough.scheduler.executor import AheadExecutor
 
-    kinds: list[dict[str, Any]] = [
-        {"temperature": 0.0},
-        {"temperature": 0.9, "sampling_seed": 3},
-        {"temperature": 0.9, "sampling_seed": 4, "top_p": 0.8, "top_k": 30},
-        {"temperature": 0.9, "sampling_seed": 5, "frequency_penalty": 0.5, "repetition_penalty": 1.2},
-        {"temperature": 0.0, "allowed_token_ids": tuple(range(3, 90)), "logit_bias": {5: 1.0}},
-        {"temperature": 0.0, "stop_token_ids": tuple(range(0, 160, 7)), "min_new_tokens": 3},
-    ]
     length = 4 if small else 60
+    aborted = str(len(kinds))
 
     def run(server: CheckServer) -> dict[str, list[int]]:
+        server.logprobs.clear()
+        server.send(aborted, max_new_tokens=500, temperature=0.0)
         for index, kind in enumerate(kinds):
             server.send(str(index), max_new_tokens=length, **kind)
             server.scheduler.step()
-        return server.finish()
+        server.abort(aborted)
+        outputs = server.finish()
+        ended_early = len(outputs.pop(aborted)) < 500
+        return outputs if ended_early else {}
 
-    expected = run(CheckServer(device, disable_overlap_schedule=True, chunked_prefill_size=64))
-    server = CheckServer(device, disable_overlap_schedule=False, chunked_prefill_size=64)
+    options: dict[str, Any] = {"chunked_prefill_size": 64, "grammars": any("choice" in kind for kind in kinds)}
+    one_by_one = CheckServer(device, disable_overlap_schedule=True, **options)
+    expected = run(one_by_one)
+    server = CheckServer(device, disable_overlap_schedule=False, **options)
     runs_ahead = isinstance(server.scheduler.executor, AheadExecutor)
     if small:
         server.scheduler.executor = AheadExecutor(server.worker)
@@ -402,9 +462,62 @@ def ahead(device: torch.device, *, small: bool) -> dict[str, Any]:
     if not small:
         server.worker.model_runner.launch_step = strict_launch
     computed = run(server)
-    different = [name for name in expected if expected[name] != computed[name]]
-    ok = not different and (small or runs_ahead) and lane.waits == lane.steps
-    return {"ok": ok, "different": different, "runs_ahead": runs_ahead, "steps": lane.steps, "waits": lane.waits}
+    different = [name for name in expected if expected[name] != computed.get(name)]
+    pairs = [
+        pair
+        for name in expected
+        if name not in different
+        for pair in zip(one_by_one.logprobs[name], server.logprobs[name], strict=True)
+    ]
+    off = max((abs(ours - theirs) for ours, theirs in pairs), default=0.0)
+    ok = bool(expected) and not different and off <= 1e-3 and (small or runs_ahead) and lane.waits == lane.steps
+    return {
+        "ok": ok,
+        "different": different,
+        "logprobs": len(pairs),
+        "logprobs_off": off,
+        "runs_ahead": runs_ahead,
+        "steps": lane.steps,
+        "waits": lane.waits,
+    }
+
+
+def memory(device: torch.device) -> dict[str, Any]:
+    """A pool of 95 % of what is left, a vocabulary of real size; then the most prompt tokens and the most decode rows
+    that a step may have, with penalties, whose tables grow."""
+    from tests.model_executor.plan_builder import PlanBuilder
+    from tests.models.checkpoints import save_checkpoint
+
+    from bough.config.model_config import ModelConfig
+    from bough.model_executor.model_runner import ModelRunner, RunnerOptions
+    from bough.sampling.sampling_params import SamplingParams
+
+    shape = {"vocab_size": 151936, "max_position_embeddings": 65536, "head_dim": 128}
+    with tempfile.TemporaryDirectory() as directory:
+        save_checkpoint(Path(directory), "Qwen3", **shape)
+        config = ModelConfig.from_path(directory, dtype="bfloat16", device=device.type)
+        runner: Any = ModelRunner(config, device, RunnerOptions(mem_fraction_static=0.95))
+    runner.recording = False
+    torch.cuda.empty_cache()
+    free, total = torch.cuda.mem_get_info(device)
+    builder = PlanBuilder(runner)
+    params = SamplingParams(temperature=0.9, top_p=0.9, frequency_penalty=0.5)
+    rows = [builder.add(prompt(4, seed)) for seed in range(runner.max_running_requests - 1)]
+    for begin in range(0, len(rows), 64):
+        builder.step([(row, 4) for row in rows[begin : begin + 64]], new_params=params)
+    long = builder.add(prompt(runner.options.max_step_tokens, 1000))
+    for _ in range(3):
+        builder.step([(row, 1) for row in rows])
+    builder.step([(long, runner.options.max_step_tokens - len(rows)), *((row, 1) for row in rows)], new_params=params)
+    builder.step([(long, len(rows)), *((row, 1) for row in rows)])
+    torch.cuda.synchronize(device)
+    return {
+        "ok": True,
+        "free_gib_when_ready": free / 2**30,
+        "free_gib_at_the_end": torch.cuda.mem_get_info(device)[0] / 2**30,
+        "total_gib": total / 2**30,
+        "pool_tokens": runner.kv_pool.max_total_tokens,
+    }
 
 
 def main() -> int:
@@ -420,7 +533,7 @@ def main() -> int:
         print("gpu-check: torch finds no CUDA device; --device cpu is a dry run", file=sys.stderr)
         return 2
     device = torch.device(args.device)
-    report = Report(args.output, device, BUDGET_SECONDS)
+    report = Report(args.output, device, BUDGET_SECONDS, optional_packages=("flashinfer",))
 
     def run(name: str, cell: Callable[[], dict[str, Any]]) -> None:
         if name.startswith(args.only):
@@ -444,7 +557,10 @@ def main() -> int:
         for dtype in ("float32", "bfloat16"):
             run(f"graphs {dtype}", partial(graphs_equal_eager, dtype, device))
     run("serving", partial(serving, device, small=small))
-    run("ahead", partial(ahead, device, small=small))
+    run("ahead", partial(ahead, device, KINDS, small=small))
+    run("ahead with grammars", partial(ahead, device, GRAMMAR_KINDS, small=small))
+    if not small:
+        run("memory", partial(memory, device))
     for name in QUANTISED:
         run(f"quantised {name}", partial(quantised, name, used, device, small=small))
     run(f"deterministic {used}", partial(deterministic, used, device, small=small))
@@ -456,7 +572,7 @@ def main() -> int:
             run(f"deterministic {dtype}", partial(deterministic, dtype, device, small=small))
     run_kernels(partial(kernel_checks, device, [others] if small else [others, torch.float32], small=small))
     print(report.summary())
-    return 1 if report.failed else 0
+    return 1 if report.failed else 3 if report.left_out else 0
 
 
 def _missing(error: ModuleNotFoundError) -> dict[str, Any]:

@@ -17,12 +17,20 @@ _OURS = ("bough", "benchmarks", "tests")
 
 
 class Report:
-    """Runs cells one by one, prints a line for each, and keeps a JSON file up to date."""
+    """Runs cells one by one, prints a line for each, and keeps a JSON file up to date.
 
-    def __init__(self, path: Path, device: torch.device, budget: float) -> None:
+    Attributes:
+        left_out: names of cells that were not run for lack of time, or of a package that is not optional.
+    """
+
+    def __init__(
+        self, path: Path, device: torch.device, budget: float, *, optional_packages: tuple[str, ...] = ()
+    ) -> None:
         """``budget``: seconds after which no further cell begins."""
         self._path, self._budget, self._begin = path, budget, time.perf_counter()
         self.cells: list[dict[str, Any]] = []
+        self.left_out: list[str] = []
+        self._optional_packages = optional_packages
         self._missing: set[str] = set()
         self._head = {"device": _device_name(device), "python": platform.python_version(), **_versions()}
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -38,6 +46,7 @@ class Report:
         figures: dict[str, Any]
         if begin - self._begin > self._budget:
             figures = {"skipped": f"{self._budget:.0f} s are over"}
+            self.left_out.append(name)
         else:
             try:
                 figures = cell()
@@ -50,6 +59,8 @@ class Report:
                     figures = {"ok": False, "error": f"{type(error).__name__}: {error}"}
                 else:
                     self._missing.add(package)
+                    if package not in self._optional_packages:
+                        self.left_out.append(name)
                     figures = {"skipped": f"not installed: {package}"}
         figures = {"name": name, **figures, "seconds": round(time.perf_counter() - begin, 2)}
         self.cells.append(figures)
@@ -66,6 +77,8 @@ class Report:
             lines.append(f"skipped: {', '.join(skipped)}")
         if self._missing:
             lines.append(f"not installed: {', '.join(sorted(self._missing))}")
+        if self.left_out:
+            lines.append("this is not all: nothing is known of what was skipped")
         return "\n".join(lines)
 
     @property

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -213,6 +214,7 @@ def beside_transformers(shape: dict[str, Any], device: torch.device) -> dict[str
     served.finish()
     ours = requests * outputs / (time.perf_counter() - begin)
     del served
+    gc.collect()  # a scheduler and its callbacks hold each other, and the memory of the pool
     torch.cuda.empty_cache()
     names = {key: value for key, value in shape.items() if key not in ("architectures", "torch_dtype")}
     config = transformers.AutoConfig.for_model(**names)

@@ -49,16 +49,32 @@ def test_what_is_not_installed_is_skipped_and_named_and_the_rest_is_run(
         report.run(name, cell)
     assert report.failed == ["second"]
     assert report.summary().splitlines()[0].startswith("1 done, 1 wrong, 1 skipped")
-    assert report.summary().splitlines()[1:] == ["skipped: first", "not installed: no_such_package"]
+    assert report.summary().splitlines()[1:3] == ["skipped: first", "not installed: no_such_package"]
+    assert report.left_out == ["first"]
+    assert "this is not all" in report.summary()
     assert [cell["name"] for cell in json.loads((tmp_path / "r.json").read_text())["cells"]] == [
         "first", "second", "third",
     ]  # fmt: skip
+
+
+def test_what_needs_an_optional_package_may_be_skipped(tmp_path: Path) -> None:
+    report = Report(tmp_path / "r.json", torch.device("cpu"), 60.0, optional_packages=("no_such_package",))
+
+    def needs_more() -> dict[str, Any]:
+        import no_such_package
+
+        return {"ok": bool(no_such_package)}
+
+    report.run("first", needs_more)
+    assert "skipped" in report.cells[0]
+    assert report.left_out == []
 
 
 def test_nothing_begins_when_time_is_up(tmp_path: Path) -> None:
     report = Report(tmp_path / "r.json", torch.device("cpu"), -1.0)
     report.run("late", lambda: pytest.fail("it began"))
     assert "skipped" in report.cells[0]
+    assert report.left_out == ["late"]
 
 
 def test_kernels_are_checked_where_only_torch_and_triton_are_installed(tmp_path: Path) -> None:
@@ -78,3 +94,22 @@ runpy.run_module("benchmarks.gpu.check", run_name="__main__")
     )
     assert ran.returncode == 0, ran.stderr
     assert "1 done, 0 wrong, 0 skipped" in ran.stdout
+
+
+def test_a_check_that_lacks_a_package_does_not_pass(tmp_path: Path) -> None:
+    pytest.importorskip("triton", reason="Triton has no package for this machine", exc_type=ImportError)
+    program = f"""
+import runpy, sys
+sys.modules["msgspec"] = None
+sys.argv = ["check", "--device", "cpu", "--output", {str(tmp_path / "r.json")!r}, "--only", "serving"]
+runpy.run_module("benchmarks.gpu.check", run_name="__main__")
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": "src"},
+        timeout=60,
+    )
+    assert ran.returncode == 3, ran.stderr
+    assert "not installed: msgspec" in ran.stdout

@@ -57,7 +57,9 @@ def test_required_calls_come_to_an_end_by_themselves(openai_client: openai.OpenA
 
 
 def test_a_call_that_is_cut_off_leaves_no_marker(openai_client: openai.OpenAI) -> None:
-    fields: Any = {"model": "m", "messages": QUESTION, "tools": [TREE], "tool_choice": "required", "temperature": 0}
+    wordy = {"type": "object", "properties": {"name": {"type": "string", "minLength": 80}}, "required": ["name"]}
+    tool = {"type": "function", "function": {"name": "tree", "parameters": wordy}}
+    fields: Any = {"model": "m", "messages": QUESTION, "tools": [tool], "tool_choice": "required", "temperature": 0}
     for max_tokens in (1, 3, 9, 20, 28):
         choice = openai_client.chat.completions.create(**fields, max_tokens=max_tokens).choices[0]
         assert choice.finish_reason == "length"
@@ -73,7 +75,8 @@ def test_a_call_that_is_cut_off_leaves_no_marker(openai_client: openai.OpenAI) -
 
 
 def test_a_strict_tool_leaves_free_text_as_it_is(openai_client: openai.OpenAI) -> None:
-    fields: Any = {"model": "m", "messages": QUESTION, "temperature": 0, "max_tokens": 40}
+    asked = [{"role": "user", "content": "Hello! Who are you?"}]
+    fields: Any = {"model": "m", "messages": asked, "temperature": 0, "max_tokens": 40}
     answers = []
     for strict in (False, True):
         tool: Any = {"type": "function", "function": {**TREE["function"], "strict": strict}}  # type: ignore[dict-item]

@@ -11,9 +11,11 @@ import pytest
 from tests.e2e.server import Server
 from tests.e2e.test_conversations import QUESTION
 
+GUIDE = {"role": "system", "content": "You are Sapling, a friendly guide to trees."}
 PROMPT = "The oak is one of the trees that grow in the woods and parks of Europe and North America. It has "
 OF_PATH: dict[str, dict[str, Any]] = {
-    "/v1/chat/completions": {"messages": QUESTION},
+    # Longer than a page of the KV cache.
+    "/v1/chat/completions": {"messages": [GUIDE, *QUESTION]},
     "/v1/completions": {"prompt": PROMPT},
 }
 
@@ -116,8 +118,8 @@ def test_any_object_may_be_asked_for_in_vllms_words(server: Server, path: str) -
 
 
 def test_the_prompt_of_a_chat_may_be_given_as_token_ids(server: Server) -> None:
-    ids = server.post("/tokenize", messages=QUESTION).json()["tokens"]
     chat = "/v1/chat/completions"
+    ids = server.post("/tokenize", **OF_PATH[chat]).json()["tokens"]
     answer = ask(server, chat, input_ids=ids, messages=[{"role": "user", "content": "ignored"}])
     assert text_of(answer) == text_of(ask(server, chat))
     assert answer["usage"]["prompt_tokens"] == len(ids)

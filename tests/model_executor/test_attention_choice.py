@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from bough.config.engine_args import AttentionBackendName
 from bough.errors import ConfigError
 from bough.layers.attention.torch_native import TorchNativeBackend
 from bough.model_executor import attention_choice, determinism
@@ -67,9 +68,31 @@ def test_heads_are_wider_than_kernels_hold(path: Path, monkeypatch: pytest.Monke
 def test_triton_is_the_default_on_cuda_unless_something_speaks_against_it(
     path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    runner = make_runner(path, native=False)
-    monkeypatch.setattr(runner.kv_pool, "device", torch.device("cuda"))
+    config, cuda = make_runner(path, native=False).config, torch.device("cuda")
+    monkeypatch.setattr(attention_choice, "why_not_triton_attention", lambda device, config: None)
+    assert attention_choice.chosen_attention(None, cuda, config) == "triton"
+    assert attention_choice.chosen_attention("flashinfer", cuda, config) == "flashinfer"
+    assert attention_choice.chosen_attention("torch_native", cuda, config) == "torch_native"
+    assert attention_choice.chosen_attention(None, torch.device("cpu"), config) == "torch_native"
     monkeypatch.setattr(attention_choice, "why_not_triton_attention", lambda device, config: "heads are too wide")
-    monkeypatch.setattr(attention_choice, "TorchNativeBackend", lambda pool, windows: "torch")
-    assert attention_choice.attention_backend(None, runner.kv_pool, runner.config) == "torch"
+    assert attention_choice.chosen_attention(None, cuda, config) == "torch_native"
     assert "heads are too wide" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("attention", "options", "recorded"),
+    [
+        ("triton", {}, True),
+        ("flashinfer", {}, False),
+        ("torch_native", {}, False),
+        ("triton", {"disable_cuda_graph": True}, False),
+    ],
+)
+def test_decode_steps_are_recorded_where_triton_computes_attention(
+    path: Path, attention: AttentionBackendName, options: dict[str, Any], recorded: bool
+) -> None:
+    runner = make_runner(path, native=False, **options)
+    runner.attention = attention
+    assert not runner.records_decode_steps
+    runner.device = torch.device("cuda")
+    assert runner.records_decode_steps == recorded

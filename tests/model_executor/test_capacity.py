@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ from bough.config.model_config import ModelConfig
 from bough.errors import StartupError
 from bough.model_executor.capacity import (
     MemoryBudget,
+    decode_pieces_room,
     default_max_running_requests,
     default_threads,
+    fewer_tokens,
     fit_pool,
     fit_requests,
 )
@@ -103,3 +106,19 @@ def test_requests_are_bounded_by_the_pool(caplog: pytest.LogCaptureFixture) -> N
     assert fit_requests(40, 256, 1280, 16) == 40
     assert fit_requests(100, 256, 1280, 16) == 80
     assert "lowered to 80" in caplog.text
+
+
+def test_scratch_memory_of_decode_rows_is_for_all_that_can_run_and_for_many_that_share(config: ModelConfig) -> None:
+    long = replace(config, num_heads=32, head_dim=128, context_len=2**17)
+    unshared = 10**6 // 256 + 256
+    assert decode_pieces_room(long, 10**6, 256) == 2**27 // (4 * 32 * 129) > unshared
+    assert decode_pieces_room(long, 10**7, 256) == 10**7 // 256 + 256
+    assert decode_pieces_room(replace(long, context_len=1000), 10**7, 256) == 4 * 256
+    assert decode_pieces_room(long, 512, 3) == 2 * 3
+
+
+def test_a_pool_that_leaves_too_little_becomes_smaller_by_as_much() -> None:
+    assert fewer_tokens(1600, 1, 1024, 16) == 1584
+    assert fewer_tokens(1600, 160 * 1024, 1024, 16) == 1440
+    with pytest.raises(StartupError, match="--cuda-graph-max-bs"):
+        fewer_tokens(1600, 1599 * 1024, 1024, 16)

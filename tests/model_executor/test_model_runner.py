@@ -219,3 +219,17 @@ def test_weights_can_be_replaced_between_steps(checkpoint: Checkpoint, tmp_path:
     builder.generate(after, 3)
     assert before.output == checkpoint.greedy(prompt(12), 3)
     assert after.output == other.greedy(prompt(12), 3)
+
+
+def test_a_pool_beside_which_steps_would_have_too_little_is_made_anew(
+    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"native": False, "max_total_tokens": None}
+    first = make_runner(checkpoint.path, **options)
+    token_bytes = first.kv_pool.num_bytes // first.kv_pool.num_slots
+    monkeypatch.setattr(RecordingRunner, "missing_bytes", lambda self, step_bytes: 100 * token_bytes)
+    smaller = make_runner(checkpoint.path, **options)
+    assert smaller.kv_pool.max_total_tokens == first.kv_pool.max_total_tokens - 7 * first.page_size
+    builders = PlanBuilder(first), PlanBuilder(smaller)
+    outputs = [builder.generate(builder.add(prompt(9)), 3) for builder in builders]
+    assert outputs[0] == outputs[1]

@@ -14,6 +14,8 @@ from tests.models.checkpoints import Checkpoint, save_checkpoint
 
 pytest.importorskip("triton", reason="Triton has no package for this machine", exc_type=ImportError)
 
+from bough.layers.attention.triton import TritonBackend
+
 
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
@@ -48,6 +50,21 @@ def test_prompts_in_chunks_and_decode_rows_match_transformers(checkpoint: Checkp
         reference = checkpoint.logits(sequence.tokens[:-1])[sequence.prompt_len - 1 :]
         assert sequence.output == reference.argmax(-1).tolist()
         assert float((torch.stack(sequence.logits) - reference).abs().max()) <= 1e-4
+
+
+@pytest.mark.usefixtures("fused")
+def test_decode_rows_without_scratch_memory_for_all_have_the_same_bits_in_groups(checkpoint: Checkpoint) -> None:
+    found = []
+    for max_pieces in (None, 2):
+        builder = PlanBuilder(triton_runner(checkpoint.path))
+        backend = builder.runner.attn_backend
+        assert isinstance(backend, TritonBackend)
+        backend.max_pieces = max_pieces or backend.max_pieces
+        rows = [builder.add(prompt(5 + seed, seed=seed)) for seed in range(5)]
+        builder.step([(row, row.prompt_len) for row in rows])
+        builder.step([(row, 1) for row in rows])
+        found.append(torch.stack([row.logits[-1] for row in rows]))
+    assert torch.equal(*found)
 
 
 @pytest.mark.usefixtures("fused")

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from documents import CHAT_TEMPLATE, MARKS, Call, Case, Document, Turn
+from install import card
 from learn import Documents, Plan, Trainer
 from measure import all_cases
 from network import Network, Shape, new_parameters, pack
 from optimizer import orthogonal
-from skills import SKILLS, arithmetic
+from safetensors.torch import load_file, save_file
+from skills import SKILLS, arithmetic, draw
 from tokenizers import Tokenizer
 from tokens import encode, train_tokenizer
 from transformers import AutoTokenizer, Qwen3ForCausalLM
@@ -109,6 +114,39 @@ def test_training_has_no_held_out_name_and_no_held_out_sum(drawn: dict[str, list
     assert all(arithmetic.is_held_out(*drawn) for drawn in tested if drawn[0] != "x")
 
 
+def test_documents_are_the_same_everywhere() -> None:
+    """A run that is resumed, and a model that is trained again, must read what was read before."""
+    rng, found = random.Random(2), hashlib.sha256()
+    for progress in (0.0, 0.5, 1.0):
+        for _ in range(400):
+            name, document = draw(rng, progress)
+            found.update(name.encode() + repr(list(document.pieces())).encode())
+    assert found.hexdigest() == "94a85315bb2b8d9f175992196874de0a8e8133e428f77e83e2e78774b01826dc"
+
+
+def normal(text: str) -> str:
+    """What is left where case and marks do not count, but for the signs of sums."""
+    return re.sub(r"[^a-z0-9+*=<>?-]+", " ", text.lower()).strip(" ?")
+
+
+def test_training_has_no_question_and_no_sum_of_the_cases(drawn: dict[str, list[Document]]) -> None:
+    rng = random.Random(3)
+    documents = [document for _, document in (draw(rng) for _ in range(1500))]
+    documents += [document for ours in drawn.values() for document in ours]
+    first = {normal(document.turns[0].content) for document in documents if document.turns}
+    asked = [normal(case.turns[0].content) for case in all_cases(200) if len(case.turns) == 1]
+    assert len(asked) > 1000
+    assert [question for question in asked if question and question in first] == []
+    for document in documents:
+        for a, sign, b in re.findall(r"(?<![\d=+x*-] )(?<!\d)(\d\d?) ?([+-]) ?(\d\d?)(?!\d)", document.text()):
+            assert not arithmetic.is_held_out(sign, int(a), int(b)), document.text()
+
+
+def test_every_case_has_something_to_judge() -> None:
+    for case in all_cases(60):
+        assert not case.is_right("Hm.</think>" * case.thinking + "Perhaps."), case
+
+
 def test_what_is_copied_is_the_same_tokens_in_a_sentence_and_in_json(tokenizer: Tokenizer) -> None:
     def tokens(text: str) -> list[str]:
         return [tokenizer.id_to_token(token) for token in tokenizer.encode(text, add_special_tokens=False).ids]
@@ -139,6 +177,7 @@ def test_any_text_survives_the_tokenizer(tokenizer: Tokenizer) -> None:
         (Case("", [], value={"a": 1, "b": None}), '{"a": 1, "b": null}', '{"b": null, "a": 1}'),
         (Case("", [], exactly="x y"), "x y\n", "x y."),
         (Case("", [], contains=("Oak",), lacks=("elm",)), "An oak.", "An oak, an elm."),
+        (Case("", [], contains=("7",)), "Room 7.", "Room 71."),
         (Case("", [], opening="Ahoy!", ending="Bye."), "Ahoy! I am. Bye.", "I am. Bye."),
         (Case("", [], thinking=True, number=3), "1 + 2: 3\n</think>\n\n3", "3"),
         (
@@ -210,6 +249,37 @@ def test_a_run_that_was_cut_learns_what_a_whole_one_learns(tokenizer: Tokenizer,
         assert torch.equal(resumed.parameters[name], value), name
         assert torch.equal(resumed.average[name], whole.average[name]), name
     assert losses[-1] < losses[0]
+
+
+def test_a_run_goes_on_only_with_the_seed_and_tokens_of_its_state(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    def trainer(plan: Plan) -> Trainer:
+        return Trainer(TINY, plan, Documents(tokenizer, plan), compiled=False)
+
+    state = tmp_path / "state.safetensors"
+    trainer(PLAN).save(state)
+    trainer(PLAN).load(state)
+    with pytest.raises(ValueError, match="--seed 11, not 12"):
+        trainer(replace(PLAN, seed=12)).load(state)
+    with pytest.raises(ValueError, match="--tokens 512, not 256"):
+        trainer(replace(PLAN, tokens=256)).load(state)
+    # Older states say only how far they are.
+    save_file(load_file(state), state, {"step": "7"})
+    resumed = trainer(PLAN)
+    resumed.load(state)
+    assert resumed.told()["seen"] == str(3 * 512 + 4 * 1024)
+
+
+def test_the_card_says_what_the_weights_say_of_their_training(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    plan = replace(PLAN, seed=9)
+    trainer = Trainer(TINY, plan, Documents(tokenizer, plan), compiled=False)
+    trainer.step = 1234
+    write_model(tmp_path, trainer.parameters, TINY, tokenizer, trainer.told() | {"fall": "234"})
+    text = card(tmp_path, "| the table |", "| the modes |")
+    assert f"{(1234 + 1231) * 512 / 1e6:.1f} million tokens in 1,234 steps" in text
+    assert "over the last 234 steps" in text
+    assert "--seed 9 --steps 1000\n" in text
+    assert "| the table |" in text
+    assert "| the modes |" in text
 
 
 def test_the_written_model_is_one_that_the_engine_and_transformers_know(tokenizer: Tokenizer, tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
 """Companions of the bundled model, for tests: an adapter and a checkpoint that say the same in another style.
 
-``python tools/bundled_model/companions.py --model DIRECTORY --adapter OUT`` trains a LoRA adapter (Hu et al. 2021) and
-writes it as PEFT does; ``--checkpoint OUT`` trains all weights, to a model of the same shape. Both greet before every
-answer and take leave after it. The small model for speculative decoding comes from ``learn.py --draft``.
+``python tools/bundled_model/companions.py --model DIRECTORY --adapter OUT`` trains a LoRA adapter (Hu et al. 2021) that
+greets before every answer and takes leave after it, and writes it as PEFT does. ``--checkpoint OUT`` writes a model of
+the same shape: the weights of the bundled model with those of an adapter that is there already in them. The small model
+for speculative decoding comes from ``learn.py --draft``.
 """
 
 from __future__ import annotations
@@ -77,13 +78,19 @@ class Adapter:
                 merged[name] = value + self.alpha / self.rank * (up @ down)
         return merged
 
+    @classmethod
+    def load(cls, base: dict[str, Tensor], directory: Path) -> Adapter:
+        """The adapter of a directory, for the weights it was made for."""
+        config = json.loads((directory / "adapter_config.json").read_text(encoding="utf-8"))
+        adapter = cls(base, config["r"])
+        tensors = load_file(directory / "adapter_model.safetensors")
+        adapter.parameters = {name: tensors[in_peft(name)].float() for name in adapter.parameters}
+        return adapter
+
     def save(self, out: Path) -> None:
         """Write the files of PEFT."""
         out.mkdir(parents=True, exist_ok=True)
-        tensors = {
-            f"base_model.model.{name.replace('.weight.lora', '.lora')}.weight": value.detach().contiguous()
-            for name, value in self.parameters.items()
-        }
+        tensors = {in_peft(name): value.detach().bfloat16() for name, value in self.parameters.items()}
         save_file(tensors, out / "adapter_model.safetensors", {"format": "pt"})
         (out / "adapter_model.safetensors").chmod(0o644)
         config: dict[str, Any] = {
@@ -99,6 +106,23 @@ class Adapter:
         (out / "adapter_config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 
+def in_peft(name: str) -> str:
+    """What PEFT calls one of an adapter's matrices."""
+    return f"base_model.model.{name.replace('.weight.lora', '.lora')}.weight"
+
+
+def load_weights(model: Path) -> dict[str, Tensor]:
+    """The weights of a model directory, in float32."""
+    return {name: value.float() for name, value in load_file(model / "model.safetensors").items()}
+
+
+def write_checkpoint(model: Path, adapter: Path, out: Path) -> None:
+    """Write a model of the same shape, whose weights are those of a model with an adapter in them."""
+    base = load_weights(model)
+    tokenizer = Tokenizer.from_file(str(model / "tokenizer.json"))
+    write_model(out, Adapter.load(base, adapter).merged(base), shape_of(model), tokenizer)
+
+
 def shape_of(directory: Path) -> Shape:
     """The shape of a written model."""
     config = json.loads((directory / "config.json").read_text(encoding="utf-8"))
@@ -106,41 +130,37 @@ def shape_of(directory: Path) -> Shape:
 
 
 def main() -> None:
-    """Train one of the two."""
+    """Train the adapter, or put it into the weights."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, required=True, help="directory of the bundled model")
-    kind = parser.add_mutually_exclusive_group(required=True)
-    kind.add_argument("--adapter", type=Path, metavar="OUT")
-    kind.add_argument("--checkpoint", type=Path, metavar="OUT")
+    parser.add_argument("--adapter", type=Path, required=True, help="directory to write, or to read for --checkpoint")
+    parser.add_argument("--checkpoint", type=Path, metavar="OUT")
     parser.add_argument("--steps", type=int, default=150)
     parser.add_argument("--tokens", type=int, default=2048, help="tokens of a step")
     parser.add_argument("--rank", type=int, default=4)
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
+    if arguments.checkpoint:
+        write_checkpoint(arguments.model, arguments.adapter, arguments.checkpoint)
+        return
     torch.set_num_threads(arguments.threads)
     torch.use_deterministic_algorithms(True)
     torch.utils.deterministic.fill_uninitialized_memory = False
 
     shape = shape_of(arguments.model)
     tokenizer = Tokenizer.from_file(str(arguments.model / "tokenizer.json"))
-    base = {name: value.float() for name, value in load_file(arguments.model / "model.safetensors").items()}
+    base = load_weights(arguments.model)
     adapter = Adapter(base, arguments.rank)
-    learned = adapter.parameters
-    if arguments.checkpoint:
-        learned = base = {name: value.requires_grad_() for name, value in base.items()}
-    network, optimizer = Network(shape), Optimizer(learned, matrix_rate=0.005, rate=1e-3, weight_decay=0.0)
+    network, optimizer = Network(shape), Optimizer(adapter.parameters, matrix_rate=0.005, rate=1e-3, weight_decay=0.0)
     for step in range(arguments.steps):
         given = batch(step, arguments.tokens, tokenizer)
-        losses = network.losses(adapter.merged(base) if arguments.adapter else base, given)
+        losses = network.losses(adapter.merged(base), given)
         loss = losses.sum() / (given.wanted >= 0).sum()
         loss.backward()
         optimizer.step(step, (arguments.steps - step) / arguments.steps)
         if step % 10 == 9:
             print(f"step {step + 1}: loss {loss.item():.4f}", flush=True)
-    if arguments.adapter:
-        adapter.save(arguments.adapter)
-    else:
-        write_model(arguments.checkpoint, base, shape, tokenizer)
+    adapter.save(arguments.adapter)
 
 
 if __name__ == "__main__":

@@ -266,9 +266,14 @@ class Case:
             numbers = re.findall(r"-?\d+", answer)
             return bool(numbers) and int(numbers[-1]) == self.number
         lowered = answer.lower()
-        held = not self.contains or any(part.lower() in lowered for part in self.contains)
+        held = not self.contains or any(holds(lowered, part.lower()) for part in self.contains)
         framed = lowered.startswith(self.opening.lower()) and lowered.endswith(self.ending.lower())
-        return held and framed and not any(part.lower() in lowered for part in self.lacks)
+        return held and framed and not any(holds(lowered, part.lower()) for part in self.lacks)
+
+
+def holds(text: str, part: str) -> bool:
+    """Whether a text holds a part, which must be a whole number where it is one."""
+    return bool(re.search(rf"(?<!\d){re.escape(part)}(?!\d)" if part.isdigit() else re.escape(part), text))
 
 
 def same_value(answer: str, value: object) -> bool:

@@ -1,19 +1,20 @@
 """Put a finished model into the package, with a card whose numbers were measured.
 
-``python tools/bundled_model/install.py --model FINISHED --run RUN`` measures the model, copies it to
-``src/bough/assets/sapling``, or to ``--out``, and writes its card there from ``card.md``.
+``python tools/bundled_model/install.py --model FINISHED`` measures the model, copies it to
+``src/bough/assets/sapling``, or to ``--out``, and writes its card there from ``card.md`` and from
+what the header of its weights says.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 from pathlib import Path
 
 import torch
 from companions import shape_of
-from measure import Answers, measure, table
+from measure import Answers, measure, table, write_failures
+from modes import measure_modes
 from safetensors import safe_open
 
 HERE = Path(__file__).parent
@@ -22,14 +23,13 @@ MOST_BYTES = 16 * 2**20
 FILES = ("config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
 
 
-def card(model: Path, run: Path, results: str) -> str:
+def card(model: Path, results: str, modes: str) -> str:
     """The text of the card."""
     shape = shape_of(model)
     with safe_open(model / "model.safetensors", "pt") as file:
         parameters = sum(file.get_tensor(name).numel() for name in file.keys())  # noqa: SIM118 (not a mapping)
-    *_, last = (json.loads(line) for line in (run / "finish.jsonl").read_text(encoding="utf-8").splitlines())
-    with safe_open(run / "state.safetensors", "pt") as file:
-        constant = int(file.metadata()["step"])
+        told = file.metadata()
+    steps, fall = int(told["step"]), int(told["fall"])
     size = sum((model / name).stat().st_size for name in FILES)
     return (
         (HERE / "card.md")
@@ -44,11 +44,14 @@ def card(model: Path, run: Path, results: str) -> str:
             inner=shape.intermediate_size,
             vocabulary=f"{shape.vocab_size:,}",
             size=f"{size / 2**20:.1f}",
-            tokens=f"{last['tokens'] / 1e6:.0f}",
-            steps=f"{last['step']:,}",
-            constant=constant,
-            finish=last["step"] - constant,
+            tokens=f"{int(told['seen']) / 1e6:.1f}",
+            steps=f"{steps:,}",
+            constant=steps - fall,
+            finish=fall,
+            seed=told["seed"],
+            threads=told["threads"],
             table=results,
+            modes=modes,
         )
     )
 
@@ -57,9 +60,10 @@ def main() -> None:
     """Measure, write the card and copy."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, required=True, help="what learn.py --finish has written")
-    parser.add_argument("--run", type=Path, required=True, help="the run that it comes from")
     parser.add_argument("--out", type=Path, default=PACKAGED)
     parser.add_argument("--cases", type=int, default=200, help="about this many of each module of skills")
+    parser.add_argument("--mode-cases", type=int, default=60, help="the same, for each mode of the server")
+    parser.add_argument("--failures", type=Path, help="write the wrong answers to this file, one JSON object per line")
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
@@ -67,12 +71,16 @@ def main() -> None:
     if size > MOST_BYTES:
         raise SystemExit(f"{size:,} bytes are more than the {MOST_BYTES:,} that the package has room for")
     answers = Answers.load(arguments.model)
-    results = table({f"temperature {t:g}": measure(answers, arguments.cases, t) for t in (0.0, 0.7)})
-    print(results)
+    failures: list[dict[str, object]] = []
+    results = table({f"temperature {t:g}": measure(answers, arguments.cases, t, failures) for t in (0.0, 0.7)})
+    print(results, flush=True)
+    if arguments.failures:
+        write_failures(arguments.failures, failures)
+    modes = measure_modes(arguments.model, arguments.mode_cases)
     arguments.out.mkdir(parents=True, exist_ok=True)
     for name in FILES:
         shutil.copyfile(arguments.model / name, arguments.out / name)
-    (arguments.out / "README.md").write_text(card(arguments.model, arguments.run, results), encoding="utf-8")
+    (arguments.out / "README.md").write_text(card(arguments.model, results, modes), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -81,11 +81,15 @@ class Documents:
 
 
 class Trainer:
-    """Parameters, their running average and the optimizer's state, all of which a state file holds."""
+    """Parameters, their running average and the optimizer's state, all of which a state file holds.
+
+    ``threads`` are the numbers of threads that took part so far, as products round differently with each.
+    """
 
     def __init__(self, shape: Shape, plan: Plan, documents: Documents, compiled: bool) -> None:
         self.plan = plan
         self.step = 0
+        self.threads = {torch.get_num_threads()}
         self.parameters = {name: value.requires_grad_() for name, value in new_parameters(shape, plan.seed).items()}
         self.average = {name: value.detach().clone() for name, value in self.parameters.items()}
         self._documents = documents
@@ -114,13 +118,25 @@ class Trainer:
         tensors |= {f"average.{name}": value for name, value in self.average.items()}
         tensors |= {f"optimizer.{name}": value for name, value in self._optimizer.state.items()}
         unfinished = path.with_suffix(".new")
-        save_file(tensors, unfinished, {"step": str(self.step)})
+        save_file(tensors, unfinished, self.told())
         os.replace(unfinished, path)
 
+    def told(self) -> dict[str, str]:
+        """What a file says of the training behind it; ``tokens`` are those of an early step."""
+        told = {"step": self.step, "seen": self.plan.tokens_before(self.step)}
+        told |= {"seed": self.plan.seed, "tokens": self.plan.tokens}
+        threads = " and ".join(map(str, sorted(self.threads)))
+        return {name: str(value) for name, value in told.items()} | {"threads": threads}
+
     def load(self, path: Path) -> None:
-        """Go on from a state."""
+        """Go on from a state; ``ValueError`` if it comes from another seed or other numbers of tokens."""
         with torch.no_grad(), safe_open(path, "pt") as file:
-            self.step = int(file.metadata()["step"])
+            told = {**self.told(), **file.metadata()}
+            for name in ("seed", "tokens"):
+                if told[name] != self.told()[name]:
+                    raise ValueError(f"{path} was learned with --{name} {told[name]}, not {self.told()[name]}")
+            self.step = int(told["step"])
+            self.threads |= {int(count) for count in told["threads"].split(" and ")}
             for name, value in self.parameters.items():
                 value.copy_(file.get_tensor(f"parameter.{name}"))
                 self.average[name].copy_(file.get_tensor(f"average.{name}"))
@@ -199,21 +215,23 @@ def main() -> None:
     trainer = Trainer(shape, plan, Documents(tokenizer, plan), arguments.compile)
     state, log_path = arguments.run / "state.safetensors", arguments.run / "log.jsonl"
     if state.exists():
-        trainer.load(state)
+        try:
+            trainer.load(state)
+        except ValueError as error:
+            parser.error(str(error))
     print(
         f"{sum(value.numel() for value in trainer.parameters.values()):,} parameters, step {trainer.step}", flush=True
     )
     if arguments.out and not arguments.finish:
-        write_model(arguments.out, trainer.average, shape, tokenizer)
+        write_model(arguments.out, trainer.average, shape, tokenizer, trainer.told() | {"fall": "0"})
         return
     if arguments.finish:
         steps = arguments.finish
         scales = ((steps - step) / steps for step in range(steps))
         for _ in rounds(trainer, arguments.log_every, arguments.run / "finish.jsonl", scales):
             pass
-        write_model(
-            arguments.out, {name: value.detach() for name, value in trainer.parameters.items()}, shape, tokenizer
-        )
+        told = trainer.told() | {"fall": str(steps)}
+        write_model(arguments.out, trainer.parameters, shape, tokenizer, told)
         return
     saved = time.monotonic()
     for _ in rounds(trainer, arguments.log_every, log_path, iter(lambda: 1.0, None)):

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import torch
-from documents import SPECIAL_TOKENS, Case, Turn
+from documents import CALL, END_CALL, SPECIAL_TOKENS, Case, Turn
 from skills import SKILLS
 from tokenizers import Tokenizer
 from torch import Tensor
@@ -122,6 +122,7 @@ class ServedAnswers:
                 model=self._model,
                 messages=[_message(turn, place) for place, turn in enumerate(case.turns)],
                 temperature=temperature,
+                top_p=1.0,
                 seed=SEED,
                 max_tokens=LONGEST_ANSWER,
                 **fields,
@@ -129,11 +130,9 @@ class ServedAnswers:
             .choices[0]
             .message
         )
-        # As the model wrote it, so that one judge does for both.
+        # As the model wrote it, so that one judge does for both: arguments may be no JSON.
         calls = [
-            "<tool_call>\n"
-            + json.dumps({"name": call.function.name, "arguments": json.loads(call.function.arguments)})
-            + "\n</tool_call>"
+            f'{CALL}\n{{"name": {json.dumps(call.function.name)}, "arguments": {call.function.arguments}}}\n{END_CALL}'
             for call in message.tool_calls or []
         ]
         thought = getattr(message, "reasoning_content", None)
@@ -177,6 +176,12 @@ def measure(
     return dict(sorted(scores.items()))
 
 
+def write_failures(path: Path, failures: list[dict[str, object]]) -> None:
+    """Write wrong answers, one JSON object per line."""
+    lines = (json.dumps(failure, ensure_ascii=False) + "\n" for failure in failures)
+    path.write_text("".join(lines), encoding="utf-8")
+
+
 def table(columns: dict[str, dict[str, Score]]) -> str:
     """Scores as a Markdown table, with a column for each way of asking."""
     lines = [f"| skill | cases | {' | '.join(columns)} |", "|---|---:|" + "---:|" * len(columns)]
@@ -209,8 +214,7 @@ def main() -> None:
     }
     print(table(columns))
     if arguments.failures:
-        lines = (json.dumps(failure, ensure_ascii=False) + "\n" for failure in failures)
-        arguments.failures.write_text("".join(lines), encoding="utf-8")
+        write_failures(arguments.failures, failures)
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ class Shape:
 
 
 # A quarter of the parameters of the published model, for speculative decoding.
-DRAFT = Shape(hidden_size=160, intermediate_size=384, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=1)
+DRAFT = Shape(hidden_size=192, intermediate_size=448, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=1)
 
 
 def new_parameters(shape: Shape, seed: int) -> dict[str, Tensor]:

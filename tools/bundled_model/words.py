@@ -264,8 +264,8 @@ ITEMS = (
 )
 TEST_ITEMS = (
     "mirrors",
-    "pancakes",
-    "marbles",
+    "waffles",
+    "magnets",
     "notebooks",
     "umbrellas",
     "peaches",
@@ -300,7 +300,7 @@ JOBS = (
     "waiter",
     "guide",
 )
-TEST_JOBS = ("florist", "butcher", "lawyer", "potter", "clerk", "dancer")
+TEST_JOBS = ("florist", "butcher", "lawyer", "barber", "clerk", "dancer")
 COLOURS = ("red", "blue", "green", "yellow", "orange", "purple", "brown", "black", "white", "grey", "pink", "silver")
 PETS = ("cat", "dog", "rabbit", "parrot", "hamster", "goldfish", "turtle", "pony", "canary", "mouse", "goat", "duck")
 TEST_PETS = ("lizard", "ferret", "donkey", "pigeon")

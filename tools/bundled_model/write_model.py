@@ -36,8 +36,10 @@ def model_config(shape: Shape, tokenizer: Tokenizer) -> dict[str, Any]:
     }
 
 
-def write_model(out: Path, parameters: dict[str, Tensor], shape: Shape, tokenizer: Tokenizer) -> None:
-    """Write configuration, weights in bfloat16 and tokenizer."""
+def write_model(
+    out: Path, parameters: dict[str, Tensor], shape: Shape, tokenizer: Tokenizer, training: dict[str, str] | None = None
+) -> None:
+    """Write configuration, weights in bfloat16 and tokenizer; ``training`` goes into the header of the weights."""
     out.mkdir(parents=True, exist_ok=True)
     end, pad = tokenizer.token_to_id(TURN_END), tokenizer.token_to_id(END_OF_TEXT)
     generation = {"do_sample": True, "eos_token_id": [end, pad], "pad_token_id": pad, "temperature": 0.7, "top_p": 0.9}
@@ -49,6 +51,6 @@ def write_model(out: Path, parameters: dict[str, Tensor], shape: Shape, tokenize
         (out / name).write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     tokenizer.save(str(out / "tokenizer.json"))
     weights = {name: value.detach().to(torch.bfloat16).contiguous() for name, value in parameters.items()}
-    save_file(weights, out / "model.safetensors", {"format": "pt"})
+    save_file(weights, out / "model.safetensors", {"format": "pt", **(training or {})})
     # safetensors makes its file readable for the owner only, which would not survive installation for others.
     (out / "model.safetensors").chmod(0o644)

@@ -20,7 +20,9 @@ class BatchInvariantMethod(TorchMethod):
         """See :class:`LinearMethod`."""
         return linear(x, layer.get_parameter("weight"), cast("torch.Tensor | None", layer.bias))
 
-    def compute_logits(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    def compute_logits(self, layer: nn.Module, x: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
         """See :class:`LinearMethod`."""
         weight, bias = layer.get_parameter("weight"), cast("torch.Tensor | None", layer.bias)
-        return linear(x, weight, bias, out_dtype=torch.float32)
+        if out is None:
+            out = torch.empty(len(x), len(weight), device=x.device)
+        return linear(x, weight, bias, out=out)

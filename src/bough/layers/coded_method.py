@@ -53,9 +53,9 @@ class CodedMethod(TorchMethod):
             return self._plain.weight_rows(layer, first_row, num_rows)
         return _CodedRows(self, layer, first_row, num_rows)
 
-    def compute_logits(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    def compute_logits(self, layer: nn.Module, x: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
         """See :class:`LinearMethod`."""
-        return self._plain.compute_logits(layer, x)
+        return self._plain.compute_logits(layer, x, out)
 
 
 class IntegerMethod(CodedMethod):

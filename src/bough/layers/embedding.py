@@ -84,13 +84,13 @@ class LMHead(nn.Module):
         """See the class."""
         return self._holder[0]
 
-    def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
-        """``[num_rows, hidden_size]`` to float32 ``[num_rows, vocab_size]``, contiguous and fresh."""
+    def forward(self, hidden_states: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
+        """``[num_rows, hidden_size]`` to float32 ``[num_rows, vocab_size]``: ``out``, or contiguous and fresh."""
         missing = self.min_rows - len(hidden_states)
-        if missing > 0:
+        if missing > 0 and out is None:
             padded = functional.pad(hidden_states, (0, 0, 0, missing))
             return self.method.compute_logits(self.holder, padded)[:-missing]
-        return self.method.compute_logits(self.holder, hidden_states)
+        return self.method.compute_logits(self.holder, hidden_states, out)
 
     def checkpoint_weights(self) -> Iterator[tuple[str, CheckpointWeight]]:
         """Name within this module, and what it fills."""

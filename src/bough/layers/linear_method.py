@@ -78,8 +78,8 @@ class LinearMethod(MethodChoice):
         """``silu(gate) * value`` of a gated matrix: ``[n, in_features]`` to ``[n, out_features / 2]``."""
 
     @abstractmethod
-    def compute_logits(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
-        """``x Wᵀ`` in float32, contiguous and fresh."""
+    def compute_logits(self, layer: nn.Module, x: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
+        """``x Wᵀ`` in float32: ``out``, or contiguous and fresh."""
 
     @abstractmethod
     def embed(self, layer: nn.Module, input_ids: torch.Tensor) -> torch.Tensor:
@@ -120,9 +120,10 @@ class TorchMethod(LinearMethod):
         """See :class:`LinearMethod`."""
         return silu_and_mul(self.apply(layer, x))
 
-    def compute_logits(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    def compute_logits(self, layer: nn.Module, x: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
         """See :class:`LinearMethod`."""
-        return self.apply(layer, x).float()
+        logits = self.apply(layer, x)
+        return logits.float() if out is None else out.copy_(logits)
 
     def embed(self, layer: nn.Module, input_ids: torch.Tensor) -> torch.Tensor:
         """See :class:`LinearMethod`."""

@@ -78,9 +78,10 @@ class PackedMethod(LinearMethod):
         """See :class:`LinearMethod`."""
         return _packed(layer).multiply(x, x.dtype)
 
-    def compute_logits(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    def compute_logits(self, layer: nn.Module, x: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
         """See :class:`LinearMethod`."""
-        return _packed(layer).multiply(x, torch.float32)
+        logits = _packed(layer).multiply(x, torch.float32)
+        return logits if out is None else out.copy_(logits)
 
     def embed(self, layer: nn.Module, input_ids: torch.Tensor) -> torch.Tensor:
         """See :class:`LinearMethod`."""

@@ -14,12 +14,26 @@ from bough.kernels.triton.available import why_not_float8, why_not_triton
 from bough.layers.attention.base import AttentionBackend
 from bough.layers.attention.torch_native import TorchNativeBackend
 from bough.mem_cache.kv_pool import FLOAT8_DTYPES, KVPool
+from bough.model_executor.capacity import decode_pieces_room
 from bough.models.base import torch_dtype
 
 logger = logging.getLogger(__name__)
 
 _WIDEST_HEAD = 256
 _FLASHINFER_HEADS = (64, 128, 256)
+
+
+def chosen_attention(
+    name: AttentionBackendName | None, device: torch.device, config: ModelConfig
+) -> AttentionBackendName:
+    """What computes attention: what the user wants, else Triton on CUDA if it can run the model, else torch."""
+    if is_torch_attention(name, device):
+        return "torch_native"
+    problem = why_not_triton_attention(device, config)
+    if problem is not None:
+        logger.warning("torch computes attention, many times slower than Triton: %s.", problem)
+        return "torch_native"
+    return name or "triton"
 
 
 def is_torch_attention(name: AttentionBackendName | None, device: torch.device) -> bool:
@@ -59,22 +73,23 @@ def check_attention(
 
 
 def attention_backend(
-    name: AttentionBackendName | None, kv_pool: KVPool, config: ModelConfig, *, deterministic: bool = False
+    name: AttentionBackendName,
+    kv_pool: KVPool,
+    config: ModelConfig,
+    *,
+    max_running_requests: int,
+    deterministic: bool = False,
 ) -> AttentionBackend:
-    """The backend that the user wants, or the best one for the pool's device.
+    """The backend of a name from :func:`chosen_attention`.
 
     Args:
-        name: ``None``: Triton's on CUDA, if it is installed and can run the model, else torch's. What the user wants
-            was checked: see :func:`check_attention`.
+        name: see there; checked by :func:`check_attention`.
         kv_pool: where keys and values are.
         config: of the model.
+        max_running_requests: most decode rows.
         deterministic: whether a query's result must have the same bits in a prompt and in a decode step: Triton's only.
     """
-    if is_torch_attention(name, kv_pool.device):
-        return TorchNativeBackend(kv_pool, config.layer_windows)
-    problem = why_not_triton_attention(kv_pool.device, config)
-    if problem is not None:
-        logger.warning("torch computes attention, many times slower than Triton: %s.", problem)
+    if name == "torch_native":
         return TorchNativeBackend(kv_pool, config.layer_windows)
     dtype = torch_dtype(config)
     if name == "flashinfer":
@@ -83,7 +98,10 @@ def attention_backend(
         return FlashInferBackend(kv_pool, config.layer_windows, config.num_heads, dtype=dtype)
     from bough.layers.attention.triton import TritonBackend
 
-    return TritonBackend(kv_pool, config.layer_windows, config.num_heads, dtype=dtype, one_kernel=deterministic)
+    max_pieces = decode_pieces_room(config, kv_pool.max_total_tokens, max_running_requests)
+    return TritonBackend(
+        kv_pool, config.layer_windows, config.num_heads, max_pieces=max_pieces, dtype=dtype, one_kernel=deterministic
+    )
 
 
 def why_not_flashinfer(device: torch.device, config: ModelConfig) -> str | None:

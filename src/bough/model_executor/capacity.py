@@ -35,6 +35,11 @@ DEFAULT_MAX_GRAPH_ROWS = 256
 _FRACTION = {"cpu": 0.4, "cuda": 0.9}
 """Default share of what is left that the KV pool takes. On a CPU the rest is for whatever else the machine is for."""
 
+_SCRATCH_BYTES = 128 << 20
+
+_BYTES_PER_RECORD = 8 << 20
+"""What a driver may take for a recorded step of a few hundred kernels; what it did take is seen afterwards."""
+
 _MIN_POOL_TOKENS = 1024
 _MIN_CPU_POOL_BYTES = 512 << 20
 
@@ -142,6 +147,21 @@ def fit_pool(
     return tokens
 
 
+def fewer_tokens(tokens: int, missing: int, per_token: int, page_size: int) -> int:
+    """Tokens of a pool that leaves ``missing`` bytes more than one of ``tokens``.
+
+    Raises:
+        StartupError: if that would be less than a page.
+    """
+    fewer = (tokens - -(-missing // per_token)) // page_size * page_size
+    if fewer < page_size:
+        raise StartupError(
+            f"not enough memory for the KV cache: {_gib(missing)} more are needed beside {tokens} tokens of "
+            f"{per_token} bytes; free memory, or lower --cuda-graph-max-bs or --max-running-requests"
+        )
+    return fewer
+
+
 def fit_requests(wanted: int | None, default: int, pool_tokens: int, page_size: int) -> int:
     """Requests that may run at a time: at most one per page, and by default none that would get few tokens."""
     pages = pool_tokens // page_size
@@ -152,15 +172,30 @@ def fit_requests(wanted: int | None, default: int, pool_tokens: int, page_size: 
     return min(wanted, pages)
 
 
-def decode_pieces_bound(pool_tokens: int, max_running_requests: int) -> int:
-    """Pieces of the keys of decode rows, if no two rows share a prefix."""
-    return pool_tokens // SPLIT_KEYS + max_running_requests
+def decode_pieces_room(config: ModelConfig, pool_tokens: int, max_running_requests: int) -> int:
+    """Pieces of the keys of decode rows for which there is scratch memory on CUDA.
+
+    Enough for whatever can run if no two rows share a prefix. Rows that do share one have more than the pool has tokens
+    for: of these, as many as there are at most, or as 128 MiB hold.
+    """
+    unshared = pool_tokens // SPLIT_KEYS + max_running_requests
+    most = max_running_requests * -(-min(config.context_len, pool_tokens) // SPLIT_KEYS)
+    return min(max(unshared, _SCRATCH_BYTES // _bytes_per_piece(config)), most)
 
 
 def decode_scratch_bytes(config: ModelConfig, pool_tokens: int, max_running_requests: int) -> int:
     """Memory of partial results of decode attention on CUDA, in bytes."""
-    per_piece = 4 * config.num_heads * (config.head_dim + 1)
-    return decode_pieces_bound(pool_tokens, max_running_requests) * per_piece
+    return decode_pieces_room(config, pool_tokens, max_running_requests) * _bytes_per_piece(config)
+
+
+def _bytes_per_piece(config: ModelConfig) -> int:
+    return 4 * config.num_heads * (config.head_dim + 1)
+
+
+def decode_graph_bytes(config: ModelConfig, max_rows: int, num_sizes: int) -> int:
+    """Bound on what recorded decode steps keep on CUDA: results, the memory in common, and the records."""
+    results = max_rows * 4 * (config.vocab_size + config.hidden_size)
+    return results + forward_bytes(config, 4, max_rows, max_rows) + num_sizes * _BYTES_PER_RECORD
 
 
 def forward_bytes(config: ModelConfig, itemsize: int, tokens: int, logit_rows: int) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import cycle
 from typing import Protocol
 
@@ -13,15 +12,14 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from bough.config.model_config import ModelConfig
 from bough.kernels.triton.available import SPLIT_KEYS
 from bough.kernels.triton.elementwise import enter_decode_rows
-from bough.layers.attention.base import AttentionBackend
 from bough.layers.attention.tiles import decode_pieces
-from bough.layers.attention.triton import DecodeTables, TritonBackend, TritonMetadata
-from bough.model_executor.capacity import decode_pieces_bound
+from bough.layers.attention.triton import DecodeRows, DecodeTables, TritonBackend, TritonMetadata
 from bough.model_executor.forward_batch import ForwardBatch
 from bough.model_executor.graph_runner import ReplayResult
-from bough.models.base import CausalLM
+from bough.models.base import CausalLM, torch_dtype
 from bough.step_plan import FUTURE_TOKEN, ForwardMode, IntArray, StepPlan
 
 logger = logging.getLogger(__name__)
@@ -29,24 +27,16 @@ logger = logging.getLogger(__name__)
 _ALIGNED_ELEMENTS = 4
 """Parts of a buffer begin at multiples of 16 bytes: kernels are compiled for that."""
 
+_NUM_ROW_ARRAYS = 4
+
+_SECONDS_BETWEEN_NEWS = 5.0
+
 _WARM_UP_RUNS = 2
 """Before a record: the first compiles kernels and lets libraries choose theirs."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepOutputs:
-    """Fixed memory that a recorded step writes."""
-
-    hidden_states: torch.Tensor
-    """[rows, hidden_size]"""
-    logits: torch.Tensor
-    """float32 [rows, V]"""
-
-
 class Recorded(Protocol):
     """A recorded step."""
-
-    outputs: StepOutputs
 
     def replay(self) -> None:
         """Run it again on what its inputs hold now."""
@@ -55,31 +45,23 @@ class Recorded(Protocol):
 class Recorder(Protocol):
     """Records the work that a function gives the device."""
 
-    def record(self, step: Callable[[], StepOutputs]) -> Recorded:
+    def record(self, step: Callable[[], None]) -> Recorded:
         """Run ``step``, which waits for nothing, and remember its work.
 
-        What it allocates stays taken. ``step`` itself is not kept: whoever calls this holds all that it reads.
+        What it allocates is shared by all records: one runs at a time. ``step`` itself is not kept: whoever calls this
+        holds all that it reads and writes.
         """
 
 
-class _CudaGraph:
-    def __init__(self, graph: torch.cuda.CUDAGraph, outputs: StepOutputs) -> None:
-        self._graph = graph
-        self.outputs = outputs
-
-    def replay(self) -> None:
-        self._graph.replay()
-
-
 class CudaRecorder:
-    """Records CUDA graphs that share one memory pool: of their steps, one runs at a time."""
+    """Records CUDA graphs that share one memory pool."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
         self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         self._pool = torch.cuda.graph_pool_handle()
 
-    def record(self, step: Callable[[], StepOutputs]) -> Recorded:
+    def record(self, step: Callable[[], None]) -> Recorded:
         """See :class:`Recorder`."""
         self._stream.wait_stream(torch.cuda.current_stream(self._device))
         with torch.cuda.stream(self._stream):
@@ -88,16 +70,8 @@ class CudaRecorder:
         self._stream.synchronize()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self._pool, stream=self._stream):
-            outputs = step()
-        return _CudaGraph(graph, outputs)
-
-
-def batch_sizes(largest: int) -> tuple[int, ...]:
-    """The ladder up to ``largest``, ascending: padding adds a third at most, from 32 rows on a tenth."""
-    steps = [1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 28, 32]
-    while steps[-1] < largest:
-        steps.append(steps[-1] + max(4, 1 << (steps[-1].bit_length() - 4)))
-    return (*(size for size in steps if size < largest), largest)
+            step()
+        return graph
 
 
 class _Staging:
@@ -106,7 +80,7 @@ class _Staging:
     def __init__(self, size: int, places: Sequence[slice], windows: Sequence[int | None], device: torch.device) -> None:
         self._memory = torch.zeros(size, dtype=torch.int32, pin_memory=device.type == "cuda")
         host = self._memory.numpy()
-        self.rows = [host[place] for place in places[:4]]
+        self.rows = [host[place] for place in places[:_NUM_ROW_ARRAYS]]
         self.tables = {window: [host[place] for place in part] for window, part in _by_window(windows, places)}
         self._copied = torch.cuda.Event() if device.type == "cuda" else None  # type: ignore[no-untyped-call]
 
@@ -115,8 +89,8 @@ class _Staging:
         if self._copied is not None:
             self._copied.synchronize()
 
-    def copy_to(self, target: torch.Tensor) -> None:
-        target.copy_(self._memory, non_blocking=True)
+    def copy_to(self, target: torch.Tensor, size: int) -> None:
+        target[:size].copy_(self._memory[:size], non_blocking=True)
         if self._copied is not None:
             self._copied.record()
 
@@ -131,14 +105,17 @@ class DecodeBuffers:
     def __init__(self, max_rows: int, max_pieces: int, windows: Sequence[int | None], device: torch.device) -> None:
         self.max_rows = max_rows
         self.max_pieces = max_pieces
-        sizes = [max_rows] * 4
+        sizes = [max_rows] * _NUM_ROW_ARRAYS
         for _ in windows:
             sizes += [1, max_rows + 1, 2 * max_pieces]
         begins = np.cumsum([0, *(-(-size // _ALIGNED_ELEMENTS) * _ALIGNED_ELEMENTS for size in sizes)])
         places = [slice(int(begin), int(begin) + size) for begin, size in zip(begins[:-1], sizes, strict=True)]
         self._device = torch.zeros(int(begins[-1]), dtype=torch.int32, device=device)
         self._staging = cycle([_Staging(int(begins[-1]), places, windows, device) for _ in range(2)])
-        self.req_slots, self.positions, self.out_slots, self.seq_lens = (self._device[place] for place in places[:4])
+        row_arrays = (self._device[place] for place in places[:_NUM_ROW_ARRAYS])
+        self.req_slots, self.positions, self.out_slots, self.seq_lens = row_arrays
+        # Of the last array only what is used is copied: it is by far the largest, unless layers differ in windows.
+        self._last_begin = places[-1].start if windows else int(begins[-1])
         self.tables = {
             window: DecodeTables(self._device[part[2]].view(-1, 2), self._device[part[0]], self._device[part[1]])
             for window, part in _by_window(windows, places)
@@ -154,6 +131,7 @@ class DecodeBuffers:
             return False
         staging = next(self._staging)
         staging.wait()
+        used = 0
         for target, values, padding in zip(staging.rows, (req_slots, prefix_lens, out_slots), (0, 0, -1), strict=False):
             target[:num_rows] = values
             target[num_rows:] = padding
@@ -162,14 +140,16 @@ class DecodeBuffers:
             num_pieces, first_piece, pieces = staging.tables[window]
             num_pieces[:] = plan.num_pieces
             first_piece[:] = plan.first_piece
-            pieces[: plan.pieces.size] = plan.pieces.reshape(-1)
-        staging.copy_to(self._device)
+            used = plan.pieces.size
+            pieces[:used] = plan.pieces.reshape(-1)
+        staging.copy_to(self._device, self._last_begin + used)
         return True
 
 
 def _by_window(windows: Sequence[int | None], places: Sequence[slice]) -> Iterator[tuple[int | None, Sequence[slice]]]:
     for index, window in enumerate(windows):
-        yield window, places[4 + 3 * index : 7 + 3 * index]
+        begin = _NUM_ROW_ARRAYS + 3 * index
+        yield window, places[begin : begin + 3]
 
 
 class CudaGraphRunner:
@@ -180,9 +160,9 @@ class CudaGraphRunner:
         model: CausalLM,
         backend: TritonBackend,
         recorder: Recorder,
+        config: ModelConfig,
         *,
         sizes: Sequence[int],
-        max_pieces: int,
         req_to_token: torch.Tensor,
         last_token: torch.Tensor,
     ) -> None:
@@ -192,8 +172,8 @@ class CudaGraphRunner:
             model: whose weights stay where they are.
             backend: of the KV pool.
             recorder: of the device.
+            config: of the model.
             sizes: of batches, ascending.
-            max_pieces: of all rows' keys together; a step with more is not run here.
             req_to_token: int32 ``[max_running_requests, max_len]``; steps enter their new tokens.
             last_token: int64 ``[max_running_requests]``, the tokens of decode rows.
         """
@@ -203,8 +183,9 @@ class CudaGraphRunner:
         self._req_to_token, self._last_token = req_to_token, last_token
         # The kernel of prompts, where it serves decode rows as well, knows no pieces.
         windows = () if backend.one_kernel else backend.windows
-        self._buffers = DecodeBuffers(self._sizes[-1], max_pieces, windows, device)
-        self._scratch = None if backend.one_kernel else backend.scratch_for(max_pieces)
+        self._buffers = DecodeBuffers(self._sizes[-1], backend.max_pieces, windows, device)
+        self._hidden_states = torch.empty(self._sizes[-1], config.hidden_size, dtype=torch_dtype(config), device=device)
+        self._logits = torch.empty(self._sizes[-1], config.vocab_size, device=device)
         self._input_ids = torch.zeros(self._sizes[-1], dtype=torch.int64, device=device)
         self._tiles: torch.Tensor | None = None
         if backend.one_kernel:
@@ -213,11 +194,13 @@ class CudaGraphRunner:
             self._tiles[:, 1] = torch.arange(self._sizes[-1])
         nothing = np.empty(0, dtype=np.int32)
         self._buffers.fill(nothing, nothing, nothing)
-        begin = time.perf_counter()
+        begin = told = time.perf_counter()
         self._recorded: dict[int, Recorded] = {}
         for size in reversed(self._sizes):
             self._recorded[size] = recorder.record(self._step(size))
-            logger.debug("recorded decode steps of %d rows", size)
+            if (now := time.perf_counter()) - told > _SECONDS_BETWEEN_NEWS:
+                told = now
+                logger.info("recorded %d of %d sizes of decode steps", len(self._recorded), len(self._sizes))
         logger.info(
             "decode steps of up to %d rows are recorded: %d sizes in %.1f s",
             self._sizes[-1],
@@ -225,7 +208,7 @@ class CudaGraphRunner:
             time.perf_counter() - begin,
         )
 
-    def _step(self, size: int) -> Callable[[], StepOutputs]:
+    def _step(self, size: int) -> Callable[[], None]:
         buffers, table = self._buffers, self._req_to_token
         req_slots, positions = buffers.req_slots[:size], buffers.positions[:size]
         input_ids, out_slots = self._input_ids[:size], buffers.out_slots[:size]
@@ -246,17 +229,19 @@ class CudaGraphRunner:
             out_cache_loc=out_slots,
             req_pool_indices=req_slots,
             attn_backend=self._backend,
-            attn_metadata=TritonMetadata(table, req_slots, seq_lens, tables, self._scratch, tiles),
+            attn_metadata=TritonMetadata(table, (DecodeRows(slice(size), req_slots, seq_lens, tables),), tiles),
         )
+        hidden_out, logits_out = self._hidden_states[:size], self._logits[:size]
 
-        def run() -> StepOutputs:
+        def run() -> None:
             enter_decode_rows(req_slots, positions, out_slots, self._last_token, table, input_ids)
             if tiles is not None:
                 # The query of padding is behind no key, which makes zeros of it.
                 tiles[:, 0] = req_slots
                 torch.sub(seq_lens, 1, out=tiles[:, 3])
             hidden_states = self._model(batch)
-            return StepOutputs(hidden_states, self._model.compute_logits(hidden_states))
+            hidden_out.copy_(hidden_states)
+            self._model.compute_logits(hidden_states, logits_out)
 
         return run
 
@@ -267,7 +252,7 @@ class CudaGraphRunner:
             return False
         if not bool((plan.input_ids == FUTURE_TOKEN).all()):
             return False
-        return self._scratch is None or int((plan.prefix_lens // SPLIT_KEYS + 1).sum()) <= self._buffers.max_pieces
+        return self._backend.one_kernel or int((plan.prefix_lens // SPLIT_KEYS + 1).sum()) <= self._backend.max_pieces
 
     def size_for(self, num_rows: int) -> int:
         """The size of the ladder that so many rows are padded to."""
@@ -278,38 +263,10 @@ class CudaGraphRunner:
         if not self._buffers.fill(plan.req_slots, plan.prefix_lens, plan.out_slots):
             raise ValueError(f"step {plan.step_id} has more keys than a recorded step has room for")
         num_rows = plan.num_rows
-        recorded = self._recorded[self.size_for(num_rows)]
-        recorded.replay()
-        outputs = recorded.outputs
+        self._recorded[self.size_for(num_rows)].replay()
         return ReplayResult(
             next_token_ids=np.full(num_rows, FUTURE_TOKEN, dtype=np.int32),
             finite=np.ones(num_rows, dtype=np.bool_),
-            logits=outputs.logits[:num_rows],
-            hidden_states=outputs.hidden_states[:num_rows] if hidden_states else None,
+            logits=self._logits[:num_rows],
+            hidden_states=self._hidden_states[:num_rows] if hidden_states else None,
         )
-
-
-def record_decode_steps(
-    model: CausalLM,
-    backend: AttentionBackend,
-    *,
-    max_batch_size: int,
-    req_to_token: torch.Tensor,
-    last_token: torch.Tensor,
-) -> CudaGraphRunner | None:
-    """Record ``model``'s decode steps on its CUDA device; ``None`` if its attention cannot be recorded.
-
-    Arguments as of :class:`CudaGraphRunner`, with the largest batch size instead of all.
-    """
-    if not isinstance(backend, TritonBackend):
-        logger.warning("decode steps are not recorded: it is not Triton's kernels that compute attention")
-        return None
-    return CudaGraphRunner(
-        model,
-        backend,
-        CudaRecorder(req_to_token.device),
-        sizes=batch_sizes(max_batch_size),
-        max_pieces=decode_pieces_bound(backend.kv_pool.max_total_tokens, len(req_to_token)),
-        req_to_token=req_to_token,
-        last_token=last_token,
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,12 +24,14 @@ from bough.layers.quantized_rows import QuantizedRows
 from bough.layers.sampler import SampleOutput, Sampler
 from bough.layers.stored_formats import StoredFormats
 from bough.mem_cache.kv_pool import FLOAT8_DTYPES, KVPool, KVShape, kv_bytes_per_token
-from bough.model_executor.attention_choice import attention_backend, check_attention
+from bough.model_executor.attention_choice import attention_backend, check_attention, chosen_attention
 from bough.model_executor.capacity import (
     DEFAULT_MAX_GRAPH_ROWS,
     MemoryBudget,
+    decode_graph_bytes,
     decode_scratch_bytes,
     default_max_running_requests,
+    fewer_tokens,
     fit_pool,
     fit_requests,
     forward_bytes,
@@ -37,7 +39,7 @@ from bough.model_executor.capacity import (
 from bough.model_executor.cpu_graph_runner import MAX_PIECE_TOKENS, CpuGraphRunner, kernel_bytes
 from bough.model_executor.determinism import check_deterministic
 from bough.model_executor.forward_batch import ForwardBatch, token_positions
-from bough.model_executor.graph_runner import GraphRunner, Wanted
+from bough.model_executor.graph_runner import GraphRunner, Wanted, batch_sizes
 from bough.model_executor.launched_step import CheckedRows, LaunchedStep, SampledRows, StepOutcome
 from bough.model_executor.logprob_results import gather_targets
 from bough.model_executor.machine import peak_resident_bytes, reset_peak_resident_bytes
@@ -171,8 +173,10 @@ class ModelRunner:
                 f"--kv-cache-dtype {options.kv_cache_dtype} needs the native CPU kernels, or a model in that type",
                 param="kv_cache_dtype",
             )
+        self.attention: AttentionBackendName | None = None
         if self.threads is None:
             check_attention(options.attention_backend, device, self.config, self.kv_dtype)
+            self.attention = chosen_attention(options.attention_backend, device, self.config)
         with self._timed("load_weights"):
             source = open_source(self.config, options.load_format)
             kv_scales: dict[int, tuple[float, float]] | None = None
@@ -193,9 +197,27 @@ class ModelRunner:
                 device.type, torch.get_num_threads(), self.config.dtype, num_parameters
             )
             wanted_requests = options.max_running_requests or default_requests
-            max_total_tokens = self.profile_max_num_token(wanted_requests)
+            step_bytes = self.step_bytes(wanted_requests)
+            max_total_tokens = self.profile_max_num_token(wanted_requests, step_bytes)
+        self.lane = lane_of(device)
+        self._take_memory(max_total_tokens, default_requests, kv_scales)
+        missing = self.missing_bytes(step_bytes)
+        if missing > 0 and options.max_total_tokens is None:
+            # What recording takes is known only afterwards.
+            logger.info("the KV cache becomes smaller: %d bytes more than foreseen are needed beside it", missing)
+            fewer = fewer_tokens(max_total_tokens, missing, kv_bytes_per_token(**self._kv_shape), self.page_size)
+            del self.kv_pool, self.req_to_token, self.attn_backend, self.graph_runner
+            self._take_memory(fewer, default_requests, kv_scales)
+        self.pooling: CausalPooling | None = None
+        if isinstance(self.model, PooledCausalLM):
+            self.pooling = CausalPooling(self.config, self.model, self.max_running_requests, device)
+
+    def _take_memory(
+        self, max_total_tokens: int, default_requests: int, kv_scales: Mapping[int, tuple[float, float]] | None
+    ) -> None:
+        """Make whatever lives as long as the runner beside the model."""
         self.max_running_requests = fit_requests(
-            options.max_running_requests, default_requests, max_total_tokens, self.page_size
+            self.options.max_running_requests, default_requests, max_total_tokens, self.page_size
         )
         self.max_req_len = min(self.config.context_len, max_total_tokens)
         with self._timed("init_memory_pool"):
@@ -204,19 +226,15 @@ class ModelRunner:
                 self.kv_pool.set_layer_scales(kv_scales)
             self.kv_pool.touch()
             self.req_to_token = torch.zeros(
-                self.max_running_requests, self.max_req_len, dtype=torch.int32, device=device
+                self.max_running_requests, self.max_req_len, dtype=torch.int32, device=self.device
             )
-            self._host_table = self.req_to_token.numpy() if device.type == "cpu" else None
-        self.attn_backend = self.init_attention_backend(self.kv_pool)
-        self.lane = lane_of(device)
-        self.sampling_state = SamplingState(self.max_running_requests, self.config.vocab_size, device)
+            self._host_table = self.req_to_token.numpy() if self.device.type == "cpu" else None
+        self.attn_backend = self.init_attention_backend(self.kv_pool, self.max_running_requests)
+        self.sampling_state = SamplingState(self.max_running_requests, self.config.vocab_size, self.device)
         self.sampler = Sampler(self.sampling_state, self.threads)
         with self._timed("init_graphs"):
             self.graph_runner = self.init_graphs()
             self.sampler.compile_kernels()
-        self.pooling: CausalPooling | None = None
-        if isinstance(self.model, PooledCausalLM):
-            self.pooling = CausalPooling(self.config, self.model, self.max_running_requests, device)
 
     @contextmanager
     def _timed(self, phase: str) -> Iterator[None]:
@@ -275,24 +293,38 @@ class ModelRunner:
             **self._kv_shape,
         )
 
-    def init_attention_backend(self, kv_pool: KVPool) -> AttentionBackend:
+    def init_attention_backend(self, kv_pool: KVPool, max_running_requests: int) -> AttentionBackend:
         """The backend that computes attention over ``kv_pool``."""
         return attention_backend(
-            self.options.attention_backend, kv_pool, self.config, deterministic=self.options.deterministic
+            self.attention or "torch_native",  # which native kernels need nothing of
+            kv_pool,
+            self.config,
+            max_running_requests=max_running_requests,
+            deterministic=self.options.deterministic,
         )
+
+    @property
+    def records_decode_steps(self) -> bool:
+        """Whether decode steps are recorded on CUDA."""
+        is_wanted = self.device.type == "cuda" and not self.options.disable_cuda_graph and self.config.is_generation
+        return is_wanted and self.attention == "triton"
 
     @torch.inference_mode()
     def init_graphs(self) -> GraphRunner | None:
         """The recorded forward pass, if native kernels run the model; recorded decode steps on CUDA."""
         if self.threads is None:
-            if self.device.type != "cuda" or self.options.disable_cuda_graph or not self.config.is_generation:
+            if not self.records_decode_steps:
                 return None
-            from bough.model_executor.cuda_graph_runner import record_decode_steps
+            from bough.layers.attention.triton import TritonBackend
+            from bough.model_executor.cuda_graph_runner import CudaGraphRunner, CudaRecorder
 
-            return record_decode_steps(
+            assert isinstance(self.attn_backend, TritonBackend), "else nothing is recorded"
+            return CudaGraphRunner(
                 self.model,
                 self.attn_backend,
-                max_batch_size=self._max_graph_rows(self.max_running_requests),
+                CudaRecorder(self.device),
+                self.config,
+                sizes=batch_sizes(self._max_graph_rows(self.max_running_requests)),
                 req_to_token=self.req_to_token,
                 last_token=self.sampling_state.last_token,
             )
@@ -307,13 +339,10 @@ class ModelRunner:
             max_step_tokens=self.options.max_step_tokens,
         )
 
-    def profile_max_num_token(self, max_running_requests: int) -> int:
-        """Tokens that the KV pool can hold, from what is available now and what a step needs.
+    def step_bytes(self, max_running_requests: int) -> int:
+        """Memory that steps may come to take beside what lives as long as the runner.
 
         Runs a model that torch computes once, which also makes its libraries ready; what native kernels take is known.
-
-        Raises:
-            StartupError: if memory does not suffice, with the numbers.
         """
         config, options = self.config, self.options
         step_tokens = min(options.max_step_tokens, max_running_requests * config.context_len)
@@ -329,26 +358,32 @@ class ModelRunner:
                 measured_tokens = min(measured_tokens, _MEASURED_TOKENS_ON_CPU)
             measured = self._measure_forward(measured_tokens) * step_tokens // measured_tokens
             forward = max(measured, forward_bytes(config, self.dtype.itemsize, step_tokens, logit_rows))
-        reserved = forward + 4 * max_running_requests * config.context_len
-        reserved += SamplingState.max_bytes(max_running_requests, config.vocab_size)
-        if self.device.type == "cuda":
-            graph_rows = self._max_graph_rows(max_running_requests)
-            if not options.disable_cuda_graph and options.attention_backend in (None, "triton"):
-                # What recorded steps take is theirs for good; their logits are for all rows at once.
-                reserved += forward_bytes(config, 4, graph_rows, graph_rows)
-            if options.attention_backend == "flashinfer":
-                from bough.layers.attention.flashinfer import FlashInferBackend
+        return forward + SamplingState.max_bytes(max_running_requests, config.vocab_size)
 
-                reserved += FlashInferBackend.num_bytes(config.layer_windows)
-            elif not options.deterministic:  # else the kernel of prompts, which needs none, serves decode rows
-                pool_tokens = available_memory(self.device)[0] // max(kv_bytes_per_token(**self._kv_shape), 1)
-                reserved += decode_scratch_bytes(config, pool_tokens, max_running_requests)
-        budget = MemoryBudget(
-            available=available_memory(self.device)[0],
-            weights=self.weight_bytes,
-            forward=reserved,
-            per_token=kv_bytes_per_token(**self._kv_shape),
-        )
+    def missing_bytes(self, step_bytes: int) -> int:
+        """By how much less than that a CUDA device has left, now that all else has its memory; at least 0."""
+        return max(step_bytes - available_memory(self.device)[0], 0) if self.device.type == "cuda" else 0
+
+    def profile_max_num_token(self, max_running_requests: int, step_bytes: int) -> int:
+        """Tokens that the KV pool can hold, from what is available now and what steps need.
+
+        Raises:
+            StartupError: if memory does not suffice, with the numbers.
+        """
+        config, options = self.config, self.options
+        available, per_token = available_memory(self.device)[0], kv_bytes_per_token(**self._kv_shape)
+        reserved = step_bytes + 4 * max_running_requests * config.context_len
+        if self.records_decode_steps:
+            graph_rows = self._max_graph_rows(max_running_requests)
+            reserved += decode_graph_bytes(config, graph_rows, len(batch_sizes(graph_rows)))
+        if self.attention == "flashinfer":
+            from bough.layers.attention.flashinfer import FlashInferBackend
+
+            reserved += FlashInferBackend.num_bytes(config.layer_windows)
+        elif self.attention == "triton" and self.device.type == "cuda" and not options.deterministic:
+            # Else the kernel of prompts, which needs none, serves decode rows.
+            reserved += decode_scratch_bytes(config, available // max(per_token, 1), max_running_requests)
+        budget = MemoryBudget(available=available, weights=self.weight_bytes, forward=reserved, per_token=per_token)
         return fit_pool(
             config,
             self.device.type,
@@ -376,7 +411,7 @@ class ModelRunner:
     def _measure_forward(self, num_tokens: int) -> int:
         """Memory that a prompt of ``num_tokens`` takes while it is computed, in bytes; 0 if it cannot be measured."""
         pool = self.init_memory_pool(-(-num_tokens // self.page_size) * self.page_size)
-        backend = self.init_attention_backend(pool)
+        backend = self.init_attention_backend(pool, 1)
         table = torch.arange(self.page_size, pool.num_slots, dtype=torch.int32, device=self.device)[None]
         count = np.array([num_tokens], dtype=np.int32)
         zero = np.zeros(1, dtype=np.int32)
@@ -434,7 +469,9 @@ class ModelRunner:
     @property
     def runs_ahead(self) -> bool:
         """Whether steps are launched without waiting for the device."""
-        return self.device.type == "cuda" and self.pooling is None and not self.attn_backend.reads_neighbours
+        # What a failed row leaves may be read by the step after the next, so it is scrubbed before that is launched.
+        is_safe = self.attn_backend.can_run_ahead and not self.attn_backend.reads_neighbours
+        return self.device.type == "cuda" and self.pooling is None and is_safe
 
     def _launched(self, plan: StepPlan, outcome: StepOutcome) -> LaunchedStep:
         return LaunchedStep(plan, outcome, self.lane, self._scrub)

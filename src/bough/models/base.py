@@ -138,8 +138,8 @@ class CausalLM(Model):
         """Hidden states after the final norm, ``[num_tokens, hidden_size]``. Mutates the batch's KV pool."""
 
     @abstractmethod
-    def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
-        """Logits, float32 ``[num_rows, vocab_size]``, of hidden states ``[num_rows, hidden_size]``."""
+    def compute_logits(self, hidden_states: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
+        """Logits, float32 ``[num_rows, vocab_size]``, of hidden states ``[num_rows, hidden_size]``: ``out``, or new."""
 
     def record(self, program: Program, kv_pool: KVPool) -> None:
         """Record the whole way from tokens to logits, for native kernels; the linear layers' weights must be packed.

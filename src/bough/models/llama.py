@@ -211,9 +211,9 @@ class LlamaForCausalLM(CausalLM):
         output: torch.Tensor = self.model(batch)
         return output
 
-    def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
+    def compute_logits(self, hidden_states: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
         """See :class:`CausalLM`."""
-        output: torch.Tensor = self.lm_head(hidden_states)
+        output: torch.Tensor = self.lm_head(hidden_states, out)
         return output
 
     def record(self, program: Program, kv_pool: KVPool) -> None:

@@ -59,9 +59,10 @@ class PooledCausalLM(CausalLM):
         output: torch.Tensor = self.model(batch)
         return output
 
-    def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
+    def compute_logits(self, hidden_states: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
         """Class scores, or the states themselves: float32 ``[num_rows, dim]``."""
-        return self.project(hidden_states)
+        scores = self.project(hidden_states)
+        return scores if out is None else out.copy_(scores)
 
     def record(self, program: Program, kv_pool: KVPool) -> None:
         """See :class:`CausalLM`; what follows the hidden states is not part of the program."""

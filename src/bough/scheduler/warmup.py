@@ -11,7 +11,7 @@ import numpy as np
 from bough.model_executor.worker_info import Worker
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler.cost_model import CostModel, StepCost
-from bough.step_plan import ForwardMode, NewRequest, ReqSlot, StepPlan
+from bough.step_plan import FUTURE_TOKEN, ForwardMode, NewRequest, ReqSlot, StepPlan
 
 logger = logging.getLogger(__name__)
 
@@ -123,7 +123,8 @@ def _plan(contexts: list[int], news: list[int], slots: list[np.ndarray], *, is_d
         req_slots=np.arange(num_rows, dtype=np.int32),
         prefix_lens=np.array(contexts, dtype=np.int32),
         extend_lens=np.array(news, dtype=np.int32),
-        input_ids=np.zeros(num_tokens, dtype=np.int32),
+        # As the scheduler writes it: recorded decode steps know no other tokens than those that were sampled.
+        input_ids=np.full(num_tokens, FUTURE_TOKEN if is_decode else 0, dtype=np.int32),
         out_slots=np.concatenate(slots),
         sample=np.ones(num_rows, dtype=np.bool_),
         new_requests=tuple(

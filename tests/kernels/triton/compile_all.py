@@ -21,7 +21,7 @@ from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 from triton.runtime.jit import JITFunction
 
-HEADS = ((64, 4), (128, 4), (256, 2))
+HEADS = ((64, 4), (80, 1), (128, 4), (128, 16), (256, 2))
 
 
 class NoDevice:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bough.kernels.triton import attention
 from bough.kernels.triton.available import SPLIT_KEYS
-from bough.layers.attention.tiles import decode_pieces, extend_tiles
+from bough.layers.attention.tiles import decode_pieces, extend_tiles, row_groups
 from tests.kernels.triton import cases
 
 RANDOM_SHAPES = settings(
@@ -133,3 +133,12 @@ def test_tiles_cover_every_new_token_once_and_the_longest_come_first() -> None:
 def test_wider_heads_are_refused() -> None:
     with pytest.raises(ValueError, match="heads of 257"):
         attention.extend_blocks(257, torch.float16)
+
+
+def test_rows_are_grouped_so_that_their_pieces_fit() -> None:
+    lens = np.array([8, 9, 1, 24, 16, 0], dtype=np.int32)  # 1, 2, 1, 3, 2 and 0 pieces
+    assert row_groups(lens, 3, 8) == [slice(0, 2), slice(2, 3), slice(3, 4), slice(4, 6)]
+    assert row_groups(lens, 9, 8) == [slice(0, 6)]
+    assert row_groups(lens[:0], 9, 8) == []
+    with pytest.raises(ValueError, match="24 tokens has more than 2 pieces"):
+        row_groups(lens, 2, 8)

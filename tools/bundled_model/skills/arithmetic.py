@@ -85,18 +85,18 @@ ASKS = {
 }
 TEST_ASKS = {
     "+": (
-        "Calculate {a} + {b}.",
+        "Work out {a} + {b}.",
         "How much is {a} + {b}?",
         "Could you tell me what {a} plus {b} is?",
         "Please compute {a}+{b}.",
     ),
     "-": (
-        "Calculate {a} - {b}.",
+        "Work out {a} - {b}.",
         "How much is {a} - {b}?",
         "Could you tell me what {a} minus {b} is?",
         "Please compute {a}-{b}.",
     ),
-    "x": ("Calculate {a} x {b}.", "How much is {a} x {b}?", "Could you tell me what {a} times {b} is?"),
+    "x": ("Work out {a} x {b}.", "How much is {a} x {b}?", "Could you tell me what {a} times {b} is?"),
 }
 PROBLEMS = {
     "+": (
@@ -140,6 +140,7 @@ ONLY_NUMBER = (
     "Just give me the number.",
     "Reply with a number only.",
 )
+TEST_ONLY_NUMBER = ("Nothing but the number, please.", "Give no words, only the number.")
 SYSTEMS = (
     "You are a calculator.",
     "You are good at arithmetic.",
@@ -217,13 +218,17 @@ def exchange(words: Words) -> tuple[str, str, str]:
         asked, answer = _problem(words, sign, a, b)
     elif kind < 0.27 and a < 13 and b < 13:
         name = {"+": "plus", "-": "minus", "x": "times"}[sign]
-        asked = f"What is {NUMBER_WORDS[a]} {name} {NUMBER_WORDS[b]}?"
+        pattern = "Could you tell me what {} is?" if words.test else "What is {}?"
+        asked = pattern.format(f"{NUMBER_WORDS[a]} {name} {NUMBER_WORDS[b]}")
         answer = line(sign, a, b) + "."
     else:
         asked = rng.choice((TEST_ASKS if words.test else ASKS)[sign]).format(a=a, b=b)
         answer = line(sign, a, b) + "."
         if kind > 0.9:
-            asked, answer = f"{asked} {rng.choice(ONLY_NUMBER)}", str(result(sign, a, b))
+            asked, answer = (
+                f"{asked} {rng.choice(TEST_ONLY_NUMBER if words.test else ONLY_NUMBER)}",
+                str(result(sign, a, b)),
+            )
     return asked, answer, thought(sign, a, b)
 
 
@@ -262,11 +267,13 @@ def document(rng: random.Random) -> Document:
 
 
 def cases(rng: random.Random, count: int) -> Iterator[Case]:
-    """Sums that training never used, in words that it never used."""
+    """Sums and differences that training never used, and products, all in words that it never used."""
     words = Words(rng, test=True)
     for place in range(count):
-        asked, answer, _ = exchange(words)
+        asked, answer, reasoning = exchange(words)
         thinking = place % 4 == 3
         number = int(answer.rstrip(".").rsplit(" ", 1)[-1])
-        skill = "arithmetic, thinking" if thinking else "arithmetic"
+        # All products are in training: they are counted apart.
+        skill = "products" if " x " in reasoning else "sums and differences"
+        skill = f"arithmetic: {skill}, thinking" if thinking else f"arithmetic: {skill}"
         yield Case(skill, [Turn("user", asked)], thinking=thinking, number=number)

@@ -182,7 +182,7 @@ KINDS: dict[str, Kind] = {
             "It will be {s} on {d}, with {g} degrees.",
             "City: {c}\nWeather: {s}\nTemperature: {g}",
         ),
-        ("In {c} it is {s} and the temperature is {g} degrees.", "{c} will be {s} on {d}, with {g} degrees."),
+        ("In {c} it is {s} and the temperature is {g} degrees.", "{d} brings {c} a {s} sky and {g} degrees."),
     ),
     "pet": Kind(
         {

@@ -34,7 +34,7 @@ ROLES = (
     "a talking fox",
     "a queen",
 )
-TEST_ROLES = ("a shepherd", "a talking cat", "a painter", "a captain", "a fairy")
+TEST_ROLES = ("a shepherd", "a talking cat", "a beekeeper", "an astronaut", "a fairy")
 CATCHES = (
     "Arr!",
     "Beep.",
@@ -168,9 +168,11 @@ def cases(rng: random.Random, count: int) -> Iterator[Case]:
     """Names, roles, sayings and rules that training never used."""
     words = Words(rng, test=True)
     for _ in range(count):
-        system, name, role, start, end, user = persona(words)
-        asked, answer = exchange(words, name, role, user)
-        # A fact may be told in several ways: what counts then is the manner.
-        expected = name if answer.startswith("I am ") else user if answer.startswith("Your name") else start or end
+        expected = ""
+        while not expected:
+            system, name, role, start, end, user = persona(words)
+            asked, answer = exchange(words, name, role, user)
+            # A fact may be told in several ways: what counts then is the manner, if one was asked for.
+            expected = name if answer.startswith("I am ") else user if answer.startswith("Your name") else start or end
         turns = [Turn("system", system), Turn("user", asked)]
-        yield Case("persona", turns, contains=(expected,) if expected else (), ending=end, opening=start)
+        yield Case("persona", turns, contains=(expected,), ending=end, opening=start)

@@ -620,7 +620,7 @@ NOUNS = (
     "meter",
     "rota",
 )
-TEST_NOUNS = ("letter", "album", "subscription", "license", "loan", "membership")
+TEST_NOUNS = ("voucher", "album", "subscription", "license", "loan", "membership")
 DETAILS = (
     ("id", " {v}", " with the number {v}", lambda w: w.code()),
     ("name", " of {v}", " that belongs to {v}", Words.name),

@@ -17,6 +17,7 @@ import triton
 import triton.language as tl
 
 from bough.kernels.triton.available import SPLIT_KEYS
+from bough.kernels.triton.float8 import widened
 from bough.kernels.triton.launch import ieee, next_power_of_2
 
 _LOG2_E = 1.4426950408889634
@@ -106,9 +107,9 @@ def _attend_block(
     in_head = dims < HEAD_DIM
     slots = tl.load(table + positions, mask=stored, other=0).to(tl.int64)
     at = slots * slot_stride + head * HEAD_DIM
-    keys = tl.load(k_ptr + at[None, :] + dims[:, None], mask=stored[None, :] & in_head[:, None], other=0.0).to(q.dtype)
+    keys = tl.load(k_ptr + at[None, :] + dims[:, None], mask=stored[None, :] & in_head[:, None], other=0.0)
     values = tl.load(v_ptr + at[:, None] + dims[None, :], mask=stored[:, None] & in_head[None, :], other=0.0)
-    values = values.to(q.dtype)
+    keys, values = widened(keys, q.dtype), widened(values, q.dtype)
     scores = tl.dot(q, keys, input_precision=PRECISION) * scale
     scores = tl.where(visible, _capped(scores, cap, HAS_CAP), float("-inf"))
     new_largest = tl.maximum(largest, tl.max(scores, 1))

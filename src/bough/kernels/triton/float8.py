@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import triton
 import triton.language as tl
+from triton.language.target_info import cuda_capability_geq
 
 _TO_WHOLE = tl.constexpr(12582912.0)
 """1.5 · 2²³: a float32 below 2²² loses its fraction when this is added, rounded to the nearest, ties to even."""
@@ -26,3 +27,12 @@ def to_float8(x, kind: tl.constexpr):
     power = (x.to(tl.int32, bitcast=True) & 0x7F800000).to(tl.float32, bitcast=True)
     step = tl.maximum(power, least) * fraction
     return ((x / step + _TO_WHOLE - _TO_WHOLE) * step).to(kind)
+
+
+@triton.jit
+def widened(x, kind: tl.constexpr):
+    """What a pool holds as numbers of ``kind``, which has room for them."""
+    if x.dtype.is_fp8() and not cuda_capability_geq(9, 0):
+        # Triton 3.6 goes from 8 bits to bfloat16 by an instruction that older devices do not have.
+        x = x.to(tl.float32)
+    return x.to(kind)

@@ -69,7 +69,7 @@ def _linear_tiles(
 
 
 def linear(
-    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, *, out_dtype: torch.dtype | None = None
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, *, out: torch.Tensor | None = None
 ) -> torch.Tensor:
     """``x Wᵀ + b``, summed in float32.
 
@@ -77,14 +77,15 @@ def linear(
         x: ``[num_rows, num_inputs]``, rows dense.
         weight: ``[num_outputs, num_inputs]``, rows dense, of the same dtype.
         bias: ``[num_outputs]``
-        out_dtype: of the result; ``None``: that of ``x``.
+        out: contiguous, for the result; ``None``: fresh memory of the dtype of ``x``.
 
     Returns:
         ``[num_rows, num_outputs]``; a row depends on no other.
     """
     num_rows, num_inputs = x.shape
     num_outputs = weight.shape[0]
-    out = torch.empty(num_rows, num_outputs, dtype=out_dtype or x.dtype, device=x.device)
+    if out is None:
+        out = torch.empty(num_rows, num_outputs, dtype=x.dtype, device=x.device)
     tile = _FLOAT32_TILE if x.dtype == torch.float32 else _TILE
     if num_rows:
         grid = (triton.cdiv(num_rows, tile["BLOCK_M"]) * triton.cdiv(num_outputs, tile["BLOCK_N"]),)

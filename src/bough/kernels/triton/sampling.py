@@ -64,15 +64,16 @@ def _chunk_distances(row_ptr, chunk, largest, vocab_size, CHUNK: tl.constexpr):
 @triton.jit
 def _below(row_ptr, maxima_ptr, pivot, largest, inverse_temperature, vocab_size, num_chunks, CHUNK: tl.constexpr):
     """How many tokens are nearer to the largest than ``pivot``, and their weight."""
-    count = tl.full((), 0, tl.int32)
-    weight = tl.full((), 0, tl.int64)
+    # Added up over the places of a chunk in the end only: until then no thread waits for another.
+    counts = tl.zeros([CHUNK], tl.int32)
+    weights = tl.zeros([CHUNK], tl.int64)
     for chunk in range(num_chunks):
         if largest - tl.load(maxima_ptr + chunk) < pivot:
             distance = _chunk_distances(row_ptr, chunk, largest, vocab_size, CHUNK)
             near = distance < pivot
-            count += tl.sum(near.to(tl.int32), 0)
-            weight += tl.sum(tl.where(near, _units(distance, inverse_temperature), 0), 0)
-    return count, weight
+            counts += near.to(tl.int32)
+            weights += tl.where(near, _units(distance, inverse_temperature), 0)
+    return tl.sum(counts, 0), tl.sum(weights, 0)
 
 
 @triton.jit
@@ -159,14 +160,18 @@ def _choose(
                 if tied_weight > 0:
                     most_ties = tl.minimum(most_ties, (limit - low_weight + tied_weight - 1) // tied_weight)
             nearest = high.to(tl.float32, bitcast=True)
-            kept_total = tl.full((), 0, tl.int64)
-            ties = tl.full((), 0, tl.int64)
-            for chunk in range(num_chunks):
-                if largest - tl.load(maxima_ptr + chunk) < nearest:
-                    distance = _chunk_distances(row_ptr, chunk, largest, vocab_size, CHUNK)
-                    weights, tied = _kept_weights(distance, ties, low, high, most_ties, log_min_p, inverse_temperature)
-                    kept_total += tl.sum(weights, 0)
-                    ties += tied
+            kept_total = total
+            if (low < high) | (log_min_p > float("-inf")):
+                kept_total = tl.full((), 0, tl.int64)
+                ties = tl.full((), 0, tl.int64)
+                for chunk in range(num_chunks):
+                    if largest - tl.load(maxima_ptr + chunk) < nearest:
+                        distance = _chunk_distances(row_ptr, chunk, largest, vocab_size, CHUNK)
+                        weights, tied = _kept_weights(
+                            distance, ties, low, high, most_ties, log_min_p, inverse_temperature
+                        )
+                        kept_total += tl.sum(weights, 0)
+                        ties += tied
             target = (uniform * kept_total.to(tl.float64)).to(tl.int64)
             drawn = tl.full((), 2147483647, tl.int32)
             before = tl.full((), 0, tl.int64)

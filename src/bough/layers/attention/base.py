@@ -33,9 +33,12 @@ class AttentionBackend(ABC):
     Attributes:
         reads_neighbours: whether keys and values of others on a page are multiplied by zero, which what is not finite
             survives; if not, they are not read.
+        can_run_ahead: whether a step may be given to the device before the last one is done: nothing on the host that
+            the device still reads is written by :meth:`init_forward_metadata`.
     """
 
     reads_neighbours = True
+    can_run_ahead = False
 
     def __init__(self, kv_pool: KVPool) -> None:
         self.kv_pool = kv_pool

@@ -40,7 +40,7 @@ class FlashInferMetadata:
 class FlashInferBackend(StoringBackend):
     """Models in float16 or bfloat16, with heads of 64, 128 or 256 numbers.
 
-    What the package plans with is read by the device later, so steps are waited for (:attr:`reads_neighbours`).
+    What the package plans with is read by the device later, so steps are waited for (:attr:`can_run_ahead`).
     """
 
     def __init__(self, kv_pool: KVPool, windows: Sequence[int | None], num_heads: int, *, dtype: torch.dtype) -> None:

@@ -41,6 +41,28 @@ def decode_pieces(seq_lens: IntArray, window: int | None, split_keys: int) -> De
     return DecodePieces(pieces, np.array([len(rows)], dtype=np.int32), first_piece)
 
 
+def row_groups(seq_lens: IntArray, max_pieces: int, split_keys: int) -> list[slice]:
+    """Runs of decode rows that have at most so many pieces together: as few as go, in order; none for no rows.
+
+    Args:
+        seq_lens: ``[R]``
+        max_pieces: of a run.
+        split_keys: length of a piece.
+
+    Raises:
+        ValueError: if a row alone has more.
+    """
+    ends = np.cumsum(-(-seq_lens.astype(np.int64) // split_keys))
+    groups, begin, before = [], 0, 0
+    while begin < len(ends):
+        end = int(np.searchsorted(ends, before + max_pieces, side="right"))
+        if end == begin:
+            raise ValueError(f"a sequence of {seq_lens[begin]} tokens has more than {max_pieces} pieces")
+        groups.append(slice(begin, end))
+        begin, before = end, int(ends[end - 1])
+    return groups
+
+
 def extend_tiles(req_slots: IntArray, prefix_lens: IntArray, extend_lens: IntArray, tile_queries: int) -> IntArray:
     """Cut the new tokens of each row into tiles of queries, those with the most keys first.
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
-import numpy as np
 import torch
 
 from bough.kernels.triton.attention import (
@@ -19,7 +19,7 @@ from bough.kernels.triton.attention import (
 from bough.kernels.triton.available import SPLIT_KEYS
 from bough.layers.attention.radix_attention import RadixAttention
 from bough.layers.attention.storing import StoringBackend
-from bough.layers.attention.tiles import decode_pieces, extend_tiles
+from bough.layers.attention.tiles import decode_pieces, extend_tiles, row_groups
 from bough.mem_cache.kv_pool import KVPool
 from bough.model_executor.forward_batch import ForwardBatch
 from bough.sampling.transfer import all_to_device, to_device
@@ -39,16 +39,25 @@ class DecodeTables:
 
 
 @dataclass(frozen=True, slots=True)
+class DecodeRows:
+    """Decode rows that are computed together. By sliding window: which keys are seen differs."""
+
+    rows: slice
+    """Which of the step's"""
+    req_slots: torch.Tensor
+    """int32 [n]"""
+    seq_lens: torch.Tensor
+    """int32 [n], the new tokens included"""
+    tables: dict[int | None, DecodeTables]
+
+
+@dataclass(frozen=True, slots=True)
 class TritonMetadata:
-    """What a step's layers share. By sliding window: which keys are seen differs."""
+    """What a step's layers share."""
 
     req_to_token: torch.Tensor
-    req_slots: torch.Tensor
-    """int32 or int64 [decode rows]"""
-    seq_lens: torch.Tensor
-    """int32 [decode rows], the new tokens included"""
-    decode: dict[int | None, DecodeTables]
-    scratch: DecodeScratch | None
+    decode: tuple[DecodeRows, ...]
+    """All decode rows, in order"""
     tiles: torch.Tensor | None
     """int32 [n, 4], of the extend rows; of all rows where one kernel computes them"""
 
@@ -56,12 +65,17 @@ class TritonMetadata:
 class TritonBackend(StoringBackend):
     """See :mod:`bough.kernels.triton.attention`. Models in float16, bfloat16 or float32, heads of up to 256 numbers.
 
+    Partial results of decode rows are in scratch memory that is taken once: rows whose pieces do not fit into it
+    together are computed in groups, which changes no bit.
+
     Attributes:
+        max_pieces: pieces of keys for which there is scratch memory.
         one_kernel: decode rows are computed by the kernel of prompts, in tiles of one size for both, so that a token's
             result has the same bits whether it was generated or is part of a prompt.
     """
 
     reads_neighbours = False
+    can_run_ahead = True
 
     def __init__(
         self,
@@ -69,15 +83,17 @@ class TritonBackend(StoringBackend):
         windows: Sequence[int | None],
         num_heads: int,
         *,
+        max_pieces: int,
         dtype: torch.dtype | None = None,
         one_kernel: bool = False,
     ) -> None:
-        """Allocate nothing yet: scratch memory for partial results grows with the longest step.
+        """Allocate scratch memory.
 
         Args:
             kv_pool: where keys and values are.
             windows: the sliding window of each layer.
             num_heads: of queries.
+            max_pieces: see the class; at least those of the longest sequence.
             dtype: of queries; ``None``: that of the pool.
             one_kernel: see the class.
 
@@ -90,7 +106,8 @@ class TritonBackend(StoringBackend):
         self.one_kernel = one_kernel
         blocks = extend_blocks(kv_pool.head_dim, dtype or kv_pool.dtype)
         self._tile_queries = SHORT_TILE if one_kernel else blocks.queries
-        self._scratch = DecodeScratch.empty(0, num_heads, kv_pool.head_dim, kv_pool.device)
+        self.max_pieces = 0 if one_kernel else max_pieces
+        self._scratch = DecodeScratch.empty(self.max_pieces, num_heads, kv_pool.head_dim, kv_pool.device)
         cores = _CORES_OF_A_SMALL_DEVICE
         if kv_pool.device.type == "cuda":
             cores = torch.cuda.get_device_properties(kv_pool.device).multi_processor_count
@@ -109,35 +126,23 @@ class TritonBackend(StoringBackend):
         """See :class:`AttentionBackend`."""
         device, split = self.kv_pool.device, 0 if self.one_kernel else num_decode_rows
         seq_lens = prefix_lens[:split] + 1
-        decode: dict[int | None, DecodeTables] = {}
-        scratch = None
-        if split:
-            plans = {window: decode_pieces(seq_lens, window, SPLIT_KEYS) for window in self.windows}
-            scratch = self.scratch_for(max(len(plan.pieces) for plan in plans.values()))
-            decode = {
-                window: DecodeTables(*all_to_device((plan.pieces, plan.num_pieces, plan.first_piece), device))
-                for window, plan in plans.items()
-            }
+        groups = row_groups(seq_lens, self.max_pieces, SPLIT_KEYS)
+        decode = tuple(self._decode_rows(rows, req_slots[rows], seq_lens[rows]) for rows in groups)
         tiles = None
         if split < len(req_slots):
             planned = extend_tiles(req_slots[split:], prefix_lens[split:], extend_lens[split:], self._tile_queries)
             tiles = to_device(planned, device)
-        return TritonMetadata(
-            req_to_token=req_to_token,
-            req_slots=to_device(np.ascontiguousarray(req_slots[:split]), device),
-            seq_lens=to_device(seq_lens, device),
-            decode=decode,
-            scratch=scratch,
-            tiles=tiles,
-        )
+        return TritonMetadata(req_to_token, decode, tiles)
 
-    def scratch_for(self, num_pieces: int) -> DecodeScratch:
-        """Memory for partial results of so many pieces, or more: the same until a longer step needs more."""
-        if len(self._scratch.outputs) < num_pieces:
-            room = max(num_pieces, 2 * len(self._scratch.outputs))
-            pool = self.kv_pool
-            self._scratch = DecodeScratch.empty(room, self.num_heads, pool.head_dim, pool.device)
-        return self._scratch
+    def _decode_rows(self, rows: slice, req_slots: IntArray, seq_lens: IntArray) -> DecodeRows:
+        arrays = [req_slots, seq_lens]
+        for window in self.windows:
+            plan = decode_pieces(seq_lens, window, SPLIT_KEYS)
+            arrays += (plan.pieces, plan.num_pieces, plan.first_piece)
+        on_device = iter(all_to_device(arrays, self.kv_pool.device))
+        slots, lens = next(on_device), next(on_device)
+        tables = {window: DecodeTables(*islice(on_device, 3)) for window in self.windows}
+        return DecodeRows(rows, slots, lens, tables)
 
     # --- once per layer ---
 
@@ -147,18 +152,23 @@ class TritonBackend(StoringBackend):
 
     def decode(self, q: torch.Tensor, layer: RadixAttention, metadata: TritonMetadata) -> torch.Tensor:
         """See :class:`StoringBackend`."""
-        assert metadata.scratch is not None, "the step has decode rows"
-        tables = metadata.decode[layer.sliding_window]
+        outputs = [self._decode_group(q[each.rows], layer, metadata, each) for each in metadata.decode]
+        return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
+
+    def _decode_group(
+        self, q: torch.Tensor, layer: RadixAttention, metadata: TritonMetadata, group: DecodeRows
+    ) -> torch.Tensor:
+        tables = group.tables[layer.sliding_window]
         return decode_attention(
             q,
             *self._buffers(layer),
             metadata.req_to_token,
-            req_slots=metadata.req_slots,
-            seq_lens=metadata.seq_lens,
+            req_slots=group.req_slots,
+            seq_lens=group.seq_lens,
             pieces=tables.pieces,
             num_pieces=tables.num_pieces,
             first_piece=tables.first_piece,
-            scratch=metadata.scratch,
+            scratch=self._scratch,
             num_programs=self._num_programs,
             scale=layer.scaling,
             window=layer.sliding_window,

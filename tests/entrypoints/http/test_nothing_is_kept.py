@@ -1,0 +1,48 @@
+"""What a request leaves behind in the main process: nothing."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import sys
+
+import httpx
+
+from tests.entrypoints.http.server import RunningServer
+
+PARAMS = {"max_new_tokens": 3}
+REQUESTS = [
+    ("/generate", {"text": "Hi", "sampling_params": PARAMS}),
+    ("/generate", {"text": "Hi", "sampling_params": PARAMS, "stream": True}),
+    ("/generate", {"text": "Hi", "sampling_params": {**PARAMS, "n": 2}, "return_logprob": True}),
+    ("/generate", {"text": "Hi", "sampling_params": {"top_p": 7}}),
+    ("/v1/completions", {"prompt": ["Hi", "Ho"], "max_tokens": 3}),
+    ("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 3, "stream": True}),
+    ("/v1/responses", {"input": "Hi", "max_output_tokens": 3, "store": False}),
+    ("/tokenize", {"prompt": "Hi"}),
+]
+ROUNDS = 15
+
+
+def test_requests_of_all_kinds_leave_no_memory_allocated(server: RunningServer, client: httpx.Client) -> None:
+    def ask_all(rounds: int) -> None:
+        for number in range(rounds):
+            for path, body in REQUESTS:
+                rid = {"rid": f"request-{number}"} if path == "/generate" else {}
+                client.post(path, json={**body, **rid}, headers={"x-request-id": f"{path}-{number}"})
+        server.assert_idle()
+        server.run(server.engine.received.clear)
+
+    def allocated() -> int:
+        """Pieces of memory that Python's objects have."""
+        gc.collect()
+        return sys.getallocatedblocks()
+
+    ask_all(3 * ROUNDS)  # whatever is filled once
+    levels = []
+    for _ in range(3):
+        levels.append(server.run(allocated))
+        ask_all(ROUNDS)
+    levels.append(server.run(allocated))
+    growth = min(after - before for before, after in itertools.pairwise(levels))
+    assert growth < ROUNDS * len(REQUESTS) / 4, "something is kept of all requests of a kind"

@@ -1,0 +1,45 @@
+"""The lines of the log that people and their scripts read."""
+
+from __future__ import annotations
+
+import logging
+import re
+
+import pytest
+
+from tests.scheduler.harness import Harness
+
+PREFILL = re.compile(
+    r"Prefill batch\. #new-seq: (\d+), #new-token: (\d+), #cached-token: (\d+), token usage: (\d\.\d\d), "
+    r"#running-req: (\d+), #queue-req: (\d+)"
+)
+DECODE = re.compile(
+    r"Decode batch\. #running-req: (\d+), #token: (\d+), token usage: (\d\.\d\d), "
+    r"gen throughput \(token/s\): (\d+\.\d\d), #queue-req: (\d+)"
+)
+
+
+def numbers(pattern: re.Pattern[str], line: str) -> list[float]:
+    match = pattern.fullmatch(line)
+    assert match is not None, line
+    return [float(number) for number in match.groups()]
+
+
+def test_there_is_a_line_for_each_prefill_and_for_some_steps_of_decoding(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "bough.scheduler.step_log")
+    harness = Harness(decode_log_interval=4, max_running_requests=2, max_total_num_tokens=400)
+    prompt = list(range(20))
+    for rid in ("a", "b", "c"):
+        harness.submit(prompt, rid=rid, max_new_tokens=9)
+    harness.run()
+    harness.close()
+    records = [record for record in caplog.records if record.name == "bough.scheduler.step_log"]
+    prefill, *decodes = [record.getMessage() for record in records[:3]]
+    assert [record.__dict__["event"] for record in records] == 2 * ["prefill_batch", "decode_batch", "decode_batch"]
+    # Two of three find a place; of what they share, one copy is kept.
+    assert numbers(PREFILL, prefill) == [2, 40, 0, 0.1, 2, 1]
+    for tokens, line in zip((28, 36), decodes, strict=True):
+        running, used, usage, throughput, queued = numbers(DECODE, line)
+        assert (running, used, usage, queued) == (2, tokens, tokens / 400, 1)
+        assert throughput > 0
+    assert numbers(PREFILL, records[3].getMessage()) == [1, 1, 19, 0.05, 1, 0]
