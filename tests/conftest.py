@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import faulthandler
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,15 @@ if not Path("/dev/nvidiactl").exists():
 
 # make fuzz: as long as one has patience for.
 settings.register_profile("thorough", max_examples=60, deadline=None)
+
+
+EXIT_SECONDS = 120
+"""In which an interpreter that has nothing left to test has to end."""
+
+
+def pytest_unconfigure() -> None:
+    """What keeps the interpreter from ending is shown, and not waited for."""
+    faulthandler.dump_traceback_later(EXIT_SECONDS, exit=True, file=sys.__stderr__)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

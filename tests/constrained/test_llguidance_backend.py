@@ -173,9 +173,13 @@ def test_a_judged_token_leaves_the_mask_of_the_next_one(backend: LLGuidanceBacke
     assert begins is MASKED or begins.forced
 
 
+@pytest.mark.parametrize("in_parallel", [False, True])
 def test_tokens_are_looked_at_with_the_next_mask_but_for_those_that_may_be_the_last(
-    backend: LLGuidanceBackend,
+    backend: LLGuidanceBackend, in_parallel: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if in_parallel:
+        for least in ("MIN_PARALLEL_MASKS", "MIN_PARALLEL_VOCAB"):
+            monkeypatch.setattr(f"bough.constrained.llguidance_backend.{least}", 1)
     grammar = backend.compile(spec_of("json_schema", PERSON))
     tokens = encode('{"name": "Ann", "age": 7}')
 

@@ -178,13 +178,12 @@ class LLGuidanceMatcher:
         ended: list[int] = []
         parallel: list[tuple[LLMatcher, int]] = []
         for i, each in enumerate(matchers):
-            engine = each._engine
-            if each._postponed is not None and each._up_to_date().is_stopped() and not engine.is_error():
+            if each._postponed is not None and each._accept_postponed():
                 ended.append(i)
             elif in_parallel:
-                parallel.append((engine, i))
+                parallel.append((each._engine, i))
             else:
-                engine.unsafe_compute_mask_ptr(start + i * size, size)
+                each._engine.unsafe_compute_mask_ptr(start + i * size, size)
         if parallel:
             _executor().unsafe_compute_mask_ptr(parallel, start, size, len(bits))
         for i, each in enumerate(matchers):
@@ -244,13 +243,20 @@ class LLGuidanceMatcher:
             self._up_to_date().rollback(num_tokens)
 
     def _up_to_date(self) -> LLMatcher:
-        """The engine, behind all tokens that it was to accept; an error is for others to find."""
+        """The engine, behind all tokens that it was to accept."""
+        if self._postponed is not None:
+            self._accept_postponed()
+        return self._engine
+
+    def _accept_postponed(self) -> bool:
+        """Go on by the token that has waited; returns whether that ends the output. An error is for others to find."""
         engine, token = self._engine, self._postponed
-        if token is not None:
-            self._postponed = None
-            if engine.consume_token(token) and engine.is_stopped():
-                self._grammar.last_tokens.add(token)
-        return engine
+        assert token is not None, "there is one"
+        self._postponed = None
+        if not engine.consume_token(token) or not engine.is_stopped() or engine.is_error():
+            return False
+        self._grammar.last_tokens.add(token)
+        return True
 
 
 @cache

@@ -180,12 +180,12 @@ class StepBuilder:
         early = (self._table.masks[slots], has_mask) if has_mask.any() else None
         if early is not None and not edited and has_mask.all():
             return TokenMasks(rows, early[0])
-        reqs = [self._table.reqs[slot] for slot in slots.tolist()]
-        matchers = [None if req is None else req.matcher for req in reqs]
+        reqs = self._table.reqs
+        matchers = [None if (req := reqs[slot]) is None else req.matcher for slot in slots.tolist()]
         extra_ends: dict[int, tuple[int, ...]] = {}
         allowed: dict[int, MaskWords] = {}
         for index in edited:
-            req = reqs[index]
+            req = reqs[slots[index]]
             assert req is not None
             if req.extra_ends:
                 extra_ends[index] = req.extra_ends
