@@ -202,7 +202,10 @@ class ModelRunner:
         self.lane = lane_of(device)
         self._take_memory(max_total_tokens, default_requests, kv_scales)
         missing = self.missing_bytes(step_bytes)
-        if missing > 0 and options.max_total_tokens is None:
+        if missing > 0 and options.max_total_tokens is not None:
+            shown = missing / 2**30
+            logger.warning("--max-total-tokens leaves %.2f GiB too little for the largest steps; lower it", shown)
+        elif missing > 0:
             # What recording takes is known only afterwards.
             logger.info("the KV cache becomes smaller: %d bytes more than foreseen are needed beside it", missing)
             fewer = fewer_tokens(max_total_tokens, missing, kv_bytes_per_token(**self._kv_shape), self.page_size)
@@ -314,6 +317,8 @@ class ModelRunner:
         """The recorded forward pass, if native kernels run the model; recorded decode steps on CUDA."""
         if self.threads is None:
             if not self.records_decode_steps:
+                if self.device.type == "cuda" and self.config.is_generation and self.attention != "triton":
+                    logger.warning("decode steps are not recorded: only those with Triton's attention are")
                 return None
             from bough.layers.attention.triton import TritonBackend
             from bough.model_executor.cuda_graph_runner import CudaGraphRunner, CudaRecorder
