@@ -16,7 +16,7 @@ import torch
 
 from bough.config.engine_args import AttentionBackendName, KVCacheDType, Quantization
 from bough.config.model_config import ModelConfig
-from bough.errors import ConfigError
+from bough.errors import ConfigError, StartupError
 from bough.kernels.host_memory import OutlineArena
 from bough.layers.attention.base import AttentionBackend
 from bough.layers.logprobs import GatheredLogprobs
@@ -200,7 +200,8 @@ class ModelRunner:
             step_bytes = self.step_bytes(wanted_requests)
             max_total_tokens = self.profile_max_num_token(wanted_requests, step_bytes)
         self.lane = lane_of(device)
-        self._take_memory(max_total_tokens, default_requests, kv_scales)
+        take_memory = partial(self._take_memory, default_requests=default_requests, kv_scales=kv_scales)
+        take_memory(max_total_tokens)
         missing = self.missing_bytes(step_bytes)
         if missing > 0 and options.max_total_tokens is not None:
             shown = missing / 2**30
@@ -210,7 +211,7 @@ class ModelRunner:
             logger.info("the KV cache becomes smaller: %d bytes more than foreseen are needed beside it", missing)
             fewer = fewer_tokens(max_total_tokens, missing, kv_bytes_per_token(**self._kv_shape), self.page_size)
             del self.kv_pool, self.req_to_token, self.attn_backend, self.graph_runner
-            self._take_memory(fewer, default_requests, kv_scales)
+            take_memory(fewer)
         self.pooling: CausalPooling | None = None
         if isinstance(self.model, PooledCausalLM):
             self.pooling = CausalPooling(self.config, self.model, self.max_running_requests, device)
@@ -236,7 +237,13 @@ class ModelRunner:
         self.sampling_state = SamplingState(self.max_running_requests, self.config.vocab_size, self.device)
         self.sampler = Sampler(self.sampling_state, self.threads)
         with self._timed("init_graphs"):
-            self.graph_runner = self.init_graphs()
+            try:
+                self.graph_runner = self.init_graphs()
+            except torch.OutOfMemoryError as error:
+                raise StartupError(
+                    f"there is no memory for recorded decode steps beside a KV cache of {max_total_tokens} tokens; "
+                    f"lower --mem-fraction-static, --max-total-tokens or --cuda-graph-max-bs ({error})"
+                ) from error
             self.sampler.compile_kernels()
 
     @contextmanager
