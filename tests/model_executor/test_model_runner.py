@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from bough.errors import StartupError
 from bough.step_plan import FUTURE_TOKEN, RowLogprobs, StepResult
 from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, int32, make_runner
 from tests.models.checkpoints import VOCAB_SIZE, Checkpoint, save_checkpoint
@@ -233,3 +234,14 @@ def test_a_pool_beside_which_steps_would_have_too_little_is_made_anew(
     builders = PlanBuilder(first), PlanBuilder(smaller)
     outputs = [builder.generate(builder.add(prompt(9)), 3) for builder in builders]
     assert outputs[0] == outputs[1]
+
+
+def test_recorded_steps_without_room_say_which_options_help(
+    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(self: RecordingRunner) -> None:
+        raise torch.OutOfMemoryError("2 GiB are missing")
+
+    monkeypatch.setattr(RecordingRunner, "init_graphs", no_room)
+    with pytest.raises(StartupError, match=r"4096 tokens; lower --mem-fraction-static.*2 GiB are missing"):
+        make_runner(checkpoint.path, native=False)

@@ -220,3 +220,11 @@ def test_state_belongs_to_its_sampler_alone() -> None:
     first = one.sample(logits.clone(), slots_of(1)).next_token_ids
     one.sample(logits.clone(), slots_of(1))
     assert torch.equal(other.sample(logits.clone(), slots_of(1)).next_token_ids, first)
+
+
+def test_slots_of_the_step_before_are_not_sent_again() -> None:
+    state = SamplingState(4, 50, torch.device("cpu"))
+    sent = state._slots_on_device(np.array([1, 3]))
+    assert state._slots_on_device(np.array([1, 3])) is sent
+    assert state._slots_on_device(np.array([3, 1])).tolist() == [3, 1]
+    assert state._slots_on_device(np.array([1, 3])).tolist() == [1, 3]

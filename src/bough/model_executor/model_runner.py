@@ -16,7 +16,7 @@ import torch
 
 from bough.config.engine_args import AttentionBackendName, KVCacheDType, Quantization
 from bough.config.model_config import ModelConfig
-from bough.errors import ConfigError
+from bough.errors import ConfigError, StartupError
 from bough.kernels.host_memory import OutlineArena
 from bough.layers.attention.base import AttentionBackend
 from bough.layers.logprobs import GatheredLogprobs
@@ -42,7 +42,7 @@ from bough.model_executor.forward_batch import ForwardBatch, token_positions
 from bough.model_executor.graph_runner import GraphRunner, Wanted, batch_sizes
 from bough.model_executor.launched_step import CheckedRows, LaunchedStep, SampledRows, StepOutcome
 from bough.model_executor.logprob_results import gather_targets
-from bough.model_executor.machine import peak_resident_bytes, reset_peak_resident_bytes
+from bough.model_executor.measured_forward import measured_forward_bytes
 from bough.model_executor.native_path import native_threads
 from bough.model_executor.pooling import CausalPooling
 from bough.model_executor.readback import lane_of
@@ -200,14 +200,18 @@ class ModelRunner:
             step_bytes = self.step_bytes(wanted_requests)
             max_total_tokens = self.profile_max_num_token(wanted_requests, step_bytes)
         self.lane = lane_of(device)
-        self._take_memory(max_total_tokens, default_requests, kv_scales)
+        take_memory = partial(self._take_memory, default_requests=default_requests, kv_scales=kv_scales)
+        take_memory(max_total_tokens)
         missing = self.missing_bytes(step_bytes)
-        if missing > 0 and options.max_total_tokens is None:
+        if missing > 0 and options.max_total_tokens is not None:
+            shown = missing / 2**30
+            logger.warning("--max-total-tokens leaves %.2f GiB too little for the largest steps; lower it", shown)
+        elif missing > 0:
             # What recording takes is known only afterwards.
             logger.info("the KV cache becomes smaller: %d bytes more than foreseen are needed beside it", missing)
             fewer = fewer_tokens(max_total_tokens, missing, kv_bytes_per_token(**self._kv_shape), self.page_size)
             del self.kv_pool, self.req_to_token, self.attn_backend, self.graph_runner
-            self._take_memory(fewer, default_requests, kv_scales)
+            take_memory(fewer)
         self.pooling: CausalPooling | None = None
         if isinstance(self.model, PooledCausalLM):
             self.pooling = CausalPooling(self.config, self.model, self.max_running_requests, device)
@@ -233,7 +237,13 @@ class ModelRunner:
         self.sampling_state = SamplingState(self.max_running_requests, self.config.vocab_size, self.device)
         self.sampler = Sampler(self.sampling_state, self.threads)
         with self._timed("init_graphs"):
-            self.graph_runner = self.init_graphs()
+            try:
+                self.graph_runner = self.init_graphs()
+            except torch.OutOfMemoryError as error:
+                raise StartupError(
+                    f"there is no memory for recorded decode steps beside a KV cache of {max_total_tokens} tokens; "
+                    f"lower --mem-fraction-static, --max-total-tokens or --cuda-graph-max-bs ({error})"
+                ) from error
             self.sampler.compile_kernels()
 
     @contextmanager
@@ -314,6 +324,8 @@ class ModelRunner:
         """The recorded forward pass, if native kernels run the model; recorded decode steps on CUDA."""
         if self.threads is None:
             if not self.records_decode_steps:
+                if self.device.type == "cuda" and self.config.is_generation and self.attention != "triton":
+                    logger.warning("decode steps are not recorded: only those with Triton's attention are")
                 return None
             from bough.layers.attention.triton import TritonBackend
             from bough.model_executor.cuda_graph_runner import CudaGraphRunner, CudaRecorder
@@ -356,7 +368,10 @@ class ModelRunner:
             measured_tokens = min(step_tokens, config.context_len)
             if self.device.type == "cpu":
                 measured_tokens = min(measured_tokens, _MEASURED_TOKENS_ON_CPU)
-            measured = self._measure_forward(measured_tokens) * step_tokens // measured_tokens
+            pool = self.init_memory_pool(-(-measured_tokens // self.page_size) * self.page_size)
+            measured = measured_forward_bytes(self.model, self.init_attention_backend(pool, 1), measured_tokens)
+            del pool
+            measured = measured * step_tokens // measured_tokens
             forward = max(measured, forward_bytes(config, self.dtype.itemsize, step_tokens, logit_rows))
         return forward + SamplingState.max_bytes(max_running_requests, config.vocab_size)
 
@@ -406,42 +421,6 @@ class ModelRunner:
 
     def _max_graph_rows(self, max_running_requests: int) -> int:
         return min(max_running_requests, self.options.cuda_graph_max_bs or DEFAULT_MAX_GRAPH_ROWS)
-
-    @torch.inference_mode()
-    def _measure_forward(self, num_tokens: int) -> int:
-        """Memory that a prompt of ``num_tokens`` takes while it is computed, in bytes; 0 if it cannot be measured."""
-        pool = self.init_memory_pool(-(-num_tokens // self.page_size) * self.page_size)
-        backend = self.init_attention_backend(pool, 1)
-        table = torch.arange(self.page_size, pool.num_slots, dtype=torch.int32, device=self.device)[None]
-        count = np.array([num_tokens], dtype=np.int32)
-        zero = np.zeros(1, dtype=np.int32)
-        plan = StepPlan(
-            step_id=0,
-            mode=ForwardMode.EXTEND,
-            num_decode_rows=0,
-            req_slots=zero,
-            prefix_lens=zero,
-            extend_lens=count,
-            input_ids=np.zeros(num_tokens, dtype=np.int32),
-            out_slots=np.arange(self.page_size, self.page_size + num_tokens, dtype=np.int32),
-            sample=np.ones(1, dtype=np.bool_),
-        )
-        batch = ForwardBatch.from_plan(
-            plan,
-            positions=token_positions(plan),
-            last_token=torch.zeros(1, dtype=torch.int64, device=self.device),
-            attn_backend=backend,
-            attn_metadata=backend.init_forward_metadata(0, zero, zero, count, table),
-        )
-        if self.device.type == "cuda":
-            torch.cuda.reset_peak_memory_stats(self.device)
-            before = torch.cuda.memory_allocated(self.device)
-            self.model.compute_logits(self.model(batch)[-1:])
-            return int(torch.cuda.max_memory_allocated(self.device)) - before
-        resident = reset_peak_resident_bytes()
-        self.model.compute_logits(self.model(batch)[-1:])
-        peak = peak_resident_bytes()
-        return peak - resident if peak is not None and resident is not None else 0
 
     # --- steps ---
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from bough.kernels.triton import available
 from bough.kernels.triton.available import why_not_float8, why_not_triton
 
 
@@ -18,8 +19,21 @@ from bough.kernels.triton.available import why_not_float8, why_not_triton
 def test_older_devices_are_told_what_they_lack(
     monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], problem: str | None, float8_problem: str | None
 ) -> None:
+    monkeypatch.setattr(available, "_why_not_started", lambda: None)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
     device = torch.device("cuda")
     assert why_not_triton(device) == problem
     answer = why_not_float8(device)
     assert answer is None if float8_problem is None else float8_problem in str(answer)
+
+
+def test_a_machine_without_a_compiler_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    class NoCompiler:
+        @property
+        def active(self) -> None:
+            raise RuntimeError("no compiler was found")
+
+    monkeypatch.setattr("triton.runtime.driver", NoCompiler())
+    problem = available._why_not_started.__wrapped__()
+    assert "C compiler and the headers of Python" in problem
+    assert "no compiler was found" in problem

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,14 +20,18 @@ SPILLED_BYTES = 64
 """A few registers too many, depending on the release of Triton; lists of numbers that do not fit are far larger."""
 
 
-@pytest.mark.slow
-def test_kernels_compile_and_fit_into_registers_and_shared_memory(tmp_path: Path) -> None:
+def said_by(module: str, cache: Path) -> list[dict[str, Any]]:
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
-    environment |= {"TRITON_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT / "src")}
-    command = [sys.executable, "-m", "tests.kernels.triton.compile_all"]
+    environment |= {"TRITON_CACHE_DIR": str(cache), "PYTHONPATH": str(ROOT / "src")}
+    command = [sys.executable, "-m", f"tests.kernels.triton.{module}"]
     result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
-    kernels = [json.loads(line) for line in result.stdout.splitlines()]
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+@pytest.mark.slow
+def test_kernels_compile_and_fit_into_registers_and_shared_memory(tmp_path: Path) -> None:
+    kernels = said_by("compile_all", tmp_path)
     sources = [path.read_text() for path in (ROOT / "src/bough/kernels/triton").glob("*.py")]
     launched = {name for source in sources for name in re.findall(r"^ +(_\w+)\[.+?\]\(", source, re.MULTILINE)}
     assert len(launched) > 10
@@ -34,3 +39,12 @@ def test_kernels_compile_and_fit_into_registers_and_shared_memory(tmp_path: Path
     assert {kernel["kernel"] for kernel in kernels if kernel["capability"] == 89} >= {"_extend_tiles", "_coded_tiles"}
     assert not [kernel for kernel in kernels if kernel["shared_bytes"] > SHARED_BYTES[kernel["capability"]]]
     assert not [kernel for kernel in kernels if kernel["spilled_bytes"] > SPILLED_BYTES]
+
+
+@pytest.mark.slow
+def test_nothing_is_compiled_anew_for_another_step(tmp_path: Path) -> None:
+    (compiled,) = said_by("compile_shapes", tmp_path)
+    # Whole numbers and 8-bit floating point, each with a tile for few rows and one for many.
+    assert compiled.pop("_coded_tiles") == 4
+    assert len(compiled) > 10
+    assert set(compiled.values()) == {1}

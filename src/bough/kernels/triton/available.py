@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
+from subprocess import CalledProcessError
 from types import ModuleType
 
 import torch
@@ -13,16 +14,24 @@ SPLIT_KEYS = 256
 
 
 @cache
-def _module(name: str) -> ModuleType | None:
+def _why_not_started() -> str | None:
+    """Why Triton cannot give a CUDA device anything; ``None`` if it can, which may take a second to find out."""
     try:
-        import triton  # noqa: F401 - comes with torch for CUDA
-    except ImportError:
-        return None
-    return import_module(f"bough.kernels.triton.{name}")
+        from triton.runtime import driver  # comes with torch for CUDA
+
+        driver.active.get_current_target()
+    except (ImportError, OSError, RuntimeError, CalledProcessError) as error:
+        return f"Triton, which takes a C compiler and the headers of Python, cannot be used ({error})"
+    return None
+
+
+@cache
+def _module(name: str) -> ModuleType | None:
+    return import_module(f"bough.kernels.triton.{name}") if _why_not_started() is None else None
 
 
 def kernels_for(x: torch.Tensor, name: str) -> ModuleType | None:
-    """Module ``name`` of this package if ``x`` is on a CUDA device and Triton is there; ``None``: torch computes."""
+    """Module ``name`` of this package if ``x`` is on a CUDA device and Triton is usable; ``None``: torch computes."""
     return _module(name) if x.is_cuda else None
 
 
@@ -45,7 +54,9 @@ def why_not_triton(device: torch.device) -> str | None:
         return f"Triton cannot be used ({error})"
     if device.type != "cuda" and not knobs.runtime.interpret:
         return "Triton's kernels need a CUDA device"
-    return _why_too_old(device, _CAPABILITY, "Triton's kernels")
+    if device.type != "cuda":
+        return None
+    return _why_not_started() or _why_too_old(device, _CAPABILITY, "Triton's kernels")
 
 
 def _why_too_old(device: torch.device, least: tuple[int, int], what: str) -> str | None:
