@@ -2,7 +2,7 @@
 
 - copy, matmul: bytes per second of a copy on the device (read and written), operations per second of a bfloat16
   product;
-- attention kernels alone, as fractions of these;
+- attention kernels alone, as fractions of these, and beside FlashInfer's where it is installed;
 - decode steps of a model with random weights through the model runner, sampling included: the floor is the bytes of
   weights (without the input embedding) and of keys and values over the measured copy bandwidth; each with
   ``--enable-deterministic-inference``, too, whose price that is;
@@ -117,8 +117,8 @@ class Bench:
         self.rates.matmul_flops = 2 * size**3 / self.seconds(lambda: a @ b)
         return {"flops_per_second": self.rates.matmul_flops}
 
-    def product(self, rows: int, kind: str) -> dict[str, Any]:
-        """``rows`` times a quantised matrix of 4096 inputs and 14336 outputs, beside reading it and multiplying it.
+    def product(self, rows: int, kind: str, outputs: int = 14336) -> dict[str, Any]:
+        """``rows`` times a quantised matrix of 4096 inputs, beside reading it and multiplying it.
 
         Matrices take turns, more than three times what the L2 cache holds, as layers do; on CUDA in a recorded graph.
         """
@@ -128,7 +128,7 @@ class Bench:
 
         if kind == "float8" and (problem := why_not_float8(self.device)) is not None:
             return {"skipped": problem}
-        inputs, outputs = (128, 64) if self.small else (4096, 14336)
+        inputs, outputs = (128, 64) if self.small else (4096, outputs)
         method = {"int4": IntegerMethod(4, 128), "int8": IntegerMethod(8, 128), "float8": Float8Method()}[kind]
         with torch.device(self.device):
             layer = Linear("w", inputs, outputs, bias=False, dtype=self.dtype, method=method)
@@ -208,6 +208,41 @@ class Bench:
         )
         rate = 2 * heads * head_dim * context**2 / seconds
         return {"us": seconds * 1e6, "flops_per_second": rate, "of_matmul": rate / self.rates.matmul_flops}
+
+    def backends(self, rows: int, context: int) -> dict[str, Any]:
+        """Attention of decode rows, and of a prompt of ``context`` tokens, by FlashInfer beside Triton's kernels."""
+        import flashinfer  # noqa: F401 - is it there?
+
+        from bough.layers.attention.flashinfer import FlashInferBackend
+        from bough.layers.attention.radix_attention import RadixAttention
+        from bough.layers.attention.triton import TritonBackend
+        from bough.mem_cache.kv_pool import KVPool
+
+        heads, kv_heads, head_dim = 32, 8, 128
+        pool = KVPool(
+            max_total_tokens=rows * context,
+            page_size=PAGE,
+            num_layers=1,
+            num_kv_heads=kv_heads,
+            head_dim=head_dim,
+            dtype=self.dtype,
+            device=self.device,
+        )
+        table = (torch.arange(rows * context, dtype=torch.int32, device=self.device) + PAGE).view(rows, context)
+        layer = RadixAttention(heads, head_dim, kv_heads, 0)
+        slots, ones = np.arange(rows, dtype=np.int32), np.ones(rows, dtype=np.int32)
+        zero, whole = slots[:1], np.array([context], dtype=np.int32)
+        q = torch.randn(max(rows, context), heads, head_dim, dtype=self.dtype, device=self.device)
+        figures: dict[str, Any] = {}
+        for name, backend in (
+            ("triton", TritonBackend(pool, [None], heads, max_pieces=rows * (context // 256 + 1), dtype=self.dtype)),
+            ("flashinfer", FlashInferBackend(pool, [None], heads, dtype=self.dtype)),
+        ):
+            decoded = backend.init_forward_metadata(rows, slots, (context - 1) * ones, ones, table)
+            figures[f"{name}_decode_us"] = 1e6 * self.seconds(partial(backend.decode, q[:rows], layer, decoded))
+            extended = backend.init_forward_metadata(0, zero, zero, whole, table)
+            figures[f"{name}_extend_us"] = 1e6 * self.seconds(partial(backend.extend, q[:context], layer, extended))
+        return figures
 
     def runner(self, shape: dict[str, Any], requests: int, tokens: int, **options: Any) -> Any:
         from bough.config.model_config import ModelConfig
@@ -361,7 +396,7 @@ def main() -> int:
         print("gpu-bench: torch finds no CUDA device; --device cpu is a dry run", file=sys.stderr)
         return 2
     bench = Bench(torch.device(args.device))
-    report = Report(args.output, bench.device, BUDGET_SECONDS)
+    report = Report(args.output, bench.device, BUDGET_SECONDS, optional_packages=("flashinfer",))
     small = bench.small
     device, directory = bench.device, args.output.parent
     cells: list[tuple[str, Callable[[], dict[str, Any]]]] = [
@@ -390,9 +425,12 @@ def main() -> int:
     for name in ("0.6B", "8B"):
         for tokens in (128, 1024, 4096):
             cells.append((f"prefill {name} x {tokens}", partial(bench.prefill, SHAPES[name], tokens)))
+    cells.append(("backends 64 x 8k", partial(bench.backends, *((2, 32) if small else (64, 8192)))))
     for kind in ("int4", "int8", "float8"):
         for rows in (1, 16, 2048):
             cells.append((f"product {kind} x {rows}", partial(bench.product, min(rows, 20) if small else rows, kind)))
+        # So few programs that dividing the inner dimension, too, might be worth it.
+        cells.append((f"product {kind} x 1 narrow", partial(bench.product, 1, kind, outputs=4096)))
     cells.append(("asleep 0.6B x 1 at 1024", partial(bench.decode, SHAPES["0.6B"], 1, 1024, sleeps=True)))
     cells += [(f"{name} deterministic", partial(cell, deterministic=True)) for name, cell in decoding]
     for name, cell in cells:

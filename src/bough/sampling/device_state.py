@@ -143,6 +143,7 @@ class SamplingState:
         self._banned = LogitEdits(max_running_requests, vocab_size, device)
         self._bias = LogitEdits(max_running_requests, vocab_size, device)
         self._banned_sequences = BannedSequences(max_running_requests, vocab_size, device)
+        self._slots_sent: tuple[bytes, torch.Tensor] = (b"", torch.zeros(0, dtype=torch.int64, device=device))
 
     @staticmethod
     def max_bytes(max_running_requests: int, vocab_size: int) -> int:
@@ -335,4 +336,11 @@ class SamplingState:
         if self.device.type == "cpu":
             self._host_last_token[slots] = tokens.numpy()
         else:
-            self.last_token.index_copy_(0, to_device(slots, self.device), tokens)
+            self.last_token.index_copy_(0, self._slots_on_device(slots), tokens)
+
+    def _slots_on_device(self, slots: npt.NDArray[np.int64]) -> torch.Tensor:
+        # While nobody comes or goes, they are those of the step before.
+        key = slots.tobytes()
+        if key != self._slots_sent[0]:
+            self._slots_sent = (key, to_device(slots, self.device))
+        return self._slots_sent[1]

@@ -26,18 +26,15 @@ def kernels_for(x: torch.Tensor, name: str) -> ModuleType | None:
     return _module(name) if x.is_cuda else None
 
 
+_CAPABILITY = (8, 0)
+"""Older devices have less memory for a program than the tiles of prompts take."""
+
 _FLOAT8_CAPABILITY = (8, 9)
 
 
 def why_not_float8(device: torch.device) -> str | None:
     """Why kernels cannot compute with 8-bit floating point on ``device``; ``None`` if they can."""
-    problem = why_not_triton(device)
-    if problem is None and device.type == "cuda":
-        capability = torch.cuda.get_device_capability(device)
-        if capability < _FLOAT8_CAPABILITY:
-            shown = ".".join(map(str, capability))
-            return f"8-bit floating point needs compute capability 8.9, {device} has {shown}"
-    return problem
+    return why_not_triton(device) or _why_too_old(device, _FLOAT8_CAPABILITY, "8-bit floating point")
 
 
 def why_not_triton(device: torch.device) -> str | None:
@@ -48,4 +45,11 @@ def why_not_triton(device: torch.device) -> str | None:
         return f"Triton cannot be used ({error})"
     if device.type != "cuda" and not knobs.runtime.interpret:
         return "Triton's kernels need a CUDA device"
-    return None
+    return _why_too_old(device, _CAPABILITY, "Triton's kernels")
+
+
+def _why_too_old(device: torch.device, least: tuple[int, int], what: str) -> str | None:
+    if device.type != "cuda" or (capability := torch.cuda.get_device_capability(device)) >= least:
+        return None
+    wanted, found = (".".join(map(str, each)) for each in (least, capability))
+    return f"{what}: compute capability {wanted} is needed, {device} has {found}"
