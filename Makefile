@@ -69,7 +69,7 @@ faults: $(DEV_STAMP) ## Every fault of every process in every state of a server:
 soak: $(DEV_STAMP) ## Long runs: 100,000 requests, 2,000 clients that leave, hostile grammars, overload; prints what it measures
 	$(BIN)/python -m pytest tests/soak -m soak -s $(ARGS)
 
-fuzz: $(DEV_STAMP) ## Try many random requests made from the OpenAPI document, then fuzz-code for a short time
+fuzz: $(DEV_STAMP) ## Try thousands of requests made from the OpenAPI document, a quarter of an hour, then fuzz-code shortly
 	@# What takes a quarter of an hour stands still: it says where, and the run ends.
 	$(BIN)/python -m pytest tests/e2e/test_openapi.py --hypothesis-profile=thorough \
 	  -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true $(ARGS)
