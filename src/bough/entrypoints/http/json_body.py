@@ -108,10 +108,11 @@ async def decode_token_ids(raw: RawValue, param: str, max_tokens: int, max_promp
     Raises:
         BadRequest: if it is anything else, or too long.
     """
+    beginning = bytes(raw[: SLICE_BYTES + 2])
+    inside = _skip_space(beginning, 1)
+    if beginning[inside : inside + 1] != b"[":
+        return await _decode_flat(raw, 0, len(raw), param, max_tokens)
     data = bytes(raw)
-    inside = _skip_space(data, 1)
-    if data[inside : inside + 1] != b"[":
-        return await _decode_flat(data, 0, len(data), param, max_tokens)
     prompts: list[TokenIds] = []
     position = inside
     turns = Turns(SLICE_BYTES)
@@ -131,14 +132,14 @@ async def decode_token_ids(raw: RawValue, param: str, max_tokens: int, max_promp
         position = _skip_space(data, position + 1)
 
 
-async def _decode_flat(data: bytes, start: int, end: int, param: str, max_tokens: int) -> TokenIds:
-    """Decode ``data[start:end]``, which starts with ``[`` and ends with ``]``."""
+async def _decode_flat(data: RawValue, start: int, end: int, param: str, max_tokens: int) -> TokenIds:
+    """Decode ``data[start:end]``, which starts with ``[`` and ends with ``]``; it is never copied as a whole."""
     ids = array("i")
     position = start + 1
     while True:
-        comma = data.find(b",", position + SLICE_BYTES, end)
+        comma = _next_comma(data, position + SLICE_BYTES, end)
         last = comma < 0
-        piece = data[position : end - 1 if last else comma]
+        piece = bytes(data[position : end - 1 if last else comma])
         try:
             values = _INTEGERS.decode(b"[" + piece + b"]")
         except JSON_ERRORS as error:
@@ -157,10 +158,18 @@ async def _decode_flat(data: bytes, start: int, end: int, param: str, max_tokens
         await asyncio.sleep(0)
 
 
-async def _count_commas(data: bytes, start: int, end: int) -> int:
+def _next_comma(data: RawValue, start: int, end: int) -> int:
+    for position in range(start, end, SLICE_BYTES):
+        within = bytes(data[position : min(position + SLICE_BYTES, end)]).find(b",")
+        if within >= 0:
+            return position + within
+    return -1
+
+
+async def _count_commas(data: RawValue, start: int, end: int) -> int:
     total = 0
     for position in range(start, end, SLICE_BYTES):
-        total += data.count(b",", position, min(position + SLICE_BYTES, end))
+        total += bytes(data[position : min(position + SLICE_BYTES, end)]).count(b",")
         await asyncio.sleep(0)
     return total
 
