@@ -197,8 +197,9 @@ def test_tokens_are_looked_at_with_the_next_mask_but_for_those_that_may_be_the_l
     first, second = grammar.matcher(), grammar.matcher()
     assert finish(first) is GOES_ON
     bits = np.zeros((2, mask_words(VOCAB_SIZE)), dtype=np.int32)
-    assert first.fill_masks([grammar.matcher(), first], bits) == [1]
-    assert (bits[1] == -1).all()
+    for _ in range(2):  # the first answer may be lost, with its step
+        assert first.fill_masks([grammar.matcher(), first], bits) == [1]
+    assert set(np.flatnonzero(unpack(bits, VOCAB_SIZE)[1])) <= set(EOS_IDS)
     assert first.is_terminated
     assert finish(second) is ENDED, "the token is known for a last one now"
 

@@ -124,8 +124,9 @@ class FixedMask:
         self.words = words
 
     @staticmethod
-    def fill_masks(matchers: Any, bits: MaskWords) -> None:
+    def fill_masks(matchers: Any, bits: MaskWords) -> tuple[int, ...]:
         bits[:] = [each.words for each in matchers]
+        return ()
 
 
 def random_masks(rng: np.random.Generator, num_rows: int) -> TokenMasks:

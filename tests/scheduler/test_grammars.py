@@ -15,11 +15,12 @@ import pytest
 
 from bough.constrained.base import GOES_ON, REFUSED, Judgement
 from bough.constrained.compiler import GrammarCompiler
-from bough.constrained.masks import MIN_LATE_VOCAB, PendingMasks, TokenMasks, are_masks_late
-from bough.ipc.messages import FinishReason
+from bough.constrained.masks import MIN_LATE_VOCAB, PendingMasks, TokenMasks, _MaskThread, are_masks_late
+from bough.ipc.messages import ControlReq, FinishReason
 from bough.model_executor.fake_model_runner import FakeModel
 from bough.sampling.sampling_params import GrammarSpec
 from bough.scheduler.req import Req
+from bough.step_plan import StepPlan, StepResult
 from tests.constrained.following import EOS_IDS, VOCAB_SIZE, bundled_backend, bundled_tokenizer, with_special_tokens
 from tests.scheduler.harness import Harness, Output, prompt_of
 
@@ -231,8 +232,9 @@ def test_a_request_that_no_token_is_left_for_ends_alone() -> None:
         is_accepting = is_terminated = False
 
         @staticmethod
-        def fill_masks(matchers: Any, bits: Any) -> None:
+        def fill_masks(matchers: Any, bits: Any) -> tuple[int, ...]:
             bits.fill(0)
+            return ()
 
     class Bad:
         num_bytes = 1
@@ -258,7 +260,7 @@ def test_a_panic_of_the_engine_ends_requests_with_a_grammar_and_no_others(overla
         is_accepting = is_terminated = False
 
         @staticmethod
-        def fill_masks(matchers: Any, bits: Any) -> None:
+        def fill_masks(matchers: Any, bits: Any) -> tuple[int, ...]:
             raise Panic("index out of bounds")
 
     class Bad:
@@ -283,7 +285,7 @@ def test_a_panic_of_the_engine_is_survived_by_the_thread_that_computes_masks(mon
 
     class Panics:
         @staticmethod
-        def fill_masks(matchers: Any, bits: Any) -> None:
+        def fill_masks(matchers: Any, bits: Any) -> tuple[int, ...]:
             bits[:2] = -1
             raise Panic("index out of bounds")
 
@@ -304,6 +306,7 @@ from bough.model_executor.tp_worker_client import TpModelWorkerClient
 class Slow:
     def fill_masks(self, matchers, bits):
         time.sleep(0.3)
+        return ()
 
 class Worker:
     def forward_batch_generation(self, plan):
@@ -313,7 +316,7 @@ class Worker:
 
 client = TpModelWorkerClient(Worker())
 client.submit(None)
-time.sleep(0.1)  # the thread that computes masks is there
+client.resolve_batch_result()
 client.submit(None)
 client.submit(None)
 """
@@ -326,6 +329,26 @@ def test_an_interpreter_that_ends_while_steps_with_masks_wait_computes_them_and_
     assert ended.stdout.split() == ["False"] * 3
 
 
+def test_masks_that_no_thread_can_be_started_for_are_computed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    class NoMore(threading.Thread):
+        def start(self) -> None:
+            raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    class Remembers:
+        @staticmethod
+        def fill_masks(matchers: Any, bits: Any) -> list[int]:
+            bits.fill(7)
+            return [1]
+
+    monkeypatch.setattr("bough.constrained.masks._mask_thread", _MaskThread())
+    monkeypatch.setattr("bough.constrained.masks.threading.Thread", NoMore)
+    masks = PendingMasks(np.array([2, 5], dtype=np.int32), [Remembers(), Remembers()], MIN_LATE_VOCAB)
+    masks.begin()
+    masks.wait()
+    assert (masks.bits == 7).all()
+    assert masks.ended == (5,)
+
+
 def test_the_thread_that_computes_masks_ends_when_there_are_no_more_and_comes_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -334,8 +357,9 @@ def test_the_thread_that_computes_masks_ends_when_there_are_no_more_and_comes_ba
 
     class Remembers:
         @staticmethod
-        def fill_masks(matchers: Any, bits: Any) -> None:
+        def fill_masks(matchers: Any, bits: Any) -> tuple[int, ...]:
             threads.append(threading.current_thread())
+            return ()
 
     for _ in range(2):
         for _ in range(50):
@@ -355,8 +379,9 @@ def test_masks_that_are_not_late_are_computed_by_whoever_begins_them(vocab_size:
 
     class Remembers:
         @staticmethod
-        def fill_masks(matchers: Any, bits: Any) -> None:
+        def fill_masks(matchers: Any, bits: Any) -> tuple[int, ...]:
             threads.append(threading.current_thread())
+            return ()
 
     masks = PendingMasks(np.zeros(1, dtype=np.int32), [Remembers()], vocab_size)
     masks.begin()
@@ -373,8 +398,9 @@ def test_nothing_is_found_out_about_what_follows_the_last_token(monkeypatch: pyt
         is_accepting = is_terminated = False
 
         @staticmethod
-        def fill_masks(matchers: Any, bits: Any) -> None:
+        def fill_masks(matchers: Any, bits: Any) -> tuple[int, ...]:
             bits.fill(-1)
+            return ()
 
         def judge(self, token_id: int, look_ahead: bool, mask_place: Any) -> Judgement:
             asked.append((look_ahead, mask_place is not None))
@@ -400,8 +426,9 @@ def test_a_token_that_the_matcher_refuses_ends_its_request_alone() -> None:
         is_accepting = is_terminated = False
 
         @staticmethod
-        def fill_masks(matchers: Any, bits: Any) -> None:
+        def fill_masks(matchers: Any, bits: Any) -> tuple[int, ...]:
             bits.fill(-1)
+            return ()
 
         def judge(self, token_id: int, look_ahead: bool, mask_place: Any) -> Judgement:
             return REFUSED
@@ -768,3 +795,119 @@ def test_a_grammar_that_cannot_be_begun_ends_its_requests_alone(gate: Gate, wait
         assert reason is not None
         assert (reason.type, reason.status_code) == ("abort", 500)
     assert len(text_of(h.outputs["good"])) == 5
+
+
+# --- an end that only the next step would tell of ---
+
+
+@pytest.fixture
+def unseen_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the first token on, no token is looked at before the next mask."""
+    monkeypatch.setattr("bough.constrained.masks.MIN_LATE_VOCAB", 0)
+    monkeypatch.setattr("bough.constrained.llguidance_backend.SILENT_LOOKS", 0)
+
+
+def ended_unseen(beside: int = 0, **options: Any) -> tuple[Harness, list[int]]:
+    """A request whose output is complete, and that nobody knows it of; its tokens."""
+    h = harness(disable_jump_forward=True, **options)
+    h.submit(PROMPT, rid="r", regex="[a-z]{5}", max_new_tokens=40, timeout=1000.0)
+    for i in range(beside):
+        h.submit(prompt_of(30, i, VOCAB_SIZE), rid=f"free{i}", max_new_tokens=300)
+    run_for(h, 5, lambda: "r" in h.outputs and len(text_of(h.outputs["r"])) == 5)
+    assert h.outputs["r"].finish_reason is None
+    return h, list(h.outputs["r"].token_ids)
+
+
+def assert_ended(h: Harness, tokens: list[int]) -> None:
+    assert h.outputs["r"].finish_reason == FinishReason("stop")
+    assert h.outputs["r"].token_ids == tokens
+    assert h.outputs["r"].deltas[-1].num_retractions == 0
+
+
+@pytest.mark.usefixtures("unseen_ends")
+@pytest.mark.parametrize("mode", ["in_place", "abort", "retract"])
+def test_a_pause_tells_of_outputs_that_are_complete(mode: str) -> None:
+    h, tokens = ended_unseen()
+    (reply,) = h.scheduler.process_input_requests([ControlReq("1", "pause_generation", {"mode": mode})])
+    assert reply.success
+    assert_ended(h, tokens)
+    assert not h.scheduler.has_unfinished_requests()
+
+
+@pytest.mark.usefixtures("unseen_ends")
+def test_an_output_that_is_complete_is_neither_aborted_nor_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    h, tokens = ended_unseen()
+    h.abort("r")
+    assert_ended(h, tokens)
+    assert h.scheduler.counters.aborted == 0
+    h, tokens = ended_unseen()
+    now = time.monotonic()
+    monkeypatch.setattr("bough.scheduler.deadlines.time.monotonic", lambda: now + 2000)
+    h.scheduler.end_late()
+    assert_ended(h, tokens)
+    assert h.scheduler.counters.timeouts == 0
+
+
+@pytest.mark.usefixtures("unseen_ends")
+@pytest.mark.parametrize("beside", [0, 1])
+def test_where_memory_runs_out_those_that_are_complete_end_first(beside: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    h, tokens = ended_unseen(beside)
+    extend = h.scheduler.kv.extend_decode
+    monkeypatch.setattr(
+        h.scheduler.kv, "extend_decode", lambda slots: extend(slots) if h.outputs["r"].finish_reason else None
+    )
+    h.step()
+    assert_ended(h, tokens)
+    h.run()
+    assert h.scheduler.requests.num_retracted == 0
+    assert all(len(h.outputs[f"free{i}"].token_ids) == 300 for i in range(beside))
+
+
+@pytest.mark.usefixtures("unseen_ends")
+@pytest.mark.parametrize("beside", [0, 2])
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_a_step_that_fails_fails_no_output_that_was_complete(beside: int, has_begun: bool) -> None:
+    h, tokens = ended_unseen(beside)
+    original = h.worker.worker.forward_batch_generation
+    fails = iter([True])
+
+    def forward(plan: StepPlan) -> StepResult:
+        if next(fails, False):
+            if has_begun:
+                assert plan.masks is not None
+                plan.masks.begin()
+            raise RuntimeError("device error")
+        return original(plan)
+
+    h.worker.worker.forward_batch_generation = forward  # type: ignore[method-assign]
+    h.step()
+    assert_ended(h, tokens)
+    h.run()
+    assert all(len(h.outputs[f"free{i}"].token_ids) == 300 for i in range(beside))
+
+
+@pytest.mark.usefixtures("unseen_ends")
+def test_a_matcher_that_a_step_in_flight_may_use_is_not_asked() -> None:
+    h, tokens = ended_unseen(overlap=True)
+    assert h.scheduler.requests.in_flight
+    (req,) = h.scheduler.requests
+    assert not h.scheduler.requests.is_complete(req)
+    h.run()
+    h.close()
+    assert_ended(h, tokens)
+
+
+def test_a_matcher_that_cannot_be_asked_is_asked_by_the_next_step() -> None:
+    class Panics:
+        @property
+        def is_terminated(self) -> bool:
+            raise Panic("index out of bounds")
+
+    h = harness()
+    h.submit(PROMPT, rid="r", regex="[a-z]{5}", max_new_tokens=40)
+    h.step()
+    (req,) = h.scheduler.requests
+    matcher, req.matcher = req.matcher, Panics()  # type: ignore[assignment]
+    assert not h.scheduler.requests.is_complete(req)
+    req.matcher = matcher
+    h.run()

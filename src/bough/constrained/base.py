@@ -7,6 +7,7 @@ of its own; a matcher follows one output through the compiled grammar, token by 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -50,10 +51,17 @@ REFUSED: Final = Judgement("refused")
 ENDED: Final = Judgement("ended")
 
 
-MaskPlace = tuple[int, int] | None
-"""Where the mask of the next token is to be written: address and bytes; ``None`` if it is not wanted."""
-LATER: Final[MaskPlace] = (0, 0)
-"""Not now: :meth:`GrammarMatcher.fill_masks` will be asked for it."""
+class MaskTime(Enum):
+    """When the mask of the next token is wanted, if not now."""
+
+    LATER = "later"
+    """:meth:`GrammarMatcher.fill_masks` will be asked for it"""
+
+
+LATER: Final = MaskTime.LATER
+
+MaskPlace = tuple[int, int] | MaskTime | None
+"""Where the mask of the next token is to be written: address and bytes; ``None`` if it is not wanted at all."""
 
 
 class GrammarMatcher(Protocol):
@@ -72,7 +80,7 @@ class GrammarMatcher(Protocol):
         """Whether the output is complete: nothing may follow, or an end-of-sequence token has been accepted."""
 
     @staticmethod
-    def fill_masks(matchers: Sequence[Any], bits: MaskWords) -> Sequence[int] | None:
+    def fill_masks(matchers: Sequence[Any], bits: MaskWords) -> Sequence[int]:
         """Write which tokens may come next.
 
         End-of-sequence tokens are among them where the output may end; after an error there are none.
@@ -82,8 +90,7 @@ class GrammarMatcher(Protocol):
             bits: int32 ``[G, mask_words]``, contiguous zeros.
 
         Returns:
-            which of the outputs are complete with a token that was not looked at when it was judged; their masks allow
-            all tokens.
+            which of the outputs are complete, however often that is asked; their masks allow ends of sequence at most.
         """
 
     def accept(self, token_id: int) -> bool:
@@ -97,7 +104,8 @@ class GrammarMatcher(Protocol):
         """Go on by one token, and find out what is asked next.
 
         If the mask is asked for later, a token that most likely is one of many may be looked at then: the answer is
-        that the output goes on, and a token that ends it, or is refused, is found out by the next :meth:`fill_masks`.
+        that the output goes on, and a token that ends it, or is refused, is found out by whatever is asked next, mostly
+        :meth:`fill_masks`.
 
         Args:
             token_id: the token.

@@ -178,9 +178,9 @@ class LLGuidanceMatcher:
         ended: list[int] = []
         parallel: list[tuple[LLMatcher, int]] = []
         for i, each in enumerate(matchers):
-            if each._postponed is not None and each._accept_postponed():
+            if each.is_terminated:
                 ended.append(i)
-            elif in_parallel:
+            if in_parallel:
                 parallel.append((each._engine, i))
             else:
                 each._engine.unsafe_compute_mask_ptr(start + i * size, size)
@@ -190,8 +190,6 @@ class LLGuidanceMatcher:
             if each._engine.is_error():
                 bits[i] = 0
                 each._grammar.has_failed = True
-        if ended:
-            bits[ended] = -1
         return ended
 
     def fill_mask(self, words: MaskWords) -> None:
@@ -227,7 +225,7 @@ class LLGuidanceMatcher:
                 grammar.silent_looks = 0
                 return Judgement("forced", forced)
             grammar.silent_looks += 1
-        if mask_place is None or mask_place is LATER:
+        if not isinstance(mask_place, tuple):
             return GOES_ON
         try:
             engine.unsafe_compute_mask_ptr(*mask_place)
@@ -244,19 +242,13 @@ class LLGuidanceMatcher:
 
     def _up_to_date(self) -> LLMatcher:
         """The engine, behind all tokens that it was to accept."""
-        if self._postponed is not None:
-            self._accept_postponed()
-        return self._engine
-
-    def _accept_postponed(self) -> bool:
-        """Go on by the token that has waited; returns whether that ends the output. An error is for others to find."""
         engine, token = self._engine, self._postponed
-        assert token is not None, "there is one"
-        self._postponed = None
-        if not engine.consume_token(token) or not engine.is_stopped() or engine.is_error():
-            return False
-        self._grammar.last_tokens.add(token)
-        return True
+        if token is not None:
+            self._postponed = None
+            # An error is for others to find.
+            if engine.consume_token(token) and engine.is_stopped() and not engine.is_error():
+                self._grammar.last_tokens.add(token)
+        return engine
 
 
 @cache

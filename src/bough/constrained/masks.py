@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import atexit
 import logging
+import queue
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from queue import Empty, SimpleQueue
 from typing import ClassVar
 
 import numpy as np
@@ -42,7 +42,7 @@ class TokenMasks:
     has_failed: bool = False
     """Whether the grammar engine has failed: no row whose mask it was to compute has any token"""
     ended: tuple[int, ...] = ()
-    """Rows of the plan whose output was complete before the step; they may sample anything"""
+    """Rows of the plan whose output was complete before the step; what they sample is of no use"""
     ready: ClassVar[npt.NDArray[np.int32] | None] = None
     """What is not 0 once :attr:`bits` are there; ``None`` if they are"""
 
@@ -53,6 +53,9 @@ class TokenMasks:
 
     def begin(self) -> None:
         """Nothing: they are there."""
+
+    def wait(self) -> None:
+        """Nothing: nobody computes them."""
 
 
 class PendingMasks:
@@ -123,14 +126,18 @@ class PendingMasks:
     def bits(self) -> MaskWords:
         """See :class:`TokenMasks`."""
         if self._bits is None:
-            if self._begun:
-                self._over.acquire()
-                self._begun = False
+            self.wait()
             if self._error is not None:
                 raise self._error
             if self._bits is None:
                 self._bits = self._compute()
         return self._bits
+
+    def wait(self) -> None:
+        """Wait until no thread computes the masks, whatever has come of that: then their matchers are free."""
+        if self._begun:
+            self._over.acquire()
+            self._begun = False
 
     def run(self) -> None:
         """Compute the masks for :attr:`bits` to find, which raises whatever goes wrong; for the thread."""
@@ -153,13 +160,13 @@ class PendingMasks:
         late = [*range(len(bits))] if self._has_mask is None else np.flatnonzero(~self._has_mask).tolist()
         matchers = [matcher for i in late if (matcher := self._matchers[i]) is not None]
         if len(matchers) == len(bits):
-            self.ended = tuple(self.rows[i] for i in self._fill(matchers, bits))
+            self.ended = tuple(int(self.rows[i]) for i in self._fill(matchers, bits))
         elif late:
             bits[late] = -1
             if matchers:
                 at = [i for i in late if self._matchers[i] is not None]
                 filled = np.zeros((len(matchers), bits.shape[1]), dtype=np.int32)
-                self.ended = tuple(self.rows[at[i]] for i in self._fill(matchers, filled))
+                self.ended = tuple(int(self.rows[at[i]]) for i in self._fill(matchers, filled))
                 bits[at] = filled
         if not self.has_failed:
             for i, ends in self._extra_ends.items():
@@ -174,7 +181,7 @@ class PendingMasks:
     def _fill(self, matchers: Sequence[GrammarMatcher], bits: MaskWords) -> Sequence[int]:
         """Have the engine compute masks; if it fails, that is the end of its requests and of no others."""
         try:
-            return matchers[0].fill_masks(matchers, bits) or ()
+            return matchers[0].fill_masks(matchers, bits)
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException:  # a panic of the engine is not an Exception
@@ -204,7 +211,7 @@ class _MaskThread:
     """
 
     def __init__(self) -> None:
-        self._queue: SimpleQueue[PendingMasks | None] = SimpleQueue()
+        self._queue: queue.SimpleQueue[PendingMasks | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
@@ -212,8 +219,13 @@ class _MaskThread:
         """Have masks computed."""
         with self._lock:
             if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="bough-masks", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._work, name="bough-masks", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:  # an interpreter that ends starts no threads, from 3.12 on
+                    masks.run()
+                    return
+                self._thread = thread
             self._queue.put(masks)
 
     def end(self) -> None:
@@ -228,7 +240,7 @@ class _MaskThread:
         while True:
             try:
                 masks = self._queue.get(timeout=IDLE_SECONDS)
-            except Empty:
+            except queue.Empty:
                 masks = None
             if masks is None:
                 with self._lock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -46,22 +46,27 @@ class OutputProcessor:
         """
         deltas: list[OutputDelta] = []
         masks = planned.plan.masks
-        for row in () if masks is None else masks.ended:
-            req = self.table.reqs[planned.plan.req_slots[row]]
-            if planned.alive[row] and req is not None:
-                deltas.append(self.finish(req, FinishReason("stop")))
-                planned.alive[row] = False
+        if masks is not None:
+            deltas += [self.finish(req, FinishReason("stop")) for req in self._leaving(planned, masks.ended)]
         no_masks = masks is not None and masks.has_failed
-        for row in result.failed_rows:
-            req = self.table.reqs[planned.plan.req_slots[row]]
-            if planned.alive[row] and req is not None:
-                deltas.append(self._fail_row(req, no_masks=no_masks))
-                planned.alive[row] = False
+        deltas += [self._fail_row(req, no_masks=no_masks) for req in self._leaving(planned, result.failed_rows)]
         logprobs = {item.row: item for item in result.logprobs}
         embeddings = {item.row: item for item in result.embeddings}
         self._process_prompts(planned, logprobs, embeddings, deltas)
         self._process_tokens(planned, result.next_token_ids, logprobs, deltas)
         return deltas
+
+    def _leaving(self, planned: Planned, rows: Iterable[int]) -> Iterator[Req]:
+        """The requests of rows that are alive, and that no longer are from now on."""
+        for row in rows:
+            req = self.table.reqs[planned.plan.req_slots[row]]
+            if planned.alive[row] and req is not None:
+                planned.alive[row] = False
+                yield req
+
+    def cut_short(self, req: Req, reason: FinishReason, *, keep: bool = True) -> OutputDelta:
+        """End a request for a reason that is none of its own; its own counts if nobody knew that it has one."""
+        return self.finish(req, FinishReason("stop") if self.requests.is_complete(req) else reason, keep=keep)
 
     def finish(self, req: Req, reason: FinishReason, *, keep: bool = True) -> OutputDelta:
         """End a request in any state; returns its last delta. Whatever goes wrong concerns this request alone."""

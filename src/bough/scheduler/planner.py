@@ -51,14 +51,16 @@ class PlanOutcome:
 
     Attributes:
         planned: the step, or ``None`` if there is nothing to compute.
-        needs_drain: memory ran out while a step is in flight: process its result, then plan again.
+        needs_drain: memory ran out, but not for long: process the result of a step in flight, then plan again.
         exhausted: requests that cannot go on because they alone fill the pool; they end with ``length``.
+        complete: requests that were found to have ended already when memory ran out.
         retracted: memory ran out and a request lost its slot.
     """
 
     planned: Planned | None = None
     needs_drain: bool = False
     exhausted: list[Req] = field(default_factory=list)
+    complete: list[Req] = field(default_factory=list)
     retracted: bool = False
 
 
@@ -127,7 +129,9 @@ class StepPlanner:
             if kv_slots is not None:
                 self.ratio.on_decode_step()
                 return slots, kv_slots, jumping
-            if in_flight:
+            if not in_flight:
+                outcome.complete = [each for each in self.table.reqs if each and self.requests.is_complete(each)]
+            if in_flight or outcome.complete:
                 outcome.needs_drain = True
                 return slots[:0], slots[:0], jumping[:0]
             self._make_room(outcome)

@@ -6,6 +6,7 @@ back here and nowhere else.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from bough.constrained.compiler import CompileJob
     from bough.scheduler.step_builder import Planned
 
+logger = logging.getLogger(__name__)
 
 MIN_SHARED_PIECE_TOKENS = 512
 """Pieces of an unfinished prompt are shared in lots of this size, unless somebody waits for them: each costs a walk
@@ -188,8 +190,26 @@ class Requests:
             return int(self.table.known_len[req.slot]) - 1
         return req.computed_len
 
+    def is_complete(self, req: Req) -> bool:
+        """Whether a grammar has found an end that no step has told of: a token may still wait to be looked at.
+
+        A step in flight may have a thread ask the same matcher, and will tell.
+        """
+        if req.matcher is None or any(req.slot in planned.plan.req_slots for planned in self.in_flight):
+            return False
+        try:
+            return req.matcher.is_terminated
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:  # a panic: the step that needs its mask meets it again
+            logger.exception("Could not ask the grammar of request %r", req.rid)
+            return False
+
     def retract(self, req: Req) -> None:
-        """Take a request's memory; it waits again and will continue where it was, from what is still cached."""
+        """Take a request's memory; it waits again and will continue where it was, from what is still cached.
+
+        One that :meth:`is_complete` would compute all of it again, only to end.
+        """
         self._give_back(req, keep=True)
         req.num_retractions += 1
         self.num_retracted += 1

@@ -291,12 +291,13 @@ class Scheduler:
                 text = f"the request has waited for {self.server_args.queue_timeout:g} s (--queue-timeout)"
                 reason = FinishReason("abort", message=text, status_code=503, code="queue_timeout")
             else:
-                self.counters.timeouts += 1
                 nothing = len(self.table.output_ids(req)) == 0
                 reason = FinishReason(
                     "abort", message="the request has timed out", status_code=504 if nothing else None, code="timeout"
                 )
-            self.stream_output([self.output.finish(req, reason)])
+            delta = self.output.cut_short(req, reason)
+            self.counters.timeouts += limit == "request" and delta.finish_reason is reason
+            self.stream_output([delta])
 
     def admit_compiled(self) -> None:
         """Let requests go on whose grammar is ready, and end those whose grammar cannot be used."""
@@ -312,6 +313,7 @@ class Scheduler:
         """Plan the next step; ends requests for which there is no way on."""
         while True:
             outcome = self.planner.plan(time.monotonic(), in_flight=bool(self.requests.in_flight))
+            self.stream_output([self.output.finish(req, FinishReason("stop")) for req in outcome.complete])
             for req in outcome.exhausted:
                 reason = FinishReason("length", length=len(self.table.output_ids(req)))
                 self.stream_output([self.output.finish(req, reason)])
@@ -399,9 +401,10 @@ class Scheduler:
     def abort_request(self, message: AbortReq) -> list[ControlReply]:
         """End requests, wherever they are; an unknown id is nobody's error."""
         reqs = list(self.requests) if message.abort_all else self.requests.find(message.rid, exact=message.exact)
-        self.counters.aborted += len(reqs)
         reason = FinishReason("abort", message="aborted")
-        self.stream_output([self.output.finish(req, reason) for req in reqs])
+        deltas = [self.output.cut_short(req, reason) for req in reqs]
+        self.counters.aborted += sum(delta.finish_reason is reason for delta in deltas)
+        self.stream_output(deltas)
         return []
 
     def has_unfinished_requests(self) -> bool:
@@ -455,13 +458,16 @@ class Scheduler:
         unknown. A device that is broken ends the process.
         """
         self.requests.in_flight.popleft()
+        if planned.plan.masks is not None:
+            planned.plan.masks.wait()
         reqs = [req for req in (self.table.reqs[slot] for slot in planned.concerned_slots) if req is not None]
         if reqs:  # else it was launched before the one that failed was known to have
             self.counters.failed_steps += 1
             logger.exception("Step %d failed, with %d requests in it", planned.plan.step_id, len(reqs))
         # Whoever has left since the step was launched may be to blame as well: their rows were computed all the same.
         if len(reqs) == 1 and not planned.left:
-            self.stream_output([self.output.fail(reqs[0], "the forward pass failed", keep=False)])
+            reason = FinishReason("abort", message="the forward pass failed", status_code=500)
+            self.stream_output([self.output.cut_short(reqs[0], reason, keep=False)])
             if self.trials.running and self.trials.clear(self.requests.num_computed):
                 self._retract_all()
         elif reqs:
@@ -490,13 +496,21 @@ class Scheduler:
             self.abort_request(AbortReq(abort_all=True))
         elif mode == "retract":
             self._retract_all()
+        else:
+            self._end_complete()
 
     def resume(self) -> None:
         """Go on after :meth:`pause`."""
         self.paused = False
 
+    def _end_complete(self) -> None:
+        """End the requests that have come to their end, of which the next step would tell."""
+        ended = [req for req in self.table.reqs if req is not None and self.requests.is_complete(req)]
+        self.stream_output([self.output.finish(req, FinishReason("stop")) for req in ended])
+
     def _retract_all(self) -> None:
         """Everybody waits; whoever may goes on from what is cached."""
+        self._end_complete()
         for req in self.table.reqs:
             if req is not None:
                 self.requests.retract(req)
