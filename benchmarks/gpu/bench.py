@@ -246,7 +246,8 @@ class Bench:
 
     def runner(self, shape: dict[str, Any], requests: int, tokens: int, **options: Any) -> Any:
         from bough.config.model_config import ModelConfig
-        from bough.model_executor.model_runner import ModelRunner, RunnerOptions
+        from bough.model_executor.model_runner import ModelRunner
+        from bough.model_executor.runner_options import RunnerOptions
 
         options |= {"load_format": "dummy", "page_size": PAGE, "max_step_tokens": 4096}
         if self.small:

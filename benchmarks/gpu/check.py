@@ -117,7 +117,7 @@ def device_runner(path: Path, device: torch.device, dtype: str, **options: Any) 
     from tests.model_executor.plan_builder import RecordingRunner
 
     from bough.config.model_config import ModelConfig
-    from bough.model_executor.model_runner import RunnerOptions
+    from bough.model_executor.runner_options import RunnerOptions
 
     if device.type == "cpu":
         options.update(native=False, attention_backend="triton")
@@ -315,7 +315,8 @@ def memory(device: torch.device) -> dict[str, Any]:
     from tests.models.checkpoints import save_checkpoint
 
     from bough.config.model_config import ModelConfig
-    from bough.model_executor.model_runner import ModelRunner, RunnerOptions
+    from bough.model_executor.model_runner import ModelRunner
+    from bough.model_executor.runner_options import RunnerOptions
     from bough.sampling.sampling_params import SamplingParams
 
     shape = {"vocab_size": 151936, "max_position_embeddings": 65536, "head_dim": 128}

@@ -29,7 +29,7 @@ def fused(monkeypatch: pytest.MonkeyPatch) -> None:
     from bough.kernels.triton import elementwise, sampling
 
     modules = {"elementwise": elementwise, "sampling": sampling}
-    monkeypatch.setattr("bough.model_executor.model_runner._MEASURED_TOKENS_ON_CPU", 1)
+    monkeypatch.setattr("bough.model_executor.runner_memory._MEASURED_TOKENS_ON_CPU", 1)
     layers = ("norm", "activation", "linear_method", "sampler", "logprobs")
     for user in (*(f"layers.{layer}" for layer in layers), "sampling.penalties"):
         monkeypatch.setattr(f"bough.{user}.kernels_for", lambda x, name: modules[name])
