@@ -77,6 +77,7 @@ class ModelRunner:
         max_req_len: most tokens of one request, prompt and output together.
         quantized: whether native kernels multiply quantised weights.
         activation_dtype: of hidden states between layers.
+        recorded_bytes: what recorded decode steps take of a CUDA device.
         lane: brings results to the host.
     """
 
@@ -150,6 +151,7 @@ class ModelRunner:
         self.kv_pool, self.req_to_token, self._host_table = tables.kv_pool, tables.req_to_token, tables.host_table
         self.attn_backend, self.graph_runner = tables.attn_backend, tables.graph_runner
         self.sampling_state, self.sampler = tables.sampling_state, tables.sampler
+        self.recorded_bytes = tables.recorded_bytes
         self.page_size = self.kv_pool.page_size
         self.max_running_requests, self.max_req_len = self.req_to_token.shape
         self.lane = lane_of(device)

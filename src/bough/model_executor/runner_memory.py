@@ -69,6 +69,8 @@ class DeviceTables:
     sampling_state: SamplingState
     sampler: Sampler
     graph_runner: GraphRunner | None
+    recorded_bytes: int
+    """What recorded decode steps take of a CUDA device"""
 
 
 class MemoryPlanner:
@@ -232,7 +234,10 @@ class MemoryPlanner:
 
     def missing_bytes(self, step_bytes: int) -> int:
         """By how much less than that a CUDA device has left, now that all else has its memory; at least 0."""
-        return max(step_bytes - available_memory(self._device)[0], 0) if self._device.type == "cuda" else 0
+        return max(step_bytes - self._free_bytes(), 0) if self._device.type == "cuda" else 0
+
+    def _free_bytes(self) -> int:
+        return available_memory(self._device)[0] if self._device.type == "cuda" else 0
 
     def _max_graph_rows(self, max_running_requests: int) -> int:
         return min(max_running_requests, self._options.cuda_graph_max_bs or DEFAULT_MAX_GRAPH_ROWS)
@@ -258,6 +263,7 @@ class MemoryPlanner:
         backend = self._attention_backend(kv_pool, requests)
         state = SamplingState(requests, self._config.vocab_size, self._device)
         sampler = Sampler(state, self._threads)
+        free = self._free_bytes()
         with timed(self._timings, "init_graphs"):
             try:
                 graph_runner = self.record(backend, req_to_token, state.last_token)
@@ -266,9 +272,12 @@ class MemoryPlanner:
                     f"there is no memory for recorded decode steps beside a KV cache of {pool_tokens} tokens; "
                     f"lower --mem-fraction-static, --max-total-tokens or --cuda-graph-max-bs ({error})"
                 ) from error
+            recorded_bytes = free - self._free_bytes()
             sampler.compile_kernels()
+        if self._records:
+            logger.info("recorded decode steps take %.2f GiB of the device", recorded_bytes / 2**30)
         host_table = req_to_token.numpy() if self._device.type == "cpu" else None
-        return DeviceTables(kv_pool, req_to_token, host_table, backend, state, sampler, graph_runner)
+        return DeviceTables(kv_pool, req_to_token, host_table, backend, state, sampler, graph_runner, recorded_bytes)
 
     def _kv_pool(self, max_total_tokens: int) -> KVPool:
         return KVPool(

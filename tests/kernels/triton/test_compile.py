@@ -44,8 +44,9 @@ def test_kernels_compile_and_fit_into_registers_and_shared_memory(tmp_path: Path
 
 @pytest.mark.slow
 def test_nothing_is_compiled_anew_for_another_step(tmp_path: Path) -> None:
-    (compiled,) = said_by("compile_shapes", tmp_path)
+    compiled, again, anew = said_by("compile_shapes", tmp_path)
     # Whole numbers and 8-bit floating point, each with a tile for few rows and one for many.
     assert compiled.pop("_coded_tiles") == 4
     assert len(compiled) > 10
     assert set(compiled.values()) == {1}
+    assert (again, anew) == ({"compiled": []}, {"compiled": ["_store_tokens"]})
