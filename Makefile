@@ -69,10 +69,10 @@ faults: $(DEV_STAMP) ## Every fault of every process in every state of a server:
 soak: $(DEV_STAMP) ## Long runs: 100,000 requests, 2,000 clients that leave, hostile grammars, overload; prints what it measures
 	$(BIN)/python -m pytest tests/soak -m soak -s $(ARGS)
 
-fuzz: $(DEV_STAMP) ## Try many random requests made from the OpenAPI document, then fuzz-code for a short time
-	@# What takes a quarter of an hour stands still: it says where, and the run ends.
+fuzz: $(DEV_STAMP) ## Try thousands of requests made from the OpenAPI document, a quarter of an hour, then fuzz-code shortly
+	@# A test of one endpoint takes minutes; what takes an hour stands still: it says where, and the run ends.
 	$(BIN)/python -m pytest tests/e2e/test_openapi.py --hypothesis-profile=thorough \
-	  -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true $(ARGS)
+	  -o faulthandler_timeout=3600 -o faulthandler_exit_on_timeout=true $(ARGS)
 	@$(MAKE) --no-print-directory fuzz-code ARGS=
 
 fuzz-code: $(FUZZ_STAMP) ## Fuzz decoders and parsers, guided by coverage; ARGS='answers --seconds 600'

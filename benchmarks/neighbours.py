@@ -17,7 +17,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -88,7 +88,7 @@ class Phase:
     def __init__(self, names: Iterable[str]) -> None:
         self.name: str | None = None
         self.gaps: dict[str, list[float]] = {name: [] for name in names}
-        self.statuses: dict[str, set[int]] = {name: set() for name in names}
+        self.statuses: dict[str, set[int | str]] = {name: set() for name in names}
 
 
 async def stream_for_ever(session: aiohttp.ClientSession, url: str, seed: int, phase: Phase) -> None:
@@ -108,14 +108,17 @@ async def stream_for_ever(session: aiohttp.ClientSession, url: str, seed: int, p
                 last = now
 
 
-async def disturb(session: aiohttp.ClientSession, url: str, bodies: list[bytes], statuses: set[int]) -> None:
+async def disturb(session: aiohttp.ClientSession, url: str, bodies: list[bytes], statuses: set[int | str]) -> None:
     turn = 0
     while True:
         body = bodies[turn % len(bodies)]
         turn += 1
-        async with session.post(f"{url}/generate", data=body) as response:
-            await response.read()
-            statuses.add(response.status)
+        try:
+            async with session.post(f"{url}/generate", data=body) as response:
+                await response.read()
+                statuses.add(response.status)
+        except aiohttp.ClientError as error:
+            statuses.add(type(error).__name__)
         await asyncio.sleep(0.05)
 
 
@@ -124,7 +127,7 @@ async def obey(url: str, bodies: dict[str, list[bytes]], orders: Connection) -> 
     loop = asyncio.get_running_loop()
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as session:
         nuisance: asyncio.Task[None] | None = None
-        statuses: set[int] = set()
+        statuses: set[int | str] = set()
         while (name := await loop.run_in_executor(None, orders.recv)) is not None:
             if nuisance is not None:
                 nuisance.cancel()
@@ -145,29 +148,36 @@ def run_nuisance(url: str, names: Iterable[str], orders: Connection) -> None:
     uvloop.run(obey(url, bodies, orders))
 
 
-async def measure(url: str, phases: dict[str, Make], args: NeighboursArgs) -> Phase:
+async def measure(url: str, phases: Sequence[str], args: NeighboursArgs) -> Phase:
     """Run all phases in turns."""
     phase = Phase([NOBODY, *phases])
     orders, theirs = multiprocessing.Pipe()
     # A client that sends megabytes stalls what else runs on its event loop, such as the streams that are measured.
     nuisance = multiprocessing.get_context("spawn").Process(
-        target=run_nuisance, args=(url, list(phases), theirs), daemon=True
+        target=run_nuisance, args=(url, phases, theirs), daemon=True
     )
     nuisance.start()
-    orders.recv()
+    theirs.close()  # so that its end is noticed
+    loop = asyncio.get_running_loop()
+
+    async def order(name: str) -> set[int | str]:
+        """Have it begin a phase; returns what it was answered with in the one before."""
+        orders.send(name)
+        answered: set[int | str] = await loop.run_in_executor(None, orders.recv)
+        return answered
+
+    await loop.run_in_executor(None, orders.recv)
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as session:
         streams = [asyncio.create_task(stream_for_ever(session, url, seed, phase)) for seed in range(STREAMS)]
         await asyncio.sleep(2.0)
         for _ in range(args.rounds):
             for name in phase.gaps:
-                orders.send(name)
-                orders.recv()
+                await order(name)
                 await asyncio.sleep(0.5)
                 phase.name = name
                 await asyncio.sleep(args.seconds)
                 phase.name = None
-                orders.send(NOBODY)
-                phase.statuses[name] |= orders.recv()
+                phase.statuses[name] |= await order(NOBODY)
                 await asyncio.sleep(0.5)
         orders.send(None)
         for task in streams:
@@ -188,12 +198,12 @@ def main(argv: list[str]) -> None:
     options = {"incremental_streaming_output": True, **given_options(namespace, ServerArgs)}
     results = {}
     with running_server(options) as url:
-        results["model"] = report("the model", uvloop.run(measure(url, PHASES, args)))
+        results["model"] = report("the model", uvloop.run(measure(url, list(PHASES), args)))
     with tempfile.TemporaryDirectory() as directory:
         make_checkpoint(Path(directory), LONG_CONTEXT)
         options |= {"model_path": directory, "load_format": "dummy", "max_total_tokens": 1_250_000}
         with running_server(options) as url:
-            results["long context"] = report("a context of 1.2 million", uvloop.run(measure(url, EXTREMES, args)))
+            results["long context"] = report("a context of 1.2 million", uvloop.run(measure(url, list(EXTREMES), args)))
     write_json(Path(args.output), results)
 
 
@@ -206,7 +216,7 @@ def report(title: str, phase: Phase) -> list[dict[str, Any]]:
         row: dict[str, Any] = {"phase": name, "gaps": len(gaps), "p50_ms": median, "p99_ms": p99}
         rows.append(row)
         row["ratio_p50"], row["ratio_p99"] = median / rows[0]["p50_ms"], p99 / rows[0]["p99_ms"]
-        row["statuses"] = sorted(phase.statuses[name])
+        row["statuses"] = sorted(phase.statuses[name], key=str)
         answered = ", ".join(map(str, row["statuses"])) or ("" if name == NOBODY else "nothing yet")
         print(f"{name:32} {median:8.2f} {p99:8.2f} {row['ratio_p50']:10.2f} {row['ratio_p99']:10.2f}  {answered}")
     return rows

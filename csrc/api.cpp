@@ -50,6 +50,9 @@ BOUGH_API int64_t bough_quantized_row_words(const PackedMatrix* matrix) { return
 BOUGH_API void bough_packed_columns(const PackedMatrix* matrix, int64_t* columns) {
     for (int64_t row = 0; row < matrix->num_outputs; ++row) columns[row] = packed_column(*matrix, row);
 }
+BOUGH_API Status bough_place_panels(ThreadPool* pool, const PackedMatrix* matrix) {
+    return guarded([&] { pool->run([&](int thread, int threads) { place_panels(*matrix, thread, threads); }); });
+}
 BOUGH_API Status bough_pack_rows(ThreadPool* pool, const PackedMatrix* matrix, int64_t first_row, int64_t num_rows,
                                  const void* rows) {
     return guarded([&] {

@@ -197,6 +197,16 @@ int64_t packed_column(const PackedMatrix& matrix, int64_t row) {
     return place / half * kPanelColumns + place % half + (row < gates ? 0 : half);
 }
 
+void place_panels(const PackedMatrix& matrix, int thread, int num_threads) {
+    constexpr int64_t page_words = 4096 / sizeof(uint32_t);
+    const int64_t panels = num_panels(matrix), words = panel_words(matrix, num_units(matrix));
+    volatile uint32_t* memory = static_cast<uint32_t*>(matrix.panels);
+    const int64_t end = panels * (thread + 1) / num_threads * words;
+    for (int64_t word = panels * thread / num_threads * words; word < end; word += page_words) {
+        memory[word] = memory[word];
+    }
+}
+
 void pack_rows(const PackedMatrix& matrix, int64_t first_row, int64_t num_rows, const void* rows, int thread,
                int num_threads) {
     if (is_quantized(matrix.dtype)) {

@@ -8,6 +8,10 @@ namespace bough {
 // Words of 32 bits that a matrix takes, padding included; it must start out as zeros.
 int64_t packed_words(const PackedMatrix& matrix);
 
+// Touches, without changing it, what thread `thread` reads of the panels in products of few rows. Where processors have
+// memory of their own, the system puts a page into that of the thread which is the first to write there.
+void place_panels(const PackedMatrix& matrix, int thread, int num_threads);
+
 // Thread `thread` packs its share of rows [first_row, first_row + num_rows), given densely in the matrix's dtype, in
 // float32 where that is quantised.
 void pack_rows(const PackedMatrix& matrix, int64_t first_row, int64_t num_rows, const void* rows, int thread,

@@ -62,6 +62,9 @@ class TooManyRequests(Overloaded):
 
     status_code = 429
 
+    def __init__(self, message: str, *, retry_after: float = 1.0, code: str | None = "rate_limit_exceeded") -> None:
+        super().__init__(message, retry_after=retry_after, code=code)
+
 
 class RequestFailed(BoughError):
     """The engine accepted the request and could not finish it."""

@@ -1,5 +1,10 @@
 #include "check.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+
 namespace check {
 
 Weights::Weights(ThreadPool& pool, int64_t outputs, int64_t inputs, DType dtype, PanelLayout layout, bool with_bias,
@@ -30,6 +35,37 @@ Weights::Weights(ThreadPool& pool, int64_t outputs, int64_t inputs, DType dtype,
 }
 
 namespace {
+
+// Which pages of `memory` have been written to.
+std::vector<unsigned char> touched(void* memory, size_t bytes, size_t page) {
+    std::vector<unsigned char> pages((bytes + page - 1) / page);
+    expect(mincore(memory, bytes, pages.data()) == 0, "mincore", errno, 0);
+    for (unsigned char& each : pages) each &= 1;
+    return pages;
+}
+
+void check_placing() {
+    PackedMatrix matrix{};
+    matrix.num_outputs = 40 * kPanelColumns;
+    matrix.num_inputs = 1024;
+    matrix.dtype = DType::bf16;
+    const size_t bytes = static_cast<size_t>(packed_words(matrix)) * 4;
+    const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    expect(memory != MAP_FAILED, "mmap", errno, 0);
+    madvise(memory, bytes, MADV_NOHUGEPAGE);
+    matrix.panels = memory;
+    constexpr int threads = 4;
+    for (int thread = threads - 1; thread >= 0; --thread) {
+        place_panels(matrix, thread, threads);
+        const std::vector<unsigned char> pages = touched(memory, bytes, page);
+        // From the first page of this thread's panels to the end, and nothing before.
+        for (size_t i = 0; i < pages.size(); ++i) {
+            expect(pages[i] == (i >= pages.size() * thread / threads), "page placed", pages[i], thread);
+        }
+    }
+    munmap(memory, bytes);
+}
 
 struct Product {
     std::vector<double> sums;
@@ -182,6 +218,7 @@ void check_gemm(ThreadPool& pool) {
     const int64_t outputs = gated ? pick({2, 32, 70, 128}) : pick({1, 32, 33, 96, 300});
     const int64_t rows = pick({1, 2, 7, 13, 25, 60, 131});
     Weights weights(pool, outputs, inputs, dtype, gated ? kGated : kPlain, flip());
+    check_placing();
     check_packing(pool, weights);
     check_codes(pool);
 

@@ -326,6 +326,29 @@ def test_an_interpreter_that_ends_while_steps_with_masks_wait_computes_them_and_
     assert ended.stdout.split() == ["False"] * 3
 
 
+def test_the_thread_that_computes_masks_ends_when_there_are_no_more_and_comes_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("bough.constrained.masks.IDLE_SECONDS", 0.02)
+    threads: list[threading.Thread] = []
+
+    class Remembers:
+        @staticmethod
+        def fill_masks(matchers: Any, bits: Any) -> None:
+            threads.append(threading.current_thread())
+
+    for _ in range(2):
+        for _ in range(50):
+            masks = PendingMasks(np.zeros(1, dtype=np.int32), [Remembers()], MIN_LATE_VOCAB)
+            masks.begin()
+            assert masks.bits.any() == 0
+            time.sleep(0.001)
+        threads[-1].join(timeout=10)
+        assert not threads[-1].is_alive()
+    assert threading.main_thread() not in threads
+    assert len({id(thread) for thread in threads}) >= 2
+
+
 @pytest.mark.parametrize("vocab_size", [MIN_LATE_VOCAB - 31, MIN_LATE_VOCAB - 1, MIN_LATE_VOCAB])
 def test_masks_that_are_not_late_are_computed_by_whoever_begins_them(vocab_size: int) -> None:
     threads: list[threading.Thread] = []

@@ -104,7 +104,7 @@ def test_goodput_stays_at_capacity(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert max(five_times.queue_lengths) <= QUEUED + RUNNING, "those count too that the next step can start"
         # Other tests may run beside the short one.
         patience = 1 if seconds > 60 else 4
-        assert goodput > capacity * (0.9 if patience == 1 else 0.5)
+        assert goodput > (0.9 * capacity if patience == 1 else CAPACITY / 8)
         assert max(answered) < DEADLINE_SECONDS + patience
         assert percentile(refused, 0.5) < 0.25 * patience
         assert metric(server, "num_refused_requests_total") >= five_times.statuses[503]

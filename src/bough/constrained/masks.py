@@ -7,8 +7,7 @@ import logging
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import ClassVar
 
 import numpy as np
@@ -22,6 +21,9 @@ logger = logging.getLogger(__name__)
 MIN_LATE_VOCAB = 2**10
 """From this vocabulary on, masks are computed beside the layers. Smaller ones, a few words each, are computed right
 after the token before them, since waking a thread takes longer; with 4,096 tokens the thread is the faster way."""
+
+IDLE_SECONDS = 1.0
+"""How long the thread that computes masks waits for more of them before it ends."""
 
 
 def are_masks_late(vocab_size: int) -> bool:
@@ -57,7 +59,7 @@ class PendingMasks:
     """Masks that are computed when :attr:`bits` is first asked for, or from :meth:`begin` on.
 
     On an accelerator the model runner asks for them after it has started the forward pass: the host computes them while
-    the device is busy. Native kernels on a CPU return when they are done, so the runner begins the masks before it
+    the device is busy. Native kernels on a CPU return when they are done, so their runner begins the masks before it
     calls them: those of small vocabularies are computed at once, others by a thread while the kernels run without the
     GIL.
 
@@ -106,7 +108,7 @@ class PendingMasks:
         """Compute the masks, or let a thread do it if they are worth waking it."""
         if self._is_late:
             self._begun = True
-            _mask_thread()[0].put(self)
+            _mask_thread.put(self)
         else:
             self._bits = self._compute()
 
@@ -195,28 +197,50 @@ def unpack(bits: MaskWords, vocab_size: int) -> npt.NDArray[np.bool_]:
     return flat.view(np.bool_)
 
 
-@cache
-def _mask_thread() -> tuple[SimpleQueue[PendingMasks | None], threading.Thread]:
-    """The thread of this process that computes masks beside native kernels, and what it takes its work from.
+class _MaskThread:
+    """The thread of this process that computes masks beside native kernels, while there are any and a moment longer.
 
     A queue and a lock wake a thread in a third of the time that an executor and its futures take.
     """
-    queue: SimpleQueue[PendingMasks | None] = SimpleQueue()
 
-    def work() -> None:
-        while (masks := queue.get()) is not None:
+    def __init__(self) -> None:
+        self._queue: SimpleQueue[PendingMasks | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def put(self, masks: PendingMasks) -> None:
+        """Have masks computed."""
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="bough-masks", daemon=True)
+                self._thread.start()
+            self._queue.put(masks)
+
+    def end(self) -> None:
+        """Wait for what has been put, and for the end of the thread."""
+        with self._lock:
+            thread = self._thread
+        if thread is not None:
+            self._queue.put(None)
+            thread.join()
+
+    def _work(self) -> None:
+        while True:
+            try:
+                masks = self._queue.get(timeout=IDLE_SECONDS)
+            except Empty:
+                masks = None
+            if masks is None:
+                with self._lock:
+                    if self._queue.empty():
+                        self._thread = None
+                        return
+                continue
             masks.run()
-
-    thread = threading.Thread(target=work, name="bough-masks", daemon=True)
-    thread.start()
-    return queue, thread
+            del masks  # and with them the matchers of requests that may be over
 
 
+_mask_thread = _MaskThread()
 # An interpreter that ends must find no thread in the middle of the engine. What is registered first runs last: steps
 # that workers still have to finish, who come after this module, find the thread alive.
-@atexit.register
-def _end_mask_thread() -> None:
-    if _mask_thread.cache_info().currsize:
-        queue, thread = _mask_thread()
-        queue.put(None)
-        thread.join()
+atexit.register(_mask_thread.end)

@@ -81,6 +81,8 @@ class PackedWeights:
         self._rows_dtype = torch.float32 if quantized else dtype
         self.panels = (arena or HugePageArena()).zeros(words * 4).view(storage)
         self.matrix.panels = self.panels.data_ptr()
+        if not self.panels.is_meta:
+            self._library.bough_place_panels(threads.handle, ctypes.byref(self.matrix))
         self.bias: torch.Tensor | None = None
         if bias:
             self._bias_columns = torch.empty(num_outputs, dtype=torch.int64, device="cpu")

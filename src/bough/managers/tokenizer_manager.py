@@ -37,16 +37,16 @@ from bough.ipc.messages import (
 )
 from bough.managers.control_calls import ControlCalls
 from bough.managers.conversations import ConversationEncoder
-from bough.managers.embedding_struct import EmbeddingRequest
 from bough.managers.generation import Generation
 from bough.managers.health import HealthMonitor, ServerState
 from bough.managers.io_struct import GenerateReqInput, GenerateRequest
 from bough.managers.native_output import DEFAULT_WEIGHT_VERSION, NativeOutput, failure_of, in_client_terms
-from bough.managers.prompt_encoder import PromptEncoder, encode_bad_words, encode_segments
+from bough.managers.prompt_encoder import PromptEncoder
 from bough.managers.reasoning_span import ReasoningMarkers
 from bough.managers.req_state import EVENTS_AT_ONCE, Outbox, ReadySignal, ReqState, aborted_delta, write_all
 from bough.managers.request_limits import RequestLimits
 from bough.managers.request_log import RecentRequests, RequestLog
+from bough.managers.request_preparer import REQUESTS_PER_TURN, RequestPreparer
 from bough.managers.request_records import RequestRecords
 from bough.managers.rw_lock import ReaderWriterLock
 from bough.managers.sessions import SessionStore
@@ -64,9 +64,6 @@ CONTROL_TIMEOUT = 60.0
 
 REUSE_TIMEOUT = 10.0
 """Seconds that a request waits for an earlier one with the same id to be gone, whose client has left."""
-
-REQUESTS_PER_TURN = 32
-"""Prompts of a batch handled between two turns of the event loop."""
 
 TICK = 1.0
 """Seconds between two looks at whether the other processes still show signs of life."""
@@ -162,6 +159,7 @@ class TokenizerManager:
             chat_template = load_chat_template(tokenizer, server_args.chat_template)
         self.chat_template = chat_template
         self.conversations = ConversationEncoder(chat_template, self.prompt_encoder)
+        self._preparer = RequestPreparer(self.limits, self.sessions, tokenizer, self.prompt_encoder)
         self._reasoning = self._reasoning_markers()
         self._channels = channels
         self._control_calls = ControlCalls(channels.send)
@@ -302,16 +300,10 @@ class TokenizerManager:
         await self.model_update_lock.acquire_reader()
         # An update need not wait for clients to read what is finished.
         signal.expect(len(states), self.model_update_lock.release_reader)
-        await self._encode_texts(requests)
-        await encode_bad_words(self.prompt_encoder, requests, self.limits.vocab_size)
-        self._begin_session_turns(requests)
+        messages = await self._preparer.prepare(requests)
         turns = Turns(REQUESTS_PER_TURN)
-        tokenized = []
-        for request in requests:
-            tokenized.append(await self._tokenize_one_request(request))
-            await turns.spend()
         first = 0
-        for message, request in zip(tokenized, requests, strict=True):
+        for message, request in zip(messages, requests, strict=True):
             self._send_one_request(message, states[first : first + len(request.rids)])
             first += len(request.rids)
             await turns.spend()
@@ -416,74 +408,6 @@ class TokenizerManager:
             await asyncio.wait_for(asyncio.shield(state.gone), REUSE_TIMEOUT)
         except asyncio.TimeoutError:
             raise duplicate from None
-
-    async def _encode_texts(self, requests: Sequence[GenerateRequest]) -> None:
-        """Give every request its token ids; the texts of a batch are encoded together."""
-        if isinstance(requests[0], EmbeddingRequest):
-            await encode_segments(self.prompt_encoder, requests, self.limits.max_prompt_tokens)
-        with_text = [request for request in requests if request.input_ids is None]
-        if not with_text:
-            return
-        encoder = self.prompt_encoder
-        assert encoder is not None, "checked before"
-        texts = []
-        for request in with_text:
-            text, keep = request.text or "", request.truncate_prompt_tokens
-            texts.append(text if keep is None else encoder.ending(text, keep))
-        params = [request.prompt_param for request in with_text]
-        encoded = await encoder.encode(texts, params, add_special_tokens=with_text[0].add_special_tokens)
-        for request, ids in zip(with_text, encoded, strict=True):
-            keep = request.truncate_prompt_tokens
-            request.input_ids = ids if keep is None or len(ids) <= keep else ids[len(ids) - keep :]
-
-    def _begin_session_turns(self, requests: Sequence[GenerateRequest]) -> None:
-        """Put the context of their sessions before the prompts of requests that belong to one."""
-        for request in requests:
-            if request.session_params is None:
-                continue
-            assert request.input_ids is not None, "encoded"
-            tokenizer = self.tokenizer
-            bos = tokenizer.bos_token_id if tokenizer is not None else None
-            joints = tokenizer.special_ids if tokenizer is not None and request.ends_context else None
-            request.turn = self.sessions.begin_turn(
-                request.session_params, request.rids[0], request.input_ids, bos, joints
-            )
-            request.input_ids = request.turn.prompt()
-
-    async def _tokenize_one_request(
-        self, request: GenerateRequest
-    ) -> TokenizedGenerateReqInput | TokenizedEmbeddingReqInput:
-        """What the scheduler gets of a request whose prompt is encoded.
-
-        Raises:
-            BadRequest: if a limit that depends on the prompt is exceeded.
-        """
-        for _ in self.limits.check_prompt(request):
-            await asyncio.sleep(0)
-        assert request.input_ids is not None, "checked"
-        sampling_params = self.limits.fit_into_context(request)
-        if isinstance(request, EmbeddingRequest):
-            return TokenizedEmbeddingReqInput(
-                rid=request.rids[0],
-                input_ids=request.input_ids.tobytes(),
-                token_types=request.token_types,
-                dimensions=request.dimensions,
-                priority=request.priority,
-                extra_key=request.extra_key,
-            )
-        return TokenizedGenerateReqInput(
-            rids=request.rids,
-            input_ids=request.input_ids.tobytes(),
-            sampling_params=sampling_params,
-            stream=request.stream,
-            return_logprob=request.return_logprob,
-            logprob_start_len=request.logprob_start_len,
-            top_logprobs_num=request.top_logprobs_num,
-            token_ids_logprob=request.token_ids_logprob,
-            priority=request.priority,
-            extra_key=request.extra_key,
-            banned_sequences=request.banned_sequences,
-        )
 
     def _send_one_request(
         self, message: TokenizedGenerateReqInput | TokenizedEmbeddingReqInput, states: list[ReqState]

@@ -113,9 +113,10 @@ class RequestTable:
             return np.flatnonzero(able).astype(np.int32), _NO_SLOTS
         unplanned = self.known_len - self.planned_len
         unplanned[self.planned_out != self.out_len] = 0
-        jumping = able & self.constrained & (unplanned > 1)
-        able &= ~self.constrained | (unplanned == 1)
-        return np.flatnonzero(able).astype(np.int32), np.flatnonzero(jumping).astype(np.int32)
+        others = able & self.constrained & (unplanned != 1)
+        able ^= others
+        jumping = np.flatnonzero(others & (unplanned > 1)).astype(np.int32) if others.any() else _NO_SLOTS
+        return np.flatnonzero(able).astype(np.int32), jumping
 
     def waits_for_token(self) -> bool:
         """Whether a request could go on, were its last token known: it has a grammar, and a step in flight."""

@@ -182,8 +182,9 @@ class TestRequestsOfAKey:
         api = openai.OpenAI(base_url=f"{running.url}/v1", api_key=KEY, max_retries=0)
         with pytest.raises(openai.RateLimitError):
             api.completions.create(model="m", prompt="a")
-        with pytest.raises(TooManyRequests):
+        with pytest.raises(TooManyRequests) as refused:
             RuntimeEndpoint(running.url, api_key=KEY).generate(text="a")
+        assert refused.value.code == "rate_limit_exceeded"
         assert client.get("/v1/models").status_code == 200
         assert client.post("/abort_request", json={"rid": "nobody"}).status_code == 200
         assert running.manager.metrics.http_responses["/generate", "POST", 429] == 3
@@ -213,6 +214,7 @@ class TestRequestsOfAKey:
         first, second = (client.post("/v1/responses", json=body) for _ in range(2))
         assert (first.status_code, second.status_code) == (200, 200)
         assert client.post("/v1/responses", json=body).status_code == 429
+        assert client.post("/close_session", json={"session_id": "unknown"}).status_code != 429, "it only frees"
         assert client.post(f"/v1/responses/{first.json()['id']}/cancel").json()["status"] == "cancelled"
         third = client.post("/v1/responses", json=body)
         assert third.status_code == 200

@@ -186,7 +186,7 @@ def test_body_that_nobody_reads_is_not_held_and_hides_no_leaving(server: Running
     with server.connect() as connection:
         connection.sendall(get("/v1/responses/resp_followed?stream=true"))
         server.wait_until(lambda: metrics.http_requests_active == 1)
-        connections = server.server.server_state.connections
+        connections = server.run(lambda: list(server.server.server_state.connections))
         (protocol,) = (each for each in connections if each.client == connection.getsockname())
         server.wait_until(lambda: not protocol.cycle.more_body)
         assert not protocol.cycle.body

@@ -136,8 +136,7 @@ class Gate:
         if self._under_way[key] >= self._most_of_a_key:
             raise TooManyRequests(
                 f"{self._most_of_a_key} requests with this key are under way (--max-requests-per-key); try again when "
-                "one of them is over",
-                code="rate_limit_exceeded",
+                "one of them is over"
             )
         self._under_way[key] += 1
         return partial(self._end, key)

@@ -110,6 +110,7 @@ def create_app(manager: TokenizerManager, gate: Gate | None = None, tracer: Trac
             intake=intake,
             takes_body=info.has_body,
             needs_json=info.needs_json,
+            is_limited=info.is_limited,
             gate=gate,
             access=info.access,
             query=[each.name for each in info.query],

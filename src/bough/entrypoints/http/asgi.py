@@ -265,6 +265,7 @@ class Endpoint:
         intake: receives bodies, those of the other routes too.
         takes_body: whether there is a body to read.
         needs_json: whether the client has to say that it is JSON.
+        is_limited: whether calls count among the requests of their key.
         gate: who may call.
         access: what the route asks of its callers.
         query: names of the parameters that the query string may have.
@@ -281,6 +282,7 @@ class Endpoint:
         takes_body: bool,
         gate: Gate,
         needs_json: bool = False,
+        is_limited: bool = False,
         access: Access = Access.CLIENT,
         query: Collection[str] = (),
         tracer: Tracer | None = None,
@@ -295,6 +297,7 @@ class Endpoint:
         self._intake = intake
         self._takes_body = takes_body
         self._needs_json = needs_json
+        self._is_limited = is_limited
         self._query = query
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -326,7 +329,7 @@ class Endpoint:
         try:
             try:
                 key = self._gate.check(self._access, call.headers)
-                if self._takes_body and self._access is Access.CLIENT:
+                if self._is_limited:
                     call.on_over = self._gate.begin(key)
                 if scope["query_string"]:
                     self._check_query(call)

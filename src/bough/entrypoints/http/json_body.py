@@ -44,8 +44,8 @@ _STRING = msgspec.json.Decoder(str)
 _INTEGERS = msgspec.json.Decoder(list[int])
 _SPACE = re.compile(rb"[ \t\n\r]*")
 _SCALAR_END = re.compile(rb"[ \t\n\r,}]")
-_STRING_END = re.compile(rb'["\\]')
-_STRUCTURE = re.compile(rb'["\[\]{}]')
+_STRING_ENDS = (b'"', b"\\")
+_STRUCTURE = (b'"', b"[", b"]", b"{", b"}")
 JSON_ERRORS = (msgspec.MsgspecError, RecursionError, ValueError)
 """What decoding can raise on bad input (``ValueError``: invalid UTF-8, or an integer of thousands of digits)."""
 
@@ -183,6 +183,38 @@ def _skip_space(data: bytes, position: int) -> int:
     return match.end()
 
 
+class _Nearest:
+    """Finds the nearest of some bytes. A search for each is many times as fast as a pattern that has all of them.
+
+    Args:
+        data: where.
+        wanted: single bytes.
+    """
+
+    def __init__(self, data: bytes, wanted: tuple[bytes, ...]) -> None:
+        self._data = data
+        self._wanted = wanted
+        self._horizon = 0
+        self._ahead = [-1] * len(wanted)
+        """Of each, the next one, or the horizon if it does not come before; out of date where that has been passed."""
+
+    def find(self, start: int) -> tuple[int, bool]:
+        """The nearest place from ``start`` on, which never decreases, and whether it is there: if not, none is before.
+
+        At most :data:`SLICE_BYTES` are looked at.
+        """
+        if start >= self._horizon:
+            self._horizon = start + SLICE_BYTES
+            self._ahead = [-1] * len(self._wanted)
+        horizon, ahead = self._horizon, self._ahead
+        for i, byte in enumerate(self._wanted):
+            if ahead[i] < start:
+                found = self._data.find(byte, start, horizon)
+                ahead[i] = horizon if found < 0 else found
+        nearest = min(ahead)
+        return nearest, nearest < horizon
+
+
 class _Walker:
     """Finds where the members of a large JSON object begin and end."""
 
@@ -190,6 +222,8 @@ class _Walker:
         self._body = body
         self._max_depth = max_depth
         self._element_limit = element_limit
+        self._string_ends = _Nearest(body, _STRING_ENDS)
+        self._structure = _Nearest(body, _STRUCTURE)
         self._position = 0
         self._last_turn = 0
         self._steps = 0
@@ -255,17 +289,16 @@ class _Walker:
         body = self._body
         position = self._position + 1
         while True:
-            limit = position + SLICE_BYTES
-            match = _STRING_END.search(body, position, limit)
-            if match is None:
-                if limit >= len(body):
+            place, is_there = self._string_ends.find(position)
+            if not is_there:
+                if place >= len(body):
                     raise self._malformed("the end of a string")
-                position = limit
-            elif body[match.start()] == 0x22:
-                self._position = match.end()
+                position = place
+            elif body[place] == 0x22:
+                self._position = place + 1
                 return
             else:
-                position = match.end() + 1
+                position = place + 2
             await self._give_turn(position)
 
     async def _container(self, name: str, limit: int | None) -> None:
@@ -274,21 +307,21 @@ class _Walker:
         depth = elements = 0
         while True:
             start = self._position
-            match = _STRUCTURE.search(body, start, start + SLICE_BYTES)
+            place, is_there = self._structure.find(start)
             if limit is not None:
-                elements += body.count(b",", start, start + SLICE_BYTES if match is None else match.start())
+                elements += body.count(b",", start, place)
                 if elements > limit:
                     raise BadRequest(f"{name} holds more than {limit} elements", param=name)
-            if match is None:
-                self._position += SLICE_BYTES
+            if not is_there:
+                self._position = place
                 if self._position >= len(body):
                     raise self._malformed("the end of an array or object")
-            elif body[match.start()] == 0x22:
-                self._position = match.start()
+            elif body[place] == 0x22:
+                self._position = place
                 await self._string()
             else:
-                self._position = match.end()
-                opens = body[match.start()] in b"[{"
+                self._position = place + 1
+                opens = body[place] in b"[{"
                 depth += 1 if opens else -1
                 elements += opens
                 if depth == 0:

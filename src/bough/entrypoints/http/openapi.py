@@ -291,8 +291,8 @@ def _responses(info: RouteInfo, path: str, references: dict[str, Any]) -> dict[s
     statuses = {400, 431, 500, 503}
     if info.has_body:
         statuses |= {408, 413, 504}
-        if info.access is Access.CLIENT:
-            statuses.add(429)
+    if info.is_limited:
+        statuses.add(429)
     if info.needs_json:
         statuses.add(415)
     if info.access is not Access.OPEN:

@@ -149,6 +149,11 @@ class RouteInfo:
         return self.body is not None or self.takes_body
 
     @property
+    def is_limited(self) -> bool:
+        """Whether calls count among the requests of their key: all that bring work, not the end of a session."""
+        return self.access is Access.CLIENT and self.has_body and self.body is not CLOSE_SESSION
+
+    @property
     def needs_json(self) -> bool:
         """Whether a request has to say that its body is JSON: in the dialects of which the clients do."""
         return self.has_body and self.dialect in (OPENAI, ANTHROPIC)

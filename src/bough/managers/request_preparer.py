@@ -1,0 +1,125 @@
+"""Makes of requests what the scheduler takes: encodes texts, puts sessions before them, checks prompts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from bough.ipc.messages import TokenizedEmbeddingReqInput, TokenizedGenerateReqInput
+from bough.managers.embedding_struct import EmbeddingRequest
+from bough.managers.io_struct import GenerateRequest
+from bough.managers.prompt_encoder import PromptEncoder, encode_bad_words, encode_segments
+from bough.managers.request_limits import RequestLimits
+from bough.managers.sessions import SessionStore
+from bough.managers.turns import Turns
+from bough.tokenization.tokenizer import Tokenizer
+
+REQUESTS_PER_TURN = 32
+"""Prompts of a batch handled between two turns of the event loop."""
+
+
+class RequestPreparer:
+    """Turns requests into messages; long work is done in threads, or in slices.
+
+    Args:
+        limits: what prompts are checked against.
+        sessions: the conversations that are remembered.
+        tokenizer: ``None`` if prompts are ids.
+        encoder: of texts; ``None`` without a tokenizer.
+    """
+
+    def __init__(
+        self,
+        limits: RequestLimits,
+        sessions: SessionStore,
+        tokenizer: Tokenizer | None,
+        encoder: PromptEncoder | None,
+    ) -> None:
+        self._limits = limits
+        self._sessions = sessions
+        self._tokenizer = tokenizer
+        self._encoder = encoder
+
+    async def prepare(
+        self, requests: Sequence[GenerateRequest]
+    ) -> list[TokenizedGenerateReqInput | TokenizedEmbeddingReqInput]:
+        """Messages for the requests of a call, which get their ids, banned sequences and turns of sessions.
+
+        Raises:
+            BadRequest: if a prompt cannot be encoded, or goes beyond a limit.
+        """
+        await self._encode_texts(requests)
+        await encode_bad_words(self._encoder, requests, self._limits.vocab_size)
+        self._begin_session_turns(requests)
+        turns = Turns(REQUESTS_PER_TURN)
+        messages = []
+        for request in requests:
+            messages.append(await self._message(request))
+            await turns.spend()
+        return messages
+
+    async def _encode_texts(self, requests: Sequence[GenerateRequest]) -> None:
+        """Give every request its token ids; the texts of a batch are encoded together."""
+        if isinstance(requests[0], EmbeddingRequest):
+            await encode_segments(self._encoder, requests, self._limits.max_prompt_tokens)
+        with_text = [request for request in requests if request.input_ids is None]
+        if not with_text:
+            return
+        encoder = self._encoder
+        assert encoder is not None, "checked before"
+        texts = []
+        for request in with_text:
+            text, keep = request.text or "", request.truncate_prompt_tokens
+            texts.append(text if keep is None else encoder.ending(text, keep))
+        params = [request.prompt_param for request in with_text]
+        encoded = await encoder.encode(texts, params, add_special_tokens=with_text[0].add_special_tokens)
+        for request, ids in zip(with_text, encoded, strict=True):
+            keep = request.truncate_prompt_tokens
+            request.input_ids = ids if keep is None or len(ids) <= keep else ids[len(ids) - keep :]
+
+    def _begin_session_turns(self, requests: Sequence[GenerateRequest]) -> None:
+        """Put the context of their sessions before the prompts of requests that belong to one."""
+        for request in requests:
+            if request.session_params is None:
+                continue
+            assert request.input_ids is not None, "encoded"
+            tokenizer = self._tokenizer
+            bos = tokenizer.bos_token_id if tokenizer is not None else None
+            joints = tokenizer.special_ids if tokenizer is not None and request.ends_context else None
+            request.turn = self._sessions.begin_turn(
+                request.session_params, request.rids[0], request.input_ids, bos, joints
+            )
+            request.input_ids = request.turn.prompt()
+
+    async def _message(self, request: GenerateRequest) -> TokenizedGenerateReqInput | TokenizedEmbeddingReqInput:
+        """What the scheduler gets of a request whose prompt is encoded.
+
+        Raises:
+            BadRequest: if a limit that depends on the prompt is exceeded.
+        """
+        for _ in self._limits.check_prompt(request):
+            await asyncio.sleep(0)
+        assert request.input_ids is not None, "checked"
+        sampling_params = self._limits.fit_into_context(request)
+        if isinstance(request, EmbeddingRequest):
+            return TokenizedEmbeddingReqInput(
+                rid=request.rids[0],
+                input_ids=request.input_ids.tobytes(),
+                token_types=request.token_types,
+                dimensions=request.dimensions,
+                priority=request.priority,
+                extra_key=request.extra_key,
+            )
+        return TokenizedGenerateReqInput(
+            rids=request.rids,
+            input_ids=request.input_ids.tobytes(),
+            sampling_params=sampling_params,
+            stream=request.stream,
+            return_logprob=request.return_logprob,
+            logprob_start_len=request.logprob_start_len,
+            top_logprobs_num=request.top_logprobs_num,
+            token_ids_logprob=request.token_ids_logprob,
+            priority=request.priority,
+            extra_key=request.extra_key,
+            banned_sequences=request.banned_sequences,
+        )
