@@ -62,6 +62,8 @@ class DecodedRows(NamedTuple):
     """[n, hidden_size]"""
     logits: torch.Tensor
     """float32 [n, vocab_size]"""
+    others: StepPlan
+    """The forward pass of the step's other rows, which is still to be computed"""
 
 
 class ModelRunner:
@@ -236,7 +238,7 @@ class ModelRunner:
 
     def _run_step(self, plan: StepPlan) -> StepOutcome:
         decoded = self._replay_decode_rows(plan)
-        hidden_states = self.forward(self._make_batch(plan if decoded is None else plan.split()[1]))
+        hidden_states = self.forward(self._make_batch(plan if decoded is None else decoded.others))
         if decoded is not None:
             hidden_states = torch.cat((decoded.hidden_states, hidden_states))
         last_tokens = np.cumsum(plan.extend_lens, dtype=np.int64) - 1
@@ -265,14 +267,14 @@ class ModelRunner:
         """Run the decode rows of a step that has prompts as well, if they are recorded."""
         if self.graph_runner is None or plan.mode is not ForwardMode.MIXED or plan.token_types is not None:
             return None
-        decode_rows, _ = plan.split()
+        decode_rows, others = plan.split()
         if not self.graph_runner.can_run(decode_rows):
             return None
         wanted = np.full(plan.num_decode_rows, Wanted.LOGITS, dtype=np.uint8)
         result = self.graph_runner.replay(decode_rows, wanted, hidden_states=True)
         assert result.hidden_states is not None, "they were wanted"
         assert result.logits is not None, "they were wanted"
-        return DecodedRows(result.hidden_states, result.logits)
+        return DecodedRows(result.hidden_states, result.logits, others)
 
     def _replay_step(self, graph_runner: GraphRunner, plan: StepPlan) -> StepOutcome:
         sampling_rows = np.flatnonzero(plan.sample)
