@@ -246,7 +246,8 @@ class Bench:
 
     def runner(self, shape: dict[str, Any], requests: int, tokens: int, **options: Any) -> Any:
         from bough.config.model_config import ModelConfig
-        from bough.model_executor.model_runner import ModelRunner, RunnerOptions
+        from bough.model_executor.model_runner import ModelRunner
+        from bough.model_executor.runner_options import RunnerOptions
 
         options |= {"load_format": "dummy", "page_size": PAGE, "max_step_tokens": 4096}
         if self.small:
@@ -433,14 +434,17 @@ def main() -> int:
         cells.append((f"product {kind} x 1 narrow", partial(bench.product, 1, kind, outputs=4096)))
     cells.append(("asleep 0.6B x 1 at 1024", partial(bench.decode, SHAPES["0.6B"], 1, 1024, sleeps=True)))
     cells += [(f"{name} deterministic", partial(cell, deterministic=True)) for name, cell in decoding]
+    wanted = {name for name, _ in cells if name.startswith(args.only)}
+    if wanted:
+        wanted |= {"copy", "matmul"}
     for name, cell in cells:
-        if name.startswith(args.only) or name in ("copy", "matmul"):
+        if name in wanted:
             report.run(name, cell)
             gc.collect()
             if not small:
                 torch.cuda.empty_cache()
     print(report.summary())
-    return 1 if report.failed else 0
+    return report.status
 
 
 if __name__ == "__main__":

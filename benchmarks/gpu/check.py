@@ -2,18 +2,20 @@
 
 - kernels: every Triton kernel in bfloat16, float16 and float32 against plain torch in float64;
 - models: logits of a small Llama and Qwen3 against transformers, prompts in chunks and decode steps;
-- graphs: recorded decode steps against the same steps launched one by one;
+- graphs: recorded decode steps against the same steps launched one by one, and these with decode rows in groups;
 - deterministic: with ``--enable-deterministic-inference`` a row has the same bits wherever it is computed;
 - quantised: logits of a small model whose weights, or keys and values, have few bits against those of the same model;
 - attention: torch's, and FlashInfer's where it is installed, against Triton's;
 - vectors: embeddings of an encoder and of a language model, in float32, against transformers;
 - serving: a scheduler that answers several requests at a time gives what single requests give;
-- memory: with 95 % of what is left taken by the KV pool, the largest steps that may come still find room;
+- memory: with 95 % of what is left taken by the KV pool, the largest steps that may come still find room, also where
+  that pool had to be made smaller once;
 - ahead: steps that are launched before the results of those before are known give what steps one by one give, aborts,
-  logprobs and grammars included, the host waits once a step, and nothing else waits for the device.
+  logprobs and grammars included, the host waits once a step, nothing else waits for the device, and no kernel is
+  compiled for them.
 
 Builds and installs nothing. What needs a package that is not there is skipped, and said so. Exits with 1 if anything is
-wrong, else with 3 if anything was skipped that is not optional, as FlashInfer is.
+wrong, else with 3 if anything was skipped that is not optional, as FlashInfer is; with 2 if nothing was run.
 
     PYTHONPATH=src python -m benchmarks.gpu.check [--device cuda|cpu] [--output FILE]
 
@@ -30,6 +32,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
@@ -117,7 +120,7 @@ def device_runner(path: Path, device: torch.device, dtype: str, **options: Any) 
     from tests.model_executor.plan_builder import RecordingRunner
 
     from bough.config.model_config import ModelConfig
-    from bough.model_executor.model_runner import RunnerOptions
+    from bough.model_executor.runner_options import RunnerOptions
 
     if device.type == "cpu":
         options.update(native=False, attention_backend="triton")
@@ -154,15 +157,17 @@ def model_logits(family: str, dtype: str, device: torch.device, *, small: bool) 
 
 def graphs_equal_eager(dtype: str, device: torch.device) -> dict[str, Any]:
     """The same decode steps, some beside prompts, with and without graphs: the same ids in float32, and logits up to
-    rounding."""
+    rounding. Without graphs, and with scratch memory for two pieces of keys at a time, not a bit differs."""
     from tests.model_executor.plan_builder import PlanBuilder
     from tests.models.checkpoints import save_checkpoint
 
     sequences, replays = [], 0
     with tempfile.TemporaryDirectory() as directory:
         save_checkpoint(Path(directory), "Qwen3", max_position_embeddings=1024, head_dim=64)
-        for disable in (True, False):
+        for disable, max_pieces in ((True, None), (True, 2), (False, None)):
             runner = device_runner(Path(directory), device, dtype, disable_cuda_graph=disable)
+            if max_pieces is not None:
+                runner.attn_backend.max_pieces = max_pieces
             if runner.graph_runner is not None:
                 replay = runner.graph_runner.replay
 
@@ -183,13 +188,22 @@ def graphs_equal_eager(dtype: str, device: torch.device) -> dict[str, Any]:
             builder.step([(late, 30), *((row, 1) for row in rows)])
             builder.step([(late, 20), *((row, 1) for row in rows[:3])])
             sequences.append([*rows, late])
-    difference = 0.0
-    same_ids = all(a.tokens == b.tokens for a, b in zip(*sequences, strict=True))
-    for eager, graph in zip(*sequences, strict=True):
+    difference, (launched, grouped, recorded) = 0.0, sequences
+    same_bits = all(
+        torch.equal(*map(torch.stack, (a.logits, b.logits))) for a, b in zip(launched, grouped, strict=True)
+    )
+    same_ids = all(a.tokens == b.tokens for a, b in zip(launched, recorded, strict=True))
+    for eager, graph in zip(launched, recorded, strict=True):
         if eager.tokens == graph.tokens:
             difference = max(difference, float((torch.stack(eager.logits) - torch.stack(graph.logits)).abs().max()))
     ok = replays == 22 and difference <= {"float32": 1e-3, "bfloat16": 0.5}[dtype] and (same_ids or dtype != "float32")
-    return {"ok": ok, "replays": replays, "same_ids": same_ids, "largest_difference": difference}
+    figures = {
+        "replays": replays,
+        "same_ids": same_ids,
+        "same_in_groups": same_bits,
+        "largest_difference": difference,
+    }
+    return {"ok": ok and same_bits, **figures}
 
 
 def deterministic(dtype: str, device: torch.device, *, small: bool) -> dict[str, Any]:
@@ -308,24 +322,47 @@ def vectors(architecture: str, mode: str, device: torch.device) -> dict[str, Any
     return {"ok": error <= bound, "error": error, "bound": bound}
 
 
-def memory(device: torch.device) -> dict[str, Any]:
+def memory(device: torch.device, lacking: int = 0) -> dict[str, Any]:
     """A pool of 95 % of what is left, a vocabulary of real size; then the most prompt tokens and the most decode rows
-    that a step may have, with penalties, whose tables grow."""
+    that a step may have, with penalties, whose tables grow.
+
+    With ``lacking``, the first pool is said to leave so many bytes too little, and another one is made.
+    """
     from tests.model_executor.plan_builder import PlanBuilder
     from tests.models.checkpoints import save_checkpoint
 
     from bough.config.model_config import ModelConfig
-    from bough.model_executor.model_runner import ModelRunner, RunnerOptions
+    from bough.model_executor.model_runner import ModelRunner
+    from bough.model_executor.runner_memory import DeviceTables, MemoryPlanner
+    from bough.model_executor.runner_options import RunnerOptions
     from bough.sampling.sampling_params import SamplingParams
 
+    pools: list[int] = []
+    step_bytes, left = 0, lacking
+    build, missing_bytes = MemoryPlanner.build, MemoryPlanner.missing_bytes
+
+    def watched_build(planner: MemoryPlanner, pool_tokens: int) -> DeviceTables:
+        pools.append(pool_tokens)
+        return build(planner, pool_tokens)
+
+    def lacking_bytes(planner: MemoryPlanner, needed: int) -> int:
+        nonlocal step_bytes, left
+        missing, step_bytes, left = missing_bytes(planner, needed) + left, needed, 0
+        return missing
+
     shape = {"vocab_size": 151936, "max_position_embeddings": 65536, "head_dim": 128}
-    with tempfile.TemporaryDirectory() as directory:
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        mock.patch.object(MemoryPlanner, "build", watched_build),
+        mock.patch.object(MemoryPlanner, "missing_bytes", lacking_bytes),
+    ):
         save_checkpoint(Path(directory), "Qwen3", **shape)
         config = ModelConfig.from_path(directory, dtype="bfloat16", device=device.type)
         runner: Any = ModelRunner(config, device, RunnerOptions(mem_fraction_static=0.95))
     runner.recording = False
     torch.cuda.empty_cache()
     free, total = torch.cuda.mem_get_info(device)
+    retries = torch.cuda.memory_stats(device)["num_alloc_retries"]
     builder = PlanBuilder(runner)
     params = SamplingParams(temperature=0.9, top_p=0.9, frequency_penalty=0.5)
     rows = [builder.add(prompt(4, seed)) for seed in range(runner.max_running_requests - 1)]
@@ -337,12 +374,16 @@ def memory(device: torch.device) -> dict[str, Any]:
     builder.step([(long, runner.options.max_step_tokens - len(rows)), *((row, 1) for row in rows)], new_params=params)
     builder.step([(long, len(rows)), *((row, 1) for row in rows)])
     torch.cuda.synchronize(device)
+    retries = torch.cuda.memory_stats(device)["num_alloc_retries"] - retries
     return {
-        "ok": True,
+        "ok": retries == 0 and free >= step_bytes + lacking and len(pools) >= (2 if lacking else 1),
         "free_gib_when_ready": free / 2**30,
         "free_gib_at_the_end": torch.cuda.mem_get_info(device)[0] / 2**30,
+        "steps_need_gib": step_bytes / 2**30,
+        "recorded_gib": runner.recorded_bytes / 2**30,
+        "allocations_tried_again": retries,
         "total_gib": total / 2**30,
-        "pool_tokens": runner.kv_pool.max_total_tokens,
+        "pools": pools,
     }
 
 
@@ -387,6 +428,7 @@ def main() -> int:
     run("ahead with grammars", partial(ahead, device, GRAMMAR_KINDS, small=small))
     if not small:
         run("memory", partial(memory, device))
+        run("memory, with a pool made anew", partial(memory, device, lacking=1 << 30))
     for name in QUANTISED:
         run(f"quantised {name}", partial(quantised, name, used, device, small=small))
     run(f"deterministic {used}", partial(deterministic, used, device, small=small))
@@ -405,7 +447,7 @@ def main() -> int:
             run(f"deterministic {dtype}", partial(deterministic, dtype, device, small=small))
     run_kernels(partial(kernel_checks, device, [others] if small else [others, torch.float32], small=small))
     print(report.summary())
-    return 1 if report.failed else 3 if report.left_out else 0
+    return report.status
 
 
 def _missing(error: ModuleNotFoundError) -> dict[str, Any]:

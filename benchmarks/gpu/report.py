@@ -77,9 +77,16 @@ class Report:
             lines.append(f"skipped: {', '.join(skipped)}")
         if self._missing:
             lines.append(f"not installed: {', '.join(sorted(self._missing))}")
+        if not self.cells:
+            lines.append("no name begins so: nothing was run")
         if self.left_out:
             lines.append("this is not all: nothing is known of what was skipped")
         return "\n".join(lines)
+
+    @property
+    def status(self) -> int:
+        """For the shell: 1 if a cell is not ok, else 2 if there was none, else 3 if any was left out, else 0."""
+        return 1 if self.failed else 2 if not self.cells else 3 if self.left_out else 0
 
     @property
     def failed(self) -> list[str]:

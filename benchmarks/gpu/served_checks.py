@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -150,8 +153,38 @@ GRAMMAR_KINDS: list[dict[str, Any]] = [
 """Some that follow a grammar, and one beside them that does not."""
 
 
+@contextmanager
+def compilations() -> Iterator[list[str]]:
+    """Names of the kernels that Triton compiles, or takes from its cache on the disk, meanwhile."""
+    from triton import knobs
+
+    names: list[str] = []
+
+    def note(*, repr: str, **_: Any) -> None:
+        names.append(repr.partition("[")[0])
+
+    before, knobs.runtime.jit_post_compile_hook = knobs.runtime.jit_post_compile_hook, note
+    try:
+        yield names
+    finally:
+        knobs.runtime.jit_post_compile_hook = before
+
+
+def forget_compiled() -> None:
+    """Have kernels compiled as if the process had just begun. In the interpreter there is nothing to forget."""
+    from triton.runtime.jit import JITFunction
+
+    for name in [name for name in sys.modules if name.startswith("bough.kernels.triton.")]:
+        for each in vars(sys.modules[name]).values():
+            if isinstance(each, JITFunction):
+                each.device_caches.clear()
+
+
 def ahead(device: torch.device, kinds: list[dict[str, Any]], *, small: bool) -> dict[str, Any]:
-    """Requests of many kinds, one of them aborted, with steps one by one and with steps launched ahead."""
+    """Requests of many kinds, one of them aborted, with steps one by one and with steps launched ahead.
+
+    Whatever these need was compiled before the first of them came.
+    """
     from bough.scheduler.executor import AheadExecutor
 
     length = 4 if small else 60
@@ -169,13 +202,15 @@ def ahead(device: torch.device, kinds: list[dict[str, Any]], *, small: bool) -> 
         return outputs if ended_early else {}
 
     options: dict[str, Any] = {"chunked_prefill_size": 64, "grammars": any("choice" in kind for kind in kinds)}
+    forget_compiled()
     one_by_one = CheckServer(device, disable_overlap_schedule=True, **options)
-    expected = run(one_by_one)
+    with compilations() as compiled:
+        expected = run(one_by_one)
     server = CheckServer(device, disable_overlap_schedule=False, **options)
     runs_ahead = isinstance(server.scheduler.executor, AheadExecutor)
     if small:
         server.scheduler.executor = AheadExecutor(server.worker)
-    run(server)  # compiles
+    run(server)  # makes torch's own libraries ready
     lane = CountingLane(server.worker.model_runner.lane)
     server.worker.model_runner.lane = lane
     launch = server.worker.model_runner.launch_step
@@ -201,7 +236,8 @@ def ahead(device: torch.device, kinds: list[dict[str, Any]], *, small: bool) -> 
     off = max((abs(ours - theirs) for ours, theirs in pairs), default=0.0)
     ok = bool(expected) and not different and off <= 1e-3 and (small or runs_ahead) and lane.waits == lane.steps
     return {
-        "ok": ok,
+        "ok": ok and not compiled,
+        "compiled_when_ready": sorted(set(compiled)),
         "different": different,
         "logprobs": len(pairs),
         "logprobs_off": off,

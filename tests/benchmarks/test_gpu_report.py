@@ -57,6 +57,31 @@ def test_what_is_not_installed_is_skipped_and_named_and_the_rest_is_run(
     ]  # fmt: skip
 
 
+def test_the_status_says_what_is_known(tmp_path: Path) -> None:
+    report = Report(tmp_path / "r.json", torch.device("cpu"), 60.0)
+    assert report.status == 2
+    assert "nothing was run" in report.summary()
+    report.run("fine", lambda: {"ok": True})
+    assert report.status == 0
+    report.left_out.append("late")
+    assert report.status == 3
+    report.run("wrong", lambda: {"ok": False})
+    assert report.status == 1
+
+
+def test_a_name_that_no_cell_has_is_no_success(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks.gpu.bench", "--device", "cpu", "--only", "no such", "--output"]
+    ran = subprocess.run(
+        [*command, str(tmp_path / "r.json")],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": "src"},
+        timeout=60,
+    )
+    assert ran.returncode == 2, ran.stderr
+    assert "nothing was run" in ran.stdout
+
+
 def test_what_needs_an_optional_package_may_be_skipped(tmp_path: Path) -> None:
     report = Report(tmp_path / "r.json", torch.device("cpu"), 60.0, optional_packages=("no_such_package",))
 

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from bough.config.model_config import ModelConfig
-from bough.model_executor.model_runner import ModelRunner, RunnerOptions
+from bough.model_executor.model_runner import ModelRunner
+from bough.model_executor.runner_options import RunnerOptions
 from bough.sampling.sampling_params import SamplingParams
 from bough.step_plan import (
     FUTURE_TOKEN,

@@ -8,9 +8,11 @@ import pytest
 import torch
 
 from bough.config.engine_args import AttentionBackendName
+from bough.config.model_config import ModelConfig
 from bough.errors import ConfigError
 from bough.layers.attention.torch_native import TorchNativeBackend
 from bough.model_executor import attention_choice, determinism
+from bough.model_executor.runner_options import RunnerOptions
 from tests.model_executor.plan_builder import make_runner
 from tests.models.checkpoints import save_checkpoint
 from tests.native import MISSING
@@ -28,7 +30,7 @@ def test_native_kernels_leave_no_choice(path: Path) -> None:
 
 
 def test_sizes_of_graphs_are_refused_without_cuda(path: Path) -> None:
-    with pytest.raises(ConfigError, match="--cuda-graph-max-bs is for CUDA"):
+    with pytest.raises(ConfigError, match=r"--cuda-graph-max-bs has no effect: .* CUDA devices only"):
         make_runner(path, native=False, cuda_graph_max_bs=8)
 
 
@@ -80,19 +82,27 @@ def test_triton_is_the_default_on_cuda_unless_something_speaks_against_it(
 
 
 @pytest.mark.parametrize(
-    ("attention", "options", "recorded"),
+    ("attention", "options", "problem"),
     [
-        ("triton", {}, True),
-        ("flashinfer", {}, False),
-        ("torch_native", {}, False),
-        ("triton", {"disable_cuda_graph": True}, False),
+        ("triton", {}, None),
+        ("flashinfer", {}, "with Triton's attention only"),
+        ("torch_native", {}, "with Triton's attention only"),
+        ("triton", {"disable_cuda_graph": True}, "--disable-cuda-graph is set"),
     ],
 )
-def test_decode_steps_are_recorded_where_triton_computes_attention(
-    path: Path, attention: AttentionBackendName, options: dict[str, Any], recorded: bool
+def test_decode_steps_are_recorded_where_triton_computes_attention_and_their_number_is_refused_elsewhere(
+    path: Path,
+    attention: AttentionBackendName,
+    options: dict[str, Any],
+    problem: str | None,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    runner = make_runner(path, native=False, **options)
-    runner.attention = attention
-    assert not runner.records_decode_steps
-    runner.device = torch.device("cuda")
-    assert runner.records_decode_steps == recorded
+    config, cuda = ModelConfig.from_path(str(path), dtype="auto"), torch.device("cuda")
+    attention_choice.check_recording(RunnerOptions(**options), attention, cuda, config)
+    assert ("decode steps are launched kernel by kernel" in caplog.text) == (attention != "triton")
+    sized = RunnerOptions(cuda_graph_max_bs=8, **options)
+    if problem is None:
+        attention_choice.check_recording(sized, attention, cuda, config)
+        return
+    with pytest.raises(ConfigError, match=f"--cuda-graph-max-bs has no effect: .*{problem}"):
+        attention_choice.check_recording(sized, attention, cuda, config)

@@ -25,7 +25,7 @@ SHAPE = {"hidden_size": 128, "intermediate_size": 192, "num_hidden_layers": 1}
 
 @pytest.fixture(autouse=True)
 def _little_is_computed_to_measure_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bough.model_executor.model_runner._MEASURED_TOKENS_ON_CPU", 1)
+    monkeypatch.setattr("bough.model_executor.runner_memory._MEASURED_TOKENS_ON_CPU", 1)
 
 
 def error_of(checkpoint: Checkpoint, **options: Any) -> float:

@@ -90,7 +90,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     wrappers = {"BatchDecodeWithPagedKVCacheWrapper": Decode, "BatchPrefillWithPagedKVCacheWrapper": Prefill}
     monkeypatch.setitem(sys.modules, "flashinfer", SimpleNamespace(**wrappers))
     monkeypatch.setattr("bough.layers.attention.flashinfer._WORKSPACE_BYTES", 1024)
-    monkeypatch.setattr("bough.model_executor.model_runner._MEASURED_TOKENS_ON_CPU", 1)
+    monkeypatch.setattr("bough.model_executor.runner_memory._MEASURED_TOKENS_ON_CPU", 1)
 
 
 def logits(path: Path, backend: str) -> torch.Tensor:

@@ -23,7 +23,7 @@ SHAPE = {"head_dim": 64, "num_hidden_layers": 1, "num_attention_heads": 2, "num_
 
 @pytest.fixture(autouse=True)
 def _little_is_computed_to_measure_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bough.model_executor.model_runner._MEASURED_TOKENS_ON_CPU", 1)
+    monkeypatch.setattr("bough.model_executor.runner_memory._MEASURED_TOKENS_ON_CPU", 1)
 
 
 def triton_runner(path: Path, **options: Any) -> RecordingRunner:

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-from bough.errors import StartupError
 from bough.step_plan import FUTURE_TOKEN, RowLogprobs, StepResult
 from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, int32, make_runner
 from tests.models.checkpoints import VOCAB_SIZE, Checkpoint, save_checkpoint
@@ -62,7 +61,7 @@ def prompt_logprobs(
 def test_prompt_logprobs_are_those_of_the_reference(
     checkpoint: Checkpoint, runner: RecordingRunner, logits_at_a_time: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bough.model_executor.model_runner._LOGIT_CHUNK_ELEMENTS", logits_at_a_time * VOCAB_SIZE)
+    monkeypatch.setattr("bough.model_executor.model_runner.LOGIT_CHUNK_ELEMENTS", logits_at_a_time * VOCAB_SIZE)
     tokens = prompt(30)
     results = prompt_logprobs(runner, tokens, [11, 19], top_n=3, token_ids=ALL_IDS)
     expected = checkpoint.logits(tokens).log_softmax(-1)
@@ -220,28 +219,3 @@ def test_weights_can_be_replaced_between_steps(checkpoint: Checkpoint, tmp_path:
     builder.generate(after, 3)
     assert before.output == checkpoint.greedy(prompt(12), 3)
     assert after.output == other.greedy(prompt(12), 3)
-
-
-def test_a_pool_beside_which_steps_would_have_too_little_is_made_anew(
-    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    options = {"native": False, "max_total_tokens": None}
-    first = make_runner(checkpoint.path, **options)
-    token_bytes = first.kv_pool.num_bytes // first.kv_pool.num_slots
-    monkeypatch.setattr(RecordingRunner, "missing_bytes", lambda self, step_bytes: 100 * token_bytes)
-    smaller = make_runner(checkpoint.path, **options)
-    assert smaller.kv_pool.max_total_tokens == first.kv_pool.max_total_tokens - 7 * first.page_size
-    builders = PlanBuilder(first), PlanBuilder(smaller)
-    outputs = [builder.generate(builder.add(prompt(9)), 3) for builder in builders]
-    assert outputs[0] == outputs[1]
-
-
-def test_recorded_steps_without_room_say_which_options_help(
-    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def no_room(self: RecordingRunner) -> None:
-        raise torch.OutOfMemoryError("2 GiB are missing")
-
-    monkeypatch.setattr(RecordingRunner, "init_graphs", no_room)
-    with pytest.raises(StartupError, match=r"4096 tokens; lower --mem-fraction-static.*2 GiB are missing"):
-        make_runner(checkpoint.path, native=False)

@@ -12,7 +12,7 @@ import torch
 from bough.config.engine_args import Quantization
 from bough.config.model_config import ModelConfig
 from bough.errors import ConfigError
-from bough.model_executor import model_runner, native_path
+from bough.model_executor import native_path, runner_memory
 from bough.model_executor.capacity import MemoryBudget, default_max_running_requests, fit_pool
 from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, make_runner
 from tests.model_executor.quality import bundled_model, measure, plant_outliers, sampled_texts
@@ -131,8 +131,8 @@ def test_capacity_counts_parameters_not_bytes_and_hidden_states_as_they_are(
         reserved.append(budget.forward)
         return fit_pool(config, device, budget, **options)
 
-    monkeypatch.setattr(model_runner, "default_max_running_requests", requests)
-    monkeypatch.setattr(model_runner, "fit_pool", pool)
+    monkeypatch.setattr(runner_memory, "default_max_running_requests", requests)
+    monkeypatch.setattr(runner_memory, "fit_pool", pool)
     checkpoint = save_checkpoint(tmp_path, "Qwen2", tie_word_embeddings=True, **WIDER)
     for kind in ("none", "int8", "int4"):
         make_runner(checkpoint.path, dtype="bfloat16", quantization=kind, max_step_tokens=512)

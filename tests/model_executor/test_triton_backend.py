@@ -8,13 +8,17 @@ from typing import Any
 import pytest
 import torch
 
-from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, make_runner
+from bough.layers.attention.radix_attention import RadixAttention
+from bough.mem_cache.kv_pool import KVPool
+from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, int32, make_runner
 from tests.model_executor.test_model_runner import prompt
 from tests.models.checkpoints import Checkpoint, save_checkpoint
 
 pytest.importorskip("triton", reason="Triton has no package for this machine", exc_type=ImportError)
 
 from bough.layers.attention.triton import TritonBackend
+
+CPU = torch.device("cpu")
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +33,7 @@ def fused(monkeypatch: pytest.MonkeyPatch) -> None:
     from bough.kernels.triton import elementwise, sampling
 
     modules = {"elementwise": elementwise, "sampling": sampling}
-    monkeypatch.setattr("bough.model_executor.model_runner._MEASURED_TOKENS_ON_CPU", 1)
+    monkeypatch.setattr("bough.model_executor.runner_memory._MEASURED_TOKENS_ON_CPU", 1)
     layers = ("norm", "activation", "linear_method", "sampler", "logprobs")
     for user in (*(f"layers.{layer}" for layer in layers), "sampling.penalties"):
         monkeypatch.setattr(f"bough.{user}.kernels_for", lambda x, name: modules[name])
@@ -52,19 +56,26 @@ def test_prompts_in_chunks_and_decode_rows_match_transformers(checkpoint: Checkp
         assert float((torch.stack(sequence.logits) - reference).abs().max()) <= 1e-4
 
 
-@pytest.mark.usefixtures("fused")
-def test_decode_rows_without_scratch_memory_for_all_have_the_same_bits_in_groups(checkpoint: Checkpoint) -> None:
-    found = []
-    for max_pieces in (None, 2):
-        builder = PlanBuilder(triton_runner(checkpoint.path))
-        backend = builder.runner.attn_backend
-        assert isinstance(backend, TritonBackend)
-        backend.max_pieces = max_pieces or backend.max_pieces
-        rows = [builder.add(prompt(5 + seed, seed=seed)) for seed in range(5)]
-        builder.step([(row, row.prompt_len) for row in rows])
-        builder.step([(row, 1) for row in rows])
-        found.append(torch.stack([row.logits[-1] for row in rows]))
-    assert torch.equal(*found)
+def test_decode_rows_without_scratch_memory_for_all_have_the_same_bits_in_groups() -> None:
+    pool = KVPool(
+        max_total_tokens=512, page_size=16, num_layers=1, num_kv_heads=1, head_dim=64, dtype=torch.float32, device=CPU
+    )
+    torch.manual_seed(0)
+    for buffer in (pool.get_key_buffer(0), pool.get_value_buffer(0)):
+        buffer.normal_()
+    table = torch.randperm(512, dtype=torch.int32).repeat(4, 1)
+    q = torch.randn(4, 2, 64)
+    # The first row sees two pieces of keys, but with a window only the latter of them.
+    slots, prefix_lens, ones = int32(0, 1, 2, 3), int32(280, 5, 6, 7), int32(1, 1, 1, 1)
+    found: dict[int, list[torch.Tensor]] = {}
+    for room, groups in ((8, [slice(0, 4)]), (2, [slice(0, 1), slice(1, 3), slice(3, 4)])):
+        backend = TritonBackend(pool, [None, 20], 2, max_pieces=room)
+        metadata = backend.init_forward_metadata(4, slots, prefix_lens, ones, table)
+        assert [each.rows for each in metadata.decode] == groups
+        layers = [RadixAttention(2, 64, 1, 0, sliding_window=window) for window in (None, 20)]
+        found[room] = [backend.decode(q, layer, metadata) for layer in layers]
+    assert all(torch.equal(*each) for each in zip(*found.values(), strict=True))
+    assert not torch.equal(*found[2])
 
 
 @pytest.mark.usefixtures("fused")

@@ -254,7 +254,7 @@ class EngineArgs(OptionTable):
     )
     cuda_graph_max_bs: int | None = option(
         None,
-        help="Decode steps of up to so many requests are recorded at start-up, for CUDA only.",
+        help="Decode steps of up to so many requests are recorded at start-up, on CUDA, with Triton's attention.",
         group=DEVICE,
         unit="requests",
         default_text="256, or as many as run at a time",

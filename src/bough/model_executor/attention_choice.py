@@ -15,6 +15,7 @@ from bough.layers.attention.base import AttentionBackend
 from bough.layers.attention.torch_native import TorchNativeBackend
 from bough.mem_cache.kv_pool import FLOAT8_DTYPES, KVPool
 from bough.model_executor.capacity import decode_pieces_room
+from bough.model_executor.runner_options import RunnerOptions
 from bough.models.base import torch_dtype
 
 logger = logging.getLogger(__name__)
@@ -72,6 +73,45 @@ def check_attention(
             raise ConfigError(f"--attention-backend {name}: {problem}; leave the option out", param="attention_backend")
 
 
+def check_recording(
+    options: RunnerOptions, attention: AttentionBackendName | None, device: torch.device, config: ModelConfig
+) -> None:
+    """Refuse an option for recorded decode steps where there are none, and say where a user would not expect that.
+
+    Arguments as in :func:`why_not_recorded`.
+
+    Raises:
+        ConfigError: naming the option.
+    """
+    problem = why_not_recorded(options, attention, device, config)
+    if problem is not None and options.cuda_graph_max_bs is not None:
+        raise ConfigError(f"--cuda-graph-max-bs has no effect: {problem}; leave it out", param="cuda_graph_max_bs")
+    if problem is not None and device.type == "cuda" and attention != "triton" and config.is_generation:
+        logger.warning("decode steps are launched kernel by kernel, which is slower: %s", problem)
+
+
+def why_not_recorded(
+    options: RunnerOptions, attention: AttentionBackendName | None, device: torch.device, config: ModelConfig
+) -> str | None:
+    """Why decode steps are not recorded as CUDA graphs; ``None`` if they are.
+
+    Args:
+        options: of the user.
+        attention: what computes it, from :func:`chosen_attention`; ``None``: native CPU kernels.
+        device: that runs the model.
+        config: of the model.
+    """
+    if device.type != "cuda":
+        return "decode steps are recorded on CUDA devices only"
+    if options.disable_cuda_graph:
+        return "--disable-cuda-graph is set"
+    if not config.is_generation:
+        return "the model generates nothing"
+    if attention != "triton":
+        return "decode steps are recorded with Triton's attention only"
+    return None
+
+
 def attention_backend(
     name: AttentionBackendName,
     kv_pool: KVPool,
@@ -86,7 +126,7 @@ def attention_backend(
         name: see there; checked by :func:`check_attention`.
         kv_pool: where keys and values are.
         config: of the model.
-        max_running_requests: most decode rows.
+        max_running_requests: most decode rows, of a model that generates.
         deterministic: whether a query's result must have the same bits in a prompt and in a decode step: Triton's only.
     """
     if name == "torch_native":

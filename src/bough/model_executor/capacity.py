@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 
 from bough.config.model_config import ModelConfig
 from bough.errors import StartupError
 from bough.kernels.triton.available import SPLIT_KEYS
-
-logger = logging.getLogger(__name__)
 
 MAX_RUNNING_REQUESTS = 256
 """Default upper bound of concurrent requests."""
@@ -52,7 +49,7 @@ class MemoryBudget:
     weights: int
     """Taken by the weights already."""
     forward: int
-    """To be kept for the largest step."""
+    """To be kept for computing: the largest step, the request table, recorded steps and scratch memory."""
     per_token: int
     """KV of one token."""
 
@@ -164,20 +161,19 @@ def fewer_tokens(tokens: int, missing: int, per_token: int, page_size: int) -> i
 
 def fit_requests(wanted: int | None, default: int, pool_tokens: int, page_size: int) -> int:
     """Requests that may run at a time: at most one per page, and by default none that would get few tokens."""
-    pages = pool_tokens // page_size
     if wanted is None:
         return max(min(default, pool_tokens // _TOKENS_PER_REQUEST), 1)
-    if wanted > pages:
-        logger.warning("--max-running-requests %d is lowered to %d: the KV cache has no more pages", wanted, pages)
-    return min(wanted, pages)
+    return min(wanted, pool_tokens // page_size)
 
 
 def decode_pieces_room(config: ModelConfig, pool_tokens: int, max_running_requests: int) -> int:
     """Pieces of the keys of decode rows for which there is scratch memory on CUDA.
 
     Enough for whatever can run if no two rows share a prefix. Rows that do share one have more than the pool has tokens
-    for: of these, as many as there are at most, or as 128 MiB hold.
+    for: of these, as many as there are at most, or as 128 MiB hold. Models that generate nothing have no decode rows.
     """
+    if not config.is_generation:
+        return 0
     unshared = pool_tokens // SPLIT_KEYS + max_running_requests
     most = max_running_requests * -(-min(config.context_len, pool_tokens) // SPLIT_KEYS)
     return min(max(unshared, _SCRATCH_BYTES // _bytes_per_piece(config)), most)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from itertools import cycle
 from typing import Protocol
 
@@ -53,12 +54,18 @@ class Recorder(Protocol):
         """
 
 
+@cache
+def _recording_stream(device: torch.device) -> torch.cuda.Stream:
+    """One for whatever is recorded: libraries keep memory for each stream that they were ever called on."""
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+
+
 class CudaRecorder:
     """Records CUDA graphs that share one memory pool."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
-        self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        self._stream = _recording_stream(device)
         self._pool = torch.cuda.graph_pool_handle()
 
     def record(self, step: Callable[[], None]) -> Recorded:

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ForwardBatch:
-    """``R`` rows with ``T`` new tokens: decode rows first, one token each, then extend rows. Never changed."""
+    """``R`` rows with ``T`` new tokens: decode rows first, one token each, then extend rows. Never changed.
+
+    Recorded steps have int32 where int64 is said, but for ``input_ids``: Triton's kernels take either.
+    """
 
     forward_mode: ForwardMode
     batch_size: int

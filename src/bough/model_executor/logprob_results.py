@@ -16,6 +16,9 @@ from bough.model_executor.readback import HostArrays
 from bough.sampling.transfer import to_device
 from bough.step_plan import IntArray, RowLogprobs
 
+LOGIT_CHUNK_ELEMENTS = 2**24
+"""Logits of prompt tokens are computed this many at a time: 64 MiB in float32."""
+
 FloatArray = npt.NDArray[np.float32]
 TopTokens = tuple[FloatArray, IntArray]
 """Logprobs and token ids, descending by logprob."""

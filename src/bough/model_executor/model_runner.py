@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, get_args
 
@@ -14,45 +12,32 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from bough.config.engine_args import AttentionBackendName, KVCacheDType, Quantization
+from bough.config.engine_args import AttentionBackendName, Quantization
 from bough.config.model_config import ModelConfig
-from bough.errors import ConfigError, StartupError
+from bough.errors import ConfigError
 from bough.kernels.host_memory import OutlineArena
-from bough.layers.attention.base import AttentionBackend
 from bough.layers.logprobs import GatheredLogprobs
 from bough.layers.quantized_rows import QuantizedRows
-from bough.layers.sampler import SampleOutput, Sampler
+from bough.layers.sampler import SampleOutput
 from bough.layers.stored_formats import StoredFormats
-from bough.mem_cache.kv_pool import FLOAT8_DTYPES, KVPool, KVShape, kv_bytes_per_token
-from bough.model_executor.attention_choice import attention_backend, check_attention, chosen_attention
-from bough.model_executor.capacity import (
-    DEFAULT_MAX_GRAPH_ROWS,
-    MemoryBudget,
-    decode_graph_bytes,
-    decode_scratch_bytes,
-    default_max_running_requests,
-    fewer_tokens,
-    fit_pool,
-    fit_requests,
-    forward_bytes,
-)
-from bough.model_executor.cpu_graph_runner import MAX_PIECE_TOKENS, CpuGraphRunner, kernel_bytes
+from bough.mem_cache.kv_pool import FLOAT8_DTYPES
+from bough.model_executor.attention_choice import check_attention, check_recording, chosen_attention
 from bough.model_executor.determinism import check_deterministic
 from bough.model_executor.forward_batch import ForwardBatch, token_positions
-from bough.model_executor.graph_runner import GraphRunner, Wanted, batch_sizes
+from bough.model_executor.graph_runner import GraphRunner, Wanted
 from bough.model_executor.launched_step import CheckedRows, LaunchedStep, SampledRows, StepOutcome
-from bough.model_executor.logprob_results import gather_targets
-from bough.model_executor.measured_forward import measured_forward_bytes
+from bough.model_executor.logprob_results import LOGIT_CHUNK_ELEMENTS, gather_targets
 from bough.model_executor.native_path import native_threads
 from bough.model_executor.pooling import CausalPooling
 from bough.model_executor.readback import lane_of
+from bough.model_executor.runner_memory import MemoryPlanner, timed
+from bough.model_executor.runner_options import RunnerOptions
 from bough.model_executor.weight_choice import WeightChoice
-from bough.model_executor.weight_memory import available_memory, check_weights_fit, largest_weight_bytes, weight_bytes
+from bough.model_executor.weight_memory import check_weights_fit, largest_weight_bytes, weight_bytes
 from bough.model_loader.loader import load_model, open_source
 from bough.model_loader.sources import NAMES_SHOWN, WeightSource
 from bough.models.base import CausalLM, torch_dtype
 from bough.models.pooled import PooledCausalLM
-from bough.sampling.device_state import SamplingState
 from bough.sampling.mask_rows import RowMasks
 from bough.sampling.transfer import all_to_device, to_device
 from bough.step_plan import ForwardMode, RowLogprobs, StepPlan, StepResult
@@ -60,16 +45,6 @@ from bough.step_plan import ForwardMode, RowLogprobs, StepPlan, StepResult
 logger = logging.getLogger(__name__)
 
 IndexArray = npt.NDArray[np.int64]
-
-DEFAULT_PAGE_SIZE = 16
-"""Gathering whole pages is several times faster than gathering tokens; larger pages share less of a prefix."""
-
-_LOGIT_CHUNK_ELEMENTS = 2**24
-"""Logits of prompt tokens are computed this many at a time: 64 MiB in float32."""
-
-_MEASURED_TOKENS_ON_CPU = 128
-"""Size of the forward pass that start-up measures; more would delay large models."""
-
 
 _KV_DTYPES = {
     "bf16": torch.bfloat16,
@@ -80,33 +55,6 @@ _KV_DTYPES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class RunnerOptions:
-    """What a user may say about how a model is run; ``None`` lets the runner choose."""
-
-    load_format: str = "auto"
-    seed: int = 0
-    page_size: int | None = None
-    max_running_requests: int | None = None
-    max_total_tokens: int | None = None
-    mem_fraction_static: float | None = None
-    max_step_tokens: int = 16384
-    """Most new tokens of a step; memory for them is set aside."""
-    quantization: Quantization = "none"
-    """What weights become while they are loaded."""
-    kv_cache_dtype: KVCacheDType = "auto"
-    """How the KV pool holds keys and values."""
-    attention_backend: AttentionBackendName | None = None
-    """``None``: native kernels where they run the model, else Triton's on CUDA, else torch; never FlashInfer."""
-    disable_cuda_graph: bool = False
-    cuda_graph_max_bs: int | None = None
-    """Most rows of a recorded decode step; ``None``: 256."""
-    deterministic: bool = False
-    """A row's results must not depend on the others, nor on how prompts are cut or cached, in any bit."""
-    native: bool = True
-    """Use the native kernels where they can run the model; false: torch computes everything."""
-
-
 class DecodedRows(NamedTuple):
     """What a recorded step computed of ``n`` decode rows."""
 
@@ -114,6 +62,8 @@ class DecodedRows(NamedTuple):
     """[n, hidden_size]"""
     logits: torch.Tensor
     """float32 [n, vocab_size]"""
+    others: StepPlan
+    """The forward pass of the step's other rows, which is still to be computed"""
 
 
 class ModelRunner:
@@ -129,6 +79,7 @@ class ModelRunner:
         max_req_len: most tokens of one request, prompt and output together.
         quantized: whether native kernels multiply quantised weights.
         activation_dtype: of hidden states between layers.
+        recorded_bytes: what recorded decode steps take of a CUDA device.
         lane: brings results to the host.
     """
 
@@ -143,7 +94,6 @@ class ModelRunner:
         self.options = options
         self.dtype = torch_dtype(self.config)
         self.timings: dict[str, float] = {}
-        self.page_size = options.page_size or DEFAULT_PAGE_SIZE
         self.threads = native_threads(self.config, device, torch.get_num_threads()) if options.native else None
         if options.deterministic:
             check_deterministic(self.config, device, options.attention_backend, native=self.threads is not None)
@@ -159,8 +109,6 @@ class ModelRunner:
                 "--attention-backend is for CUDA devices: here native CPU kernels compute attention; leave it out",
                 param="attention_backend",
             )
-        if options.cuda_graph_max_bs is not None and device.type != "cuda":
-            raise ConfigError("--cuda-graph-max-bs is for CUDA devices; leave it out", param="cuda_graph_max_bs")
         self.kv_dtype = _KV_DTYPES.get(options.kv_cache_dtype, self.dtype)
         if self.kv_dtype in FLOAT8_DTYPES:
             if self.threads is not None:
@@ -177,7 +125,8 @@ class ModelRunner:
         if self.threads is None:
             check_attention(options.attention_backend, device, self.config, self.kv_dtype)
             self.attention = chosen_attention(options.attention_backend, device, self.config)
-        with self._timed("load_weights"):
+        check_recording(options, self.attention, device, self.config)
+        with timed(self.timings, "load_weights"):
             source = open_source(self.config, options.load_format)
             kv_scales: dict[int, tuple[float, float]] | None = None
             if source is not None and self.kv_dtype in FLOAT8_DTYPES:
@@ -187,70 +136,30 @@ class ModelRunner:
             # The inputs of products with quantised weights are made from float32.
             self.activation_dtype = torch.float32 if self.quantized else self.dtype
             self.model = self.load_model(source)
-        self.weight_bytes = sum(parameter.nbytes for parameter in self.model.parameters())
-        with self._timed("measure_forward"):
-            self.model.measure_kernels()
-            # Parameters of the model, whatever is packed into a byte of its memory.
-            weights = self.model.checkpoint_weights
-            num_parameters = sum(weights[name].shape.numel() for name in self.model.required_names)
-            default_requests = default_max_running_requests(
-                device.type, torch.get_num_threads(), self.config.dtype, num_parameters
-            )
-            wanted_requests = options.max_running_requests or default_requests
-            step_bytes = self.step_bytes(wanted_requests)
-            max_total_tokens = self.profile_max_num_token(wanted_requests, step_bytes)
+        planner = MemoryPlanner(
+            self.model,
+            self.config,
+            device,
+            options,
+            kv_dtype=self.kv_dtype,
+            activation_dtype=self.activation_dtype,
+            threads=self.threads,
+            attention=self.attention,
+            kv_scales=kv_scales,
+            timings=self.timings,
+        )
+        self.weight_bytes = planner.weight_bytes
+        tables = planner.fitted()
+        self.kv_pool, self.req_to_token, self._host_table = tables.kv_pool, tables.req_to_token, tables.host_table
+        self.attn_backend, self.graph_runner = tables.attn_backend, tables.graph_runner
+        self.sampling_state, self.sampler = tables.sampling_state, tables.sampler
+        self.recorded_bytes = tables.recorded_bytes
+        self.page_size = self.kv_pool.page_size
+        self.max_running_requests, self.max_req_len = self.req_to_token.shape
         self.lane = lane_of(device)
-        take_memory = partial(self._take_memory, default_requests=default_requests, kv_scales=kv_scales)
-        take_memory(max_total_tokens)
-        missing = self.missing_bytes(step_bytes)
-        if missing > 0 and options.max_total_tokens is not None:
-            shown = missing / 2**30
-            logger.warning("--max-total-tokens leaves %.2f GiB too little for the largest steps; lower it", shown)
-        elif missing > 0:
-            # What recording takes is known only afterwards.
-            logger.info("the KV cache becomes smaller: %d bytes more than foreseen are needed beside it", missing)
-            fewer = fewer_tokens(max_total_tokens, missing, kv_bytes_per_token(**self._kv_shape), self.page_size)
-            del self.kv_pool, self.req_to_token, self.attn_backend, self.graph_runner
-            take_memory(fewer)
         self.pooling: CausalPooling | None = None
         if isinstance(self.model, PooledCausalLM):
             self.pooling = CausalPooling(self.config, self.model, self.max_running_requests, device)
-
-    def _take_memory(
-        self, max_total_tokens: int, default_requests: int, kv_scales: Mapping[int, tuple[float, float]] | None
-    ) -> None:
-        """Make whatever lives as long as the runner beside the model."""
-        self.max_running_requests = fit_requests(
-            self.options.max_running_requests, default_requests, max_total_tokens, self.page_size
-        )
-        self.max_req_len = min(self.config.context_len, max_total_tokens)
-        with self._timed("init_memory_pool"):
-            self.kv_pool = self.init_memory_pool(max_total_tokens)
-            if kv_scales is not None:
-                self.kv_pool.set_layer_scales(kv_scales)
-            self.kv_pool.touch()
-            self.req_to_token = torch.zeros(
-                self.max_running_requests, self.max_req_len, dtype=torch.int32, device=self.device
-            )
-            self._host_table = self.req_to_token.numpy() if self.device.type == "cpu" else None
-        self.attn_backend = self.init_attention_backend(self.kv_pool, self.max_running_requests)
-        self.sampling_state = SamplingState(self.max_running_requests, self.config.vocab_size, self.device)
-        self.sampler = Sampler(self.sampling_state, self.threads)
-        with self._timed("init_graphs"):
-            try:
-                self.graph_runner = self.init_graphs()
-            except torch.OutOfMemoryError as error:
-                raise StartupError(
-                    f"there is no memory for recorded decode steps beside a KV cache of {max_total_tokens} tokens; "
-                    f"lower --mem-fraction-static, --max-total-tokens or --cuda-graph-max-bs ({error})"
-                ) from error
-            self.sampler.compile_kernels()
-
-    @contextmanager
-    def _timed(self, phase: str) -> Iterator[None]:
-        begin = time.perf_counter()
-        yield
-        self.timings[phase] = time.perf_counter() - begin
 
     # --- start-up ---
 
@@ -294,134 +203,6 @@ class ModelRunner:
             needed += largest_weight_bytes(self.config)  # random ones are made there, one after the other
         return needed + self.weight_choice.quantizing_bytes(source, quantization)
 
-    def init_memory_pool(self, max_total_tokens: int) -> KVPool:
-        """A KV pool for this model."""
-        return KVPool(
-            max_total_tokens=max_total_tokens,
-            page_size=self.page_size,
-            device=self.device,
-            **self._kv_shape,
-        )
-
-    def init_attention_backend(self, kv_pool: KVPool, max_running_requests: int) -> AttentionBackend:
-        """The backend that computes attention over ``kv_pool``."""
-        return attention_backend(
-            self.attention or "torch_native",  # which native kernels need nothing of
-            kv_pool,
-            self.config,
-            max_running_requests=max_running_requests,
-            deterministic=self.options.deterministic,
-        )
-
-    @property
-    def records_decode_steps(self) -> bool:
-        """Whether decode steps are recorded on CUDA."""
-        is_wanted = self.device.type == "cuda" and not self.options.disable_cuda_graph and self.config.is_generation
-        return is_wanted and self.attention == "triton"
-
-    @torch.inference_mode()
-    def init_graphs(self) -> GraphRunner | None:
-        """The recorded forward pass, if native kernels run the model; recorded decode steps on CUDA."""
-        if self.threads is None:
-            if not self.records_decode_steps:
-                if self.device.type == "cuda" and self.config.is_generation and self.attention != "triton":
-                    logger.warning("decode steps are not recorded: only those with Triton's attention are")
-                return None
-            from bough.layers.attention.triton import TritonBackend
-            from bough.model_executor.cuda_graph_runner import CudaGraphRunner, CudaRecorder
-
-            assert isinstance(self.attn_backend, TritonBackend), "else nothing is recorded"
-            return CudaGraphRunner(
-                self.model,
-                self.attn_backend,
-                CudaRecorder(self.device),
-                self.config,
-                sizes=batch_sizes(self._max_graph_rows(self.max_running_requests)),
-                req_to_token=self.req_to_token,
-                last_token=self.sampling_state.last_token,
-            )
-        return CpuGraphRunner(
-            self.model,
-            self.kv_pool,
-            self.threads,
-            config=self.config,
-            req_to_token=self.req_to_token,
-            last_token=self.sampling_state.last_token,
-            dtype=self.activation_dtype,
-            max_step_tokens=self.options.max_step_tokens,
-        )
-
-    def step_bytes(self, max_running_requests: int) -> int:
-        """Memory that steps may come to take beside what lives as long as the runner.
-
-        Runs a model that torch computes once, which also makes its libraries ready; what native kernels take is known.
-        """
-        config, options = self.config, self.options
-        step_tokens = min(options.max_step_tokens, max_running_requests * config.context_len)
-        logit_rows = max(max_running_requests, _LOGIT_CHUNK_ELEMENTS // config.vocab_size)
-        if self.threads is not None:
-            piece_tokens = min(step_tokens, MAX_PIECE_TOKENS)
-            hidden_bytes = step_tokens * config.hidden_size * self.activation_dtype.itemsize
-            forward = forward_bytes(config, 4, piece_tokens, logit_rows) + hidden_bytes
-            forward += kernel_bytes(config, self.threads.num_threads, max_running_requests, step_tokens)
-        else:
-            measured_tokens = min(step_tokens, config.context_len)
-            if self.device.type == "cpu":
-                measured_tokens = min(measured_tokens, _MEASURED_TOKENS_ON_CPU)
-            pool = self.init_memory_pool(-(-measured_tokens // self.page_size) * self.page_size)
-            measured = measured_forward_bytes(self.model, self.init_attention_backend(pool, 1), measured_tokens)
-            del pool
-            measured = measured * step_tokens // measured_tokens
-            forward = max(measured, forward_bytes(config, self.dtype.itemsize, step_tokens, logit_rows))
-        return forward + SamplingState.max_bytes(max_running_requests, config.vocab_size)
-
-    def missing_bytes(self, step_bytes: int) -> int:
-        """By how much less than that a CUDA device has left, now that all else has its memory; at least 0."""
-        return max(step_bytes - available_memory(self.device)[0], 0) if self.device.type == "cuda" else 0
-
-    def profile_max_num_token(self, max_running_requests: int, step_bytes: int) -> int:
-        """Tokens that the KV pool can hold, from what is available now and what steps need.
-
-        Raises:
-            StartupError: if memory does not suffice, with the numbers.
-        """
-        config, options = self.config, self.options
-        available, per_token = available_memory(self.device)[0], kv_bytes_per_token(**self._kv_shape)
-        reserved = step_bytes + 4 * max_running_requests * config.context_len
-        if self.records_decode_steps:
-            graph_rows = self._max_graph_rows(max_running_requests)
-            reserved += decode_graph_bytes(config, graph_rows, len(batch_sizes(graph_rows)))
-        if self.attention == "flashinfer":
-            from bough.layers.attention.flashinfer import FlashInferBackend
-
-            reserved += FlashInferBackend.num_bytes(config.layer_windows)
-        elif self.attention == "triton" and self.device.type == "cuda" and not options.deterministic:
-            # Else the kernel of prompts, which needs none, serves decode rows.
-            reserved += decode_scratch_bytes(config, available // max(per_token, 1), max_running_requests)
-        budget = MemoryBudget(available=available, weights=self.weight_bytes, forward=reserved, per_token=per_token)
-        return fit_pool(
-            config,
-            self.device.type,
-            budget,
-            page_size=self.page_size,
-            max_running_requests=max_running_requests,
-            mem_fraction_static=options.mem_fraction_static,
-            max_total_tokens=options.max_total_tokens,
-        )
-
-    @property
-    def _kv_shape(self) -> KVShape:
-        config = self.config
-        return {
-            "num_layers": config.num_layers,
-            "num_kv_heads": config.num_kv_heads,
-            "head_dim": config.head_dim,
-            "dtype": self.kv_dtype,
-        }
-
-    def _max_graph_rows(self, max_running_requests: int) -> int:
-        return min(max_running_requests, self.options.cuda_graph_max_bs or DEFAULT_MAX_GRAPH_ROWS)
-
     # --- steps ---
 
     def forward_step(self, plan: StepPlan) -> StepResult:
@@ -457,7 +238,7 @@ class ModelRunner:
 
     def _run_step(self, plan: StepPlan) -> StepOutcome:
         decoded = self._replay_decode_rows(plan)
-        hidden_states = self.forward(self._make_batch(plan if decoded is None else plan.split()[1]))
+        hidden_states = self.forward(self._make_batch(plan if decoded is None else decoded.others))
         if decoded is not None:
             hidden_states = torch.cat((decoded.hidden_states, hidden_states))
         last_tokens = np.cumsum(plan.extend_lens, dtype=np.int64) - 1
@@ -486,14 +267,14 @@ class ModelRunner:
         """Run the decode rows of a step that has prompts as well, if they are recorded."""
         if self.graph_runner is None or plan.mode is not ForwardMode.MIXED or plan.token_types is not None:
             return None
-        decode_rows, _ = plan.split()
+        decode_rows, others = plan.split()
         if not self.graph_runner.can_run(decode_rows):
             return None
         wanted = np.full(plan.num_decode_rows, Wanted.LOGITS, dtype=np.uint8)
         result = self.graph_runner.replay(decode_rows, wanted, hidden_states=True)
         assert result.hidden_states is not None, "they were wanted"
         assert result.logits is not None, "they were wanted"
-        return DecodedRows(result.hidden_states, result.logits)
+        return DecodedRows(result.hidden_states, result.logits, others)
 
     def _replay_step(self, graph_runner: GraphRunner, plan: StepPlan) -> StepOutcome:
         sampling_rows = np.flatnonzero(plan.sample)
@@ -586,7 +367,7 @@ class ModelRunner:
             hidden_states: ``[T, hidden_size]``
             last_tokens: ``[R]``, index of each row's last token.
         """
-        chunk_rows = max(_LOGIT_CHUNK_ELEMENTS // self.config.vocab_size, 1)
+        chunk_rows = max(LOGIT_CHUNK_ELEMENTS // self.config.vocab_size, 1)
         gathered = []
         for request in plan.logprobs:
             begin = int(last_tokens[request.row] - plan.extend_lens[request.row]) + 1 + request.first

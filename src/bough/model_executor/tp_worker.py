@@ -13,7 +13,8 @@ from bough.mem_cache.kv_pool import KVPool
 from bough.model_executor.capacity import default_threads
 from bough.model_executor.launched_step import LaunchedStep
 from bough.model_executor.machine import Machine, keep_freed_memory
-from bough.model_executor.model_runner import ModelRunner, RunnerOptions
+from bough.model_executor.model_runner import ModelRunner
+from bough.model_executor.runner_options import RunnerOptions
 from bough.model_executor.worker_info import WorkerInfo
 from bough.step_plan import StepPlan, StepResult
 

@@ -1,4 +1,5 @@
-"""Launches every Triton kernel for one model and steps of many shapes; prints how often each was compiled, as JSON.
+"""Launches every Triton kernel for one model and steps of many shapes; prints how often each was compiled, as JSON, and
+what counting them anew on a GPU would say, once with all there and once with nothing.
 
 Launches are only compiled, as in :mod:`tests.kernels.triton.compile_all`. What differs from step to step (rows, tokens,
 lengths) must not be what a kernel is compiled for: else requests would wait for the compiler.
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from benchmarks.gpu.served_checks import compilations, forget_compiled
 from triton.runtime import driver
 from triton.runtime.jit import JITFunction
 
@@ -58,6 +60,12 @@ def main() -> None:
         table = torch.zeros(64, 64, dtype=torch.int32)
         cases.elementwise.enter_decode_rows(int32, int32, int32, torch.zeros(64, dtype=torch.int64), table, rows)
     print(json.dumps({name: len(found) for name, found in hashes.items()}))
+    for forgets in (False, True):
+        if forgets:
+            forget_compiled()
+        with compilations() as names:
+            cases.store(rng, dtype, cpu, tokens=3, kv_heads=2, head_dim=64)
+        print(json.dumps({"compiled": names}))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 import torch
 
@@ -37,3 +40,25 @@ def test_a_machine_without_a_compiler_is_told_so(monkeypatch: pytest.MonkeyPatch
     problem = available._why_not_started.__wrapped__()
     assert "C compiler and the headers of Python" in problem
     assert "no compiler was found" in problem
+
+
+def test_layers_do_without_kernels_on_devices_that_cannot_run_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    capabilities = {"cuda:0": (7, 5), "cuda:1": (9, 0)}
+    monkeypatch.setattr(available, "_why_not_started", lambda: None)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capabilities[str(device)])
+    available._module.cache_clear()
+    found = []
+    for device in (*capabilities, "cpu"):
+        x = SimpleNamespace(is_cuda=device != "cpu", device=torch.device(device))
+        found.append(available.kernels_for(cast("torch.Tensor", x), "available"))
+    available._module.cache_clear()
+    assert found == [None, available, None]
+
+
+@pytest.mark.parametrize(("version", "fits"), [("3.5.1", False), ("3.6.0+git1a2b", True), ("4.0.0", True)])
+def test_older_releases_of_triton_are_not_used(monkeypatch: pytest.MonkeyPatch, version: str, fits: bool) -> None:
+    monkeypatch.setattr(available, "_why_not_started", lambda: None)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
+    monkeypatch.setattr("triton.__version__", version)
+    problem = why_not_triton(torch.device("cuda"))
+    assert problem == (None if fits else f"Triton 3.6 or newer is needed, and {version} is installed")

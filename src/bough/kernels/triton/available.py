@@ -26,14 +26,17 @@ def _why_not_started() -> str | None:
 
 
 @cache
-def _module(name: str) -> ModuleType | None:
-    return import_module(f"bough.kernels.triton.{name}") if _why_not_started() is None else None
+def _module(name: str, device: torch.device) -> ModuleType | None:
+    return import_module(f"bough.kernels.triton.{name}") if why_not_triton(device) is None else None
 
 
 def kernels_for(x: torch.Tensor, name: str) -> ModuleType | None:
-    """Module ``name`` of this package if ``x`` is on a CUDA device and Triton is usable; ``None``: torch computes."""
-    return _module(name) if x.is_cuda else None
+    """Module ``name`` of this package if ``x`` is on a CUDA device that runs it; ``None``: torch computes."""
+    return _module(name, x.device) if x.is_cuda else None
 
+
+_VERSION = (3, 6)
+"""Of Triton. Kernels are not tried with older ones, and ask for what these may not have."""
 
 _CAPABILITY = (8, 0)
 """Older devices have less memory for a program than the tiles of prompts take."""
@@ -49,9 +52,11 @@ def why_not_float8(device: torch.device) -> str | None:
 def why_not_triton(device: torch.device) -> str | None:
     """Why kernels cannot run on ``device``; ``None`` if they can: on CUDA, or in the interpreter."""
     try:
-        from triton import knobs
+        from triton import __version__, knobs
     except ImportError as error:
         return f"Triton cannot be used ({error})"
+    if tuple(map(int, __version__.split(".")[:2])) < _VERSION:
+        return f"Triton {'.'.join(map(str, _VERSION))} or newer is needed, and {__version__} is installed"
     if device.type != "cuda" and not knobs.runtime.interpret:
         return "Triton's kernels need a CUDA device"
     if device.type != "cuda":

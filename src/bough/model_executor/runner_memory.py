@@ -1,0 +1,340 @@
+"""What lives on a device as long as a model runs there: how much there is room for, and making it."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from bough.config.engine_args import AttentionBackendName
+from bough.config.model_config import ModelConfig
+from bough.errors import StartupError
+from bough.kernels.thread_pool import ThreadPool
+from bough.layers.attention.base import AttentionBackend
+from bough.layers.sampler import Sampler
+from bough.mem_cache.kv_pool import KVPool, KVShape, kv_bytes_per_token
+from bough.model_executor.attention_choice import attention_backend, why_not_recorded
+from bough.model_executor.capacity import (
+    DEFAULT_MAX_GRAPH_ROWS,
+    MemoryBudget,
+    decode_graph_bytes,
+    decode_scratch_bytes,
+    default_max_running_requests,
+    fewer_tokens,
+    fit_pool,
+    fit_requests,
+    forward_bytes,
+)
+from bough.model_executor.cpu_graph_runner import MAX_PIECE_TOKENS, CpuGraphRunner, kernel_bytes
+from bough.model_executor.graph_runner import GraphRunner, batch_sizes
+from bough.model_executor.logprob_results import LOGIT_CHUNK_ELEMENTS
+from bough.model_executor.measured_forward import measured_forward_bytes
+from bough.model_executor.runner_options import DEFAULT_PAGE_SIZE, RunnerOptions
+from bough.model_executor.weight_memory import available_memory
+from bough.models.base import CausalLM, torch_dtype
+from bough.sampling.device_state import SamplingState
+
+logger = logging.getLogger(__name__)
+
+_MEASURED_TOKENS_ON_CPU = 128
+"""Size of the forward pass that start-up measures; more would delay large models."""
+
+_MEASURED_ROWS = 1
+"""Of that: a prompt."""
+
+_MOST_POOLS = 3
+"""Made one after the other until one leaves enough."""
+
+_MARGIN = 4
+"""A smaller pool leaves this fraction more of what was missing: recording anew may take a little more than before."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTables:
+    """What lives beside a model as long as it runs."""
+
+    kv_pool: KVPool
+    req_to_token: torch.Tensor
+    """int32 [max_running_requests, max_req_len], the KV slot of every token"""
+    host_table: npt.NDArray[np.int32] | None
+    """The memory of ``req_to_token`` where that is the host's"""
+    attn_backend: AttentionBackend
+    sampling_state: SamplingState
+    sampler: Sampler
+    graph_runner: GraphRunner | None
+    recorded_bytes: int
+    """What recorded decode steps take of a CUDA device"""
+
+
+class MemoryPlanner:
+    """Decides how many tokens the KV pool holds and makes all that has to do with it.
+
+    Attributes:
+        weight_bytes: taken by the model.
+        wanted_requests: that are to run at a time.
+    """
+
+    def __init__(
+        self,
+        model: CausalLM,
+        config: ModelConfig,
+        device: torch.device,
+        options: RunnerOptions,
+        *,
+        kv_dtype: torch.dtype,
+        activation_dtype: torch.dtype,
+        threads: ThreadPool | None,
+        attention: AttentionBackendName | None,
+        kv_scales: Mapping[int, tuple[float, float]] | None,
+        timings: dict[str, float],
+    ) -> None:
+        """Take no memory yet.
+
+        Args:
+            model: loaded.
+            config: of the model.
+            device: that runs it.
+            options: of the user.
+            kv_dtype: of the KV pool.
+            activation_dtype: of hidden states between layers.
+            threads: of native kernels, if they run the model.
+            attention: what computes attention, if they do not.
+            kv_scales: of a pool of 8-bit floating point, by layer.
+            timings: gets the seconds of each phase.
+        """
+        self._model, self._config, self._device, self._options = model, config, device, options
+        self._activation_dtype = activation_dtype
+        self._threads, self._attention = threads, attention
+        self._kv_scales, self._timings = kv_scales, timings
+        self._kv_shape = KVShape(
+            num_layers=config.num_layers, num_kv_heads=config.num_kv_heads, head_dim=config.head_dim, dtype=kv_dtype
+        )
+        self._page_size = options.page_size or DEFAULT_PAGE_SIZE
+        self._records = why_not_recorded(options, attention, device, config) is None
+        self.weight_bytes = sum(parameter.nbytes for parameter in model.parameters())
+        # Parameters of the model, whatever is packed into a byte of its memory.
+        weights = model.checkpoint_weights
+        self._default_requests = default_max_running_requests(
+            device.type,
+            torch.get_num_threads(),
+            config.dtype,
+            sum(weights[name].shape.numel() for name in model.required_names),
+        )
+        self.wanted_requests = options.max_running_requests or self._default_requests
+
+    def fitted(self) -> DeviceTables:
+        """Make all of it, with a KV pool beside which the largest steps have room.
+
+        What recording takes is known only once it is done: if less is left than steps need, all is dropped and made
+        anew with a smaller pool.
+
+        Raises:
+            StartupError: if memory does not suffice, with the numbers.
+        """
+        with timed(self._timings, "measure_forward"):
+            self._model.measure_kernels()
+            step_bytes = self.step_bytes()
+            tokens = self.pool_tokens(step_bytes)
+        for _ in range(_MOST_POOLS):
+            tables = self.build(tokens)
+            missing = self.missing_bytes(step_bytes)
+            if missing == 0:
+                self._tell_of_fewer_requests(tables)
+                return tables
+            # Memory that is dropped goes back to the device before any is taken: else it would lie about in pieces.
+            del tables
+            gc.collect()
+            if self._device.type == "cuda":
+                torch.cuda.empty_cache()
+            shown = f"{missing / 2**30:.2f} GiB"
+            if self._options.max_total_tokens is not None:
+                raise StartupError(
+                    f"--max-total-tokens {tokens} leaves {shown} too little for the largest steps; lower it, "
+                    f"--cuda-graph-max-bs or --max-running-requests",
+                    param="max_total_tokens",
+                )
+            logger.info("the KV cache becomes smaller: %s more than foreseen are needed beside it", shown)
+            tokens = fewer_tokens(
+                tokens, missing + missing // _MARGIN, kv_bytes_per_token(**self._kv_shape), self._page_size
+            )
+        raise StartupError(
+            f"{shown} are missing for the largest steps beside the KV cache, however small that was made; free memory, "
+            f"lower --mem-fraction-static or --cuda-graph-max-bs"
+        )
+
+    def _tell_of_fewer_requests(self, tables: DeviceTables) -> None:
+        wanted, possible = self._options.max_running_requests, tables.sampling_state.max_running_requests
+        if wanted is not None and possible < wanted:
+            logger.warning(
+                "--max-running-requests %d is lowered to %d: the KV cache has no more pages", wanted, possible
+            )
+
+    # --- how much ---
+
+    def step_bytes(self) -> int:
+        """Memory that steps may come to take beside what lives as long as the model runs.
+
+        Runs a model that torch computes once, which also makes its libraries ready; what native kernels take is known.
+        """
+        config, requests = self._config, self.wanted_requests
+        step_tokens = min(self._options.max_step_tokens, requests * config.context_len)
+        logit_rows = max(requests, LOGIT_CHUNK_ELEMENTS // config.vocab_size)
+        if self._threads is not None:
+            piece_tokens = min(step_tokens, MAX_PIECE_TOKENS)
+            hidden_bytes = step_tokens * config.hidden_size * self._activation_dtype.itemsize
+            forward = forward_bytes(config, 4, piece_tokens, logit_rows) + hidden_bytes
+            forward += kernel_bytes(config, self._threads.num_threads, requests, step_tokens)
+        else:
+            measured_tokens = min(step_tokens, config.context_len)
+            if self._device.type == "cpu":
+                measured_tokens = min(measured_tokens, _MEASURED_TOKENS_ON_CPU)
+            pool = self._kv_pool(-(-measured_tokens // self._page_size) * self._page_size)
+            backend = self._attention_backend(pool, _MEASURED_ROWS)
+            measured = measured_forward_bytes(self._model, backend, measured_tokens)
+            del pool, backend
+            measured = measured * step_tokens // measured_tokens
+            forward = max(measured, forward_bytes(config, torch_dtype(config).itemsize, step_tokens, logit_rows))
+        return forward + SamplingState.max_bytes(requests, config.vocab_size)
+
+    def pool_tokens(self, step_bytes: int) -> int:
+        """Tokens that the KV pool can hold, from what is available now and what steps need.
+
+        Raises:
+            StartupError: if memory does not suffice, with the numbers.
+        """
+        config, requests = self._config, self.wanted_requests
+        available, per_token = available_memory(self._device)[0], kv_bytes_per_token(**self._kv_shape)
+        reserved = step_bytes + 4 * requests * config.context_len
+        if self._records:
+            graph_rows = self._max_graph_rows(requests)
+            reserved += decode_graph_bytes(config, graph_rows, len(batch_sizes(graph_rows)))
+        if self._attention == "flashinfer":
+            from bough.layers.attention.flashinfer import FlashInferBackend
+
+            reserved += FlashInferBackend.num_bytes(config.layer_windows)
+        elif self._attention == "triton" and self._device.type == "cuda" and not self._options.deterministic:
+            # Else the kernel of prompts, which needs none, serves decode rows.
+            reserved += decode_scratch_bytes(config, available // max(per_token, 1), requests)
+        return fit_pool(
+            config,
+            self._device.type,
+            MemoryBudget(available=available, weights=self.weight_bytes, forward=reserved, per_token=per_token),
+            page_size=self._page_size,
+            max_running_requests=requests,
+            mem_fraction_static=self._options.mem_fraction_static,
+            max_total_tokens=self._options.max_total_tokens,
+        )
+
+    def missing_bytes(self, step_bytes: int) -> int:
+        """By how much less than that a CUDA device has left, now that all else has its memory; at least 0."""
+        return max(step_bytes - self._free_bytes(), 0) if self._device.type == "cuda" else 0
+
+    def _free_bytes(self) -> int:
+        return available_memory(self._device)[0] if self._device.type == "cuda" else 0
+
+    def _max_graph_rows(self, max_running_requests: int) -> int:
+        return min(max_running_requests, self._options.cuda_graph_max_bs or DEFAULT_MAX_GRAPH_ROWS)
+
+    # --- making it ---
+
+    def build(self, pool_tokens: int) -> DeviceTables:
+        """Take the memory of a KV pool of so many tokens, and of all that goes with it.
+
+        Raises:
+            StartupError: if there is none left to record decode steps.
+        """
+        requests = fit_requests(
+            self._options.max_running_requests, self._default_requests, pool_tokens, self._page_size
+        )
+        with timed(self._timings, "init_memory_pool"):
+            kv_pool = self._kv_pool(pool_tokens)
+            if self._kv_scales is not None:
+                kv_pool.set_layer_scales(self._kv_scales)
+            kv_pool.touch()
+            max_req_len = min(self._config.context_len, pool_tokens)
+            req_to_token = torch.zeros(requests, max_req_len, dtype=torch.int32, device=self._device)
+        backend = self._attention_backend(kv_pool, requests)
+        state = SamplingState(requests, self._config.vocab_size, self._device)
+        sampler = Sampler(state, self._threads)
+        free = self._free_bytes()
+        with timed(self._timings, "init_graphs"):
+            try:
+                graph_runner = self.record(backend, req_to_token, state.last_token)
+            except torch.OutOfMemoryError as error:
+                raise StartupError(
+                    f"there is no memory for recorded decode steps beside a KV cache of {pool_tokens} tokens; "
+                    f"lower --mem-fraction-static, --max-total-tokens or --cuda-graph-max-bs ({error})"
+                ) from error
+            recorded_bytes = free - self._free_bytes()
+            sampler.compile_kernels()
+        if self._records:
+            logger.info("recorded decode steps take %.2f GiB of the device", recorded_bytes / 2**30)
+        host_table = req_to_token.numpy() if self._device.type == "cpu" else None
+        return DeviceTables(kv_pool, req_to_token, host_table, backend, state, sampler, graph_runner, recorded_bytes)
+
+    def _kv_pool(self, max_total_tokens: int) -> KVPool:
+        return KVPool(
+            max_total_tokens=max_total_tokens, page_size=self._page_size, device=self._device, **self._kv_shape
+        )
+
+    def _attention_backend(self, kv_pool: KVPool, max_running_requests: int) -> AttentionBackend:
+        return attention_backend(
+            self._attention or "torch_native",  # which native kernels need nothing of
+            kv_pool,
+            self._config,
+            max_running_requests=max_running_requests,
+            deterministic=self._options.deterministic,
+        )
+
+    @torch.inference_mode()
+    def record(
+        self, backend: AttentionBackend, req_to_token: torch.Tensor, last_token: torch.Tensor
+    ) -> GraphRunner | None:
+        """The recorded forward pass, if native kernels run the model; recorded decode steps on CUDA.
+
+        Args:
+            backend: of the KV pool.
+            req_to_token: int32 ``[max_running_requests, max_req_len]``
+            last_token: int64 ``[max_running_requests]``, the tokens of decode rows.
+        """
+        if self._threads is not None:
+            return CpuGraphRunner(
+                self._model,
+                backend.kv_pool,
+                self._threads,
+                config=self._config,
+                req_to_token=req_to_token,
+                last_token=last_token,
+                dtype=self._activation_dtype,
+                max_step_tokens=self._options.max_step_tokens,
+            )
+        if not self._records:
+            return None
+        from bough.layers.attention.triton import TritonBackend
+        from bough.model_executor.cuda_graph_runner import CudaGraphRunner, CudaRecorder
+
+        assert isinstance(backend, TritonBackend), "else nothing is recorded"
+        return CudaGraphRunner(
+            self._model,
+            backend,
+            CudaRecorder(self._device),
+            self._config,
+            sizes=batch_sizes(self._max_graph_rows(len(req_to_token))),
+            req_to_token=req_to_token,
+            last_token=last_token,
+        )
+
+
+@contextmanager
+def timed(timings: dict[str, float], phase: str) -> Iterator[None]:
+    """Add the seconds that a phase takes to those that it took before."""
+    begin = time.perf_counter()
+    yield
+    timings[phase] = timings.get(phase, 0.0) + time.perf_counter() - begin
