@@ -24,6 +24,9 @@ SLICE_BYTES = 32 * 1024
 LARGE_BODY_BYTES = 64 * 1024
 """Bodies from this size on are walked through in slices."""
 
+COUNTED_BYTES = 512 * 1024
+"""Of a list of too many token ids, how much is counted, for the error that says how many there are."""
+
 MAX_STEPS = 256
 """Brackets and quotes passed between two turns."""
 
@@ -151,7 +154,9 @@ async def _decode_flat(data: RawValue, start: int, end: int, param: str, max_tok
         except OverflowError:
             raise BadRequest(f"{param} holds a number that is no token id", param=param) from None
         if len(ids) > max_tokens:
-            raise _too_many(param, len(ids) + (0 if last else await _count_commas(data, comma, end)), max_tokens)
+            counted = min(end, position + COUNTED_BYTES)
+            count = len(ids) + (0 if last else await _count_commas(data, comma, counted))
+            raise _too_many(param, count, max_tokens, is_all=counted == end)
         if last:
             return ids
         position = comma + 1
@@ -174,9 +179,10 @@ async def _count_commas(data: RawValue, start: int, end: int) -> int:
     return total
 
 
-def _too_many(param: str, count: int, limit: int) -> BadRequest:
+def _too_many(param: str, count: int, limit: int, *, is_all: bool) -> BadRequest:
     return BadRequest(
-        f"This model's maximum prompt length is {limit} tokens. However, {param} has {count} tokens.",
+        f"This model's maximum prompt length is {limit} tokens. However, {param} has {'' if is_all else 'at least '}"
+        f"{count} tokens.",
         param=param,
         code="context_length_exceeded",
     )
