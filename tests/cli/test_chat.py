@@ -173,14 +173,25 @@ class Terminal:
             stderr=child,
             env={**os.environ, "XDG_STATE_HOME": str(home), "TERM": "dumb"},
             start_new_session=True,
+            # Whoever starts tests in the background of a shell has it ignored, and children inherit that.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         os.close(child)
 
-    def wait_for(self, text: str) -> str:
-        """What has been written since the last call, up to and with ``text``."""
+    def wait_for(self, text: str, *, interrupting: bool = False) -> str:
+        """What has been written since the last call, up to and with ``text``.
+
+        ``interrupting`` sends SIGINT until it comes: between two of readline's looks at the terminal a signal is only
+        noticed with the next key.
+        """
         deadline = time.monotonic() + 20
         while text not in self.seen:
-            assert time.monotonic() < deadline, self.seen
+            if time.monotonic() > deadline:
+                self.process.kill()
+                pytest.fail(f"only this was written: {self.seen!r}")
+            if interrupting:
+                self.process.send_signal(signal.SIGINT)
+                time.sleep(0.3)
             if select.select([self._end], [], [], 0.1)[0]:
                 self.seen += self._decode(os.read(self._end, 65536)).replace("\r\n", "\n")
         before, _, self.seen = self.seen.partition(text)
@@ -220,8 +231,7 @@ def test_a_terminal_has_commands_and_several_lines(server, tmp_path):
     terminal.wait_for("File exists\n> ")
     terminal.type("half a question")
     terminal.wait_for("half a question")
-    terminal.process.send_signal(signal.SIGINT)
-    terminal.wait_for("(/exit or Ctrl-D leaves)\n> ")
+    terminal.wait_for("(/exit or Ctrl-D leaves)\n> ", interrupting=True)
     assert terminal.leave() == 0
     asked = [[message["content"] for message in body["messages"]] for _, body in server.requests]
     assert asked == [["one\ntwo"], ["one\ntwo", "w0 ", "three \nfour"], ["one\ntwo"], ["one\ntwo"]]
