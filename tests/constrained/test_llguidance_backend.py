@@ -8,7 +8,8 @@ import pytest
 
 from bough.constrained.base import ENDED, GOES_ON, LATER, MASKED, REFUSED, GrammarError, Judgement, mask_words
 from bough.constrained.llguidance_backend import (
-    LOOKS_AGAIN,
+    LOOKS_PER_DOUBLING,
+    MAX_DOUBLINGS,
     SILENT_LOOKS,
     WORN_TOKENS,
     LLGuidanceBackend,
@@ -258,10 +259,19 @@ def test_a_grammar_that_forces_nothing_is_seldom_asked_until_it_does(backend: LL
     matcher = backend.compile(spec_of("regex", "a*([cd]hello wonderful world)*")).matcher()
     engine = Counting(matcher._engine)
     matcher._engine = engine  # type: ignore[assignment]
-    for _ in range(SILENT_LOOKS + 10 * LOOKS_AGAIN):
+    looks = SILENT_LOOKS + LOOKS_PER_DOUBLING * MAX_DOUBLINGS
+    tokens = SILENT_LOOKS + LOOKS_PER_DOUBLING * sum(2**n for n in range(MAX_DOUBLINGS))
+    interval = 2**MAX_DOUBLINGS
+    for _ in range(tokens + 10 * interval):
         assert matcher.judge(a, True, None) is GOES_ON
-    assert engine.asked == SILENT_LOOKS + 10
-    for _ in range(LOOKS_AGAIN):
+    assert engine.asked == looks + 10
+    # Compiled anew, it is asked as rarely.
+    matcher = backend.compile(spec_of("regex", "a*([cd]hello wonderful world)*")).matcher()
+    matcher._engine = engine = Counting(matcher._engine)  # type: ignore[assignment]
+    for _ in range(10 * interval):
+        assert matcher.judge(a, True, None) is GOES_ON
+    assert engine.asked == 10
+    for _ in range(interval):
         forced = matcher.judge(c, True, None).forced
         if forced:
             break

@@ -36,6 +36,8 @@ SCHEMA = {
 }
 JSON = {"json_schema": json.dumps(SCHEMA), "max_new_tokens": 300, "temperature": 1.0}
 PROMPT = prompt_of(20, vocab_size=VOCAB_SIZE)
+NEVER_LOOKS = -1000
+"""As ``SILENT_LOOKS``: tokens are looked behind as rarely as ever, from the first on."""
 
 
 class Panic(BaseException):
@@ -143,7 +145,7 @@ def test_when_masks_are_computed_changes_nothing(overlap: bool | str, monkeypatc
     monkeypatch.setattr("bough.constrained.masks.MIN_LATE_VOCAB", 0)
     assert outputs() == early
     # From the first token on, tokens are looked at with the next mask.
-    monkeypatch.setattr("bough.constrained.llguidance_backend.SILENT_LOOKS", 0)
+    monkeypatch.setattr("bough.constrained.llguidance_backend.SILENT_LOOKS", NEVER_LOOKS)
     assert outputs() == early
     assert sum(len(token_ids) for token_ids, _ in early.values()) > 400
 
@@ -254,13 +256,20 @@ def test_a_request_that_no_token_is_left_for_ends_alone() -> None:
 
 
 @pytest.mark.parametrize("overlap", [False, True])
-def test_a_panic_of_the_engine_ends_requests_with_a_grammar_and_no_others(overlap: bool) -> None:
+@pytest.mark.parametrize("place", ["mask", "judgement"])
+def test_a_panic_of_the_engine_ends_requests_with_a_grammar_and_no_others(overlap: bool, place: str) -> None:
     class Panics:
         error = None
         is_accepting = is_terminated = False
 
         @staticmethod
         def fill_masks(matchers: Any, bits: Any) -> tuple[int, ...]:
+            if place == "mask":
+                raise Panic("index out of bounds")
+            bits[:] = -1
+            return ()
+
+        def judge(self, *question: Any) -> Any:
             raise Panic("index out of bounds")
 
     class Bad:
@@ -276,7 +285,9 @@ def test_a_panic_of_the_engine_ends_requests_with_a_grammar_and_no_others(overla
     h.run()
     h.close()
     reason = h.outputs["bad"].finish_reason
-    assert (reason.type, reason.status_code, reason.message) == ("abort", 500, "the grammar engine has failed")
+    message = "the grammar engine has failed" if place == "mask" else "internal error"
+    assert (reason.type, reason.status_code) == ("abort", 500)
+    assert message in reason.message
     assert h.outputs["free"].token_ids == FakeModel(VOCAB_SIZE, EOS_IDS).expected_tokens(PROMPT, 9)
 
 
@@ -804,7 +815,7 @@ def test_a_grammar_that_cannot_be_begun_ends_its_requests_alone(gate: Gate, wait
 def unseen_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """From the first token on, no token is looked at before the next mask."""
     monkeypatch.setattr("bough.constrained.masks.MIN_LATE_VOCAB", 0)
-    monkeypatch.setattr("bough.constrained.llguidance_backend.SILENT_LOOKS", 0)
+    monkeypatch.setattr("bough.constrained.llguidance_backend.SILENT_LOOKS", NEVER_LOOKS)
 
 
 def ended_unseen(beside: int = 0, **options: Any) -> tuple[Harness, list[int]]:

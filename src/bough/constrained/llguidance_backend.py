@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 
 from llguidance import LLExecutor, LLMatcher, LLParserLimits, LLTokenizer, TokenizerWrapper
 
@@ -50,9 +50,13 @@ MIN_PARALLEL_VOCAB = 32_768
 """A mask takes 2 us for 4,000 tokens and 20 us for 150,000; waking threads takes longer than few or small ones."""
 
 SILENT_LOOKS = 256
-LOOKS_AGAIN = 16
-"""A grammar that has forced no text in so many looks ahead, one after the other, is asked every so many tokens only:
-where that misses text, the mask of the next token has just that which begins it."""
+LOOKS_PER_DOUBLING = 32
+MAX_DOUBLINGS = 6
+"""A grammar that has forced no text in :data:`SILENT_LOOKS` looks ahead, one after the other, is asked every second
+token only, then ever more rarely: where that misses text, the mask of the next token has just that which begins it."""
+
+MAX_REMEMBERED_LOOKS = 1024
+"""Grammars whose habits are remembered when they are compiled anew."""
 
 MAX_REMEMBERED_TEXTS = 4096
 MAX_REMEMBERED_CHARACTERS = 256
@@ -75,6 +79,7 @@ class LLGuidanceBackend:
     def __init__(self, tokenizer: LLTokenizer, translator: Translator, *, max_states: int = MAX_LEXER_STATES) -> None:
         self._tokenizer = tokenizer
         self._translator = translator
+        self._looks = lru_cache(MAX_REMEMBERED_LOOKS)(lambda _source_hash: LooksAhead())
         self._limits = LLParserLimits(
             max_lexer_states=max_states,
             max_grammar_size=MAX_GRAMMAR_SYMBOLS,
@@ -98,7 +103,32 @@ class LLGuidanceBackend:
         problem = matcher.get_error()
         if problem:
             raise GrammarError(readable(problem), kind=kind)
-        return LLGuidanceGrammar(matcher, len(source), self._tokenizer.eos_tokens)
+        return LLGuidanceGrammar(matcher, len(source), self._looks(hash(source)), self._tokenizer.eos_tokens)
+
+
+class LooksAhead:
+    """When to ask a grammar for forced text, which takes as long as three masks, by what came of it so far."""
+
+    def __init__(self) -> None:
+        self._num_silent = self._num_skipped = 0
+        self._set_interval()
+
+    def is_due(self) -> bool:
+        """Whether to look behind this token."""
+        self._num_skipped += 1
+        if self._num_skipped < self._interval:
+            return False
+        self._num_skipped = 0
+        return True
+
+    def tell(self, has_forced: bool) -> None:
+        """Remember what came of a look: one that finds text makes up for half of those that did not."""
+        self._num_silent = self._num_silent // 2 if has_forced else self._num_silent + 1
+        self._set_interval()
+
+    def _set_interval(self) -> None:
+        self._num_silent = min(self._num_silent, SILENT_LOOKS + LOOKS_PER_DOUBLING * MAX_DOUBLINGS)
+        self._interval = 1 << max(self._num_silent - SILENT_LOOKS, 0) // LOOKS_PER_DOUBLING
 
 
 class LLGuidanceGrammar:
@@ -107,18 +137,17 @@ class LLGuidanceGrammar:
     Attributes:
         num_tokens: accepted by all its matchers so far.
         has_failed: whether a matcher could not go on for want of states, of which copies have no more either.
-        silent_looks: looks ahead since the last that found forced text.
-        skipped_looks: tokens that nobody has looked behind since the last look.
+        looks: when to ask it for forced text; may be shared with others of the same source.
         last_tokens: ends of sequence, and all tokens that an output was complete with: these are looked at at once.
     """
 
-    def __init__(self, prototype: LLMatcher, source_len: int, eos_tokens: Iterable[int]) -> None:
+    def __init__(self, prototype: LLMatcher, source_len: int, looks: LooksAhead, eos_tokens: Iterable[int]) -> None:
         self._prototype = prototype
         self._lock = threading.Lock()
         self._source_bytes = MIN_GRAMMAR_BYTES + BYTES_PER_SOURCE_BYTE * source_len
         self.num_tokens = 0
         self.has_failed = False
-        self.silent_looks = self.skipped_looks = 0
+        self.looks = looks
         self.last_tokens = set(eos_tokens)
 
     @property
@@ -135,14 +164,6 @@ class LLGuidanceGrammar:
         """See the protocol."""
         with self._lock:
             return LLGuidanceMatcher(self._prototype.deep_copy(), self)
-
-    def looks_ahead(self) -> bool:
-        """Whether it is time to ask for forced text."""
-        self.skipped_looks += 1
-        if self.silent_looks < SILENT_LOOKS or self.skipped_looks >= LOOKS_AGAIN:
-            self.skipped_looks = 0
-            return True
-        return False
 
 
 class LLGuidanceMatcher:
@@ -175,21 +196,21 @@ class LLGuidanceMatcher:
         """See the protocol. Many masks over a large vocabulary are computed on several threads, without the GIL."""
         start, size = bits.ctypes.data, bits.shape[1] * bits.itemsize
         in_parallel = len(matchers) >= MIN_PARALLEL_MASKS and bits.shape[1] * 32 >= MIN_PARALLEL_VOCAB
-        ended: list[int] = []
-        parallel: list[tuple[LLMatcher, int]] = []
+        engines: list[LLMatcher] = []
         for i, each in enumerate(matchers):
-            if each.is_terminated:
-                ended.append(i)
-            if in_parallel:
-                parallel.append((each._engine, i))
-            else:
-                each._engine.unsafe_compute_mask_ptr(start + i * size, size)
-        if parallel:
-            _executor().unsafe_compute_mask_ptr(parallel, start, size, len(bits))
-        for i, each in enumerate(matchers):
-            if each._engine.is_error():
-                bits[i] = 0
-                each._grammar.has_failed = True
+            engine = each._up_to_date()
+            engines.append(engine)
+            if not in_parallel:
+                engine.unsafe_compute_mask_ptr(start + i * size, size)
+        if in_parallel:
+            _executor().unsafe_compute_mask_ptr(
+                [(engine, i) for i, engine in enumerate(engines)], start, size, len(bits)
+            )
+        ended = [i for i, engine in enumerate(engines) if engine.is_stopped()]
+        for i in [i for i in ended if engines[i].is_error()]:
+            bits[i] = 0
+            matchers[i]._grammar.has_failed = True
+            ended.remove(i)
         return ended
 
     def fill_mask(self, words: MaskWords) -> None:
@@ -209,7 +230,7 @@ class LLGuidanceMatcher:
         """
         engine, grammar = self._up_to_date(), self._grammar
         grammar.num_tokens += 1
-        look_ahead = look_ahead and grammar.looks_ahead()
+        look_ahead = look_ahead and grammar.looks.is_due()
         if mask_place is LATER and not look_ahead and token_id not in grammar.last_tokens:
             self._postponed = token_id
             return GOES_ON
@@ -221,10 +242,10 @@ class LLGuidanceMatcher:
             grammar.last_tokens.add(token_id)
             return ENDED
         if look_ahead:
-            if forced := engine.compute_ff_tokens():
-                grammar.silent_looks = 0
+            forced = engine.compute_ff_tokens()
+            grammar.looks.tell(bool(forced))
+            if forced:
                 return Judgement("forced", forced)
-            grammar.silent_looks += 1
         if not isinstance(mask_place, tuple):
             return GOES_ON
         try:

@@ -270,7 +270,9 @@ class OutputProcessor:
                     append(self.finish(req, reason))
                 else:
                     append(self._due_delta(req, token, length))
-            except Exception:
+            except (KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException:  # a panic of the grammar engine is not an Exception
                 append(self._fail_after_error(req, "judging a token"))
         table.has_mask[masked] = True
 
