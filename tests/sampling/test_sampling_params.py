@@ -61,6 +61,7 @@ def test_grammar_of_a_request(fields: dict[str, Any], grammar: tuple[str, str] |
         ({"choice": "ab"}, "choice", "array"),
         ({"choice": [1]}, "choice", "str"),
         ({"regex": "\ud800"}, "regex", "surrogate"),
+        ({"choice": ("a", "\ud800")}, "choice", "surrogate"),
         ({"regex": 5}, "regex", "str"),
     ],
 )

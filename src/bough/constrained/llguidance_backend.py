@@ -107,28 +107,21 @@ class LLGuidanceBackend:
 
 
 class LooksAhead:
-    """When to ask a grammar for forced text, which takes as long as three masks, by what came of it so far."""
+    """When to ask a grammar for forced text, which takes as long as three masks, by what came of it so far.
+
+    Attributes:
+        tokens_left: until the next look; for matchers to count down.
+    """
 
     def __init__(self) -> None:
-        self._num_silent = self._num_skipped = 0
-        self._set_interval()
-
-    def is_due(self) -> bool:
-        """Whether to look behind this token."""
-        self._num_skipped += 1
-        if self._num_skipped < self._interval:
-            return False
-        self._num_skipped = 0
-        return True
+        self._num_silent = 0
+        self.tokens_left = 1
 
     def tell(self, has_forced: bool) -> None:
         """Remember what came of a look: one that finds text makes up for half of those that did not."""
-        self._num_silent = self._num_silent // 2 if has_forced else self._num_silent + 1
-        self._set_interval()
-
-    def _set_interval(self) -> None:
-        self._num_silent = min(self._num_silent, SILENT_LOOKS + LOOKS_PER_DOUBLING * MAX_DOUBLINGS)
-        self._interval = 1 << max(self._num_silent - SILENT_LOOKS, 0) // LOOKS_PER_DOUBLING
+        silent = self._num_silent // 2 if has_forced else self._num_silent + 1
+        self._num_silent = min(silent, SILENT_LOOKS + LOOKS_PER_DOUBLING * MAX_DOUBLINGS)
+        self.tokens_left = 1 << max(self._num_silent - SILENT_LOOKS, 0) // LOOKS_PER_DOUBLING
 
 
 class LLGuidanceGrammar:
@@ -228,12 +221,15 @@ class LLGuidanceMatcher:
         A look at a token costs more than the rest of what the scheduler does for it; the thread that computes masks has
         to bring the same parser into its core's cache anyway.
         """
-        engine, grammar = self._up_to_date(), self._grammar
+        grammar = self._grammar
         grammar.num_tokens += 1
-        look_ahead = look_ahead and grammar.looks.is_due()
-        if mask_place is LATER and not look_ahead and token_id not in grammar.last_tokens:
+        if look_ahead:
+            grammar.looks.tokens_left -= 1
+            look_ahead = grammar.looks.tokens_left <= 0
+        if mask_place is LATER and not look_ahead and self._postponed is None and token_id not in grammar.last_tokens:
             self._postponed = token_id
             return GOES_ON
+        engine = self._up_to_date()
         if not engine.consume_token(token_id):
             return REFUSED
         if engine.is_stopped():

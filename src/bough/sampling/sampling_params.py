@@ -149,19 +149,20 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
     @property
     def has_grammar(self) -> bool:
         """Whether the output has to match something."""
-        texts = (self.json_schema, self.regex, self.ebnf, self.structural_tag, self.choice)
-        return texts != _NO_GRAMMAR
+        return self._grammars() != _NO_GRAMMAR
 
     @property
     def grammar(self) -> GrammarSpec | None:
         """What the output has to match, if anything."""
-        if not self.has_grammar:
+        given = self._grammars()
+        if given == _NO_GRAMMAR:
             return None
-        for kind in GRAMMAR_KINDS:
-            value = getattr(self, kind)
-            if value is not None:
-                return GrammarSpec(kind, value if isinstance(value, str) else msgspec.json.encode(value).decode())
-        return None
+        kind, value = next(each for each in zip(GRAMMAR_KINDS, given, strict=True) if each[1] is not None)
+        return GrammarSpec(kind, value if isinstance(value, str) else msgspec.json.encode(value).decode())
+
+    def _grammars(self) -> tuple[str | tuple[str, ...] | None, ...]:
+        """What is given of each of :data:`GRAMMAR_KINDS`."""
+        return self.json_schema, self.regex, self.ebnf, self.structural_tag, self.choice
 
     @property
     def has_penalties(self) -> bool:
@@ -254,35 +255,26 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
 
     def _validate_grammar(self, named: ClientName, *, tag_is_ours: bool) -> None:
         """Check what can be said of a grammar without compiling it."""
-        given = [kind for kind in GRAMMAR_KINDS if getattr(self, kind) is not None]
 
         def refuse(kind: str, problem: str) -> BadRequest:
             return BadRequest(f"{named(kind)} {problem}", param=named(kind), code="invalid_grammar")
 
-        if len(given) > 1:
-            raise refuse(given[1], f"cannot be combined with {given[0]}: set at most one of {', '.join(GRAMMAR_KINDS)}")
-        kind = given[0]
+        if self._grammars().count(None) < len(GRAMMAR_KINDS) - 1:
+            first, second, *_ = (kind for kind in GRAMMAR_KINDS if getattr(self, kind) is not None)
+            kinds = ", ".join(GRAMMAR_KINDS)
+            raise refuse(second, f"cannot be combined with {first}: set at most one of {kinds}")
         if self.choice is not None and not (
             1 <= len(self.choice) <= MAX_CHOICES and all(self.choice) and len(set(self.choice)) == len(self.choice)
         ):
-            raise refuse(kind, f"must be 1 to {MAX_CHOICES} different strings that are not empty")
+            raise refuse("choice", f"must be 1 to {MAX_CHOICES} different strings that are not empty")
         try:
             spec = self.grammar
-            assert spec is not None
-            size = len(spec.text.encode())
         except UnicodeEncodeError:
-            raise refuse(kind, "holds half a surrogate pair, which no text can match") from None
-        if size == 0:
-            raise refuse(kind, "must not be empty")
-        is_ours = tag_is_ours and kind == "structural_tag"
-        most = MAX_TAG_BYTES if is_ours else MAX_GRAMMAR_BYTES
-        if size > most:
-            raise refuse(kind, f"has {size} bytes, and at most {most} are allowed")
-        if kind in ("json_schema", "structural_tag"):
-            max_depth = MAX_TAG_DEPTH if is_ours else MAX_GRAMMAR_DEPTH
-            problem = json_problem(spec.text, may_be_boolean=kind == "json_schema", max_depth=max_depth)
-            if problem is not None:
-                raise refuse(kind, problem)
+            raise refuse("choice", _HALF_PAIR) from None
+        assert spec is not None
+        problem = _grammar_problem(spec, tag_is_ours and spec.kind == "structural_tag")
+        if problem is not None:
+            raise refuse(spec.kind, problem)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], *, named: ClientName = _in_sampling_params) -> SamplingParams:
@@ -321,7 +313,26 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
 _FIELD_TYPES: dict[str, Any] = {field.name: field.type for field in msgspec.structs.fields(SamplingParams)}
 _SCALAR_OR_LIST = frozenset({"stop", "stop_token_ids", "stop_regex"})
 
+_HALF_PAIR = "holds half a surrogate pair, which no text can match"
 _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+
+
+@lru_cache(maxsize=64)
+def _grammar_problem(spec: GrammarSpec, is_ours: bool) -> str | None:
+    """What can be said against a grammar without compiling it; ``None`` if there is nothing."""
+    try:
+        size = len(spec.text.encode())
+    except UnicodeEncodeError:
+        return _HALF_PAIR
+    if size == 0:
+        return "must not be empty"
+    most = MAX_TAG_BYTES if is_ours else MAX_GRAMMAR_BYTES
+    if size > most:
+        return f"has {size} bytes, and at most {most} are allowed"
+    if spec.kind not in ("json_schema", "structural_tag"):
+        return None
+    max_depth = MAX_TAG_DEPTH if is_ours else MAX_GRAMMAR_DEPTH
+    return json_problem(spec.text, may_be_boolean=spec.kind == "json_schema", max_depth=max_depth)
 
 
 @lru_cache(maxsize=64)

@@ -169,18 +169,20 @@ class StepBuilder:
 
     def _masks(self, req_slots: IntArray, sample: np.ndarray | None) -> TokenMasks | PendingMasks | None:
         """Masks for the sampling rows that may not have all tokens; ``sample`` is ``None`` if all rows sample."""
-        masked = self._table.masked[req_slots]
+        table = self._table
+        masked = table.masked[req_slots]
         if sample is not None:
             masked &= sample
-        rows = np.flatnonzero(masked).astype(np.int32)
+        rows = masked.nonzero()[0].astype(np.int32)
         if len(rows) == 0:
             return None
         slots = req_slots[rows]
-        has_mask, edited = self._table.has_mask[slots], np.flatnonzero(self._table.edits_mask[slots]).tolist()
-        early = (self._table.masks[slots], has_mask) if has_mask.any() else None
-        if early is not None and not edited and has_mask.all():
+        has_mask, edited = table.has_mask[slots], table.edits_mask[slots].nonzero()[0].tolist()
+        num_early = np.count_nonzero(has_mask)
+        early = (table.masks[slots], has_mask) if num_early else None
+        if early is not None and num_early == len(rows) and not edited:
             return TokenMasks(rows, early[0])
-        reqs = self._table.reqs
+        reqs = table.reqs
         matchers = [None if (req := reqs[slot]) is None else req.matcher for slot in slots.tolist()]
         extra_ends: dict[int, tuple[int, ...]] = {}
         allowed: dict[int, MaskWords] = {}
