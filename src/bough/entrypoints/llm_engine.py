@@ -19,7 +19,6 @@ from bough.ipc.messages import (
     OutputDelta,
     PositionLogprobs,
     SchedulerStats,
-    TokenizedGenerateReqInput,
 )
 from bough.managers.detokenizer_manager import DetokenizerManager
 from bough.managers.io_struct import GenerateReqInput, GenerateRequest
@@ -154,6 +153,7 @@ class LLMEngine:
             input_ids=None if input_ids is None else list(input_ids),
             sampling_params=params,
             rid=request_id,
+            stream=True,
             return_logprob=return_logprob,
             logprob_start_len=logprob_start_len,
             top_logprobs_num=top_logprobs_num,
@@ -172,19 +172,7 @@ class LLMEngine:
             CompletionOutput(index, logprobs=[] if return_logprob else None) for index in range(len(request.rids))
         ]
         result = RequestOutput(request_id, prompt, ids.tolist(), outputs)
-        message = TokenizedGenerateReqInput(
-            rids=request.rids,
-            input_ids=ids.tobytes(),
-            sampling_params=self._limits.fit_into_context(request),
-            stream=True,
-            return_logprob=request.return_logprob,
-            logprob_start_len=request.logprob_start_len,
-            top_logprobs_num=request.top_logprobs_num,
-            token_ids_logprob=request.token_ids_logprob,
-            priority=request.priority,
-            extra_key=request.extra_key,
-            banned_sequences=request.banned_sequences,
-        )
+        message = request.to_message(self._limits.fit_into_context(request))
         self.scheduler.process_input_requests([message])
         self._requests[request_id] = result
         self._outputs.update((rid, (result, output)) for rid, output in zip(request.rids, outputs, strict=True))

@@ -18,6 +18,7 @@ from msgspec import Meta
 
 from bough.config import ceilings
 from bough.errors import BadRequest
+from bough.ipc.messages import TokenizedGenerateReqInput
 from bough.managers.sessions import SessionParams, Turn
 from bough.sampling.bad_words import TokenSequences
 from bough.sampling.sampling_params import GRAMMAR_KINDS, SamplingParams
@@ -358,6 +359,23 @@ class GenerateRequest(msgspec.Struct, kw_only=True):
     exact_max_new_tokens: str | None = None
     """Name of the field that set ``max_new_tokens``, if asking for more than the context holds is an error; by
     default the number is lowered to what fits."""
+
+    def to_message(self, sampling_params: SamplingParams) -> TokenizedGenerateReqInput:
+        """What the scheduler gets, once the prompt is encoded, with the parameters that fit into the context."""
+        assert self.input_ids is not None, "encoded"
+        return TokenizedGenerateReqInput(
+            rids=self.rids,
+            input_ids=self.input_ids.tobytes(),
+            sampling_params=sampling_params,
+            stream=self.stream,
+            return_logprob=self.return_logprob,
+            logprob_start_len=self.logprob_start_len,
+            top_logprobs_num=self.top_logprobs_num,
+            token_ids_logprob=self.token_ids_logprob,
+            priority=self.priority,
+            extra_key=self.extra_key,
+            banned_sequences=self.banned_sequences,
+        )
 
 
 def new_request_id() -> str:

@@ -110,16 +110,4 @@ class RequestPreparer:
                 priority=request.priority,
                 extra_key=request.extra_key,
             )
-        return TokenizedGenerateReqInput(
-            rids=request.rids,
-            input_ids=request.input_ids.tobytes(),
-            sampling_params=sampling_params,
-            stream=request.stream,
-            return_logprob=request.return_logprob,
-            logprob_start_len=request.logprob_start_len,
-            top_logprobs_num=request.top_logprobs_num,
-            token_ids_logprob=request.token_ids_logprob,
-            priority=request.priority,
-            extra_key=request.extra_key,
-            banned_sequences=request.banned_sequences,
-        )
+        return request.to_message(sampling_params)
