@@ -10,6 +10,7 @@ from bough.constrained.base import ENDED, GOES_ON, LATER, MASKED, REFUSED, Gramm
 from bough.constrained.llguidance_backend import (
     LOOKS_PER_DOUBLING,
     MAX_DOUBLINGS,
+    PLAIN_STATES,
     SILENT_LOOKS,
     WORN_TOKENS,
     LLGuidanceBackend,
@@ -335,6 +336,31 @@ def test_a_grammar_is_worn_after_many_tokens_and_once_it_has_no_states_left(back
             matcher.accept(int(rng.choice(np.flatnonzero(unpack(words[None], VOCAB_SIZE)[0]))))
     assert "too many states" in matcher.error
     assert grammar.is_worn
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "array", "minItems": 20_000},
+        {"type": "array", "items": {**PERSON, "additionalProperties": True}, "minItems": 20_000},
+        {"type": "array", "items": {"enum": ["oak", "ash", 7, None]}, "minItems": 20_000},
+        {"type": "array", "items": {"type": "number", "minimum": -1e9, "multipleOf": 0.01}, "minItems": 20_000},
+    ],
+)
+def test_a_schema_without_lengths_and_patterns_has_few_states_and_lasts(schema: dict[str, Any]) -> None:
+    limited = LLGuidanceBackend(
+        make_tokenizer(bundled_tokenizer(), VOCAB_SIZE, EOS_IDS), Translator(), max_states=PLAIN_STATES
+    )
+    grammar = limited.compile(spec_of("json_schema", schema))
+    rng = np.random.default_rng(0)
+    words = np.zeros((1, mask_words(VOCAB_SIZE)), dtype=np.int32)
+    matcher = grammar.matcher()
+    for _ in range(WORN_TOKENS + 1):
+        words[:] = 0
+        matcher.fill_mask(words[0])
+        assert matcher.error is None
+        assert matcher.accept(int(rng.choice(np.flatnonzero(unpack(words, VOCAB_SIZE)[0]))))
+    assert not grammar.is_worn
 
 
 def test_a_long_string_of_bounded_length_can_be_written(backend: LLGuidanceBackend) -> None:

@@ -7,6 +7,7 @@ walk over the trie of tokens skips whatever the current lexeme allows or forbids
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Iterable, Sequence
 from functools import cache, cached_property, lru_cache
@@ -39,6 +40,13 @@ STATES_PER_TOKEN = 20
 
 WORN_TOKENS = 4096
 """Tokens after which a compiled grammar is not given to new requests, but compiled anew: bounds what it grows to."""
+
+PLAIN_WORN_TOKENS = 65_536
+PLAIN_STATES = 2000
+"""The same of schemas that bound no length and have no pattern, and more states than any of them comes to: of the
+corpus in ``benchmarks/grammar_corpus.py`` none has more than 500 after thousands of tokens at random."""
+
+_MAY_GROW = re.compile(r'Length"|"pattern|\{\d')
 
 MAX_GRAMMAR_SYMBOLS = 200_000
 MAX_STEP_FUEL = 100_000
@@ -103,7 +111,9 @@ class LLGuidanceBackend:
         problem = matcher.get_error()
         if problem:
             raise GrammarError(readable(problem), kind=kind)
-        return LLGuidanceGrammar(matcher, len(source), self._looks(hash(source)), self._tokenizer.eos_tokens)
+        is_plain = kind == "json_schema" and _MAY_GROW.search(source) is None
+        looks = self._looks(hash(source))
+        return LLGuidanceGrammar(matcher, len(source), is_plain, looks, self._tokenizer.eos_tokens)
 
 
 class LooksAhead:
@@ -134,8 +144,12 @@ class LLGuidanceGrammar:
         last_tokens: ends of sequence, and all tokens that an output was complete with: these are looked at at once.
     """
 
-    def __init__(self, prototype: LLMatcher, source_len: int, looks: LooksAhead, eos_tokens: Iterable[int]) -> None:
+    def __init__(
+        self, prototype: LLMatcher, source_len: int, is_plain: bool, looks: LooksAhead, eos_tokens: Iterable[int]
+    ) -> None:
         self._prototype = prototype
+        self._worn_tokens = PLAIN_WORN_TOKENS if is_plain else WORN_TOKENS
+        self._max_states = PLAIN_STATES if is_plain else MAX_LEXER_STATES
         self._lock = threading.Lock()
         self._source_bytes = MIN_GRAMMAR_BYTES + BYTES_PER_SOURCE_BYTE * source_len
         self.num_tokens = 0
@@ -146,12 +160,12 @@ class LLGuidanceGrammar:
     @property
     def num_bytes(self) -> int:
         """See the protocol."""
-        return self._source_bytes + BYTES_PER_STATE * min(self.num_tokens * STATES_PER_TOKEN, MAX_LEXER_STATES)
+        return self._source_bytes + BYTES_PER_STATE * min(self.num_tokens * STATES_PER_TOKEN, self._max_states)
 
     @property
     def is_worn(self) -> bool:
         """See the protocol."""
-        return self.has_failed or self.num_tokens >= WORN_TOKENS
+        return self.has_failed or self.num_tokens >= self._worn_tokens
 
     def matcher(self) -> LLGuidanceMatcher:
         """See the protocol."""
