@@ -9,6 +9,7 @@
 - prompts of 128 to 4096 tokens through the same model, which are launched kernel by kernel: beside the floor,
   operations over the measured rate, and beside the same kernels in a recorded graph: what launching costs;
 - decode steps of one row with the host asleep while it waits instead of asking again and again;
+- decode steps of rows that share a long prefix, some more than have room in a recorded step: the floor counts it once;
 - through the scheduler: 256 requests at once, lengths of prompts and outputs uniform in 100 to 1024, or 1024 each; the
   share of time in which the device is busy in steady decode, with profiles (gpu-busy-*.json and .svg) beside the JSON;
   the share of decode rows that recorded steps compute while requests arrive at random; the ratio to transformers'
@@ -43,7 +44,7 @@ import numpy as np
 import torch
 from benchmarks.gpu import serving
 from benchmarks.gpu.report import Report
-from benchmarks.gpu.shapes import SHAPES, TINY
+from benchmarks.gpu.shapes import LONG, SHAPES, TINY
 
 BUDGET_SECONDS = 540.0
 PAGE = 16
@@ -265,24 +266,37 @@ class Bench:
         rows: int,
         context: int,
         *,
+        shared: int = 0,
         steps: int = 30,
         deterministic: bool = False,
-        sleeps: bool = False,
+        cores: int | None = None,
     ) -> dict[str, Any]:
-        """Steps of ``rows`` greedy requests that have about ``context`` tokens each; ``sleeps``: how the host waits."""
+        """Steps of ``rows`` greedy requests that have about ``context`` tokens each.
+
+        Args:
+            shape: of the model.
+            rows: of each step.
+            context: tokens of a row before the first step.
+            shared: of these, which all rows have in common; a multiple of the page size.
+            steps: that are measured.
+            deterministic: see the option.
+            cores: of the host, of which depends how it waits; ``None``: as there are.
+        """
+        from bough.model_executor.readback import lane_of
         from bough.sampling.sampling_params import SamplingParams
         from bough.step_plan import FUTURE_TOKEN, ForwardMode, NewRequest, ReqSlot, StepPlan, TableWrite
 
         warm_up = 5
         if self.small:
-            rows, context, steps, warm_up = min(rows, 2), 20, 1, 1
-        room = -(-(context + steps + warm_up) // PAGE) * PAGE
+            rows, context, shared, steps, warm_up = min(rows, 2), 20, min(shared, PAGE), 1, 1
+        room = -(-(context - shared + steps + warm_up) // PAGE) * PAGE
         begin = time.perf_counter()
-        runner = self.runner(shape, rows, rows * room, deterministic=deterministic)
-        runner.lane.sleeps = sleeps
+        runner = self.runner(shape, rows, shared + rows * room, deterministic=deterministic)
+        runner.lane = lane_of(self.device, cores)
         self.wait()
         ready = time.perf_counter() - begin
-        slots = (np.arange(rows * room, dtype=np.int32) + PAGE).reshape(rows, room)
+        prefix, own = np.split(np.arange(shared + rows * room, dtype=np.int32) + PAGE, [shared])
+        slots = np.concatenate((np.broadcast_to(prefix, (rows, shared)), own.reshape(rows, room)), axis=1)
         nothing = np.empty(0, dtype=np.int32)
         params = SamplingParams(temperature=0.0)
 
@@ -324,46 +338,26 @@ class Bench:
         seconds = (time.perf_counter() - begin) / steps
         launched.popleft().result()
         table = 0 if runner.config.tie_word_embeddings else runner.model.model.embed_tokens.weight.nbytes
-        kv_bytes = rows * (context + warm_up + steps // 2) * runner.kv_pool.num_bytes // runner.kv_pool.num_slots
+        kv_tokens = shared + rows * (context - shared + warm_up + steps // 2)
+        kv_bytes = kv_tokens * runner.kv_pool.num_bytes // runner.kv_pool.num_slots
         floor = (runner.weight_bytes - table + kv_bytes) / self.rates.copy_bytes
         return {
             "ms": seconds * 1e3,
             "tokens_per_second": rows / seconds,
             "floor_ms": floor * 1e3,
             "of_floor": floor / seconds,
-            "graphs": runner.graph_runner is not None,
+            "graphs": runner.graph_runner is not None and runner.graph_runner.can_run(plan(warm_up)),
             "ready_seconds": ready,
         }
 
     def prefill(self, shape: dict[str, Any], tokens: int) -> dict[str, Any]:
         """A prompt of ``tokens`` in one step."""
-        from bough.model_executor.forward_batch import ForwardBatch
-        from bough.step_plan import ForwardMode, StepPlan
+        from bough.model_executor.measured_forward import prompt_batch
 
         if self.small:
             tokens = 4
         runner = self.runner(shape, 1, -(-tokens // PAGE) * PAGE, disable_cuda_graph=True)
-        zero, positions = np.zeros(1, dtype=np.int32), np.arange(tokens, dtype=np.int32)
-        plan = StepPlan(
-            step_id=0,
-            mode=ForwardMode.EXTEND,
-            num_decode_rows=0,
-            req_slots=zero,
-            prefix_lens=zero,
-            extend_lens=np.array([tokens], dtype=np.int32),
-            input_ids=positions % shape["vocab_size"] if not self.small else np.zeros(tokens, dtype=np.int32),
-            out_slots=positions + PAGE,
-            sample=np.zeros(1, dtype=np.bool_),
-        )
-        runner.forward_step(plan)  # enters the slots
-        metadata = runner.attn_backend.init_forward_metadata(0, zero, zero, plan.extend_lens, runner.req_to_token)
-        batch = ForwardBatch.from_plan(
-            plan,
-            positions=positions,
-            last_token=runner.sampling_state.last_token,
-            attn_backend=runner.attn_backend,
-            attn_metadata=metadata,
-        )
+        batch = prompt_batch(runner.attn_backend, np.arange(tokens, dtype=np.int32))
 
         @torch.inference_mode()
         def forward() -> None:
@@ -432,7 +426,11 @@ def main() -> int:
             cells.append((f"product {kind} x {rows}", partial(bench.product, min(rows, 20) if small else rows, kind)))
         # So few programs that dividing the inner dimension, too, might be worth it.
         cells.append((f"product {kind} x 1 narrow", partial(bench.product, 1, kind, outputs=4096)))
-    cells.append(("asleep 0.6B x 1 at 1024", partial(bench.decode, SHAPES["0.6B"], 1, 1024, sleeps=True)))
+    cells.append(("asleep 0.6B x 1 at 1024", partial(bench.decode, SHAPES["0.6B"], 1, 1024, cores=1)))
+    # Scratch memory holds the pieces of 192 such rows, whose steps are recorded, and not of 256, which are in groups.
+    sharing = {"context": 20992, "shared": 20480, "steps": 10}
+    for rows in (192, 256):
+        cells.append((f"shared prefix 0.6B x {rows} of 20480", partial(bench.decode, LONG, rows, **sharing)))
     cells += [(f"{name} deterministic", partial(cell, deterministic=True)) for name, cell in decoding]
     wanted = {name for name, _ in cells if name.startswith(args.only)}
     if wanted:

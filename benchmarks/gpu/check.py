@@ -155,15 +155,17 @@ def model_logits(family: str, dtype: str, device: torch.device, *, small: bool) 
     return {"ok": error <= bound, "relative_error": error, "bound": bound}
 
 
-def graphs_equal_eager(dtype: str, device: torch.device) -> dict[str, Any]:
+def graphs_equal_eager(dtype: str, device: torch.device, *, small: bool = False) -> dict[str, Any]:
     """The same decode steps, some beside prompts, with and without graphs: the same ids in float32, and logits up to
     rounding. Without graphs, and with scratch memory for two pieces of keys at a time, not a bit differs."""
     from tests.model_executor.plan_builder import PlanBuilder
     from tests.models.checkpoints import save_checkpoint
 
     sequences, replays = [], 0
+    steps, shape = 1 if small else 4, {"head_dim": 64, "num_hidden_layers": 1 if small else 3}
+    lengths = [3, 5, 2, 260, 4, 3, 6] if small else [20 + 60 * seed for seed in range(7)]
     with tempfile.TemporaryDirectory() as directory:
-        save_checkpoint(Path(directory), "Qwen3", max_position_embeddings=1024, head_dim=64)
+        save_checkpoint(Path(directory), "Qwen3", max_position_embeddings=1024, **shape)
         for disable, max_pieces in ((True, None), (True, 2), (False, None)):
             runner = device_runner(Path(directory), device, dtype, disable_cuda_graph=disable)
             if max_pieces is not None:
@@ -178,11 +180,11 @@ def graphs_equal_eager(dtype: str, device: torch.device) -> dict[str, Any]:
 
                 runner.graph_runner.replay = counted_replay
             builder = PlanBuilder(runner)
-            rows = [builder.add(prompt(20 + 60 * seed, seed)) for seed in range(7)]
+            rows = [builder.add(prompt(length, seed)) for seed, length in enumerate(lengths)]
             for row in rows:
                 builder.step([(row, row.prompt_len)])
             for size in (1, 2, 4, 5, 7):
-                for _ in range(4):
+                for _ in range(steps):
                     builder.step([(row, 1) for row in rows[:size]])
             late = builder.add(prompt(50, 9))
             builder.step([(late, 30), *((row, 1) for row in rows)])
@@ -196,7 +198,11 @@ def graphs_equal_eager(dtype: str, device: torch.device) -> dict[str, Any]:
     for eager, graph in zip(launched, recorded, strict=True):
         if eager.tokens == graph.tokens:
             difference = max(difference, float((torch.stack(eager.logits) - torch.stack(graph.logits)).abs().max()))
-    ok = replays == 22 and difference <= {"float32": 1e-3, "bfloat16": 0.5}[dtype] and (same_ids or dtype != "float32")
+    ok = (
+        replays == 5 * steps + 2
+        and difference <= {"float32": 1e-3, "bfloat16": 0.5}[dtype]
+        and (same_ids or dtype != "float32")
+    )
     figures = {
         "replays": replays,
         "same_ids": same_ids,

@@ -61,6 +61,9 @@ SHAPES: dict[str, dict[str, Any]] = {
 }
 """Of Qwen3 but for ``8B``, which is Llama 3.1's."""
 
+LONG = SHAPES["0.6B"] | {"max_position_embeddings": 32768}
+"""With room for a long prefix."""
+
 TINY = {
     "num_hidden_layers": 1,
     "hidden_size": 64,

@@ -10,7 +10,6 @@ from itertools import cycle
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from bough.config.model_config import ModelConfig
@@ -19,7 +18,6 @@ from bough.kernels.triton.elementwise import enter_decode_rows
 from bough.layers.attention.tiles import decode_pieces
 from bough.layers.attention.triton import DecodeRows, DecodeTables, TritonBackend, TritonMetadata
 from bough.model_executor.forward_batch import ForwardBatch
-from bough.model_executor.graph_runner import ReplayResult
 from bough.models.base import CausalLM, torch_dtype
 from bough.step_plan import FUTURE_TOKEN, ForwardMode, IntArray, StepPlan
 
@@ -111,7 +109,6 @@ class DecodeBuffers:
 
     def __init__(self, max_rows: int, max_pieces: int, windows: Sequence[int | None], device: torch.device) -> None:
         self.max_rows = max_rows
-        self.max_pieces = max_pieces
         sizes = [max_rows] * _NUM_ROW_ARRAYS
         for _ in windows:
             sizes += [1, max_rows + 1, 2 * max_pieces]
@@ -128,14 +125,15 @@ class DecodeBuffers:
             for window, part in _by_window(windows, places)
         }
 
-    def fill(self, req_slots: IntArray, prefix_lens: IntArray, out_slots: IntArray) -> bool:
-        """Enter a step's rows, each ``[R]``. False, and nothing entered, if there is no room for their pieces."""
+    def fill(self, req_slots: IntArray, prefix_lens: IntArray, out_slots: IntArray) -> None:
+        """Enter a step's rows, each ``[R]``.
+
+        Raises:
+            ValueError: if there is no room for their pieces; nothing is entered.
+        """
         num_rows = len(req_slots)
         seq_lens = np.zeros(self.max_rows, dtype=np.int32)
         seq_lens[:num_rows] = prefix_lens + 1
-        plans = {window: decode_pieces(seq_lens, window, SPLIT_KEYS) for window in self.tables}
-        if any(len(plan.pieces) > self.max_pieces for plan in plans.values()):
-            return False
         staging = next(self._staging)
         staging.wait()
         used = 0
@@ -143,14 +141,13 @@ class DecodeBuffers:
             target[:num_rows] = values
             target[num_rows:] = padding
         staging.rows[3][:] = seq_lens
-        for window, plan in plans.items():
-            num_pieces, first_piece, pieces = staging.tables[window]
+        for window, (num_pieces, first_piece, pieces) in staging.tables.items():
+            plan = decode_pieces(seq_lens, window, SPLIT_KEYS)
             num_pieces[:] = plan.num_pieces
             first_piece[:] = plan.first_piece
             used = plan.pieces.size
             pieces[:used] = plan.pieces.reshape(-1)
         staging.copy_to(self._device, self._last_begin + used)
-        return True
 
 
 def _by_window(windows: Sequence[int | None], places: Sequence[slice]) -> Iterator[tuple[int | None, Sequence[slice]]]:
@@ -265,15 +262,15 @@ class CudaGraphRunner:
         """The size of the ladder that so many rows are padded to."""
         return self._sizes[int(np.searchsorted(self._sizes, num_rows))]
 
-    def replay(self, plan: StepPlan, wanted: npt.NDArray[np.uint8], *, hidden_states: bool) -> ReplayResult:
-        """See :class:`bough.model_executor.graph_runner.GraphRunner`; every row gets logits, whatever is wanted."""
-        if not self._buffers.fill(plan.req_slots, plan.prefix_lens, plan.out_slots):
-            raise ValueError(f"step {plan.step_id} has more keys than a recorded step has room for")
-        num_rows = plan.num_rows
-        self._recorded[self.size_for(num_rows)].replay()
-        return ReplayResult(
-            next_token_ids=np.full(num_rows, FUTURE_TOKEN, dtype=np.int32),
-            finite=np.ones(num_rows, dtype=np.bool_),
-            logits=self._logits[:num_rows],
-            hidden_states=self._hidden_states[:num_rows] if hidden_states else None,
-        )
+    def replay(self, plan: StepPlan) -> tuple[torch.Tensor, torch.Tensor]:
+        """Run a step that :meth:`can_run`.
+
+        Mutates the KV pool at ``plan.out_slots`` and enters these into the request table.
+
+        Returns:
+            Hidden states ``[R, hidden_size]`` and logits, float32 ``[R, vocab_size]``, which may be overwritten; both
+            are valid until the next step.
+        """
+        self._buffers.fill(plan.req_slots, plan.prefix_lens, plan.out_slots)
+        self._recorded[self.size_for(plan.num_rows)].replay()
+        return self._hidden_states[: plan.num_rows], self._logits[: plan.num_rows]

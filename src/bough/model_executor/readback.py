@@ -42,9 +42,9 @@ class Lane(Protocol):
         """Copy what the step has computed, once it has; returns at once."""
 
 
-def lane_of(device: torch.device) -> Lane:
-    """The lane of a device."""
-    return CudaLane(device, cores=Machine().usable_threads()) if device.type == "cuda" else HostLane()
+def lane_of(device: torch.device, cores: int | None = None) -> Lane:
+    """The lane of a device, for a host with so many cores; ``None``: as this process may use."""
+    return CudaLane(device, cores=cores or Machine().usable_threads()) if device.type == "cuda" else HostLane()
 
 
 class HostLane:
@@ -73,14 +73,11 @@ class CudaLane:
 
     The host waits by asking again and again, which notices the end of a step within a microsecond or two and keeps a
     core busy; where that core is not to spare it sleeps instead, and is woken some tens of microseconds late.
-
-    Attributes:
-        sleeps: whether it does.
     """
 
     def __init__(self, device: torch.device, *, cores: int) -> None:
         """``cores`` are those that this process may use."""
-        self.sleeps = cores < _CORES_TO_SPARE_ONE
+        self._sleeps = cores < _CORES_TO_SPARE_ONE
         self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
     def begin(self) -> None:
@@ -98,7 +95,7 @@ class CudaLane:
                 torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True).copy_(tensor, non_blocking=True)
                 for tensor in tensors
             ]
-            copied = torch.cuda.Event(blocking=self.sleeps)  # type: ignore[no-untyped-call]
+            copied = torch.cuda.Event(blocking=self._sleeps)  # type: ignore[no-untyped-call]
             copied.record()
         return _Copying(self._begin, end, copied, copies, tensors)
 
