@@ -31,6 +31,9 @@ KILL_WAIT_SECONDS = 1.0
 REAP_WAIT_SECONDS = 10.0
 """How long the kernel may take to free what a killed child held."""
 
+DUMP_SECONDS = 0.1
+"""What a child gets to write its stacks before the next one does: they come in small pieces, into the same log."""
+
 _MAX_POLL_MS = 60_000
 
 _LAST_WORDS_SECONDS = 2.0
@@ -257,10 +260,12 @@ class ProcessSupervisor:
             child.beat()
 
     def dump_stacks(self, names: Container[str]) -> None:
-        """Make the children of these names write the stacks of their threads to the log."""
-        for child in self._children:
-            if child.name in names:
-                child.dump_stacks()
+        """Make the children of these names write the stacks of their threads to the log, one after the other."""
+        named = [child for child in self._children if child.name in names]
+        for i, child in enumerate(named):
+            if i:
+                time.sleep(DUMP_SECONDS)
+            child.dump_stacks()
 
     def unwatch(self) -> None:
         """From now on children may end without that being an accident."""
