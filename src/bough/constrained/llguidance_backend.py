@@ -43,8 +43,8 @@ WORN_TOKENS = 4096
 
 PLAIN_WORN_TOKENS = 65_536
 PLAIN_STATES = 2000
-"""The same of schemas that bound no length and have no pattern, and more states than any of them comes to: of the
-corpus in ``benchmarks/grammar_corpus.py``, hostile ones aside, none has more than 500 after thousands of random tokens."""
+"""The same of schemas that bound no length and have no pattern, and more states than any of them comes to: none in
+``benchmarks/grammar_corpus.py``, hostile ones aside, has more than 500 after thousands of tokens at random."""
 
 _MAY_GROW = re.compile(r'Length"|"pattern|\{\d')
 
