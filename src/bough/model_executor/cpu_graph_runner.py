@@ -103,6 +103,10 @@ class CpuGraphRunner:
             logits=self._logits.data_ptr(),
         )
 
+    def can_run(self, plan: StepPlan) -> bool:
+        """Whether :meth:`replay` can run this step: all steps with rows."""
+        return plan.num_rows > 0
+
     def replay(self, plan: StepPlan, wanted: npt.NDArray[np.uint8], *, hidden_states: bool) -> ReplayResult:
         """Run one step.
 

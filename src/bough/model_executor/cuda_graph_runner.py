@@ -10,6 +10,7 @@ from itertools import cycle
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from bough.config.model_config import ModelConfig
@@ -18,6 +19,7 @@ from bough.kernels.triton.elementwise import enter_decode_rows
 from bough.layers.attention.tiles import decode_pieces
 from bough.layers.attention.triton import DecodeRows, DecodeTables, TritonBackend, TritonMetadata
 from bough.model_executor.forward_batch import ForwardBatch
+from bough.model_executor.graph_runner import ReplayResult
 from bough.models.base import CausalLM, torch_dtype
 from bough.step_plan import FUTURE_TOKEN, ForwardMode, IntArray, StepPlan
 
@@ -262,15 +264,14 @@ class CudaGraphRunner:
         """The size of the ladder that so many rows are padded to."""
         return self._sizes[int(np.searchsorted(self._sizes, num_rows))]
 
-    def replay(self, plan: StepPlan) -> tuple[torch.Tensor, torch.Tensor]:
-        """Run a step that :meth:`can_run`.
-
-        Mutates the KV pool at ``plan.out_slots`` and enters these into the request table.
-
-        Returns:
-            Hidden states ``[R, hidden_size]`` and logits, float32 ``[R, vocab_size]``, which may be overwritten; both
-            are valid until the next step.
-        """
+    def replay(self, plan: StepPlan, wanted: npt.NDArray[np.uint8], *, hidden_states: bool) -> ReplayResult:
+        """See :class:`bough.model_executor.graph_runner.GraphRunner`; every row gets logits, whatever is wanted."""
         self._buffers.fill(plan.req_slots, plan.prefix_lens, plan.out_slots)
-        self._recorded[self.size_for(plan.num_rows)].replay()
-        return self._hidden_states[: plan.num_rows], self._logits[: plan.num_rows]
+        num_rows = plan.num_rows
+        self._recorded[self.size_for(num_rows)].replay()
+        return ReplayResult(
+            next_token_ids=np.full(num_rows, FUTURE_TOKEN, dtype=np.int32),
+            finite=np.ones(num_rows, dtype=np.bool_),
+            logits=self._logits[:num_rows],
+            hidden_states=self._hidden_states[:num_rows] if hidden_states else None,
+        )

@@ -1,15 +1,16 @@
-"""What recorded forward passes yield on a CPU, and how many rows those on CUDA have."""
+"""What runs a forward pass that was recorded beforehand: the interface that CPU and CUDA have in common."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from bough.step_plan import IntArray
+from bough.step_plan import IntArray, StepPlan
 
 
 class Wanted(IntEnum):
@@ -42,3 +43,21 @@ def batch_sizes(largest: int) -> tuple[int, ...]:
     while steps[-1] < largest:
         steps.append(steps[-1] + max(4, 1 << (steps[-1].bit_length() - 4)))
     return (*(size for size in steps if size < largest), largest)
+
+
+class GraphRunner(Protocol):
+    """Runs those steps that its records are for."""
+
+    def can_run(self, plan: StepPlan) -> bool:
+        """Whether :meth:`replay` can run this step."""
+
+    def replay(self, plan: StepPlan, wanted: npt.NDArray[np.uint8], *, hidden_states: bool) -> ReplayResult:
+        """Run one step.
+
+        Mutates the KV pool at ``plan.out_slots`` and enters these into the request table.
+
+        Args:
+            plan: the step.
+            wanted: uint8 ``[R]``, a :class:`Wanted` for each row.
+            hidden_states: whether to keep those of all tokens.
+        """

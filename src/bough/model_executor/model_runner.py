@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -22,10 +22,9 @@ from bough.layers.sampler import SampleOutput
 from bough.layers.stored_formats import StoredFormats
 from bough.mem_cache.kv_pool import FLOAT8_DTYPES
 from bough.model_executor.attention_choice import check_attention, check_recording, chosen_attention
-from bough.model_executor.cpu_graph_runner import CpuGraphRunner
 from bough.model_executor.determinism import check_deterministic
 from bough.model_executor.forward_batch import ForwardBatch, token_positions
-from bough.model_executor.graph_runner import Wanted
+from bough.model_executor.graph_runner import GraphRunner, Wanted
 from bough.model_executor.launched_step import CheckedRows, LaunchedStep, SampledRows, StepOutcome
 from bough.model_executor.logprob_results import LOGIT_CHUNK_ELEMENTS, gather_targets
 from bough.model_executor.native_path import native_threads
@@ -42,9 +41,6 @@ from bough.models.pooled import PooledCausalLM
 from bough.sampling.mask_rows import RowMasks
 from bough.sampling.transfer import all_to_device, to_device
 from bough.step_plan import ForwardMode, RowLogprobs, StepPlan, StepResult
-
-if TYPE_CHECKING:  # imports Triton
-    from bough.model_executor.cuda_graph_runner import CudaGraphRunner
 
 logger = logging.getLogger(__name__)
 
@@ -66,8 +62,8 @@ class DecodedRows(NamedTuple):
     """[n, hidden_size]"""
     logits: torch.Tensor
     """float32 [n, vocab_size]"""
-    others: StepPlan | None
-    """The forward pass of the step's other rows, which is still to be computed, if it has any"""
+    others: StepPlan
+    """The forward pass of the step's other rows, which is still to be computed"""
 
 
 class ModelRunner:
@@ -226,10 +222,9 @@ class ModelRunner:
         if int((plan.prefix_lens + plan.extend_lens).max()) > self.max_req_len:
             # Written flat, the entry would land in the next request's row.
             raise ValueError(f"step {plan.step_id} goes beyond {self.max_req_len} tokens of a request")
-        graphs = self.graph_runner
-        if isinstance(graphs, CpuGraphRunner):
-            return self._launched(plan, self._replay_step(graphs, plan))
-        return self._launched(plan, self._run_step(graphs, plan))
+        if self.graph_runner is not None and self.graph_runner.can_run(plan):
+            return self._launched(plan, self._replay_step(self.graph_runner, plan))
+        return self._launched(plan, self._run_step(plan))
 
     @property
     def runs_ahead(self) -> bool:
@@ -241,13 +236,11 @@ class ModelRunner:
     def _launched(self, plan: StepPlan, outcome: StepOutcome) -> LaunchedStep:
         return LaunchedStep(plan, outcome, self.lane, self._scrub)
 
-    def _run_step(self, graphs: CudaGraphRunner | None, plan: StepPlan) -> StepOutcome:
-        decoded = self._replay_decode_rows(graphs, plan)
-        states = [] if decoded is None else [decoded.hidden_states]
-        others = plan if decoded is None else decoded.others
-        if others is not None:
-            states.append(self.forward(self._make_batch(others)))
-        hidden_states = states[0] if len(states) == 1 else torch.cat(states)
+    def _run_step(self, plan: StepPlan) -> StepOutcome:
+        decoded = self._replay_decode_rows(plan)
+        hidden_states = self.forward(self._make_batch(plan if decoded is None else decoded.others))
+        if decoded is not None:
+            hidden_states = torch.cat((decoded.hidden_states, hidden_states))
         last_tokens = np.cumsum(plan.extend_lens, dtype=np.int64) - 1
         sampling_rows = np.flatnonzero(plan.sample)
         outcome = StepOutcome.nothing(plan.num_rows)
@@ -256,9 +249,10 @@ class ModelRunner:
                 logits = self.model.compute_logits(self._select(hidden_states, last_tokens[sampling_rows]))
             else:
                 logits = decoded.logits
-                ends = last_tokens[sampling_rows[plan.num_decode_rows :]]
-                if len(ends):
-                    logits = torch.cat((logits, self.model.compute_logits(self._select(hidden_states, ends))))
+                others = last_tokens[sampling_rows[plan.num_decode_rows :]]
+                if len(others):
+                    states = self._select(hidden_states, others)
+                    logits = torch.cat((logits, self.model.compute_logits(states)))
             outcome.sampled = SampledRows(sampling_rows, self.sample(plan, logits, sampling_rows))
         if len(sampling_rows) < plan.num_rows:
             # A chunk that goes wrong must not leave its KV to whoever gets the pages next.
@@ -269,14 +263,20 @@ class ModelRunner:
         outcome.targets = self._gather_targets(plan, hidden_states, last_tokens)
         return outcome
 
-    def _replay_decode_rows(self, graphs: CudaGraphRunner | None, plan: StepPlan) -> DecodedRows | None:
-        """Run the decode rows of a step, if they are recorded."""
-        if graphs is None or plan.num_decode_rows == 0 or plan.token_types is not None:
+    def _replay_decode_rows(self, plan: StepPlan) -> DecodedRows | None:
+        """Run the decode rows of a step that has prompts as well, if they are recorded."""
+        if self.graph_runner is None or plan.mode is not ForwardMode.MIXED or plan.token_types is not None:
             return None
-        decode_rows, others = plan.split() if plan.num_decode_rows < plan.num_rows else (plan, None)
-        return DecodedRows(*graphs.replay(decode_rows), others) if graphs.can_run(decode_rows) else None
+        decode_rows, others = plan.split()
+        if not self.graph_runner.can_run(decode_rows):
+            return None
+        wanted = np.full(plan.num_decode_rows, Wanted.LOGITS, dtype=np.uint8)
+        result = self.graph_runner.replay(decode_rows, wanted, hidden_states=True)
+        assert result.hidden_states is not None, "they were wanted"
+        assert result.logits is not None, "they were wanted"
+        return DecodedRows(result.hidden_states, result.logits, others)
 
-    def _replay_step(self, graph_runner: CpuGraphRunner, plan: StepPlan) -> StepOutcome:
+    def _replay_step(self, graph_runner: GraphRunner, plan: StepPlan) -> StepOutcome:
         sampling_rows = np.flatnonzero(plan.sample)
         by_logits = self.rows_that_need_logits(plan, sampling_rows)
         wanted = np.zeros(plan.num_rows, dtype=np.uint8)
@@ -303,7 +303,12 @@ class ModelRunner:
             outcome.finite[not_finite] = False
 
     def rows_that_need_logits(self, plan: StepPlan, rows: IndexArray) -> npt.NDArray[np.bool_]:
-        """Which of the sampling ``rows`` (``[S]``) are not served by the token with the largest allowed logit alone."""
+        """Which of the sampling ``rows`` (``[S]``) are not served by the token with the largest allowed logit alone.
+
+        Only native kernels serve any so.
+        """
+        if self.threads is None:
+            return np.ones(len(rows), dtype=np.bool_)
         needs: npt.NDArray[np.bool_] = self.sampling_state.rows(plan.req_slots[rows]).needs != 0
         if plan.logprobs:
             needs |= np.isin(rows, [request.row for request in plan.logprobs])

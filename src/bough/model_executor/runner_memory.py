@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -34,16 +33,13 @@ from bough.model_executor.capacity import (
     forward_bytes,
 )
 from bough.model_executor.cpu_graph_runner import MAX_PIECE_TOKENS, CpuGraphRunner, kernel_bytes
-from bough.model_executor.graph_runner import batch_sizes
+from bough.model_executor.graph_runner import GraphRunner, batch_sizes
 from bough.model_executor.logprob_results import LOGIT_CHUNK_ELEMENTS
 from bough.model_executor.measured_forward import measured_forward_bytes
 from bough.model_executor.runner_options import DEFAULT_PAGE_SIZE, RunnerOptions
 from bough.model_executor.weight_memory import available_memory
 from bough.models.base import CausalLM, torch_dtype
 from bough.sampling.device_state import SamplingState
-
-if TYPE_CHECKING:  # imports Triton
-    from bough.model_executor.cuda_graph_runner import CudaGraphRunner
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +68,7 @@ class DeviceTables:
     attn_backend: AttentionBackend
     sampling_state: SamplingState
     sampler: Sampler
-    graph_runner: CpuGraphRunner | CudaGraphRunner | None
+    graph_runner: GraphRunner | None
     recorded_bytes: int
     """What recorded decode steps take of a CUDA device"""
 
@@ -300,7 +296,7 @@ class MemoryPlanner:
     @torch.inference_mode()
     def record(
         self, backend: AttentionBackend, req_to_token: torch.Tensor, last_token: torch.Tensor
-    ) -> CpuGraphRunner | CudaGraphRunner | None:
+    ) -> GraphRunner | None:
         """The recorded forward pass, if native kernels run the model; recorded decode steps on CUDA.
 
         Args:
