@@ -276,10 +276,44 @@ def test_the_card_says_what_the_weights_say_of_their_training(tokenizer: Tokeniz
     write_model(tmp_path, trainer.parameters, TINY, tokenizer, trainer.told() | {"fall": "234"})
     text = card(tmp_path, "| the table |", "| the modes |")
     assert f"{(1234 + 1231) * 512 / 1e6:.1f} million tokens in 1,234 steps" in text
-    assert "over the last 234 steps" in text
-    assert "--seed 9 --steps 1000\n" in text
+    assert "--run RUN0 --compile --seed 9 --steps 1000\n" in text
+    assert "--run RUN0 --compile --seed 9 --finish 234 --out MODEL0\n" in text
+    assert "install.py --model MODEL0\n" in text
     assert "| the table |" in text
     assert "| the modes |" in text
+
+
+def test_a_finished_model_is_trained_further_with_documents_that_it_has_not_read(
+    tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    def trainer() -> Trainer:
+        return Trainer(TINY, PLAN, Documents(tokenizer, PLAN), compiled=False)
+
+    finished, further = trainer(), trainer()
+    for _ in range(3):
+        finished.advance()
+    write_model(tmp_path, finished.parameters, TINY, tokenizer, finished.told() | {"fall": "2"})
+    further.start(tmp_path)
+    assert further.step == further.begun == 3
+    for name, value in finished.parameters.items():
+        assert torch.equal(further.parameters[name], value.bfloat16().float()), name
+        assert torch.equal(further.average[name], further.parameters[name]), name
+    # The first step is as small as that of a new run.
+    further.advance()
+    moved = (further.parameters["model.embed_tokens.weight"] - further.average["model.embed_tokens.weight"]).abs().max()
+    assert 0 < moved < PLAN.rate / PLAN.warmup * 4
+    further.save(tmp_path / "state.safetensors")
+    resumed = trainer()
+    resumed.load(tmp_path / "state.safetensors")
+    assert (resumed.step, resumed.begun, resumed.falls) == (4, 3, ["1-3"])
+    write_model(tmp_path, resumed.parameters, TINY, tokenizer, resumed.told() | {"fall": "1"})
+    text = card(tmp_path, "", "")
+    assert "--run RUN0 --compile --seed 11 --steps 1\n" in text
+    assert "--run RUN1 --compile --seed 11 --start MODEL0 --steps 3\n" in text
+    assert "--run RUN1 --compile --seed 11 --finish 1 --out MODEL1\n" in text
+    with pytest.raises(ValueError, match="--seed 11, not 12"):
+        replaced = replace(PLAN, seed=12)
+        Trainer(TINY, replaced, Documents(tokenizer, replaced), compiled=False).start(tmp_path)
 
 
 def test_the_written_model_is_one_that_the_engine_and_transformers_know(tokenizer: Tokenizer, tmp_path: Path) -> None:

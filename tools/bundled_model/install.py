@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import torch
@@ -29,7 +30,6 @@ def card(model: Path, results: str, modes: str) -> str:
     with safe_open(model / "model.safetensors", "pt") as file:
         parameters = sum(file.get_tensor(name).numel() for name in file.keys())  # noqa: SIM118 (not a mapping)
         told = file.metadata()
-    steps, fall = int(told["step"]), int(told["fall"])
     size = sum((model / name).stat().st_size for name in FILES)
     return (
         (HERE / "card.md")
@@ -45,15 +45,27 @@ def card(model: Path, results: str, modes: str) -> str:
             vocabulary=f"{shape.vocab_size:,}",
             size=f"{size / 2**20:.1f}",
             tokens=f"{int(told['seen']) / 1e6:.1f}",
-            steps=f"{steps:,}",
-            constant=steps - fall,
-            finish=fall,
+            steps=f"{int(told['step']):,}",
             seed=told["seed"],
             threads=told["threads"],
+            commands="\n".join(commands(told)),
             table=results,
             modes=modes,
         )
     )
+
+
+def commands(told: Mapping[str, str]) -> Iterator[str]:
+    """How the model was trained, from what the header of its weights says."""
+    step = int(told["step"])
+    falls = [*told["falls"].split(), f"{step - int(told['fall'])}-{step}"]
+    for number, fall in enumerate(falls):
+        first, last = map(int, fall.split("-"))
+        learn = f"python tools/bundled_model/learn.py --run RUN{number} --compile --seed {told['seed']}"
+        start = f" --start MODEL{number - 1}" if number else ""
+        yield f"{learn}{start} --steps {first}"
+        yield f"{learn} --finish {last - first} --out MODEL{number}"
+    yield f"python tools/bundled_model/install.py --model MODEL{len(falls) - 1}"
 
 
 def main() -> None:

@@ -3,7 +3,8 @@
 ``python tools/bundled_model/learn.py --run RUN`` trains at a constant rate, writes its state to the directory RUN every
 few minutes and goes on from there when it is started again; what it learns does not depend on where it was cut.
 ``--finish STEPS`` takes the last state of RUN, lets the rate fall to nothing over that many steps and writes a model
-directory to ``--out``. The state of RUN stays as it is, so that it can be trained further.
+directory to ``--out``. The state of RUN stays as it is, so that it can be trained further; where there is none any more,
+``--start MODEL`` goes on from a finished model, with the documents that it has not read yet.
 
 Documents are written as they are needed, from the seed and the number of the step alone.
 """
@@ -14,6 +15,7 @@ import argparse
 import json
 import os
 import random
+import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -83,12 +85,14 @@ class Documents:
 class Trainer:
     """Parameters, their running average and the optimizer's state, all of which a state file holds.
 
-    ``threads`` are the numbers of threads that took part so far, as products round differently with each.
+    ``threads`` are the numbers of threads that took part so far, as products round differently with each; ``falls``
+    the first and the last step of each fall of the rate that was trained further.
     """
 
     def __init__(self, shape: Shape, plan: Plan, documents: Documents, compiled: bool) -> None:
         self.plan = plan
-        self.step = 0
+        self.step = self.begun = 0
+        self.falls: list[str] = []
         self.threads = {torch.get_num_threads()}
         self.parameters = {name: value.requires_grad_() for name, value in new_parameters(shape, plan.seed).items()}
         self.average = {name: value.detach().clone() for name, value in self.parameters.items()}
@@ -102,10 +106,11 @@ class Trainer:
         losses = self._network.losses(self.parameters, batch)
         scored = batch.wanted >= 0
         (losses.sum() / scored.sum()).backward()
-        self._optimizer.step(self.step, scale * min(1.0, (self.step + 1) / self.plan.warmup))
+        self._optimizer.step(self.step, scale * min(1.0, (self.step - self.begun + 1) / self.plan.warmup))
         self.step += 1
         # A young average would be mostly the beginning.
-        kept = min(AVERAGE, (self.step + 1) / (self.step + 10))
+        age = self.step - self.begun
+        kept = min(AVERAGE, (age + 1) / (age + 10))
         with torch.no_grad():
             for name, value in self.parameters.items():
                 self.average[name].lerp_(value, 1 - kept)
@@ -123,25 +128,42 @@ class Trainer:
 
     def told(self) -> dict[str, str]:
         """What a file says of the training behind it; ``tokens`` are those of an early step."""
-        told = {"step": self.step, "seen": self.plan.tokens_before(self.step)}
-        told |= {"seed": self.plan.seed, "tokens": self.plan.tokens}
+        told = {"step": self.step, "begun": self.begun, "seen": self.plan.tokens_before(self.step)}
+        told |= {"seed": self.plan.seed, "tokens": self.plan.tokens, "falls": " ".join(self.falls)}
         threads = " and ".join(map(str, sorted(self.threads)))
         return {name: str(value) for name, value in told.items()} | {"threads": threads}
 
     def load(self, path: Path) -> None:
         """Go on from a state; ``ValueError`` if it comes from another seed or other numbers of tokens."""
         with torch.no_grad(), safe_open(path, "pt") as file:
-            told = {**self.told(), **file.metadata()}
-            for name in ("seed", "tokens"):
-                if told[name] != self.told()[name]:
-                    raise ValueError(f"{path} was learned with --{name} {told[name]}, not {self.told()[name]}")
-            self.step = int(told["step"])
-            self.threads |= {int(count) for count in told["threads"].split(" and ")}
+            told = self._go_on(path, file.metadata())
+            self.begun = int(told["begun"])
             for name, value in self.parameters.items():
                 value.copy_(file.get_tensor(f"parameter.{name}"))
                 self.average[name].copy_(file.get_tensor(f"average.{name}"))
             for name, state in self._optimizer.state.items():
                 state.copy_(file.get_tensor(f"optimizer.{name}"))
+
+    def start(self, model: Path) -> None:
+        """Go on from a finished model, with an optimizer that knows nothing; ``ValueError`` as for a state."""
+        path = model / "model.safetensors"
+        with torch.no_grad(), safe_open(path, "pt") as file:
+            told = self._go_on(path, file.metadata())
+            self.begun = self.step
+            self.falls.append(f"{self.step - int(told['fall'])}-{self.step}")
+            for name, value in self.parameters.items():
+                value.copy_(file.get_tensor(name))
+                self.average[name].copy_(value)
+
+    def _go_on(self, path: Path, metadata: dict[str, str]) -> dict[str, str]:
+        told = {**self.told(), **metadata}
+        for name in ("seed", "tokens"):
+            if told[name] != self.told()[name]:
+                raise ValueError(f"{path} was learned with --{name} {told[name]}, not {self.told()[name]}")
+        self.step = int(told["step"])
+        self.threads |= {int(count) for count in told["threads"].split(" and ")}
+        self.falls = told["falls"].split()
+        return told
 
 
 def log(path: Path, entry: dict[str, object]) -> None:
@@ -191,6 +213,7 @@ def main() -> None:
         "--finish", type=int, metavar="STEPS", help="let the rate fall over STEPS steps, then write --out"
     )
     parser.add_argument("--out", type=Path, help="model directory to write; without --finish, of the running average")
+    parser.add_argument("--start", type=Path, metavar="MODEL", help="a finished model, where RUN has no state yet")
     parser.add_argument("--draft", action="store_true", help="train the small shape")
     parser.add_argument("--seed", type=int, default=Plan.seed)
     parser.add_argument("--threads", type=int, default=1)
@@ -209,16 +232,20 @@ def main() -> None:
     torch.utils.deterministic.fill_uninitialized_memory = False
 
     arguments.run.mkdir(parents=True, exist_ok=True)
+    if arguments.start and not (arguments.run / "tokenizer.json").exists():
+        shutil.copyfile(arguments.start / "tokenizer.json", arguments.run / "tokenizer.json")
     tokenizer = load_tokenizer(arguments.run)
     shape = DRAFT if arguments.draft else Shape()
     plan = Plan(tokens=arguments.tokens, seed=arguments.seed)
     trainer = Trainer(shape, plan, Documents(tokenizer, plan), arguments.compile)
     state, log_path = arguments.run / "state.safetensors", arguments.run / "log.jsonl"
-    if state.exists():
-        try:
+    try:
+        if state.exists():
             trainer.load(state)
-        except ValueError as error:
-            parser.error(str(error))
+        elif arguments.start:
+            trainer.start(arguments.start)
+    except ValueError as error:
+        parser.error(str(error))
     print(
         f"{sum(value.numel() for value in trainer.parameters.values()):,} parameters, step {trainer.step}", flush=True
     )
