@@ -311,9 +311,9 @@ def test_a_finished_model_is_trained_further_with_documents_that_it_has_not_read
     assert "--run RUN0 --compile --seed 11 --steps 1\n" in text
     assert "--run RUN1 --compile --seed 11 --start MODEL0 --steps 3\n" in text
     assert "--run RUN1 --compile --seed 11 --finish 1 --out MODEL1\n" in text
+    other = Trainer(TINY, replace(PLAN, seed=12), Documents(tokenizer, PLAN), compiled=False)
     with pytest.raises(ValueError, match="--seed 11, not 12"):
-        replaced = replace(PLAN, seed=12)
-        Trainer(TINY, replaced, Documents(tokenizer, replaced), compiled=False).start(tmp_path)
+        other.start(tmp_path)
 
 
 def test_the_written_model_is_one_that_the_engine_and_transformers_know(tokenizer: Tokenizer, tmp_path: Path) -> None:

@@ -1,17 +1,13 @@
 """Generate the training text of the bundled model from the tables and templates next to this file.
 
-The same seed gives the same text on every machine. Run ``python generate_corpus.py --out corpus.jsonl`` to look at it:
-every line is either a conversation (``messages``) or a plain text (``text``).
+The same seed gives the same text on every machine.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from facts import (
     ANIMALS,
@@ -65,7 +61,6 @@ from stories import (
 )
 
 DEFAULT_SEED = 20
-DEFAULT_DOCUMENTS = 12_000
 
 Exchange = tuple[str, str]
 
@@ -92,10 +87,6 @@ class Document:
 
     messages: list[dict[str, str]] = field(default_factory=list)
     text: str | None = None
-
-    def to_json(self) -> dict[str, object]:
-        """The form in which a corpus file holds the document."""
-        return {"messages": self.messages} if self.text is None else {"text": self.text}
 
 
 @dataclass(frozen=True)
@@ -768,7 +759,7 @@ def _plain_document(rng: random.Random) -> Document:
     return Document(text=text)
 
 
-def _document(writer: ConversationWriter) -> Document:
+def write_document(writer: ConversationWriter) -> Document:
     rng = writer.rng
     kind = rng.random()
     if kind < 0.08:
@@ -797,12 +788,6 @@ def _document(writer: ConversationWriter) -> Document:
     else:
         exchanges = rng.randint(15, 26)
     return Document(_messages(system, writer.chat(exchanges)))
-
-
-def build_corpus(seed: int = DEFAULT_SEED, documents: int = DEFAULT_DOCUMENTS) -> list[Document]:
-    """All training texts, the same for the same arguments."""
-    writer = ConversationWriter(random.Random(seed))
-    return [_document(writer) for _ in range(documents)]
 
 
 def _case(group: str, turns: Sequence[Exchange], asked: str, expects: Sequence[str], system: str | None = None) -> Case:
@@ -854,23 +839,3 @@ def held_out_cases(seed: int = DEFAULT_SEED) -> list[Case]:
         system = f"You are a helpful assistant. Here is our garden book. {text}"
         cases.append(_case("garden book of 8 entries", (), asked, (answer,), system))
     return cases
-
-
-def main() -> None:
-    """Write the corpus to a file and print its size."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True, help="file to write, one JSON document per line")
-    parser.add_argument("--seed", type=int, default=DEFAULT_SEED)
-    parser.add_argument("--documents", type=int, default=DEFAULT_DOCUMENTS)
-    arguments = parser.parse_args()
-    corpus = build_corpus(arguments.seed, arguments.documents)
-    with arguments.out.open("w", encoding="utf-8") as file:
-        for document in corpus:
-            file.write(json.dumps(document.to_json(), ensure_ascii=False) + "\n")
-    print(
-        f"{len(corpus)} documents, {arguments.out.stat().st_size:,} bytes, {len(held_out_cases(arguments.seed))} cases"
-    )
-
-
-if __name__ == "__main__":
-    main()

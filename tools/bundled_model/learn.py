@@ -3,8 +3,8 @@
 ``python tools/bundled_model/learn.py --run RUN`` trains at a constant rate, writes its state to the directory RUN every
 few minutes and goes on from there when it is started again; what it learns does not depend on where it was cut.
 ``--finish STEPS`` takes the last state of RUN, lets the rate fall to nothing over that many steps and writes a model
-directory to ``--out``. The state of RUN stays as it is, so that it can be trained further; where there is none any more,
-``--start MODEL`` goes on from a finished model, with the documents that it has not read yet.
+directory to ``--out``. The state of RUN stays as it is, so that it can be trained further; where there is none any
+more, ``--start MODEL`` goes on from a finished model, with the documents that it has not read yet.
 
 Documents are written as they are needed, from the seed and the number of the step alone.
 """
@@ -129,9 +129,9 @@ class Trainer:
     def told(self) -> dict[str, str]:
         """What a file says of the training behind it; ``tokens`` are those of an early step."""
         told = {"step": self.step, "begun": self.begun, "seen": self.plan.tokens_before(self.step)}
-        told |= {"seed": self.plan.seed, "tokens": self.plan.tokens, "falls": " ".join(self.falls)}
-        threads = " and ".join(map(str, sorted(self.threads)))
-        return {name: str(value) for name, value in told.items()} | {"threads": threads}
+        told |= {"seed": self.plan.seed, "tokens": self.plan.tokens}
+        texts = {"threads": " and ".join(map(str, sorted(self.threads))), "falls": " ".join(self.falls)}
+        return {name: str(value) for name, value in told.items()} | texts
 
     def load(self, path: Path) -> None:
         """Go on from a state; ``ValueError`` if it comes from another seed or other numbers of tokens."""

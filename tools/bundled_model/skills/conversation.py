@@ -6,8 +6,7 @@ import random
 from collections.abc import Iterator
 
 from documents import Case, Document, Turn
-from generate_corpus import ConversationWriter, Exchange, held_out_cases
-from generate_corpus import _document as write_document
+from generate_corpus import ConversationWriter, Exchange, held_out_cases, write_document
 from words import Words
 
 from skills import arithmetic
