@@ -223,17 +223,17 @@ def test_losses_are_those_of_transformers(
 
 def test_updates_of_matrices_have_singular_values_of_about_one() -> None:
     torch.manual_seed(0)
-    for shape in ((3, 32, 32), (2, 64, 16), (2, 16, 64)):
+    for shape in ((32, 32), (64, 16), (16, 64)):
         values = torch.linalg.svdvals(orthogonal(torch.randn(shape)).float())
         assert values.min() > 0.3
         assert values.max() < 1.4
 
 
-def test_a_run_that_was_cut_learns_what_a_whole_one_learns(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    def trainer() -> Trainer:
-        return Trainer(TINY, PLAN, Documents(tokenizer, PLAN), compiled=False)
+def test_a_run_that_was_cut_and_has_two_threads_learns_what_a_whole_one_learns(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    def trainer(threads: int = 1) -> Trainer:
+        return Trainer(TINY, PLAN, Documents(tokenizer, PLAN), compiled=False, threads=threads)
 
-    whole, cut, resumed = trainer(), trainer(), trainer()
+    whole, cut, resumed = trainer(), trainer(2), trainer(2)
     losses = []
     for _ in range(4):
         sums, counts = whole.advance()
@@ -327,11 +327,12 @@ def test_the_written_model_is_one_that_the_engine_and_transformers_know(tokenize
 
 def test_batches_hold_just_the_tokens_of_a_step(tokenizer: Tokenizer) -> None:
     for step, tokens in ((2, 512), (3, 1024)):
-        batch = Documents(tokenizer, PLAN).batch(step)
-        assert len(batch.ids) == PLAN.tokens_of(step) == tokens
+        batches = Documents(tokenizer, PLAN).batches(step)
+        assert sum(len(batch.ids) for batch in batches) == PLAN.tokens_of(step) == tokens
         assert PLAN.tokens_before(step + 1) == PLAN.tokens_before(step) + tokens
-        assert torch.equal(batch.places[batch.returns], torch.arange(tokens))
-    assert sum(rows * width for rows, width in batch.groups) == len(batch.places)
+        for batch in batches:
+            assert torch.equal(batch.places[batch.returns], torch.arange(len(batch.ids)))
+            assert sum(rows * width for rows, width in batch.groups) == len(batch.places)
     with pytest.raises(ValueError, match="where 9 belong"):
         pack([([1, 2], [False, True], 0)], 9)
 

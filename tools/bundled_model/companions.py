@@ -156,8 +156,9 @@ def main() -> None:
         given = batch(step, arguments.tokens, tokenizer)
         losses = network.losses(adapter.merged(base), given)
         loss = losses.sum() / (given.wanted >= 0).sum()
-        loss.backward()
-        optimizer.step(step, (arguments.steps - step) / arguments.steps)
+        gradients = torch.autograd.grad(loss, list(adapter.parameters.values()))
+        named = dict(zip(adapter.parameters, gradients, strict=True))
+        optimizer.step(named, step, (arguments.steps - step) / arguments.steps)
         if step % 10 == 9:
             print(f"step {step + 1}: loss {loss.item():.4f}", flush=True)
     adapter.save(arguments.adapter)

@@ -47,7 +47,6 @@ def card(model: Path, results: str, modes: str) -> str:
             tokens=f"{int(told['seen']) / 1e6:.1f}",
             steps=f"{int(told['step']):,}",
             seed=told["seed"],
-            threads=told["threads"],
             commands="\n".join(commands(told)),
             table=results,
             modes=modes,

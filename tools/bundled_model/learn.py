@@ -18,6 +18,7 @@ import random
 import shutil
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +37,8 @@ from write_model import write_model
 # Where the parts of the skills change from those that teach copying to those of the domain, in tokens.
 COPYING_TOKENS, MIXED_TOKENS = 3_000_000, 8_000_000
 AVERAGE = 0.998
+# Each step is computed in parts, by one thread each: products this small gain little from two.
+PARTS = 2
 NAMES = list(SKILLS)
 
 
@@ -66,11 +69,14 @@ class Documents:
         self._tokenizer = tokenizer
         self._plan = plan
 
-    def batch(self, step: int) -> Batch:
-        """Whole documents, of which the last is cut off where the tokens of a step are full."""
+    def batches(self, step: int) -> list[Batch]:
+        """Whole documents, of which the last is cut off where the tokens of a part of the step are full."""
         rng = random.Random(self._plan.seed * 1_000_003 + step)
-        seen, tokens = self._plan.tokens_before(step), self._plan.tokens_of(step)
+        seen, tokens = self._plan.tokens_before(step), self._plan.tokens_of(step) // PARTS
         progress = min(1.0, max(0.0, (seen - COPYING_TOKENS) / (MIXED_TOKENS - COPYING_TOKENS)))
+        return [self._batch(rng, progress, tokens) for _ in range(PARTS)]
+
+    def _batch(self, rng: random.Random, progress: float, tokens: int) -> Batch:
         left = tokens
         documents: list[tuple[list[int], list[bool], int]] = []
         while left:
@@ -85,41 +91,46 @@ class Documents:
 class Trainer:
     """Parameters, their running average and the optimizer's state, all of which a state file holds.
 
-    ``threads`` are the numbers of threads that took part so far, as products round differently with each; ``falls``
-    the first and the last step of each fall of the rate that was trained further.
+    ``falls`` are the first and the last step of each fall of the rate that was trained further. What is learned does
+    not depend on the number of threads.
     """
 
-    def __init__(self, shape: Shape, plan: Plan, documents: Documents, compiled: bool) -> None:
+    def __init__(self, shape: Shape, plan: Plan, documents: Documents, compiled: bool, threads: int = 1) -> None:
         self.plan = plan
         self.step = self.begun = 0
         self.falls: list[str] = []
-        self.threads = {torch.get_num_threads()}
-        self.parameters = {name: value.requires_grad_() for name, value in new_parameters(shape, plan.seed).items()}
-        self.average = {name: value.detach().clone() for name, value in self.parameters.items()}
+        self.parameters = new_parameters(shape, plan.seed)
+        self.average = {name: value.clone() for name, value in self.parameters.items()}
         self._documents = documents
         self._network = Network(shape, compiled)
         self._optimizer = Optimizer(self.parameters, plan.matrix_rate, plan.rate)
+        self._pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
 
     def advance(self, scale: float = 1.0) -> tuple[Tensor, Tensor]:
         """Learn from one batch; the sum of the losses of each of ``NAMES``, and the number of places."""
-        batch = self._documents.batch(self.step)
-        losses = self._network.losses(self.parameters, batch)
-        scored = batch.wanted >= 0
-        (losses.sum() / scored.sum()).backward()
-        self._optimizer.step(self.step, scale * min(1.0, (self.step - self.begun + 1) / self.plan.warmup))
+        batches = self._documents.batches(self.step)
+        places = torch.stack([_by_skill(batch, torch.ones(batch.wanted.shape)) for batch in batches]).sum(0)
+        learned = list(self._pool.map(self._learn, batches, [float(places.sum())] * len(batches)))
+        gradients = (torch.stack(parts).sum(0) for parts in zip(*(gradients for _, gradients in learned), strict=True))
+        age = self.step - self.begun
+        rate = scale * min(1.0, (age + 1) / self.plan.warmup)
+        self._optimizer.step(dict(zip(self.parameters, gradients, strict=True)), age, rate, self._pool.map)
         self.step += 1
         # A young average would be mostly the beginning.
-        age = self.step - self.begun
-        kept = min(AVERAGE, (age + 1) / (age + 10))
-        with torch.no_grad():
-            for name, value in self.parameters.items():
-                self.average[name].lerp_(value, 1 - kept)
-        sums = torch.zeros(len(NAMES)).index_add_(0, batch.skills[scored], losses.detach()[scored])
-        return sums, torch.bincount(batch.skills[scored], minlength=len(NAMES)).float()
+        kept = min(AVERAGE, (age + 2) / (age + 11))
+        for name, value in self.parameters.items():
+            self.average[name].lerp_(value, 1 - kept)
+        return torch.stack([losses for losses, _ in learned]).sum(0), places
+
+    def _learn(self, batch: Batch, places: float) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """The losses of each of ``NAMES``, and the gradients of their mean over all ``places`` of the step."""
+        own = {name: value.detach().requires_grad_() for name, value in self.parameters.items()}
+        losses = self._network.losses(own, batch)
+        return _by_skill(batch, losses.detach()), torch.autograd.grad(losses.sum() / places, list(own.values()))
 
     def save(self, path: Path) -> None:
         """Write the state, so that the file is always whole."""
-        tensors = {f"parameter.{name}": value.detach() for name, value in self.parameters.items()}
+        tensors = {f"parameter.{name}": value for name, value in self.parameters.items()}
         tensors |= {f"average.{name}": value for name, value in self.average.items()}
         tensors |= {f"optimizer.{name}": value for name, value in self._optimizer.state.items()}
         unfinished = path.with_suffix(".new")
@@ -130,8 +141,7 @@ class Trainer:
         """What a file says of the training behind it; ``tokens`` are those of an early step."""
         told = {"step": self.step, "begun": self.begun, "seen": self.plan.tokens_before(self.step)}
         told |= {"seed": self.plan.seed, "tokens": self.plan.tokens}
-        texts = {"threads": " and ".join(map(str, sorted(self.threads))), "falls": " ".join(self.falls)}
-        return {name: str(value) for name, value in told.items()} | texts
+        return {name: str(value) for name, value in told.items()} | {"falls": " ".join(self.falls)}
 
     def load(self, path: Path) -> None:
         """Go on from a state; ``ValueError`` if it comes from another seed or other numbers of tokens."""
@@ -161,9 +171,14 @@ class Trainer:
             if told[name] != self.told()[name]:
                 raise ValueError(f"{path} was learned with --{name} {told[name]}, not {self.told()[name]}")
         self.step = int(told["step"])
-        self.threads |= {int(count) for count in told["threads"].split(" and ")}
         self.falls = told["falls"].split()
         return told
+
+
+def _by_skill(batch: Batch, values: Tensor) -> Tensor:
+    """The sum of each of ``NAMES`` over the scored places."""
+    scored = batch.wanted >= 0
+    return torch.zeros(len(NAMES)).index_add_(0, batch.skills[scored], values[scored])
 
 
 def log(path: Path, entry: dict[str, object]) -> None:
@@ -216,7 +231,7 @@ def main() -> None:
     parser.add_argument("--start", type=Path, metavar="MODEL", help="a finished model, where RUN has no state yet")
     parser.add_argument("--draft", action="store_true", help="train the small shape")
     parser.add_argument("--seed", type=int, default=Plan.seed)
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=1, choices=range(1, PARTS + 1))
     parser.add_argument("--tokens", type=int, default=Plan.tokens, help="tokens of an early step")
     parser.add_argument("--compile", action="store_true", help="compile what is not a product: a fifth faster")
     parser.add_argument("--save-every", type=int, default=180, metavar="SECONDS")
@@ -226,7 +241,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.finish and not arguments.out:
         parser.error("--finish needs --out")
-    torch.set_num_threads(arguments.threads)
+    torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     # Filling fresh memory only serves to find bugs.
     torch.utils.deterministic.fill_uninitialized_memory = False
@@ -237,7 +252,7 @@ def main() -> None:
     tokenizer = load_tokenizer(arguments.run)
     shape = DRAFT if arguments.draft else Shape()
     plan = Plan(tokens=arguments.tokens, seed=arguments.seed)
-    trainer = Trainer(shape, plan, Documents(tokenizer, plan), arguments.compile)
+    trainer = Trainer(shape, plan, Documents(tokenizer, plan), arguments.compile, arguments.threads)
     state, log_path = arguments.run / "state.safetensors", arguments.run / "log.jsonl"
     try:
         if state.exists():
@@ -267,8 +282,10 @@ def main() -> None:
             trainer.save(state)
             saved = time.monotonic()
         if arguments.measure_every and trainer.step % arguments.measure_every == 0:
+            torch.set_num_threads(arguments.threads)
             with Answers.of(trainer.average, shape, tokenizer) as answers:
                 found = measure(answers, arguments.measure_cases, temperature=0.0)
+            torch.set_num_threads(1)
             entry = {"step": trainer.step, "right": {skill: score.share for skill, score in found.items()}}
             log(log_path, entry)
             print(json.dumps(entry), flush=True)

@@ -6,24 +6,29 @@ the nearest matrix whose singular values are all about one, by a few steps of a 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
 import torch
 from torch import Tensor
+
+Run = Callable[[Callable[[str], None], Iterable[str]], Iterable[Any]]
 
 # The coefficients of the paper: they bring singular values fast to somewhere near one, rather than exactly there.
 _A, _B, _C = 3.4445, -4.7750, 2.0315
 _ITERATIONS = 5
 
 
-def orthogonal(matrices: Tensor) -> Tensor:
-    """Matrices ``[count, rows, columns]`` with singular values of about one, in bfloat16."""
-    x = matrices.bfloat16()
-    tall = x.shape[1] > x.shape[2]
-    x = x.transpose(1, 2) if tall else x
-    x = x / (x.float().norm(dim=(1, 2), keepdim=True).bfloat16() + 1e-7)
+def orthogonal(matrix: Tensor) -> Tensor:
+    """A matrix ``[rows, columns]`` with singular values of about one, in bfloat16."""
+    x = matrix.bfloat16()
+    tall = x.shape[0] > x.shape[1]
+    x = x.t().contiguous() if tall else x
+    x = x / (x.float().norm().bfloat16() + 1e-7)
     for _ in range(_ITERATIONS):
-        gram = x @ x.transpose(1, 2)
-        x = _A * x + (_B * gram + _C * gram @ gram) @ x
-    return x.transpose(1, 2) if tall else x
+        gram = x @ x.t()
+        x = torch.addmm(x, torch.addmm(gram, gram, gram, beta=_B, alpha=_C), x, beta=_A)
+    return x.t() if tall else x
 
 
 class Optimizer:
@@ -40,32 +45,31 @@ class Optimizer:
         self.state |= {f"square.{name}": torch.zeros_like(parameters[name]) for name in self._others}
 
     @torch.no_grad()
-    def step(self, step: int, scale: float) -> None:
-        """Change the parameters; ``step`` counts from 0, ``scale`` multiplies the learning rates."""
+    def step(self, gradients: Mapping[str, Tensor], step: int, scale: float, run: Run = map) -> None:
+        """Change the parameters; ``step`` counts from 0, ``scale`` multiplies the learning rates.
+
+        ``run`` is ``map`` or that of a pool: each matrix is changed by one call, in any order.
+        """
         # Momentum is short while the gradient still turns quickly.
         momentum = 0.85 + 0.10 * min(1.0, step / 300)
-        by_shape: dict[torch.Size, list[str]] = {}
-        for name in self._matrices:
-            gradient = self.parameters[name].grad
-            assert gradient is not None
-            self.state[f"momentum.{name}"].lerp_(gradient, 1 - momentum)
-            by_shape.setdefault(gradient.shape, []).append(name)
-        for shape, names in by_shape.items():
-            stacked = torch.stack(
-                [self.parameters[name].grad.lerp(self.state[f"momentum.{name}"], momentum) for name in names]  # type: ignore[union-attr]
-            )
-            rate = self.matrix_rate * scale
-            for name, update in zip(names, orthogonal(stacked), strict=True):
-                self.parameters[name].mul_(1 - rate * self.weight_decay)
-                self.parameters[name].add_(update, alpha=-rate * max(1.0, shape[0] / shape[1]) ** 0.5)
+        rate = self.matrix_rate * scale
+        # The largest first, so that nobody waits long for the last.
+        matrices = sorted(self._matrices, key=lambda name: -self.parameters[name].numel())
+        for _ in run(lambda name: self._turn(name, gradients[name], momentum, rate), matrices):
+            pass
         for name in self._others:
-            gradient = self.parameters[name].grad
-            assert gradient is not None
+            gradient = gradients[name]
             first, second = self.state[f"momentum.{name}"], self.state[f"square.{name}"]
             first.lerp_(gradient, 1 - 0.9)
             second.lerp_(gradient.square(), 1 - 0.98)
             mean = first / (1 - 0.9 ** (step + 1))
             spread = (second / (1 - 0.98 ** (step + 1))).sqrt_().add_(1e-10)
             self.parameters[name].addcdiv_(mean, spread, value=-self.rate * scale)
-        for value in self.parameters.values():
-            value.grad = None
+
+    @torch.no_grad()
+    def _turn(self, name: str, gradient: Tensor, momentum: float, rate: float) -> None:
+        value, slow = self.parameters[name], self.state[f"momentum.{name}"]
+        slow.lerp_(gradient, 1 - momentum)
+        update = orthogonal(gradient.lerp(slow, momentum))
+        value.mul_(1 - rate * self.weight_decay)
+        value.add_(update, alpha=-rate * max(1.0, value.shape[0] / value.shape[1]) ** 0.5)
