@@ -71,7 +71,7 @@ def test_an_error_is_handed_over_and_the_lane_goes_on() -> None:
 
 
 def test_close_drops_what_has_not_begun_and_does_not_wait_for_what_has() -> None:
-    lane, done = WorkerLane("test"), []
+    lane, done = WorkerLane("closed"), []
     busy = Busy(lane)
     dropped = submit_noting(lane, done, "dropped", 0.0)
     lane.close()
@@ -84,4 +84,4 @@ def test_close_drops_what_has_not_begun_and_does_not_wait_for_what_has() -> None
     lane.join(5)
     assert busy.future.done()
     assert not done
-    assert "test" not in {thread.name for thread in threading.enumerate()}
+    assert "closed" not in {thread.name for thread in threading.enumerate()}

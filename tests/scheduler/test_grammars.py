@@ -518,7 +518,7 @@ def answers(seeds: int = 6, **options: Any) -> tuple[Harness, dict[str, list[int
 
 
 @pytest.mark.parametrize("overlap", [False, True, "ahead"])
-@pytest.mark.parametrize(("tokens", "chunk"), [(4096, None), (300, None), (4096, 1), (4096, 7)])
+@pytest.mark.parametrize(("tokens", "chunk"), [(4096, None), (260, None), (4096, 1), (4096, 7)])
 def test_jumping_forward_changes_nothing_but_the_number_of_steps(
     overlap: bool | str, tokens: int, chunk: int | None
 ) -> None:
