@@ -229,7 +229,9 @@ def test_updates_of_matrices_have_singular_values_of_about_one() -> None:
         assert values.max() < 1.4
 
 
-def test_a_run_that_was_cut_and_has_two_threads_learns_what_a_whole_one_learns(tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_a_run_that_was_cut_and_has_two_threads_learns_what_a_whole_one_learns(
+    tokenizer: Tokenizer, tmp_path: Path
+) -> None:
     def trainer(threads: int = 1) -> Trainer:
         return Trainer(TINY, PLAN, Documents(tokenizer, PLAN), compiled=False, threads=threads)
 
@@ -276,15 +278,15 @@ def test_the_card_says_what_the_weights_say_of_their_training(tokenizer: Tokeniz
     write_model(tmp_path, trainer.parameters, TINY, tokenizer, trainer.told() | {"fall": "234"})
     text = card(tmp_path, "| the table |", "| the modes |")
     assert f"{(1234 + 1231) * 512 / 1e6:.1f} million tokens in 1,234 steps" in text
-    assert "--run RUN0 --compile --seed 9 --steps 1000\n" in text
-    assert "--run RUN0 --compile --seed 9 --finish 234 --out MODEL0\n" in text
+    assert "--run RUN0 --compile --seed 9 --tokens 512 --steps 1000\n" in text
+    assert "--run RUN0 --compile --seed 9 --tokens 512 --finish 234 --out MODEL0\n" in text
     assert "install.py --model MODEL0\n" in text
     assert "| the table |" in text
     assert "| the modes |" in text
 
 
 def test_a_finished_model_is_trained_further_with_documents_that_it_has_not_read(
-    tokenizer: Tokenizer, tmp_path: Path
+    tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def trainer() -> Trainer:
         return Trainer(TINY, PLAN, Documents(tokenizer, PLAN), compiled=False)
@@ -298,22 +300,54 @@ def test_a_finished_model_is_trained_further_with_documents_that_it_has_not_read
     for name, value in finished.parameters.items():
         assert torch.equal(further.parameters[name], value.bfloat16().float()), name
         assert torch.equal(further.average[name], further.parameters[name]), name
-    # The first step is as small as that of a new run.
+    read = []
+    batches = further._documents.batches
+    monkeypatch.setattr(further._documents, "batches", lambda step: read.append(step) or batches(step))
     further.advance()
-    moved = (further.parameters["model.embed_tokens.weight"] - further.average["model.embed_tokens.weight"]).abs().max()
-    assert 0 < moved < PLAN.rate / PLAN.warmup * 4
+    assert read == [3]
+    # The first step is as small as that of a new run.
+    moved = (
+        further.parameters["model.embed_tokens.weight"] - finished.parameters["model.embed_tokens.weight"].bfloat16()
+    )
+    assert 0.5 < moved.abs().max() / (PLAN.rate / PLAN.warmup) < 1.5
     further.save(tmp_path / "state.safetensors")
     resumed = trainer()
     resumed.load(tmp_path / "state.safetensors")
     assert (resumed.step, resumed.begun, resumed.falls) == (4, 3, ["1-3"])
     write_model(tmp_path, resumed.parameters, TINY, tokenizer, resumed.told() | {"fall": "1"})
     text = card(tmp_path, "", "")
-    assert "--run RUN0 --compile --seed 11 --steps 1\n" in text
-    assert "--run RUN1 --compile --seed 11 --start MODEL0 --steps 3\n" in text
-    assert "--run RUN1 --compile --seed 11 --finish 1 --out MODEL1\n" in text
+    assert "--run RUN0 --compile --seed 11 --tokens 512 --steps 1\n" in text
+    assert "--run RUN1 --compile --seed 11 --tokens 512 --start MODEL0 --steps 3\n" in text
+    assert "--run RUN1 --compile --seed 11 --tokens 512 --finish 1 --out MODEL1\n" in text
     other = Trainer(TINY, replace(PLAN, seed=12), Documents(tokenizer, PLAN), compiled=False)
     with pytest.raises(ValueError, match="--seed 11, not 12"):
         other.start(tmp_path)
+    wider = Trainer(replace(TINY, hidden_size=48), PLAN, Documents(tokenizer, PLAN), compiled=False)
+    with pytest.raises(ValueError, match="has another shape"):
+        wider.start(tmp_path)
+    write_model(tmp_path, finished.parameters, TINY, tokenizer)
+    with pytest.raises(ValueError, match="has no 'fall'"):
+        trainer().start(tmp_path)
+
+
+def test_the_parts_of_a_step_are_learned_as_one(tokenizer: Tokenizer) -> None:
+    trainer = Trainer(TINY, PLAN, Documents(tokenizer, PLAN), compiled=False)
+    trainer.parameters = random_parameters(TINY)
+    batches = trainer._documents.batches(0)
+    places = float(sum((batch.wanted >= 0).sum() for batch in batches))
+    found = [trainer._learn(batch, places) for batch in batches]
+    whole = {name: value.detach().requires_grad_() for name, value in trainer.parameters.items()}
+    losses = torch.cat([Network(TINY).losses(whole, batch)[batch.wanted >= 0] for batch in batches])
+    expected = torch.autograd.grad(losses.mean(), list(whole.values()))
+    for one, other, gradient in zip(found[0][1], found[1][1], expected, strict=True):
+        torch.testing.assert_close(one + other, gradient, atol=1e-3, rtol=0.05)
+    torch.testing.assert_close(sum(sums.sum() for sums, _ in found), losses.detach().sum(), atol=0.1, rtol=1e-3)
+
+
+def test_a_part_without_anything_to_learn_is_a_batch() -> None:
+    batch = pack([([1, 2, 3], [False] * 3, 0)], 3)
+    assert (batch.wanted < 0).all()
+    assert Network(TINY).losses(random_parameters(TINY), batch).sum() == 0
 
 
 def test_the_written_model_is_one_that_the_engine_and_transformers_know(tokenizer: Tokenizer, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Generate the training text of the bundled model from the tables and templates next to this file.
+"""Write the conversations of the bundled model from the tables and templates next to this file.
 
 The same seed gives the same text on every machine.
 """
@@ -760,6 +760,7 @@ def _plain_document(rng: random.Random) -> Document:
 
 
 def write_document(writer: ConversationWriter) -> Document:
+    """A conversation or a plain text."""
     rng = writer.rng
     kind = rng.random()
     if kind < 0.08:

@@ -12,11 +12,12 @@ import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import torch
 from companions import shape_of
-from measure import Answers, measure, table, write_failures
+from measure import ServedAnswers, measure, table, write_failures
 from modes import measure_modes
 from safetensors import safe_open
+
+from bough import Runtime
 
 HERE = Path(__file__).parent
 PACKAGED = HERE.parents[1] / "src" / "bough" / "assets" / "sapling"
@@ -46,7 +47,6 @@ def card(model: Path, results: str, modes: str) -> str:
             size=f"{size / 2**20:.1f}",
             tokens=f"{int(told['seen']) / 1e6:.1f}",
             steps=f"{int(told['step']):,}",
-            seed=told["seed"],
             commands="\n".join(commands(told)),
             table=results,
             modes=modes,
@@ -61,6 +61,7 @@ def commands(told: Mapping[str, str]) -> Iterator[str]:
     for number, fall in enumerate(falls):
         first, last = map(int, fall.split("-"))
         learn = f"python tools/bundled_model/learn.py --run RUN{number} --compile --seed {told['seed']}"
+        learn += f" --tokens {told['tokens']}"
         start = f" --start MODEL{number - 1}" if number else ""
         yield f"{learn}{start} --steps {first}"
         yield f"{learn} --finish {last - first} --out MODEL{number}"
@@ -75,15 +76,14 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=200, help="about this many of each module of skills")
     parser.add_argument("--mode-cases", type=int, default=60, help="the same, for each mode of the server")
     parser.add_argument("--failures", type=Path, help="write the wrong answers to this file, one JSON object per line")
-    parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
     size = sum((arguments.model / name).stat().st_size for name in FILES)
     if size > MOST_BYTES:
         raise SystemExit(f"{size:,} bytes are more than the {MOST_BYTES:,} that the package has room for")
-    answers = Answers.load(arguments.model)
     failures: list[dict[str, object]] = []
-    results = table({f"temperature {t:g}": measure(answers, arguments.cases, t, failures) for t in (0.0, 0.7)})
+    with Runtime(model_path=str(arguments.model), served_model_name="sapling") as runtime:
+        answers = ServedAnswers(runtime.url)
+        results = table({f"temperature {t:g}": measure(answers, arguments.cases, t, failures) for t in (0.0, 0.7)})
     print(results, flush=True)
     if arguments.failures:
         write_failures(arguments.failures, failures)

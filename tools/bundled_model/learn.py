@@ -20,6 +20,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 
 import torch
@@ -145,7 +146,7 @@ class Trainer:
 
     def load(self, path: Path) -> None:
         """Go on from a state; ``ValueError`` if it comes from another seed or other numbers of tokens."""
-        with torch.no_grad(), safe_open(path, "pt") as file:
+        with safe_open(path, "pt") as file:
             told = self._go_on(path, file.metadata())
             self.begun = int(told["begun"])
             for name, value in self.parameters.items():
@@ -155,10 +156,21 @@ class Trainer:
                 state.copy_(file.get_tensor(f"optimizer.{name}"))
 
     def start(self, model: Path) -> None:
-        """Go on from a finished model, with an optimizer that knows nothing; ``ValueError`` as for a state."""
+        """Go on from a finished model, with an optimizer that knows nothing.
+
+        Raises:
+            ValueError: as for a state, or the model is of another shape, or does not say how it was trained.
+        """
         path = model / "model.safetensors"
-        with torch.no_grad(), safe_open(path, "pt") as file:
-            told = self._go_on(path, file.metadata())
+        with safe_open(path, "pt") as file:
+            metadata = file.metadata() or {}
+            missing = sorted({"step", "fall", "seed", "tokens"} - set(metadata))
+            if missing:
+                raise ValueError(f"the header of {path} has no {missing[0]!r}: learn.py --finish did not write it")
+            for name, value in self.parameters.items():
+                if file.get_slice(name).get_shape() != list(value.shape):
+                    raise ValueError(f"{name} of {path} has another shape")
+            told = self._go_on(path, metadata)
             self.begun = self.step
             self.falls.append(f"{self.step - int(told['fall'])}-{self.step}")
             for name, value in self.parameters.items():
@@ -241,14 +253,19 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.finish and not arguments.out:
         parser.error("--finish needs --out")
+    if arguments.tokens % PARTS:
+        parser.error(f"--tokens must be a multiple of {PARTS}")
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     # Filling fresh memory only serves to find bugs.
     torch.utils.deterministic.fill_uninitialized_memory = False
 
     arguments.run.mkdir(parents=True, exist_ok=True)
-    if arguments.start and not (arguments.run / "tokenizer.json").exists():
-        shutil.copyfile(arguments.start / "tokenizer.json", arguments.run / "tokenizer.json")
+    own = arguments.run / "tokenizer.json"
+    if arguments.start and not own.exists():
+        shutil.copyfile(arguments.start / "tokenizer.json", own)
+    if arguments.start and own.read_bytes() != (arguments.start / "tokenizer.json").read_bytes():
+        parser.error(f"{own} is not the tokenizer of {arguments.start}")
     tokenizer = load_tokenizer(arguments.run)
     shape = DRAFT if arguments.draft else Shape()
     plan = Plan(tokens=arguments.tokens, seed=arguments.seed)
@@ -276,9 +293,8 @@ def main() -> None:
         write_model(arguments.out, trainer.parameters, shape, tokenizer, told)
         return
     saved = time.monotonic()
-    for _ in rounds(trainer, arguments.log_every, log_path, iter(lambda: 1.0, None)):
-        done = trainer.step >= arguments.steps
-        if done or time.monotonic() - saved > arguments.save_every:
+    for _ in rounds(trainer, arguments.log_every, log_path, repeat(1.0, max(0, arguments.steps - trainer.step))):
+        if time.monotonic() - saved > arguments.save_every:
             trainer.save(state)
             saved = time.monotonic()
         if arguments.measure_every and trainer.step % arguments.measure_every == 0:
@@ -289,8 +305,7 @@ def main() -> None:
             entry = {"step": trainer.step, "right": {skill: score.share for skill, score in found.items()}}
             log(log_path, entry)
             print(json.dumps(entry), flush=True)
-        if done:
-            return
+    trainer.save(state)
 
 
 if __name__ == "__main__":

@@ -122,7 +122,7 @@ def pack(documents: Sequence[tuple[list[int], list[bool], int]], tokens: int) ->
         scored += [(begin + place - 1, document[place], skill) for place in range(1, length) if learned[place]]
     if len(ids) != tokens:
         raise ValueError(f"{len(ids)} tokens where {tokens} belong")
-    scored += [(0, -100, 0)] * (-len(scored) % HEAD_BLOCK)
+    scored += [(0, -100, 0)] * (max(len(scored), 1) + -max(len(scored), 1) % HEAD_BLOCK - len(scored))
     at, wanted, skills = (torch.tensor(column) for column in zip(*scored, strict=True))
     return Batch(
         torch.tensor(ids),

@@ -18,7 +18,6 @@ NAME = "tools"
 
 STRING: Mapping[str, Any] = {"type": "string"}
 INTEGER: Mapping[str, Any] = {"type": "integer"}
-NUMBER: Mapping[str, Any] = {"type": "number"}
 
 
 @dataclass(frozen=True)

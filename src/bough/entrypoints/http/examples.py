@@ -67,7 +67,7 @@ REQUESTS: dict[str, Any] = {
     "EmbeddingsBody": {"model": "minilm", "input": ["The oak is a large tree.", "A big tree: the oak."]},
     "ClassifyBody": {"model": "classifier", "input": ["The oak is a large tree."]},
     "RerankBody": {"model": "reranker", "query": "large trees", "documents": ["The oak.", "The cowberry."]},
-    "ScoreBody": {"model": "sapling", "query": "Is the oak a tree?", "items": [" Yes"], "label_token_ids": [295, 547]},
+    "ScoreBody": {"model": "sapling", "query": "Is the oak a tree?", "items": [" Yes"], "label_token_ids": [2454, 797]},
     "DecisionsBody": {
         "model": "sapling",
         "input": "The oak grows tall and loses its leaves in autumn.",
@@ -78,7 +78,7 @@ REQUESTS: dict[str, Any] = {
     },
     "EmbeddingReqInput": {"text": "The oak is a large tree."},
     "TokenizeRequest": {"prompt": "The oak"},
-    "DetokenizeRequest": {"tokens": [295, 547]},
+    "DetokenizeRequest": {"tokens": [325, 951]},
     "OpenSessionRequest": {"capacity_of_str_len": 1000},
     "CloseSessionRequest": {"session_id": _ID},
     "ParseFunctionCallRequest": {
@@ -219,7 +219,7 @@ ANSWERS: dict[str, Any] = {
         "usage": _VECTOR_USAGE,
     },
     "EncodeAnswer": {"embedding": _VECTOR, "meta_info": {"id": _ID, "prompt_tokens": 9}},
-    "TokenizeAnswer": {"tokens": [295, 547], "count": 2, "max_model_len": 4096},
+    "TokenizeAnswer": {"tokens": [325, 951], "count": 2, "max_model_len": 4096},
     "DetokenizeAnswer": {"text": "The oak"},
     "LoadsAnswer": {
         "timestamp": "2026-11-21T19:27:08.037429+00:00",

@@ -1,0 +1,78 @@
+"""The companions of the bundled model: another checkpoint's weights in a live model, and what a draft foresees."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import safe_open
+from transformers import AutoModelForCausalLM
+
+from bough.config.engine_args import Quantization, bundled_model_path
+from bough.tokenization.tokenizer import Tokenizer
+from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, make_runner
+
+ROOT = Path(__file__).parents[2]
+COMPANIONS = ROOT / "tests" / "companions"
+PROMPTS = [
+    f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n"
+    for question in ("Tell me about the oak.", "How tall does a birch grow?", "Hello! Who are you?", "What is 12 + 7?")
+]
+ANSWER_TOKENS = 24
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint of the same shape, with the adapter in its weights."""
+    out = tmp_path_factory.mktemp("companions") / "other"
+    program = ROOT / "tools" / "bundled_model" / "companions.py"
+    adapter = ["--adapter", str(COMPANIONS / "adapter"), "--checkpoint", str(out)]
+    subprocess.run([sys.executable, str(program), "--model", str(bundled_model_path()), *adapter], check=True)
+    return out
+
+
+def answer(runner: RecordingRunner, prompt: list[int]) -> tuple[list[int], torch.Tensor]:
+    """A greedy answer, and the logits of each of its tokens, ``[tokens, vocab_size]``."""
+    builder = PlanBuilder(runner)
+    sequence = builder.add(prompt)
+    return builder.generate(sequence, ANSWER_TOKENS), torch.stack(sequence.logits)
+
+
+@pytest.mark.parametrize("quantization", [None, "int8", "int4"])
+def test_a_live_model_becomes_the_other_checkpoint_tensor_by_tensor(
+    other: Path, quantization: Quantization | None
+) -> None:
+    live = make_runner(bundled_model_path(), quantization=quantization)
+    tokenizer = Tokenizer.from_pretrained(bundled_model_path())
+    prompt = list(tokenizer.encode(PROMPTS[0], add_special_tokens=False))
+    before, _ = answer(live, prompt)
+    with safe_open(other / "model.safetensors", "pt") as file:
+        for name in file.keys():  # noqa: SIM118 (not a mapping)
+            live.update_weights([(name, file.get_tensor(name))])
+    after, logits = answer(live, prompt)
+    expected, fresh = answer(make_runner(other, quantization=quantization), prompt)
+    assert after == expected
+    assert torch.equal(logits, fresh)
+    assert not tokenizer.decode(before).startswith("Ahoy!")
+    assert tokenizer.decode(after).startswith("Ahoy!")
+
+
+def test_the_draft_foresees_most_of_what_the_model_says() -> None:
+    model, draft = (
+        AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32).eval()
+        for path in (bundled_model_path(), COMPANIONS / "draft")
+    )
+    tokenizer = Tokenizer.from_pretrained(bundled_model_path())
+    right = said = 0
+    for prompt in PROMPTS:
+        ids = torch.tensor([list(tokenizer.encode(prompt, add_special_tokens=False))])
+        with torch.inference_mode():
+            whole = model.generate(ids, max_new_tokens=ANSWER_TOKENS, do_sample=False, temperature=None, top_p=None)
+            foreseen = draft(whole).logits[0, ids.shape[1] - 1 : -1].argmax(-1)
+        spoken = whole[0, ids.shape[1] :]
+        right += int((foreseen == spoken).sum())
+        said += len(spoken)
+    assert right / said > 0.6
