@@ -424,15 +424,45 @@ TITLE_ADJECTIVES = (
     "Old",
 )
 
-_HELD_OUT = {word.lower() for word in (*TEST_NAMES, *TEST_SURNAMES, *TEST_CITIES)}
+_TEST_THINGS = (*TEST_ITEMS, *TEST_JOBS, *TEST_PETS, *TEST_HOBBIES, *TEST_PLACES, *TEST_EVENTS)
+_HELD_OUT = {word.lower() for word in (*TEST_NAMES, *TEST_SURNAMES, *TEST_CITIES, *_TEST_THINGS)}
 
 
-def made_up(rng: random.Random, syllables: int | None = None) -> str:
-    """A word that nobody has heard before."""
+def _letters() -> dict[str, str]:
+    """Which letters follow two others in the words of training, as often as they do; a blank is the edge of a word."""
+    pools = (NAMES, SURNAMES, CITIES, ITEMS, JOBS, PETS, HOBBIES, PLACES, EVENTS, TITLE_WORDS, TITLE_ADJECTIVES)
+    following: dict[str, str] = {}
+    for word in sorted({part for pool in pools for entry in pool for part in entry.lower().split()}):
+        spelled = f"  {word} "
+        for place in range(2, len(spelled)):
+            pair = spelled[place - 2 : place]
+            following[pair] = following.get(pair, "") + spelled[place]
+    return following
+
+
+_FOLLOWING = _letters()
+
+
+def _spelled(rng: random.Random) -> str:
+    """A word of which every three letters occur in a word of training."""
+    word = "  "
+    while not word.endswith(" ") or word == "  ":
+        word += rng.choice(_FOLLOWING[word[-2:]])
+    return word.strip()
+
+
+def made_up(rng: random.Random) -> str:
+    """A word that nobody has heard before: of syllables, or spelled like words that there are.
+
+    What is copied has to be copied by its tokens, whatever these are; the more there are, the sooner that is learned.
+    """
     while True:
-        count = syllables or rng.choice((2, 2, 2, 3))
-        word = "".join(rng.choice(ONSETS) + rng.choice(VOWELS) for _ in range(count)) + rng.choice(CODAS)
-        if len(word) > 2 and word not in _HELD_OUT:
+        if rng.random() < 0.35:
+            count = rng.choice((2, 2, 2, 3))
+            word = "".join(rng.choice(ONSETS) + rng.choice(VOWELS) for _ in range(count)) + rng.choice(CODAS)
+        else:
+            word = _spelled(rng)
+        if 2 < len(word) < 12 and word.isalpha() and word not in _HELD_OUT:
             return word
 
 
@@ -453,7 +483,7 @@ class Words:
 
     def name(self) -> str:
         """A first name."""
-        return self.pick(NAMES, TEST_NAMES, 0.5).capitalize()
+        return self.pick(NAMES, TEST_NAMES, 0.65).capitalize()
 
     def names(self, count: int) -> list[str]:
         """First names that differ."""
@@ -468,35 +498,35 @@ class Words:
 
     def full_name(self) -> str:
         """A first name and a surname."""
-        return f"{self.name()} {self.pick(SURNAMES, TEST_SURNAMES, 0.3).capitalize()}"
+        return f"{self.name()} {self.pick(SURNAMES, TEST_SURNAMES, 0.65).capitalize()}"
 
     def city(self) -> str:
         """A town."""
-        return self.pick(CITIES, TEST_CITIES, 0.4).capitalize()
+        return self.pick(CITIES, TEST_CITIES, 0.6).capitalize()
 
     def items(self) -> str:
         """Things that can be counted."""
-        return self.pick(ITEMS, TEST_ITEMS, 0.05)
+        return self.pick(ITEMS, TEST_ITEMS, 0.45)
 
     def job(self) -> str:
         """What somebody works as."""
-        return self.pick(JOBS, TEST_JOBS, 0.15)
+        return self.pick(JOBS, TEST_JOBS, 0.45)
 
     def pet(self) -> str:
         """An animal in the house."""
-        return self.pick(PETS, TEST_PETS, 0.1)
+        return self.pick(PETS, TEST_PETS, 0.4)
 
     def hobby(self) -> str:
         """What somebody likes to do."""
-        return self.pick(HOBBIES, TEST_HOBBIES, 0.15)
+        return self.pick(HOBBIES, TEST_HOBBIES, 0.45)
 
     def place(self) -> str:
         """A place in town."""
-        return self.pick(PLACES, TEST_PLACES, 0.1)
+        return self.pick(PLACES, TEST_PLACES, 0.45)
 
     def event(self) -> str:
         """Something that people go to."""
-        return self.pick(EVENTS, TEST_EVENTS, 0.1)
+        return self.pick(EVENTS, TEST_EVENTS, 0.45)
 
     def colour(self) -> str:
         """A colour."""

@@ -15,15 +15,15 @@ SKILLS: dict[str, ModuleType] = {
 
 # Parts of the tokens at the start of training, where copying is to be learned, and from then on.
 FIRST = {"echo": 45, "arithmetic": 15, "extraction": 12, "lookup": 12, "conversation": 10, "tools": 3, "persona": 3}
-LATER = {"echo": 5, "arithmetic": 16, "extraction": 17, "lookup": 15, "conversation": 22, "tools": 18, "persona": 7}
+LATER = {"echo": 8, "arithmetic": 14, "extraction": 20, "lookup": 15, "conversation": 15, "tools": 22, "persona": 6}
 MEAN_TOKENS = {
     "echo": 75,
     "arithmetic": 90,
-    "extraction": 130,
-    "lookup": 160,
-    "conversation": 130,
-    "tools": 240,
-    "persona": 110,
+    "extraction": 100,
+    "lookup": 140,
+    "conversation": 110,
+    "tools": 180,
+    "persona": 95,
 }
 
 

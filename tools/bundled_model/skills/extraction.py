@@ -10,7 +10,7 @@ from typing import Any
 
 from documents import Case, Document, Turn, conversation
 from facts import TREES
-from words import DAYS, MONTHS, SKIES, Words, article, listed
+from words import DAYS, MONTHS, SKIES, Words, article, listed, made_up
 
 NAME = "extraction"
 
@@ -396,6 +396,24 @@ def task(words: Words) -> tuple[list[tuple[str, Any]], str | None, str]:
     return pairs, None, _thought(keys, used)
 
 
+def form(words: Words) -> tuple[str, str]:
+    """A form with entries of any name, some of which are asked for as JSON."""
+    rng = words.rng
+    draws = (words.name, words.city, words.items, words.code, words.event, lambda: words.number(0, 999))
+    keys = words.several(lambda: made_up(rng), rng.randint(2, 7))
+    values = {key: rng.choice(draws)() for key in keys}
+    written = rng.choice(("{k}: {v}", "{k} = {v}", "The {k} is {v}.", "{k} {v}", "- {k}: {v}", "{v} is the {k}."))
+    text = rng.choice(("\n", "\n", " ")).join(written.format(k=key, v=value) for key, value in values.items())
+    wanted = rng.sample(keys, rng.randint(1, len(keys)))
+    if rng.random() < 0.1:
+        wanted.insert(rng.randrange(len(wanted) + 1), made_up(rng))
+    names = [f'"{key}"' for key in wanted] if rng.random() < 0.25 else wanted
+    asked = rng.choice(ASKS).format(
+        k=listed(names) if rng.random() < 0.6 else ", ".join(names), o=json.dumps(dict.fromkeys(wanted, "")), t=text
+    )
+    return asked, json.dumps({key: values.get(key) for key in wanted}, ensure_ascii=False)
+
+
 def known(rng: random.Random) -> tuple[str, str]:
     """Something the model knows about a tree, asked for as JSON."""
     tree = rng.choice(TREES)
@@ -415,6 +433,8 @@ def document(rng: random.Random) -> Document:
     """One or several texts and what they say as JSON."""
     if rng.random() < 0.06:
         return conversation([known(rng) for _ in range(rng.choice((1, 1, 2, 3)))])
+    if rng.random() < 0.15:
+        return conversation([form(Words(rng))])
     pairs, system, thought = task(Words(rng))
     written = [(asked, json.dumps(value, ensure_ascii=False)) for asked, value in pairs]
     return conversation(written, system, thought=thought if rng.random() < 0.15 else None)

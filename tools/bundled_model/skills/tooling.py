@@ -650,7 +650,7 @@ def combined(words: Words) -> Task:
     """A tool that is put together from a verb and a noun, with a way to ask for it."""
     rng = words.rng
     verb = rng.choice(list(VERBS))
-    noun = words.pick(NOUNS, TEST_NOUNS)
+    noun = words.pick(NOUNS, TEST_NOUNS, 0.6)
     key, short, long, value = rng.choice(DETAILS)
     name = f"{verb}_{noun.replace(' ', '_')}"
     drawn = value(words)
