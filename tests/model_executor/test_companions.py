@@ -1,4 +1,4 @@
-"""The companions of the bundled model: another checkpoint's weights in a live model, and what a draft foresees."""
+"""The companions of the bundled model: another checkpoint's weights in a live model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors import safe_open
-from transformers import AutoModelForCausalLM
 
 from bough.config.engine_args import Quantization, bundled_model_path
 from bough.tokenization.tokenizer import Tokenizer
@@ -17,10 +16,7 @@ from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, make
 
 ROOT = Path(__file__).parents[2]
 COMPANIONS = ROOT / "tests" / "companions"
-PROMPTS = [
-    f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n"
-    for question in ("Tell me about the oak.", "How tall does a birch grow?", "Hello! Who are you?", "What is 12 + 7?")
-]
+PROMPT = "<|im_start|>user\nTell me about the oak.<|im_end|>\n<|im_start|>assistant\n"
 ANSWER_TOKENS = 24
 
 
@@ -47,7 +43,7 @@ def test_a_live_model_becomes_the_other_checkpoint_tensor_by_tensor(
 ) -> None:
     live = make_runner(bundled_model_path(), quantization=quantization)
     tokenizer = Tokenizer.from_pretrained(bundled_model_path())
-    prompt = list(tokenizer.encode(PROMPTS[0], add_special_tokens=False))
+    prompt = list(tokenizer.encode(PROMPT, add_special_tokens=False))
     before, _ = answer(live, prompt)
     with safe_open(other / "model.safetensors", "pt") as file:
         for name in file.keys():  # noqa: SIM118 (not a mapping)
@@ -58,21 +54,3 @@ def test_a_live_model_becomes_the_other_checkpoint_tensor_by_tensor(
     assert torch.equal(logits, fresh)
     assert not tokenizer.decode(before).startswith("Ahoy!")
     assert tokenizer.decode(after).startswith("Ahoy!")
-
-
-def test_the_draft_foresees_most_of_what_the_model_says() -> None:
-    model, draft = (
-        AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32).eval()
-        for path in (bundled_model_path(), COMPANIONS / "draft")
-    )
-    tokenizer = Tokenizer.from_pretrained(bundled_model_path())
-    right = said = 0
-    for prompt in PROMPTS:
-        ids = torch.tensor([list(tokenizer.encode(prompt, add_special_tokens=False))])
-        with torch.inference_mode():
-            whole = model.generate(ids, max_new_tokens=ANSWER_TOKENS, do_sample=False, temperature=None, top_p=None)
-            foreseen = draft(whole).logits[0, ids.shape[1] - 1 : -1].argmax(-1)
-        spoken = whole[0, ids.shape[1] :]
-        right += int((foreseen == spoken).sum())
-        said += len(spoken)
-    assert right / said > 0.6
