@@ -744,7 +744,7 @@ def document(rng: random.Random) -> Document:
     turns = [Turn("system", rng.choice(SYSTEMS))] if rng.random() < 0.3 else []
     thinking = rng.random() < 0.2
     kind = rng.random()
-    if kind < 0.12:
+    if kind < 0.08:
         asked, answer = answer_of_sapling(rng)
         return Document(
             [
@@ -754,7 +754,7 @@ def document(rng: random.Random) -> Document:
             ],
             tools,
         )
-    if kind < 0.22:
+    if kind < 0.27:
         remaining = [tool for tool in tools if tool is not wanted.tool]
         if remaining:
             answer = rng.choice(NO_TOOL)
@@ -766,7 +766,7 @@ def document(rng: random.Random) -> Document:
                 ],
                 remaining,
             )
-    if kind < 0.34 and skill is not None:
+    if kind < 0.36 and skill is not None:
         # The same tool twice in one turn, which needs the same names as before.
         first, second = wanted, _again(words, skill, wanted)
         asked = f"{first.asked} {rng.choice(('And then: ', 'Then ', 'And: ', 'Also: ', ''))}{second.asked}"
