@@ -37,10 +37,8 @@ def answer(runner: RecordingRunner, prompt: list[int]) -> tuple[list[int], torch
     return builder.generate(sequence, ANSWER_TOKENS), torch.stack(sequence.logits)
 
 
-@pytest.mark.parametrize("quantization", [None, "int8", "int4"])
-def test_a_live_model_becomes_the_other_checkpoint_tensor_by_tensor(
-    other: Path, quantization: Quantization | None
-) -> None:
+@pytest.mark.parametrize("quantization", ["none", "int8", "int4"])
+def test_a_live_model_becomes_the_other_checkpoint_tensor_by_tensor(other: Path, quantization: Quantization) -> None:
     live = make_runner(bundled_model_path(), quantization=quantization)
     tokenizer = Tokenizer.from_pretrained(bundled_model_path())
     prompt = list(tokenizer.encode(PROMPT, add_special_tokens=False))
