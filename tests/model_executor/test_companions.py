@@ -15,7 +15,7 @@ from bough.tokenization.tokenizer import Tokenizer
 from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, make_runner
 
 ROOT = Path(__file__).parents[2]
-COMPANIONS = ROOT / "tests" / "companions"
+COMPANIONS = ROOT / "tests" / "data" / "companions"
 PROMPT = "<|im_start|>user\nTell me about the oak.<|im_end|>\n<|im_start|>assistant\n"
 ANSWER_TOKENS = 24
 

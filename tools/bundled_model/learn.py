@@ -24,6 +24,7 @@ from itertools import repeat
 from pathlib import Path
 
 import torch
+from documents import MARKS, SPECIAL_TOKENS
 from measure import Answers, measure
 from network import DRAFT, WIDTHS, Batch, Network, Shape, new_parameters, pack
 from optimizer import Optimizer
@@ -38,6 +39,8 @@ from write_model import write_model
 # Where the parts of the skills change from those that teach copying to those of the domain, in tokens.
 COPYING_TOKENS, MIXED_TOKENS = 3_000_000, 8_000_000
 AVERAGE = 0.998
+# Part of the documents that are repetitions of any tokens.
+ANY_TOKENS = 0.06
 # Each step is computed in parts, by one thread each: products this small gain little from two.
 PARTS = 2
 NAMES = list(SKILLS)
@@ -81,12 +84,21 @@ class Documents:
         left = tokens
         documents: list[tuple[list[int], list[bool], int]] = []
         while left:
-            name, document = draw(rng, progress)
-            ids, learned = encode(document, self._tokenizer)
+            if rng.random() < ANY_TOKENS:
+                name, (ids, learned) = "echo", self._repetition(rng)
+            else:
+                name, document = draw(rng, progress)
+                ids, learned = encode(document, self._tokenizer)
             length = min(len(ids), left, WIDTHS[-1])
             documents.append((ids[:length], learned[:length], NAMES.index(name)))
             left -= length
         return pack(documents, tokens)
+
+    def _repetition(self, rng: random.Random) -> tuple[list[int], list[bool]]:
+        """Any tokens, and once more: what is rare in the documents is copied like everything else."""
+        rows = range(len(SPECIAL_TOKENS) + len(MARKS), self._tokenizer.get_vocab_size())
+        once = rng.choices(rows, k=rng.randint(4, 40))
+        return once * 2, [False] * (len(once) + 1) + [True] * (len(once) - 1)
 
 
 class Trainer:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import re
+from collections.abc import Sequence
 
 from phrasings import HELD_OUT_NAMES, NAMES
 
@@ -424,6 +426,20 @@ TITLE_ADJECTIVES = (
     "Old",
 )
 
+# What a reworded pattern keeps: without these it asks for something else.
+_MEANT = {
+    *("plus", "minus", "times", "sum", "difference", "product", "add", "subtract", "multiply", "take", "away", "from"),
+    *("by", "to", "first", "second", "third", "last", "after", "comes", "follows", "begin", "start", "end", "finish"),
+    *("name", "called", "json", "keys", "key", "list", "only", "left", "repeat", "again"),
+}
+# What can be another word without a change of meaning, in whatever asks for something by its other words.
+_SMALL = {
+    *("what", "is", "the", "a", "an", "me", "tell", "give", "please", "can", "you", "how", "do", "does", "this", "it"),
+    *("i", "my", "we", "are", "there", "to", "for", "at", "that", "show", "and", "need", "want", "let"),
+}
+# None that turns a wording of training into one that is held out.
+_OPENERS = ("Now", "So,", "Well,", "Hello!", "Next:", "Listen:", "Once more:", "One question:")
+
 _TEST_THINGS = (*TEST_ITEMS, *TEST_JOBS, *TEST_PETS, *TEST_HOBBIES, *TEST_PLACES, *TEST_EVENTS)
 _HELD_OUT = {word.lower() for word in (*TEST_NAMES, *TEST_SURNAMES, *TEST_CITIES, *_TEST_THINGS)}
 
@@ -480,6 +496,32 @@ class Words:
         if not self.test and self.rng.random() < invented:
             return made_up(self.rng)
         return self.rng.choice(train)
+
+    def wording(self, train: Sequence[str], test: Sequence[str] = (), free: bool = True) -> str:
+        """A pattern; in training now and then with other words in it, or before it.
+
+        Who has read only a few wordings takes every other one for something else. Where not ``free``, only small words
+        are others, since the rest says what is asked for.
+        """
+        rng = self.rng
+        if self.test and test:
+            return rng.choice(test)
+        pattern = rng.choice(train)
+        if rng.random() < 0.6:
+            return pattern
+        parts = re.split(r"(\s+)", pattern)
+        for place, part in enumerate(parts):
+            bare = part.strip(".,:;?!")
+            changeable = bare.isalpha() and (bare.lower() not in _MEANT if free else bare.lower() in _SMALL)
+            if changeable and rng.random() < 0.35:
+                parts[place] = part.replace(bare, made_up(rng) if rng.random() < 0.7 else "")
+        said = re.sub(" +", " ", "".join(parts)).strip(" ") or pattern
+        if rng.random() < 0.3:
+            opener = (
+                rng.choice(_OPENERS) if rng.random() < 0.6 else made_up(rng).capitalize() + rng.choice(("", ",", ":"))
+            )
+            return f"{opener} {said[:1].lower() if said[:2].istitle() else said[:1]}{said[1:]}"
+        return said[:1].upper() + said[1:] if rng.random() < 0.8 else said
 
     def name(self) -> str:
         """A first name."""

@@ -202,7 +202,7 @@ def _problem(words: Words, sign: str, a: int, b: int) -> tuple[str, str]:
     rng = words.rng
     one, two = words.names(2)
     items = words.items()
-    pattern = rng.choice((TEST_PROBLEMS if words.test else PROBLEMS)[sign])
+    pattern = words.wording(PROBLEMS[sign], TEST_PROBLEMS[sign], free=False)
     asked = pattern.format(n=one, m=two, i=items, a=a, b=b, d=rng.choice(("Monday", "Friday", "Sunday")))
     return asked, f"{line(sign, a, b)}. The answer is {result(sign, a, b)}."
 
@@ -222,11 +222,11 @@ def exchange(words: Words) -> tuple[str, str, str]:
         asked = pattern.format(f"{NUMBER_WORDS[a]} {name} {NUMBER_WORDS[b]}")
         answer = line(sign, a, b) + "."
     else:
-        asked = rng.choice((TEST_ASKS if words.test else ASKS)[sign]).format(a=a, b=b)
+        asked = words.wording(ASKS[sign], TEST_ASKS[sign]).format(a=a, b=b)
         answer = line(sign, a, b) + "."
         if kind > 0.9:
             asked, answer = (
-                f"{asked} {rng.choice(TEST_ONLY_NUMBER if words.test else ONLY_NUMBER)}",
+                f"{asked} {words.wording(ONLY_NUMBER, TEST_ONLY_NUMBER, free=False)}",
                 str(result(sign, a, b)),
             )
     return asked, answer, thought(sign, a, b)

@@ -317,7 +317,7 @@ def _record(words: Words, kind: Kind) -> tuple[str, dict[str, Any]]:
     values = {name: slot.draw(words) for name, slot in kind.slots.items()}
     while len({str(value) for value in values.values()}) < len(values):
         values = {name: slot.draw(words) for name, slot in kind.slots.items()}
-    frame = rng.choice(kind.test_frames if words.test else kind.frames)
+    frame = words.wording(kind.frames, kind.test_frames, free=False)
     used = {name: value for name, value in values.items() if f"{{{name}}}" in frame or f"{{a_{name}}}" in frame}
     texts = {name: str(value) for name, value in values.items()}
     text = frame.format(**texts, **{f"a_{name}": article(value) for name, value in texts.items()})
@@ -365,7 +365,7 @@ def task(words: Words) -> tuple[list[tuple[str, Any]], str | None, str]:
     keys = _asked(words, kind, used)
     written, form = _described(rng, kind, keys, {name: slot.draw(words) for name, slot in kind.slots.items()})
     if rng.random() < 0.35:
-        system = rng.choice(TEST_SYSTEMS if words.test else SYSTEMS).format(k=written, o=form)
+        system = words.wording(SYSTEMS, TEST_SYSTEMS).format(k=written, o=form)
         pairs = [(text, _answer(keys, used))]
         for _ in range(0 if words.test else rng.choice((0, 1, 2, 3))):
             text, used = _record(words, kind)
@@ -378,12 +378,12 @@ def task(words: Words) -> tuple[list[tuple[str, Any]], str | None, str]:
         text, used = " ".join(text for text, _ in records), records[0][1]
         keys = _asked(words, Kind({name: kind.slots[name] for name in used}, (), ()), used)
         written, form = _described(rng, kind, keys, used)
-        asked = rng.choice(TEST_ASKS if words.test else ASKS).format(k=written, o=form, t=text)
+        asked = words.wording(ASKS, TEST_ASKS).format(k=written, o=form, t=text)
         asked += " " + rng.choice(
             ("Write a JSON list.", "Return a JSON list with one object for each.", "Answer with a list.")
         )
         return [(asked, [_answer(keys, found) for _, found in records])], None, f"There are {len(records)} records."
-    asked = rng.choice(TEST_ASKS if words.test else ASKS).format(k=written, o=form, t=text)
+    asked = words.wording(ASKS, TEST_ASKS).format(k=written, o=form, t=text)
     pairs = [(asked, _answer(keys, used))]
     # Another question about the same text: what is to be looked for changes, what stands there does not.
     while not words.test and rng.random() < 0.4:
@@ -408,7 +408,7 @@ def form(words: Words) -> tuple[str, str]:
     if rng.random() < 0.1:
         wanted.insert(rng.randrange(len(wanted) + 1), made_up(rng))
     names = [f'"{key}"' for key in wanted] if rng.random() < 0.25 else wanted
-    asked = rng.choice(ASKS).format(
+    asked = words.wording(ASKS).format(
         k=listed(names) if rng.random() < 0.6 else ", ".join(names), o=json.dumps(dict.fromkeys(wanted, "")), t=text
     )
     return asked, json.dumps({key: values.get(key) for key in wanted}, ensure_ascii=False)

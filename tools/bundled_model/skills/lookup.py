@@ -187,15 +187,15 @@ def question(words: Words, rows: list[tuple[str, Fact, str]], strangers: list[st
     """A question about notes, its answer, and the word that counts."""
     rng = words.rng
     person, fact, value = rng.choice(rows)
-    asks = fact.test_asks if words.test else fact.asks
+    ask = words.wording(fact.asks, fact.test_asks, free=False)
     if rng.random() < 0.07 and not words.test:
         other = rng.choice([other for other in FACTS if other is not fact])
         return rng.choice(other.asks).format(n=person), ABSENT, ABSENT
     if rng.random() < 0.15:
-        return rng.choice(asks).format(n=rng.choice(strangers), v=value), ABSENT, ABSENT
+        return ask.format(n=rng.choice(strangers), v=value), ABSENT, ABSENT
     if fact.back and rng.random() < 0.4:
         return rng.choice(fact.back[0]).format(v=value), fact.back[1].format(n=person, v=value), person
-    return rng.choice(asks).format(n=person), fact.answer.format(n=person, v=value), value
+    return ask.format(n=person), fact.answer.format(n=person, v=value), value
 
 
 def remembered(words: Words) -> tuple[list[tuple[str, str]], tuple[str, str], str]:
@@ -224,7 +224,7 @@ def document(rng: random.Random) -> Document:
     text, rows, strangers = notes(words, rng.choice((1, 2, 3, 3, 4, 5, 6, 8, 12)))
     asked = [question(words, rows, strangers) for _ in range(rng.choice((1, 2, 3, 4, 6)))]
     pairs = [(ask, answer) for ask, answer, _ in asked]
-    framed = rng.choice(FRAMES).format(t=text)
+    framed = words.wording(FRAMES).format(t=text)
     thought = None
     if rng.random() < 0.12:
         thought = "The notes do not say it." if asked[-1][1] == ABSENT else f"The notes say it: {asked[-1][2]}."

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 
 from documents import Case, Document, Turn, conversation
-from words import Words
+from words import Words, article
 
 from skills.conversation import answer_of_sapling
 
@@ -121,16 +121,16 @@ def persona(words: Words) -> tuple[str, str, str, str, str, str]:
     name = words.name()
     if rng.random() < 0.2:
         name = f"{rng.choice(('Captain', 'Doctor', 'Sir', 'Lady', 'Professor', 'Old'))} {name}"
-    role = words.pick(ROLES, TEST_ROLES)
-    parts = [rng.choice(TEST_OPENINGS if words.test else OPENINGS).format(n=name, r=role)]
+    role = article(words.job()) if not words.test and rng.random() < 0.4 else words.pick(ROLES, TEST_ROLES)
+    parts = [words.wording(OPENINGS, TEST_OPENINGS).format(n=name, r=role)]
     start = end = user = ""
     kind = rng.random()
     if kind < 0.4:
         end = catch_phrase(words)
-        parts.append(rng.choice(TEST_END_RULES if words.test else END_RULES).format(c=end))
+        parts.append(words.wording(END_RULES, TEST_END_RULES, free=False).format(c=end))
     elif kind < 0.75:
         start = catch_phrase(words)
-        parts.append(rng.choice(TEST_START_RULES if words.test else START_RULES).format(c=start))
+        parts.append(words.wording(START_RULES, TEST_START_RULES, free=False).format(c=start))
     if rng.random() < 0.2:
         user = words.name()
         parts.insert(1, rng.choice(USER_RULES).format(u=user))
@@ -144,7 +144,7 @@ def exchange(words: Words, name: str, role: str, user: str) -> tuple[str, str]:
     rng = words.rng
     kind = rng.random()
     if kind < 0.4:
-        return rng.choice(TEST_WHO_ASKS if words.test else WHO_ASKS), f"I am {name}, {role}."
+        return words.wording(WHO_ASKS, TEST_WHO_ASKS, free=False), f"I am {name}, {role}."
     if user and kind < 0.6:
         return rng.choice(WHO_AM_I), f"Your name is {user}."
     return answer_of_sapling(rng, facts_only=True)

@@ -656,7 +656,8 @@ def combined(words: Words) -> Task:
     drawn = value(words)
     said = rng.choice(VERBS[verb])
     end = "?" if said == "What is" else "."
-    asked = f"{said} the {noun}{rng.choice((short, short, long)).format(v=drawn)}{end}"
+    ending = rng.choice((short, short, long)).format(v=drawn)
+    asked = words.wording([f"{said} the {{noun}}{{ending}}{end}"], free=False).format(noun=noun, ending=ending)
     if words.test:
         asked = f"Please {verb} the {noun}{short.format(v=drawn)}."
     schema = {key: dict(STRING)}
@@ -692,7 +693,7 @@ def curated(words: Words, skill: Skill) -> Task:
     name = skill.names[0] if usual else rng.choice(skill.names)
     keys = {key: key if usual else rng.choice(skill.renamed.get(key, (key,))) for key in skill.parameters}
     values = {key: draw(words) for key, (_, draw) in skill.parameters.items()}
-    asked = rng.choice(skill.test_asks if words.test else skill.asks).format(**values)
+    asked = words.wording(skill.asks, skill.test_asks, free=False).format(**values)
     asked = asked[:1].upper() + asked[1:] if rng.random() < 0.9 else asked
     arguments = {keys[key]: value for key, value in values.items()}
     outcome = skill.outcome(words)
