@@ -158,6 +158,7 @@ def test_what_cannot_be_enforced_is_left_out_unless_the_schema_is_strict(server:
         json={
             "messages": [{"role": "user", "content": "Digits, please."}],
             "response_format": {"type": "json_schema", "json_schema": described},
+            "chat_template_kwargs": {"enable_thinking": False},
             "max_tokens": 40,
         },
     )
