@@ -154,19 +154,19 @@ def test_what_cannot_be_enforced_is_left_out_unless_the_schema_is_strict(server:
     schema = {"type": "array", "items": {"type": "integer", "maximum": 9}, "maxItems": 3, "uniqueItems": True}
     described = {"name": "digits", "schema": schema} | ({} if strict is None else {"strict": strict})
     response = server.client.post(
-        "/v1/chat/completions",
+        "/v1/completions",
         json={
-            "messages": [{"role": "user", "content": "Digits, please."}],
+            "prompt": "Digits: ",
             "response_format": {"type": "json_schema", "json_schema": described},
-            "chat_template_kwargs": {"enable_thinking": False},
             "max_tokens": 40,
+            "temperature": 0,
         },
     )
     if strict:
         assert response.status_code == 400
         assert "uniqueItems" in response.json()["error"]["message"]
     else:
-        text = response.json()["choices"][0]["message"]["content"]
+        text = response.json()["choices"][0]["text"]
         assert len(json.loads(text)) <= 3
 
 
