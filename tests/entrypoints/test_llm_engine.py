@@ -62,7 +62,7 @@ def test_a_step_reports_what_there_is_so_far(engine):
 
 
 def test_parallel_samples_and_logprobs(engine):
-    params = {"max_new_tokens": 4, "n": 3, "sampling_seed": 7, "ignore_eos": True}
+    params = {"max_new_tokens": 4, "n": 3, "sampling_seed": 7, "ignore_eos": True, "temperature": 3.0}
     engine.add_request("r", "A tree", params, return_logprob=True, logprob_start_len=0, top_logprobs_num=2)
     result = run(engine)["r"]
     assert [output.index for output in result.outputs] == [0, 1, 2]
