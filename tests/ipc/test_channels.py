@@ -28,6 +28,7 @@ from bough.ipc.messages import (
     ShutdownReq,
     TokenizedGenerateReqInput,
 )
+from bough.ipc.sockets import writable
 from bough.sampling.sampling_params import SamplingParams
 
 REQUEST = TokenizedGenerateReqInput(["r"], b"\x01\0\0\0", SamplingParams())
@@ -348,6 +349,26 @@ def test_ending_scheduler_delivers_its_last_results_and_ends_the_detokenizer(end
     reader.join(5)
     tokens = [t for batch in received[:-1] for delta in batch.deltas for t in delta.token_ids]
     assert tokens == list(range(500))
+
+
+def test_the_detokenizer_is_told_of_the_end_though_the_last_result_takes_the_last_place(ends):
+    scheduler, detokenizer = ends.scheduler(), ends.detokenizer()
+    num_sent = 0
+    deadline = time.monotonic() + 1  # until what is on its way has filled all places of the other end as well
+    while time.monotonic() < deadline:
+        while writable(scheduler._results.socket):
+            scheduler.send_deltas([OutputDelta("r", [num_sent])])
+            num_sent += 1
+    assert not scheduler._results.lagging, "all places are taken, and nothing waits"
+    closer = threading.Thread(target=scheduler.close)
+    closer.start()
+    time.sleep(0.1)  # it has something to wait for
+    received: list = []
+    while not received or not isinstance(received[-1], ShutdownReq):
+        received.append(detokenizer.recv(5))
+        assert received[-1] is not None
+    closer.join()
+    assert [t for batch in received[:-1] for delta in batch.deltas for t in delta.token_ids] == list(range(num_sent))
 
 
 def test_calls_over_rpc_are_answered_to_their_callers(ends):
