@@ -80,9 +80,11 @@ def only_way(grammar: Grammar) -> list[int]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("thinking", [False, True])
+@pytest.mark.parametrize("thinking", [None, True])
 @pytest.mark.parametrize("reasoning", ["qwen3", "deepseek-r1"])
-def test_a_constrained_answer_may_begin_with_thoughts_and_end_them(kind: Kind, thinking: bool, reasoning: str) -> None:
+def test_a_constrained_answer_may_begin_with_thoughts_and_end_them(
+    kind: Kind, thinking: bool | None, reasoning: str
+) -> None:
     speaks = dialect("none", reasoning)
     tag = speaks.structured(json_schema(ANSWER), with_calls=(), parallel=False, thinking=thinking)
     grammar = backend_of(kind).compile(spec_of("structural_tag", tag))
@@ -92,6 +94,15 @@ def test_a_constrained_answer_may_begin_with_thoughts_and_end_them(kind: Kind, t
     assert not offered(grammar, encode(kind, f'{begin}Hm</think>{{"b": 1}}'))
     if kind == "added":
         assert offered(grammar, encode("spelled", f'{begin}Hm</think>{{"a": 1}}'))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_constrained_answer_has_no_thoughts_where_the_prompt_has_closed_them(kind: Kind) -> None:
+    tag = dialect("hermes", "qwen3").structured(json_schema(ANSWER), with_calls=[NOW], parallel=False, thinking=False)
+    grammar = backend_of(kind).compile(spec_of("structural_tag", tag))
+    assert not offered(grammar, encode(kind, '<think>Hm.</think>\n\n{"a": 1}'))
+    assert offered(grammar, encode(kind, '{"a": 1}'))
+    assert offered(grammar, encode(kind, CALL))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -78,7 +78,7 @@ def test_the_tool_at_fault_is_named(tried: TrialBackend, name: str) -> None:
     }
     tools = (ToolSpec("now", None, {"type": "object"}, True), ToolSpec("get_weather", None, wrong, True))
     dialect = make_dialect(None, tool_call_parser=name, reasoning_parser="none")
-    params, _ = constrained(SamplingParams(), None, ToolUse(tools, ToolChoice.AUTO), dialect, thinking=False)
+    params, _ = constrained(SamplingParams(), None, ToolUse(tools, ToolChoice.AUTO), dialect, thinking=None)
     with pytest.raises(GrammarError, match="get_weather") as refusal:
         tried.compile(spec_of("structural_tag", params.structural_tag), 30.0)
     assert "uniqueItems" in refusal.value.message

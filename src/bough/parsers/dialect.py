@@ -129,8 +129,8 @@ class Dialect:
             tools: what may be called.
             name: the only function that may be called, and once; ``None`` for any.
             parallel: whether there may be several calls.
-            thinking: whether the answer begins inside the thoughts; ``None`` if it may begin with their marker, or
-                without any.
+            thinking: whether the answer begins inside the thoughts, or has none; ``None`` if it may begin with their
+                marker, or without any.
 
         Returns:
             JSON.
@@ -143,14 +143,16 @@ class Dialect:
         calls = format_.constraint(callable_, parallel=parallel and name is None)
         return _as_json(self._after_reasoning(calls, thinking))
 
-    def structured(self, answer: Format, *, with_calls: Sequence[ToolSpec], parallel: bool, thinking: bool) -> str:
+    def structured(
+        self, answer: Format, *, with_calls: Sequence[ToolSpec], parallel: bool, thinking: bool | None = None
+    ) -> str:
         """A structural tag that makes the answer, behind the thoughts, follow a format, or consist of tool calls.
 
         Args:
             answer: what the answer has to look like if it is no call.
             with_calls: what may be called instead.
             parallel: whether there may be several calls.
-            thinking: whether the answer begins inside the thoughts.
+            thinking: as :meth:`constraint` has it.
 
         Returns:
             JSON.
@@ -160,11 +162,11 @@ class Dialect:
         if with_calls:
             format_ = self.tool_format or _JSON_ARRAY
             answer = either(answer, format_.constraint(with_calls, parallel=parallel))
-        return _as_json(self._after_reasoning(answer, thinking or None))
+        return _as_json(self._after_reasoning(answer, thinking))
 
     def _after_reasoning(self, calls: Format, thinking: bool | None) -> Format:
         reasoning = self.reasoning_format
-        if reasoning is None:
+        if reasoning is None or thinking is False:
             return calls
         if thinking:
             return sequence(tag("", any_text(), reasoning.end), reasoning.gap, calls)

@@ -44,6 +44,14 @@ class ReasoningFormat:
             return True
         return self.always and not prompt.endswith(self.end)
 
+    def is_closed(self, prompt: str) -> bool:
+        """Whether this prompt has ended the thoughts already, so that an answer to it has none.
+
+        Args:
+            prompt: its end suffices, some 50 characters.
+        """
+        return not self.on_channels and prompt.rstrip().endswith(self.end)
+
     def read(self, stream: Stream, *, inside: bool, separate: bool) -> Steps[None]:
         """Read the thoughts at the beginning of an answer, if there are any.
 

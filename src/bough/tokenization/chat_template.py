@@ -127,6 +127,11 @@ class ChatTemplate:
         text = _up_to_mark(text) if continue_final_message else text
         return _from_mark(text, where) if continues else text
 
+    def ends_with(self, marker: str, **kwargs: object) -> bool:
+        """Whether the prompt for a question ends with ``marker``, given these variables of the template."""
+        shown = self._try_messages([{"role": "user", "content": "a"}], **kwargs)
+        return shown is not None and shown.rstrip().endswith(marker)
+
     def _template_for(self, tools: Sequence[Any] | None) -> SandboxedTemplate:
         if tools and TOOL_TEMPLATE in self._templates:
             return self._templates[TOOL_TEMPLATE]
@@ -232,8 +237,8 @@ class ChatTemplate:
             messages = [question, message]
         return self._try_messages(messages)
 
-    def _try_messages(self, messages: list[dict[str, Any]]) -> str | None:
-        variables = {**self._variables, "messages": messages, "tools": None, "add_generation_prompt": True}
+    def _try_messages(self, messages: list[dict[str, Any]], **kwargs: object) -> str | None:
+        variables = {**self._variables, **kwargs, "messages": messages, "tools": None, "add_generation_prompt": True}
         try:
             return self._render(self._template_for(None), variables, "messages")
         except BadRequest:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import httpx
 import openai
 import pytest
 
-from tests.entrypoints.http.server import RunningServer
+from tests.entrypoints.http.server import RunningServer, running_server
 from tests.entrypoints.http.streams import assembled, comparable, read_events, whole_answer
 from tests.entrypoints.http.test_openai_client import prompt_of
 
@@ -146,6 +147,44 @@ def tag_of(server: RunningServer) -> Any:
     tag = server.engine.received[-1].sampling_params.structural_tag
     assert tag is not None
     return json.loads(tag)
+
+
+OPENS = "{{ '<think>' if enable_thinking }}"
+CLOSES = "{{ '<think></think>' if enable_thinking is false }}"
+OFF, ON = {"reasoning_effort": "none"}, {"reasoning_effort": "high"}
+PREFIX = [USER, {"role": "assistant", "content": "It is "}]
+
+
+@pytest.mark.parametrize(
+    ("end", "fields", "thoughts"),
+    [
+        (CLOSES, {}, "possible"),
+        (CLOSES, ON, "possible"),
+        (CLOSES, OFF, "none"),
+        (CLOSES, {"messages": PREFIX, "continue_final_message": True, "add_generation_prompt": False}, "none"),
+        (OPENS, {}, "none"),
+        (OPENS, ON, "begun"),
+        (OPENS, OFF, "none"),
+        (OPENS, {"add_generation_prompt": False}, "possible"),
+    ],
+)
+def test_an_answer_that_is_constrained_has_thoughts_only_where_the_prompt_leaves_room_for_them(
+    tmp_path: Path, end: str, fields: dict[str, Any], thoughts: str
+) -> None:
+    template = tmp_path / "template.jinja"
+    body = "{% for message in messages %}<{{ message.role }}>{{ message.content }}{% endfor %}"
+    template.write_text(body + "{% if add_generation_prompt %}<assistant>" + end + "{% endif %}")
+    with (
+        running_server(tmp_path, reasoning_parser="qwen3", chat_template=str(template)) as server,
+        httpx.Client(base_url=server.url, timeout=20) as client,
+    ):
+        whole_answer(client, PATH, {"messages": [USER], "choice": ["yes", "no"], **fields})
+        params = server.engine.received[-1].sampling_params
+        if thoughts == "none":
+            assert (params.choice, params.structural_tag) == (("yes", "no"), None)
+        else:
+            tag = json.dumps(tag_of(server))
+            assert ("<think>" in tag, "</think>" in tag) == (thoughts == "possible", True)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,30 @@ REPEAT_ASKS = (
     "Copy this text: {t}",
     "Echo: {t}",
     "Say this: {t}",
+    "Say after me: {t}",
+    "Please say this: {t}",
+    "Please say this once more: {t}",
+    "Please repeat: {t}",
+    "Repeat the following text: {t}",
+    "Repeat this: {t}",
+    "Repeat these words: {t}",
+    "Copy: {t}",
+    "Copy this: {t}",
+    "Please copy this text: {t}",
+    "Write: {t}",
+    "Please write: {t}",
+    "Write down: {t}",
+    "Write the same as I do: {t}",
+    "Can you say this? {t}",
+    "Could you repeat this for me? {t}",
+    "I say: {t} Now you say it.",
+    "Give me this text again: {t}",
+    "Tell me this again: {t}",
+    "Type this: {t}",
+    "Print exactly this: {t}",
+    "Say exactly this: {t}",
+    "Answer with this text: {t}",
+    "Your answer shall be: {t}",
 )
 TEST_REPEAT_ASKS = ("Please say: {t}", "Repeat this text: {t}", "Please copy: {t}")
 PLACE_ASKS = (("first", 0), ("last", -1), ("second", 1), ("third", 2))
@@ -27,11 +51,19 @@ AFTER_ASKS = (
     "Which word comes after {w} in this list: {t}?",
     "In the list {t}, what comes after {w}?",
     "List: {t}\nWhat follows {w}?",
+    "Which word follows {w}? {t}",
+    "What stands behind {w} here: {t}?",
+    "{t}\nWhich one comes after {w}?",
+    "Here is a list: {t}. What is next after {w}?",
 )
 ORDINAL_ASKS = (
     "What is the {o} word of this list: {t}?",
     "Which word is {o} here: {t}?",
     "List: {t}\nName the {o} word.",
+    "Tell me the {o} word: {t}",
+    "{t}\nWhich word is the {o} one?",
+    "Here are words: {t}. Give me the {o} one.",
+    "Of these, which one is {o}: {t}?",
 )
 
 

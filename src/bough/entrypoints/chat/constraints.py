@@ -53,7 +53,7 @@ def constraint_param(constraint: Constraint | None) -> str | None:
 
 
 def constrained(
-    params: SamplingParams, field: str | None, tools: ToolUse, dialect: Dialect, *, thinking: bool
+    params: SamplingParams, field: str | None, tools: ToolUse, dialect: Dialect, *, thinking: bool | None
 ) -> tuple[SamplingParams, str | None]:
     """Sampling parameters whose constraint allows for thoughts and tool calls.
 
@@ -62,7 +62,7 @@ def constrained(
         field: what the client called the constraint in them.
         tools: what may or must be called.
         dialect: how the model writes.
-        thinking: whether the answer begins inside the thoughts.
+        thinking: whether the answer begins inside the thoughts, or has none; ``None`` if it may have some.
 
     Returns:
         The parameters, and what the client called that from which their constraint is made.
@@ -78,7 +78,8 @@ def constrained(
             "tool_choice: an answer that has to be a tool call cannot follow a schema or grammar as well",
             param="tool_choice",
         )
-    if grammar is not None and dialect.reasoning_format is None and not tools.callable:
+    straight = dialect.reasoning_format is None or (thinking is False and not dialect.on_channels)
+    if grammar is not None and straight and not tools.callable:
         return params, field
     holds_strict = format_ is not None and tools.callable and any(tool.strict for tool in tools.tools)
     if grammar is None and not required and not holds_strict:
@@ -90,7 +91,7 @@ def constrained(
         tag = dialect.structured(answer, with_calls=callable_, parallel=tools.parallel, thinking=thinking)
     elif required:
         field = "tools"
-        tag = dialect.constraint(callable_, name=tools.name, parallel=tools.parallel, thinking=thinking or None)
+        tag = dialect.constraint(callable_, name=tools.name, parallel=tools.parallel, thinking=thinking)
     else:
         assert format_ is not None, "checked"
         field = "tools"
@@ -117,7 +118,7 @@ def _enforceable(tool: ToolSpec, where: str) -> ToolSpec:
 
 
 def _with_strict_calls(
-    format_: ToolFormat, dialect: Dialect, tools: Sequence[ToolSpec], *, parallel: bool, thinking: bool
+    format_: ToolFormat, dialect: Dialect, tools: Sequence[ToolSpec], *, parallel: bool, thinking: bool | None
 ) -> str:
     """Free text, in which calls, if there are any, have arguments that fit the schemas of those tools that are strict.
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from bough.entrypoints.chat.constraints import constrained
-from bough.entrypoints.chat.job import ChatJob, Message, ToolChoice, ToolUse
+from bough.entrypoints.chat.job import THINKING_VARIABLES, ChatJob, Message, ToolChoice, ToolUse
 from bough.entrypoints.chat.reader import ChoiceReader
 from bough.entrypoints.chat.template_fit import TemplateFit, tool_description
 from bough.ipc.messages import OutputDelta
@@ -87,6 +87,12 @@ class ChatCore:
         self._tool_dialect = make_tool_dialect(
             source, tool_call_parser=args.tool_call_parser, reasoning_parser=args.reasoning_parser
         )
+        # A model whose template opens the thoughts where they are asked for has not learned to open them itself.
+        reasoning = self._dialect.reasoning_format
+        asked: dict[str, object] = dict.fromkeys(THINKING_VARIABLES, True)
+        self._opens_thoughts = (
+            reasoning is not None and template is not None and template.ends_with(reasoning.start, **asked)
+        )
 
     @property
     def reasons(self) -> bool:
@@ -136,6 +142,10 @@ class ChatCore:
 
     def begins_in_reasoning(self, job: ChatJob, prompt: TokenIds) -> bool:
         """Whether an answer to this prompt begins inside the model's thoughts."""
+        return self._thinks(job, prompt) is True
+
+    def _thinks(self, job: ChatJob, prompt: TokenIds) -> bool | None:
+        """Whether an answer to this prompt begins inside the model's thoughts, or has none; ``None``: it may have."""
         dialect, tokenizer = self.dialect(job.tools), self.manager.tokenizer
         reasoning = dialect.reasoning_format
         if reasoning is None or tokenizer is None:
@@ -143,7 +153,10 @@ class ChatCore:
         end = tokenizer.decode(prompt[-_PROMPT_END:].tolist(), skip_special_tokens=False)
         if job.continue_final_message:  # the answer has begun, and with it all that may come before it
             return end.rstrip().endswith(reasoning.start)
-        return dialect.begins_in_reasoning(end)
+        if dialect.begins_in_reasoning(end):
+            return True
+        ours = job.input_ids is None and job.add_generation_prompt
+        return False if reasoning.is_closed(end) or (ours and self._opens_thoughts) else None
 
     async def prepare(self, job: ChatJob) -> ChatRun:
         """Make everything ready that can fail because of what the client has asked for.
@@ -155,9 +168,9 @@ class ChatCore:
         dialect = self.dialect(job.tools)
         ends_context = self._goes_on(job)
         prompt = await self.prompt(job)
-        thinking = self.begins_in_reasoning(job, prompt)
+        thinking = self._thinks(job, prompt)
         params, grammar_param = await self._constrained(job, dialect, thinking=thinking)
-        readers = self._readers(job, dialect, thinking=thinking)
+        readers = self._readers(job, dialect, thinking=thinking is True)
         if dialect.needs_special_tokens and not readers[0].is_plain:
             params = msgspec.structs.replace(params, skip_special_tokens=False)
         request = GenerateRequest(
@@ -205,7 +218,7 @@ class ChatCore:
                     yield ChoiceDelta(state, events, output, reader)
 
     async def _constrained(
-        self, job: ChatJob, dialect: Dialect, *, thinking: bool
+        self, job: ChatJob, dialect: Dialect, *, thinking: bool | None
     ) -> tuple[SamplingParams, str | None]:
         """See :func:`constrained`; schemas can be large."""
         size = text_size([tool.parameters for tool in job.tools.tools]) if job.tools.tools else 0
