@@ -58,7 +58,8 @@ typecheck: $(DEV_STAMP) ## Check types only
 	$(BIN)/mypy
 
 unit: $(DEV_STAMP) ## Run the tests only; ARGS='tests/config -k yaml' narrows them
-	$(BIN)/python -m pytest $(ARGS)
+	@# Many tests wait for processes: two at once take little more than half the time. ARGS have them one by one.
+	$(BIN)/python -m pytest $(or $(ARGS),--numprocesses logical --maxprocesses 4 --dist loadfile)
 
 determinism: $(DEV_STAMP) ## Compare outputs bit by bit: every type, number of threads, neighbours, chunks, caches; five minutes
 	$(BIN)/python -m pytest tests/determinism -m '' $(ARGS)
