@@ -121,7 +121,7 @@ def test_documents_are_the_same_everywhere() -> None:
         for _ in range(400):
             name, document = draw(rng, progress)
             found.update(name.encode() + repr(list(document.pieces())).encode())
-    assert found.hexdigest() == "62b4053f9ab3ea5939c8442c099b13d5e7b4707201b612f2b2a5eea3bdc82e65"
+    assert found.hexdigest() == "27cc1ab5f30793a7fddd723473f23c3b4fd42d512fd12db56c1d74467cf1d346"
 
 
 def normal(text: str) -> str:
@@ -235,11 +235,14 @@ def test_a_run_that_was_cut_and_has_two_threads_learns_what_a_whole_one_learns(
     def trainer(threads: int = 1) -> Trainer:
         return Trainer(TINY, PLAN, Documents(tokenizer, PLAN), compiled=False, threads=threads)
 
+    def loss(trainer: Trainer) -> float:
+        (first, _) = Documents(tokenizer, PLAN).batches(0)
+        return float(Network(TINY, False).losses(trainer.parameters, first).mean())
+
     whole, cut, resumed = trainer(), trainer(2), trainer(2)
-    losses = []
+    before = loss(whole)
     for _ in range(4):
-        sums, counts = whole.advance()
-        losses.append(float(sums.sum() / counts.sum()))
+        whole.advance()
     for _ in range(2):
         cut.advance()
     cut.save(tmp_path / "state.safetensors")
@@ -250,7 +253,7 @@ def test_a_run_that_was_cut_and_has_two_threads_learns_what_a_whole_one_learns(
     for name, value in whole.parameters.items():
         assert torch.equal(resumed.parameters[name], value), name
         assert torch.equal(resumed.average[name], whole.average[name]), name
-    assert losses[-1] < losses[0]
+    assert loss(whole) < before
 
 
 def test_a_run_goes_on_only_with_the_seed_and_tokens_of_its_state(tokenizer: Tokenizer, tmp_path: Path) -> None:

@@ -357,7 +357,7 @@ def vary(question: str, rng: random.Random) -> str:
     """Write a question the way people type: small letters, no question mark, a word before or after."""
     if "colour" in question and rng.random() < 0.3:
         question = question.replace("colour", "color")
-    if rng.random() < 0.08:
+    if rng.random() < 0.08 and not question.lower().startswith("hello"):  # twice would be one held out
         prefix = rng.choice(PREFIXES)
         question = prefix + (question if prefix.endswith(("! ", ": ")) else question[:1].lower() + question[1:])
     if rng.random() < 0.05 and question.endswith("?"):

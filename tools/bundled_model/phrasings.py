@@ -1487,7 +1487,7 @@ OUTSIDE_PATTERNS: tuple[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
             "Which team is the best?",
             "Give me a list of all presidents.", "How do I reset my password?", "What is the population of Tokyo?",
             "Write an essay about the history of Europe.", "What is the best programming language?",
-            "How do magnets work?",
+            "How do batteries work?",
             "What are the three laws of robotics?", "Explain the theory of everything.", "How do I install Linux?",
             "What is the fastest animal in the world?", "How do I tie a tie?", "What does my dream mean?",
             "Do you like films?",

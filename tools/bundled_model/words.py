@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from phrasings import HELD_OUT_NAMES, NAMES
+
+_TOKENIZER = Path(__file__).parents[2] / "src/bough/assets/sapling/tokenizer.json"
 
 ONSETS = (
     "b",
@@ -389,6 +393,7 @@ MONTHS = (
     "November",
     "December",
 )
+TEST_NOUNS = ("voucher", "album", "subscription", "license", "loan", "membership")
 TITLE_WORDS = (
     "River",
     "Garden",
@@ -431,17 +436,25 @@ _MEANT = {
     *("plus", "minus", "times", "sum", "difference", "product", "add", "subtract", "multiply", "take", "away", "from"),
     *("by", "to", "first", "second", "third", "last", "after", "comes", "follows", "begin", "start", "end", "finish"),
     *("name", "called", "json", "keys", "key", "list", "only", "left", "repeat", "again"),
+    *("x", "total", "together", "more", "less", "than", "without", "make", "remains", "multiplied", "divided"),
+    *("say", "copy", "echo", "write", "type", "print", "answer", "same", "exactly", "text", "words", "word", "next"),
+    *("behind", "extract", "data", "form", "fill", "object", "call", "yourself", "role", "act", "play", "be"),
 }
 # What can be another word without a change of meaning, in whatever asks for something by its other words.
 _SMALL = {
-    *("what", "is", "the", "a", "an", "me", "tell", "give", "please", "can", "you", "how", "do", "does", "this", "it"),
-    *("i", "my", "we", "are", "there", "to", "for", "at", "that", "show", "and", "need", "want", "let"),
+    *("what", "is", "the", "a", "an", "me", "please", "can", "you", "how", "do", "does", "this", "it"),
+    *("i", "my", "we", "are", "there", "to", "for", "at", "that", "and", "let", "could", "would", "like"),
 }
 # None that turns a wording of training into one that is held out.
 _OPENERS = ("Now", "So,", "Well,", "Hello!", "Next:", "Listen:", "Once more:", "One question:")
 
 _TEST_THINGS = (*TEST_ITEMS, *TEST_JOBS, *TEST_PETS, *TEST_HOBBIES, *TEST_PLACES, *TEST_EVENTS)
-_HELD_OUT = {word.lower() for word in (*TEST_NAMES, *TEST_SURNAMES, *TEST_CITIES, *_TEST_THINGS)}
+_HELD_OUT = {word.lower() for word in (*TEST_NAMES, *TEST_SURNAMES, *TEST_CITIES, *TEST_NOUNS, *_TEST_THINGS)}
+
+
+def is_held_out(word: str) -> bool:
+    """Whether training never uses this word."""
+    return word.lower() in _HELD_OUT
 
 
 def _bare(pattern: str) -> str:
@@ -464,6 +477,16 @@ def _letters() -> dict[str, str]:
 _FOLLOWING = _letters()
 
 
+def _tokens() -> list[str]:
+    """The tokens of the bundled model that are small letters: words and parts of words."""
+    vocabulary = json.loads(_TOKENIZER.read_text(encoding="utf-8"))["model"]["vocab"]
+    bare = {token.removeprefix("\u0120") for token in vocabulary}
+    return sorted(token for token in bare if token.isascii() and token.isalpha() and token.islower() and len(token) > 1)
+
+
+_TOKENS = _tokens()
+
+
 def _spelled(rng: random.Random) -> str:
     """A word of which every three letters occur in a word of training."""
     word = "  "
@@ -473,12 +496,15 @@ def _spelled(rng: random.Random) -> str:
 
 
 def made_up(rng: random.Random) -> str:
-    """A word that nobody has heard before: of syllables, or spelled like words that there are.
+    """A word that nobody has heard before: of syllables, of any tokens, or spelled like words that there are.
 
     What is copied has to be copied by its tokens, whatever these are; the more there are, the sooner that is learned.
     """
     while True:
-        if rng.random() < 0.35:
+        kind = rng.random()
+        if kind < 0.4:
+            word = "".join(rng.choices(_TOKENS, k=rng.choice((1, 2, 2, 2, 3))))
+        elif kind < 0.6:
             count = rng.choice((2, 2, 2, 3))
             word = "".join(rng.choice(ONSETS) + rng.choice(VOWELS) for _ in range(count)) + rng.choice(CODAS)
         else:
@@ -512,8 +538,11 @@ class Words:
         if self.test and test:
             return rng.choice(test)
         pattern = rng.choice(train)
-        if rng.random() < 0.6:
-            return pattern
+        said = self._reworded(pattern, free) if rng.random() < 0.4 else pattern
+        return pattern if _bare(said) in map(_bare, test) else said
+
+    def _reworded(self, pattern: str, free: bool) -> str:
+        rng = self.rng
         parts = re.split(r"(\s+)", pattern)
         for place, part in enumerate(parts):
             bare = part.strip(".,:;?!")
@@ -521,14 +550,13 @@ class Words:
             if changeable and rng.random() < 0.35:
                 parts[place] = part.replace(bare, made_up(rng) if rng.random() < 0.7 else "")
         said = re.sub(" +", " ", "".join(parts)).strip(" ") or pattern
-        if _bare(said) in map(_bare, test):
-            return pattern
         if rng.random() < 0.3:
-            opener = (
-                rng.choice(_OPENERS) if rng.random() < 0.6 else made_up(rng).capitalize() + rng.choice(("", ",", ":"))
-            )
+            # A word with a capital right before a name would be part of the name.
+            glue = rng.choice(("", ",", ":")) if not said.startswith("{") else rng.choice((",", ":"))
+            opener = rng.choice(_OPENERS) if rng.random() < 0.6 else made_up(rng).capitalize() + glue
             return f"{opener} {said[:1].lower() if said[:2].istitle() else said[:1]}{said[1:]}"
-        return said[:1].upper() + said[1:] if rng.random() < 0.8 else said
+        capital = said.startswith(pattern[:3]) or not re.match(r"\S+ \{", said)
+        return said[:1].upper() + said[1:] if capital and rng.random() < 0.8 else said
 
     def name(self) -> str:
         """A first name."""

@@ -127,9 +127,9 @@ def exchange(words: Words) -> tuple[str, str]:
         return words.wording(REPEAT_ASKS, TEST_REPEAT_ASKS).format(t=said), said
     if kind < 0.8:
         ordinal, place = rng.choice(PLACE_ASKS)
-        return words.wording(ORDINAL_ASKS, ORDINAL_ASKS).format(o=ordinal, t=text), listing[place]
+        return words.wording(ORDINAL_ASKS).format(o=ordinal, t=text), listing[place]
     place = rng.randrange(len(listing) - 1)
-    return words.wording(AFTER_ASKS, AFTER_ASKS).format(w=listing[place], t=text), listing[place + 1]
+    return words.wording(AFTER_ASKS).format(w=listing[place], t=text), listing[place + 1]
 
 
 def document(rng: random.Random) -> Document:

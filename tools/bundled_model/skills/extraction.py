@@ -240,18 +240,18 @@ KINDS: dict[str, Kind] = {
             "d": Slot(("day", "when", "weekday"), lambda w: w.rng.choice(DAYS)),
         },
         (
-            "It is {s} in {c} today, with {g} degrees.",
+            "It is {s} in {c}, with {g} degrees.",
             "In {c} it will be {s} on {d}.",
             "{c} has {g} degrees and it is {s}.",
             "On {d} it is {s} in {c} at {g} degrees.",
             "The weather in {c} is {s}. The temperature is {g} degrees.",
             "{d} in {c}: {s}, {g} degrees.",
-            "Today it is {g} degrees in {c}.",
+            "It is {g} degrees in {c}.",
             "It will be {s} on {d}, with {g} degrees.",
             "City: {c}\nWeather: {s}\nTemperature: {g}",
             "In {c} it is {s}, and it has {g} degrees.",
             "In {c} it is {g} degrees and {s}.",
-            "In {c} the temperature is {g} degrees today.",
+            "In {c} the temperature is {g} degrees.",
             "On {d} the sky over {c} is {s} and it has {g} degrees.",
             "{c} is {s} on {d}.",
             "{c}: {s}, {g} degrees",
@@ -260,7 +260,7 @@ KINDS: dict[str, Kind] = {
             "The sky of {c} is {s}. It has {g} degrees.",
             "The temperature in {c} is {g} degrees and the sky is {s}.",
             "We have {g} degrees here in {c}, and it is {s}.",
-            "Here in {c} it is {s} today.",
+            "Here in {c} it is {s}.",
             "The people of {c} have {g} degrees on {d}.",
         ),
         ("In {c} it is {s} and the temperature is {g} degrees.", "{d} brings {c} a {s} sky and {g} degrees."),
@@ -361,11 +361,11 @@ KINDS: dict[str, Kind] = {
             "{n} grows {i}. They are ripe in {m}.",
             "Crop: {i}\nKilos: {k}\nMonth: {m}",
             "{n} sold {k} kilos of {i}.",
-            "{n} has {k} kilos of {i} since {m}.",
+            "{n} has had {k} kilos of {i} since {m}.",
             "{n} had {i} in {m}: {k} kilos.",
             "{n} took {k} kilos of {i} home in {m}.",
             "{n} weighed {k} kilos of {i}.",
-            "In {m}, {n} had {i} of {k} kilos.",
+            "In {m}, {n} had {i}, {k} kilos of them.",
             "In {m} the garden of {n} gave {k} kilos of {i}.",
             "In {m}, {k} kilos of {i} were picked by {n}.",
             "The {i} were ripe in {m}. {n} picked {k} kilos.",
@@ -465,7 +465,6 @@ FILLERS = (
     "It was a long day.",
     "Thank you very much!",
     "Please write soon.",
-    "The sun is shining.",
     "That is all for now.",
     "I hope that you are well.",
     "Everybody is happy about it.",
@@ -570,7 +569,7 @@ def form(words: Words) -> tuple[str, str]:
     if rng.random() < 0.1:
         wanted.insert(rng.randrange(len(wanted) + 1), made_up(rng))
     names = [f'"{key}"' for key in wanted] if rng.random() < 0.25 else wanted
-    asked = words.wording(ASKS).format(
+    asked = words.wording(ASKS, TEST_ASKS).format(
         k=listed(names) if rng.random() < 0.6 else ", ".join(names), o=json.dumps(dict.fromkeys(wanted, "")), t=text
     )
     return asked, json.dumps({key: values.get(key) for key in wanted}, ensure_ascii=False)

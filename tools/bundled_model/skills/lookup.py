@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from documents import Case, Document, Turn, conversation
-from words import MONTHS, Words
+from words import MONTHS, Words, is_held_out
 
 NAME = "lookup"
 
@@ -481,6 +481,9 @@ def remembered(words: Words) -> tuple[list[tuple[str, str]], tuple[str, str], st
     told: list[tuple[str, str]] = []
     chosen = rng.sample(USER_FACTS, rng.randint(1, 3))
     values = [draw(words) for *_, draw in chosen]
+    while words.test and not any(is_held_out(value) for value in values):
+        chosen = rng.sample(USER_FACTS, len(chosen))
+        values = [draw(words) for *_, draw in chosen]
     for (tell, _, _, _), value in zip(chosen, values, strict=True):
         reply = f"Nice to meet you, {value}!" if "Your name" in _answer_of(tell) else rng.choice(USER_REPLIES)
         told.append((tell.format(v=value), reply))
@@ -501,7 +504,7 @@ def document(rng: random.Random) -> Document:
     text, rows, strangers = notes(words, rng.choice((1, 2, 3, 3, 4, 5, 6, 8, 12)))
     asked = [question(words, rows, strangers) for _ in range(rng.choice((1, 2, 3, 4, 6)))]
     pairs = [(ask, answer) for ask, answer, _ in asked]
-    framed = words.wording(FRAMES).format(t=text)
+    framed = words.wording(FRAMES, TEST_FRAMES).format(t=text)
     thought = None
     if rng.random() < 0.12:
         thought = "The notes do not say it." if asked[-1][1] == ABSENT else f"The notes say it: {asked[-1][2]}."

@@ -127,44 +127,73 @@ OPENINGS = (
     "Behave like {n}, {r}.",
 )
 TEST_OPENINGS = ("You are {r}, and your name is {n}.", "Be {n}, {r}.")
-END_RULES = (
-    'End every answer with "{c}"',
-    'Always end with "{c}"',
-    'Finish each answer with "{c}"',
-    'Your answers end with "{c}"',
-    'Say "{c}" at the end of every answer.',
-    'Always end your answers with "{c}"',
-    'Always say "{c}" at the end.',
-    'Finish with "{c}" every time.',
-    'Each answer ends with "{c}"',
-    'At the end of every answer, say "{c}"',
-    'At the end always write "{c}"',
-    'The last words of each answer are "{c}"',
-    'Close every answer with "{c}"',
-    'Never forget to end with "{c}"',
-    'Your last words are always "{c}"',
-    'Put "{c}" at the end of what you say.',
-)
 TEST_END_RULES = ('Always finish your answers with "{c}"', 'At the end of each answer say "{c}"')
-START_RULES = (
-    'Begin every answer with "{c}"',
-    'Always begin with "{c}"',
-    'Start each answer with "{c}"',
-    'Your answers begin with "{c}"',
-    'Say "{c}" at the start of every answer.',
-    'Always begin your answers with "{c}"',
-    'Always say "{c}" first.',
-    'Start with "{c}" every time.',
-    'Each answer starts with "{c}"',
-    'At the start of every answer, say "{c}"',
-    'At the beginning always write "{c}"',
-    'The first words of each answer are "{c}"',
-    'Open every answer with "{c}"',
-    'Never forget to start with "{c}"',
-    'Your first words are always "{c}"',
-    'Put "{c}" before what you say.',
-)
 TEST_START_RULES = ('Always start your answers with "{c}"', 'At the start of each answer say "{c}"')
+
+
+def _rules(verbs: tuple[str, ...], edges: tuple[str, ...], others: tuple[str, ...], test: tuple[str, ...]) -> list[str]:
+    """Ways to say where a saying belongs: all that verbs, edges and what they are of make, but for those held out."""
+    leads = (
+        "",
+        "",
+        "Always ",
+        "Please ",
+        "Please always ",
+        "You always ",
+        "You must ",
+        "You shall ",
+        "Never forget to ",
+    )
+    answers = ("every answer", "each answer", "your answers", "all answers", "all your answers", "each of your answers")
+    rules = [f'{lead}{verb} {whole} with "{{c}}"' for lead in leads for verb in verbs for whole in answers]
+    rules += [f'{lead}{verb} with "{{c}}"' for lead in leads for verb in verbs]
+    for edge in edges:
+        for said in ("say", "write", "put"):
+            rules += [f'At the {edge} of {whole} {lead}{said} "{{c}}"' for lead in ("", "always ") for whole in answers]
+            rules += [f'{lead}{said} "{{c}}" at the {edge} of {whole}.' for lead in leads for whole in answers]
+    rules += others * 8
+    rules = [f"{rule[:1].upper()}{rule[1:]}" for rule in rules]
+    return [rule for rule in rules if rule not in test]
+
+
+END_RULES = _rules(
+    ("end", "finish", "close", "conclude"),
+    ("end", "very end", "close"),
+    (
+        'Your answers end with "{c}"',
+        'Always say "{c}" at the end.',
+        'Finish with "{c}" every time.',
+        'Each answer ends with "{c}"',
+        'Each answer finishes with "{c}"',
+        'At the end always write "{c}"',
+        'The last words of each answer are "{c}"',
+        'Your last words are always "{c}"',
+        'Put "{c}" at the end of what you say.',
+        'Say "{c}" last.',
+        'After each answer say "{c}"',
+        '"{c}" comes at the end of every answer.',
+    ),
+    TEST_END_RULES,
+)
+START_RULES = _rules(
+    ("begin", "start", "open", "introduce"),
+    ("start", "very start", "beginning"),
+    (
+        'Your answers begin with "{c}"',
+        'Always say "{c}" first.',
+        'Start with "{c}" every time.',
+        'Each answer starts with "{c}"',
+        'Each answer begins with "{c}"',
+        'At the beginning always write "{c}"',
+        'The first words of each answer are "{c}"',
+        'Your first words are always "{c}"',
+        'Put "{c}" before what you say.',
+        'Say "{c}" first.',
+        'Before each answer say "{c}"',
+        '"{c}" comes at the start of every answer.',
+    ),
+    TEST_START_RULES,
+)
 WHO_ASKS = (
     "Who are you?",
     "What is your name?",

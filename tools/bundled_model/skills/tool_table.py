@@ -926,7 +926,6 @@ SKILLS: tuple[Skill, ...] = (
             "I need {path} to be gone.",
             "I want {path} deleted.",
             "I have no use for {path}. Remove it, please.",
-            "Let me delete {path}.",
             "Help me delete the file {path}.",
             "delete {path} now",
             "Could you erase {path} for me?",
@@ -1070,7 +1069,6 @@ NOUNS = (
     "meter",
     "rota",
 )
-TEST_NOUNS = ("voucher", "album", "subscription", "license", "loan", "membership")
 DETAILS = (
     ("id", " {v}", " with the number {v}", lambda w: w.code()),
     ("name", " of {v}", " that belongs to {v}", Words.name),

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from documents import Call, Case, Document, Tool, Turn
-from words import Words
+from words import TEST_NOUNS, Words
 
+from skills.arithmetic import is_held_out
 from skills.arithmetic import result as sum_result
 from skills.conversation import answer_of_sapling
-from skills.tool_table import DETAILS, INTEGER, NOUNS, SKILLS, STRING, TEST_NOUNS, VERBS, Skill
+from skills.tool_table import DETAILS, INTEGER, NOUNS, SKILLS, STRING, VERBS, Skill
 
 NAME = "tools"
 NO_TOOL = ("I have no tool for that.", "I am sorry, none of my tools can do that.")
@@ -83,6 +84,8 @@ def curated(words: Words, skill: Skill) -> Task:
     name = skill.names[0] if usual else rng.choice(skill.names)
     keys = {key: key if usual else rng.choice(skill.renamed.get(key, (key,))) for key in skill.parameters}
     values = {key: draw(words) for key, (_, draw) in skill.parameters.items()}
+    while not words.test and {"a", "b"} <= set(values) and is_held_out("+", values["a"], values["b"]):
+        values = {key: draw(words) for key, (_, draw) in skill.parameters.items()}
     asked = words.wording(skill.asks, skill.test_asks, free=False).format(**values)
     asked = asked[:1].upper() + asked[1:] if rng.random() < 0.9 else asked
     arguments = {keys[key]: value for key, value in values.items()}
@@ -108,15 +111,15 @@ def task(words: Words) -> tuple[Task, Skill | None]:
     return curated(words, skill), skill
 
 
-def offered(words: Words, wanted: Task, count: int) -> list[Tool]:
-    """The wanted tool among others, in any order."""
+def offered(words: Words, wanted: Task, skill: Skill | None, count: int) -> list[Tool]:
+    """The wanted tool, which is of ``skill``, among others that do something else, in any order."""
     tools = {wanted.tool.name: wanted.tool}
-    descriptions = {wanted.tool.description}
+    done = [skill] if skill is not None else []
     while len(tools) < count:
-        other = task(words)[0].tool
-        if other.description not in descriptions:
-            tools.setdefault(other.name, other)
-            descriptions.add(other.description)
+        other, of = task(words)
+        if other.tool.name not in tools and not any(of is each for each in done):
+            tools[other.tool.name] = other.tool
+            done += [of] if of is not None else []
     listing = list(tools.values())
     words.rng.shuffle(listing)
     return listing
@@ -131,7 +134,7 @@ def document(rng: random.Random) -> Document:
     """A conversation with tools at hand, most of which are used."""
     words = Words(rng)
     wanted, skill = task(words)
-    tools = offered(words, wanted, rng.choice((1, 2, 2, 3, 3, 4, 5)))
+    tools = offered(words, wanted, skill, rng.choice((1, 2, 2, 3, 3, 4, 5)))
     turns = [Turn("system", rng.choice(SYSTEMS))] if rng.random() < 0.3 else []
     thinking = rng.random() < 0.2
     kind = rng.random()
@@ -145,7 +148,7 @@ def document(rng: random.Random) -> Document:
             ],
             tools,
         )
-    if kind < 0.27:
+    if kind < 0.32:
         remaining = [tool for tool in tools if tool is not wanted.tool]
         if remaining:
             answer = rng.choice(NO_TOOL)
@@ -157,7 +160,7 @@ def document(rng: random.Random) -> Document:
                 ],
                 remaining,
             )
-    if kind < 0.36 and skill is not None:
+    if kind < 0.4 and skill is not None:
         # The same tool twice in one turn, which needs the same names as before.
         first, second = wanted, _again(words, skill, wanted)
         asked = f"{first.asked} {rng.choice(('And then: ', 'Then ', 'And: ', 'Also: ', ''))}{second.asked}"
@@ -217,8 +220,8 @@ def cases(rng: random.Random, count: int) -> Iterator[Case]:
     """Requests, values and tools that training never used."""
     words = Words(rng, test=True)
     for place in range(count):
-        wanted, _ = task(words)
-        tools = offered(words, wanted, rng.choice((2, 3, 4)))
+        wanted, skill = task(words)
+        tools = offered(words, wanted, skill, rng.choice((2, 3, 4)))
         asked = Turn("user", wanted.asked)
         if place % 10 < 5:
             yield Case("tool choice", [asked], tools, calls=(wanted.call,))
