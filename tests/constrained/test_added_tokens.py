@@ -15,6 +15,7 @@ from bough.constrained.llguidance_backend import LLGuidanceBackend, make_tokeniz
 from bough.constrained.masks import unpack
 from bough.constrained.translate import Translator
 from bough.parsers.base import ToolSpec
+from bough.parsers.reasoning import Thoughts
 from bough.parsers.structural import json_schema
 from bough.sampling.sampling_params import GrammarKind
 from bough.tokenization.tokenizer import Tokenizer
@@ -80,17 +81,18 @@ def only_way(grammar: Grammar) -> list[int]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("thinking", [None, True])
+@pytest.mark.parametrize("thoughts", [Thoughts.POSSIBLE, Thoughts.BEGUN])
 @pytest.mark.parametrize("reasoning", ["qwen3", "deepseek-r1"])
 def test_a_constrained_answer_may_begin_with_thoughts_and_end_them(
-    kind: Kind, thinking: bool | None, reasoning: str
+    kind: Kind, thoughts: Thoughts, reasoning: str
 ) -> None:
     speaks = dialect("none", reasoning)
-    tag = speaks.structured(json_schema(ANSWER), with_calls=(), parallel=False, thinking=thinking)
+    tag = speaks.structured(json_schema(ANSWER), with_calls=(), parallel=False, thoughts=thoughts)
     grammar = backend_of(kind).compile(spec_of("structural_tag", tag))
-    begin = "" if thinking else "<think>"
+    begun = thoughts is Thoughts.BEGUN
+    begin = "" if begun else "<think>"
     assert offered(grammar, encode(kind, f'{begin}Hm, {{"a": no.</think>\n\n{{"a": 1}}'))
-    assert offered(grammar, encode(kind, '{"a": 1}')) is not thinking
+    assert offered(grammar, encode(kind, '{"a": 1}')) is not begun
     assert not offered(grammar, encode(kind, f'{begin}Hm</think>{{"b": 1}}'))
     if kind == "added":
         assert offered(grammar, encode("spelled", f'{begin}Hm</think>{{"a": 1}}'))
@@ -98,7 +100,9 @@ def test_a_constrained_answer_may_begin_with_thoughts_and_end_them(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_constrained_answer_has_no_thoughts_where_the_prompt_has_closed_them(kind: Kind) -> None:
-    tag = dialect("hermes", "qwen3").structured(json_schema(ANSWER), with_calls=[NOW], parallel=False, thinking=False)
+    tag = dialect("hermes", "qwen3").structured(
+        json_schema(ANSWER), with_calls=[NOW], parallel=False, thoughts=Thoughts.NONE
+    )
     grammar = backend_of(kind).compile(spec_of("structural_tag", tag))
     assert not offered(grammar, encode(kind, '<think>Hm.</think>\n\n{"a": 1}'))
     assert offered(grammar, encode(kind, '{"a": 1}'))
@@ -107,7 +111,7 @@ def test_a_constrained_answer_has_no_thoughts_where_the_prompt_has_closed_them(k
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_required_calls_come_behind_thoughts_between_their_marks(kind: Kind) -> None:
-    tag = dialect("hermes", "qwen3").constraint([NOW], name="now", parallel=False, thinking=None)
+    tag = dialect("hermes", "qwen3").constraint([NOW], name="now", parallel=False, thoughts=Thoughts.POSSIBLE)
     grammar = backend_of(kind).compile(spec_of("structural_tag", tag))
     assert offered(grammar, encode(kind, CALL))
     assert offered(grammar, encode(kind, f"<think>\nNow?</think>\n\n{CALL}"))

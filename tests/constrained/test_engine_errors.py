@@ -13,9 +13,12 @@ from bough.entrypoints.chat.constraints import constrained
 from bough.entrypoints.chat.job import ToolChoice, ToolUse
 from bough.parsers.base import ToolSpec
 from bough.parsers.dialect import make_dialect
+from bough.parsers.reasoning import Thoughts
 from bough.parsers.tool_formats import TOOL_FORMATS
 from bough.sampling.sampling_params import GrammarKind, SamplingParams
 from tests.constrained.following import bundled_backend, bundled_tokenizer, spec_of
+
+POSSIBLE = Thoughts.POSSIBLE
 
 
 @pytest.mark.parametrize(
@@ -78,7 +81,7 @@ def test_the_tool_at_fault_is_named(tried: TrialBackend, name: str) -> None:
     }
     tools = (ToolSpec("now", None, {"type": "object"}, True), ToolSpec("get_weather", None, wrong, True))
     dialect = make_dialect(None, tool_call_parser=name, reasoning_parser="none")
-    params, _ = constrained(SamplingParams(), None, ToolUse(tools, ToolChoice.AUTO), dialect, thinking=None)
+    params, _ = constrained(SamplingParams(), None, ToolUse(tools, ToolChoice.AUTO), dialect, thoughts=POSSIBLE)
     with pytest.raises(GrammarError, match="get_weather") as refusal:
         tried.compile(spec_of("structural_tag", params.structural_tag), 30.0)
     assert "uniqueItems" in refusal.value.message

@@ -7,16 +7,18 @@ from typing import Any
 
 import pytest
 
-from bough.entrypoints.chat.constraints import constrained
+from bough.entrypoints.chat.constraints import ANY_OBJECT, constrained
 from bough.entrypoints.chat.job import ToolChoice, ToolUse
 from bough.errors import BadRequest
 from bough.parsers.argument_schemas import closed
 from bough.parsers.base import ToolSpec
 from bough.parsers.dialect import make_dialect
+from bough.parsers.reasoning import Thoughts
 from bough.parsers.tool_formats import TOOL_FORMATS
 from bough.sampling.sampling_params import MAX_GRAMMAR_BYTES, SamplingParams
 from tests.constrained.following import allows, bundled_backend, spec_of
 
+POSSIBLE = Thoughts.POSSIBLE
 CITY = {
     "type": "object",
     "properties": {"city": {"type": "string"}, "n": {"type": "integer"}},
@@ -29,7 +31,9 @@ LOOSE = ToolSpec("now", None, CITY, False)
 
 def tag_of(name: str, tools: tuple[ToolSpec, ...] = (STRICT, LOOSE), reasoning: str | None = None, **use: Any) -> Any:
     dialect = make_dialect(None, tool_call_parser=name, reasoning_parser=reasoning or "none")
-    params, field = constrained(SamplingParams(), None, ToolUse(tools, ToolChoice.AUTO, **use), dialect, thinking=None)
+    params, field = constrained(
+        SamplingParams(), None, ToolUse(tools, ToolChoice.AUTO, **use), dialect, thoughts=POSSIBLE
+    )
     assert field == "tools"
     assert params.structural_tag is not None
     return bundled_backend().compile(spec_of("structural_tag", params.structural_tag))
@@ -68,14 +72,14 @@ def test_structural_tags_of_either_form_come_behind_thoughts_or_calls_instead(na
     for tag in (older, newer):
         params = SamplingParams.from_dict({"structural_tag": tag})
         for use in (ToolUse(), ToolUse((LOOSE,), ToolChoice.AUTO)):
-            made, field = constrained(params, "response_format", use, dialect, thinking=None)
+            made, field = constrained(params, "response_format", use, dialect, thoughts=POSSIBLE)
             assert field == "response_format"
             grammar = bundled_backend().compile(spec_of("structural_tag", made.structural_tag))
             assert allows(grammar, "<think>\nHm.\n</think>\n\nIt is <f>1</f>.")
             assert not allows(grammar, "<think>\nHm.\n</think>\n\nIt is <f>x</f>.")
     params = SamplingParams.from_dict({"structural_tag": {**older, "format": {}}})
     with pytest.raises(BadRequest, match="unknown field 'format'") as raised:
-        constrained(params, "response_format", ToolUse(), dialect, thinking=None)
+        constrained(params, "response_format", ToolUse(), dialect, thoughts=POSSIBLE)
     assert raised.value.param == "response_format"
 
 
@@ -126,9 +130,12 @@ def test_tools_that_are_not_strict_take_any_arguments_beside_those_that_are(name
 def test_tools_that_are_not_strict_leave_the_answer_free() -> None:
     dialect = make_dialect(None, tool_call_parser="hermes")
     params = SamplingParams()
-    assert constrained(params, None, ToolUse((LOOSE,), ToolChoice.AUTO), dialect, thinking=None) == (params, None)
+    assert constrained(params, None, ToolUse((LOOSE,), ToolChoice.AUTO), dialect, thoughts=POSSIBLE) == (
+        params,
+        None,
+    )
     off = ToolUse((STRICT,), ToolChoice.NONE)
-    assert constrained(params, None, off, dialect, thinking=None) == (params, None)
+    assert constrained(params, None, off, dialect, thoughts=POSSIBLE) == (params, None)
 
 
 def schema_of(num_bytes: int) -> dict[str, Any]:
@@ -139,18 +146,18 @@ def schema_of(num_bytes: int) -> dict[str, Any]:
 def test_limits_are_those_of_what_the_client_sent(choice: ToolChoice) -> None:
     dialect = make_dialect(None, tool_call_parser="hermes")
     fits = tuple(ToolSpec(f"f{i}", None, schema_of(MAX_GRAMMAR_BYTES - 100), True) for i in range(2))
-    params, _ = constrained(SamplingParams(), None, ToolUse(fits, choice), dialect, thinking=None)
+    params, _ = constrained(SamplingParams(), None, ToolUse(fits, choice), dialect, thoughts=POSSIBLE)
     params.validate(None, tag_is_ours=True)
     deep: dict[str, Any] = {"type": "string"}
     for _ in range(28):
         deep = {"type": "object", "properties": {"a": deep}}
     params, _ = constrained(
-        SamplingParams(), None, ToolUse((ToolSpec("f", None, deep, True),), choice), dialect, thinking=None
+        SamplingParams(), None, ToolUse((ToolSpec("f", None, deep, True),), choice), dialect, thoughts=POSSIBLE
     )
     params.validate(None, tag_is_ours=True)
     large = ToolUse((ToolSpec("f", None, schema_of(MAX_GRAMMAR_BYTES), True),), choice)
     with pytest.raises(BadRequest, match=r"tools\[0\]: .*bytes") as error:
-        constrained(SamplingParams(), None, large, dialect, thinking=None)
+        constrained(SamplingParams(), None, large, dialect, thoughts=POSSIBLE)
     assert error.value.code == "invalid_grammar"
 
 
@@ -163,7 +170,7 @@ def test_tools_that_are_not_strict_are_held_to_what_can_be_enforced() -> None:
 
     def compiled(strict: bool, choice: ToolChoice) -> Any:
         use = ToolUse((ToolSpec("f", None, schema, strict),), choice)
-        params, _ = constrained(SamplingParams(), None, use, dialect, thinking=None)
+        params, _ = constrained(SamplingParams(), None, use, dialect, thoughts=POSSIBLE)
         return bundled_backend().compile(spec_of("structural_tag", params.structural_tag))
 
     call = '<tool_call>\n{"name": "f", "arguments": {"a": [1, 1]}}\n</tool_call>'
@@ -176,7 +183,7 @@ def test_tools_that_are_not_strict_are_held_to_what_can_be_enforced() -> None:
 def test_tools_that_may_be_anything_are_not_looked_into() -> None:
     dialect = make_dialect(None, tool_call_parser="hermes")
     huge = ToolUse((ToolSpec("f", None, schema_of(MAX_GRAMMAR_BYTES), False),), ToolChoice.AUTO)
-    assert constrained(SamplingParams(), None, huge, dialect, thinking=None)[1] is None
+    assert constrained(SamplingParams(), None, huge, dialect, thoughts=POSSIBLE)[1] is None
 
 
 def test_a_schema_near_the_limit_passes_inside_thoughts_too() -> None:
@@ -184,7 +191,7 @@ def test_a_schema_near_the_limit_passes_inside_thoughts_too() -> None:
     schema = json.dumps(schema_of(MAX_GRAMMAR_BYTES - 100))
     params = SamplingParams(json_schema=schema)
     params.validate(None)
-    wrapped, field = constrained(params, "response_format", ToolUse(), dialect, thinking=None)
+    wrapped, field = constrained(params, "response_format", ToolUse(), dialect, thoughts=POSSIBLE)
     assert field == "response_format"
     wrapped.validate(None, tag_is_ours=True)
 
@@ -193,7 +200,7 @@ def test_required_calls_make_up_no_properties() -> None:
     def grammar_of(**parameters: Any) -> Any:
         tool = ToolSpec("f", None, {"type": "object", **parameters}, False)
         use = ToolUse((tool,), ToolChoice.REQUIRED)
-        params, _ = constrained(SamplingParams(), None, use, make_dialect(None), thinking=None)
+        params, _ = constrained(SamplingParams(), None, use, make_dialect(None), thoughts=POSSIBLE)
         assert params.structural_tag is not None
         return bundled_backend().compile(spec_of("structural_tag", params.structural_tag))
 
@@ -220,3 +227,12 @@ def test_what_a_schema_requires_may_be_nonsense(required: Any) -> None:
     schema = {"properties": {"a": {"properties": {"b": {}}, "required": required, "items": [1]}}}
     assert "additionalProperties" not in closed(schema)["properties"]["a"]
     assert closed(schema)["additionalProperties"] is False
+
+
+@pytest.mark.parametrize("reasoning_parser", ["gpt-oss", "none"])
+def test_an_answer_on_channels_names_one_first_unless_it_has_begun(reasoning_parser: str) -> None:
+    dialect = make_dialect(None, tool_call_parser="gpt-oss", reasoning_parser=reasoning_parser)
+    params = SamplingParams.from_dict({"json_schema": ANY_OBJECT})
+    made, _ = constrained(params, "json_schema", ToolUse(), dialect, thoughts=POSSIBLE)
+    assert "<|channel|>final<|message|>" in made.structural_tag
+    assert constrained(params, "json_schema", ToolUse(), dialect, thoughts=Thoughts.NONE) == (params, "json_schema")

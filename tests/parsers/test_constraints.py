@@ -12,6 +12,7 @@ import pytest
 
 from bough.errors import BadRequest
 from bough.parsers.base import ToolSpec
+from bough.parsers.reasoning import Thoughts
 from bough.parsers.structural import MAX_CALLS
 from bough.parsers.tool_formats import TOOL_FORMATS
 from tests.constrained.following import allows, bundled_backend, random_walk, spec_of
@@ -69,7 +70,7 @@ def test_a_constraint_lets_through_what_models_write(name: str) -> None:
     assert allows(free, text)
     assert allows(free, f"<think>\nHm.\n</think>\n\n{text}")
     assert not allows(free, "Hm.")
-    inside = made.constraint(TOOLS, name=None, parallel=True, thinking=True)
+    inside = made.constraint(TOOLS, name=None, parallel=True, thoughts=Thoughts.BEGUN)
     grammar = bundled_backend().compile(spec_of("structural_tag", inside))
     assert allows(grammar, f"Hm.\n</think>\n\n{text}")
     events = run(parser(made, thinking=True), [f"Hm.\n</think>\n\n{text}"])
@@ -119,8 +120,9 @@ def test_marks_that_are_special_tokens_come_as_such(name: str) -> None:
     assert made.reasoning_format is not None
     start, end = made.reasoning_format.start, made.reasoning_format.end
     gap = "<|start|>assistant" if name == "gpt-oss" else "\n\n"
-    for thinking, before in ((None, ""), (None, f"{start}Hm.{end}{gap}"), (True, f"Hm.{end}{gap}")):
-        tag = made.constraint(TOOLS, name=None, parallel=True, thinking=thinking)
+    possible, begun = Thoughts.POSSIBLE, Thoughts.BEGUN
+    for thoughts, before in ((possible, ""), (possible, f"{start}Hm.{end}{gap}"), (begun, f"Hm.{end}{gap}")):
+        tag = made.constraint(TOOLS, name=None, parallel=True, thoughts=thoughts)
         grammar = words.backend.compile(spec_of("structural_tag", tag))
         text = before + CALL_OF_NOW[name]
         ids = words.encode(text)

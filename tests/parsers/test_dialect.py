@@ -8,7 +8,7 @@ import pytest
 from bough.errors import BadRequest, ConfigError
 from bough.parsers.base import Content, Reasoning, ToolSpec, parse_tools
 from bough.parsers.dialect import AUTO, FALLBACK_TOOL_FORMAT, NONE, Dialect, make_dialect, make_tool_dialect
-from bough.parsers.reasoning import REASONING_FORMATS
+from bough.parsers.reasoning import REASONING_FORMATS, Thoughts
 from bough.parsers.structural import MAX_CALLS
 from bough.parsers.tool_formats import TOOL_FORMATS
 from bough.sampling.sampling_params import LENIENTLY
@@ -167,7 +167,7 @@ def test_constrained_arguments_are_an_object_and_enforced_leniently_unless_stric
 
 def test_a_constraint_leaves_room_for_thoughts() -> None:
     made = dialect("hermes", "qwen3")
-    inside = constraint(made, thinking=True)
+    inside = constraint(made, thoughts=Thoughts.BEGUN)
     assert inside["elements"][0] == {"type": "tag", "begin": "", "content": {"type": "any_text"}, "end": "</think>"}
     thoughts, calls = constraint(made)["elements"]
     assert thoughts["elements"][0]["elements"][0]["begin"] == "<think>"

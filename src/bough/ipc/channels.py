@@ -157,8 +157,7 @@ class SchedulerChannels:
         if self._context.closed:
             return
         if self._has_detokenizer and self._results.finish(FINISH_TIMEOUT_S):
-            self._results.send(ShutdownReq())
-            self._results.finish(FINISH_TIMEOUT_S)  # the last result may have taken the last place
+            self._results.send_last(ShutdownReq(), FINISH_TIMEOUT_S)
         self._to_main.finish(FINISH_TIMEOUT_S)
         for socket in (self._input, self._rpc, *(each.socket for each in self._outputs)):
             socket.close()

@@ -145,7 +145,8 @@ class ResultsSender:
     def finish(self, timeout_s: float) -> bool:
         """Wait until all is sent, at most ``timeout_s`` seconds; returns whether it is.
 
-        What is sent may still be on its way; closing the socket afterwards waits as long for it to arrive.
+        What is sent may still be on its way; closing the socket afterwards waits as long for it to be taken by the
+        system, which is not all the way (:meth:`send_last`).
         """
         self.socket.setsockopt(zmq.LINGER, int(timeout_s * 1000))
         poller = zmq.Poller()
@@ -154,3 +155,16 @@ class ResultsSender:
             if not poller.poll(int(timeout_s * 1000)):
                 return False
         return True
+
+    def send_last(self, message: Any, timeout_s: float) -> None:
+        """Send what ends the receiver, and wait until it has closed its end, at most ``timeout_s`` seconds each.
+
+        Closing this end earlier may lose what is under way, whatever it lingers: a receiver of libzmq that has no place
+        left for messages gives up a connection that the other end has closed, with all that it has not read from it.
+        """
+        monitor = self.socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        self.send(message)
+        if self.finish(timeout_s):  # the last result may have taken the last place
+            monitor.poll(int(timeout_s * 1000))
+        self.socket.disable_monitor()
+        monitor.close()

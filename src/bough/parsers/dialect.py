@@ -18,7 +18,7 @@ from bough.parsers.base import OutputParser, ToolSpec
 from bough.parsers.detection import detect_reasoning_format, detect_tool_format
 from bough.parsers.harmony import HarmonyFormat, final_message
 from bough.parsers.json_calls import JsonArrayFormat
-from bough.parsers.reasoning import REASONING_FORMATS, ReasoningFormat
+from bough.parsers.reasoning import REASONING_FORMATS, ReasoningFormat, Thoughts
 from bough.parsers.structural import Format, any_text, const, either, sequence, tag
 from bough.parsers.tool_format import ToolFormat
 from bough.parsers.tool_formats import TOOL_FORMATS
@@ -121,7 +121,7 @@ class Dialect:
         return StreamParser(reader)
 
     def constraint(
-        self, tools: Sequence[ToolSpec], *, name: str | None, parallel: bool, thinking: bool | None = None
+        self, tools: Sequence[ToolSpec], *, name: str | None, parallel: bool, thoughts: Thoughts = Thoughts.POSSIBLE
     ) -> str:
         """A structural tag that makes the answer consist of tool calls, after thoughts if the model has them.
 
@@ -129,8 +129,7 @@ class Dialect:
             tools: what may be called.
             name: the only function that may be called, and once; ``None`` for any.
             parallel: whether there may be several calls.
-            thinking: whether the answer begins inside the thoughts, or has none; ``None`` if it may begin with their
-                marker, or without any.
+            thoughts: what the prompt makes of them.
 
         Returns:
             JSON.
@@ -141,18 +140,16 @@ class Dialect:
         callable_ = [tool for tool in tools if name is None or tool.name == name]
         format_ = self.tool_format or _JSON_ARRAY
         calls = format_.constraint(callable_, parallel=parallel and name is None)
-        return _as_json(self._after_reasoning(calls, thinking))
+        return _as_json(self._after_reasoning(calls, thoughts))
 
-    def structured(
-        self, answer: Format, *, with_calls: Sequence[ToolSpec], parallel: bool, thinking: bool | None = None
-    ) -> str:
+    def structured(self, answer: Format, *, with_calls: Sequence[ToolSpec], parallel: bool, thoughts: Thoughts) -> str:
         """A structural tag that makes the answer, behind the thoughts, follow a format, or consist of tool calls.
 
         Args:
             answer: what the answer has to look like if it is no call.
             with_calls: what may be called instead.
             parallel: whether there may be several calls.
-            thinking: as :meth:`constraint` has it.
+            thoughts: what the prompt makes of them.
 
         Returns:
             JSON.
@@ -162,16 +159,16 @@ class Dialect:
         if with_calls:
             format_ = self.tool_format or _JSON_ARRAY
             answer = either(answer, format_.constraint(with_calls, parallel=parallel))
-        return _as_json(self._after_reasoning(answer, thinking))
+        return _as_json(self._after_reasoning(answer, thoughts))
 
-    def _after_reasoning(self, calls: Format, thinking: bool | None) -> Format:
+    def _after_reasoning(self, calls: Format, thoughts: Thoughts) -> Format:
         reasoning = self.reasoning_format
-        if reasoning is None or thinking is False:
+        if reasoning is None or thoughts is Thoughts.NONE:
             return calls
-        if thinking:
+        if thoughts is Thoughts.BEGUN:
             return sequence(tag("", any_text(), reasoning.end), reasoning.gap, calls)
-        thoughts = sequence(tag(reasoning.start, any_text(), reasoning.end), reasoning.gap)
-        return sequence(either(thoughts, const("")), calls)
+        possible = sequence(tag(reasoning.start, any_text(), reasoning.end), reasoning.gap)
+        return sequence(either(possible, const("")), calls)
 
 
 def _as_json(form: Format) -> str:

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 
 from bough.parsers.base import Content, Reasoning
 from bough.parsers.stream import Steps, Stream
 from bough.parsers.structural import Format, const, regex
+
+
+class Thoughts(Enum):
+    """What a prompt makes of the thoughts of the answer."""
+
+    BEGUN = "begun"
+    """The answer begins inside of them."""
+    POSSIBLE = "possible"
+    """The answer may begin with their marker."""
+    NONE = "none"
+    """The answer has none."""
 
 
 @dataclass(frozen=True)
@@ -39,18 +51,26 @@ class ReasoningFormat:
         Args:
             prompt: its end suffices, some 50 characters.
         """
-        prompt = prompt.rstrip()
-        if prompt.endswith(self.start):
-            return True
-        return self.always and not prompt.endswith(self.end)
+        return self.thoughts(prompt) is Thoughts.BEGUN
 
-    def is_closed(self, prompt: str) -> bool:
-        """Whether this prompt has ended the thoughts already, so that an answer to it has none.
+    def thoughts(self, prompt: str) -> Thoughts:
+        """What this prompt makes of the thoughts.
 
         Args:
             prompt: its end suffices, some 50 characters.
         """
-        return not self.on_channels and prompt.rstrip().endswith(self.end)
+        prompt = prompt.rstrip()
+        if prompt.endswith(self.start.rstrip()):
+            return Thoughts.BEGUN
+        if self.on_channels:
+            return Thoughts.POSSIBLE
+        if prompt.endswith(self.end.rstrip()):
+            return Thoughts.NONE
+        return Thoughts.BEGUN if self.always else Thoughts.POSSIBLE
+
+    def goes_on(self, text: str) -> Thoughts:
+        """What an answer that goes on with ``text`` makes of them: all that may come before it is there."""
+        return Thoughts.BEGUN if text.rfind(self.start) > text.rfind(self.end) else Thoughts.NONE
 
     def read(self, stream: Stream, *, inside: bool, separate: bool) -> Steps[None]:
         """Read the thoughts at the beginning of an answer, if there are any.

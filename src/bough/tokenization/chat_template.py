@@ -127,10 +127,15 @@ class ChatTemplate:
         text = _up_to_mark(text) if continue_final_message else text
         return _from_mark(text, where) if continues else text
 
-    def ends_with(self, marker: str, **kwargs: object) -> bool:
-        """Whether the prompt for a question ends with ``marker``, given these variables of the template."""
-        shown = self._try_messages([{"role": "user", "content": "a"}], **kwargs)
-        return shown is not None and shown.rstrip().endswith(marker)
+    def prompt_ends_with(self, marker: str, kwargs: Mapping[str, Any]) -> bool:
+        """Whether the prompt for a question ends with this marker, but for white space; not if it is refused.
+
+        Args:
+            marker: text.
+            kwargs: further variables of the template, as :meth:`render` takes them.
+        """
+        shown = self._try_messages([self._fit({"role": "user", "content": "a"}, "messages[0]")], kwargs)
+        return shown is not None and shown.rstrip().endswith(marker.rstrip())
 
     def _template_for(self, tools: Sequence[Any] | None) -> SandboxedTemplate:
         if tools and TOOL_TEMPLATE in self._templates:
@@ -237,8 +242,9 @@ class ChatTemplate:
             messages = [question, message]
         return self._try_messages(messages)
 
-    def _try_messages(self, messages: list[dict[str, Any]], **kwargs: object) -> str | None:
-        variables = {**self._variables, **kwargs, "messages": messages, "tools": None, "add_generation_prompt": True}
+    def _try_messages(self, messages: list[dict[str, Any]], kwargs: Mapping[str, Any] | None = None) -> str | None:
+        shown = {"messages": messages, "tools": None, "add_generation_prompt": True}
+        variables = {**self._variables, **(kwargs or {}), **shown}
         try:
             return self._render(self._template_for(None), variables, "messages")
         except BadRequest:

@@ -149,27 +149,34 @@ def tag_of(server: RunningServer) -> Any:
     return json.loads(tag)
 
 
-OPENS = "{{ '<think>' if enable_thinking }}"
-CLOSES = "{{ '<think></think>' if enable_thinking is false }}"
-OFF, ON = {"reasoning_effort": "none"}, {"reasoning_effort": "high"}
-PREFIX = [USER, {"role": "assistant", "content": "It is "}]
+CLOSED = {"reasoning_effort": "none"}
+ASKED = {"reasoning_effort": "high"}
+NO_ANSWER = {"add_generation_prompt": False}
+
+
+def going_on(text: str) -> dict[str, Any]:
+    messages = [USER, {"role": "assistant", "content": text}]
+    return {"messages": messages, "continue_final_message": True, "add_generation_prompt": False}
 
 
 @pytest.mark.parametrize(
-    ("end", "fields", "thoughts"),
+    ("end", "cases"),
     [
-        (CLOSES, {}, "possible"),
-        (CLOSES, ON, "possible"),
-        (CLOSES, OFF, "none"),
-        (CLOSES, {"messages": PREFIX, "continue_final_message": True, "add_generation_prompt": False}, "none"),
-        (OPENS, {}, "none"),
-        (OPENS, ON, "begun"),
-        (OPENS, OFF, "none"),
-        (OPENS, {"add_generation_prompt": False}, "possible"),
+        (
+            "{{ '<think></think>' if enable_thinking is false }}",
+            [({}, "possible"), (ASKED, "possible"), (CLOSED, "none"), (NO_ANSWER, "possible")],
+        ),
+        (
+            "{{ '<think>' if enable_thinking }}",
+            [({}, "none"), (ASKED, "begun"), (CLOSED, "none"), (NO_ANSWER, "possible")],
+        ),
+        ("<think>", [({}, "begun"), (NO_ANSWER, "possible")]),
+        ("", [(going_on("It"), "none"), (going_on("<think>It"), "begun"), (going_on("<think>It</think>Is"), "none")]),
     ],
+    ids=["closes", "opens if asked", "opens", "neither"],
 )
-def test_an_answer_that_is_constrained_has_thoughts_only_where_the_prompt_leaves_room_for_them(
-    tmp_path: Path, end: str, fields: dict[str, Any], thoughts: str
+def test_an_answer_that_is_constrained_has_thoughts_where_the_prompt_leaves_room_for_them(
+    tmp_path: Path, end: str, cases: list[tuple[dict[str, Any], str]]
 ) -> None:
     template = tmp_path / "template.jinja"
     body = "{% for message in messages %}<{{ message.role }}>{{ message.content }}{% endfor %}"
@@ -178,13 +185,17 @@ def test_an_answer_that_is_constrained_has_thoughts_only_where_the_prompt_leaves
         running_server(tmp_path, reasoning_parser="qwen3", chat_template=str(template)) as server,
         httpx.Client(base_url=server.url, timeout=20) as client,
     ):
-        whole_answer(client, PATH, {"messages": [USER], "choice": ["yes", "no"], **fields})
-        params = server.engine.received[-1].sampling_params
-        if thoughts == "none":
-            assert (params.choice, params.structural_tag) == (("yes", "no"), None)
-        else:
-            tag = json.dumps(tag_of(server))
-            assert ("<think>" in tag, "</think>" in tag) == (thoughts == "possible", True)
+        assert server.tokenizer is not None
+        ids = [server.tokenizer.encode(text, add_special_tokens=False).tolist() for text in ("Hi<think></think>", "Hi")]
+        for fields, thoughts in [*cases, ({"input_ids": ids[0]}, "none"), ({"input_ids": ids[1]}, "possible")]:
+            server.engine.says = "yes"
+            whole_answer(client, PATH, {"messages": [USER], "choice": ["yes", "no"], **fields})
+            params = server.engine.received[-1].sampling_params
+            if thoughts == "none":
+                assert (params.choice, params.structural_tag) == (("yes", "no"), None), fields
+            else:
+                tag = json.dumps(tag_of(server))
+                assert ("<think>" in tag, "</think>" in tag) == (thoughts == "possible", True), fields
 
 
 @pytest.mark.parametrize(

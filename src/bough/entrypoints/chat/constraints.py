@@ -16,6 +16,7 @@ from bough.errors import BadRequest
 from bough.parsers.argument_schemas import closed
 from bough.parsers.base import ToolSpec
 from bough.parsers.dialect import Dialect
+from bough.parsers.reasoning import Thoughts
 from bough.parsers.structural import Format, any_text, const, either, regex, sequence, tag
 from bough.parsers.tool_format import ToolFormat
 from bough.sampling.sampling_params import (
@@ -53,7 +54,7 @@ def constraint_param(constraint: Constraint | None) -> str | None:
 
 
 def constrained(
-    params: SamplingParams, field: str | None, tools: ToolUse, dialect: Dialect, *, thinking: bool | None
+    params: SamplingParams, field: str | None, tools: ToolUse, dialect: Dialect, *, thoughts: Thoughts
 ) -> tuple[SamplingParams, str | None]:
     """Sampling parameters whose constraint allows for thoughts and tool calls.
 
@@ -62,7 +63,7 @@ def constrained(
         field: what the client called the constraint in them.
         tools: what may or must be called.
         dialect: how the model writes.
-        thinking: whether the answer begins inside the thoughts, or has none; ``None`` if it may have some.
+        thoughts: what the prompt makes of them.
 
     Returns:
         The parameters, and what the client called that from which their constraint is made.
@@ -78,7 +79,8 @@ def constrained(
             "tool_choice: an answer that has to be a tool call cannot follow a schema or grammar as well",
             param="tool_choice",
         )
-    straight = dialect.reasoning_format is None or (thinking is False and not dialect.on_channels)
+    # An answer on channels has to name one first, unless it has begun.
+    straight = thoughts is Thoughts.NONE or (dialect.reasoning_format is None and not dialect.on_channels)
     if grammar is not None and straight and not tools.callable:
         return params, field
     holds_strict = format_ is not None and tools.callable and any(tool.strict for tool in tools.tools)
@@ -88,14 +90,14 @@ def constrained(
     if grammar is not None:
         field = field or grammar.kind
         answer = _as_format(grammar, field)
-        tag = dialect.structured(answer, with_calls=callable_, parallel=tools.parallel, thinking=thinking)
+        tag = dialect.structured(answer, with_calls=callable_, parallel=tools.parallel, thoughts=thoughts)
     elif required:
         field = "tools"
-        tag = dialect.constraint(callable_, name=tools.name, parallel=tools.parallel, thinking=thinking)
+        tag = dialect.constraint(callable_, name=tools.name, parallel=tools.parallel, thoughts=thoughts)
     else:
         assert format_ is not None, "checked"
         field = "tools"
-        tag = _with_strict_calls(format_, dialect, callable_, parallel=tools.parallel, thinking=thinking)
+        tag = _with_strict_calls(format_, dialect, callable_, parallel=tools.parallel, thoughts=thoughts)
     cleared: dict[str, Any] = dict.fromkeys(GRAMMAR_KINDS)
     return msgspec.structs.replace(params, **{**cleared, "structural_tag": tag}), field
 
@@ -118,7 +120,7 @@ def _enforceable(tool: ToolSpec, where: str) -> ToolSpec:
 
 
 def _with_strict_calls(
-    format_: ToolFormat, dialect: Dialect, tools: Sequence[ToolSpec], *, parallel: bool, thinking: bool | None
+    format_: ToolFormat, dialect: Dialect, tools: Sequence[ToolSpec], *, parallel: bool, thoughts: Thoughts
 ) -> str:
     """Free text, in which calls, if there are any, have arguments that fit the schemas of those tools that are strict.
 
@@ -127,7 +129,7 @@ def _with_strict_calls(
     loose = {"type": "object"}
     held = [tool if tool.strict else dataclasses.replace(tool, parameters=loose) for tool in tools]
     if format_.on_channels:  # what is no call is on a channel of its own
-        return dialect.structured(any_text(), with_calls=held, parallel=parallel, thinking=thinking)
+        return dialect.structured(any_text(), with_calls=held, parallel=parallel, thoughts=thoughts)
     calls = format_.constraint(held, parallel=parallel)
     triggered = [tag for tag in _as_tags(calls) if tag["begin"].startswith(format_.triggers)]
     text: Format = any_text()
@@ -137,7 +139,7 @@ def _with_strict_calls(
         # Such calls are the whole answer, and known by its first character.
         first = re.escape("".join(sorted({tag["begin"][:1] for tag in _as_tags(calls)})))
         text = either(const(""), calls, sequence(regex(f"\\s*[^\\s{first}]"), text))
-    return dialect.structured(text, with_calls=(), parallel=parallel, thinking=thinking)
+    return dialect.structured(text, with_calls=(), parallel=parallel, thoughts=thoughts)
 
 
 def _as_tags(calls: Format) -> list[Format]:

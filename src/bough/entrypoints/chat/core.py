@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import msgspec
 
 from bough.entrypoints.chat.constraints import constrained
-from bough.entrypoints.chat.job import THINKING_VARIABLES, ChatJob, Message, ToolChoice, ToolUse
+from bough.entrypoints.chat.job import ChatJob, Message, ToolChoice, ToolUse
 from bough.entrypoints.chat.reader import ChoiceReader
-from bough.entrypoints.chat.template_fit import TemplateFit, tool_description
+from bough.entrypoints.chat.template_fit import TemplateFit, message_text, tool_description
+from bough.entrypoints.chat.tools import template_variables
 from bough.ipc.messages import OutputDelta
 from bough.managers.conversations import text_size
 from bough.managers.io_struct import GenerateRequest
@@ -21,12 +22,14 @@ from bough.managers.req_state import ReqState, Sink
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.parsers.base import ParsedEvent
 from bough.parsers.dialect import Dialect, make_dialect, make_tool_dialect
+from bough.parsers.reasoning import ReasoningFormat, Thoughts
 from bough.parsers.reasoning_tokens import ReasoningCounter
 from bough.sampling.sampling_params import SamplingParams
+from bough.tokenization.chat_template import ChatTemplate
 from bough.tokenization.tokenizer import TokenIds
 
 _PROMPT_END = 32
-"""Tokens of a prompt's end that show whether it has opened the model's thoughts."""
+"""Tokens of a prompt's end that show whether it has opened or closed the model's thoughts."""
 
 _EARLIER_TURN: tuple[Message, ...] = ({"role": "user", "content": "a"}, {"role": "assistant", "content": "b"})
 """Stands for the earlier turns of a session, whose tokens are known."""
@@ -87,11 +90,8 @@ class ChatCore:
         self._tool_dialect = make_tool_dialect(
             source, tool_call_parser=args.tool_call_parser, reasoning_parser=args.reasoning_parser
         )
-        # A model whose template opens the thoughts where they are asked for has not learned to open them itself.
-        reasoning = self._dialect.reasoning_format
-        asked: dict[str, object] = dict.fromkeys(THINKING_VARIABLES, True)
-        self._opens_thoughts = (
-            reasoning is not None and template is not None and template.ends_with(reasoning.start, **asked)
+        self._asks_for_thoughts = self._dialect.reasoning_format is not None and _asks_for_thoughts(
+            template, self._dialect.reasoning_format
         )
 
     @property
@@ -142,21 +142,22 @@ class ChatCore:
 
     def begins_in_reasoning(self, job: ChatJob, prompt: TokenIds) -> bool:
         """Whether an answer to this prompt begins inside the model's thoughts."""
-        return self._thinks(job, prompt) is True
+        return self._thoughts(job, prompt) is Thoughts.BEGUN
 
-    def _thinks(self, job: ChatJob, prompt: TokenIds) -> bool | None:
-        """Whether an answer to this prompt begins inside the model's thoughts, or has none; ``None``: it may have."""
-        dialect, tokenizer = self.dialect(job.tools), self.manager.tokenizer
-        reasoning = dialect.reasoning_format
+    def _thoughts(self, job: ChatJob, prompt: TokenIds) -> Thoughts:
+        """What a job makes of the thoughts of its answer."""
+        reasoning, tokenizer = self.dialect(job.tools).reasoning_format, self.manager.tokenizer
         if reasoning is None or tokenizer is None:
-            return False
+            return Thoughts.NONE if job.continue_final_message else Thoughts.POSSIBLE
         end = tokenizer.decode(prompt[-_PROMPT_END:].tolist(), skip_special_tokens=False)
-        if job.continue_final_message:  # the answer has begun, and with it all that may come before it
-            return end.rstrip().endswith(reasoning.start)
-        if dialect.begins_in_reasoning(end):
-            return True
-        ours = job.input_ids is None and job.add_generation_prompt
-        return False if reasoning.is_closed(end) or (ours and self._opens_thoughts) else None
+        if job.continue_final_message:
+            return reasoning.goes_on(message_text(job.messages[-1]) + end)
+        if job.input_ids is not None:
+            return reasoning.thoughts(end)
+        if not job.add_generation_prompt:
+            return Thoughts.POSSIBLE
+        thoughts = reasoning.thoughts(end)
+        return Thoughts.NONE if thoughts is Thoughts.POSSIBLE and self._asks_for_thoughts else thoughts
 
     async def prepare(self, job: ChatJob) -> ChatRun:
         """Make everything ready that can fail because of what the client has asked for.
@@ -168,9 +169,9 @@ class ChatCore:
         dialect = self.dialect(job.tools)
         ends_context = self._goes_on(job)
         prompt = await self.prompt(job)
-        thinking = self._thinks(job, prompt)
-        params, grammar_param = await self._constrained(job, dialect, thinking=thinking)
-        readers = self._readers(job, dialect, thinking=thinking is True)
+        thoughts = self._thoughts(job, prompt)
+        params, grammar_param = await self._constrained(job, dialect, thoughts)
+        readers = self._readers(job, dialect, thinking=thoughts is Thoughts.BEGUN)
         if dialect.needs_special_tokens and not readers[0].is_plain:
             params = msgspec.structs.replace(params, skip_special_tokens=False)
         request = GenerateRequest(
@@ -218,7 +219,7 @@ class ChatCore:
                     yield ChoiceDelta(state, events, output, reader)
 
     async def _constrained(
-        self, job: ChatJob, dialect: Dialect, *, thinking: bool | None
+        self, job: ChatJob, dialect: Dialect, thoughts: Thoughts
     ) -> tuple[SamplingParams, str | None]:
         """See :func:`constrained`; schemas can be large."""
         size = text_size([tool.parameters for tool in job.tools.tools]) if job.tools.tools else 0
@@ -226,7 +227,7 @@ class ChatCore:
             size += len(job.params.grammar.text)
 
         def work() -> tuple[SamplingParams, str | None]:
-            return constrained(job.params, job.constraint_param, job.tools, dialect, thinking=thinking)
+            return constrained(job.params, job.constraint_param, job.tools, dialect, thoughts=thoughts)
 
         encoder = self.manager.prompt_encoder
         assert encoder is not None, "checked by the front end"
@@ -277,3 +278,11 @@ class ChatCore:
 def last_tokens(ids: TokenIds, keep: int | None) -> TokenIds:
     """The end of a prompt, at most ``keep`` tokens; all of it if that is ``None``."""
     return ids if keep is None or len(ids) <= keep else ids[len(ids) - keep :]
+
+
+def _asks_for_thoughts(template: ChatTemplate | None, reasoning: ReasoningFormat) -> bool:
+    """Whether a template opens the thoughts if it is asked to, and only then; its model may not open them itself."""
+    if template is None:
+        return False
+    asked = template_variables(None, "high", None, None)
+    return template.prompt_ends_with(reasoning.start, asked) and not template.prompt_ends_with(reasoning.start, {})

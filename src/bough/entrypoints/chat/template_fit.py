@@ -74,13 +74,13 @@ class TemplateFit:
         if self._knows_calls:
             return message
         if role == "tool":
-            return {"role": "user", "content": f"<tool_response>\n{_text(message)}\n</tool_response>"}
+            return {"role": "user", "content": f"<tool_response>\n{message_text(message)}\n</tool_response>"}
         calls = message.get("tool_calls")
         if not calls:
             return message
         written = [f"<tool_call>\n{json.dumps(_call(each, where), ensure_ascii=False)}\n</tool_call>" for each in calls]
         rest = {key: value for key, value in message.items() if key != "tool_calls"}
-        text = _text(message)
+        text = message_text(message)
         return {**rest, "content": "\n".join([text, *written] if text else written)}
 
 
@@ -125,11 +125,11 @@ def _with_call_ids(messages: Sequence[Message]) -> list[Message]:
 def _with_system_text(messages: list[Message], text: str) -> list[Message]:
     if messages and messages[0].get("role") == "system":
         first = messages[0]
-        return [{**first, "content": f"{_text(first)}\n\n{text}"}, *messages[1:]]
+        return [{**first, "content": f"{message_text(first)}\n\n{text}"}, *messages[1:]]
     return [{"role": "system", "content": text}, *messages]
 
 
-def _text(message: Message) -> str:
+def message_text(message: Message) -> str:
     """All text of a message's content."""
     content = message.get("content")
     if isinstance(content, list):
