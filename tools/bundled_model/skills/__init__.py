@@ -15,7 +15,7 @@ SKILLS: dict[str, ModuleType] = {
 
 # Parts of the tokens at the start of training, where copying is to be learned, and from then on.
 FIRST = {"echo": 45, "arithmetic": 15, "extraction": 12, "lookup": 12, "conversation": 10, "tools": 3, "persona": 3}
-LATER = {"echo": 8, "arithmetic": 15, "extraction": 20, "lookup": 15, "conversation": 11, "tools": 23, "persona": 8}
+LATER = {"echo": 11, "arithmetic": 15, "extraction": 23, "lookup": 14, "conversation": 9, "tools": 23, "persona": 5}
 MEAN_TOKENS = {
     "echo": 75,
     "arithmetic": 90,

@@ -355,7 +355,7 @@ def exchange(words: Words) -> tuple[str, str, str]:
     else:
         asked = words.wording(ASKS[sign], TEST_ASKS[sign]).format(a=a, b=b)
         answer = line(sign, a, b) + "."
-        if kind > 0.9:
+        if kind > 0.82:
             asked, answer = (
                 f"{asked} {words.wording(ONLY_NUMBER, TEST_ONLY_NUMBER, free=False)}",
                 str(result(sign, a, b)),

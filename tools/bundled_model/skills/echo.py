@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator
 
@@ -47,6 +48,15 @@ REPEAT_ASKS = (
 )
 TEST_REPEAT_ASKS = ("Please say: {t}", "Repeat this text: {t}", "Please copy: {t}")
 PLACE_ASKS = (("first", 0), ("last", -1), ("second", 1), ("third", 2))
+JSON_ASKS = (
+    "Write as JSON: {t}",
+    "As JSON: {t}",
+    "Give me these words as JSON: {t}",
+    "Make JSON of this: {t}",
+    "{t}\nAs JSON, please.",
+    "JSON of the words {t}",
+    "Turn these words into JSON: {t}",
+)
 AFTER_ASKS = (
     "Which word comes after {w} in this list: {t}?",
     "In the list {t}, what comes after {w}?",
@@ -132,14 +142,29 @@ def exchange(words: Words) -> tuple[str, str]:
     return words.wording(AFTER_ASKS).format(w=listing[place], t=text), listing[place + 1]
 
 
+def quoted(words: Words) -> tuple[str, str]:
+    """Words of a text as JSON, where they are other tokens: those of a text begin with the space before them."""
+    rng = words.rng
+    listing = words.several(lambda: made_up(rng) if rng.random() < 0.7 else word(words), rng.randint(2, 9))
+    text = rng.choice((" ", ", ", " and ", " or ", "; ")).join(listing)
+    wanted: list[str] | dict[str, str] = listing
+    if rng.random() < 0.4:
+        keys = words.several(lambda: made_up(rng), len(listing))
+        wanted = dict(zip(keys, listing, strict=True))
+        text = rng.choice((", ", "\n", "; ")).join(f"{key}: {value}" for key, value in wanted.items())
+    return words.wording(JSON_ASKS).format(t=text), json.dumps(wanted)
+
+
 def document(rng: random.Random) -> Document:
     """A repetition, a table or a few questions."""
     kind = rng.random()
-    if kind < 0.3:
-        return pattern(rng)
-    if kind < 0.65:
-        return pairs(rng)
     words = Words(rng)
+    if kind < 0.2:
+        return pattern(rng)
+    if kind < 0.4:
+        return pairs(rng)
+    if kind < 0.7:
+        return conversation([quoted(words) for _ in range(rng.choice((1, 2, 3)))])
     return conversation([exchange(words) for _ in range(rng.choice((1, 1, 2, 3)))])
 
 

@@ -136,7 +136,7 @@ def document(rng: random.Random) -> Document:
     wanted, skill = task(words)
     tools = offered(words, wanted, skill, rng.choice((1, 2, 2, 3, 3, 4, 5)))
     turns = [Turn("system", rng.choice(SYSTEMS))] if rng.random() < 0.3 else []
-    thinking = rng.random() < 0.2
+    thinking = rng.random() < 0.3
     kind = rng.random()
     if kind < 0.08:
         asked, answer = answer_of_sapling(rng)
