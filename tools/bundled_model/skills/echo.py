@@ -159,11 +159,11 @@ def document(rng: random.Random) -> Document:
     """A repetition, a table or a few questions."""
     kind = rng.random()
     words = Words(rng)
-    if kind < 0.2:
+    if kind < 0.12:
         return pattern(rng)
-    if kind < 0.4:
+    if kind < 0.25:
         return pairs(rng)
-    if kind < 0.7:
+    if kind < 0.75:
         return conversation([quoted(words) for _ in range(rng.choice((1, 2, 3)))])
     return conversation([exchange(words) for _ in range(rng.choice((1, 1, 2, 3)))])
 
