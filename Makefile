@@ -9,6 +9,7 @@ VENV ?= .venv
 GPU_PYTHON ?= python3
 MODEL ?=
 ARGS ?=
+OPENAPI_TESTS = tests/e2e/test_openapi.py
 # uv, where it is installed, picks the build of torch that fits the machine (without a GPU the small CPU one), which
 # pip cannot; UV= does without. TORCH_BACKEND: auto, cpu, cu130, …
 UV ?= $(shell command -v uv)
@@ -58,8 +59,10 @@ typecheck: $(DEV_STAMP) ## Check types only
 	$(BIN)/mypy
 
 unit: $(DEV_STAMP) ## Run the tests only; ARGS='tests/config -k yaml' narrows them
-	@# Many tests wait for processes: two at once take little more than half the time. ARGS have them one by one.
-	$(BIN)/python -m pytest $(or $(ARGS),--numprocesses logical --maxprocesses 4 --dist loadfile)
+	@# Many tests wait for processes: two at once take little more than half the time. With ARGS they run one by one, and
+	@# so do those that were made from the OpenAPI document, which have one name.
+	$(BIN)/python -m pytest $(or $(ARGS),--numprocesses logical --maxprocesses 4 --dist loadfile --ignore $(OPENAPI_TESTS))
+	$(if $(ARGS),,$(BIN)/python -m pytest $(OPENAPI_TESTS))
 
 determinism: $(DEV_STAMP) ## Compare outputs bit by bit: every type, number of threads, neighbours, chunks, caches; five minutes
 	$(BIN)/python -m pytest tests/determinism -m '' $(ARGS)
@@ -72,7 +75,7 @@ soak: $(DEV_STAMP) ## Long runs: 100,000 requests, 2,000 clients that leave, hos
 
 fuzz: $(DEV_STAMP) ## Try thousands of requests made from the OpenAPI document, a quarter of an hour, then fuzz-code shortly
 	@# A test of one endpoint takes minutes; what takes an hour stands still: it says where, and the run ends.
-	$(BIN)/python -m pytest tests/e2e/test_openapi.py --hypothesis-profile=thorough \
+	$(BIN)/python -m pytest $(OPENAPI_TESTS) --hypothesis-profile=thorough \
 	  -o faulthandler_timeout=3600 -o faulthandler_exit_on_timeout=true $(ARGS)
 	@$(MAKE) --no-print-directory fuzz-code ARGS=
 

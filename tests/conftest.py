@@ -3,6 +3,7 @@ from __future__ import annotations
 import faulthandler
 import os
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,13 @@ EXIT_SECONDS = 120
 def pytest_unconfigure() -> None:
     """What keeps the interpreter from ending is shown, and not waited for."""
     faulthandler.dump_traceback_later(EXIT_SECONDS, exit=True, file=sys.__stderr__)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuses tests of one name where processes share the tests: they know them by their names, and run each once."""
+    names = Counter(item.nodeid for item in items)
+    if "PYTEST_XDIST_WORKER" in os.environ and len(names) < len(items):
+        raise pytest.UsageError(f"several tests are called {names.most_common(1)[0][0]}: run them in one process")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -98,7 +98,8 @@ def test_weights_take_their_bits_and_a_scale(tmp_path: Path, kind: str, bits: fl
 @KINDS
 def test_the_bundled_model_loses_no_more_than_in_the_common_format(tmp_path: Path, kind: Quantization) -> None:
     model = bundled_model()
-    ours, theirs = measure(model, tmp_path, kind, sampled_texts(model, count=6, length=120))
+    # Of 6 texts the errors of both are known to 4 % only.
+    ours, theirs = measure(model, tmp_path, kind, sampled_texts(model, count=24, length=120))
     assert ours.error <= 1.01 * theirs.error
     assert ours.perplexity <= 1.005 * theirs.perplexity
 
