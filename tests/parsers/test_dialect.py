@@ -68,20 +68,20 @@ def test_whoever_thinks_on_a_channel_calls_on_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "prompt", "inside"),
+    ("name", "prompt", "thoughts"),
     [
-        ("qwen3", "<|im_start|>assistant\n", False),
-        ("qwen3", "<|im_start|>assistant\n<think>\n", True),
-        ("qwen3", "<|im_start|>assistant\n<think>\n\n</think>\n\n", False),
-        ("deepseek-r1", "<｜Assistant｜>", True),
-        ("deepseek-r1", "<｜Assistant｜></think>", False),
-        ("qwen3-thinking", "<|im_start|>assistant\n", True),
-        ("mistral", "[INST]Hi[/INST]", False),
-        ("gpt-oss", "<|start|>assistant", False),
+        ("qwen3", "<|im_start|>assistant\n", Thoughts.POSSIBLE),
+        ("qwen3", "<|im_start|>assistant\n<think>\n", Thoughts.BEGUN),
+        ("qwen3", "<|im_start|>assistant\n<think>\n\n</think>\n\n", Thoughts.NONE),
+        ("deepseek-r1", "<｜Assistant｜>", Thoughts.BEGUN),
+        ("deepseek-r1", "<｜Assistant｜></think>", Thoughts.NONE),
+        ("qwen3-thinking", "<|im_start|>assistant\n", Thoughts.BEGUN),
+        ("mistral", "[INST]Hi[/INST]", Thoughts.POSSIBLE),
+        ("gpt-oss", "<|start|>assistant", Thoughts.POSSIBLE),
     ],
 )
-def test_the_prompt_shows_whether_the_answer_begins_with_thoughts(name: str, prompt: str, inside: bool) -> None:
-    assert dialect(None, name).begins_in_reasoning(prompt) is inside
+def test_the_prompt_shows_what_becomes_of_the_thoughts(name: str, prompt: str, thoughts: Thoughts) -> None:
+    assert REASONING_FORMATS[name].thoughts(prompt) is thoughts
 
 
 def test_thoughts_that_the_prompt_has_opened() -> None:

@@ -61,14 +61,6 @@ class Dialect:
         """Whether all of an answer is on channels, which it has to name first."""
         return any(each.on_channels for each in self._formats)
 
-    def begins_in_reasoning(self, prompt: str) -> bool:
-        """Whether an answer to this prompt begins with thoughts that the prompt has opened already.
-
-        Args:
-            prompt: with special tokens; its end suffices, some 50 characters.
-        """
-        return self.reasoning_format is not None and self.reasoning_format.begins_inside(prompt)
-
     def parser(
         self,
         tools: Sequence[ToolSpec],
@@ -84,7 +76,7 @@ class Dialect:
             tools: what may be called. Calls of anything else are content.
             parse_tools: whether calls are looked for.
             separate_reasoning: whether thoughts are told apart; else they are content, with their markers.
-            thinking: whether the answer begins inside the thoughts (:meth:`begins_in_reasoning`). If not, it has
+            thinking: whether the answer begins inside the thoughts (``Thoughts.BEGUN``). If not, it has
                 thoughts all the same if it begins with their marker.
             forced: whether the answer is constrained to calls (:meth:`constraint`).
 
