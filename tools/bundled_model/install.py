@@ -83,7 +83,9 @@ def main() -> None:
     failures: list[dict[str, object]] = []
     with Runtime(model_path=str(arguments.model), served_model_name="sapling") as runtime:
         answers = ServedAnswers(runtime.url)
-        results = table({f"temperature {t:g}": measure(answers, arguments.cases, t, failures) for t in (0.0, 0.7)})
+        columns = {f"temperature {t:g}": measure(answers, arguments.cases, t, failures) for t in (0.0, 0.7)}
+        columns["temperature 0.7, top-p 1"] = measure(answers, arguments.cases, 0.7, failures, top_p=1.0)
+        results = table(columns)
     print(results, flush=True)
     if arguments.failures:
         write_failures(arguments.failures, failures)

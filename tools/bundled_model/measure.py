@@ -48,8 +48,8 @@ class Score:
 class Answering(Protocol):
     """Whatever answers."""
 
-    def answer(self, cases: Sequence[Case], temperature: float) -> list[str]:
-        """What the model says to each case, with its thoughts and calls."""
+    def answer(self, cases: Sequence[Case], temperature: float, top_p: float | None = None) -> list[str]:
+        """What the model says to each case, with its thoughts and calls; its own top-p unless another is given."""
 
 
 class Answers:
@@ -75,7 +75,7 @@ class Answers:
             write_model(Path(directory), parameters, shape, tokenizer)
             yield cls.load(Path(directory))
 
-    def answer(self, cases: Sequence[Case], temperature: float) -> list[str]:
+    def answer(self, cases: Sequence[Case], temperature: float, top_p: float | None = None) -> list[str]:
         """One answer to each case, in batches of prompts of similar length."""
         prompts = [self._tokenizer.encode(case.prompt(), add_special_tokens=False).ids for case in cases]
         order = sorted(range(len(cases)), key=lambda place: len(prompts[place]))
@@ -87,7 +87,8 @@ class Answers:
             mask = torch.tensor([[0] * (longest - len(prompts[place])) + [1] * len(prompts[place]) for place in places])
             sampling: dict[str, Any] = {"do_sample": False, "temperature": None, "top_p": None}
             if temperature:
-                sampling = {"do_sample": True, "temperature": temperature, "top_p": 1.0, "top_k": 0}
+                sampling = {"do_sample": True, "temperature": temperature, "top_k": 0}
+                sampling |= {} if top_p is None else {"top_p": top_p}
                 torch.manual_seed(SEED + begin)
             with torch.inference_mode():
                 rows = self._model.generate(
@@ -108,13 +109,15 @@ class ServedAnswers:
         self._client = OpenAI(base_url=f"{url.rstrip('/')}/v1", api_key="none")
         self._model = self._client.models.list().data[0].id
 
-    def answer(self, cases: Sequence[Case], temperature: float) -> list[str]:
+    def answer(self, cases: Sequence[Case], temperature: float, top_p: float | None = None) -> list[str]:
         """One answer to each case, several at a time."""
         with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
-            return list(pool.map(lambda case: self._ask(case, temperature), cases))
+            return list(pool.map(lambda case: self._ask(case, temperature, top_p), cases))
 
-    def _ask(self, case: Case, temperature: float) -> str:
+    def _ask(self, case: Case, temperature: float, top_p: float | None) -> str:
         fields: dict[str, Any] = {"tools": [tool.to_api() for tool in case.tools]} if case.tools else {}
+        if top_p is not None:
+            fields["top_p"] = top_p
         if case.thinking:
             fields["extra_body"] = {"chat_template_kwargs": {"enable_thinking": True}}
         message = (
@@ -122,7 +125,6 @@ class ServedAnswers:
                 model=self._model,
                 messages=[_message(turn, place) for place, turn in enumerate(case.turns)],
                 temperature=temperature,
-                top_p=1.0,
                 seed=SEED,
                 max_tokens=LONGEST_ANSWER,
                 **fields,
@@ -160,18 +162,28 @@ def all_cases(count: int) -> list[Case]:
 
 
 def measure(
-    model: Answering, count: int, temperature: float, failures: list[dict[str, object]] | None = None
+    model: Answering,
+    count: int,
+    temperature: float,
+    failures: list[dict[str, object]] | None = None,
+    top_p: float | None = None,
 ) -> dict[str, Score]:
-    """Ask every case and count; wrong answers go to ``failures``."""
+    """Ask every case and count; wrong answers go to ``failures``. Without ``top_p`` the model's own is used."""
     cases = all_cases(count)
     scores: dict[str, Score] = defaultdict(Score)
-    for case, answer in zip(cases, model.answer(cases, temperature), strict=True):
+    for case, answer in zip(cases, model.answer(cases, temperature, top_p), strict=True):
         right = case.is_right(answer)
         scores[case.skill].cases += 1
         scores[case.skill].right += right
         if failures is not None and not right:
             failures.append(
-                {"skill": case.skill, "temperature": temperature, "prompt": case.prompt(), "answer": answer}
+                {
+                    "skill": case.skill,
+                    "temperature": temperature,
+                    "top_p": top_p,
+                    "prompt": case.prompt(),
+                    "answer": answer,
+                }
             )
     return dict(sorted(scores.items()))
 
@@ -202,6 +214,7 @@ def main() -> None:
     parser.add_argument("--server", help="address of a server instead, such as http://127.0.0.1:30000")
     parser.add_argument("--cases", type=int, default=200, help="about this many of each module of skills")
     parser.add_argument("--temperatures", type=float, nargs="+", default=[0.0, 0.7])
+    parser.add_argument("--top-p", type=float, help="default: the model's own")
     parser.add_argument("--failures", type=Path, help="write the wrong answers to this file, one JSON object per line")
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
@@ -209,7 +222,7 @@ def main() -> None:
     model: Answering = ServedAnswers(arguments.server) if arguments.server else Answers.load(arguments.model)
     failures: list[dict[str, object]] = []
     columns = {
-        f"temperature {temperature:g}": measure(model, arguments.cases, temperature, failures)
+        f"temperature {temperature:g}": measure(model, arguments.cases, temperature, failures, arguments.top_p)
         for temperature in arguments.temperatures
     }
     print(table(columns))

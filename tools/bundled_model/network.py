@@ -18,6 +18,8 @@ from torch import Tensor
 
 WIDTHS = (32, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 HEAD_BLOCK = 512
+# Where a processor has no instructions for bfloat16, its products are a hundred times slower than those of float32.
+PRODUCTS = torch.bfloat16 if torch.backends.cpu.get_cpu_capability() == "AVX512" else torch.float32
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,7 @@ class _Attend(torch.autograd.Function):
     """Causal attention of short documents, which is much faster here than the fused kernel's backward pass.
 
     Queries are ``[rows, key heads, query heads each * width, head_dim]``, keys and values ``[rows, key heads, width,
-    head_dim]``, all in bfloat16.
+    head_dim]``, all of ``PRODUCTS``.
     """
 
     @staticmethod
@@ -189,7 +191,7 @@ class _Attend(torch.autograd.Function):
 
 
 class _Score(torch.autograd.Function):
-    """What each wanted token costs, with all that is as wide as the vocabulary in bfloat16."""
+    """What each wanted token costs, with all that is as wide as the vocabulary of ``PRODUCTS``."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, embeddings: Tensor, wanted: Tensor) -> Tensor:
@@ -212,7 +214,7 @@ class _Score(torch.autograd.Function):
 
 def _norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     wide = x.float()
-    return (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps) * weight).bfloat16()
+    return (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps) * weight).to(PRODUCTS)
 
 
 def _before(
@@ -226,14 +228,14 @@ def _before(
     turned = turned * torch.rsqrt(turned.square().mean(-1, keepdim=True) + shape.rms_norm_eps) * scale
     first, second = turned.chunk(2, -1)
     turned = torch.cat([first * cos - second * sin, second * cos + first * sin], -1)
-    return torch.cat([turned.flatten(1).bfloat16(), columns[:, heads * shape.head_dim :]], -1)
+    return torch.cat([turned.flatten(1).to(PRODUCTS), columns[:, heads * shape.head_dim :]], -1)
 
 
 def _after(x: Tensor, attended: Tensor, out: Tensor, norm: Tensor, gate_up: Tensor, down: Tensor, eps: float) -> Tensor:
     """The residual stream after a layer, ``[tokens, hidden]`` in float32."""
     x = x + (attended @ out.t()).float()
     gate, up = (_norm(x, norm, eps) @ gate_up.t()).chunk(2, -1)
-    return x + ((F.silu(gate.float()) * up.float()).bfloat16() @ down.t()).float()
+    return x + ((F.silu(gate.float()) * up.float()).to(PRODUCTS) @ down.t()).float()
 
 
 class Network:
@@ -243,13 +245,13 @@ class Network:
         self.shape = shape
         self._before: Callable[..., Tensor] = torch.compile(_before, dynamic=False) if compiled else _before
         self._after: Callable[..., Tensor] = torch.compile(_after, dynamic=False) if compiled else _after
-        self._mask = torch.full((WIDTHS[-1], WIDTHS[-1]), -math.inf, dtype=torch.bfloat16).triu(1)
+        self._mask = torch.full((WIDTHS[-1], WIDTHS[-1]), -math.inf, dtype=PRODUCTS).triu(1)
         turns = shape.rope_theta ** (-torch.arange(0, shape.head_dim, 2, dtype=torch.float32) / shape.head_dim)
         angles = torch.arange(WIDTHS[-1], dtype=torch.float32)[:, None] * turns
         self._cos, self._sin = angles.cos()[:, None], angles.sin()[:, None]
 
     def losses(self, parameters: dict[str, Tensor], batch: Batch) -> Tensor:
-        """What each scored place costs, ``[scored]``, in nats; products are in bfloat16."""
+        """What each scored place costs, ``[scored]``, in nats; products are of ``PRODUCTS``."""
         shape = self.shape
         cos, sin = self._cos[batch.positions], self._sin[batch.positions]
         x = F.embedding(batch.ids, parameters["model.embed_tokens.weight"])
@@ -259,21 +261,21 @@ class Network:
                 for name, value in parameters.items()
                 if name.startswith(f"model.layers.{layer}.")
             }
-            qkv = torch.cat([own["q_proj"], own["k_proj"], own["v_proj"]]).bfloat16()
+            qkv = torch.cat([own["q_proj"], own["k_proj"], own["v_proj"]]).to(PRODUCTS)
             columns = self._before(x, own["input_layernorm"], qkv, own["q_norm"], own["k_norm"], cos, sin, shape)
             attended = self._attend(columns, batch)
-            gate_up = torch.cat([own["gate_proj"], own["up_proj"]]).bfloat16()
+            gate_up = torch.cat([own["gate_proj"], own["up_proj"]]).to(PRODUCTS)
             x = self._after(
                 x,
                 attended,
-                own["o_proj"].bfloat16(),
+                own["o_proj"].to(PRODUCTS),
                 own["post_attention_layernorm"],
                 gate_up,
-                own["down_proj"].bfloat16(),
+                own["down_proj"].to(PRODUCTS),
                 shape.rms_norm_eps,
             )
         x = _norm(x.index_select(0, batch.scored), parameters["model.norm.weight"], shape.rms_norm_eps)
-        scored: Tensor = _Score.apply(x, parameters["model.embed_tokens.weight"].bfloat16(), batch.wanted)
+        scored: Tensor = _Score.apply(x, parameters["model.embed_tokens.weight"].to(PRODUCTS), batch.wanted)
         return scored
 
     def _attend(self, columns: Tensor, batch: Batch) -> Tensor:

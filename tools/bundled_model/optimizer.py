@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
+from network import PRODUCTS
 from torch import Tensor
 
 Run = Callable[[Callable[[str], None], Iterable[str]], Iterable[Any]]
@@ -20,11 +21,11 @@ _ITERATIONS = 5
 
 
 def orthogonal(matrix: Tensor) -> Tensor:
-    """A matrix ``[rows, columns]`` with singular values of about one, in bfloat16."""
-    x = matrix.bfloat16()
+    """A matrix ``[rows, columns]`` with singular values of about one, of ``PRODUCTS``."""
+    x = matrix.to(PRODUCTS)
     tall = x.shape[0] > x.shape[1]
     x = x.t().contiguous() if tall else x
-    x = x / (x.float().norm().bfloat16() + 1e-7)
+    x = x / (x.float().norm().to(PRODUCTS) + 1e-7)
     for _ in range(_ITERATIONS):
         gram = x @ x.t()
         x = torch.addmm(x, torch.addmm(gram, gram, gram, beta=_B, alpha=_C), x, beta=_A)

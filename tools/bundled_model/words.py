@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from nouns import NOUNS as COMMON_NOUNS
 from phrasings import HELD_OUT_NAMES, NAMES
 
 _TOKENIZER = Path(__file__).parents[2] / "src/bough/assets/sapling/tokenizer.json"
@@ -445,6 +446,61 @@ _SMALL = {
     *("what", "is", "the", "a", "an", "me", "please", "can", "you", "how", "do", "does", "this", "it"),
     *("i", "my", "we", "are", "there", "to", "for", "at", "that", "and", "let", "could", "would", "like"),
 }
+# What tells one value of a sentence from another.
+_TELLING = {
+    *(
+        "in",
+        "from",
+        "at",
+        "of",
+        "by",
+        "to",
+        "on",
+        "is",
+        "a",
+        "an",
+        "the",
+        "and",
+        "years",
+        "old",
+        "age",
+        "pages",
+        "euros",
+    ),
+    *("degrees", "kilos", "room", "office", "called", "name", "belongs", "has", "owns", "lives", "book", "author"),
+}
+# With which something is told to be done, and other ways to ask for the same.
+_IMPERATIVES = {
+    *("add", "book", "buy", "calculate", "call", "change", "check", "compute", "connect", "convert", "count", "delete"),
+    *("evaluate", "extract", "fetch", "fill", "find", "get", "give", "heat", "help", "inspect", "let", "look", "make"),
+    *("message", "multiply", "open", "order", "pass", "phone", "pick", "plan", "play", "put", "read", "remember"),
+    *(
+        "remind",
+        "remove",
+        "return",
+        "ring",
+        "roll",
+        "save",
+        "say",
+        "schedule",
+        "search",
+        "send",
+        "set",
+        "show",
+        "solve",
+    ),
+    *("start", "subtract", "switch", "take", "tell", "text", "throw", "translate", "turn", "water", "work", "write"),
+    *("begin", "cancel", "edit", "grade", "launch", "parse", "print", "rate", "share", "stop", "update"),
+}
+_POLITELY = (
+    *("Can you {}?", "Could you {}?", "Would you {}?", "Will you {}?", "Can you please {}?", "Could you please {}?"),
+    *("Would you please {}?", "Can somebody {}?", "Could I ask you to {}?", "May I ask you to {}?", "Please {}."),
+    *("I want you to {}.", "I need you to {}.", "I would like you to {}.", "I'd like you to {}.", "You should {}."),
+    *("It would be nice if you could {}.", "Be so kind and {}.", "Kindly {}.", "I ask you to {}.", "Go and {}."),
+    *("Do me a favour and {}.", "Would you mind? I want you to {}.", "{} if you can.", "{}!", "You could {}."),
+    *("You can {} now.", "It is time to {}.", "Now you must {}.", "Are you able to {}?", "Is it possible to {}?"),
+)
+_TAILS = ("", "", "", " for me", " now", ", please", " today", " for us", " at once")
 # None that turns a wording of training into one that is held out.
 _OPENERS = ("Now", "So,", "Well,", "Hello!", "Next:", "Listen:", "Once more:", "One question:")
 
@@ -485,6 +541,7 @@ def _tokens() -> list[str]:
 
 
 _TOKENS = _tokens()
+_SHORT = ("a", "an", "in", "on", "to", "the", "is", "of", "at", "and", "be", "for", "has", "me", "my", "as", "or", "he")
 
 
 def _spelled(rng: random.Random) -> str:
@@ -496,15 +553,19 @@ def _spelled(rng: random.Random) -> str:
 
 
 def made_up(rng: random.Random) -> str:
-    """A word that nobody has heard before: of syllables, of any tokens, or spelled like words that there are.
+    """A word that says nothing where it stands: of syllables, of any tokens, spelled like words that there are, or one.
 
     What is copied has to be copied by its tokens, whatever these are; the more there are, the sooner that is learned.
     """
     while True:
         kind = rng.random()
-        if kind < 0.4:
+        if kind < 0.3:
             word = "".join(rng.choices(_TOKENS, k=rng.choice((1, 2, 2, 2, 3))))
-        elif kind < 0.6:
+            # The beginning of a longer word may be a word that sentences have everywhere.
+            word = rng.choice(_SHORT) + word if rng.random() < 0.1 else word
+        elif kind < 0.55:
+            word = rng.choice(COMMON_NOUNS) + rng.choice(("", "", "s"))
+        elif kind < 0.7:
             count = rng.choice((2, 2, 2, 3))
             word = "".join(rng.choice(ONSETS) + rng.choice(VOWELS) for _ in range(count)) + rng.choice(CODAS)
         else:
@@ -538,8 +599,26 @@ class Words:
         if self.test and test:
             return rng.choice(test)
         pattern = rng.choice(train)
+        if not self.test and rng.random() < 0.25:
+            polite = self._politely(pattern)
+            pattern = pattern if _bare(polite) in map(_bare, test) else polite
         said = self._reworded(pattern, free) if rng.random() < 0.4 else pattern
         return pattern if _bare(said) in map(_bare, test) else said
+
+    def _politely(self, pattern: str) -> str:
+        """A pattern that tells somebody to do something, as a request; any other as it is."""
+        rng = self.rng
+        first = pattern.split(" ", maxsplit=1)[0]
+        if first.lower() not in _IMPERATIVES or re.search(r"[.?!]\s", pattern):
+            return pattern
+        told = pattern[:1].lower() + pattern[1:]
+        request = rng.choice(_POLITELY)
+        if not pattern.endswith("."):
+            # What is to be copied comes last, without a full stop of its own.
+            said = request.format(told).rstrip("?.!") if request.endswith(("{}?", "{}.", "{}!")) else pattern
+        else:
+            said = request.format(told.removesuffix(".").removesuffix(", please") + rng.choice(_TAILS))
+        return said[:1].upper() + said[1:]
 
     def _reworded(self, pattern: str, free: bool) -> str:
         rng = self.rng
@@ -557,6 +636,15 @@ class Words:
             return f"{opener} {said[:1].lower() if said[:2].istitle() else said[:1]}{said[1:]}"
         capital = said.startswith(pattern[:3]) or not re.match(r"\S+ \{", said)
         return said[:1].upper() + said[1:] if capital and rng.random() < 0.8 else said
+
+    def garbled(self, pattern: str) -> str:
+        """A sentence with words that nobody has heard before in it; what tells its values apart stays."""
+        parts = re.split(r"(\s+)", pattern)
+        for place, part in enumerate(parts):
+            bare = part.strip(".,:;?!")
+            if bare.isalpha() and bare.islower() and bare not in _TELLING and self.rng.random() < 0.5:
+                parts[place] = part.replace(bare, made_up(self.rng))
+        return "".join(parts)
 
     def name(self) -> str:
         """A first name."""

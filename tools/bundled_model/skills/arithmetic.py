@@ -285,10 +285,13 @@ def result(sign: str, a: int, b: int) -> int:
 
 
 def is_held_out(sign: str, a: int, b: int) -> bool:
-    """One in twenty of the sums and differences with a number of two digits is never in training, in either order."""
+    """One in twenty of the sums and differences with a number above 18 is never in training, in either order.
+
+    The steps of a sum on paper have smaller numbers.
+    """
     low, high = sorted((a, b))
     # The first test alone would keep out every sum and difference of some last digits.
-    return sign != "x" and high > 9 and (low * 7 + high * 3 + (sign == "-")) % 10 == 4 and (low + high // 10) % 2 == 0
+    return sign != "x" and high > 18 and (low * 7 + high * 3 + (sign == "-")) % 10 == 4 and (low + high // 10) % 2 == 0
 
 
 def draw(rng: random.Random, test: bool = False) -> tuple[str, int, int]:
@@ -298,8 +301,10 @@ def draw(rng: random.Random, test: bool = False) -> tuple[str, int, int]:
         if sign == "x":
             return sign, rng.randint(0, 10), rng.randint(0, 10)
         highest = 99 if test else rng.choice((9, 20, 99, 99, 99))
-        a, b = rng.randint(0, highest), rng.randint(0, highest)
-        if sign == "-" and a < b and rng.random() < 0.85:
+        # A number of one digit beside one of two, and results below zero, would be rare among any two numbers.
+        smaller = 9 if not test and rng.random() < 0.15 else highest
+        a, b = rng.randint(0, highest), rng.randint(0, smaller)
+        if sign == "-" and a < b and rng.random() < (0.85 if test else 0.7):
             a, b = b, a
         if is_held_out(sign, a, b) == test:
             return sign, a, b

@@ -111,8 +111,14 @@ def pairs(rng: random.Random) -> Document:
     table = {key: word(words) for key in keys}
     mark, end = rng.choice(((": ", "\n"), (" = ", "\n"), (" is ", ". "), (": ", ", "), (" - ", "\n")))
     pieces = [("".join(f"{key}{mark}{value}{end}" for key, value in table.items()), False)]
+    of = {value: key for key, value in table.items()}
     for _ in range(rng.choice((1, 1, 2))):
         rng.shuffle(keys)
+        if rng.random() < 0.45 and len(of) == len(table):
+            # What stood before a value, which is harder to find than what stood behind a key.
+            for key in keys:
+                pieces += [(f"{table[key]} <-", False), (f" {key}{end}", True)]
+            continue
         for key in keys:
             pieces += [(key + mark.rstrip(), False), (f"{' ' if mark.endswith(' ') else ''}{table[key]}{end}", True)]
     return Document(plain=pieces)
@@ -159,11 +165,11 @@ def document(rng: random.Random) -> Document:
     """A repetition, a table or a few questions."""
     kind = rng.random()
     words = Words(rng)
-    if kind < 0.12:
+    if kind < 0.08:
         return pattern(rng)
-    if kind < 0.25:
+    if kind < 0.3:
         return pairs(rng)
-    if kind < 0.75:
+    if kind < 0.78:
         return conversation([quoted(words) for _ in range(rng.choice((1, 2, 3)))])
     return conversation([exchange(words) for _ in range(rng.choice((1, 1, 2, 3)))])
 

@@ -87,6 +87,20 @@ KINDS: dict[str, Kind] = {
             "We know {n}. {n} is {g} and is {a_j}.",
             "Have you met {n}? {n} is {a_j} in {c}.",
             "Person: {n}, {g}, {c}, {h}",
+            "In {c} works {n}, {a_j}.",
+            "From {c} comes {n}, {g} years old.",
+            "In {c} you meet {n}, {a_j}, who likes {h}.",
+            "There lives {a_j} in {c}: {n}, {g}.",
+            "Here comes {n}, {a_j} from {c}.",
+            "The home of {n}, {a_j}, is {c}.",
+            "{c} is where {n} lives, {g} years old.",
+            "At the age of {g}, {n} moved to {c}.",
+            "In {c}, {n} works as {a_j} at {g}.",
+            "Say hello to {n}, {g}, from {c}!",
+            "To {c} moved {n}, {a_j}.",
+            "Near {c} lives {n} ({g}), {a_j}.",
+            "I am {g} and {a_j}. You may call me {n}.",
+            "I am called {n}. I am {a_j}, and {c} is my home.",
         ),
         (
             "The {j} {n} lives in {c} and is {g} years old.",
@@ -139,6 +153,15 @@ KINDS: dict[str, Kind] = {
             "{i}: {q}\nprice: {p}\nfor: {n}",
             "This is {n}. Could you send me {q} {i} by {d}?",
             "Up to now {n} has bought {q} {i} for {p} euros.",
+            "{p} euros were paid by {n} for {q} {i}.",
+            "With {p} euros {n} got {q} {i} home.",
+            "{d} brought {n} {q} {i}.",
+            "Until {d}, {n} needs {q} {i}.",
+            "{n} left with {q} {i} and paid {p} euros.",
+            "{n} chose {q} {i}, paying {p} euros.",
+            "Please pack {q} {i} for {n}.",
+            "Please keep {q} {i} until {d}. They are for {n}.",
+            "Here are {q} {i}, {n}! That makes {p} euros.",
         ),
         (
             "On {d}, {n} ordered {q} {i}.",
@@ -186,6 +209,15 @@ KINDS: dict[str, Kind] = {
             "Save the day: {e} on {d} at {t}, {l}.",
             "{d} {t}: {e} ({l})",
             "You are welcome to the {e} of {n} on {d}.",
+            "{d} is the day of the {e}. It begins at {t}.",
+            "{n} holds {a_e} in the {l} on {d}.",
+            "{n} opens {a_e} in the {l} at {t}.",
+            "The {l} opens at {t} on {d} for {a_e}.",
+            "{d} brings {a_e} to the {l}.",
+            "Join {n} at the {e}, {d}, {t}.",
+            "In the {l}, {n} has {a_e} on {d}.",
+            "{n} told me about {a_e} in the {l}. It begins at {t}.",
+            "The {e} will start at {t} in the {l}. It is on {d}.",
         ),
         (
             "On {d} there will be {a_e} at {t} in the {l}.",
@@ -225,6 +257,14 @@ KINDS: dict[str, Kind] = {
             "The writer {n} published {b} in {y}.",
             "Our library has {b} by {n} ({y}).",
             "The book {b} is a book of {s} pages that {n} wrote.",
+            "In {y} came {b} by {n}.",
+            "The {s} pages of {b} are by {n}.",
+            "Published in {y}: {b}, by {n}.",
+            "{n} is the author of {b}. It was printed in {y}.",
+            "In {y} the author {n} had {b} printed.",
+            "{b}, a book by {n}, has {s} pages.",
+            "The author of {b}, {n}, wrote it in {y}.",
+            "It was {n} who wrote {b}. The book came in {y}.",
         ),
         (
             "The author of {b} is {n}. It came out in {y}.",
@@ -262,6 +302,20 @@ KINDS: dict[str, Kind] = {
             "We have {g} degrees here in {c}, and it is {s}.",
             "Here in {c} it is {s}.",
             "The people of {c} have {g} degrees on {d}.",
+            "{d} brings {g} degrees to {c}.",
+            "{c} gets a {s} sky and {g} degrees on {d}.",
+            "{d} gives {c} {g} degrees.",
+            "A {s} sky and {g} degrees: that is {c} on {d}.",
+            "{c} has a {s} sky and {g} degrees.",
+            "{d} shows {c} under a {s} sky.",
+            "{d} finds {c} {s}, at {g} degrees.",
+            "On {d}, {c} sees a {s} sky and {g} degrees.",
+            "{d} means {g} degrees and a {s} sky for {c}.",
+            "{c} will have a {s} {d} with {g} degrees.",
+            "A {s} {d} in {c}, at {g} degrees.",
+            "{d} promises {c} {s} weather.",
+            "{d} leaves {c} with {g} degrees and a {s} sky.",
+            "Under a {s} sky {c} has {g} degrees.",
         ),
         ("In {c} it is {s} and the temperature is {g} degrees.", "{d} brings {c} a {s} sky and {g} degrees."),
     ),
@@ -299,6 +353,13 @@ KINDS: dict[str, Kind] = {
             "This is {m}, the {k} of {n}.",
             "{n} feeds the {k}, which is called {m}.",
             "{m}: {k}, {f}, {g} years",
+            "{n} owns {m}, {a_k} of {g} years.",
+            "The {f} {k} called {m} is {g} years old.",
+            "It is {n} who has the {f} {k} {m}.",
+            "{m}, {a_k}, has lived with {n} for {g} years.",
+            "To {n} belongs {a_k}, and its name is {m}.",
+            "There is a {f} {k} at the house of {n}. It is called {m}.",
+            "{m} is the name of the {k} that {n} has.",
         ),
         (
             "{n} owns a {f} {k} called {m}.",
@@ -340,6 +401,15 @@ KINDS: dict[str, Kind] = {
             "{n} <{e}>, {f}",
             "Contact: {n}, {e}, telephone {f}",
             "For questions: {n}, room {r}, {f}",
+            "{n} is in room {r}. Phone {f} or send a mail to {e}.",
+            "{n} has office {r}. You can call {f} or write to {e}.",
+            "In office {r} you find {n}. Use {e} or {f}.",
+            "{n} sits in room {r}, telephone {f}.",
+            "{n} can be called under {f}, or write to {e}.",
+            "Room {r} is where {n} sits. The telephone is {f}.",
+            "Mail for {n} goes to {e}, calls to {f}.",
+            "{n} has moved to room {r}. Write to {e}.",
+            "Go to room {r} and ask for {n}, or call {f}.",
         ),
         (
             "The telephone number of {n} is {f}, and the address is {e}.",
@@ -372,6 +442,12 @@ KINDS: dict[str, Kind] = {
             "The garden of {n} is full of {i} in {m}.",
             "It is {m}, and {n} picks {i}: {k} kilos.",
             "{n}: {k} kilos of {i}, {m}",
+            "{m} gave {n} {k} kilos of {i}.",
+            "{n} carried {k} kilos of {i} in {m}.",
+            "With {k} kilos of {i}, {n} came home.",
+            "{k} kilos of {i}: that is what {n} picked in {m}.",
+            "{n} dug up {k} kilos of {i}. It was {m}.",
+            "{m} was good for {n}: {k} kilos of {i}.",
         ),
         ("In {m}, {n} picked {k} kilos of {i}.", "{n} had {k} kilos of {i} in {m}."),
     ),
@@ -479,6 +555,8 @@ def _record(words: Words, kind: Kind) -> tuple[str, dict[str, Any]]:
     while len({str(value) for value in values.values()}) < len(values):
         values = {name: slot.draw(words) for name, slot in kind.slots.items()}
     frame = words.wording(kind.frames, kind.test_frames, free=False)
+    if not words.test and rng.random() < 0.12:
+        frame = words.garbled(frame)
     used = {name: value for name, value in values.items() if f"{{{name}}}" in frame or f"{{a_{name}}}" in frame}
     texts = {name: str(value) for name, value in values.items()}
     text = frame.format(**texts, **{f"a_{name}": article(value) for name, value in texts.items()})
@@ -532,7 +610,7 @@ def task(words: Words) -> tuple[list[tuple[str, Any]], str | None, str]:
             text, used = _record(words, kind)
             pairs.append((text, _answer(keys, used)))
         return pairs, system, _thought(keys, used)
-    if rng.random() < 0.12:
+    if rng.random() < (0.12 if words.test else 0.22):
         frame = rng.choice(kind.test_frames if words.test else kind.frames)
         alone = Kind(kind.slots, (frame,), (frame,))
         records = [_record(words, alone) for _ in range(rng.choice((2, 2, 3)))]

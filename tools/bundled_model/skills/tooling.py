@@ -148,7 +148,7 @@ def document(rng: random.Random) -> Document:
             ],
             tools,
         )
-    if kind < 0.32:
+    if kind < 0.3:
         remaining = [tool for tool in tools if tool is not wanted.tool]
         if remaining:
             answer = rng.choice(NO_TOOL)
