@@ -48,9 +48,9 @@ def combined(words: Words) -> Task:
     said = rng.choice(VERBS[verb])
     end = "?" if said.startswith(("What is", "Can you", "Could you")) else "."
     ending = rng.choice((short, short, long)).format(v=drawn)
-    asked = words.wording([f"{said} the {{noun}}{{ending}}{end}"], free=False).format(noun=noun, ending=ending)
-    if words.test:
-        asked = f"Please {verb} the {noun}{short.format(v=drawn)}."
+    held_out = f"Please {verb} the {{noun}}{{ending}}."
+    asked = words.wording([f"{said} the {{noun}}{{ending}}{end}"], [held_out], free=False)
+    asked = asked.format(noun=noun, ending=short.format(v=drawn) if words.test else ending)
     schema = {key: dict(STRING)}
     if verb == "rate":
         schema["points"] = dict(INTEGER)
