@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "gemm_tile_quantized.h"
+#include "gemm_tile_spread.h"
 #include "vec.h"
 
 namespace bough {
@@ -43,8 +44,8 @@ BOUGH_INLINE Vec multiply_add(Vec sum, Words weights, Words input) {
         return _mm512_dpbf16_ps(sum, (__m512bh)weights, (__m512bh)input);
 #else
         const Words high = Words{} + 0xffff0000u;
-        sum += reinterpret_cast<Vec>(weights << 16) * reinterpret_cast<Vec>(input << 16);
-        return sum + reinterpret_cast<Vec>(weights & high) * reinterpret_cast<Vec>(input & high);
+        sum = fma(reinterpret_cast<Vec>(weights << 16), reinterpret_cast<Vec>(input << 16), sum);
+        return fma(reinterpret_cast<Vec>(weights & high), reinterpret_cast<Vec>(input & high), sum);
 #endif
     }
 }
@@ -332,8 +333,11 @@ void multiply_few_tiles(const Cut& cut) {
     }
 }
 
-template <DType kType>
-void multiply_many_tiles(const Cut& cut) {
+// Groups of panels that stay in the second-level cache, in each of them blocks along the inputs, and in each of these
+// the tiles. `begin_tile(first_row, rows, unit, end)` returns what multiplies the rows from one unit to another, called
+// with a panel and whether sums are there already.
+template <DType kType, typename BeginTile>
+BOUGH_INLINE void multiply_in_groups(const Cut& cut, const BeginTile& begin_tile) {
     const bool one_block = cut.units <= cut.block_units;
     const int64_t block_words = panel_words(cut.call.weights, cut.block_units);
     int64_t group = at_least(kGroupBytes / (block_words * 4), 1);
@@ -345,14 +349,13 @@ void multiply_many_tiles(const Cut& cut) {
             for (int64_t tile = 0; tile < cut.num_tiles; ++tile) {
                 const int64_t begin = cut.tile_begin(tile);
                 const int rows = static_cast<int>(cut.tile_begin(tile + 1) - begin);
-                const TileKernel kernel = tile_kernel<kType, 0>(rows);
+                const auto multiply_panel = begin_tile(begin, rows, unit, end);
                 for (int64_t panel = first; panel < end_panel; ++panel) {
                     float* sums = cut.scratch;
                     if (!one_block) {
                         sums += ((begin - cut.first_row) * (end_panel - first) + (panel - first) * rows) * kColumns;
                     }
-                    kernel(cut.inputs(begin, unit), cut.input_stride, cut.weights(panel, unit), end - unit, sums,
-                           unit > 0, nullptr);
+                    multiply_panel(cut.weights(panel, unit), sums, unit > 0);
                     if (end == cut.units) finish_sums<kType>(cut, panel, begin, rows, sums);
                 }
             }
@@ -361,7 +364,43 @@ void multiply_many_tiles(const Cut& cut) {
 }
 
 template <DType kType>
+void multiply_many_tiles(const Cut& cut) {
+    multiply_in_groups<kType>(cut, [&](int64_t begin, int rows, int64_t unit, int64_t end) {
+        const TileKernel kernel = tile_kernel<kType, 0>(rows);
+        const uint32_t* input = cut.inputs(begin, unit);
+        return [&cut, kernel, input, units = end - unit](const uint32_t* weights, float* sums, bool accumulate) {
+            kernel(input, cut.input_stride, weights, units, sums, accumulate, nullptr);
+        };
+    });
+}
+
+#if defined(__AVX2__) && !defined(__AVX512F__)
+template <DType kType>
+void multiply_spread(Cut& cut) {
+    cut.num_tiles = (cut.num_rows + kRowsSpread<kType> - 1) / kRowsSpread<kType>;
+    const int64_t num_blocks = (cut.units + kSpreadBlockUnits - 1) / kSpreadBlockUnits;
+    const int64_t balanced = (cut.units + num_blocks - 1) / num_blocks;
+    cut.block_units = (balanced + kGroupUnits - 1) / kGroupUnits * kGroupUnits;
+    alignas(64) uint32_t spread[kRowsSpread<kType> * kSpreadStride<kType>];
+    multiply_in_groups<kType>(cut, [&](int64_t begin, int rows, int64_t unit, int64_t end) {
+        for (int row = 0; row < rows; ++row) {
+            spread_row<kType>(cut.inputs(begin + row, unit), end - unit, spread + row * kSpreadStride<kType>);
+        }
+        const SpreadKernel kernel = spread_kernel<kType>(rows);
+        return [&spread, kernel, units = end - unit](const uint32_t* weights, float* sums, bool accumulate) {
+            kernel(spread, weights, units, sums, accumulate);
+        };
+    });
+}
+#endif
+
+template <DType kType>
 void multiply(Cut& cut) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+    if constexpr (kSpreads<kType>) {
+        if (cut.num_rows >= kMinSpreadRows<kType>) return multiply_spread<kType>(cut);
+    }
+#endif
     cut.num_tiles = (cut.num_rows + kTileRows<kType> - 1) / kTileRows<kType>;
     const int64_t num_blocks = (cut.units + kBlockUnits - 1) / kBlockUnits;
     const int64_t balanced = (cut.units + num_blocks - 1) / num_blocks;

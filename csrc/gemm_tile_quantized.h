@@ -36,6 +36,15 @@ BOUGH_INLINE Vec to_float(Ints ints) {
 #endif
 }
 
+#if defined(__AVX2__) && !defined(__AVX512F__)
+// A sum that is there before the next product is: else g++ computes the products of all units first, to add them in an
+// order of its own, and keeps most of them on the stack.
+BOUGH_INLINE Ints summed(Ints sum) {
+    asm("" : "+x"(sum));
+    return sum;
+}
+#endif
+
 // sum + the products of four unsigned weights in each lane and four signed inputs, which are the same in all lanes
 BOUGH_INLINE Ints multiply_add_bytes(Ints sum, Ints weights, Ints inputs) {
 #if defined(__AVX512VNNI__)
@@ -52,7 +61,7 @@ BOUGH_INLINE Ints multiply_add_bytes(Ints sum, Ints weights, Ints inputs) {
     const __m256i even =
         _mm256_madd_epi16(_mm256_and_si256(w, _mm256_set1_epi16(0xff)), _mm256_srai_epi16(_mm256_slli_epi16(a, 8), 8));
     const __m256i odd = _mm256_madd_epi16(_mm256_srli_epi16(w, 8), _mm256_srai_epi16(a, 8));
-    return sum + (Ints)even + (Ints)odd;
+    return summed(summed(sum + (Ints)even) + (Ints)odd);
 #else
     for (int byte = 0; byte < 4; ++byte) {
         typedef uint32_t Bits __attribute__((vector_size(kLanes * 4)));
@@ -87,7 +96,7 @@ BOUGH_INLINE Ints add_products(Ints sum, Ints codes, Ints inputs) {
     }
 #elif defined(__AVX2__)
     if constexpr (kPairs<kType>) {
-        return (Ints)_mm256_add_epi16((__m256i)sum, _mm256_maddubs_epi16((__m256i)codes, (__m256i)inputs));
+        return summed((Ints)_mm256_add_epi16((__m256i)sum, _mm256_maddubs_epi16((__m256i)codes, (__m256i)inputs)));
     }
 #endif
     return multiply_add_bytes(sum, codes, inputs);

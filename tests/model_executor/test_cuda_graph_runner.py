@@ -26,6 +26,7 @@ from bough.layers.attention.triton import TritonBackend
 from bough.model_executor.cuda_graph_runner import CudaGraphRunner, DecodeBuffers
 from bough.model_executor.graph_runner import batch_sizes
 from tests.model_executor.test_triton_backend import fused, triton_runner
+from tests.triton_interpreter import same_bits_in_every_row  # noqa: F401 (a fixture)
 
 CPU = torch.device("cpu")
 
@@ -154,6 +155,7 @@ def test_recorded_decode_rows_alone_and_beside_prompts_give_what_transformers_gi
         assert float((torch.stack(sequence.logits) - reference).abs().max()) <= 1e-4
 
 
+@pytest.mark.usefixtures("same_bits_in_every_row")
 @pytest.mark.usefixtures("fused")
 def test_recorded_steps_of_deterministic_inference_have_the_bits_of_those_that_are_not(checkpoint: Checkpoint) -> None:
     outputs = []

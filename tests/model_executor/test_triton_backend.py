@@ -17,6 +17,7 @@ from tests.models.checkpoints import Checkpoint, save_checkpoint
 pytest.importorskip("triton", reason="Triton has no package for this machine", exc_type=ImportError)
 
 from bough.layers.attention.triton import TritonBackend
+from tests.triton_interpreter import same_bits_in_every_row  # noqa: F401 (a fixture)
 
 CPU = torch.device("cpu")
 
@@ -78,6 +79,7 @@ def test_decode_rows_without_scratch_memory_for_all_have_the_same_bits_in_groups
     assert not torch.equal(*found[2])
 
 
+@pytest.mark.usefixtures("same_bits_in_every_row")
 @pytest.mark.usefixtures("fused")
 @pytest.mark.parametrize("quantization", ["none", "int4", "fp8"])
 def test_deterministic_rows_have_the_same_bits_alone_among_others_cut_and_as_part_of_a_prompt(

@@ -12,6 +12,7 @@ from bough.kernels.triton import attention
 from bough.kernels.triton.available import SPLIT_KEYS
 from bough.layers.attention.tiles import decode_pieces, extend_tiles, row_groups
 from tests.kernels.triton import cases
+from tests.triton_interpreter import same_bits_in_every_row  # noqa: F401 (a fixture)
 
 RANDOM_SHAPES = settings(
     max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
@@ -102,6 +103,7 @@ def attend_from(
     )
 
 
+@pytest.mark.usefixtures("same_bits_in_every_row")
 def test_a_prompt_cut_anywhere_gets_the_same_bits(dtype: torch.dtype, device: torch.device) -> None:
     rng = np.random.default_rng(0)
     paged = cases.Paged(rng, [200], kv_heads=1, head_dim=64, dtype=dtype, device=device)
