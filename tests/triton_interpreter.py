@@ -15,7 +15,7 @@ def same_bits_in_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
 
     It lets numpy multiply, whose sums of float32 are of another order in other rows of a matrix where a processor has
     AVX2 and not AVX-512: nothing that a kernel could do about, and nothing that a GPU does. Those of float64 are of
-    another order, too, of which rounding leaves nothing but once in some hundred million.
+    another order, too, of which rounding to float32 leaves next to nothing.
     """
     if torch.cuda.is_available():
         return

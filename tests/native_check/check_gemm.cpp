@@ -213,7 +213,7 @@ uint32_t mask_word(int64_t kind) {
 void check_gemm(ThreadPool& pool) {
     const DType dtype = static_cast<DType>(between(0, 4));
     const bool gated = between(0, 3) == 0;
-    // A quantised block has 2432 inputs.
+    // A quantised block has at most 2432 inputs.
     const int64_t inputs = is_quantized(dtype) ? pick({1, 3, 48, 130, 1301, 5000}) : pick({1, 3, 48, 130, 1301});
     const int64_t outputs = gated ? pick({2, 32, 70, 128}) : pick({1, 32, 33, 96, 300});
     const int64_t rows = pick({1, 2, 7, 13, 25, 60, 131});

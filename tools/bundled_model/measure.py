@@ -1,7 +1,7 @@
 """Measure the skills of a model on cases that training never used.
 
-``python tools/bundled_model/measure.py --model DIRECTORY`` asks each case at temperature 0 and 0.7 and prints a table
-in Markdown; with ``--server URL`` it asks a running server instead, as any client would.
+``python tools/bundled_model/measure.py --model DIRECTORY`` asks each case at temperature 0 and 0.7, with the model's
+own top-p, and prints a table in Markdown; with ``--server URL`` it asks a running server instead, as any client would.
 """
 
 from __future__ import annotations
