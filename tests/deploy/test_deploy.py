@@ -8,8 +8,9 @@ import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import jsonschema
 import kubernetes_validate
 import pytest
 import yaml
@@ -34,8 +35,8 @@ def load(path: Path) -> Any:
     return yaml.safe_load(path.read_text())
 
 
-def kinds() -> dict[str, Any]:
-    return {each["kind"]: each for each in yaml.safe_load_all((KUBERNETES / "bough.yml").read_text())}
+def kinds(file: str = "bough.yml") -> dict[str, Any]:
+    return {each["kind"]: each for each in yaml.safe_load_all((KUBERNETES / file).read_text())}
 
 
 def flags(words: list[str]) -> dict[str, str]:
@@ -201,6 +202,80 @@ class TestKubernetes:
         assert CONTAINER["securityContext"]["readOnlyRootFilesystem"]
         assert CONTAINER["securityContext"]["capabilities"]["drop"] == ["ALL"]
         assert not POD["automountServiceAccountToken"]
+
+
+class TestLeaderWorkerSet:
+    """Servers on several nodes: what is in the other manifest, in groups of one."""
+
+    KINDS = kinds("leader-worker-set.yml")
+    GROUP = KINDS["LeaderWorkerSet"]["spec"]["leaderWorkerTemplate"]
+    LABELS = GROUP["workerTemplate"]["metadata"]["labels"]
+    SCHEMA: ClassVar[dict[str, Any]] = {
+        "type": "object",
+        "required": ["replicas", "leaderWorkerTemplate"],
+        "additionalProperties": False,
+        "properties": {
+            "replicas": {"type": "integer"},
+            "startupPolicy": {"enum": ["LeaderCreated", "LeaderReady"]},
+            "rolloutStrategy": {
+                "type": "object",
+                "required": ["type"],
+                "additionalProperties": False,
+                "properties": {
+                    "type": {"const": "RollingUpdate"},
+                    "rollingUpdateConfiguration": {
+                        "type": "object",
+                        "additionalProperties": False,
+                        "properties": {"maxUnavailable": {"type": "integer"}, "maxSurge": {"type": "integer"}},
+                    },
+                },
+            },
+            "leaderWorkerTemplate": {
+                "type": "object",
+                "required": ["workerTemplate"],
+                "additionalProperties": False,
+                "properties": {
+                    "size": {"type": "integer", "minimum": 1},
+                    "restartPolicy": {"enum": ["RecreateGroupOnPodRestart", "RecreateGroupAfterStart", "None"]},
+                    "leaderTemplate": {"type": "object"},
+                    "workerTemplate": {"type": "object"},
+                },
+            },
+        },
+    }
+    """Fields of ``leaderworkerset.x-k8s.io/v1``, by its definition of a resource; templates are those of pods."""
+
+    @pytest.mark.parametrize("version", ["1.29", "1.37"])
+    def test_every_field_is_known(self, version: str) -> None:
+        for kind, each in self.KINDS.items():
+            if kind != "LeaderWorkerSet":
+                kubernetes_validate.validate(each, version, strict=True)
+        template = {"apiVersion": "v1", "kind": "PodTemplate", "template": self.GROUP["workerTemplate"]}
+        kubernetes_validate.validate(template, version, strict=True)
+        assert self.KINDS["LeaderWorkerSet"]["apiVersion"] == "leaderworkerset.x-k8s.io/v1"
+        jsonschema.validate(self.KINDS["LeaderWorkerSet"]["spec"], self.SCHEMA)
+
+    def test_its_servers_are_those_of_the_deployment_on_nodes_of_their_own(self) -> None:
+        pod = dict(self.GROUP["workerTemplate"]["spec"])
+        (rule,) = pod.pop("affinity")["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+        assert pod == POD
+        assert rule["topologyKey"] == "kubernetes.io/hostname"
+        assert rule["labelSelector"]["matchLabels"] == self.LABELS
+
+    def test_there_are_no_pods_that_would_serve_nothing(self) -> None:
+        assert self.GROUP["size"] == 1
+
+    def test_clients_reach_leaders(self) -> None:
+        selector = self.KINDS["Service"]["spec"]["selector"]
+        assert selector == {**self.LABELS, "leaderworkerset.sigs.k8s.io/worker-index": "0"}
+        assert self.KINDS["Service"]["metadata"]["name"] != self.KINDS["LeaderWorkerSet"]["metadata"]["name"]
+        assert self.KINDS["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"] == self.LABELS
+        assert self.KINDS["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"] == self.LABELS
+
+    def test_one_server_at_a_time_is_replaced_where_it_was(self) -> None:
+        """Each has its node for itself: there is none for a new one beside them."""
+        update = self.KINDS["LeaderWorkerSet"]["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]
+        assert update == {"maxUnavailable": 1, "maxSurge": 0}
 
 
 class TestSystemd:

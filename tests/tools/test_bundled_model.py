@@ -14,14 +14,14 @@ import pytest
 import torch
 from documents import CHAT_TEMPLATE, MARKS, Call, Case, Document, Turn
 from install import card
-from learn import Documents, Plan, Trainer
+from learn import Documents, Plan, Trainer, widened
 from measure import all_cases
 from network import Network, Shape, new_parameters, pack
 from optimizer import orthogonal
 from safetensors.torch import load_file, save_file
 from skills import SKILLS, arithmetic, draw
-from tokenizers import Tokenizer
-from tokens import encode, train_tokenizer
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokens import WORD_PATTERN, encode, likeness, train_tokenizer, with_twins
 from transformers import AutoTokenizer, Qwen3ForCausalLM
 from words import TEST_CITIES, TEST_NAMES, TEST_SURNAMES, Words
 from write_model import write_model
@@ -298,7 +298,7 @@ def test_a_finished_model_is_trained_further_with_documents_that_it_has_not_read
     for _ in range(3):
         finished.advance()
     write_model(tmp_path, finished.parameters, TINY, tokenizer, finished.told() | {"fall": "2"})
-    further.start(tmp_path)
+    further.start(tmp_path, tokenizer)
     assert further.step == further.begun == 3
     for name, value in finished.parameters.items():
         assert torch.equal(further.parameters[name], value.bfloat16().float()), name
@@ -324,13 +324,81 @@ def test_a_finished_model_is_trained_further_with_documents_that_it_has_not_read
     assert "--run RUN1 --compile --seed 11 --tokens 512 --finish 1 --out MODEL1\n" in text
     other = Trainer(TINY, replace(PLAN, seed=12), Documents(tokenizer, PLAN), compiled=False)
     with pytest.raises(ValueError, match="--seed 11, not 12"):
-        other.start(tmp_path)
+        other.start(tmp_path, tokenizer)
     wider = Trainer(replace(TINY, hidden_size=48), PLAN, Documents(tokenizer, PLAN), compiled=False)
     with pytest.raises(ValueError, match="has another shape"):
-        wider.start(tmp_path)
+        wider.start(tmp_path, tokenizer)
     write_model(tmp_path, finished.parameters, TINY, tokenizer)
     with pytest.raises(ValueError, match="has no 'fall'"):
-        trainer().start(tmp_path)
+        trainer().start(tmp_path, tokenizer)
+
+
+class TestTwins:
+    """Words that are one token behind a space are one token behind a quotation mark."""
+
+    @pytest.fixture(scope="class")
+    def plain(self) -> Tokenizer:
+        """Learned from text alone, in which some words are common enough to be tokens behind a space."""
+        tokenizer = Tokenizer(models.BPE())
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+            [
+                pre_tokenizers.Split(Regex(WORD_PATTERN), behavior="isolated"),
+                pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+            ]
+        )
+        tokenizer.decoder = decoders.ByteLevel()
+        trainer = trainers.BpeTrainer(
+            vocab_size=420, initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()), show_progress=False
+        )
+        text = "the hospital of the peaches and crayons, an auction of butchers in the hospital; the crayons of a clerk"
+        tokenizer.train_from_iterator([text] * 9 + ["the and"], trainer)
+        return tokenizer
+
+    def test_a_word_is_one_token_with_and_without_the_space(self, plain: Tokenizer) -> None:
+        wide = with_twins(plain)
+        for word in ("hospital", "peaches", "crayons", "auction"):
+            assert len(plain.encode(f" {word}").ids) == 1 < len(plain.encode(word).ids)
+            assert wide.encode(f" {word}").ids == plain.encode(f" {word}").ids
+            assert wide.encode(word).tokens == [word]
+            assert likeness(wide, plain.get_vocab_size())[wide.token_to_id(word)] == wide.token_to_id(f"Ġ{word}")
+
+    def test_what_there_was_stays_as_it_was(self, plain: Tokenizer, tokenizer: Tokenizer) -> None:
+        wide = with_twins(plain)
+        assert wide.get_vocab().items() >= plain.get_vocab().items()
+        assert sorted(wide.get_vocab().values()) == list(range(wide.get_vocab_size()))
+        assert with_twins(wide).to_str() == wide.to_str()
+        assert with_twins(tokenizer).to_str() == tokenizer.to_str()
+        for text in ('{"place": "hospital", "n": 2}', "unhospitable\n\tcrayonsclerk 12 Peaches", "žluťoučký"):
+            assert wide.decode(wide.encode(text).ids) == text
+
+    def test_a_model_is_widened(self, plain: Tokenizer) -> None:
+        wide = with_twins(plain)
+        old = torch.randn(plain.get_vocab_size(), 8, generator=torch.Generator().manual_seed(0))
+        new = widened(old, wide)
+        assert torch.equal(new[: len(old)], old)
+        assert len(new) == wide.get_vocab_size()
+        pairs = [(token, f"Ġ{token}") for token in plain.get_vocab() if f"Ġ{token}" in plain.get_vocab()]
+        assert pairs, "letters at least"
+        moved = torch.stack([old[wide.token_to_id(a)] - old[wide.token_to_id(b)] for a, b in pairs]).mean(0)
+        for word in ("hospital", "crayons"):
+            expected = old[wide.token_to_id(f"Ġ{word}")] + moved
+            assert torch.allclose(new[wide.token_to_id(word)], expected, atol=1e-6)
+
+    def test_training_goes_on_with_the_wider_vocabulary(self, tokenizer: Tokenizer, tmp_path: Path) -> None:
+        size = tokenizer.get_vocab_size()
+        narrow = Trainer(replace(TINY, vocab_size=size - 7), PLAN, Documents(tokenizer, PLAN), compiled=False)
+        told = narrow.told() | {"step": "2", "fall": "2", "scale": "0.3"}
+        write_model(tmp_path, narrow.parameters, TINY, tokenizer, told)
+        further = Trainer(replace(TINY, vocab_size=size), PLAN, Documents(tokenizer, PLAN), compiled=False)
+        further.start(tmp_path, tokenizer)
+        assert further.falls == ["0-2@0.3+twins"]
+        assert further.parameters["model.embed_tokens.weight"].shape[0] == size
+        further.step = 4
+        write_model(tmp_path, further.parameters, TINY, tokenizer, further.told() | {"fall": "2", "scale": "0.25"})
+        text = card(tmp_path, "", "")
+        assert "--run RUN0 --compile --seed 11 --tokens 512 --finish 2 --scale 0.3 --out MODEL0\n" in text
+        assert "--run RUN1 --compile --seed 11 --tokens 512 --start MODEL0 --twins --steps 2\n" in text
+        assert "--run RUN1 --compile --seed 11 --tokens 512 --finish 2 --scale 0.25 --out MODEL1\n" in text
 
 
 def test_the_parts_of_a_step_are_learned_as_one(tokenizer: Tokenizer) -> None:

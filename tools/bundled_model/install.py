@@ -8,11 +8,13 @@ what the header of its weights says.
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from companions import shape_of
+from learn import fall_of
 from measure import ServedAnswers, measure, table, write_failures
 from modes import measure_modes
 from safetensors import safe_open
@@ -56,15 +58,20 @@ def card(model: Path, results: str, modes: str) -> str:
 
 def commands(told: Mapping[str, str]) -> Iterator[str]:
     """How the model was trained, from what the header of its weights says."""
-    step = int(told["step"])
-    falls = [*told["falls"].split(), f"{step - int(told['fall'])}-{step}"]
+    widens = ""
+    falls = [*told["falls"].split(), fall_of(told)]
     for number, fall in enumerate(falls):
-        first, last = map(int, fall.split("-"))
-        learn = f"python tools/bundled_model/learn.py --run RUN{number} --compile --seed {told['seed']}"
-        learn += f" --tokens {told['tokens']}"
-        start = f" --start MODEL{number - 1}" if number else ""
-        yield f"{learn}{start} --steps {first}"
-        yield f"{learn} --finish {last - first} --out MODEL{number}"
+        match = re.fullmatch(r"(\d+)-(\d+)(?:@([\d.]+))?(\+twins)?", fall)
+        if match is None:
+            raise ValueError(f"the header of the weights tells of a fall {fall!r}")
+        first, last = int(match[1]), int(match[2])
+        run = f"python tools/bundled_model/learn.py --run RUN{number} --compile --seed {told['seed']}"
+        run += f" --tokens {told['tokens']}"
+        start = f" --start MODEL{number - 1}{widens}" if number else ""
+        yield f"{run}{start} --steps {first}"
+        scale = f" --scale {match[3]}" if match[3] else ""
+        yield f"{run} --finish {last - first}{scale} --out MODEL{number}"
+        widens = " --twins" if match[4] else ""
     yield f"python tools/bundled_model/install.py --model MODEL{len(falls) - 1}"
 
 

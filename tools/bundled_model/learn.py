@@ -4,7 +4,9 @@
 few minutes and goes on from there when it is started again; what it learns does not depend on where it was cut.
 ``--finish STEPS`` takes the last state of RUN, lets the rate fall to nothing over that many steps and writes a model
 directory to ``--out``. The state of RUN stays as it is, so that it can be trained further; where there is none any
-more, ``--start MODEL`` goes on from a finished model, with the documents that it has not read yet.
+more, ``--start MODEL`` goes on from a finished model, with the documents that it has not read yet. Going back to the
+whole rate undoes more than a few million tokens teach: ``--scale`` lets a fall begin at a part of it. ``--twins``
+gives a model whose tokenizer has none the tokens of :func:`tokens.with_twins`.
 
 Documents are written as they are needed, from the seed and the number of the step alone.
 """
@@ -15,11 +17,10 @@ import argparse
 import json
 import os
 import random
-import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from pathlib import Path
 
@@ -32,7 +33,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from skills import SKILLS, draw
 from tokenizers import Tokenizer
-from tokens import encode, load_tokenizer
+from tokens import SPACE, encode, likeness, load_tokenizer, with_twins
 from torch import Tensor
 from write_model import write_model
 
@@ -44,6 +45,7 @@ ANY_TOKENS = 0.06
 # Each step is computed in parts, by one thread each: products this small gain little from two.
 PARTS = 2
 NAMES = list(SKILLS)
+EMBEDDING = "model.embed_tokens.weight"
 
 
 @dataclass(frozen=True)
@@ -104,8 +106,9 @@ class Documents:
 class Trainer:
     """Parameters, their running average and the optimizer's state, all of which a state file holds.
 
-    ``falls`` are the first and the last step of each fall of the rate that was trained further. What is learned does
-    not depend on the number of threads.
+    ``falls`` tell of each fall of the rate that was trained further: its first and its last step, ``@`` and the part of
+    the rate that it began at if that was not the whole, and ``+twins`` where the vocabulary has grown since. What is
+    learned does not depend on the number of threads.
     """
 
     def __init__(self, shape: Shape, plan: Plan, documents: Documents, compiled: bool, threads: int = 1) -> None:
@@ -167,8 +170,10 @@ class Trainer:
             for name, state in self._optimizer.state.items():
                 state.copy_(file.get_tensor(f"optimizer.{name}"))
 
-    def start(self, model: Path) -> None:
+    def start(self, model: Path, tokenizer: Tokenizer) -> None:
         """Go on from a finished model, with an optimizer that knows nothing.
+
+        Tokens that the model lacks begin as those they are like, moved by what sets apart the twins that it has.
 
         Raises:
             ValueError: as for a state, or the model is of another shape, or does not say how it was trained.
@@ -179,14 +184,18 @@ class Trainer:
             missing = sorted({"step", "fall", "seed", "tokens"} - set(metadata))
             if missing:
                 raise ValueError(f"the header of {path} has no {missing[0]!r}: learn.py --finish did not write it")
+            tensors = {name: file.get_tensor(name).float() for name in self.parameters}
+            lacks = len(tensors[EMBEDDING]) < len(self.parameters[EMBEDDING])
+            if lacks:
+                tensors[EMBEDDING] = widened(tensors[EMBEDDING], tokenizer)
             for name, value in self.parameters.items():
-                if file.get_slice(name).get_shape() != list(value.shape):
+                if tensors[name].shape != value.shape:
                     raise ValueError(f"{name} of {path} has another shape")
             told = self._go_on(path, metadata)
             self.begun = self.step
-            self.falls.append(f"{self.step - int(told['fall'])}-{self.step}")
+            self.falls.append(fall_of(told) + ("+twins" if lacks else ""))
             for name, value in self.parameters.items():
-                value.copy_(file.get_tensor(name))
+                value.copy_(tensors[name])
                 self.average[name].copy_(value)
 
     def _go_on(self, path: Path, metadata: dict[str, str]) -> dict[str, str]:
@@ -197,6 +206,27 @@ class Trainer:
         self.step = int(told["step"])
         self.falls = told["falls"].split()
         return told
+
+
+def widened(embedding: Tensor, tokenizer: Tokenizer) -> Tensor:
+    """An embedding with rows for all tokens: new ones are those of the tokens they are like, without the space."""
+    first, vocabulary = len(embedding), tokenizer.get_vocab()
+    pairs = [
+        (token, vocabulary[SPACE + text])
+        for text, token in vocabulary.items()
+        if token < first and vocabulary.get(SPACE + text, first) < first
+    ]
+    without, behind = (embedding[list(tokens)] for tokens in zip(*pairs, strict=True))
+    like = likeness(tokenizer, first)
+    rows = embedding[[like[token] for token in range(first, len(vocabulary))]]
+    has_space = torch.tensor([tokenizer.id_to_token(like[token])[0] == SPACE for token in sorted(like)])
+    return torch.cat((embedding, rows + has_space[:, None] * (without - behind).mean(0)))
+
+
+def fall_of(told: Mapping[str, str]) -> str:
+    """The fall that a finished model ended with, as ``falls`` tell of it."""
+    step, scale = int(told["step"]), float(told.get("scale", "1"))
+    return f"{step - int(told['fall'])}-{step}" + (f"@{scale:g}" if scale != 1 else "")
 
 
 def _by_skill(batch: Batch, values: Tensor) -> Tensor:
@@ -251,8 +281,10 @@ def main() -> None:
     parser.add_argument(
         "--finish", type=int, metavar="STEPS", help="let the rate fall over STEPS steps, then write --out"
     )
+    parser.add_argument("--scale", type=float, default=1.0, help="part of the rate that a fall begins at")
     parser.add_argument("--out", type=Path, help="model directory to write; without --finish, of the running average")
     parser.add_argument("--start", type=Path, metavar="MODEL", help="a finished model, where RUN has no state yet")
+    parser.add_argument("--twins", action="store_true", help="with --start: widen its vocabulary")
     parser.add_argument("--draft", action="store_true", help="train the small shape")
     parser.add_argument("--seed", type=int, default=Plan.seed)
     parser.add_argument("--threads", type=int, default=1, choices=range(1, PARTS + 1))
@@ -265,6 +297,10 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.finish and not arguments.out:
         parser.error("--finish needs --out")
+    if arguments.twins and not arguments.start:
+        parser.error("--twins needs --start")
+    if not 0 < arguments.scale <= 1:
+        parser.error("--scale must be above 0 and at most 1")
     if arguments.tokens % PARTS:
         parser.error(f"--tokens must be a multiple of {PARTS}")
     torch.set_num_threads(1)
@@ -274,12 +310,15 @@ def main() -> None:
 
     arguments.run.mkdir(parents=True, exist_ok=True)
     own = arguments.run / "tokenizer.json"
-    if arguments.start and not own.exists():
-        shutil.copyfile(arguments.start / "tokenizer.json", own)
-    if arguments.start and own.read_bytes() != (arguments.start / "tokenizer.json").read_bytes():
-        parser.error(f"{own} is not the tokenizer of {arguments.start}")
+    if arguments.start:
+        given = Tokenizer.from_file(str(arguments.start / "tokenizer.json"))
+        wanted = with_twins(given) if arguments.twins else given
+        if not own.exists():
+            wanted.save(str(own))
+        if Tokenizer.from_file(str(own)).to_str() != wanted.to_str():
+            parser.error(f"{own} is not the tokenizer of {arguments.start}")
     tokenizer = load_tokenizer(arguments.run)
-    shape = DRAFT if arguments.draft else Shape()
+    shape = replace(DRAFT if arguments.draft else Shape(), vocab_size=tokenizer.get_vocab_size())
     plan = Plan(tokens=arguments.tokens, seed=arguments.seed)
     trainer = Trainer(shape, plan, Documents(tokenizer, plan), arguments.compile, arguments.threads)
     state, log_path = arguments.run / "state.safetensors", arguments.run / "log.jsonl"
@@ -287,7 +326,7 @@ def main() -> None:
         if state.exists():
             trainer.load(state)
         elif arguments.start:
-            trainer.start(arguments.start)
+            trainer.start(arguments.start, tokenizer)
     except ValueError as error:
         parser.error(str(error))
     print(
@@ -298,10 +337,10 @@ def main() -> None:
         return
     if arguments.finish:
         steps = arguments.finish
-        scales = ((steps - step) / steps for step in range(steps))
+        scales = (arguments.scale * (steps - step) / steps for step in range(steps))
         for _ in rounds(trainer, arguments.log_every, arguments.run / "finish.jsonl", scales):
             pass
-        told = trainer.told() | {"fall": str(steps)}
+        told = trainer.told() | {"fall": str(steps), "scale": f"{arguments.scale:g}"}
         write_model(arguments.out, trainer.parameters, shape, tokenizer, told)
         return
     saved = time.monotonic()

@@ -24,9 +24,9 @@ PRODUCTS = torch.bfloat16 if torch.backends.cpu.get_cpu_capability() == "AVX512"
 
 @dataclass(frozen=True)
 class Shape:
-    """The shape of a model, in the words of its ``config.json``."""
+    """The shape of a model, in the words of its ``config.json``; the vocabulary is that of its tokenizer."""
 
-    vocab_size: int = 4096
+    vocab_size: int = 5023
     hidden_size: int = 256
     intermediate_size: int = 768
     num_hidden_layers: int = 6

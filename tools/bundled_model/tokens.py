@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +23,18 @@ WORD_PATTERN = (
     r"| ?[^\s\p{L}\p{N}]+(?: [^\s\p{L}\p{N}]+)*(?: (?=[\p{Lu}\p{N}]))?[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-VOCABULARY_SIZE = 4096
+LEARNED_SIZE = 4096
+SPACE = "Ġ"
+"""How a space is written in a vocabulary of bytes."""
 MODEL_MAX_LENGTH = 4096
 SAMPLE_SEED, SAMPLE_DOCUMENTS = 3, 40_000
 
 
 def train_tokenizer(documents: int = SAMPLE_DOCUMENTS) -> Tokenizer:
-    """A byte-level BPE tokenizer over a sample of all skills, with all 256 bytes, so that any text survives."""
+    """A byte-level BPE tokenizer over a sample of all skills, with all 256 bytes, so that any text survives.
+
+    To the vocabulary that is learned :func:`with_twins` adds.
+    """
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
@@ -37,7 +44,7 @@ def train_tokenizer(documents: int = SAMPLE_DOCUMENTS) -> Tokenizer:
     )
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=VOCABULARY_SIZE,
+        vocab_size=LEARNED_SIZE,
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         special_tokens=[AddedToken(token, normalized=False) for token in (*SPECIAL_TOKENS, *MARKS)],
         show_progress=False,
@@ -47,7 +54,50 @@ def train_tokenizer(documents: int = SAMPLE_DOCUMENTS) -> Tokenizer:
     described = json.loads(tokenizer.to_str())
     for token in described["added_tokens"]:
         token["special"] = token["content"] in SPECIAL_TOKENS
+    return with_twins(Tokenizer.from_str(json.dumps(described)))
+
+
+def with_twins(tokenizer: Tokenizer) -> Tokenizer:
+    """A tokenizer in which all that begins a word behind a space is one token behind a quotation mark, too.
+
+    Otherwise a word in a sentence and the same word in JSON share no token, and copying it is spelling it. The new
+    merges come last: they join what is left of a word by all others, and so change little else.
+    """
+    described = json.loads(tokenizer.to_str())
+    vocabulary: dict[str, int] = described["model"]["vocab"]
+    ranks = {(left, right): rank for rank, (left, right) in enumerate(described["model"]["merges"])}
+    lower = (token[1:] for token in vocabulary if re.fullmatch(f"{SPACE}[a-z]+", token))
+    for word in sorted(lower, key=lambda word: (len(word), word)):
+        parts = _merged(word, ranks)
+        while len(parts) > 1:
+            known = (at for at in range(len(parts) - 1) if parts[at] + parts[at + 1] in vocabulary)
+            at = next(known, 0)
+            ranks[parts[at], parts[at + 1]] = len(ranks)
+            vocabulary.setdefault(parts[at] + parts[at + 1], len(vocabulary))
+            parts = _merged(word, ranks)
+    described["model"]["merges"] = [list(pair) for pair in ranks]
     return Tokenizer.from_str(json.dumps(described))
+
+
+def _merged(word: str, ranks: Mapping[tuple[str, str], int]) -> list[str]:
+    """The tokens of a word: the pair of the lowest rank becomes one, as long as there is any."""
+    parts = list(word)
+    while True:
+        pairs = [(ranks[pair], at) for at, pair in enumerate(pairwise(parts)) if pair in ranks]
+        if not pairs:
+            return parts
+        _, at = min(pairs)
+        parts[at : at + 2] = [parts[at] + parts[at + 1]]
+
+
+def likeness(tokenizer: Tokenizer, first: int) -> dict[int, int]:
+    """Which earlier token each token from ``first`` on resembles: the same behind a space, else its last byte."""
+    vocabulary = tokenizer.get_vocab()
+    return {
+        token: vocabulary.get(SPACE + text, vocabulary[text[-1]])
+        for text, token in vocabulary.items()
+        if token >= first
+    }
 
 
 def _sample(documents: int) -> Iterator[str]:
