@@ -32,7 +32,7 @@ INSTALL_TORCH := $(UV) pip install --quiet --python $(BIN)/python --torch-backen
 endif
 
 .DELETE_ON_ERROR:
-.PHONY: help serve test lint format typecheck unit determinism faults soak fuzz fuzz-code conformance browser package sanitize tsan arm64 bench bench-peers gpu-check gpu-bench docs site clean
+.PHONY: help serve test lint format typecheck unit determinism faults soak fuzz fuzz-code conformance browser package sanitize tsan emulated arm64 bench bench-peers gpu-check gpu-bench docs site clean
 
 help: ## Show this list
 	@echo "make TARGET, where TARGET is one of"
@@ -97,6 +97,9 @@ sanitize: ## Check the native kernels under AddressSanitizer and UBSan
 
 tsan: ## Check the native kernels under ThreadSanitizer
 	@$(MAKE) --no-print-directory -C tests/native_check tsan
+
+emulated: ## Check the native kernels for AVX-512 on a machine without it: its instructions are written with those of AVX2
+	@$(MAKE) --no-print-directory -C tests/native_check emulated
 
 arm64: ## Check the native kernels for arm64 under qemu (needs g++-aarch64-linux-gnu and qemu-user)
 	@$(MAKE) --no-print-directory -C tests/native_check arm64

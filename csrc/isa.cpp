@@ -60,7 +60,10 @@ constexpr const KernelTable* tables[kNumIsas] = {
 #endif
 };
 
-#if defined(__x86_64__)
+#if defined(BOUGH_EMULATES_AVX512)
+// A check of the kernels, in which functions stand for instructions that the machine may not have.
+Isa detect() { return Isa::avx512bf16; }
+#elif defined(__x86_64__)
 uint64_t saved_register_state() {
     uint32_t low, high;
     asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));

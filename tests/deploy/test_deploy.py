@@ -210,13 +210,19 @@ class TestLeaderWorkerSet:
     KINDS = kinds("leader-worker-set.yml")
     GROUP = KINDS["LeaderWorkerSet"]["spec"]["leaderWorkerTemplate"]
     LABELS = GROUP["workerTemplate"]["metadata"]["labels"]
-    SCHEMA: ClassVar[dict[str, Any]] = {
+    SPEC: ClassVar[dict[str, Any]] = {
         "type": "object",
-        "required": ["replicas", "leaderWorkerTemplate"],
+        "required": ["leaderWorkerTemplate"],
         "additionalProperties": False,
         "properties": {
             "replicas": {"type": "integer"},
             "startupPolicy": {"enum": ["LeaderCreated", "LeaderReady"]},
+            "networkConfig": {
+                "type": "object",
+                "required": ["subdomainPolicy"],
+                "additionalProperties": False,
+                "properties": {"subdomainPolicy": {"enum": ["Shared", "UniquePerReplica"]}},
+            },
             "rolloutStrategy": {
                 "type": "object",
                 "required": ["type"],
@@ -226,7 +232,11 @@ class TestLeaderWorkerSet:
                     "rollingUpdateConfiguration": {
                         "type": "object",
                         "additionalProperties": False,
-                        "properties": {"maxUnavailable": {"type": "integer"}, "maxSurge": {"type": "integer"}},
+                        "properties": {
+                            "partition": {"type": "integer"},
+                            "maxUnavailable": {"type": ["integer", "string"]},
+                            "maxSurge": {"type": ["integer", "string"]},
+                        },
                     },
                 },
             },
@@ -237,13 +247,14 @@ class TestLeaderWorkerSet:
                 "properties": {
                     "size": {"type": "integer", "minimum": 1},
                     "restartPolicy": {"enum": ["RecreateGroupOnPodRestart", "RecreateGroupAfterStart", "None"]},
+                    "subGroupPolicy": {"type": "object"},
                     "leaderTemplate": {"type": "object"},
                     "workerTemplate": {"type": "object"},
                 },
             },
         },
     }
-    """Fields of ``leaderworkerset.x-k8s.io/v1``, by its definition of a resource; templates are those of pods."""
+    """The fields of ``leaderworkerset.x-k8s.io/v1`` outside templates of pods, written down from its definition."""
 
     @pytest.mark.parametrize("version", ["1.29", "1.37"])
     def test_every_field_is_known(self, version: str) -> None:
@@ -253,14 +264,25 @@ class TestLeaderWorkerSet:
         template = {"apiVersion": "v1", "kind": "PodTemplate", "template": self.GROUP["workerTemplate"]}
         kubernetes_validate.validate(template, version, strict=True)
         assert self.KINDS["LeaderWorkerSet"]["apiVersion"] == "leaderworkerset.x-k8s.io/v1"
-        jsonschema.validate(self.KINDS["LeaderWorkerSet"]["spec"], self.SCHEMA)
+        jsonschema.validate(self.KINDS["LeaderWorkerSet"]["spec"], self.SPEC)
 
-    def test_its_servers_are_those_of_the_deployment_on_nodes_of_their_own(self) -> None:
+    def test_it_is_the_other_manifest_on_several_nodes(self) -> None:
         pod = dict(self.GROUP["workerTemplate"]["spec"])
         (rule,) = pod.pop("affinity")["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
         assert pod == POD
         assert rule["topologyKey"] == "kubernetes.io/hostname"
         assert rule["labelSelector"]["matchLabels"] == self.LABELS
+        template = kinds()["Deployment"]["spec"]["template"]
+        assert self.GROUP["workerTemplate"]["metadata"]["annotations"] == template["metadata"]["annotations"]
+        for kind in ("Service", "PodDisruptionBudget", "NetworkPolicy"):
+            own, other = ({**of[kind]["spec"]} for of in (self.KINDS, kinds()))
+            for selector in ("selector", "podSelector"):
+                own.pop(selector, None), other.pop(selector, None)
+            assert own == other, kind
+        assert (
+            self.KINDS["LeaderWorkerSet"]["spec"]["replicas"]
+            > self.KINDS["PodDisruptionBudget"]["spec"]["minAvailable"]
+        )
 
     def test_there_are_no_pods_that_would_serve_nothing(self) -> None:
         assert self.GROUP["size"] == 1
@@ -272,8 +294,7 @@ class TestLeaderWorkerSet:
         assert self.KINDS["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"] == self.LABELS
         assert self.KINDS["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"] == self.LABELS
 
-    def test_one_server_at_a_time_is_replaced_where_it_was(self) -> None:
-        """Each has its node for itself: there is none for a new one beside them."""
+    def test_servers_are_replaced_one_at_a_time_and_need_no_more_nodes(self) -> None:
         update = self.KINDS["LeaderWorkerSet"]["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]
         assert update == {"maxUnavailable": 1, "maxSurge": 0}
 

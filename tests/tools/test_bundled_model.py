@@ -10,18 +10,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import learn
 import pytest
 import torch
 from documents import CHAT_TEMPLATE, MARKS, Call, Case, Document, Turn
 from install import card
-from learn import Documents, Plan, Trainer, widened
+from learn import EMBEDDING, Documents, Plan, Trainer, widened
 from measure import all_cases
 from network import Network, Shape, new_parameters, pack
 from optimizer import orthogonal
 from safetensors.torch import load_file, save_file
 from skills import SKILLS, arithmetic, draw
-from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
-from tokens import WORD_PATTERN, encode, likeness, train_tokenizer, with_twins
+from tokenizers import Tokenizer, pre_tokenizers, trainers
+from tokens import encode, likeness, train_tokenizer, untrained_tokenizer, with_twins
 from transformers import AutoTokenizer, Qwen3ForCausalLM
 from words import TEST_CITIES, TEST_NAMES, TEST_SURNAMES, Words
 from write_model import write_model
@@ -298,7 +299,7 @@ def test_a_finished_model_is_trained_further_with_documents_that_it_has_not_read
     for _ in range(3):
         finished.advance()
     write_model(tmp_path, finished.parameters, TINY, tokenizer, finished.told() | {"fall": "2"})
-    further.start(tmp_path, tokenizer)
+    further.start(tmp_path)
     assert further.step == further.begun == 3
     for name, value in finished.parameters.items():
         assert torch.equal(further.parameters[name], value.bfloat16().float()), name
@@ -324,35 +325,29 @@ def test_a_finished_model_is_trained_further_with_documents_that_it_has_not_read
     assert "--run RUN1 --compile --seed 11 --tokens 512 --finish 1 --out MODEL1\n" in text
     other = Trainer(TINY, replace(PLAN, seed=12), Documents(tokenizer, PLAN), compiled=False)
     with pytest.raises(ValueError, match="--seed 11, not 12"):
-        other.start(tmp_path, tokenizer)
+        other.start(tmp_path)
     wider = Trainer(replace(TINY, hidden_size=48), PLAN, Documents(tokenizer, PLAN), compiled=False)
     with pytest.raises(ValueError, match="has another shape"):
-        wider.start(tmp_path, tokenizer)
+        wider.start(tmp_path)
     write_model(tmp_path, finished.parameters, TINY, tokenizer)
     with pytest.raises(ValueError, match="has no 'fall'"):
-        trainer().start(tmp_path, tokenizer)
+        trainer().start(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def plain() -> Tokenizer:
+    """Learned from text alone, in which some words are common enough to be tokens behind a space."""
+    tokenizer = untrained_tokenizer()
+    trainer = trainers.BpeTrainer(
+        vocab_size=420, initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()), show_progress=False
+    )
+    text = "the hospital of the peaches and crayons, an auction of butchers in the hospital; the crayons of a clerk"
+    tokenizer.train_from_iterator([text] * 9 + ["the and"], trainer)
+    return tokenizer
 
 
 class TestTwins:
     """Words that are one token behind a space are one token behind a quotation mark."""
-
-    @pytest.fixture(scope="class")
-    def plain(self) -> Tokenizer:
-        """Learned from text alone, in which some words are common enough to be tokens behind a space."""
-        tokenizer = Tokenizer(models.BPE())
-        tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-            [
-                pre_tokenizers.Split(Regex(WORD_PATTERN), behavior="isolated"),
-                pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-            ]
-        )
-        tokenizer.decoder = decoders.ByteLevel()
-        trainer = trainers.BpeTrainer(
-            vocab_size=420, initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()), show_progress=False
-        )
-        text = "the hospital of the peaches and crayons, an auction of butchers in the hospital; the crayons of a clerk"
-        tokenizer.train_from_iterator([text] * 9 + ["the and"], trainer)
-        return tokenizer
 
     def test_a_word_is_one_token_with_and_without_the_space(self, plain: Tokenizer) -> None:
         wide = with_twins(plain)
@@ -361,6 +356,8 @@ class TestTwins:
             assert wide.encode(f" {word}").ids == plain.encode(f" {word}").ids
             assert wide.encode(word).tokens == [word]
             assert likeness(wide, plain.get_vocab_size())[wide.token_to_id(word)] == wide.token_to_id(f"Ġ{word}")
+        for text in ("The Peaches, 12:30!", " of the hospital", '"a"'):
+            assert wide.encode(text).ids == plain.encode(text).ids
 
     def test_what_there_was_stays_as_it_was(self, plain: Tokenizer, tokenizer: Tokenizer) -> None:
         wide = with_twins(plain)
@@ -384,21 +381,61 @@ class TestTwins:
             expected = old[wide.token_to_id(f"Ġ{word}")] + moved
             assert torch.allclose(new[wide.token_to_id(word)], expected, atol=1e-6)
 
-    def test_training_goes_on_with_the_wider_vocabulary(self, tokenizer: Tokenizer, tmp_path: Path) -> None:
-        size = tokenizer.get_vocab_size()
-        narrow = Trainer(replace(TINY, vocab_size=size - 7), PLAN, Documents(tokenizer, PLAN), compiled=False)
-        told = narrow.told() | {"step": "2", "fall": "2", "scale": "0.3"}
-        write_model(tmp_path, narrow.parameters, TINY, tokenizer, told)
-        further = Trainer(replace(TINY, vocab_size=size), PLAN, Documents(tokenizer, PLAN), compiled=False)
-        further.start(tmp_path, tokenizer)
+    def test_training_goes_on_with_the_wider_vocabulary(self, plain: Tokenizer, tmp_path: Path) -> None:
+        wide = with_twins(plain)
+
+        def trainer(tokenizer: Tokenizer) -> Trainer:
+            shape = replace(TINY, vocab_size=tokenizer.get_vocab_size())
+            return Trainer(shape, PLAN, Documents(tokenizer, PLAN), compiled=False)
+
+        narrow = trainer(plain)
+        narrow.step = 2
+        narrow_shape = replace(TINY, vocab_size=plain.get_vocab_size())
+        write_model(tmp_path, narrow.parameters, narrow_shape, plain, narrow.told() | {"fall": "2", "scale": "0.3"})
+        with pytest.raises(ValueError, match="has another shape"):
+            trainer(wide).start(tmp_path)
+        further = trainer(wide)
+        further.start(tmp_path, wide)
         assert further.falls == ["0-2@0.3+twins"]
-        assert further.parameters["model.embed_tokens.weight"].shape[0] == size
-        further.step = 4
-        write_model(tmp_path, further.parameters, TINY, tokenizer, further.told() | {"fall": "2", "scale": "0.25"})
+        before = further.parameters[EMBEDDING].clone()
+        assert len(before) == wide.get_vocab_size()
+        further.advance()
+        assert not torch.equal(further.parameters[EMBEDDING][len(narrow.parameters[EMBEDDING]) :], before[-1:])
+        further.save(tmp_path / "state.safetensors")
+        resumed = trainer(wide)
+        resumed.load(tmp_path / "state.safetensors")
+        assert torch.equal(resumed.parameters[EMBEDDING], further.parameters[EMBEDDING])
+        shape = replace(TINY, vocab_size=wide.get_vocab_size())
+        write_model(tmp_path, resumed.parameters, shape, wide, resumed.told() | {"fall": "1", "scale": "1e-05"})
         text = card(tmp_path, "", "")
         assert "--run RUN0 --compile --seed 11 --tokens 512 --finish 2 --scale 0.3 --out MODEL0\n" in text
         assert "--run RUN1 --compile --seed 11 --tokens 512 --start MODEL0 --twins --steps 2\n" in text
-        assert "--run RUN1 --compile --seed 11 --tokens 512 --finish 2 --scale 0.25 --out MODEL1\n" in text
+        assert "--run RUN1 --compile --seed 11 --tokens 512 --finish 1 --scale 1e-05 --out MODEL1\n" in text
+
+    def test_a_run_takes_the_tokenizer_of_what_it_starts_from(
+        self, plain: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        model, run = tmp_path / "model", tmp_path / "run"
+        shape = Shape(vocab_size=plain.get_vocab_size())
+        told = {"step": "2", "fall": "1", "seed": "11", "tokens": "512", "falls": ""}
+        write_model(model, new_parameters(shape, 0), shape, plain, told)
+
+        def learn_from(*arguments: str) -> None:
+            monkeypatch.setattr("sys.argv", ["learn.py", "--run", str(run), "--tokens", "512", *arguments])
+            learn.main()
+
+        learn_from("--start", str(model), "--twins", "--steps", "2")
+        assert Tokenizer.from_file(str(run / "tokenizer.json")).to_str() == with_twins(plain).to_str()
+        (run / "state.safetensors").unlink()
+        for arguments, problem in (
+            (["--start", str(model), "--steps", "2"], f"not the tokenizer of {model} without --twins"),
+            (["--twins"], "--twins needs --start"),
+            (["--scale", "0.5"], "--scale needs --finish"),
+            (["--finish", "1", "--out", str(model), "--scale", "1.5"], "--scale must be above 0 and at most 1"),
+        ):
+            with pytest.raises(SystemExit):
+                learn_from(*arguments)
+            assert problem in capsys.readouterr().err
 
 
 def test_the_parts_of_a_step_are_learned_as_one(tokenizer: Tokenizer) -> None:

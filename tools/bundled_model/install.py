@@ -61,7 +61,7 @@ def commands(told: Mapping[str, str]) -> Iterator[str]:
     widens = ""
     falls = [*told["falls"].split(), fall_of(told)]
     for number, fall in enumerate(falls):
-        match = re.fullmatch(r"(\d+)-(\d+)(?:@([\d.]+))?(\+twins)?", fall)
+        match = re.fullmatch(r"(\d+)-(\d+)(?:@([^+]+))?(\+twins)?", fall)
         if match is None:
             raise ValueError(f"the header of the weights tells of a fall {fall!r}")
         first, last = int(match[1]), int(match[2])
@@ -87,6 +87,7 @@ def main() -> None:
     size = sum((arguments.model / name).stat().st_size for name in FILES)
     if size > MOST_BYTES:
         raise SystemExit(f"{size:,} bytes are more than the {MOST_BYTES:,} that the package has room for")
+    card(arguments.model, "", "")  # what the card cannot be written from shows before minutes of measuring
     failures: list[dict[str, object]] = []
     with Runtime(model_path=str(arguments.model), served_model_name="sapling") as runtime:
         answers = ServedAnswers(runtime.url)

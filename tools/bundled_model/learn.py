@@ -170,10 +170,13 @@ class Trainer:
             for name, state in self._optimizer.state.items():
                 state.copy_(file.get_tensor(f"optimizer.{name}"))
 
-    def start(self, model: Path, tokenizer: Tokenizer) -> None:
+    def start(self, model: Path, wider: Tokenizer | None = None) -> None:
         """Go on from a finished model, with an optimizer that knows nothing.
 
-        Tokens that the model lacks begin as those they are like, moved by what sets apart the twins that it has.
+        Args:
+            model: its directory.
+            wider: the tokenizer, if the model may lack the last of its tokens. These begin as those that they are like,
+                moved by what sets apart the twins that the model has.
 
         Raises:
             ValueError: as for a state, or the model is of another shape, or does not say how it was trained.
@@ -184,10 +187,12 @@ class Trainer:
             missing = sorted({"step", "fall", "seed", "tokens"} - set(metadata))
             if missing:
                 raise ValueError(f"the header of {path} has no {missing[0]!r}: learn.py --finish did not write it")
-            tensors = {name: file.get_tensor(name).float() for name in self.parameters}
-            lacks = len(tensors[EMBEDDING]) < len(self.parameters[EMBEDDING])
-            if lacks:
-                tensors[EMBEDDING] = widened(tensors[EMBEDDING], tokenizer)
+            tensors = {name: file.get_tensor(name).float() for name in file.keys()}  # noqa: SIM118 (not a mapping)
+            if tensors.keys() != self.parameters.keys():
+                raise ValueError(f"{path} has other tensors: {min(tensors.keys() ^ self.parameters.keys())}")
+            lacks = wider is not None and len(tensors[EMBEDDING]) < len(self.parameters[EMBEDDING])
+            if wider is not None and lacks:
+                tensors[EMBEDDING] = widened(tensors[EMBEDDING], wider)
             for name, value in self.parameters.items():
                 if tensors[name].shape != value.shape:
                     raise ValueError(f"{name} of {path} has another shape")
@@ -226,7 +231,7 @@ def widened(embedding: Tensor, tokenizer: Tokenizer) -> Tensor:
 def fall_of(told: Mapping[str, str]) -> str:
     """The fall that a finished model ended with, as ``falls`` tell of it."""
     step, scale = int(told["step"]), float(told.get("scale", "1"))
-    return f"{step - int(told['fall'])}-{step}" + (f"@{scale:g}" if scale != 1 else "")
+    return f"{step - int(told['fall'])}-{step}" + (f"@{scale!r}" if scale != 1 else "")
 
 
 def _by_skill(batch: Batch, values: Tensor) -> Tensor:
@@ -273,6 +278,19 @@ def rounds(trainer: Trainer, every: int, log_path: Path, scales: Iterator[float]
         begin, begin_cpu = time.monotonic(), time.process_time()
 
 
+def tokenizer_of(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> Tokenizer:
+    """The tokenizer of a run: its own, or that of the model it starts from, which a first start has yet to write."""
+    own = arguments.run / "tokenizer.json"
+    if not arguments.start:
+        return load_tokenizer(arguments.run)
+    given = Tokenizer.from_file(str(arguments.start / "tokenizer.json"))
+    wanted = with_twins(given) if arguments.twins else given
+    if own.exists() and Tokenizer.from_file(str(own)).to_str() != wanted.to_str():
+        how = "with" if arguments.twins else "without"
+        parser.error(f"{own} is not the tokenizer of {arguments.start} {how} --twins")
+    return wanted
+
+
 def main() -> None:
     """Train, go on training, or finish."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -299,6 +317,8 @@ def main() -> None:
         parser.error("--finish needs --out")
     if arguments.twins and not arguments.start:
         parser.error("--twins needs --start")
+    if arguments.scale != 1 and not arguments.finish:
+        parser.error("--scale needs --finish")
     if not 0 < arguments.scale <= 1:
         parser.error("--scale must be above 0 and at most 1")
     if arguments.tokens % PARTS:
@@ -309,15 +329,7 @@ def main() -> None:
     torch.utils.deterministic.fill_uninitialized_memory = False
 
     arguments.run.mkdir(parents=True, exist_ok=True)
-    own = arguments.run / "tokenizer.json"
-    if arguments.start:
-        given = Tokenizer.from_file(str(arguments.start / "tokenizer.json"))
-        wanted = with_twins(given) if arguments.twins else given
-        if not own.exists():
-            wanted.save(str(own))
-        if Tokenizer.from_file(str(own)).to_str() != wanted.to_str():
-            parser.error(f"{own} is not the tokenizer of {arguments.start}")
-    tokenizer = load_tokenizer(arguments.run)
+    tokenizer = tokenizer_of(arguments, parser)
     shape = replace(DRAFT if arguments.draft else Shape(), vocab_size=tokenizer.get_vocab_size())
     plan = Plan(tokens=arguments.tokens, seed=arguments.seed)
     trainer = Trainer(shape, plan, Documents(tokenizer, plan), arguments.compile, arguments.threads)
@@ -326,7 +338,8 @@ def main() -> None:
         if state.exists():
             trainer.load(state)
         elif arguments.start:
-            trainer.start(arguments.start, tokenizer)
+            trainer.start(arguments.start, tokenizer if arguments.twins else None)
+            tokenizer.save(str(arguments.run / "tokenizer.json"))
     except ValueError as error:
         parser.error(str(error))
     print(
@@ -340,7 +353,7 @@ def main() -> None:
         scales = (arguments.scale * (steps - step) / steps for step in range(steps))
         for _ in rounds(trainer, arguments.log_every, arguments.run / "finish.jsonl", scales):
             pass
-        told = trainer.told() | {"fall": str(steps), "scale": f"{arguments.scale:g}"}
+        told = trainer.told() | {"fall": str(steps), "scale": repr(arguments.scale)}
         write_model(arguments.out, trainer.parameters, shape, tokenizer, told)
         return
     saved = time.monotonic()

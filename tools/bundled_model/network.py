@@ -24,7 +24,10 @@ PRODUCTS = torch.bfloat16 if torch.backends.cpu.get_cpu_capability() == "AVX512"
 
 @dataclass(frozen=True)
 class Shape:
-    """The shape of a model, in the words of its ``config.json``; the vocabulary is that of its tokenizer."""
+    """The shape of a model, in the words of its ``config.json``.
+
+    Training takes the vocabulary's size from the tokenizer; what is here is that of the published model.
+    """
 
     vocab_size: int = 5023
     hidden_size: int = 256

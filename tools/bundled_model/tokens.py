@@ -30,11 +30,8 @@ MODEL_MAX_LENGTH = 4096
 SAMPLE_SEED, SAMPLE_DOCUMENTS = 3, 40_000
 
 
-def train_tokenizer(documents: int = SAMPLE_DOCUMENTS) -> Tokenizer:
-    """A byte-level BPE tokenizer over a sample of all skills, with all 256 bytes, so that any text survives.
-
-    To the vocabulary that is learned :func:`with_twins` adds.
-    """
+def untrained_tokenizer() -> Tokenizer:
+    """How text becomes words and bytes, without a vocabulary."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
@@ -43,6 +40,15 @@ def train_tokenizer(documents: int = SAMPLE_DOCUMENTS) -> Tokenizer:
         ]
     )
     tokenizer.decoder = decoders.ByteLevel()
+    return tokenizer
+
+
+def train_tokenizer(documents: int = SAMPLE_DOCUMENTS) -> Tokenizer:
+    """A byte-level BPE tokenizer over a sample of all skills, with all 256 bytes, so that any text survives.
+
+    To the vocabulary that is learned :func:`with_twins` adds.
+    """
+    tokenizer = untrained_tokenizer()
     trainer = trainers.BpeTrainer(
         vocab_size=LEARNED_SIZE,
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
@@ -58,10 +64,10 @@ def train_tokenizer(documents: int = SAMPLE_DOCUMENTS) -> Tokenizer:
 
 
 def with_twins(tokenizer: Tokenizer) -> Tokenizer:
-    """A tokenizer in which all that begins a word behind a space is one token behind a quotation mark, too.
+    """A tokenizer in which letters from a to z that begin a word behind a space are one token without it, too.
 
     Otherwise a word in a sentence and the same word in JSON share no token, and copying it is spelling it. The new
-    merges come last: they join what is left of a word by all others, and so change little else.
+    merges come last: they join what all others have left of a word. One token in a hundred becomes another.
     """
     described = json.loads(tokenizer.to_str())
     vocabulary: dict[str, int] = described["model"]["vocab"]
