@@ -16,13 +16,15 @@ from bough.constrained.translate import Translator
 from bough.sampling.sampling_params import GrammarKind, GrammarSpec
 from bough.tokenization.tokenizer import Tokenizer
 
-VOCAB_SIZE = 4096
 EOS_IDS = (2, 0)
 
 
 @cache
 def bundled_tokenizer() -> Tokenizer:
     return Tokenizer.from_pretrained(bundled_model_path())
+
+
+VOCAB_SIZE = bundled_tokenizer().vocab_size
 
 
 @cache
