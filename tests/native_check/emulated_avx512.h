@@ -206,8 +206,8 @@ static inline __m512i srai_epi16(__m512i x) {
 template <int kChoice>
 static inline __m512i shuffle_i32x4(__m512i a, __m512i b) {
     auto from_a = bits<Whole<__m128i>>(a), from_b = bits<Whole<__m128i>>(b);
-    return bits<__m512i>(Whole<__m128i>{{from_a[kChoice & 3], from_a[kChoice >> 2 & 3], from_b[kChoice >> 4 & 3],
-                                         from_b[kChoice >> 6 & 3]}});
+    return bits<__m512i>(Whole<__m128i>{
+        {from_a[kChoice & 3], from_a[kChoice >> 2 & 3], from_b[kChoice >> 4 & 3], from_b[kChoice >> 6 & 3]}});
 }
 static inline __m512i permutex2var_epi16(__m512i a, __m512i index, __m512i b) {
     auto from_a = bits<Whole<int16_t>>(a), from_b = bits<Whole<int16_t>>(b), at = bits<Whole<int16_t>>(index);
@@ -227,7 +227,9 @@ static inline float of_bf16(uint16_t half) {
     const float x = bits<float>(static_cast<uint32_t>(half) << 16);
     return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0F, x) : x;
 }
-static inline float without_subnormal(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0F, x) : x; }
+static inline float without_subnormal(float x) {
+    return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0F, x) : x;
+}
 // The odd elements first, each product and sum rounded once.
 template <class Pairs>
 static inline __m512 dpbf16_ps(__m512 sum, Pairs a, Pairs b) {
