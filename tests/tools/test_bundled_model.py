@@ -7,6 +7,7 @@ import json
 import random
 import re
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,11 @@ from measure import all_cases
 from network import Network, Shape, new_parameters, pack
 from optimizer import orthogonal
 from safetensors.torch import load_file, save_file
-from skills import SKILLS, arithmetic, draw
+from skills import SKILLS, arithmetic, draw, extraction, tool_table
 from tokenizers import Tokenizer, pre_tokenizers, trainers
 from tokens import encode, likeness, train_tokenizer, untrained_tokenizer, with_twins
 from transformers import AutoTokenizer, Qwen3ForCausalLM
-from words import TEST_CITIES, TEST_NAMES, TEST_SURNAMES, Words
+from words import TEST_CITIES, TEST_NAMES, TEST_SURNAMES, TOKENIZER, Words, made_up
 from write_model import write_model
 
 from bough.parsers.detection import detect_reasoning_format, detect_tool_format
@@ -122,7 +123,7 @@ def test_documents_are_the_same_everywhere() -> None:
         for _ in range(400):
             name, document = draw(rng, progress)
             found.update(name.encode() + repr(list(document.pieces())).encode())
-    assert found.hexdigest() == "6d9cad2ca954996023a24157fdf115f5073789fc62e0da662f5e5f861bcf3246"
+    assert found.hexdigest() == "0c2af88417bb1b9af2409df5ea5b497cc621e7f2348c78a429642e14a5ed9ab6"
 
 
 def normal(text: str) -> str:
@@ -141,6 +142,37 @@ def test_training_has_no_question_and_no_sum_of_the_cases(drawn: dict[str, list[
     for document in documents:
         for a, sign, b in re.findall(r"(?<![\d=+x*-] )(?<!\d)(\d\d?) ?([+-]) ?(\d\d?)(?!\d)", document.text()):
             assert not arithmetic.is_held_out(sign, int(a), int(b)), document.text()
+
+
+def test_calls_are_of_what_was_offered_by_its_own_names(drawn: dict[str, list[Document]]) -> None:
+    table = {name for skill in tool_table.SKILLS for name in skill.names}
+    named, near = 0, 0
+    for document in drawn["tools"]:
+        offered = {tool.name: set(tool.parameters) for tool in document.tools}
+        called = [call for turn in document.turns for call in turn.calls]
+        for call in called:
+            assert offered[call.name] == set(call.arguments), document.text()
+        names = [name.split("_")[0] for name in offered]
+        near += any(names.count(verb) > 1 for verb in tool_table.VERBS)
+        named += any(call.name not in table and call.name.split("_")[0] not in tool_table.VERBS for call in called)
+    assert min(named, near) > 5, "tools that have a name of their own, and tools of one verb"
+    known = [tool.name for case in all_cases(60) for tool in case.tools]
+    assert all(name in table or name.split("_")[0] in tool_table.VERBS for name in known)
+
+
+def test_records_of_a_list_have_values_in_common_in_training() -> None:
+    def shared(test: bool) -> int:
+        words = Words(random.Random(3), test)
+        lists = [value for _ in range(400) for _, value in extraction.task(words)[0] if isinstance(value, list)]
+        assert len(lists) > 20
+        return sum(
+            str(value) == str(above[key])
+            for rows in lists
+            for above, row in pairwise(rows)
+            for key, value in row.items()
+        )
+
+    assert shared(test=False) > shared(test=True)
 
 
 def test_every_case_has_something_to_judge() -> None:
@@ -359,6 +391,23 @@ class TestTwins:
         for text in ("The Peaches, 12:30!", " of the hospital", '"a"'):
             assert wide.encode(text).ids == plain.encode(text).ids
 
+    def test_a_word_of_several_tokens_has_the_same_with_and_without_the_space(
+        self, plain: Tokenizer, tokenizer: Tokenizer
+    ) -> None:
+        def without_space(tokens: list[str]) -> list[str]:
+            return [token for token in (tokens[0].removeprefix("Ġ"), *tokens[1:]) if token]
+
+        rng = random.Random(1)
+        words = [made_up(rng) for _ in range(300)]
+        differing = {
+            kind: [
+                word for word in words if without_space(tokens.encode(f" {word}").tokens) != tokens.encode(word).tokens
+            ]
+            for kind, tokens in (("plain", plain), ("wide", with_twins(plain)), ("trained", tokenizer))
+        }
+        assert differing.pop("plain")
+        assert differing == {"wide": [], "trained": []}
+
     def test_what_there_was_stays_as_it_was(self, plain: Tokenizer, tokenizer: Tokenizer) -> None:
         wide = with_twins(plain)
         assert wide.get_vocab().items() >= plain.get_vocab().items()
@@ -437,6 +486,14 @@ class TestTwins:
             with pytest.raises(SystemExit):
                 learn_from(*arguments)
             assert problem in capsys.readouterr().err
+
+
+def test_a_draft_has_the_tokens_of_the_bundled_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["learn.py", "--run", str(tmp_path), "--draft", "--steps", "0"])
+    learn.main()
+    assert (tmp_path / "tokenizer.json").read_bytes() == TOKENIZER.read_bytes()
+    rows = load_file(tmp_path / "state.safetensors")[f"parameter.{EMBEDDING}"]
+    assert len(rows) == Tokenizer.from_file(str(TOKENIZER)).get_vocab_size()
 
 
 def test_the_parts_of_a_step_are_learned_as_one(tokenizer: Tokenizer) -> None:

@@ -6,7 +6,7 @@ few minutes and goes on from there when it is started again; what it learns does
 directory to ``--out``. The state of RUN stays as it is, so that it can be trained further; where there is none any
 more, ``--start MODEL`` goes on from a finished model, with the documents that it has not read yet. Going back to the
 whole rate undoes more than a few million tokens teach: ``--scale`` lets a fall begin at a part of it. ``--twins``
-gives a model whose tokenizer has none the tokens of :func:`tokens.with_twins`.
+gives a model whose tokenizer is an older one that of :func:`tokens.with_twins`.
 
 Documents are written as they are needed, from the seed and the number of the step alone.
 """
@@ -17,6 +17,7 @@ import argparse
 import json
 import os
 import random
+import shutil
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -35,6 +36,7 @@ from skills import SKILLS, draw
 from tokenizers import Tokenizer
 from tokens import SPACE, encode, likeness, load_tokenizer, with_twins
 from torch import Tensor
+from words import TOKENIZER
 from write_model import write_model
 
 # Where the parts of the skills change from those that teach copying to those of the domain, in tokens.
@@ -107,7 +109,7 @@ class Trainer:
     """Parameters, their running average and the optimizer's state, all of which a state file holds.
 
     ``falls`` tell of each fall of the rate that was trained further: its first and its last step, ``@`` and the part of
-    the rate that it began at if that was not the whole, and ``+twins`` where the vocabulary has grown since. What is
+    the rate that it began at if that was not the whole, and ``+twins`` where the tokenizer has changed since. What is
     learned does not depend on the number of threads.
     """
 
@@ -190,15 +192,17 @@ class Trainer:
             tensors = {name: file.get_tensor(name).float() for name in file.keys()}  # noqa: SIM118 (not a mapping)
             if tensors.keys() != self.parameters.keys():
                 raise ValueError(f"{path} has other tensors: {min(tensors.keys() ^ self.parameters.keys())}")
-            lacks = wider is not None and len(tensors[EMBEDDING]) < len(self.parameters[EMBEDDING])
-            if wider is not None and lacks:
+            changes = (
+                wider is not None and wider.to_str() != Tokenizer.from_file(str(model / "tokenizer.json")).to_str()
+            )
+            if wider is not None and len(tensors[EMBEDDING]) < len(self.parameters[EMBEDDING]):
                 tensors[EMBEDDING] = widened(tensors[EMBEDDING], wider)
             for name, value in self.parameters.items():
                 if tensors[name].shape != value.shape:
                     raise ValueError(f"{name} of {path} has another shape")
             told = self._go_on(path, metadata)
             self.begun = self.step
-            self.falls.append(fall_of(told) + ("+twins" if lacks else ""))
+            self.falls.append(fall_of(told) + ("+twins" if changes else ""))
             for name, value in self.parameters.items():
                 value.copy_(tensors[name])
                 self.average[name].copy_(value)
@@ -279,9 +283,11 @@ def rounds(trainer: Trainer, every: int, log_path: Path, scales: Iterator[float]
 
 
 def tokenizer_of(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> Tokenizer:
-    """The tokenizer of a run: its own, or that of the model it starts from, which a first start has yet to write."""
+    """The tokenizer of a run: its own, or where it has none yet that of the model it starts from or is a draft for."""
     own = arguments.run / "tokenizer.json"
     if not arguments.start:
+        if arguments.draft and not own.exists():
+            shutil.copyfile(TOKENIZER, own)
         return load_tokenizer(arguments.run)
     given = Tokenizer.from_file(str(arguments.start / "tokenizer.json"))
     wanted = with_twins(given) if arguments.twins else given
@@ -302,8 +308,10 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0, help="part of the rate that a fall begins at")
     parser.add_argument("--out", type=Path, help="model directory to write; without --finish, of the running average")
     parser.add_argument("--start", type=Path, metavar="MODEL", help="a finished model, where RUN has no state yet")
-    parser.add_argument("--twins", action="store_true", help="with --start: widen its vocabulary")
-    parser.add_argument("--draft", action="store_true", help="train the small shape")
+    parser.add_argument("--twins", action="store_true", help="with --start: make its tokenizer one of today")
+    parser.add_argument(
+        "--draft", action="store_true", help="train the small shape, with the tokenizer of the bundled model"
+    )
     parser.add_argument("--seed", type=int, default=Plan.seed)
     parser.add_argument("--threads", type=int, default=1, choices=range(1, PARTS + 1))
     parser.add_argument("--tokens", type=int, default=Plan.tokens, help="tokens of an early step")

@@ -64,16 +64,20 @@ def train_tokenizer(documents: int = SAMPLE_DOCUMENTS) -> Tokenizer:
 
 
 def with_twins(tokenizer: Tokenizer) -> Tokenizer:
-    """A tokenizer in which letters from a to z that begin a word behind a space are one token without it, too.
+    """A tokenizer that makes the same tokens of a word of the letters from a to z with and without the space before it.
 
-    Otherwise a word in a sentence and the same word in JSON share no token, and copying it is spelling it. The new
-    merges come last: they join what all others have left of a word. One token in a hundred becomes another.
+    Otherwise a word in a sentence and the same word in JSON share no token, and copying it is spelling it. Every token
+    of a space and such letters gets its twin without the space, by merges that join what all others have left of a
+    word. And the space joins the first token of a word last, so that it has no say in the others. Two tokens in a
+    hundred become others.
     """
     described = json.loads(tokenizer.to_str())
     vocabulary: dict[str, int] = described["model"]["vocab"]
-    ranks = {(left, right): rank for rank, (left, right) in enumerate(described["model"]["merges"])}
-    lower = (token[1:] for token in vocabulary if re.fullmatch(f"{SPACE}[a-z]+", token))
-    for word in sorted(lower, key=lambda word: (len(word), word)):
+    words = [token[1:] for token in vocabulary if re.fullmatch(f"{SPACE}[a-z]+", token)]
+    spaced = {SPACE + word for word in words}
+    merges = (pair for pair in map(tuple, described["model"]["merges"]) if "".join(pair) not in spaced)
+    ranks = {pair: rank for rank, pair in enumerate(merges)}
+    for word in sorted(words, key=lambda word: (len(word), word)):
         parts = _merged(word, ranks)
         while len(parts) > 1:
             known = (at for at in range(len(parts) - 1) if parts[at] + parts[at + 1] in vocabulary)
@@ -81,7 +85,7 @@ def with_twins(tokenizer: Tokenizer) -> Tokenizer:
             ranks[parts[at], parts[at + 1]] = len(ranks)
             vocabulary.setdefault(parts[at] + parts[at + 1], len(vocabulary))
             parts = _merged(word, ranks)
-    described["model"]["merges"] = [list(pair) for pair in ranks]
+    described["model"]["merges"] = [*map(list, ranks), *([SPACE, word] for word in words)]
     return Tokenizer.from_str(json.dumps(described))
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from nouns import NOUNS as COMMON_NOUNS
 from phrasings import HELD_OUT_NAMES, NAMES
 
-_TOKENIZER = Path(__file__).parents[2] / "src/bough/assets/sapling/tokenizer.json"
+TOKENIZER = Path(__file__).parents[2] / "src/bough/assets/sapling/tokenizer.json"
+"""That of the bundled model."""
 
 ONSETS = (
     "b",
@@ -504,7 +505,7 @@ _FOLLOWING = _letters()
 
 def _tokens() -> list[str]:
     """The tokens of the bundled model that are small letters: words and parts of words."""
-    vocabulary = json.loads(_TOKENIZER.read_text(encoding="utf-8"))["model"]["vocab"]
+    vocabulary = json.loads(TOKENIZER.read_text(encoding="utf-8"))["model"]["vocab"]
     bare = {token.removeprefix("\u0120") for token in vocabulary}
     return sorted(token for token in bare if token.isascii() and token.isalpha() and token.islower() and len(token) > 1)
 
@@ -631,8 +632,9 @@ class Words:
         return list(found)
 
     def full_name(self) -> str:
-        """A first name and a surname."""
-        return f"{self.name()} {self.pick(SURNAMES, TEST_SURNAMES, 0.65).capitalize()}"
+        """A first name and a surname; in training now and then more of the first."""
+        first = [self.name() for _ in range(1 if self.test or self.rng.random() > 0.12 else 2)]
+        return " ".join((*first, self.pick(SURNAMES, TEST_SURNAMES, 0.65).capitalize()))
 
     def city(self) -> str:
         """A town."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +38,7 @@ CITY_KEYS = ("city", "town", "place", "home")
 KINDS: dict[str, Kind] = {
     "person": Kind(
         {
-            "n": Slot(NAME_KEYS, lambda w: w.name() if w.rng.random() < 0.6 else w.full_name()),
+            "n": Slot(NAME_KEYS, lambda w: w.name() if w.rng.random() < (0.6 if w.test else 0.45) else w.full_name()),
             "g": Slot(("age", "years", "age_in_years"), lambda w: w.number(1, 99)),
             "c": Slot(CITY_KEYS, Words.city),
             "j": Slot(("job", "work", "profession", "occupation"), Words.job),
@@ -549,11 +549,16 @@ FILLERS = (
 )
 
 
-def _record(words: Words, kind: Kind) -> tuple[str, dict[str, Any]]:
+def _record(words: Words, kind: Kind, before: Mapping[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
+    """A text and what it says; in training it may have some values of the record ``before`` it."""
     rng = words.rng
     values = {name: slot.draw(words) for name, slot in kind.slots.items()}
     while len({str(value) for value in values.values()}) < len(values):
         values = {name: slot.draw(words) for name, slot in kind.slots.items()}
+    if before and not words.test and rng.random() < 0.4:
+        name = rng.choice(list(before))
+        if before[name] not in values.values():
+            values[name] = before[name]
     frame = words.wording(kind.frames, kind.test_frames, free=False)
     if not words.test and rng.random() < 0.12:
         frame = words.garbled(frame)
@@ -610,10 +615,13 @@ def task(words: Words) -> tuple[list[tuple[str, Any]], str | None, str]:
             text, used = _record(words, kind)
             pairs.append((text, _answer(keys, used)))
         return pairs, system, _thought(keys, used)
-    if rng.random() < (0.12 if words.test else 0.22):
+    if rng.random() < (0.12 if words.test else 0.25):
         frame = rng.choice(kind.test_frames if words.test else kind.frames)
         alone = Kind(kind.slots, (frame,), (frame,))
-        records = [_record(words, alone) for _ in range(rng.choice((2, 2, 3)))]
+        count = rng.choice((2, 2, 3) if words.test else (2, 2, 3, 3, 4))
+        records = [_record(words, alone)]
+        while len(records) < count:
+            records.append(_record(words, alone, records[-1][1]))
         text, used = " ".join(text for text, _ in records), records[0][1]
         keys = _asked(words, Kind({name: kind.slots[name] for name in used}, (), ()), used)
         written, form = _described(rng, kind, keys, used)

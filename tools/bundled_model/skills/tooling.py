@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from documents import Call, Case, Document, Tool, Turn
-from words import TEST_NOUNS, Words
+from words import TEST_NOUNS, Words, made_up
 
 from skills.arithmetic import is_held_out
 from skills.arithmetic import result as sum_result
@@ -18,6 +18,9 @@ from skills.tool_table import DETAILS, INTEGER, NOUNS, SKILLS, STRING, VERBS, Sk
 
 NAME = "tools"
 NO_TOOL = ("I have no tool for that.", "I am sorry, none of my tools can do that.")
+# Part of the tools of the table that have a name of their own in training, and part of the tools beside one of a verb
+# and a noun that have its verb or its noun.
+RENAMED, NEAR = 0.15, 0.4
 SYSTEMS = (
     "You are a helpful assistant.",
     "You are Sapling. Use the tools where they help.",
@@ -37,11 +40,14 @@ class Task:
     reply: str
 
 
-def combined(words: Words) -> Task:
-    """A tool that is put together from a verb and a noun, with a way to ask for it."""
+def combined(words: Words, near: Task | None = None) -> Task:
+    """A tool of a verb and a noun, one of them that of a task ``near`` if there is one, with a way to ask for it."""
     rng = words.rng
     verb = rng.choice(list(VERBS))
     noun = words.pick(NOUNS, TEST_NOUNS, 0.6)
+    if near is not None:
+        near_verb, _, near_noun = near.tool.name.partition("_")
+        verb, noun = rng.choice(((near_verb, noun), (near_verb, noun), (verb, near_noun.replace("_", " "))))
     key, short, long, value = rng.choice(DETAILS)
     name = f"{verb}_{noun.replace(' ', '_')}"
     drawn = value(words)
@@ -77,12 +83,19 @@ def _a(noun: str) -> str:
     return f"{'an' if noun[0] in 'aeio' else 'a'} {noun}"
 
 
-def curated(words: Words, skill: Skill) -> Task:
-    """One use of a tool of the table, under one of its names."""
+def curated(words: Words, skill: Skill, again: Call | None = None) -> Task:
+    """One use of a tool of the table, under one of its names or those of a call that is to be made ``again``."""
     rng = words.rng
     usual = rng.random() < 0.5
     name = skill.names[0] if usual else rng.choice(skill.names)
     keys = {key: key if usual else rng.choice(skill.renamed.get(key, (key,))) for key in skill.parameters}
+    if again is not None:
+        name, keys = again.name, dict(zip(keys, again.arguments, strict=True))
+    elif not words.test and rng.random() < RENAMED:
+        # What a tool is called and what its arguments are called is for the offer to say.
+        name = _other_name(words, name)
+        if len(keys) == 1 and rng.random() < 0.5:
+            keys = {key: made_up(rng) for key in keys}
     values = {key: draw(words) for key, (_, draw) in skill.parameters.items()}
     while not words.test and {"a", "b"} <= set(values) and is_held_out("+", values["a"], values["b"]):
         values = {key: draw(words) for key, (_, draw) in skill.parameters.items()}
@@ -103,6 +116,14 @@ def curated(words: Words, skill: Skill) -> Task:
     return Task(Tool(name, rng.choice(skill.descriptions), parameters), asked, Call(name, arguments), outcome, reply)
 
 
+def _other_name(words: Words, name: str) -> str:
+    """Another name for a tool, of which some say nothing of what it does."""
+    rng = words.rng
+    made = made_up(rng)
+    parts = name.split("_")
+    return rng.choice((made, f"{made}_{name}", f"{name}_{made}", f"{name}_tool", f"do_{name}", "_".join(parts[::-1])))
+
+
 def task(words: Words) -> tuple[Task, Skill | None]:
     """A use of any tool."""
     if words.rng.random() < 0.35:
@@ -116,7 +137,9 @@ def offered(words: Words, wanted: Task, skill: Skill | None, count: int) -> list
     tools = {wanted.tool.name: wanted.tool}
     done = [skill] if skill is not None else []
     while len(tools) < count:
-        other, of = task(words)
+        # What two tools have in common does not tell them apart.
+        is_near = skill is None and not words.test and words.rng.random() < NEAR
+        other, of = (combined(words, near=wanted), None) if is_near else task(words)
         if other.tool.name not in tools and not any(of is each for each in done):
             tools[other.tool.name] = other.tool
             done += [of] if of is not None else []
@@ -162,7 +185,7 @@ def document(rng: random.Random) -> Document:
             )
     if kind < 0.4 and skill is not None:
         # The same tool twice in one turn, which needs the same names as before.
-        first, second = wanted, _again(words, skill, wanted)
+        first, second = wanted, curated(words, skill, wanted.call)
         asked = f"{first.asked} {rng.choice(('And then: ', 'Then ', 'And: ', 'Also: ', ''))}{second.asked}"
         turns += [
             Turn("user", asked),
@@ -183,7 +206,7 @@ def document(rng: random.Random) -> Document:
             asked, answer = answer_of_sapling(rng)
             turns += [Turn("user", asked), Turn("assistant", answer)]
         elif skill is not None:
-            turns += _use(rng, _again(words, skill, wanted), False)
+            turns += _use(rng, curated(words, skill, wanted.call), False)
         else:
             break
     # Thoughts of earlier questions are not shown to the model.
@@ -193,13 +216,6 @@ def document(rng: random.Random) -> Document:
         for place, turn in enumerate(turns)
     ]
     return Document(turns, tools)
-
-
-def _again(words: Words, skill: Skill, wanted: Task) -> Task:
-    while True:
-        other = curated(words, skill)
-        if other.tool.name == wanted.tool.name and list(other.call.arguments) == list(wanted.call.arguments):
-            return other
 
 
 def _json(outcome: dict[str, Any]) -> str:
