@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 import pytest
 
 from bough.config.server_args import ServerArgs
+from bough.entrypoints.chat.core import ChatCore
+from bough.entrypoints.chat.job import ChatJob
 from bough.errors import BadRequest, EngineDead, Overloaded, RequestFailed
 from bough.ipc.messages import BatchStrOutput, ControlReply, FinishReason, OutputDelta
 from bough.managers.io_struct import GenerateReqInput
@@ -329,6 +332,36 @@ class TestCounting:
         assert all(text in outcomes[name] for name, text in expected.items())
 
 
+class TestTimeLimits:
+    @pytest.mark.parametrize("chat", [False, True])
+    def test_time_counts_from_before_the_prompt_is_encoded(
+        self, run: Any, monkeypatch: pytest.MonkeyPatch, chat: bool
+    ) -> None:
+        async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+            name = "encode_rendered" if chat else "encode"
+            encode = getattr(manager.prompt_encoder, name)
+            begun: list[float] = []
+
+            async def noting_when(*args: Any, **options: Any) -> Any:
+                begun.append(time.monotonic())
+                return await encode(*args, **options)
+
+            monkeypatch.setattr(manager.prompt_encoder, name, noting_when)
+            before = time.monotonic()
+            if chat:
+                job = ChatJob(messages=[{"role": "user", "content": "Hi"}], rids=["r"], timeout=7.0)
+                async for _ in (core := ChatCore(manager)).deltas(await core.prepare(job)):
+                    pass
+            else:
+                await results_of(manager, text="Hi", sampling_params={"max_new_tokens": 1}, timeout=7.0)
+            (message,) = engine.received
+            assert message.arrival_time is not None
+            assert before <= message.arrival_time <= begun[0]
+            assert message.timeout == 7.0, "counted from the arrival"
+
+        run(test)
+
+
 class TestWaitingPrompts:
     def test_more_than_may_wait_is_refused_until_it_is_computed(self, run: Any) -> None:
         async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
@@ -361,6 +394,35 @@ class TestWaitingPrompts:
             assert manager._waiting.num_bytes == 0
 
         run(test, max_queued_bytes=1024)
+
+    @pytest.mark.parametrize("end", ["finished", "aborted", "refused", "failed", "left"])
+    def test_parameters_count_for_each_prompt_until_it_has_begun_or_ended(self, run: Any, end: str) -> None:
+        async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+            engine.gate.clear()
+            params = {"max_new_tokens": 2, "logit_bias": {str(token): 1.0 for token in range(200)}}
+            fields = {"text": ["Hi", "Ho"], "sampling_params": params, "rid": "r"}
+            if end == "refused":
+                engine.refusal = FinishReason("abort", message="no", status_code=503)
+                with pytest.raises(Overloaded):
+                    await results_of(manager, **fields)
+                assert manager._waiting.num_bytes == 0
+                return
+            engine.fail_after = 1 if end == "failed" else None
+            waiting = asyncio.create_task(results_of(manager, **fields))
+            await running(engine, 2)
+            assert manager._waiting.num_bytes > 2 * 200 * 88, "what a scheduler holds of 200 entries, twice"
+            if end == "left":
+                waiting.cancel()
+            elif end == "aborted":
+                manager.abort_request("r")
+            else:
+                engine.gate.set()
+            await asyncio.wait([waiting])
+            while manager.rid_to_state:
+                await asyncio.sleep(0.001)
+            assert manager._waiting.num_bytes == 0
+
+        run(test)
 
 
 class TestLeaving:

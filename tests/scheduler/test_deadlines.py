@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import time
 
 import pytest
@@ -70,6 +71,31 @@ def test_request_that_has_nothing_when_its_time_is_over_fails(clock: Clock) -> N
     reason = harness.outputs[waiting].finish_reason
     assert reason is not None
     assert (reason.status_code, reason.code) == (504, "timeout"), "the server's limit is shorter than its own"
+
+
+@pytest.mark.parametrize(
+    ("options", "fields", "code"),
+    [
+        ({"queue_timeout": 5.0}, {}, "queue_timeout"),
+        ({"request_timeout": 5.0}, {}, "timeout"),
+        ({}, {"timeout": 5.0}, "timeout"),
+    ],
+)
+def test_time_counts_from_the_arrival_in_the_main_process(
+    options: dict[str, float], fields: dict[str, float], code: str
+) -> None:
+    harness = Harness(**options)
+    now = time.monotonic()
+    (late,) = harness.submit(prompt_of(10), arrival_time=now - 6, **fields)
+    (timely,) = harness.submit(prompt_of(10, 1), arrival_time=now, **fields)
+    (later_than_now,) = harness.submit(prompt_of(10, 2), arrival_time=math.nan, **fields)
+    harness.run()
+    reason = harness.outputs[late].finish_reason
+    assert reason is not None
+    assert reason.code == code
+    assert not harness.outputs[late].token_ids
+    for rid in (timely, later_than_now):
+        assert len(harness.outputs[rid].token_ids) == 8
 
 
 def test_deadlines_of_requests_that_have_ended_are_forgotten() -> None:

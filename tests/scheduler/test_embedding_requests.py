@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from bough.ipc.messages import AbortReq, TokenizedGenerateReqInput
+from bough.ipc.messages import AbortReq, TokenizedEmbeddingReqInput, TokenizedGenerateReqInput
 from bough.sampling.sampling_params import SamplingParams
 from bough.step_plan import StepPlan, StepResult
 from tests.models.vector_checkpoints import VectorScheduler, save_vector_checkpoint
@@ -57,6 +58,17 @@ def test_encoders_get_whole_sequences_within_the_budget(encoder_path: Path, chun
         if chunk == 30:
             assert plan.num_tokens <= 30 or plan.num_rows == 1
     assert scheduler.scheduler.kv.check_idle() is None
+
+
+def test_time_counts_from_the_arrival_in_the_main_process(encoder_path: Path) -> None:
+    scheduler = VectorScheduler(encoder_path, queue_timeout=5.0)
+    ids = np.array([5], dtype="<i4").tobytes()
+    message = TokenizedEmbeddingReqInput("late", ids, arrival_time=time.monotonic() - 6)
+    scheduler.scheduler.handle_embedding_request(message)
+    scheduler.scheduler.end_late()
+    reason = scheduler.deltas["late"].finish_reason
+    assert reason is not None
+    assert reason.code == "queue_timeout"
 
 
 def test_wrong_kinds_of_requests_are_refused(encoder_path: Path) -> None:

@@ -164,7 +164,9 @@ class EngineArgs(OptionTable):
     max_queued_bytes: int = option(
         128 * 2**20,
         help="Most bytes of prompts that wait to be computed: text, token ids at 4 bytes each, and 1 KiB at least for "
-        "every output. Further requests are answered with 503; a single one is always taken. Accepts 128MiB.",
+        "every output; and what their parameters (a schema, lists of tokens) take in the scheduler, for each prompt "
+        "anew. Further requests are answered with 503; a single one is always taken, unless the parameters of its "
+        "outputs alone are more (413). Accepts 128MiB.",
         group=MEMORY,
         unit="bytes",
         minimum=1024,

@@ -43,11 +43,14 @@ class TokenizedGenerateReqInput(Message):
     token_ids_logprob: list[int] | None = None
     priority: int | None = None
     timeout: float | None = None
-    """Seconds that are left to it, from its arrival in the scheduler."""
+    """Seconds that it may take, from its arrival."""
     extra_key: str | None = None
     """Namespace of the prefix cache (cache salt included): requests share KV only within one."""
     banned_sequences: tuple[tuple[int, ...], ...] = ()
     """What the ``bad_words`` of ``sampling_params`` are written with."""
+    arrival_time: float | None = None
+    """When it arrived in the main process, seconds on the monotonic clock, which the processes of a machine share on
+    Linux; ``None``: when it arrives in the scheduler."""
 
 
 class TokenizedEmbeddingReqInput(Message):
@@ -65,6 +68,8 @@ class TokenizedEmbeddingReqInput(Message):
     """As for generating."""
     extra_key: str | None = None
     """Namespace of the prefix cache, as for generating."""
+    arrival_time: float | None = None
+    """As for generating."""
 
 
 class AbortReq(Message):

@@ -8,6 +8,7 @@ about batches.
 from __future__ import annotations
 
 import os
+import time
 from array import array
 from collections.abc import Iterator, Sequence
 from itertools import repeat
@@ -342,6 +343,8 @@ class GenerateRequest(msgspec.Struct, kw_only=True):
     priority: int | None = None
     timeout: float | None = None
     """Seconds from its arrival."""
+    arrival_time: float = msgspec.field(default_factory=time.monotonic)
+    """Seconds on the monotonic clock, before its prompt was encoded."""
     extra_key: str | None = None
     """Namespace in the prefix cache, salt included."""
     truncate_prompt_tokens: int | None = None

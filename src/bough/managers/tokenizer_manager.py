@@ -145,7 +145,7 @@ class TokenizerManager:
             self._recent = RecentRequests(server_args.crash_dump_folder, with_prompts=server_args.crash_dump_prompts)
         log_level = server_args.log_requests_level if server_args.log_requests else None
         self._records = RequestRecords(self.metrics, RequestLog(log_level), self._recent)
-        self._waiting = WaitingPrompts(server_args.max_queued_bytes)
+        self._waiting = WaitingPrompts(server_args.max_queued_bytes, self.limits.vocab_size)
         self.model_update_lock = ReaderWriterLock()
         self.rid_to_state: dict[str, ReqState] = {}
         self.sessions = SessionStore(
@@ -387,10 +387,10 @@ class TokenizerManager:
         while (old := next((s for s in map(self.rid_to_state.get, rids) if s is not None), None)) is not None:
             await self._wait_until_gone(old)
         self._check_open()  # the engine may have died while we waited, or begun to drain
-        now = time.monotonic()
         made: list[ReqState] = []
         for request in requests:
-            made += [ReqState(rid, len(made) + i, request, signal, now) for i, rid in enumerate(request.rids)]
+            arrived = request.arrival_time
+            made += [ReqState(rid, len(made) + i, request, signal, arrived) for i, rid in enumerate(request.rids)]
         self._waiting.add(requests, made)
         states += made
         self.rid_to_state.update((state.rid, state) for state in made)
@@ -416,8 +416,7 @@ class TokenizerManager:
         aborted = [state for state in states if state.abort_reason is not None]
         if len(aborted) < len(states):
             sent_time = time.monotonic()
-            if states[0].obj.timeout is not None:
-                message.timeout = max(states[0].obj.timeout - (sent_time - states[0].created_time), 0.0)
+            message.arrival_time, message.timeout = states[0].created_time, states[0].obj.timeout
             self._channels.send(message)
             self._records.on_sent(states[0])
             for state in states:

@@ -2,28 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from sys import getsizeof
+from typing import NamedTuple
 
-from bough.errors import Overloaded
+from bough.errors import Overloaded, PayloadTooLarge
 from bough.managers.embedding_struct import EmbeddingRequest
 from bough.managers.io_struct import GenerateRequest
 from bough.managers.req_state import ReqState
+from bough.sampling.sampling_params import MAX_BAD_WORD_TOKENS, SamplingParams
 
 MIN_BYTES = 1024
 """What an output counts at least, whatever its prompt: the records that each process keeps of it."""
 
 _TOKEN_BYTES = 4
 
+_REFERENCE_BYTES = 8
+
+_ID_BYTES = 40
+"""A token id among parameters: an integer, and a reference to it."""
+
+_BIAS_BYTES = 120
+"""An entry of ``logit_bias``: an integer, a number, and its part of a table that may be half empty."""
+
+_STOP_ID_BYTES = 96
+"""A token id that ends an output: its part of a set that may be three quarters empty, and of two tuples."""
+
+_TEXT_STOPS_BYTES = 3072
+"""What decodes an output and looks for its stop strings and patterns."""
+
+_ARRAY_BYTES = 256
+"""An array, besides its contents."""
+
+_SEQUENCE_BYTES = 72
+"""A sequence of tokens that an output must not contain, besides its ids."""
+
+
+class _Held(NamedTuple):
+    """Bytes that parameters take in the scheduler. They get there with every prompt, and nothing is shared there."""
+
+    of_prompt: int
+    of_output: int
+    """Of each parallel sample, besides."""
+
 
 class WaitingPrompts:
     """Adds up what waits, from the arrival of a request to the first result of each of its outputs.
 
     Args:
-        limit: most bytes that may wait. A request that comes when nothing waits is always taken.
+        limit: most bytes that may wait. A request that comes when nothing waits is always taken, unless it is a
+            client's of a server and its parameters alone are more: a small body can have them copied very often.
+        vocab_size: of the model.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, vocab_size: int) -> None:
         self._limit = limit
+        self._mask_bytes = vocab_size // 8 + _ARRAY_BYTES
         self.num_bytes = 0
 
     def add(self, requests: Sequence[GenerateRequest], states: Sequence[ReqState]) -> None:
@@ -34,12 +68,26 @@ class WaitingPrompts:
             states: of their outputs, in order.
 
         Raises:
+            PayloadTooLarge: if the copies of their parameters are more than may ever wait; then nothing was added.
             Overloaded: if too much waits already; then nothing was added.
         """
         sizes: list[int] = []
+        of_parameters = 0
+        by_params: dict[int, _Held] = {}  # by identity: the prompts of a batch mostly have theirs in common
         for request in requests:
-            sizes.append(max(_size_of(request), MIN_BYTES))
-            sizes += [MIN_BYTES] * (len(request.rids) - 1)
+            params = request.sampling_params
+            held = by_params.get(id(params))
+            if held is None:
+                held = by_params[id(params)] = self._held_by(params)
+            of_prompt, of_output = _with_fields(held, request)
+            of_parameters += of_prompt + of_output * len(request.rids)
+            sizes.append(max(_size_of(request), MIN_BYTES) + of_prompt + of_output)
+            sizes += [MIN_BYTES + of_output] * (len(request.rids) - 1)
+        if of_parameters > self._limit and len(states) > 1 and states[0].context is not None:
+            raise PayloadTooLarge(
+                f"the parameters of {len(states)} outputs take {of_parameters} bytes while these wait, and at most "
+                f"{self._limit} may wait (--max-queued-bytes); send fewer prompts at a time"
+            )
         arriving = sum(sizes)
         if self.num_bytes and self.num_bytes + arriving > self._limit:
             raise Overloaded(
@@ -56,9 +104,47 @@ class WaitingPrompts:
         self.num_bytes -= state.waiting_bytes
         state.waiting_bytes = 0
 
+    def _held_by(self, params: SamplingParams) -> _Held:
+        """What sampling parameters take; a bit more than it is, and nothing if they are numbers only."""
+        grammar = 0
+        if params.has_grammar:
+            grammars = (params.json_schema, params.regex, params.ebnf, params.structural_tag, *(params.choice or ()))
+            grammar = _size_of_texts(text for text in grammars if text is not None)
+        of_prompt = grammar + _size_of_texts(params.stop) + _size_of_texts(params.stop_regex)
+        of_prompt += _ID_BYTES * len(params.stop_token_ids)
+        if params.logit_bias:
+            of_prompt += _BIAS_BYTES * len(params.logit_bias)
+        if params.allowed_token_ids is not None:
+            of_prompt += _ID_BYTES * len(params.allowed_token_ids) + self._mask_bytes
+        if params.bad_words:
+            of_prompt += _size_of_bad_words(params.bad_words)
+        # What follows an output through its grammar is about as large as that.
+        of_output = grammar + _STOP_ID_BYTES * len(params.stop_token_ids)
+        return _Held(of_prompt, of_output + (_TEXT_STOPS_BYTES if params.has_text_stops else 0))
+
 
 def _size_of(request: GenerateRequest) -> int:
     num_bytes = _TOKEN_BYTES * len(request.input_ids or ()) + len(request.text or "")
     if isinstance(request, EmbeddingRequest):
         num_bytes += len(request.text_pair or "")
     return num_bytes
+
+
+def _with_fields(held: _Held, request: GenerateRequest) -> _Held:
+    """What sampling parameters and the other fields take that the scheduler gets."""
+    num_ids = len(request.token_ids_logprob or ())
+    of_prompt = held.of_prompt + _ID_BYTES * num_ids
+    if request.extra_key is not None:
+        of_prompt += getsizeof(request.extra_key)
+    return _Held(of_prompt, held.of_output + _REFERENCE_BYTES * num_ids)
+
+
+def _size_of_texts(texts: Iterable[str]) -> int:
+    return sum(getsizeof(text) + _REFERENCE_BYTES for text in texts)
+
+
+def _size_of_bad_words(words: Sequence[str]) -> int:
+    """Of the words, and of the sequences of tokens that they will be: each with and without a space before it."""
+    num_bytes = sum(len(word.encode("utf-8", "surrogatepass")) for word in words)
+    num_tokens = min(2 * num_bytes + len(words), MAX_BAD_WORD_TOKENS)  # a token is a byte at least
+    return _size_of_texts(words) + 2 * _SEQUENCE_BYTES * len(words) + _ID_BYTES * num_tokens

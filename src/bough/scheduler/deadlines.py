@@ -17,7 +17,7 @@ MAX_STALE_ENTRIES = 1024
 
 
 class Deadlines:
-    """The times at which requests have to have started, or ended.
+    """The times at which requests have to have started, or ended; they count from the arrival in the main process.
 
     Args:
         requests: those that are alive; the others' times are forgotten.
@@ -48,7 +48,7 @@ class Deadlines:
                     yield req, limit
 
     def _push(self, req: Req, seconds: float, limit: Limit) -> None:
-        heapq.heappush(self._heap, (req.arrival_time + seconds, req.order, limit, req.rid))
+        heapq.heappush(self._heap, (req.created_time + seconds, req.order, limit, req.rid))
         if len(self._heap) > 2 * len(self._requests) + MAX_STALE_ENTRIES:
             alive = {req.order for req in self._requests}
             self._heap = [entry for entry in self._heap if entry[1] in alive]

@@ -63,6 +63,7 @@ class Req:
         "banned_sequences",
         "cached_tokens",
         "computed_len",
+        "created_time",
         "extra_ends",
         "extra_key",
         "finish_reason",
@@ -126,6 +127,9 @@ class Req:
         self.order = order
         """Arrival number, unique; retraction does not change it."""
         self.arrival_time = time.monotonic()
+        created = message.arrival_time
+        self.created_time = created if created is not None and created <= self.arrival_time else self.arrival_time
+        """When it arrived in the main process: limits of time count from then."""
 
         self.return_logprob = message.return_logprob
         self.top_logprobs_num = message.top_logprobs_num if message.return_logprob else 0

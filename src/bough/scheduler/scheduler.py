@@ -372,6 +372,7 @@ class Scheduler:
             priority=message.priority,
             timeout=message.timeout,
             extra_key=message.extra_key,
+            arrival_time=message.arrival_time,
         )
         types = message.token_types
         token_types = None if types is None else np.frombuffer(types, dtype=np.uint8).astype(np.int32)

@@ -82,6 +82,14 @@ EXCEEDED: dict[str, list[tuple[tuple[str, dict[str, Any]], str, str]]] = {
     "prompts that `/v1/decisions`, `/v1/rerank` or `/v1/score` make of one text and each of many": [
         (("/v1/rerank", {"query": "x" * 20_000, "documents": ["y"] * 2048}), "--max-body-size", "documents"),
     ],
+    "parameters of a batch in memory, where each prompt has a copy": [
+        (
+            ("/generate", {"text": ["Hi"] * 2048, "sampling_params": {"allowed_token_ids": [5] * 16_384}}),
+            "--max-queued-bytes",
+            "",
+        ),
+        (("/v1/completions", {"prompt": ["Hi"] * 2048, "json_schema": {"const": "x" * 100_000}}), "--max-queued-", ""),
+    ],
     "a JSON schema, pattern, grammar or list of choices": [
         (chat(regex="x" * 262_145), "262144", "regex"),
         (chat(json_schema={"const": "x" * 262_145}), "262144", "json_schema"),
@@ -136,8 +144,9 @@ ELSEWHERE = {
     "parts of a structural tag, or of one made of `tools`",
     # tests/parsers/test_constraints.py
     "tool calls of an answer that has to be some (`tool_choice` `required`)",
-    # test_failures.py, test_responses.py, test_sessions.py, tests/managers/test_sessions.py, tests/parsers
+    # test_failures.py, test_responses.py, test_sessions.py, tests/managers, tests/parsers
     "waiting requests",
+    "what waits, in memory",
     "requests with one key at a time",
     "responses that are kept",
     "items of a response listed at once",
@@ -158,7 +167,7 @@ def test_every_bound_is_exceeded_somewhere() -> None:
 def test_what_is_beyond_a_bound_is_refused_by_name(client: httpx.Client, bound: str) -> None:
     for (path, body), named, param in EXCEEDED[bound]:
         answer = client.post(path, content=msgspec.json.encode(body), headers=JSON)
-        assert answer.status_code == (413 if named == "--max-body-size" else 400), answer.text[:300]
+        assert answer.status_code == (413 if named.startswith("--max-") else 400), answer.text[:300]
         error = answer.json()["error"]
         assert named in error["message"]
         assert (error["param"] or "").startswith(param)

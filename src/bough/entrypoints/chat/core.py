@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 
@@ -165,6 +166,7 @@ class ChatCore:
         Raises:
             BadRequest: naming what cannot be done.
         """
+        arrival_time = time.monotonic()
         self.manager.limits.require_generation()
         dialect = self.dialect(job.tools)
         ends_context = self._goes_on(job)
@@ -187,6 +189,7 @@ class ChatCore:
             top_logprobs_num=job.top_logprobs,
             priority=job.priority,
             timeout=job.timeout,
+            arrival_time=arrival_time,
             extra_key=job.extra_key,
             session_params=job.session_params,
             ends_context=ends_context,

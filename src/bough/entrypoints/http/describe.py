@@ -71,6 +71,8 @@ LIMITS: dict[str, str] = {
     "prompts that `/v1/decisions`, `/v1/rerank` or `/v1/score` make of one text and each of many": "`--max-body-size` "
     "together; beyond it 413",
     "waiting requests": "`--max-queued-requests`; beyond it 503",
+    "what waits, in memory": "`--max-queued-bytes`; beyond it 503",
+    "parameters of a batch in memory, where each prompt has a copy": "`--max-queued-bytes`; beyond it 413",
     "requests with one key at a time": "`--max-requests-per-key`; beyond it 429",
     "fields of a body": str(MAX_MEMBERS),
     "nesting of JSON": f"{MAX_DEPTH} levels, in a body under {LARGE_BODY_BYTES // 1024} KiB {MAX_SMALL_DEPTH}",
