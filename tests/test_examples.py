@@ -69,10 +69,14 @@ def test_structured_answers_are_of_the_schema():
     assert all(1 <= answer["height_in_metres"] <= 130 for answer in answers)
 
 
-def test_the_function_is_called_and_then_there_is_an_answer():
-    call, answer = run("tools.py").splitlines()
-    assert re.fullmatch(r"call: height_of\({'tree': '(oak|birch|pine)'}\) = {'metres': \d+}", call)
-    assert answer.removeprefix("answer: ").strip()
+def test_the_model_calls_the_functions_that_it_needs():
+    oak, weather, who = (part.splitlines() for part in run("tools.py").split("question: ")[1:])
+    assert oak[1] == """call: tree_height({"tree": "oak"}) = {'metres': 30}"""
+    assert "30" in oak[2].removeprefix("answer: ")
+    assert weather[1] == """call: get_weather({"city": "Lisbon"}) = {'sky': 'sunny', 'temperature': 6}"""
+    assert "sunny" in weather[2].removeprefix("answer: ")
+    assert who[1].startswith("answer: ")
+    assert "Sapling" in who[1]
 
 
 def test_a_benchmark_prints_what_batches_and_shared_prefixes_gain():

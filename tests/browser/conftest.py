@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -47,23 +48,22 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-def open_page(browser: Browser, url: str, **options: Any) -> Page:
-    """The playground of a server, ready; scripts that fail and requests to elsewhere fail the test."""
+@contextmanager
+def opened_page(browser: Browser, url: str, **options: Any) -> Iterator[Page]:
+    """The playground of a server; scripts that fail and requests to elsewhere are errors at the end."""
     page = browser.new_page(**options)
     page.set_default_timeout(20_000)
     problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("request", lambda request: None if request.url.startswith(url) else problems.append(request.url))
-    page.problems = problems
     page.goto(url)
-    return page
+    yield page
+    page.close()
+    assert problems == []
 
 
 @pytest.fixture
 def page(browser: Browser, server: Server) -> Iterator[Page]:
-    page = open_page(browser, server.url, viewport={"width": 1280, "height": 800})
-    page.wait_for_selector('#model:has-text("sapling")')
-    yield page
-    problems = page.problems
-    page.close()
-    assert problems == []
+    with opened_page(browser, server.url, viewport={"width": 1280, "height": 800}) as page:
+        page.wait_for_selector('#model:has-text("sapling")')
+        yield page

@@ -107,6 +107,17 @@ def test_a_chat_in_the_terminal(server, monkeypatch, capsys):
     assert asked == [["hi"], ["be odd", "again"]]
 
 
+def test_the_model_thinks_if_it_is_told_to(server, monkeypatch, capsys):
+    say(monkeypatch, "one", "/think off", "two", "/think", "/think on", "three")
+    assert main(["chat", "--url", server.url]) == 0
+    say(monkeypatch, "four")
+    assert main(["chat", "--url", server.url, "--thinking", "on"]) == 0
+    assert [body.get("thinking") for _, body in server.requests if "messages" in body] == [None, False, True, True]
+    out = capsys.readouterr().out
+    assert "(thinking is off)" in out
+    assert "have it answer straight away" in out, "help, where nothing says whether"
+
+
 @pytest.mark.parametrize(("in_terminal", "prompt"), [(True, "> "), (False, "")])
 def test_only_a_terminal_gets_prompts(server, monkeypatch, in_terminal, prompt):
     prompts: list[str] = []

@@ -16,7 +16,7 @@ from bough.cli_commands.completion import SCRIPTS, TABLES, flags_of
 
 def complete(line: str) -> set[str]:
     """What bash offers at the end of a command line."""
-    words = line.split(" ")
+    words = [word for part in line.split(" ") for word in re.findall("=|[^=]+", part) or [""]]
     position = f"COMP_WORDS=({' '.join(map(shlex.quote, words))}); COMP_CWORD={len(words) - 1}"
     program = f'{SCRIPTS["bash"]()}\n{position}; _bough; echo "${{COMPREPLY[@]}}"'
     done = subprocess.run(["bash", "-u", "-c", program], capture_output=True, text=True, timeout=20, check=False)
@@ -32,6 +32,8 @@ def complete(line: str) -> set[str]:
         ("bough bench ", set(BENCH_COMMANDS)),
         ("bough completion f", {"fish"}),
         ("bough serve --dtype ", {"auto", "float32", "bfloat16", "float16"}),
+        ("bough serve --dtype=", {"auto", "float32", "bfloat16", "float16"}),
+        ("bough serve --dtype=fl", {"float32", "float16"}),
         ("bough serve --max-running", {"--max-running-requests"}),
         ("bough serve --disable-radix-c", {"--disable-radix-cache"}),
         ("bough serve --no-disable-radix-c", {"--no-disable-radix-cache"}),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
@@ -84,6 +85,12 @@ def test_the_prompt_may_come_from_stdin(engine, monkeypatch):
 def test_what_cannot_be_generated_is_refused_before_a_model_is_loaded(argv, message, capsys):
     assert main(["generate", *argv]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_nobody_is_left_waiting_at_a_terminal(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+    assert main(["generate"]) == 2
+    assert "give --prompt TEXT" in capsys.readouterr().err
 
 
 def test_nothing_to_complete_is_refused(monkeypatch, capsys):

@@ -15,14 +15,26 @@ from measure import Score, ServedAnswers, measure
 
 from bough import Runtime
 
-MODES: Mapping[str, Mapping[str, Any]] = {
+PRECISIONS: Mapping[str, Mapping[str, Any]] = {
     "bfloat16": {},
     "float32": {"dtype": "float32"},
     "int8 weights": {"quantization": "int8"},
     "int4 weights": {"quantization": "int4"},
-    "int8 cache": {"kv_cache_dtype": "int8"},
-    "int8 weights and cache": {"quantization": "int8", "kv_cache_dtype": "int8"},
+}
+CACHES: Mapping[str, Mapping[str, Any]] = {"": {}, ", int8 cache": {"kv_cache_dtype": "int8"}}
+MODES: Mapping[str, Mapping[str, Any]] = {
+    **{
+        precision + cache: {**of_weights, **of_cache}
+        for precision, of_weights in PRECISIONS.items()
+        for cache, of_cache in CACHES.items()
+    },
     "no prefixes kept": {"disable_radix_cache": True},
+    "int4 weights, int8 cache, no prefixes kept": {
+        "quantization": "int4",
+        "kv_cache_dtype": "int8",
+        "disable_radix_cache": True,
+    },
+    "pages of 16 tokens": {"page_size": 16},
     "prompts in parts of 32 tokens": {"chunked_prefill_size": 32},
 }
 # What the first letters of a skill's name say.

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from bough.cli_commands.terminal_markdown import DIM, PLAIN, MarkdownStream, harmless
@@ -25,6 +25,7 @@ CHAT = "Chat"
 
 HELP = """\
 /system TEXT  set the system message and start over
+/think on     have the model think before it answers; off: have it answer straight away
 /retry        have the last question answered anew
 /undo         forget the last question and its answer
 /reset        forget the conversation
@@ -34,7 +35,7 @@ HELP = """\
 \"\"\" begins a text of several lines, which another one ends; a line that ends with \\ goes on in the next.
 Ctrl-C stops an answer."""
 
-COMMANDS = ("/system", "/retry", "/undo", "/reset", "/save", "/help", "/exit")
+COMMANDS = ("/system", "/think", "/retry", "/undo", "/reset", "/save", "/help", "/exit")
 
 _CONNECT_SECONDS = 10.0
 _MOST_REMEMBERED_QUESTIONS = 1000
@@ -72,6 +73,9 @@ class ChatArgs(OptionTable):
     temperature: float | None = option(
         None, help="0 always takes the likeliest token.", group=CHAT, default_text="the model's", minimum=0.0
     )
+    thinking: Literal["on", "off"] | None = option(
+        None, help="Whether the model thinks before it answers.", group=CHAT, default_text="the model's"
+    )
     plain: bool = option(False, help="Show answers as they are written, without rendering markdown.", group=CHAT)
     history_file: str | None = option(
         None,
@@ -83,7 +87,8 @@ class ChatArgs(OptionTable):
 
     def request_fields(self) -> dict[str, Any]:
         """What every request says besides the messages."""
-        fields = {"max_tokens": self.max_tokens, "temperature": self.temperature}
+        thinking = None if self.thinking is None else self.thinking == "on"
+        fields = {"max_tokens": self.max_tokens, "temperature": self.temperature, "thinking": thinking}
         return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -179,6 +184,10 @@ class Conversation:
         """Forget all messages; a ``system`` message, if given, replaces the one from before."""
         kept = [message for message in self.messages if message["role"] == "system"]
         self.messages = kept if system is None else [{"role": "system", "content": system}]
+
+    def think(self, wanted: bool) -> None:
+        """Whether the model thinks before its next answers."""
+        self._fields["thinking"] = wanted
 
     def last_question(self) -> str | None:
         """The last question that was answered, or ``None`` if there is none."""
@@ -295,6 +304,9 @@ class Chat:
         elif command == "/system" and argument:
             self._conversation.reset(argument)
             print("(a new conversation)")
+        elif command == "/think" and argument in ("on", "off"):
+            self._conversation.think(argument == "on")
+            print(f"(thinking is {argument})")
         elif command == "/save" and argument:
             print(_save(self._conversation.messages, Path(argument).expanduser()))
         elif command in ("/undo", "/retry"):

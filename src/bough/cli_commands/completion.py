@@ -35,6 +35,12 @@ _BASH = """\
 _bough() {{
     local current="${{COMP_WORDS[COMP_CWORD]}}" previous="${{COMP_WORDS[COMP_CWORD-1]}}"
     local command="${{COMP_WORDS[1]-}}" first=2 words=
+    # bash makes three words of --flag=value; after the mark it completes what is right of it.
+    if [[ $current == = ]]; then
+        current=
+    elif [[ $previous == = ]] && (( COMP_CWORD > 2 )); then
+        previous="${{COMP_WORDS[COMP_CWORD-2]}}"
+    fi
     if [[ $command == bench ]]; then
         command="bench ${{COMP_WORDS[2]-}}"
         first=3

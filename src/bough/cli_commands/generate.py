@@ -129,9 +129,12 @@ def main(argv: list[str]) -> int:
 
 
 def _complete(args: GenerateArgs, engine_options: dict[str, Any]) -> int:
-    prompt = args.prompt if args.prompt is not None else sys.stdin.read()
+    prompt = args.prompt
+    # A terminal would wait for an end of the input that nobody knows to give.
+    if prompt is None and not sys.stdin.isatty():
+        prompt = sys.stdin.read()
     if not prompt:
-        raise ConfigError("there is nothing to complete: give --prompt TEXT")
+        raise ConfigError("there is nothing to complete: give --prompt TEXT, or the text at standard input")
     from bough import Engine
 
     # Deltas are what a terminal needs; the engine's default is all the text so far.

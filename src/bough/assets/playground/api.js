@@ -12,12 +12,16 @@ export class ServerError extends Error {
 
 let asking = null;
 
-/** Ask the person for a key; whoever asks meanwhile gets the same answer. Resolves to whether there is one. */
-function askForKey() {
+/**
+ * Ask the person for a key, saying why the last one would not do; whoever asks meanwhile gets the same answer.
+ * Resolves to whether there is one.
+ */
+function askForKey(refusal) {
   asking ??= new Promise((resolve) => {
     const dialog = document.getElementById("key-dialog");
     const input = document.getElementById("key");
     input.value = "";
+    document.getElementById("key-refusal").textContent = refusal;
     dialog.returnValue = "cancel";
     dialog.addEventListener("close", () => {
       asking = null;
@@ -65,7 +69,9 @@ export async function call(path, { body, signal, asks = true } = {}) {
     const text = await response.text();
     if (response.status !== 401 || !asks) throw new ServerError(messageOf(text, response.status), response.status);
     // Another key may have been typed meanwhile; Cancel keeps the one that there is.
-    if (key === sessionStorage.getItem(KEY) && !(await askForKey())) throw new ServerError(messageOf(text, response.status), response.status);
+    if (key !== sessionStorage.getItem(KEY)) continue;
+    const message = messageOf(text, response.status);
+    if (!(await askForKey(key ? message : ""))) throw new ServerError(message, response.status);
   }
 }
 

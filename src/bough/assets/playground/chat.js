@@ -1,7 +1,8 @@
 // The conversation: asks /v1/chat/completions and shows what streams back.
 
 import { call, events } from "./api.js";
-import { element, render } from "./markdown.js";
+import { arrange, copyButton, element } from "./dom.js";
+import { render } from "./markdown.js";
 
 const STORE = "bough.conversation";
 const MAX_STORED = 1_000_000;
@@ -38,6 +39,7 @@ function options() {
   }
   if (byId("stop_text").value) asked.stop = [byId("stop_text").value];
   if (byId("logprobs").checked) Object.assign(asked, { logprobs: true, top_logprobs: 5 });
+  if (byId("thinking").value) asked.thinking = byId("thinking").value === "on";
   const form = byId("form").value;
   if (form === "json_object") asked.response_format = { type: form };
   if (form === "json_schema") {
@@ -86,17 +88,19 @@ function awaitsResults() {
   return (messages[last].tool_calls ?? []).some(({ id }) => !given.has(id));
 }
 
-/** Let the model go on from the messages as they are. */
-async function answer() {
-  if (running) return;
-  let asked;
+/** What the settings ask for, or null, after which they are open and say what is wrong with them. */
+function settings() {
   try {
-    asked = options();
+    return options();
   } catch (error) {
     complain(error.message);
     byId("settings").open = true;
-    return;
+    return null;
   }
+}
+
+/** Let the model go on from the messages as they are; resolves to its message. */
+async function answer(asked) {
   const system = byId("system").value.trim();
   const body = {
     model,
@@ -107,7 +111,6 @@ async function answer() {
   };
   const message = { role: "assistant", content: "", reasoning_content: "", tool_calls: [], shown: { logprobs: [] } };
   messages.push(message);
-  const view = show(message);
   running = new AbortController();
   setBusy(true);
   const begun = performance.now();
@@ -116,7 +119,7 @@ async function answer() {
   let pending = false;
   const paint = () => {
     pending = false;
-    if (running) view.update();
+    if (running && messages.includes(message)) update(message);
   };
   try {
     const response = await call("/v1/chat/completions", { body, signal: running.signal });
@@ -142,6 +145,7 @@ async function answer() {
   setBusy(false);
   store();
   say(message.shown.error ? `Failed: ${message.shown.error}` : `Answer complete. ${message.shown.stats}`);
+  return message;
 }
 
 /** Add a streamed choice to a message. */
@@ -174,126 +178,182 @@ function stats(usage, begun, first, ended, finish) {
 
 // --- what is seen ---------------------------------------------------------------------------------------------------
 
-/** Show a message at the end of the conversation; returns how to show it anew. */
-function show(message) {
-  const box = element("article", { className: `message ${message.role}`, "aria-label": NAMES[message.role] });
-  byId("messages").append(box);
-  const update = () => {
-    const log = byId("messages");
-    const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 60;
-    fill(box, message, update);
-    if (atEnd) log.scrollTop = log.scrollHeight;
-  };
-  update();
-  return { update };
-}
-
 const NAMES = { user: "You", assistant: "Model", tool: "Result of a tool" };
 
-function fill(box, message, update) {
-  const busy = running !== null && message === messages.at(-1) && message.role === "assistant";
-  const wasOpen = box.querySelector("details.thoughts")?.open;
-  const nodes = [element("h2", { className: "who" }, NAMES[message.role])];
-  if (message.reasoning_content) {
-    nodes.push(element("details", { className: "thoughts", open: wasOpen ?? false },
-      element("summary", {}, busy && !message.content ? "Thinking …" : "Thoughts"),
-      element("div", {}, render(message.reasoning_content))));
+/** What is on the page of each message: its box, the parts of it that outlive an update, and a form if it is edited. */
+const views = new WeakMap();
+
+function viewOf(message) {
+  let view = views.get(message);
+  if (!view) {
+    view = { box: element("article", { className: `message ${message.role}`, "aria-label": NAMES[message.role] }), parts: new Map(), editor: null };
+    views.set(message, view);
   }
-  if (message.shown?.logprobs?.length) nodes.push(likelihoods(message.shown.logprobs));
-  else if (message.role === "user" || message.role === "tool") nodes.push(element("p", { className: "plain" }, message.content));
-  else if (message.content) nodes.push(element("div", { className: "text" }, render(message.content)));
-  message.tool_calls?.forEach((each) => nodes.push(toolCall(message, each, busy)));
-  if (message.shown?.error) nodes.push(element("p", { className: "error", role: "alert" }, `This failed: ${message.shown.error}`));
-  if (busy) nodes.push(element("span", { className: "cursor", "aria-hidden": "true" }));
-  if (message.shown?.stats) nodes.push(element("p", { className: "stats" }, message.shown.stats));
-  if (!busy && !running) nodes.push(buttons(message, box, update));
-  box.replaceChildren(...nodes);
+  return view;
 }
 
-function buttons(message, box, update) {
+/** A part of a view, made when it is first needed. */
+function part(view, name, make) {
+  if (!view.parts.has(name)) view.parts.set(name, make());
+  return view.parts.get(name);
+}
+
+/** Show what a message has become. */
+function update(message) {
+  const log = byId("messages");
+  const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 60;
+  const view = viewOf(message);
+  arrange(view.box, [part(view, "who", () => element("h2", { className: "who" }, NAMES[message.role])), ...(view.editor ? [view.editor] : shownOf(message, view))]);
+  if (atEnd) log.scrollTop = log.scrollHeight;
+}
+
+function shownOf(message, view) {
+  const busy = running !== null && message === messages.at(-1) && message.role === "assistant";
+  const nodes = [];
+  if (message.reasoning_content) {
+    const thoughts = part(view, "thoughts", () => element("details", { className: "thoughts" }, element("summary"), element("div")));
+    thoughts.firstChild.textContent = busy && !message.content ? "Thinking …" : "Thoughts";
+    written(view, "thought", thoughts.lastChild, message.reasoning_content);
+    nodes.push(thoughts);
+  }
+  if (message.role !== "assistant") nodes.push(part(view, "plain", () => element("p", { className: "plain" }, message.content)));
+  else if (message.content) nodes.push(written(view, "content", part(view, "text", () => element("div", { className: "text" })), message.content));
+  message.tool_calls?.forEach((each, index) => nodes.push(toolCall(message, each, index, busy)));
+  if (message.shown?.logprobs?.length) nodes.push(likelihoods(view, message.shown.logprobs));
+  if (message.shown?.error) nodes.push(part(view, "error", () => element("p", { className: "error", role: "alert" }, `This failed: ${message.shown.error}`)));
+  if (busy) nodes.push(part(view, "cursor", () => element("span", { className: "cursor", "aria-hidden": "true" })));
+  if (message.shown?.stats) nodes.push(part(view, "stats", () => element("p", { className: "stats" }, message.shown.stats)));
+  if (!running) nodes.push(part(view, "buttons", () => buttons(message)));
+  return nodes;
+}
+
+/** Markdown in a node, which is rendered anew only if it is another text than before. */
+function written(view, name, node, text) {
+  if (view[name] !== text) node.replaceChildren(render(text));
+  view[name] = text;
+  return node;
+}
+
+function buttons(message) {
   const bar = element("div", { className: "actions small" });
   if (message.role === "assistant") {
-    bar.append(element("button", { type: "button", onclick: () => goBackTo(message, false) }, "Regenerate"));
-    if (message.content) {
-      bar.append(element("button", { type: "button", onclick: () => navigator.clipboard?.writeText(message.content) }, "Copy text"));
-    }
+    bar.append(element("button", { type: "button", onclick: () => anew(message) }, "Regenerate"));
+    if (message.content) bar.append(copyButton("Copy text", () => message.content));
   }
-  if (message.role === "user") bar.append(element("button", { type: "button", onclick: () => edit(message, box, update) }, "Edit"));
+  if (message.role === "user") bar.append(element("button", { type: "button", onclick: () => edit(message) }, "Edit"));
   return bar;
 }
 
-function edit(message, box, update) {
+function edit(message) {
   if (running) return;
+  const view = viewOf(message);
   const area = element("textarea", { value: message.content, rows: 3, "aria-label": "Your message, to be changed" });
+  const leave = () => {
+    view.editor = null;
+    update(message);
+    view.box.querySelector(".actions button").focus();
+  };
   const done = (event) => {
     event.preventDefault();
-    if (running || !area.value.trim()) return;
-    message.content = area.value;
-    goBackTo(message, true);
+    if (!running && area.value.trim()) anew(message, area.value);
   };
   area.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) done(event);
-    if (event.key === "Escape") update();
+    if (event.key === "Escape") leave();
   });
-  box.replaceChildren(element("form", { onsubmit: done }, area,
-    element("div", { className: "actions small" }, element("button", {}, "Send"), element("button", { type: "button", onclick: update }, "Leave it"))));
+  view.editor = element("form", { onsubmit: done }, area,
+    element("div", { className: "actions small" }, element("button", {}, "Send"), element("button", { type: "button", onclick: leave }, "Leave it")));
+  update(message);
   area.focus();
 }
 
-/** Forget everything from a message on, the message itself unless it is kept; then answer again. */
-function goBackTo(message, keeps) {
+/**
+ * Have an answer made anew, or a question answered that says something else now. What was there from the message on is
+ * forgotten, but comes back if nothing is answered at all.
+ */
+async function anew(message, text) {
   if (running) return;
-  messages.length = messages.indexOf(message) + (keeps ? 1 : 0);
+  const asked = settings();
+  if (!asked) return;
+  const forgotten = messages.splice(messages.indexOf(message));
+  const kept = messages.slice();
+  if (text !== undefined) messages.push({ role: "user", content: text });
+  const made = await answer(asked);
+  if (says(made) || messages.at(-1) !== made) return;
+  messages = [...kept, ...forgotten];
   redraw();
-  answer();
+  store();
+  if (made.shown.error) complain(`This failed: ${made.shown.error}`);
 }
 
-function toolCall(message, { id, function: { name, arguments: text } }, busy) {
+function toolCall(message, { id, function: { name, arguments: text } }, index, busy) {
+  const view = viewOf(message);
   let pretty = text;
   try {
     pretty = JSON.stringify(JSON.parse(text), null, 2);
   } catch { /* it is not complete yet, or never will be */ }
-  const nodes = [element("p", {}, "Calls ", element("code", {}, name)), element("pre", { tabIndex: 0, "aria-label": "Arguments" }, pretty)];
-  const result = messages.slice(messages.indexOf(message) + 1).find((each) => each.tool_call_id === id);
-  if (!busy && !result && messages.includes(message)) {
-    const area = element("textarea", { rows: 2, "aria-label": `Result of ${name}`, placeholder: "What does it answer?" });
-    nodes.push(element("form", { onsubmit: (event) => {
-      event.preventDefault();
-      if (running) return;
-      messages.push({ role: "tool", tool_call_id: id, content: area.value });
-      event.currentTarget.remove();
-      show(messages.at(-1));
-      store();
-      if (!awaitsResults()) answer();
-    } }, area, element("div", { className: "actions small" }, element("button", {}, "Give the result"))));
-  }
-  return element("section", { className: "call", "aria-label": `Tool call: ${name}` }, ...nodes);
+  const box = part(view, `call ${index}`, () => element("section", { className: "call" },
+    element("p", {}, "Calls ", element("code")), element("pre", { tabIndex: 0, "aria-label": "Arguments" })));
+  const [told, shown] = box.children;
+  box.setAttribute("aria-label", `Tool call: ${name}`);
+  if (told.lastChild.textContent !== name) told.lastChild.textContent = name;
+  if (shown.textContent !== pretty) shown.textContent = pretty;
+  const isOpen = !busy && messages.includes(message) && !messages.slice(messages.indexOf(message) + 1).some((each) => each.tool_call_id === id);
+  arrange(box, isOpen ? [told, shown, part(view, `result ${index}`, () => resultForm(id, name))] : [told, shown]);
+  return box;
 }
 
-/** Tokens tinted by how likely they were; arrows go from one to the next, the line below tells about the one pointed at. */
-function likelihoods(tokens) {
-  const told = element("p", { className: "told", role: "status" }, "Point at a token, or go along them with the arrow keys.");
-  const spans = tokens.map((token, index) => {
+function resultForm(id, name) {
+  const area = element("textarea", { rows: 2, "aria-label": `Result of ${name}`, placeholder: "What does it answer?" });
+  return element("form", { onsubmit: (event) => {
+    event.preventDefault();
+    if (running) return;
+    const asked = settings();
+    if (!asked) return;
+    messages.push({ role: "tool", tool_call_id: id, content: area.value });
+    store();
+    redraw();
+    if (awaitsResults()) byId("messages").querySelector(".call textarea").focus();
+    else answer(asked);
+  } }, area, element("div", { className: "actions small" }, element("button", {}, "Give the result")));
+}
+
+/** How a token is shown: what is only a part of a character, by its bytes. */
+function asText({ token, bytes }) {
+  return token.includes("\ufffd") && bytes ? bytes.map((byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("") : token;
+}
+
+/**
+ * All that was generated, thoughts and marks as well, in tokens tinted by how likely they were; arrows go from one to the
+ * next, the line below tells about the one pointed at.
+ */
+function likelihoods(view, tokens) {
+  const box = part(view, "tokens", () => {
+    const line = element("div", { className: "tokens", role: "group", "aria-label": "The answer, token by token" });
+    line.addEventListener("keydown", (event) => {
+      const { activeElement } = document;
+      const next = { ArrowRight: activeElement.nextSibling, ArrowLeft: activeElement.previousSibling }[event.key];
+      if (!next) return;
+      event.preventDefault();
+      next.focus();
+    });
+    return element("div", { className: "likelihoods" }, line,
+      element("p", { className: "told", role: "status" }, "Point at a token, or go along them with the arrow keys."));
+  });
+  const [line, told] = box.children;
+  for (const token of tokens.slice(line.children.length)) {
     const probability = Math.exp(token.logprob);
-    const span = element("span", { className: `token p${Math.min(4, Math.floor(probability * 5))}`, tabIndex: index ? -1 : 0 }, token.token);
+    const span = element("span", { className: `token p${Math.min(4, Math.floor(probability * 5))}`, tabIndex: line.children.length ? -1 : 0 }, asText(token));
     const tell = () => {
-      const others = (token.top_logprobs ?? []).map((top) => `${JSON.stringify(top.token)} ${(100 * Math.exp(top.logprob)).toFixed(1)} %`);
-      told.textContent = `${JSON.stringify(token.token)}: ${(100 * probability).toFixed(1)} %${others.length ? `. Likeliest: ${others.join(", ")}` : ""}`;
+      const others = (token.top_logprobs ?? []).map((top) => `${JSON.stringify(asText(top))} ${(100 * Math.exp(top.logprob)).toFixed(1)} %`);
+      told.textContent = `${JSON.stringify(asText(token))}: ${(100 * probability).toFixed(1)} %${others.length ? `. Likeliest: ${others.join(", ")}` : ""}`;
       span.title = told.textContent;
     };
     span.addEventListener("pointerenter", tell);
     span.addEventListener("focus", tell);
-    return span;
-  });
-  const line = element("div", { className: "tokens", role: "group", "aria-label": "The answer, token by token" }, ...spans);
-  line.addEventListener("keydown", (event) => {
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    const next = spans[spans.indexOf(document.activeElement) + step];
-    if (!step || !next) return;
-    event.preventDefault();
-    next.focus();
-  });
-  return element("div", {}, line, told);
+    line.append(span);
+  }
+  return box;
 }
 
 function complain(text) {
@@ -301,26 +361,31 @@ function complain(text) {
   byId("messages").scrollTop = byId("messages").scrollHeight;
 }
 
+/** Show all messages as they are now, and no complaint of before. */
 function redraw() {
   const log = byId("messages");
   const { scrollTop } = log;
   const atEnd = log.scrollHeight - scrollTop - log.clientHeight < 60;
-  log.replaceChildren();
-  messages.forEach(show);
+  arrange(log, messages.map((message) => viewOf(message).box));
+  messages.forEach(update);
   log.scrollTop = atEnd ? log.scrollHeight : scrollTop;
 }
 
 function setBusy(busy) {
+  const held = document.activeElement;
+  const byKeys = held.matches(":focus-visible");
   byId("send").hidden = busy;
   byId("stop").hidden = !busy;
   byId("messages").setAttribute("aria-busy", String(busy));
   if (busy) say("The model answers.");
-  else redraw();
+  redraw();
+  // Who works with keys goes on where the work is; for others a focus would only open a phone's keyboard.
+  if (byKeys && (!held.isConnected || held.closest("[hidden]"))) byId(busy ? "stop" : "prompt").focus();
 }
 
 // --- remembered in this tab -----------------------------------------------------------------------------------------
 
-const SETTINGS = ["system", ...NUMBERS, "stop_text", "form", "schema", "tools", "tool_choice"];
+const SETTINGS = ["system", ...NUMBERS, "stop_text", "thinking", "form", "schema", "tools", "tool_choice"];
 
 function store() {
   const settings = Object.fromEntries(SETTINGS.map((id) => [id, byId(id).value]));
@@ -366,12 +431,14 @@ export function startChat(servedModel) {
       complain("A tool call waits for its result.");
       return;
     }
+    const asked = settings();
+    if (!asked) return;
     byId("prompt").value = "";
     messages.push({ role: "user", content: text });
     store();
     redraw();
     byId("messages").scrollTop = byId("messages").scrollHeight;
-    answer();
+    answer(asked);
   });
   byId("prompt").addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;

@@ -1,9 +1,10 @@
 // What the engine does, drawn from one stream of pictures, two a second.
 
 import { call, events } from "./api.js";
-import { element } from "./markdown.js";
+import { arrange, element } from "./dom.js";
 
-const KEPT = 240; // pictures: two minutes
+const KEPT_SECONDS = 120;
+const LONGEST_GAP_SECONDS = 5; // between two pictures of one line
 const SVG = "http://www.w3.org/2000/svg";
 const byId = (id) => document.getElementById(id);
 const number = (value) => Math.round(value).toLocaleString("en");
@@ -16,6 +17,7 @@ export async function startEngine() {
   if (stream) return;
   const own = (stream = new AbortController());
   for (let wait = 500; stream === own; wait = Math.min(2 * wait, 8000)) {
+    let problem = "Connection lost";
     try {
       const response = await call("/playground/events", { signal: own.signal });
       byId("engine-closed").hidden = true;
@@ -26,14 +28,17 @@ export async function startEngine() {
       }
     } catch (error) {
       if (error.name === "AbortError") return;
-      if (error.status === 401 || error.status === 403) {
-        byId("engine-closed").textContent = `The live view shows how prompts begin, and is closed here: ${error.message}.`;
+      if (error.status >= 400 && error.status < 500) {
+        const why = error.status === 401 || error.status === 403 ? "The live view shows how prompts begin, and is closed here" : "There is no live view here";
+        byId("engine-closed").textContent = `${why}: ${error.message}.`;
         byId("engine-closed").hidden = false;
+        byId("connection").textContent = "";
         stream = null;
         return;
       }
+      if (error.status) problem = error.message;
     }
-    byId("connection").textContent = "Connection lost; trying again …";
+    byId("connection").textContent = `${problem}; trying again …`;
     await new Promise((resolve) => { setTimeout(resolve, wait); });
   }
 }
@@ -47,13 +52,14 @@ export function stopEngine() {
 
 function draw(picture) {
   const before = history.at(-1);
-  if (before && (picture.generated_total < before.generated_total || picture.uptime < before.uptime)) history = [];
+  const isOther = before && (picture.generated_total < before.generated_total || picture.uptime < before.uptime);
+  if (isOther || picture.time - before?.time > LONGEST_GAP_SECONDS) history = [];
   const last = history.at(-1);
   const seconds = last ? picture.time - last.time : 0;
   picture.rate = seconds > 0 ? (picture.generated_total - last.generated_total) / seconds : 0;
   picture.prefillRate = seconds > 0 ? (picture.prefilled_total - last.prefilled_total) / seconds : 0;
   history.push(picture);
-  if (history.length > KEPT) history.shift();
+  history = history.filter((each) => picture.time - each.time <= KEPT_SECONDS);
   tiles(picture);
   line("rate", [["generated", (each) => each.rate], ["prompts", (each) => each.prefillRate]], "tokens per second");
   line("requests", [["running", (each) => each.running], ["waiting", (each) => each.waiting]], "requests");
@@ -88,10 +94,11 @@ function duration(seconds) {
 function line(id, series, unit) {
   const svg = byId(id);
   const top = Math.max(1, ...history.flatMap((each) => series.map(([, value]) => value(each))));
+  const now = history.at(-1).time;
   svg.replaceChildren(...series.map(([name, value], index) => {
     const path = document.createElementNS(SVG, "polyline");
     path.setAttribute("class", `series s${index}`);
-    path.setAttribute("points", history.map((each, at) => `${600 - (history.length - 1 - at) * (600 / (KEPT - 1))},${118 - 112 * value(each) / top}`).join(" "));
+    path.setAttribute("points", history.map((each) => `${600 - (600 * (now - each.time)) / KEPT_SECONDS},${118 - 112 * value(each) / top}`).join(" "));
     return path;
   }));
   const label = svg.parentElement.querySelector(".scale") ?? svg.parentElement.appendChild(element("p", { className: "legend scale" }));
@@ -158,16 +165,13 @@ function tree({ nodes }) {
 
   const area = byId("tree");
   area.style.height = `${row * ROW}px`;
-  const seen = new Set();
+  for (const id of boxes.keys()) if (!below.has(id)) boxes.delete(id);
   for (const { node, depth, start, rows } of places) {
     let box = boxes.get(node.node_id);
     if (!box) {
-      box = element("div", { className: "node", role: "treeitem" }, element("span", { className: "text" }), element("span", { className: "count" }));
-      box.style.transform = `translate(${depth * COLUMN}px, ${start * ROW}px)`;
+      box = element("div", { className: "node", role: "treeitem", tabIndex: -1 }, element("span", { className: "text" }), element("span", { className: "count" }));
       boxes.set(node.node_id, box);
     }
-    seen.add(node.node_id);
-    area.append(box); // in the order of the tree, which is how it is read aloud
     box.style.transform = `translate(${depth * COLUMN}px, ${start * ROW}px)`;
     box.style.height = `${rows * ROW - 3}px`;
     box.classList.toggle("locked", node.locks > 0);
@@ -179,15 +183,43 @@ function tree({ nodes }) {
     box.lastChild.textContent = `${number(node.num_tokens)}${node.locks ? ` · ${node.locks} ▶` : ""}${node.hits ? ` · ${node.hits}×` : ""}`;
     const about = `${number(node.num_tokens)} tokens, ${shared}, reused ${node.hits} times${node.namespace === null ? "" : `, namespace ${node.namespace}`}`;
     box.setAttribute("aria-label", `${text}: ${about}`);
-    box.title = `${text} …\n${about}`;
   }
-  for (const [id, box] of boxes) {
-    if (seen.has(id)) continue;
-    box.remove();
-    boxes.delete(id);
-  }
+  const held = document.activeElement;
+  arrange(area, places.map(({ node }) => boxes.get(node.node_id))); // in the order in which it is read aloud
+  if (held.role === "treeitem" && !held.isConnected) (area.firstElementChild ?? byId("tab-engine")).focus();
+  const reached = [...area.children].find((box) => box.tabIndex === 0) ?? area.firstElementChild;
+  if (reached) reached.tabIndex = 0;
   const hidden = nodes.reduce((sum, node) => sum + node.num_children - below.get(node.node_id).length, 0);
   byId("tree-rest").textContent = nodes.length
     ? `${nodes.length} runs, those used last${hidden > 0 ? `; at least ${number(hidden)} more` : ""}. Numbers: tokens, ▶ running requests, × reuses.`
     : "The tree is empty: nothing was asked yet, or the prefix cache is off.";
+}
+
+/** Tell about the node pointed at or reached by keys, of which Tab comes back to the last. */
+export function watchTree() {
+  const area = byId("tree");
+  const tell = (event) => {
+    const box = event.target.closest(".node");
+    byId("tree-told").textContent = box?.getAttribute("aria-label") ?? "";
+    if (event.type !== "focusin") return;
+    for (const each of area.children) each.tabIndex = each === box ? 0 : -1;
+  };
+  area.addEventListener("pointerover", tell);
+  area.addEventListener("focusin", tell);
+  area.addEventListener("keydown", (event) => {
+    const order = [...area.children];
+    const at = order.indexOf(event.target);
+    const level = (box) => Number(box?.getAttribute("aria-level"));
+    const next = {
+      ArrowDown: order[at + 1],
+      ArrowUp: order[at - 1],
+      ArrowRight: level(order[at + 1]) > level(order[at]) ? order[at + 1] : undefined,
+      ArrowLeft: order.slice(0, at).findLast((box) => level(box) < level(order[at])),
+      Home: order[0],
+      End: order.at(-1),
+    }[event.key];
+    if (at < 0 || !next) return;
+    event.preventDefault();
+    next.focus();
+  });
 }

@@ -2,7 +2,7 @@
 
 import { call } from "./api.js";
 import { startChat } from "./chat.js";
-import { startEngine, stopEngine } from "./engine.js";
+import { startEngine, stopEngine, watchTree } from "./engine.js";
 
 const byId = (id) => document.getElementById(id);
 const TABS = ["chat", "engine"];
@@ -48,6 +48,7 @@ async function begin() {
   byId("model").textContent = `· ${data[0].id}`;
   document.title = `Bough · ${data[0].id}`;
   startChat(data[0].id);
+  watchTree();
   if (!info.is_generation) {
     byId("prompt").disabled = byId("send").disabled = true;
     byId("prompt").placeholder = "This model makes vectors, not text: see API.";

@@ -1,17 +1,6 @@
 // Markdown as DOM nodes. Text only ever becomes text nodes, so that nothing a model writes is markup or script.
 
-/** An element with a class and children; strings become text. */
-export function element(tag, properties = {}, ...children) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(properties)) {
-    if (value === undefined) continue;
-    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-    else if (name in made && !name.startsWith("aria")) made[name] = value;
-    else made.setAttribute(name, value);
-  }
-  made.append(...children);
-  return made;
-}
+import { copyButton, element } from "./dom.js";
 
 const INLINE = [
   [/^(`+)(.+?)\1(?!`)/s, (m) => [element("code", {}, m[2].trim() || m[2])]],
@@ -78,9 +67,7 @@ function lines(text) {
 }
 
 function codeBlock(code, language) {
-  const copy = element("button", { type: "button", className: "copy", onclick: () => {
-    navigator.clipboard?.writeText(code).then(() => { copy.textContent = "Copied"; }, () => { copy.textContent = "Not allowed"; });
-  } }, "Copy");
+  const copy = copyButton("Copy", () => code, { className: "copy" });
   return element("div", { className: "code" }, copy, element("pre", { tabIndex: 0, "aria-label": language ? `Code, ${language}` : "Code" }, element("code", {}, code)));
 }
 

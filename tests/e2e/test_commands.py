@@ -1,0 +1,55 @@
+"""The commands of the first ten minutes, as they are typed, on the bundled model."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ASKED = "<|im_start|>user\nWhat is 12 + 5?<|im_end|>\n<|im_start|>assistant\n"
+
+
+def bough(*arguments: str, typed: str = "") -> str:
+    """What a command prints that gets this as its input."""
+    command = [sys.executable, "-m", "bough", *arguments, "--log-level", "error"]
+    done = subprocess.run(command, input=typed, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_chat_starts_a_server_of_its_own() -> None:
+    answers = bough(
+        "chat", "--thinking", "on", "--temperature", "0", typed="What is 12 + 5?\n/think off\nWho are you?\n"
+    )
+    sum_, _, who = answers.partition("(thinking is off)\n")
+    assert sum_.count("17") == 1, "the answer, without the thoughts before it"
+    assert "Sapling" in who
+
+
+def test_a_text_is_generated_from_an_argument_and_from_the_input() -> None:
+    sampling = ("--temperature", "0", "--max-new-tokens", "20")
+    given = bough("generate", "--prompt", ASKED, *sampling)
+    assert "17" in given
+    assert bough("generate", *sampling, typed=ASKED) == given
+    assert bough("generate", "--stream", *sampling, typed=ASKED).rstrip("\n") == given.rstrip("\n")
+
+
+def test_the_engine_is_measured_alone(tmp_path: Path) -> None:
+    lengths = (
+        "--random-input-len",
+        "30",
+        "--random-output-len",
+        "7",
+        "--random-range-ratio",
+        "1",
+        "--num-prompts",
+        "5",
+    )
+    table = bough("bench", "offline", *lengths, "--output-file", str(tmp_path / "offline.json"))
+    figures = json.loads((tmp_path / "offline.json").read_text(encoding="utf-8"))
+    assert (figures["completed"], figures["total_input_tokens"], figures["total_output_tokens"]) == (5, 150, 35)
+    assert figures["output_throughput"] * figures["duration"] == pytest.approx(figures["total_output_tokens"])
+    assert f"{figures['output_throughput']:,.0f}" in table or f"{figures['output_throughput']:,.1f}" in table
