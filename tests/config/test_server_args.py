@@ -88,3 +88,21 @@ def test_flags_say_what_differs_from_the_defaults_and_no_secret():
     assert set(wanted) < set(flags)
     assert flags[flags.index("--preferred-sampling-params") + 1] == '{"top_k": 3}'
     assert "--host" not in flags
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://localhost:4318/v1/traces", "http://localhost:4318/v1/traces"),
+        ("https://me:sesame@collector/v1/traces", "https://(set)@collector/v1/traces"),
+        ("https://me@sesame@[::1]:4318/v1", "https://(set)@[::1]:4318/v1"),
+        ("https://collector/v1/traces?key=sesame#sesame", "https://collector/v1/traces?(set)"),
+        ("https://sesame@collector?key=sesame", "https://(set)@collector?(set)"),
+        ("https://collector/a@b", "https://collector/a@b"),
+    ],
+)
+def test_credentials_in_the_url_of_the_collector_are_not_shown(url, shown):
+    args = ServerArgs(otlp_traces_endpoint=url)
+    assert args.otlp_traces_endpoint == url
+    assert args.to_public_dict()["otlp_traces_endpoint"] == shown
+    assert "sesame" not in " ".join(args.to_flags())

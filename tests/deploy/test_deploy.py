@@ -194,7 +194,11 @@ class TestKubernetes:
 
     def test_keys_are_required_and_mounted(self) -> None:
         mounts = {mount["mountPath"] for mount in CONTAINER["volumeMounts"]}
-        assert flags(CONTAINER["args"])["api-key-file"].rpartition("/")[0] in mounts
+        for flag in ("api-key-file", "admin-api-key-file"):  # without the latter nobody may flush, abort or profile
+            directory, _, name = flags(CONTAINER["args"])[flag].rpartition("/")
+            assert directory in mounts
+            for file in ("bough.yml", "leader-worker-set.yml"):
+                assert f" --from-file={name}=" in (KUBERNETES / file).read_text().partition("\napiVersion")[0]
 
     def test_it_has_no_more_rights_than_it_needs(self) -> None:
         assert POD["securityContext"]["runAsNonRoot"]
@@ -305,6 +309,12 @@ class TestSystemd:
         (timeout,) = re.findall(r"^TimeoutStopSec=(\d+)", UNIT, re.MULTILINE)
         assert int(timeout) > args.shutdown_timeout
         assert args.host == "127.0.0.1"
+
+    def test_keys_of_clients_and_administrators_are_handed_over(self) -> None:
+        credentials = re.findall(r"^LoadCredential=([\w-]+):/etc/bough/\1$", UNIT, re.MULTILINE)
+        given = re.findall(r"--((?:admin-)?api-key)-file \$\{CREDENTIALS_DIRECTORY\}/([\w-]+)", UNIT)
+        assert given == [("api-key", "api-keys"), ("admin-api-key", "admin-api-keys")]
+        assert credentials == [name for _, name in given]
 
     @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
     def test_systemd_understands_it(self, tmp_path: Path) -> None:

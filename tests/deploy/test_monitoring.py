@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import promql_parser
 import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
@@ -23,6 +24,8 @@ FROM_PROMETHEUS = {"instance", "job"}
 NAME = re.compile(r"bough:[a-zA-Z0-9_]+")
 SELECTOR = re.compile(r"(?P<name>[a-z][a-zA-Z0-9_:]*)?\{(?P<matchers>[^}]*)\}")
 GROUPING = re.compile(r"\bby \(([^)]*)\)")
+LABEL_VALUES = re.compile(r"label_values\((.+), *\w+\)")
+"""Grafana's own function, whose first argument alone is Prometheus' language."""
 
 
 def exported() -> dict[str, set[str]]:
@@ -51,8 +54,10 @@ def rules() -> list[dict[str, Any]]:
 
 
 def queries(node: Any) -> Iterator[str]:
-    """Every query in a dashboard, wherever it is."""
+    """Every query in a dashboard, wherever it is; the choice of a data source is none."""
     if isinstance(node, dict):
+        if node.get("type") == "datasource":
+            return
         for key, value in node.items():
             if key in ("expr", "query") and isinstance(value, str):
                 yield value
@@ -63,7 +68,14 @@ def queries(node: Any) -> Iterator[str]:
             yield from queries(value)
 
 
-EXPRESSIONS = [query for query in queries(dashboard()) if "bough:" in query] + [rule["expr"] for rule in rules()]
+EXPRESSIONS = [*queries(dashboard()), *(rule["expr"] for rule in rules())]
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_every_query_is_one_that_prometheus_understands(expression: str) -> None:
+    """Its grammar, the functions that it has, and the types of what they take."""
+    asked = LABEL_VALUES.fullmatch(expression)
+    promql_parser.parse((asked[1] if asked else expression).replace("$__rate_interval", "1m"))
 
 
 @pytest.mark.parametrize("expression", EXPRESSIONS)
@@ -108,6 +120,11 @@ def test_alerts_say_how_bad_it_is_and_where() -> None:
         assert rule["labels"]["severity"] in ("warning", "critical")
         assert "$labels.instance" in rule["annotations"]["summary"]
         assert re.fullmatch(r"\d+[smh]", rule.get("for", "1m"))
+
+
+def test_a_pause_that_somebody_has_asked_for_is_no_standstill() -> None:
+    expression = next(rule["expr"] for rule in rules() if rule["alert"] == "BoughStalled")
+    assert expression.endswith(" unless bough:paused == 1")
 
 
 def test_prometheus_reads_the_rules_and_the_route_of_the_metrics() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,7 +11,10 @@ import numpy as np
 from bough.kernels.library import load_library
 from bough.kernels.structures import AttentionCall, AttentionShape, DType, KVLayer, StepRows
 from bough.kernels.thread_pool import ThreadPool
-from tests.kernels.memory import address, encode, from_bf16
+from tests.kernels.memory import address, encode, from_bf16, to_bf16
+
+LOG2_E = float.fromhex("0x1.715476p0")
+"""As the kernels have it, in float32."""
 
 
 @dataclass(frozen=True)
@@ -160,8 +164,17 @@ class Case:
         library.bough_attention(threads.handle, ctypes.byref(call), rows.num_tokens, int(rows.lengths.max()))
         return from_bf16(output) if output_dtype == DType.BF16 else output
 
-    def expected(self) -> np.ndarray:
-        """The same in float64, from what is stored."""
+    def expected(self, *, halves: bool = False) -> np.ndarray:
+        """The same in float64, from what is stored; with ``halves`` of queries that are rounded to bfloat16."""
+        return self._each_row(halves, lambda weights, values: np.einsum("hqk,khd->qhd", weights, values))
+
+    def size_of_terms(self) -> np.ndarray:
+        """Of each output: the root of the sum of squares of what is added up, each key's weight times its value."""
+        return self._each_row(False, lambda weights, values: np.sqrt(np.einsum("hqk,khd->qhd", weights**2, values**2)))
+
+    def _each_row(self, halves: bool, combine: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
+        """``[num_tokens, num_heads * head_dim]``; each row has weights ``[heads, queries, keys]`` and values
+        ``[keys, heads, head_dim]``."""
         group = self.num_heads // self.num_kv_heads
         outputs = []
         for row, first in enumerate(self.rows.first_tokens):
@@ -169,6 +182,9 @@ class Case:
             keys, values = (self._plain(stored, scales)[slots] for stored, scales in self._pools())
             positions = self.rows.positions(row)
             queries = self.queries[first : first + len(positions), : self.num_heads * self.head_dim]
+            if halves:  # as the kernels have them: scores are logarithms to base 2
+                scale = np.float32(self.scale) * np.float32(LOG2_E)
+                queries = from_bf16(to_bf16(queries * scale)) / (self.scale * LOG2_E)
             heads = queries.astype(np.float64).reshape(len(positions), self.num_heads, self.head_dim)
             distance = positions[:, None] - np.arange(len(slots))
             visible = (distance >= 0) & ((self.window == 0) | (distance < self.window))
@@ -176,7 +192,7 @@ class Case:
             scores = np.where(visible, scores, -np.inf)
             weights = np.exp(scores - scores.max(-1, keepdims=True))
             weights /= weights.sum(-1, keepdims=True)
-            outputs.append(np.einsum("hqk,khd->qhd", weights, np.repeat(values, group, axis=1)))
+            outputs.append(combine(weights, np.repeat(values, group, axis=1)))
         return np.concatenate(outputs).reshape(self.rows.num_tokens, -1)
 
     def _pools(self) -> tuple[tuple[np.ndarray, np.ndarray | None], ...]:

@@ -6,6 +6,7 @@ from torch.nn import functional
 
 pytest.importorskip("triton", reason="Triton has no package for this machine", exc_type=ImportError)
 
+from bough.errors import ModelError
 from bough.layers.coded_method import CodedMethod, Float8Method, IntegerMethod
 from bough.layers.embedding import LMHead, VocabEmbedding
 from bough.layers.linear import MergedLinear
@@ -59,6 +60,24 @@ def test_products_are_those_of_the_weights_as_they_are_held(name: str) -> None:
     bound = 0.05 if "float8" in name else 1e-5
     expected = functional.linear(x, held(layer), bias)
     assert float((layer(x) - expected).norm() / expected.norm()) <= bound
+
+
+def test_an_exact_matrix_refuses_what_has_no_room() -> None:
+    layer, _, _ = make_layer(IntegerMethod(4, 64))
+    layer.method = IntegerMethod(4, 64, exact=True)
+    weight = dict(layer.checkpoint_weights())["a.weight"]
+    before = held(layer)
+    numbers = torch.randn(40, INPUTS, generator=torch.Generator().manual_seed(1))
+    four_bits = quantize_rows(numbers, 4, 64)
+    with_minimums = QuantizedRows(4, 64, four_bits.codes + 8, four_bits.scales, four_bits.scales)
+    for rows in (quantize_rows(numbers, 8, 64), quantize_rows(numbers, 4, 32), with_minimums):
+        with pytest.raises(ModelError, match="is held as int4 in groups of 64"):
+            weight.write_quantized(rows)
+    with pytest.raises(ModelError, match="is held as int4 in groups of 64"):
+        weight.write(numbers)
+    assert torch.equal(held(layer), before)
+    weight.write_quantized(four_bits)
+    assert torch.equal(weight.read(), four_bits.dequantize())
 
 
 def test_codes_of_a_checkpoint_stay_what_they_are() -> None:

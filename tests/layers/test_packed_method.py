@@ -34,8 +34,8 @@ def rows_of(bits: Literal[4, 8], group: int, *, minimums: bool = False, rows: in
     )
 
 
-def layer_of(stored: WeightFormat) -> MergedLinear:
-    method = PackedMethod(ThreadPool(2), stored)
+def layer_of(stored: WeightFormat, *, exact: bool = False) -> MergedLinear:
+    method = PackedMethod(ThreadPool(2), stored, exact=exact)
     return MergedLinear(INPUTS, {"q": 40, "k": 8}, bias=False, dtype=torch.float32, method=method)
 
 
@@ -72,6 +72,36 @@ def test_what_has_no_room_is_quantised_anew(
     others["q.weight"].write(rows.dequantize())
     assert torch.equal(weights["q.weight"].read(), others["q.weight"].read())
     assert not weights["k.weight"].read().any()
+
+
+@pytest.mark.parametrize(
+    ("stored", "bits", "group", "minimums"),
+    [("int4", 8, 32, False), ("int4", 4, 32, True), ("int4", 4, 16, False), ("uint4", 8, 32, True)],
+)
+def test_an_exact_matrix_refuses_what_has_no_room(
+    stored: WeightFormat, bits: Literal[4, 8], group: int, minimums: bool
+) -> None:
+    weight = dict(layer_of(stored, exact=True).checkpoint_weights())["q.weight"]
+    weight.write_quantized(rows_of(4, 32))
+    before = weight.read()
+    rows = rows_of(bits, group, minimums=minimums)
+    with pytest.raises(ModelError, match=f"is held as {stored}"):
+        weight.write_quantized(rows)
+    with pytest.raises(ModelError, match=f"is held as {stored}"):
+        weight.write(rows.dequantize())
+    assert torch.equal(weight.read(), before)
+
+
+@pytest.mark.parametrize("minimums", [True, False])
+def test_bad_scales_far_down_leave_all_rows_as_they_were(minimums: bool) -> None:
+    method = PackedMethod(ThreadPool(2), "uint4")
+    layer = MergedLinear(INPUTS, {"q": 6000}, bias=False, dtype=torch.float32, method=method)
+    weight = dict(layer.checkpoint_weights())["q.weight"]
+    rows = rows_of(4, 32, minimums=minimums, rows=6000)
+    (rows.scales if rows.minimums is None else rows.minimums)[5000, 1] = float("inf")
+    with pytest.raises(ModelError, match="not finite"):
+        weight.write_quantized(rows)
+    assert not weight.read().any()
 
 
 def test_small_matrices_of_one_format_share_huge_pages() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+import tracemalloc
 from array import array
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,17 @@ from typing import Any
 import pytest
 
 from bough.ipc.messages import OutputDelta
+from bough.managers import request_log
 from bough.managers.io_struct import GenerateRequest
 from bough.managers.req_state import ReadySignal, ReqState
-from bough.managers.request_log import BEGINNING_CHARS, DUMPED_REQUESTS, RecentRequests, RequestLog
+from bough.managers.request_log import BEGINNING_CHARS, DUMPED_REQUESTS, Ending, RecentRequests, RequestLog
 from bough.observability.request_context import CURRENT, RequestContext
 from bough.sampling.sampling_params import SamplingParams
 
 SECRET = "my secret prompt "
 STOP = "a private stop"
+FINISHED = Ending("finished", "stop")
+REFUSED = Ending("refused", "refused: invalid_grammar (regex)", f"regex: nothing to repeat in {SECRET}")
 
 
 def make_state(rid: str = "r") -> ReqState:
@@ -37,7 +41,7 @@ def written(level: int | None, caplog: pytest.LogCaptureFixture) -> list[str]:
     log.on_sent(state)
     for _ in range(BEGINNING_CHARS if log.keeps_text else 0):
         log.on_text("r", OutputDelta("r", [1], text="ab"))
-    log.on_end(state.obj, "r", "finished", "stop", state, 2)
+    log.on_end(state.obj, "r", FINISHED, state, 2)
     return caplog.messages
 
 
@@ -85,12 +89,22 @@ def test_records_have_fields_and_the_id_of_the_http_request(caplog: pytest.LogCa
     assert "x-request-id 'http-7'" in record.getMessage()
 
 
+@pytest.mark.parametrize("level", [0, 1, 2, 3])
+def test_errors_quote_requests_from_level_2_on(caplog: pytest.LogCaptureFixture, level: int) -> None:
+    caplog.set_level("INFO")
+    state = make_state()
+    RequestLog(level).on_end(state.obj, "r", REFUSED, state, 0)
+    (line,) = caplog.messages
+    assert (SECRET in line) == (level >= 2)
+    assert ("refused: invalid_grammar (regex)" in line) == (level < 2)
+
+
 class TestCrashDump:
     @staticmethod
     def dumped(folder: Path, *, with_prompts: bool) -> dict[str, Any]:
         recent = RecentRequests(str(folder / "dumps"), with_prompts=with_prompts)
         for number in range(DUMPED_REQUESTS + 10):
-            recent.on_end(make_state(f"done-{number}"), "finished", "stop")
+            recent.on_end(make_state(f"done-{number}"), FINISHED)
         path = recent.write("the scheduler died", [make_state("alive")])
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
@@ -113,3 +127,53 @@ class TestCrashDump:
         (alive,) = self.dumped(tmp_path, with_prompts=True)["unfinished"]
         assert alive["prompt"] == SECRET * 40
         assert alive["sampling_params"]["stop"] == [STOP]
+
+    @pytest.mark.parametrize("with_prompts", [False, True])
+    def test_errors_quote_requests_only_if_prompts_are_wanted(self, tmp_path: Path, *, with_prompts: bool) -> None:
+        recent = RecentRequests(str(tmp_path), with_prompts=with_prompts)
+        recent.on_end(make_state(), REFUSED)
+        (ended,) = json.loads(recent.write("x", []).read_text())["ended"]
+        assert ended["outcome"] == "refused"
+        assert (SECRET in ended["how"]) == with_prompts
+        assert ("invalid_grammar (regex)" in ended["how"]) != with_prompts
+
+    def test_whoever_was_cut_off_is_told_of_as_unfinished_however_many_there_are(self, tmp_path: Path) -> None:
+        recent = RecentRequests(str(tmp_path), with_prompts=False)
+        for number in range(DUMPED_REQUESTS + 10):
+            recent.on_cut_off(make_state(f"cut-{number}"))
+        dump = json.loads(recent.write("x", []).read_text())
+        assert [each["rid"] for each in dump["unfinished"]] == [
+            f"cut-{number}" for number in range(DUMPED_REQUESTS + 10)
+        ]
+        assert dump["ended"] == []
+
+    def test_prompts_that_are_remembered_take_a_bounded_number_of_bytes(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(request_log, "DUMPED_TEXT_BYTES", 10_000)
+        recent = RecentRequests(str(tmp_path), with_prompts=True)
+        large = make_state("large")
+        large.obj.text, large.obj.input_ids = None, array("i", range(2000))
+        grammar = make_state("grammar")
+        grammar.obj.sampling_params = SamplingParams(regex="x" * 8000)
+        for state in (make_state("first"), large, make_state("second"), grammar, make_state("third")):
+            recent.on_end(state, FINISHED)
+        path = recent.write("x", [])
+        assert [each["rid"] for each in json.loads(path.read_text())["ended"]] == ["grammar", "third"]
+        path.unlink()
+        recent.on_end(large, FINISHED)
+        ended = json.loads(recent.write("y", []).read_text())["ended"]
+        assert [each["rid"] for each in ended] == ["third", "large"]
+        assert ended[-1]["prompt"] == str(list(range(2000)))
+
+    def test_a_prompt_is_rendered_when_it_is_written(self) -> None:
+        state = make_state()
+        state.obj.text, state.obj.input_ids = None, array("i", range(100_000))
+        recent = RecentRequests("unused", with_prompts=True)
+        recent.on_end(state, FINISHED)
+        tracemalloc.start()
+        for _ in range(20):
+            recent.on_end(state, FINISHED)
+        allocated = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        assert allocated < 100_000, "the ids are remembered as they are"

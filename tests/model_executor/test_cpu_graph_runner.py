@@ -217,6 +217,34 @@ def test_plan_that_names_what_does_not_exist_is_refused_and_changes_nothing(chec
     assert not runner.req_to_token.any()
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"input_ids": int32(*range(9))}, "have 10 new tokens, but it has 9 ids and 10 slots"),
+        ({"out_slots": int32(*range(16, 25))}, "have 10 new tokens, but it has 10 ids and 9 slots"),
+        ({"extend_lens": int32(6, 5)}, "have 11 new tokens"),
+        # They would be read before the second row is looked at.
+        ({"extend_lens": int32(15, -5)}, "new tokens, but it has 10 ids"),
+        ({"prefix_lens": int32(0)}, "has 2 rows, but 1 prefixes"),
+        ({"extend_lens": int32(10)}, "has 2 rows, but 2 prefixes, 1 numbers of new tokens"),
+    ],
+)
+def test_arrays_of_lengths_that_do_not_fit_together_are_refused(
+    checkpoint: Checkpoint, changes: dict[str, Any], message: str
+) -> None:
+    runner = make_runner(checkpoint.path)
+    builder = PlanBuilder(runner)
+    plan = builder.plan([(builder.add(prompt(6)), 6), (builder.add(prompt(4)), 4)])
+    before = runner.kv_pool.get_key_buffer(0).clone()
+    wanted = np.zeros(plan.num_rows, dtype=np.uint8)
+    with pytest.raises(ValueError, match=message):
+        runner.graph_runner.replay(replace(plan, **changes), wanted, hidden_states=False)
+    with pytest.raises(ValueError, match="and 1 of what is wanted"):
+        runner.graph_runner.replay(plan, wanted[:1], hidden_states=False)
+    assert torch.equal(runner.kv_pool.get_key_buffer(0), before)
+    assert not runner.req_to_token.any()
+
+
 def test_greedy_rows_that_are_not_finite_fail_alone(checkpoint: Checkpoint) -> None:
     runner = make_runner(checkpoint.path)
     runner.recording = False

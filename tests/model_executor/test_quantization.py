@@ -42,14 +42,14 @@ def logits_of(runner: RecordingRunner, tokens: list[int]) -> torch.Tensor:
 @pytest.mark.parametrize("factor", [1.0, 20.0, 100.0])
 def test_error_is_no_larger_than_that_of_the_common_format(tmp_path: Path, factor: float, kind: Quantization) -> None:
     ours = theirs = 0.0
-    for seed in range(4):
+    # A few single weights decide about the error of outliers: of one model, ours may be larger.
+    for seed in range(8):
         checkpoint = save_checkpoint(tmp_path, "Qwen2", seed=seed, tie_word_embeddings=True, **WIDER)
         plant_outliers(checkpoint.reference, factor, weights=False)
         our, their = measure(checkpoint.reference, tmp_path, kind, [prompt(100, seed=seed) for seed in range(4)])
         ours += our.error
         theirs += their.error
-    # A few single weights decide about the error of outliers.
-    assert ours <= 1.03 * theirs
+    assert ours <= theirs
 
 
 @needs_native
@@ -98,10 +98,11 @@ def test_weights_take_their_bits_and_a_scale(tmp_path: Path, kind: str, bits: fl
 @KINDS
 def test_the_bundled_model_loses_no_more_than_in_the_common_format(tmp_path: Path, kind: Quantization) -> None:
     model = bundled_model()
-    # Of 6 texts the errors of both are known to 4 % only.
     ours, theirs = measure(model, tmp_path, kind, sampled_texts(model, count=24, length=120))
-    assert ours.error <= 1.01 * theirs.error
-    assert ours.perplexity <= 1.005 * theirs.perplexity
+    # With 24 to 48 texts of 120 to 240 tokens int4 has 0.94 to 0.95 of the error of the common format, int8 as much as
+    # it: 0.999 to 1.006. Perplexities are smaller, by 0.00003 to 0.004 of them.
+    assert ours.error <= (1.01 if kind == "int8" else 1.0) * theirs.error
+    assert ours.perplexity <= 1.001 * theirs.perplexity
 
 
 def test_without_native_kernels_it_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

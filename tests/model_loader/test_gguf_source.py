@@ -9,6 +9,8 @@ import pytest
 import torch
 from gguf import GGMLQuantizationType as Kind
 
+from bough.config.model_config import ModelConfig
+from bough.errors import ModelError
 from bough.model_loader.loader import open_source
 from bough.observability.progress import Progress
 from tests.model_executor.plan_builder import PlanBuilder, make_runner
@@ -117,13 +119,19 @@ def test_scaled_positions_are_those_of_the_file(tmp_path: Path, kind: str) -> No
 
 
 @needs_native
-@pytest.mark.parametrize("kind", [Kind.Q8_0, Kind.Q4_0, Kind.Q4_K])
+@pytest.mark.parametrize("kind", [*QUANTIZED, Kind.F32, Kind.F16, Kind.BF16])
 def test_weights_replaced_one_by_one_equal_those_of_a_fresh_model(tmp_path: Path, kind: Kind) -> None:
     first, second = (
-        write_gguf(tmp_path / f"{seed}.gguf", save_checkpoint(tmp_path / str(seed), "Llama", seed=seed, **WIDE), kind)
+        write_gguf(
+            tmp_path / f"{seed}.gguf",
+            save_checkpoint(tmp_path / str(seed), "Llama", seed=seed, **WIDE),
+            kind,
+            seed=seed,
+        )
         for seed in (1, 2)
     )
     runner, fresh = make_runner(first.path), make_runner(second.path)
+    assert not any(map(torch.equal, runner.model.parameters(), fresh.model.parameters()))
     source = open_source(fresh.config, "auto")
     assert source is not None
     addresses = [parameter.data_ptr() for parameter in runner.model.parameters()]
@@ -132,6 +140,23 @@ def test_weights_replaced_one_by_one_equal_those_of_a_fresh_model(tmp_path: Path
     assert [parameter.data_ptr() for parameter in runner.model.parameters()] == addresses
     for ours, theirs in zip(runner.model.parameters(), fresh.model.parameters(), strict=True):
         assert torch.equal(ours, theirs)
+
+
+@needs_native
+def test_weights_that_a_file_of_another_type_has_no_room_for_are_refused(tmp_path: Path) -> None:
+    original = save_checkpoint(tmp_path / "hf", "Llama", **WIDE)
+    runner = make_runner(write_gguf(tmp_path / "first.gguf", original, Kind.Q4_0).path)
+    name = "model.layers.0.mlp.down_proj.weight"
+    before = runner.model.checkpoint_weights[name].read()
+    for kind in (Kind.Q4_1, Kind.Q8_0, Kind.Q6_K, Kind.BF16):
+        checkpoint = write_gguf(tmp_path / f"{kind.name}.gguf", original, kind)
+        source = open_source(ModelConfig.from_path(str(checkpoint.path), device="cpu"), "auto")
+        assert source is not None
+        weights = dict(source.read(source.files[0], Progress("", 1), ()))
+        with pytest.raises(ModelError, match=rf"weight {name}: its matrix is held as int4") as caught:
+            runner.update_weights([(name, weights[name])])
+        assert caught.value.param == name
+    assert torch.equal(runner.model.checkpoint_weights[name].read(), before)
 
 
 @needs_native

@@ -9,8 +9,11 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from bough.errors import StartupError
-from tests.model_executor.plan_builder import PlanBuilder, make_runner
+from bough.errors import ModelError, StartupError
+from bough.model_loader.loader import open_source
+from bough.model_loader.sources import Weight
+from bough.observability.progress import Progress
+from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, make_runner
 from tests.models.checkpoints import VOCAB_SIZE, Checkpoint, save_checkpoint
 from tests.models.quantized_checkpoints import Draw, Stored, awq, gptq, integers, packed, quantize
 from tests.native import needs_native
@@ -50,6 +53,12 @@ def compressed_config(form: str, bits: int, group: int | None, *, symmetric: boo
     }
 
 
+def gptq_in_random_order(draw: Draw) -> Stored:
+    order = torch.arange(draw.codes.shape[1]) // draw.group
+    generator = torch.Generator().manual_seed(int(draw.codes.sum()))
+    return gptq(draw, order=order[torch.randperm(len(order), generator=generator)])
+
+
 Case = tuple[dict[str, Any], Callable[[Draw], Stored], int, int, bool]
 
 CASES: dict[str, Case] = {
@@ -59,6 +68,14 @@ CASES: dict[str, Case] = {
     "gptq 4 bits, odd groups": (gptq_config(4, 16), gptq, 4, 16, True),
     "gptq 8 bits": (gptq_config(8, 64), gptq, 8, 64, True),
     "gptq 8 bits, zero points": (gptq_config(8, 64), gptq, 8, 64, False),
+    "gptq 4 bits, order of activations": (gptq_config(4, 32, desc_act=True), gptq_in_random_order, 4, 32, True),
+    "gptq 4 bits, order of activations, zero points": (
+        gptq_config(4, 32, desc_act=True, sym=False),
+        gptq_in_random_order,
+        4,
+        32,
+        False,
+    ),
     "gptq second version": (
         gptq_config(4, 64, checkpoint_format="gptq_v2"),
         lambda draw: gptq(draw, version=2),
@@ -119,10 +136,18 @@ CASES: dict[str, Case] = {
 }
 
 
-def make(path: Path, case: str, family: str = "Qwen2", **more: Any) -> Checkpoint:
+def make(path: Path, case: str, family: str = "Qwen2", *, seed: int = 0, **more: Any) -> Checkpoint:
     config, store, bits, group, symmetric = CASES[case]
-    checkpoint = save_checkpoint(path, family, **WIDE)
-    return quantize(checkpoint, config, store, bits=bits, group=group, symmetric=symmetric, **more)
+    checkpoint = save_checkpoint(path, family, seed=seed, **WIDE)
+    return quantize(checkpoint, config, store, bits=bits, group=group, symmetric=symmetric, seed=seed, **more)
+
+
+def weights_of(runner: RecordingRunner) -> list[tuple[str, Weight]]:
+    """What a fresh model of the runner's checkpoint is filled with."""
+    source = open_source(runner.config, "auto")
+    assert source is not None
+    (file,) = source.files
+    return list(source.read(file, Progress("", 1), runner.model.checkpoint_weights))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -162,6 +187,62 @@ def test_codes_are_held_in_the_narrowest_format_that_fits(tmp_path: Path, case: 
         held = runner.model.checkpoint_weights[f"model.layers.0.{name}"].read()
         expected = checkpoint.reference.get_parameter(f"model.layers.0.{name}")
         torch.testing.assert_close(held, expected, rtol=2e-3, atol=1e-3)
+
+
+@needs_native
+@pytest.mark.parametrize("case", CASES)
+def test_weights_replaced_one_by_one_equal_those_of_a_fresh_model(tmp_path: Path, case: str) -> None:
+    runner, fresh = (make_runner(make(tmp_path / str(seed), case, seed=seed).path) for seed in (1, 2))
+    parameters, expected = (list(each.model.parameters()) for each in (runner, fresh))
+    assert not any(map(torch.equal, parameters, expected))
+    addresses = [parameter.data_ptr() for parameter in parameters]
+    for name, weight in weights_of(fresh):
+        assert runner.update_weights([(name, weight)]) == {name}
+    assert [parameter.data_ptr() for parameter in runner.model.parameters()] == addresses
+    assert all(map(torch.equal, parameters, expected))
+
+
+@needs_native
+def test_weights_of_a_narrower_form_stay_what_they_are(tmp_path: Path) -> None:
+    runner = make_runner(make(tmp_path / "first", "gptq 4 bits, zero points", seed=1).path)
+    fresh = make_runner(make(tmp_path / "second", "gptq 4 bits", seed=2).path)
+    assert fresh.model.model.layers[0].mlp.down_proj.packed.stored == "int4"
+    runner.update_weights(weights_of(fresh))
+    for name, weight in fresh.model.checkpoint_weights.items():
+        assert torch.equal(runner.model.checkpoint_weights[name].read(), weight.read())
+
+
+@needs_native
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("gptq 4 bits", "gptq 4 bits, zero points"),
+        ("gptq 4 bits", "awq"),
+        ("gptq 4 bits", "gptq 4 bits, odd groups"),
+        ("gptq 4 bits", "gptq 4 bits, order of activations"),
+        ("packed 4 bits", "packed 8 bits, channels"),
+        ("packed 4 bits, zero points", "integers, zero points"),
+    ],
+)
+def test_weights_that_a_matrix_has_no_room_for_are_refused(tmp_path: Path, first: str, second: str) -> None:
+    runner, fresh = (make_runner(make(tmp_path / case, case).path) for case in (first, second))
+    name = "model.layers.0.mlp.down_proj.weight"
+    before = runner.model.checkpoint_weights[name].read()
+    with pytest.raises(ModelError, match=rf"weight {name}: its matrix is held as u?int4") as caught:
+        runner.update_weights([(name, dict(weights_of(fresh))[name])])
+    assert caught.value.param == name
+    assert torch.equal(runner.model.checkpoint_weights[name].read(), before)
+
+
+def test_numbers_whose_order_is_undone_some_rows_at_a_time_are_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoint = make(tmp_path, "gptq 4 bits, order of activations, zero points")
+    # 7 rows of the narrow matrices, which are neither all at once nor a divisor of their number.
+    monkeypatch.setattr("bough.model_loader.quantized_source._REORDERED_AT_A_TIME", 7 * WIDE["hidden_size"] + 5)
+    model = make_runner(checkpoint.path, dtype="float32", native=False).model
+    for name, expected in checkpoint.reference.state_dict().items():
+        assert torch.equal(model.checkpoint_weights[name].read(), expected)
 
 
 @pytest.mark.parametrize("layout", ["gptq", "packed"])

@@ -68,6 +68,7 @@ def write_gguf(
     kinds: dict[str, Kind] | None = None,
     metadata: dict[str, Any] | None = None,
     extra: dict[str, np.ndarray] | None = None,
+    seed: int = 0,
 ) -> Checkpoint:
     """Write ``checkpoint`` with its matrices in ``kind``, and give the reference model the numbers that were written.
 
@@ -78,6 +79,7 @@ def write_gguf(
         kinds: in place of that, by the end of the tensor's name in the file.
         metadata: further entries; text, truth values, whole numbers and numbers.
         extra: further tensors.
+        seed: of matrices that are random.
     """
     config = checkpoint.reference.config
     family = type(config).__name__.removesuffix("Config")
@@ -101,7 +103,7 @@ def write_gguf(
     state = checkpoint.reference.state_dict()
     if config.tie_word_embeddings:
         state.pop("lm_head.weight", None)
-    for seed, (hf_name, tensor) in enumerate(state.items()):
+    for index, (hf_name, tensor) in enumerate(state.items()):
         tensor = tensor.float()
         stored_name = gguf_name(hf_name)
         heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}
@@ -111,7 +113,7 @@ def write_gguf(
         chosen = Kind.F32 if tensor.ndim == 1 else kind
         chosen = next((k for end, k in (kinds or {}).items() if stored_name.endswith(end)), chosen)
         if chosen in (Kind.Q4_K, Kind.Q5_K, Kind.Q6_K):  # the library reads these only
-            data = random_quantized(chosen, tensor.shape, seed)
+            data = random_quantized(chosen, tensor.shape, 1000 * seed + index)
         else:
             data = gguf.quants.quantize(tensor.numpy(), chosen)
         writer.add_tensor(stored_name, data, raw_dtype=chosen)

@@ -122,6 +122,7 @@ def quantize(
     symmetric: bool,
     left_out: tuple[str, ...] = ("lm_head", "embed_tokens"),
     extra: Tensors | None = None,
+    seed: int = 0,
 ) -> Checkpoint:
     """Replace the linear layers of a checkpoint, on disk and in its reference, by random ones in a layout.
 
@@ -134,14 +135,15 @@ def quantize(
         symmetric: whether zero points are in the middle.
         left_out: parts of names of what is not quantised.
         extra: further tensors.
+        seed: of the random matrices.
     """
     file = checkpoint.path / "model.safetensors"
     tensors: Tensors = {}
-    for seed, (name, tensor) in enumerate(load_file(file).items()):
+    for index, (name, tensor) in enumerate(load_file(file).items()):
         if tensor.ndim != 2 or any(part in name for part in left_out):
             tensors[name] = tensor
             continue
-        draw = Draw(tensor, bits, group, symmetric=symmetric, seed=seed)
+        draw = Draw(tensor, bits, group, symmetric=symmetric, seed=1000 * seed + index)
         stored, numbers = store(draw)
         module = name.removesuffix(".weight")
         tensors.update((f"{module}.{part}", each.contiguous()) for part, each in stored.items())

@@ -56,6 +56,14 @@ def test_the_kv_cache_is_shown_by_what_its_places_hold() -> None:
     assert shown["bough:page_size"] == 16
 
 
+@pytest.mark.parametrize("paused", [False, True])
+def test_a_pause_is_shown(*, paused: bool) -> None:
+    metrics = busy()
+    metrics.heartbeats["scheduler", 1] = Heartbeat("scheduler", 1, SchedulerStats(paused=paused))
+    shown = {s.name: s.value for s in samples(metrics)}
+    assert shown["bough:paused"] == paused
+
+
 def test_every_name_has_the_prefix_that_was_asked_for() -> None:
     metrics = Metrics("m", "sglang:")
     names = {sample.name for sample in samples(metrics)}

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from bough.ipc.messages import ControlReply, ControlReq
 from bough.scheduler.profiler import _SPANS, MAX_STEPS, Timeline
@@ -83,6 +84,25 @@ def test_torch_is_profiled_too(tmp_path: Path) -> None:
     timeline, torch_trace = call(harness, "stop_profile").data["paths"]
     assert timeline != torch_trace
     assert "traceEvents" in json.loads(gzip.decompress(Path(torch_trace).read_bytes()))
+
+
+def test_torch_is_profiled_no_longer_if_a_file_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped: list[bool] = []
+
+    def stop(profile: torch.profiler.profile, original: Any = torch.profiler.profile.stop) -> None:
+        original(profile)
+        stopped.append(True)
+
+    monkeypatch.setattr(torch.profiler.profile, "stop", stop)
+    harness = Harness()
+    start(harness, tmp_path / "missing", torch_activities=["CPU"])
+    harness.submit([1, 2, 3])
+    harness.run()
+    assert not stopped
+    assert "cannot be written" in call(harness, "stop_profile").message
+    assert stopped
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ A step takes a fixed time here, so that the capacity is known and the load costs
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import time
 from collections import Counter
@@ -37,12 +38,25 @@ BODY: dict[str, Any] = {
 
 @dataclass
 class Load:
-    """What came of a load; seconds by status."""
+    """What came of a load.
+
+    Attributes:
+        statuses: of all answers.
+        seconds: until each answer had come, by status.
+        cut: answers with status 200 that had fewer tokens than were asked for, since their time was up.
+        queue_lengths: ten a second.
+    """
 
     statuses: Counter[int] = field(default_factory=Counter)
     seconds: dict[int, list[float]] = field(default_factory=dict)
+    cut: int = 0
     without_retry_after: int = 0
     queue_lengths: list[int] = field(default_factory=list)
+
+
+def is_whole(answer: dict[str, Any]) -> bool:
+    """Whether all tokens are there, and not those alone that were made until the deadline."""
+    return len(answer["output_ids"]) == TOKENS and answer["meta_info"]["finish_reason"]["type"] == "length"
 
 
 async def offer(server: Server, rate: float, seconds: float, load: Load) -> None:
@@ -53,9 +67,10 @@ async def offer(server: Server, rate: float, seconds: float, load: Load) -> None
     async def one(session: aiohttp.ClientSession) -> None:
         begin = loop.time()
         async with session.post(f"{server.url}/generate", json=BODY) as response:
-            await response.read()
+            body = await response.read()
         load.statuses[response.status] += 1
         load.seconds.setdefault(response.status, []).append(loop.time() - begin)
+        load.cut += response.status == 200 and not is_whole(json.loads(body))
         load.without_retry_after += response.status == 503 and "retry-after" not in response.headers
 
     async def watch(session: aiohttp.ClientSession) -> None:
@@ -77,10 +92,10 @@ async def offer(server: Server, rate: float, seconds: float, load: Load) -> None
 
 
 def goodput_of(server: Server, rate: float, seconds: float, load: Load) -> float:
-    """Requests that are answered in a second."""
+    """Requests that are answered in a second, whole."""
     begin = time.monotonic()
     asyncio.run(offer(server, rate, seconds, load))
-    return load.statuses[200] / (time.monotonic() - begin)
+    return (load.statuses[200] - load.cut) / (time.monotonic() - begin)
 
 
 @pytest.mark.parametrize("seconds", [pytest.param(4, id="short"), pytest.param(120, marks=pytest.mark.soak, id="long")])
@@ -99,18 +114,21 @@ def test_goodput_stays_at_capacity(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             f"answered p50 {percentile(answered, 0.5):.2f} s, p99 {percentile(answered, 0.99):.2f} s; "
             f"refused p50 {percentile(refused, 0.5) * 1e3:.0f} ms, p99 {percentile(refused, 0.99) * 1e3:.0f} ms"
         )
-        assert set(five_times.statuses) <= {200, 503, 504}
-        assert five_times.without_retry_after == 0
+        for load in (alone, busy, five_times):
+            assert set(load.statuses) <= {200, 503}, "nobody is taken who then has to be told that the time is up"
+            assert load.cut == 0
+            assert load.without_retry_after == 0
         assert max(five_times.queue_lengths) <= QUEUED + RUNNING, "those count too that the next step can start"
         # Other tests may run beside the short one.
-        patience = 1 if seconds > 60 else 4
-        assert goodput > (0.9 * capacity if patience == 1 else CAPACITY / 8)
-        assert max(answered) < DEADLINE_SECONDS + patience
-        assert percentile(refused, 0.5) < 0.25 * patience
+        is_long = seconds > 60
+        assert goodput > (0.9 if is_long else 0.7) * capacity
+        assert max(answered) < DEADLINE_SECONDS
+        assert percentile(refused, 0.5) < (0.25 if is_long else 0.5)
+        assert percentile(refused, 0.99) < (0.5 if is_long else DEADLINE_SECONDS / 2)
         assert metric(server, "num_refused_requests_total") >= five_times.statuses[503]
         server.assert_idle_and_whole()
         assert eventually(lambda: server.client.get("/ready").status_code == 200), "with the next heartbeat"
-        assert set(server.generate(**BODY)) >= {"output_ids"}
+        assert is_whole(server.generate(**BODY))
 
 
 def test_who_waits_too_long_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,3 +149,4 @@ def test_who_waits_too_long_is_told_so(tmp_path: Path, monkeypatch: pytest.Monke
         cut = server.generate(**{**BODY, "timeout": 0.5, "sampling_params": {"max_new_tokens": 500}})
         assert cut["meta_info"]["finish_reason"]["type"] == "abort"
         assert 0 < len(cut["output_ids"]) < 100
+        assert not is_whole(cut)

@@ -17,7 +17,7 @@ POINTS = 40
     ("count", "most_bytes", "most_slowdown"),
     [
         # A short run is for finding what goes wrong at once: the caches of the processes still fill.
-        pytest.param(1200, 3000.0, 4.0, id="short"),
+        pytest.param(1200, 2000.0, 4.0, id="short"),
         pytest.param(100_000, 20.0, 1.3, marks=pytest.mark.soak, id="long"),
     ],
 )
@@ -38,10 +38,10 @@ def test_memory_and_latency_stay_what_they_are(
     for name, values in zip(NAMES, zip(*memory, strict=True), strict=True):
         growth, late = (slope(done[start:], values[start:]) for start in (settled, POINTS // 2))
         print(f"{name}: {values[settled] / 2**20:.1f} MiB, {growth} bytes a request (95 %), in the second half {late}")
-        assert growth.value - growth.error < most_bytes, f"{name} grows by {growth} bytes with every request"
+        assert growth.value + growth.error < most_bytes, f"{name} may grow by {growth} bytes with every request"
     tenth = len(run.latencies) // 10
     first, last = run.latencies[tenth : 2 * tenth], run.latencies[-tenth:]
     for share in (0.5, 0.9, 0.99):
         before, after = percentile(first, share), percentile(last, share)
         print(f"p{share * 100:g}: {before * 1e3:.1f} ms in the second tenth, {after * 1e3:.1f} ms in the last")
-    assert percentile(last, 0.5) < most_slowdown * percentile(first, 0.5)
+        assert after < most_slowdown * before, f"p{share * 100:g}"

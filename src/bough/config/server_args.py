@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,8 +109,8 @@ class ServerArgs(EngineArgs):
     api_key_file: str | None = _file("File with such keys, one a line; each of them will do.")
     admin_api_key: str | None = _key(
         "Key of the control routes (/flush_cache, /abort_request, /pause_generation, /continue_generation, "
-        "/start_profile, /stop_profile), which then take no other; it opens all other routes, too. Without one, "
-        "control routes take the other keys; without any key they answer on a loopback address only."
+        "/start_profile, /stop_profile), which then take no other; it opens all other routes, too. Without one "
+        "they are closed, but on a loopback address, where they take the other keys, or none where there is none."
     )
     admin_api_key_file: str | None = _file("File with keys of the control routes, one a line.")
     max_requests_per_key: int | None = option(
@@ -396,6 +397,22 @@ class ServerArgs(EngineArgs):
         default_text="off",
         rule=rules.positive,
     )
+
+    def to_public_dict(self) -> dict[str, Any]:
+        """The same, for everybody's eyes: of secrets, also in the collector's URL, only whether there are any."""
+        values = EngineArgs.to_public_dict(self)  # a class with slots is not the one that super() would look for
+        if self.otlp_traces_endpoint is not None:
+            values["otlp_traces_endpoint"] = _without_credentials(self.otlp_traces_endpoint)
+        return values
+
+
+def _without_credentials(url: str) -> str:
+    """A URL of which user, password and query are not shown, but for whether there are any."""
+    match = re.match(r"(\w+://)(?:([^/?#]*)@)?([^?#]*)(.*)", url, re.DOTALL)
+    if match is None:
+        return "(set)"
+    scheme, user, address, rest = match.groups()
+    return f"{scheme}{'' if user is None else '(set)@'}{address}{'?(set)' if rest else ''}"
 
 
 DETERMINISTIC_SEED = 42

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import gc
 import json
 import logging
 import shlex
 import signal
 import socket
-from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any
+import struct
+import termios
+from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 from bough.config.port_args import PortArgs
 from bough.entrypoints.http.access import Gate
@@ -24,7 +28,7 @@ from bough.observability.startup_timer import StartupTimer, describe_phases
 from bough.observability.tracing import Tracer, create_tracer
 
 if TYPE_CHECKING:
-    from bough.entrypoints.http.server import HttpServer
+    from bough.entrypoints.http.server import BoundedHttpProtocol, HttpServer
     from bough.entrypoints.process_supervisor import ProcessSupervisor
     from bough.managers.tokenizer_manager import TokenizerManager
 
@@ -36,6 +40,9 @@ SIGNAL_STATUS = 128
 
 LAST_ANSWERS_SECONDS = 1.0
 """How long clients may take to read answers that are complete, once the server ends."""
+
+UNREAD_SECONDS = 3.0
+"""A server that drains waits for clients to read their answers, but not for one that has read nothing for so long."""
 
 LAST_TEXT_SECONDS = 0.25
 """How long each thread may take to finish the text that it is encoding; nobody waits for it any more."""
@@ -60,6 +67,68 @@ def settle_garbage_collector() -> None:
     """Leave what is there now out of every later look for garbage, and look seldom: the start is over."""
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS, *gc.get_threshold()[1:])
+
+
+class AnswersUnderWay:
+    """The answers that a server was making, or that waited to be read, when this was made. Nobody misses the end of
+    what probes are told, or of the playground's view of the engine.
+
+    Args:
+        server: whose connections to look at.
+    """
+
+    def __init__(self, server: HttpServer) -> None:
+        from bough.entrypoints.http.playground import EVENTS_PATH
+        from bough.entrypoints.http.routes import ROUTES
+
+        probes = (path for info in ROUTES if info.is_probe for path in (info.path, *info.aliases))
+        self._missed_by_nobody = frozenset((*probes, EVENTS_PATH))
+        # With ws="none" there are no others.
+        self._open = cast("set[BoundedHttpProtocol]", server.server_state.connections)
+        self._last_read = {each: (0, 0.0) for each in self._open if self._is_under_way(each)}
+        """What was unread on a connection when that changed last, in bytes, and the time of that."""
+
+    def __len__(self) -> int:
+        for connection in list(self._last_read):
+            if connection not in self._open or not self._is_under_way(connection):
+                del self._last_read[connection]
+        return len(self._last_read)
+
+    def are_read(self, now: float) -> bool:
+        """Whether there are any left for which it is worth waiting; to be asked often.
+
+        Args:
+            now: seconds on a clock of the caller's.
+        """
+        is_worth_it = False
+        for connection, (unread_before, since) in list(self._last_read.items() if len(self) else ()):
+            unread = _unread_bytes(connection)
+            if unread == 0 or unread != unread_before:
+                self._last_read[connection] = (unread, now)
+                is_worth_it = True
+            elif now - since < UNREAD_SECONDS:
+                is_worth_it = True
+        return is_worth_it
+
+    def _is_under_way(self, connection: BoundedHttpProtocol) -> bool:
+        cycle = connection.cycle
+        if cycle is None or cycle.scope["path"] in self._missed_by_nobody:
+            return False
+        if connection.pipeline:
+            return True  # of these requests the last one is known, and the first one is being answered
+        # What has not come as a whole will be refused.
+        is_made = not cycle.response_complete and (cycle.response_started or not cycle.more_body)
+        return is_made or _unread_bytes(connection) > 0
+
+
+def _unread_bytes(connection: BoundedHttpProtocol) -> int:
+    """What was written to a connection and has not reached the client, in bytes; what the system holds of it, too, if
+    that can be told: it takes megabytes in, and a slow client is not seen to read until a good part of them is gone.
+    """
+    in_system = struct.pack("i", 0)
+    with contextlib.suppress(OSError, ValueError):
+        in_system = fcntl.ioctl(connection.transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, in_system)
+    return connection.transport.get_write_buffer_size() + int(struct.unpack("i", in_system)[0])
 
 
 class ServerRun:
@@ -134,6 +203,7 @@ class ServerRun:
         entrance = StartingApp()
         server = make_server(entrance, plan.server_args, tls)
         self._http = (server, asyncio.create_task(server.serve(sockets=[self._listener])))
+        self._http[1].add_done_callback(partial(self._on_task_over, "the HTTP server"))
         timer.end_phase("more imports")
         tokenizer = chat_template = None
         if not plan.server_args.skip_tokenizer_init:
@@ -156,6 +226,7 @@ class ServerRun:
         self._health_check = asyncio.create_task(
             watch_health(manager.health, self._supervisor, plan.server_args, self._on_death)
         )
+        self._health_check.add_done_callback(partial(self._on_task_over, "the health check"))
         app = create_app(manager, gate, self._tracer)
         timer.end_phase("application")
         if not plan.server_args.skip_server_warmup:
@@ -225,21 +296,36 @@ class ServerRun:
             return
         self._status = FAILURE_STATUS
         self._at_once = True
-        logger.error("%s; the server ends", message)
-        if self._manager is not None:
-            self._manager.dump_requests(message)
-            self._manager.fail_all(EngineDead(message))
         self._ending.set()
+        logger.error("%s; the server ends", message)
+        manager = self._manager
+        if manager is not None:
+            with _logged("telling clients"):
+                manager.fail_all(EngineDead(message))
+            with _logged("the crash dump"):
+                manager.dump_requests(message)
+
+    def _on_task_over(self, what: str, task: asyncio.Task[None]) -> None:
+        """What should go on as long as the server does has ended."""
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is not None:
+            logger.error("Failure of %s", what, exc_info=error)
+        if not self._ending.is_set():
+            self._on_death(f"{what} has failed")
 
     async def _drain(self) -> None:
         """Let running requests finish, for a bounded time; new ones are refused meanwhile."""
         manager = self._manager
-        if manager is None or self._at_once:
+        if manager is None or self._http is None or self._at_once:
             return
         loop = asyncio.get_running_loop()
         timeout = self._plan.server_args.shutdown_timeout
         deadline = loop.time() + timeout
         manager.start_draining()
+        # Whatever comes from now on is refused: only these are worth waiting for.
+        answers = AnswersUnderWay(self._http[0])
         cause = f"{self._signal.name}: shutting" if self._signal is not None else "Shutting"
         if manager.rid_to_state:
             logger.info(
@@ -248,46 +334,67 @@ class ServerRun:
                 len(manager.rid_to_state),
                 timeout,
             )
+        elif answers:
+            logger.info(
+                "%s down once %d answers are read, in %g s at the latest; another signal ends them",
+                cause,
+                len(answers),
+                timeout,
+            )
         else:
             logger.info("%s down; no request is running", cause)
-        while manager.rid_to_state and not self._at_once and loop.time() < deadline:
+        while manager.rid_to_state or answers.are_read(loop.time()):
+            if self._at_once or loop.time() >= deadline:
+                break
             await asyncio.sleep(_POLL_SECONDS)
         if (broken := manager.health.why_not_alive()) is not None:
             self._on_death(broken)  # that nobody waits any more is then no sign of an orderly end
-        if manager.rid_to_state and self._status == 0 and self._signal is not None:
+        if self._status != 0 or self._signal is None:
+            return
+        if manager.rid_to_state:
             logger.warning("Ending %d requests that are not finished", len(manager.rid_to_state))
+            self._status = SIGNAL_STATUS + self._signal
+        elif answers:
+            logger.warning("Ending with %d answers that are not read to their end", len(answers))
             self._status = SIGNAL_STATUS + self._signal
 
     async def _tear_down(self) -> None:
-        """Whatever was started ends here, in whatever state it is."""
+        """Whatever was started ends here, in whatever state it is; what cannot be ended holds up nothing else."""
         self._ending.set()
         if self._health_check is not None:
             self._health_check.cancel()
         if self._manager is not None:
             # Whoever still waits is told, before the connections are closed.
-            self._manager.fail_all(EngineDead("the server was shut down before the request was finished"))
+            with _logged("telling clients"):
+                self._manager.fail_all(EngineDead("the server was shut down before the request was finished"))
         if self._http is not None:
-            await self._stop_http(*self._http)
+            with _logged("closing connections"):
+                await self._stop_http(*self._http)
         if self._manager is not None:
-            await self._manager.close()
-            if self._manager.prompt_encoder is not None:
-                await asyncio.to_thread(self._manager.prompt_encoder.join, LAST_TEXT_SECONDS)
+            with _logged("closing the front end"):
+                await self._manager.close()
+                if self._manager.prompt_encoder is not None:
+                    await asyncio.to_thread(self._manager.prompt_encoder.join, LAST_TEXT_SECONDS)
         if self._tracer is not None:
-            await asyncio.to_thread(self._tracer.close)
+            with _logged("sending the last traces"):
+                await asyncio.to_thread(self._tracer.close)
         if self._supervisor is not None:
-            await self._stop_children(self._supervisor)
+            with _logged("ending the other processes"):
+                await self._stop_children(self._supervisor)
         if self._channels is not None:
-            self._channels.close()
+            with _logged("closing sockets"):
+                self._channels.close()
         if self._port_args is not None:
-            self._port_args.cleanup()
+            with _logged("removing sockets"):
+                self._port_args.cleanup()
 
     async def _stop_http(self, server: HttpServer, serving: asyncio.Task[None]) -> None:
         """Close all connections, after their clients had a moment to read the answers, all of which are complete."""
         server.should_exit = True
         await asyncio.wait((serving,), timeout=LAST_ANSWERS_SECONDS)
         server.abort_connections()
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(serving, LAST_ANSWERS_SECONDS)
+        await asyncio.wait((serving,), timeout=LAST_ANSWERS_SECONDS)
+        serving.cancel()
 
     async def _stop_children(self, supervisor: ProcessSupervisor) -> None:
         if self._manager is not None and self._channels is not None and not self._at_once:
@@ -347,6 +454,15 @@ def how_to_talk(url: str, manager: TokenizerManager) -> list[str]:
         f"  curl {url}{path}{header} -H 'Content-Type: application/json' -d {shlex.quote(json.dumps(body))}",
         f'  OpenAI(base_url="{url}/v1", api_key="{"KEY" if needs_key else "none"}")',
     ]
+
+
+@contextlib.contextmanager
+def _logged(step: str) -> Iterator[None]:
+    """Log what goes wrong in a step of the end, whose other steps must be taken all the same."""
+    try:
+        yield
+    except Exception:
+        logger.exception("At the end of the server something failed: %s", step)
 
 
 def _call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[[str], None], message: str) -> None:

@@ -10,7 +10,7 @@ import torch
 from bough.errors import ModelError
 from bough.kernels.host_memory import Arena, HugePageArena
 from bough.kernels.library import load_library
-from bough.kernels.program import KERNEL_DTYPES, padded_columns
+from bough.kernels.program import KERNEL_DTYPES, QUANTIZED_GROUP, padded_columns
 from bough.kernels.structures import DType, Epilogue, GemmCall, PackedMatrix, PanelLayout
 from bough.kernels.thread_pool import ThreadPool
 
@@ -92,7 +92,14 @@ class PackedWeights:
             self.matrix.bias = self.bias.data_ptr()
 
     def write(self, first_row: int, rows: torch.Tensor) -> None:
-        """Pack rows ``[n, num_inputs]`` of any floating-point dtype."""
+        """Pack rows ``[n, num_inputs]`` of any floating-point dtype.
+
+        Raises:
+            ValueError: at rows of another width.
+            IndexError: at rows that the matrix does not have.
+        """
+        self._check_width("rows", rows, self.matrix.num_inputs)
+        self._check_rows(first_row, len(rows))
         for start in range(0, len(rows), _ROWS_AT_A_TIME):
             part = rows[start : start + _ROWS_AT_A_TIME].to("cpu", self._rows_dtype).contiguous()
             self._library.bough_pack_rows(
@@ -112,12 +119,21 @@ class PackedWeights:
             minimums: like scales; for uint4 only.
 
         Raises:
-            ModelError: at scales or minimums that half precision has no room for.
+            ModelError: see :meth:`check_scales`.
+            ValueError: at dtypes or shapes that do not fit the matrix.
+            IndexError: at rows that the matrix does not have.
         """
-        most = _MOST / 8 if self.stored == "uint4" and minimums is None else _MOST  # the minimum is -8 scales
-        for name, values, limit in (("scales", scales, most), ("minimums", minimums, _MOST)):
-            if values is not None and not bool((values.abs() <= limit).all()):
-                raise ModelError(f"its quantised numbers have {name} that are not finite or above {limit:.2f}")
+        self.check_scales(scales, minimums)
+        if self.stored == "native" or (minimums is not None and self.stored != "uint4"):
+            raise ValueError(f"a {self.stored} matrix takes no such codes")
+        self._check_width("codes", codes, self.matrix.num_inputs)
+        if codes.dtype not in (torch.int8, torch.uint8):
+            raise ValueError(f"codes must be int8 or uint8, got {codes.dtype}")
+        wanted = torch.Size((len(codes), -(-self.matrix.num_inputs // QUANTIZED_GROUP)))
+        for name, values in (("scales", scales), ("minimums", minimums)):
+            if values is not None and (values.dtype, values.shape) != (torch.float32, wanted):
+                raise ValueError(f"{name} must be float32 {list(wanted)}, got {values.dtype} {list(values.shape)}")
+        self._check_rows(first_row, len(codes))
         codes, scales = codes.to("cpu").contiguous(), scales.to("cpu").contiguous()
         minimums = None if minimums is None else minimums.to("cpu").contiguous()
         self._library.bough_pack_codes(
@@ -130,8 +146,24 @@ class PackedWeights:
             None if minimums is None else minimums.data_ptr(),
         )
 
+    def check_scales(self, scales: torch.Tensor, minimums: torch.Tensor | None) -> None:
+        """Whether :meth:`write_codes` would take these, for any rows.
+
+        Raises:
+            ModelError: at scales or minimums that half precision has no room for.
+        """
+        most = _MOST / 8 if self.stored == "uint4" and minimums is None else _MOST  # the minimum is -8 scales
+        for name, values, limit in (("scales", scales, most), ("minimums", minimums, _MOST)):
+            if values is not None and not bool((values.abs() <= limit).all()):
+                raise ModelError(f"its quantised numbers have {name} that are not finite or above {limit:.2f}")
+
     def read(self, first_row: int, num_rows: int) -> torch.Tensor:
-        """Rows as they are held, ``[num_rows, num_inputs]``."""
+        """Rows as they are held, ``[num_rows, num_inputs]``.
+
+        Raises:
+            IndexError: at rows that the matrix does not have.
+        """
+        self._check_rows(first_row, num_rows)
         rows = torch.empty(num_rows, self.matrix.num_inputs, dtype=self._rows_dtype, device="cpu")
         self._library.bough_unpack_rows(
             self._threads.handle, ctypes.byref(self.matrix), first_row, num_rows, rows.data_ptr()
@@ -139,14 +171,27 @@ class PackedWeights:
         return rows.to(self.dtype)
 
     def write_bias(self, first_row: int, values: torch.Tensor) -> None:
-        """Set the bias of some rows, rounded to the weights' dtype as the checkpoint's model has it."""
+        """Set the bias of some rows, rounded to the weights' dtype as the checkpoint's model has it.
+
+        Raises:
+            ValueError: at values that are not in one line.
+            IndexError: at rows that the matrix does not have.
+        """
         assert self.bias is not None
+        if values.ndim != 1:
+            raise ValueError(f"a bias must have one dimension, got {list(values.shape)}")
+        self._check_rows(first_row, len(values))
         columns = self._bias_columns[first_row : first_row + len(values)]
         self.bias[columns] = values.to("cpu", self.dtype).float()
 
     def read_bias(self, first_row: int, num_rows: int) -> torch.Tensor:
-        """Bias of some rows."""
+        """Bias of some rows.
+
+        Raises:
+            IndexError: at rows that the matrix does not have.
+        """
         assert self.bias is not None
+        self._check_rows(first_row, num_rows)
         return self.bias[self._bias_columns[first_row : first_row + num_rows]].to(self.dtype)
 
     def multiply(self, x: torch.Tensor, output_dtype: torch.dtype) -> torch.Tensor:
@@ -154,7 +199,11 @@ class PackedWeights:
 
         Returns:
             ``[n, num_outputs]``, of gated weights ``[n, num_outputs / 2]``, in ``output_dtype``.
+
+        Raises:
+            ValueError: at inputs of another width.
         """
+        self._check_width("inputs", x, self.matrix.num_inputs)
         gated = self.matrix.layout == PanelLayout.GATED
         columns = self.matrix.num_outputs // 2 if gated else self.matrix.num_outputs
         stride = padded_columns(columns, output_dtype) if gated else columns
@@ -179,7 +228,18 @@ class PackedWeights:
         return output[:, :columns]
 
     def embed(self, ids: torch.Tensor) -> torch.Tensor:
-        """Rows ``ids`` (``[n]``) of the matrix, in the weights' dtype."""
+        """Rows ``ids`` (``[n]``, whole numbers) of the matrix, in the weights' dtype.
+
+        Raises:
+            ValueError: at ids that are not whole numbers in one line.
+            IndexError: at ids of no row.
+        """
+        if ids.ndim != 1 or ids.dtype not in (torch.int32, torch.int64):
+            raise ValueError(f"ids must be int32 or int64 [n], got {ids.dtype} {list(ids.shape)}")
+        if len(ids):
+            least, most = (int(each) for each in ids.aminmax())
+            if least < 0 or most >= self.matrix.num_outputs:
+                raise IndexError(f"ids from {least} to {most} of a table of {self.matrix.num_outputs} rows")
         output = torch.empty(len(ids), self.matrix.num_inputs, device="cpu")
         ids = ids.to(torch.int32).contiguous()
         self._library.bough_embed(
@@ -191,3 +251,13 @@ class PackedWeights:
             self.matrix.num_inputs,
         )
         return output.to(self.dtype)
+
+    def _check_rows(self, first_row: int, num_rows: int) -> None:
+        """Kernels write and read wherever they are told to."""
+        if not 0 <= first_row <= first_row + num_rows <= self.matrix.num_outputs:
+            raise IndexError(f"rows {first_row} to {first_row + num_rows} of a matrix of {self.matrix.num_outputs}")
+
+    @staticmethod
+    def _check_width(name: str, rows: torch.Tensor, width: int) -> None:
+        if rows.ndim != 2 or rows.shape[1] != width:
+            raise ValueError(f"{name} must be [n, {width}], got {list(rows.shape)}")

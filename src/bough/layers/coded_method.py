@@ -12,6 +12,7 @@ from bough.kernels.triton.quantized_gemm import float8_linear, integer_linear
 from bough.layers.checkpoint_weight import CheckpointWeight
 from bough.layers.linear_method import TORCH, MatrixShape, TorchMethod
 from bough.layers.quantized_rows import QUANTIZED_AT_A_TIME, QuantizedRows, quantize_float8, quantize_rows
+from bough.layers.stored_formats import no_room
 
 
 class CodedMethod(TorchMethod):
@@ -61,17 +62,27 @@ class CodedMethod(TorchMethod):
 class IntegerMethod(CodedMethod):
     """Whole numbers times scales, multiplied by inputs as they are."""
 
-    def __init__(self, bits: Literal[4, 8], group: int, *, minimums: bool = False, plain: TorchMethod = TORCH) -> None:
+    def __init__(
+        self,
+        bits: Literal[4, 8],
+        group: int,
+        *,
+        minimums: bool = False,
+        exact: bool = False,
+        plain: TorchMethod = TORCH,
+    ) -> None:
         """Args:
         bits: of a code.
         group: inputs that share a scale: a power of two, 32 to 128.
         minimums: whether groups have a minimum, too, so that unsigned codes fit.
+        exact: refuse what would have to be quantised anew.
         plain: see :class:`CodedMethod`.
         """
         super().__init__(plain)
         self._bits: Literal[4, 8] = bits
         self._group = group
         self._minimums = minimums
+        self._exact = exact
 
     def create_codes(self, layer: nn.Module, shape: MatrixShape) -> None:
         """See :class:`CodedMethod`."""
@@ -87,10 +98,11 @@ class IntegerMethod(CodedMethod):
 
     def store(self, layer: nn.Module, first_row: int, rows: QuantizedRows | torch.Tensor) -> None:
         """See :class:`CodedMethod`."""
-        if isinstance(rows, QuantizedRows) and not self._holds(rows):
-            rows = rows.dequantize()
-        if isinstance(rows, torch.Tensor):
-            rows = quantize_rows(rows, self._bits, self._group)
+        if isinstance(rows, torch.Tensor) or not self._holds(rows):
+            if self._exact:
+                raise no_room(f"{'u' * self._minimums}int{self._bits} in groups of {self._group}")
+            numbers = rows if isinstance(rows, torch.Tensor) else rows.dequantize()
+            rows = quantize_rows(numbers, self._bits, self._group)
         here = slice(first_row, first_row + rows.shape[0])
         weight, scales = _tensors(layer)
         groups = torch.arange(len(scales), device=scales.device) * self._group // rows.group

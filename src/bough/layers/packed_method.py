@@ -15,7 +15,7 @@ from bough.kernels.thread_pool import ThreadPool
 from bough.layers.checkpoint_weight import CheckpointWeight
 from bough.layers.linear_method import LinearMethod, MatrixShape
 from bough.layers.quantized_rows import QuantizedRows
-from bough.layers.stored_formats import StoredForm, StoredFormats
+from bough.layers.stored_formats import StoredForm, StoredFormats, no_room
 
 _ROWS_AT_A_TIME = 4096
 
@@ -32,14 +32,17 @@ class PackedMethod(LinearMethod):
         stored: WeightFormat = "native",
         *,
         tables: WeightFormat | None = None,
+        exact: bool = False,
         arena: Arena | None = None,
     ) -> None:
         """Args:
         threads: run the kernels.
         stored: how matrices are held; what is loaded is quantised accordingly.
         tables: the same of embeddings and heads; by default like other matrices.
+        exact: refuse what would have to be quantised anew.
         arena: where the memory comes from; by default one of its own.
         """
+        self._exact = exact
         self._threads = threads
         self._arena = arena or HugePageArena()
         self._stored: WeightFormat = stored
@@ -64,7 +67,7 @@ class PackedMethod(LinearMethod):
 
     def weight_rows(self, layer: nn.Module, first_row: int, num_rows: int) -> CheckpointWeight:
         """See :class:`LinearMethod`."""
-        return _WeightRows(_packed(layer), first_row, num_rows)
+        return _WeightRows(_packed(layer), first_row, num_rows, exact=self._exact)
 
     def bias_rows(self, layer: nn.Module, first_row: int, num_rows: int) -> CheckpointWeight:
         """See :class:`LinearMethod`."""
@@ -94,6 +97,9 @@ def packed_formats(
     """Every matrix as the checkpoint has it, and what is not quantised in 8 bits: all products of a program have inputs
     of one type, and those of quantised weights are quantised.
 
+    A matrix in 4 bits has them from its checkpoint and takes no other numbers than it can hold: those of another
+    checkpoint, put in their place later, would lose what a model that starts with them does not.
+
     Args:
         threads: run the kernels.
         form: of the weight of that name, ``None`` if it is not quantised.
@@ -102,7 +108,7 @@ def packed_formats(
     # One of each for the whole model: the memory of its matrices lies together.
     int8 = PackedMethod(threads, "int8", arena=arena)
     narrow: dict[StoredForm | None, PackedMethod] = {
-        each: PackedMethod(threads, each, arena=arena) for each in ("int4", "uint4")
+        each: PackedMethod(threads, each, exact=True, arena=arena) for each in ("int4", "uint4")
     }
     return StoredFormats(form, {**narrow, "int8": int8, None: int8}, recodes=True)
 
@@ -131,24 +137,33 @@ def _holds(stored: WeightFormat, rows: QuantizedRows) -> bool:
 
 
 class _WeightRows(CheckpointWeight):
-    def __init__(self, packed: PackedWeights, first_row: int, num_rows: int) -> None:
-        self._packed, self._first_row = packed, first_row
+    def __init__(self, packed: PackedWeights, first_row: int, num_rows: int, *, exact: bool) -> None:
+        self._packed, self._first_row, self._exact = packed, first_row, exact
         self.dtype = packed.dtype
         self.shape = torch.Size((num_rows, packed.matrix.num_inputs))
         self.key = (packed.panels.data_ptr(), first_row, *self.shape)
 
     def write(self, tensor: torch.Tensor) -> None:
+        self._check_may_quantize()
         self._packed.write(self._first_row, tensor)
 
     def write_quantized(self, rows: QuantizedRows) -> None:
         packed = self._packed
-        for start, part in rows.parts(_ROWS_AT_A_TIME):
-            if _holds(packed.stored, rows):
-                groups = torch.arange(0, rows.shape[1], QUANTIZED_GROUP, device="cpu") // rows.group
-                minimums = None if part.minimums is None else part.minimums[:, groups]
-                packed.write_codes(self._first_row + start, part.codes, part.scales[:, groups], minimums)
-            else:
+        if not _holds(packed.stored, rows):
+            self._check_may_quantize()
+            for start, part in rows.parts(_ROWS_AT_A_TIME):
                 packed.write(self._first_row + start, part.dequantize())
+            return
+        # All of them before the first is replaced: the model may be in use.
+        packed.check_scales(rows.scales, rows.minimums)
+        groups = torch.arange(0, rows.shape[1], QUANTIZED_GROUP, device="cpu") // rows.group
+        for start, part in rows.parts(_ROWS_AT_A_TIME):
+            minimums = None if part.minimums is None else part.minimums[:, groups]
+            packed.write_codes(self._first_row + start, part.codes, part.scales[:, groups], minimums)
+
+    def _check_may_quantize(self) -> None:
+        if self._exact:
+            raise no_room(self._packed.stored)
 
     def read(self) -> torch.Tensor:
         return self._packed.read(self._first_row, self.shape[0])

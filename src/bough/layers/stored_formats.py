@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Collection, Mapping
 from typing import Generic, Literal, TypeVar
 
+from bough.errors import ModelError
 from bough.layers.linear_method import LinearMethod, MethodChoice
 
 StoredForm = Literal["int4", "uint4", "int8", "float8"]
@@ -13,6 +14,14 @@ StoredForm = Literal["int4", "uint4", "int8", "float8"]
 point, any other whole numbers."""
 
 Method = TypeVar("Method", bound=LinearMethod)
+
+
+def no_room(form: str) -> ModelError:
+    """What a matrix raises that is to keep the codes of a checkpoint, at numbers that its form cannot hold exactly."""
+    return ModelError(
+        f"its matrix is held as {form}, the form of the checkpoint that the model was made for, and has no room for "
+        f"these numbers as they are; start with the checkpoint that has them"
+    )
 
 
 class StoredFormats(MethodChoice, Generic[Method]):

@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import logging
 import os
+import sys
 import time
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from bough.ipc.messages import OutputDelta
 from bough.managers.io_struct import GenerateRequest
 from bough.managers.req_state import ReqState
+from bough.sampling.sampling_params import SamplingParams
+from bough.tokenization.tokenizer import TokenIds
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +32,31 @@ BEGINNING_CHARS = 256
 DUMPED_REQUESTS = 1000
 DUMPED_SECONDS = 300.0
 """A crash dump tells of so many requests at most that have ended within this time, and of all that had not."""
+
+DUMPED_TEXT_BYTES = 64 * 1024 * 1024
+"""What prompts and parameters of requests that have ended may take, if they are remembered; then the oldest are not."""
+
+
+Outcome = Literal["finished", "aborted", "refused", "failed"]
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How an output has ended.
+
+    Attributes:
+        outcome: in one word.
+        how: the same more precisely, without a word of the client's.
+        message: what the client was told, if there was an error; it may quote the request.
+    """
+
+    outcome: Outcome
+    how: str
+    message: str | None = None
+
+    def describe(self, *, with_texts: bool) -> str:
+        """How it has ended, with texts of clients or without."""
+        return f"{self.outcome}: {self.message}" if with_texts and self.message is not None else self.how
 
 
 class RequestLog:
@@ -73,7 +101,7 @@ class RequestLog:
             self._texts[rid] = text + new
 
     def on_end(
-        self, request: GenerateRequest, rid: str, outcome: str, how: str, state: ReqState | None, cached_tokens: int
+        self, request: GenerateRequest, rid: str, ending: Ending, state: ReqState | None, cached_tokens: int
     ) -> None:
         """An output has ended."""
         if self._level < OUTCOMES:
@@ -83,8 +111,8 @@ class RequestLog:
             "prompt_tokens": len(request.input_ids or ()),
             "cached_tokens": cached_tokens,
             "completion_tokens": 0 if state is None else state.completion_tokens,
-            "outcome": outcome,
-            "how": how,
+            "outcome": ending.outcome,
+            "how": ending.describe(with_texts=self._level >= BEGINNINGS),
             "seconds": 0.0 if state is None else time.monotonic() - state.created_time,
         }
         message = (
@@ -145,9 +173,21 @@ class _Ended:
     stream: bool
     prompt_tokens: int
     completion_tokens: int
-    sampling_params: dict[str, Any]
-    prompt: str | None
+    sampling_params: dict[str, Any] | SamplingParams
+    prompt: str | TokenIds | None
     """``None`` unless prompts are to be written."""
+
+    @property
+    def text_bytes(self) -> int:
+        """What it takes to remember prompt and parameters; nothing to speak of without texts."""
+        if self.prompt is None:
+            return 0
+        return sys.getsizeof(self.prompt) + len(msgspec.json.encode(self.sampling_params))
+
+    def to_json(self) -> dict[str, Any]:
+        """What is written of it."""
+        prompt = self.prompt if self.prompt is None or isinstance(self.prompt, str) else str(list(self.prompt))
+        return {**vars(self), "sampling_params": msgspec.to_builtins(self.sampling_params), "prompt": prompt}
 
 
 class RecentRequests:
@@ -161,18 +201,30 @@ class RecentRequests:
     def __init__(self, folder: str, *, with_prompts: bool) -> None:
         self._folder = Path(folder)
         self._with_prompts = with_prompts
-        self._ended: deque[_Ended] = deque(maxlen=DUMPED_REQUESTS)
+        self._ended: deque[tuple[_Ended, int]] = deque()
+        """With the bytes of their texts."""
+        self._text_bytes = 0
+        self._cut_off: list[_Ended] = []
 
-    def on_end(self, state: ReqState, outcome: str, how: str) -> None:
+    def on_end(self, state: ReqState, ending: Ending) -> None:
         """An output has ended."""
-        self._ended.append(self._describe(state, outcome, how))
+        ended = self._describe(state, ending.outcome, ending.describe(with_texts=self._with_prompts))
+        size = ended.text_bytes
+        self._ended.append((ended, size))
+        self._text_bytes += size
+        while len(self._ended) > DUMPED_REQUESTS or self._text_bytes > DUMPED_TEXT_BYTES:
+            self._text_bytes -= self._ended.popleft()[1]
+
+    def on_cut_off(self, state: ReqState) -> None:
+        """The engine has died before an output has ended; its client is told."""
+        self._cut_off.append(self._describe(state, "unfinished", ""))
 
     def write(self, cause: str, alive: Iterable[ReqState]) -> Path:
         """Write a file, which only this user can read.
 
         Args:
             cause: why.
-            alive: requests that have not ended.
+            alive: requests that have not ended, besides those that were cut off.
 
         Returns:
             Where it is.
@@ -184,8 +236,11 @@ class RecentRequests:
         dump = {
             "cause": cause,
             "time": time.time(),
-            "unfinished": [asdict(self._describe(state, "unfinished", "")) for state in alive],
-            "ended": [asdict(each) for each in self._ended if each.arrived + each.seconds >= since],
+            "unfinished": [
+                *(each.to_json() for each in self._cut_off),
+                *(self._describe(state, "unfinished", "").to_json() for state in alive),
+            ],
+            "ended": [each.to_json() for each, _ in self._ended if each.arrived + each.seconds >= since],
         }
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self._folder / f"bough-crash-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.json"
@@ -196,9 +251,14 @@ class RecentRequests:
 
     def _describe(self, state: ReqState, outcome: str, how: str) -> _Ended:
         request = state.obj
-        prompt = None
+        # Texts are remembered as they are: rendering them would cost every request, and more memory.
+        prompt: str | TokenIds | None = None
+        params: dict[str, Any] | SamplingParams
         if self._with_prompts:
-            prompt = request.text if request.text is not None else str(list(request.input_ids or ()))
+            prompt = request.text if request.text is not None else request.input_ids
+            params = request.sampling_params
+        else:
+            params = described_params(request, with_texts=False)
         seconds = time.monotonic() - state.created_time
         return _Ended(
             rid=state.rid,
@@ -210,6 +270,6 @@ class RecentRequests:
             stream=request.stream,
             prompt_tokens=len(request.input_ids or ()),
             completion_tokens=state.completion_tokens,
-            sampling_params=described_params(request, with_texts=self._with_prompts),
+            sampling_params=params,
             prompt=prompt,
         )

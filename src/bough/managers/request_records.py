@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Literal
 
 from bough.errors import BoughError, EngineDead
 from bough.ipc.messages import OutputDelta
 from bough.managers.io_struct import GenerateRequest
 from bough.managers.req_state import ReqState
-from bough.managers.request_log import RecentRequests, RequestLog
+from bough.managers.request_log import Ending, Outcome, RecentRequests, RequestLog
 from bough.observability.metrics import Metrics
 
-Outcome = Literal["finished", "aborted", "refused", "failed"]
+_ENGINE_DEAD = "engine_dead"
+"""What counters say of those who were cut off, or came too late."""
 
 _UNAVAILABLE = 503
 
@@ -82,18 +82,20 @@ class RequestRecords:
             state.last_token_time = state.sent_time + delta.last_token_delay
         outcome: Outcome = "finished"
         how: str = reason.type
-        why = ""
+        why, message = "", None
         if reason.type == "abort":
             outcome, why = "aborted", reason.code or "requested"
             if reason.status_code is not None:
                 untouched = not delta.token_ids and not delta.completion_tokens
                 outcome = "refused" if untouched and _is_refusal(reason.status_code) else "failed"
                 why = reason.code or _reason_of(reason.status_code)
-                how = f"{outcome}: {reason.message}"
+                how, message = _how(outcome, why, reason.param), reason.message
+        metrics = self._metrics
         if state.obj.log_metrics:
-            metrics = self._metrics
             metrics.prompt_tokens += delta.prompt_tokens
             metrics.cached_tokens += delta.cached_tokens
+        # What was sent away at once, or has failed, says nothing about how long answers take and how large they are.
+        if state.obj.log_metrics and outcome in ("finished", "aborted"):
             metrics.e2e_request_latency.observe(state.finished_time - state.created_time)
             metrics.prompt_tokens_per_request.observe(delta.prompt_tokens)
             metrics.generation_tokens_per_request.observe(delta.completion_tokens)
@@ -103,33 +105,35 @@ class RequestRecords:
                 duration = max(state.finished_time - state.first_token_time, 0.0)
                 metrics.time_per_output_token.observe(duration / (delta.completion_tokens - 1))
         state.completion_tokens = delta.completion_tokens
-        self._on_end(state.obj, state.rid, outcome, why, how, state, delta.cached_tokens)
+        self._on_end(state.obj, state.rid, why, Ending(outcome, how, message), state, delta.cached_tokens)
 
     def on_leave(self, state: ReqState) -> None:
         """Whoever waited for an output has gone."""
-        self._on_end(state.obj, state.rid, "aborted", "client_left", "the client left", state)
+        self._on_end(state.obj, state.rid, "client_left", Ending("aborted", "the client left"), state)
 
     def on_error(self, request: GenerateRequest, rid: str, error: BaseException, state: ReqState | None = None) -> None:
         """An output was refused, or something has failed."""
         if not isinstance(error, BoughError):
-            self._on_end(request, rid, "failed", "internal_error", f"failed: {type(error).__name__}", state)
+            ending = Ending("failed", f"failed: {type(error).__name__}")
+            self._on_end(request, rid, "internal_error", ending, state)
             return
         is_dead = isinstance(error, EngineDead)
         outcome: Outcome = "refused" if _is_refusal(error.status_code) and not is_dead else "failed"
-        why = error.code or ("engine_dead" if is_dead else _reason_of(error.status_code))
-        self._on_end(request, rid, outcome, why, f"{outcome}: {error.message}", state)
+        why = error.code or (_ENGINE_DEAD if is_dead else _reason_of(error.status_code))
+        ending = Ending(outcome, _how(outcome, why, error.param), error.message)
+        self._on_end(request, rid, why, ending, state)
 
     def _on_end(
         self,
         request: GenerateRequest,
         rid: str,
-        outcome: Outcome,
         why: str,
-        how: str,
+        ending: Ending,
         state: ReqState | None,
         cached_tokens: int = 0,
     ) -> None:
-        """Record the end of an output: ``why`` is what counters say, ``how`` what the log says."""
+        """Record the end of an output: ``why`` is what counters say, ``ending`` what the log says."""
+        outcome = ending.outcome
         if request.log_metrics:
             metrics = self._metrics
             metrics.num_requests += 1
@@ -139,14 +143,22 @@ class RequestRecords:
                 metrics.refused_requests.add(why)
             elif outcome == "failed":
                 metrics.failed_requests.add(why)
-        self._log.on_end(request, rid, outcome, how, state, cached_tokens)
+        self._log.on_end(request, rid, ending, state, cached_tokens)
         if state is None:
             return
         if self._recent is not None:
-            self._recent.on_end(state, outcome, how)
+            if why == _ENGINE_DEAD:
+                self._recent.on_cut_off(state)
+            else:
+                self._recent.on_end(state, ending)
         span = None if state.context is None else state.context.span
         if span is not None:
             span.output(state.created_time, state.stages(), _traced(state, outcome, cached_tokens))
+
+
+def _how(outcome: Outcome, why: str, param: str | None) -> str:
+    """What is wrong, without the message, which may quote a schema or a pattern."""
+    return f"{outcome}: {why}" if param is None else f"{outcome}: {why} ({param})"
 
 
 def _is_refusal(status_code: int) -> bool:

@@ -188,7 +188,7 @@ class TokenizerManager:
             self.prompt_encoder.close()
 
     def dump_requests(self, cause: str) -> None:
-        """Write what is known of the latest requests, if that is wanted; to be called before they are failed."""
+        """Write what is known of the latest requests, if that is wanted, those that were failed with the engine too."""
         if self._recent is None:
             return
         try:

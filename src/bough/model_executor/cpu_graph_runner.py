@@ -17,7 +17,7 @@ from bough.kernels.thread_pool import ThreadPool
 from bough.mem_cache.kv_pool import KVPool
 from bough.model_executor.graph_runner import ReplayResult, Wanted
 from bough.models.base import CausalLM
-from bough.step_plan import FUTURE_TOKEN, StepPlan
+from bough.step_plan import FUTURE_TOKEN, IntArray, StepPlan
 
 MAX_PIECE_TOKENS = 1024
 """Tokens that go through the model together; larger steps run in pieces. From a few hundred on, more tokens at a time
@@ -118,13 +118,15 @@ class CpuGraphRunner:
             hidden_states: whether to keep those of all tokens.
 
         Raises:
-            ValueError: if the plan names rows, tokens or slots that do not exist; nothing has been changed.
+            ValueError: if the plan names rows, tokens or slots that do not exist, or the lengths of its arrays do not
+                fit together; nothing has been changed.
         """
         step = self._step
         arrays = tuple(
             np.ascontiguousarray(array, dtype=np.int32)
             for array in (plan.req_slots, plan.prefix_lens, plan.extend_lens, plan.input_ids, plan.out_slots)
         )
+        _check_lengths(plan, arrays[2], wanted)
         next_token_ids = np.full(plan.num_rows, FUTURE_TOKEN, dtype=np.int32)
         finite = np.ones(plan.num_rows, dtype=np.bool_)
         kept = torch.empty(plan.num_tokens, self._hidden_size, dtype=self._dtype) if hidden_states else None
@@ -159,6 +161,21 @@ class CpuGraphRunner:
         step.masks_ready = None if ready is None else _address(ready)
         self._program.run(step)
         _ = masks.bits  # raises what computing them has raised
+
+
+def _check_lengths(plan: StepPlan, extend_lens: IntArray, wanted: npt.NDArray[np.uint8]) -> None:
+    """Kernels trust the numbers of rows and in ``extend_lens`` (the plan's, contiguous) to be those of all arrays; what
+    the arrays name they check themselves."""
+    rows, tokens, slots = plan.num_rows, plan.num_tokens, len(plan.out_slots)
+    if not len(plan.prefix_lens) == len(extend_lens) == len(wanted) == rows:
+        raise ValueError(
+            f"the step has {rows} rows, but {len(plan.prefix_lens)} prefixes, {len(extend_lens)} numbers of new tokens "
+            f"and {len(wanted)} of what is wanted"
+        )
+    # Unsigned, so that a negative number cannot make up for one that is too large.
+    total = int(np.add.reduce(extend_lens.view(np.uint32)))
+    if not total == tokens == slots:
+        raise ValueError(f"the step's rows have {total} new tokens, but it has {tokens} ids and {slots} slots for them")
 
 
 def _address(array: npt.NDArray[Any]) -> int:

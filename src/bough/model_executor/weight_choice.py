@@ -131,8 +131,8 @@ def _stored(source: WeightSource, plain: TorchMethod) -> StoredFormats[LinearMet
     else:
         # Forms other than int8 have such groups.
         group = largest(_GROUPS) or _GROUPS[-1]
-        methods["int4"] = IntegerMethod(4, group, plain=plain)
-        methods["uint4"] = IntegerMethod(4, group, minimums=True, plain=plain)
+        methods["int4"] = IntegerMethod(4, group, exact=True, plain=plain)
+        methods["uint4"] = IntegerMethod(4, group, minimums=True, exact=True, plain=plain)
         methods["int8"] = IntegerMethod(8, group, plain=plain)
     # What is not quantised stays so, and what is stored with it in one matrix becomes like it.
     return StoredFormats(source.form, {**methods, None: plain})

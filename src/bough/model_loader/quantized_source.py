@@ -54,6 +54,9 @@ _AWQ_PLACES = [0, 4, 1, 5, 2, 6, 3, 7]
 
 _KERNEL_GROUP = 32
 
+_REORDERED_AT_A_TIME = 2**20
+"""Numbers of a matrix whose groups are not of neighbours: each has a copy of its scale meanwhile, and of its zero."""
+
 
 class QuantizedSource(SafetensorsSource):
     """Safetensors files in which some matrices are quantised."""
@@ -190,10 +193,15 @@ class QuantizedSource(SafetensorsSource):
         """Numbers of a matrix whose groups are not of neighbours."""
         if order.shape != codes.shape[1:] or int(order.min()) < 0 or int(order.max()) >= scales.shape[1]:
             raise StartupError(f"{module} has groups that do not fit its scales")
-        numbers = codes.float()
-        if zeros is not None:
-            numbers -= zeros[:, order]
-        return numbers.mul_(scales[:, order])
+        numbers = codes.new_empty(codes.shape, dtype=torch.float32)
+        rows_at_a_time = max(_REORDERED_AT_A_TIME // len(order), 1)
+        for start in range(0, len(codes), rows_at_a_time):
+            rows = slice(start, start + rows_at_a_time)
+            part = numbers[rows].copy_(codes[rows])
+            if zeros is not None:
+                part -= zeros[rows][:, order]
+            part *= scales[rows][:, order]
+        return numbers
 
     def _codes(self, module: str, *, signed: bool) -> torch.Tensor:
         """``[rows, inputs]``: signed as they are without zero points, or as they are stored."""

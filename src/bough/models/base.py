@@ -84,8 +84,9 @@ class Model(nn.Module, ABC):
             checked only: the first one counts, whatever the order.
 
         Raises:
-            ModelError: at the first name that is unknown, or tensor whose shape or kind of dtype is wrong, before
-                anything is changed for it, or whose scales are too large; what came before it has been copied.
+            ModelError: at the first name that is unknown, or tensor whose shape or kind of dtype is wrong, whose scales
+                are too large, or that a matrix which is held in a checkpoint's 4 bits cannot hold exactly, before
+                anything is changed for it; what came before it has been copied.
         """
         loaded: set[str] = set()
         for name, tensor in weights:
@@ -107,14 +108,15 @@ class Model(nn.Module, ABC):
                 raise ModelError(f"weight {name} has no scales, which {tensor.dtype} needs", param=name)
             if own_name not in self.required_names:
                 continue
-            if isinstance(tensor, QuantizedRows):
-                try:
+            try:
+                if isinstance(tensor, QuantizedRows):
                     target.write_quantized(tensor)
-                except ModelError as error:
-                    raise ModelError(f"weight {name}: {error.message}", param=name) from None
-            else:
-                target.write(tensor)
+                else:
+                    target.write(tensor)
+            except ModelError as error:
+                raise ModelError(f"weight {name}: {error.message}", param=name) from None
             loaded.add(own_name)
+            del tensor  # or it would stay while the next one is made
         return loaded
 
 

@@ -288,6 +288,11 @@ class Metrics(Collector):
                 "cached_tokens_total and prompt_tokens_total.",
             ),
             (
+                "paused",
+                float(any(stats.paused for stats in all_stats)),
+                "1 while nothing is computed because somebody has asked for that (/pause_generation), otherwise 0.",
+            ),
+            (
                 "new_token_ratio",
                 max(ratios, default=0.0),
                 "Share of their remaining output that running requests are expected to use.",

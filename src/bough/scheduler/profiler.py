@@ -151,13 +151,14 @@ class Profile:
             OSError: if a file cannot be written.
         """
         self.timeline.close()
+        if self._torch is not None:
+            self._torch.stop()  # before anything that may fail: it would slow everything down for ever
         base = Path(self.settings.directory) / self.settings.name
         paths = [f"{base}-scheduler.trace.json.gz"]
         with open(os.open(paths[0], os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             text = json.dumps({"displayTimeUnit": "ms", "traceEvents": self.timeline.events})
             file.write(gzip.compress(text.encode(), compresslevel=1))
         if self._torch is not None:
-            self._torch.stop()
             paths.append(f"{base}-torch.trace.json.gz")
             self._torch.export_chrome_trace(paths[-1])
             os.chmod(paths[-1], 0o600)

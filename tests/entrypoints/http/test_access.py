@@ -260,6 +260,7 @@ def test_the_benchmark_brings_its_key(guarded: RunningServer) -> None:
         ({"host": "localhost"}, Access.CONTROL, None),
         ({"host": "example.org"}, Access.CONTROL, 403),
         ({"api_key": KEY}, Access.CONTROL, 401),
+        ({"api_key": KEY, "host": "0.0.0.0"}, Access.CONTROL, 403),
         ({"admin_api_key": KEY}, Access.CLIENT, None),
         ({"admin_api_key": KEY}, Access.CONTROL, 401),
         ({"api_key": KEY, "host": "0.0.0.0"}, Access.OPEN, None),
@@ -275,9 +276,49 @@ def test_who_comes_without_a_key(options: dict[str, str], access: Access, status
     assert refused.value.status_code == status
 
 
-def test_clients_keys_open_control_where_there_is_no_administrator() -> None:
-    gate = Gate(ServerArgs(api_key=KEY, host="0.0.0.0"))
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
+def test_clients_keys_open_no_control_where_other_machines_are_let_in(host: str) -> None:
+    gate = Gate(ServerArgs(api_key=KEY, host=host))
+    for headers in ([], [(b"authorization", b"Bearer " + KEY.encode())]):
+        with pytest.raises(RequestFailed, match="--admin-api-key or --admin-api-key-file opens them") as refused:
+            gate.check(Access.CONTROL, headers)
+        assert (refused.value.status_code, refused.value.code) == (403, "control_closed")
+    gate.check(Access.CLIENT, [(b"authorization", b"Bearer " + KEY.encode())])
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
+def test_clients_keys_open_control_on_a_loopback_address_without_an_administrator(host: str) -> None:
+    gate = Gate(ServerArgs(api_key=KEY, host=host))
     gate.check(Access.CONTROL, [(b"authorization", b"Bearer " + KEY.encode())])
+
+
+@pytest.mark.parametrize("keys", [{"admin_api_key": ADMIN_KEY}, {"admin_api_key": ADMIN_KEY, "api_key": KEY}])
+def test_an_administrators_key_opens_control_to_other_machines(keys: dict[str, str]) -> None:
+    gate = Gate(ServerArgs(host="0.0.0.0", **keys))
+    gate.check(Access.CONTROL, [(b"authorization", b"Bearer " + ADMIN_KEY.encode())])
+    with pytest.raises(RequestFailed, match="needs an administrator's key") as refused:
+        gate.check(Access.CONTROL, [(b"authorization", b"Bearer " + KEY.encode())])
+    assert refused.value.status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"host": "127.0.0.1"}, []),
+        ({"host": "0.0.0.0"}, ["may use the model", "Control routes are closed"]),
+        ({"host": "0.0.0.0", "api_key": KEY}, ["Control routes are closed"]),
+        ({"host": "0.0.0.0", "admin_api_key": ADMIN_KEY}, ["may use the model"]),
+        ({"host": "0.0.0.0", "api_key": KEY, "admin_api_key": ADMIN_KEY}, []),
+    ],
+)
+def test_what_is_open_or_closed_to_other_machines_is_logged(
+    caplog: pytest.LogCaptureFixture, options: dict[str, str], told: list[str]
+) -> None:
+    with caplog.at_level("INFO"):
+        Gate(ServerArgs(**options))
+    assert len(caplog.messages) == len(told)
+    for message, part in zip(caplog.messages, told, strict=True):
+        assert part in message
 
 
 @pytest.mark.parametrize(

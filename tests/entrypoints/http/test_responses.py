@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,12 @@ import httpx
 import openai
 import pytest
 
+from bough.entrypoints.chat.core import ChatCore
+from bough.entrypoints.http.asgi import Call
+from bough.entrypoints.http.bodies import BodyIntake
+from bough.entrypoints.http.responses.handlers import ResponsesHandlers
 from bough.entrypoints.http.responses.store import ResponseStore, StoredResponse
-from bough.errors import NotFound, Overloaded
+from bough.errors import BadRequest, NotFound, Overloaded
 from tests.entrypoints.http.server import MODEL_NAME, RunningServer, running_server
 from tests.entrypoints.http.test_openai_client import prompt_of
 from tests.entrypoints.http.test_tools_and_reasoning import ANSWERS, CALLS, THOUGHTS
@@ -229,6 +235,32 @@ class TestBackground:
         api.responses.delete(response.id)
         thinker.assert_idle()
 
+    def test_one_that_was_deleted_does_not_come_back_in_place_of_the_next_of_its_id(
+        self, thinker: RunningServer
+    ) -> None:
+        thinker.run(thinker.engine.gate.clear)
+
+        async def body() -> dict[str, Any]:
+            content = json.dumps({"input": "Hi", "background": True, "request_id": "resp_mine"}).encode()
+            return {"type": "http.request", "body": content, "more_body": False}
+
+        async def replace() -> None:
+            handlers = ResponsesHandlers(thinker.manager, ChatCore(thinker.manager))
+            scope = {"method": "POST", "path": PATH, "query_string": b"", "headers": []}
+            call = Call(scope, body, BodyIntake(10_000, 10_000))
+            await call.read_body()
+            await handlers.create(call)
+            deleted = handlers.store.get("resp_mine")
+            assert deleted.task is not None
+            await asyncio.sleep(0)  # the work begins
+            handlers.store.delete("resp_mine")
+            other = StoredResponse("resp_mine", {"output": []}, [], None)
+            handlers.store.put(other)
+            await asyncio.wait([deleted.task])
+            assert handlers.store.holds(other)
+
+        thinker.call(replace())
+
     def test_it_can_be_followed_again_by_whoever_has_left(self, http: httpx.Client, thinker: RunningServer) -> None:
         thinker.engine.says, thinker.engine.token_delay = THOUGHTS + "It is nine.", 0.01
         body = {"input": "Hi", "background": True, "stream": True}
@@ -336,6 +368,35 @@ def test_the_client_may_choose_the_id(http: httpx.Client, thinker: RunningServer
     assert http.post(PATH, json=body).json()["error"]["param"] == "request_id"
     assert http.get(f"{PATH}/resp_mine").json()["status"] == "completed"
     http.delete(f"{PATH}/resp_mine")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_id_is_taken_while_its_response_is_made(http: httpx.Client, thinker: RunningServer, *, stream: bool) -> None:
+    thinker.run(thinker.engine.gate.clear)
+    body = {"input": "Hi", "request_id": "resp_twice", "max_output_tokens": 3}
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(http.post, PATH, json={**body, "stream": stream})
+        thinker.wait_until(lambda: thinker.engine.running)
+        refused = http.post(PATH, json=body)
+        thinker.run(thinker.engine.gate.set)
+        assert first.result(10).status_code == 200
+    assert refused.status_code == 400
+    assert refused.json()["error"]["param"] == "request_id"
+    assert "is being made" in refused.json()["error"]["message"]
+    assert http.get(f"{PATH}/resp_twice").json()["status"] == "incomplete"
+    http.delete(f"{PATH}/resp_twice")
+    assert http.post(PATH, json=body).status_code == 200
+    http.delete(f"{PATH}/resp_twice")
+
+
+def test_what_fails_leaves_its_id_to_others(http: httpx.Client, thinker: RunningServer) -> None:
+    body = {"input": "Hi", "request_id": "resp_again"}
+    assert http.post(PATH, json={**body, "max_output_tokens": 100_000}).status_code == 400
+    thinker.engine.fail_after = 0
+    assert http.post(PATH, json=body).status_code == 500
+    thinker.engine.fail_after = None
+    assert http.post(PATH, json=body).status_code == 200
+    http.delete(f"{PATH}/resp_again")
 
 
 def test_items_can_be_referred_to(http: httpx.Client, thinker: RunningServer) -> None:
@@ -467,6 +528,37 @@ class TestStore:
         store.put(second)
         store.delete("b")
         assert store.num_bytes == 0
+
+    def test_another_of_the_same_id_takes_the_place_of_the_first(self) -> None:
+        store = ResponseStore(100, 100_000)
+        for _ in range(3):
+            store.put(self.entry("a", 1000))
+        alone = store.num_bytes
+        store.put(self.entry("a", 1000))
+        assert (len(store), store.num_bytes) == (1, alone)
+        other = StoredResponse("a", {"output": []}, [{"id": "item_other"}], None)
+        store.put(other)
+        assert store.holds(other)
+        with pytest.raises(NotFound):
+            store.find_item("item_a", "input[0].id")
+        store.delete("a")
+        assert store.num_bytes == 0
+
+    def test_an_id_is_reserved_by_one_at_a_time(self) -> None:
+        store = ResponseStore(100, 100_000)
+        give_back = store.reserve("a", "request_id")
+        with pytest.raises(BadRequest, match="is being made"):
+            store.reserve("a", "request_id")
+        give_back()
+        store.reserve("a", "request_id")
+        give_back()
+        with pytest.raises(BadRequest, match="is being made"):
+            store.reserve("a", "request_id")
+        store.put(self.entry("a"))
+        with pytest.raises(BadRequest, match="there is a response"):
+            store.reserve("a", "request_id")
+        store.delete("a")
+        store.reserve("a", "request_id")
 
     def test_a_long_conversation_needs_no_recursion(self) -> None:
         store = ResponseStore(3, 2**30)

@@ -34,7 +34,8 @@ class Access(Enum):
     CLIENT = "client"
     """A key, if there are any."""
     CONTROL = "control"
-    """It acts on other clients' requests or on the server: an administrator's key, if there are any."""
+    """It acts on other clients' requests or on the server: an administrator's key. Where there is none it is closed,
+    but on a loopback address, where it asks for what :attr:`CLIENT` does."""
 
 
 class Gate:
@@ -63,12 +64,12 @@ class Gate:
                 "--max-requests-per-key limits nothing without --api-key or --api-key-file",
                 param="max_requests_per_key",
             )
-        if not self._is_private and not self._client:
-            logger.warning(
-                "Whoever reaches %s may use the model: there is no --api-key. Control routes are %s.",
-                args.host,
-                "for holders of an --admin-api-key" if self._admin else "closed",
-            )
+        if self._is_private:
+            return
+        if not self._client:
+            logger.warning("Whoever reaches %s may use the model: there is no --api-key.", args.host)
+        if not self._admin:
+            logger.info("Control routes are closed on %s: there is no --admin-api-key.", args.host)
 
     def check(self, access: Access, headers: Headers) -> bytes | None:
         """Let a request in, or raise.
@@ -89,9 +90,10 @@ class Gate:
         wanted = self._client
         if access is Access.CONTROL:
             wanted = self._admin or self._client
-            if not wanted and not self._is_private:
+            if not self._admin and not self._is_private:
                 raise RequestFailed(
-                    "control routes are closed on a public address without an --admin-api-key",
+                    "control routes are closed on an address that other machines reach; --admin-api-key or "
+                    "--admin-api-key-file opens them to an administrator",
                     status_code=403,
                     code="control_closed",
                 )
@@ -178,7 +180,7 @@ def read_keys(key: str | None, file: str | None, param: str) -> list[str]:
 
 
 def own_key(args: ServerArgs) -> str | None:
-    """A key that opens every route of a server with these options, if it asks for any.
+    """A key that opens every route of a server with these options that is not closed, if it asks for any.
 
     Raises:
         ConfigError: if its file cannot be read.

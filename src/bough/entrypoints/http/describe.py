@@ -26,7 +26,13 @@ from bough.entrypoints.http.responses.handlers import MAX_ITEMS_LISTED
 from bough.entrypoints.http.responses.protocol import MAX_METADATA_ENTRIES
 from bough.entrypoints.http.routes import ROUTES, RouteInfo
 from bough.entrypoints.http.routes_later import LATER
-from bough.entrypoints.http.server import HANDSHAKE_TIMEOUT, HEAD_TIMEOUT, MAX_DISCARDED_BYTES, WRITE_TIMEOUT
+from bough.entrypoints.http.server import (
+    HANDSHAKE_TIMEOUT,
+    HEAD_TIMEOUT,
+    MAX_DISCARDED_BYTES,
+    MAX_PIPELINED,
+    WRITE_TIMEOUT,
+)
 from bough.entrypoints.http.shapes import SHAPES
 from bough.managers.io_struct import (
     MAX_CACHE_KEY_CHARS,
@@ -65,6 +71,7 @@ LIMITS: dict[str, str] = {
     "time for request line and headers": f"{HEAD_TIMEOUT:g} s; then the connection is closed",
     "time for a body": f"{BODY_TIMEOUT:g} s for each {MIN_PROGRESS // 1024} KiB; then 408",
     "what a client sends after a refusal": f"{MAX_DISCARDED_BYTES // 2**20} MiB; then the connection is cut",
+    "requests of a connection behind the one that is answered": f"{MAX_PIPELINED}; more are read when there is room",
     "time that a client reads nothing (HTTPS: less than 64 KiB)": f"{WRITE_TIMEOUT:g} s; then the connection is cut",
     "prompt and output together": "the context length (`max_model_len` of `/v1/models`)",
     "prompts times `n`": f"`--max-outputs-per-request`, at most {MAX_OUTPUTS_PER_REQUEST}",

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import re
 import socket
 import ssl
 import sys
+from collections import deque
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -15,6 +17,7 @@ from typing import Any
 
 import uvicorn
 from httptools import HttpParserError
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from bough.config.server_args import ServerArgs
@@ -44,11 +47,17 @@ MAX_DISCARDED_BYTES = 64 * 1024 * 1024
 """What a client may go on sending after its body was refused, so that it comes to read the answer; then its
 connection is cut."""
 
+MAX_PIPELINED = 64
+"""Requests of a connection that wait behind the one that is being answered; what comes behind them is read when there
+is room. Who pipelines sends a few, and so many take a few milliseconds to parse and a few hundred KiB to keep."""
+
 LISTEN_BACKLOG = 2048
 
 logger = logging.getLogger(__name__)
 
 _END_OF_HEAD = b"\r\n\r\n"
+_NO_NEWLINE = re.compile(rb"[^\r\n]")
+_SHORTEST_HEAD = len(b"GET / HTTP/1.1\r\n\r\n")
 
 
 @dataclass(frozen=True)
@@ -171,6 +180,24 @@ class ChunkWriter:
         return b"%%x\r\n%b%%b%b\r\n" % edges, len(start) + len(end)
 
 
+class BoundedFlow(FlowControl):
+    """Reads on, whoever asks for that, only while there is room for what may come.
+
+    Args:
+        transport: of the connection.
+        has_room: whether there is.
+    """
+
+    def __init__(self, transport: asyncio.Transport, has_room: Callable[[], bool]) -> None:
+        super().__init__(transport)
+        self._has_room = has_room
+
+    def resume_reading(self) -> None:
+        """Read on, if there is room."""
+        if self.read_paused and self._has_room():
+            super().resume_reading()
+
+
 class BoundedHttpProtocol(HttpToolsProtocol):
     """uvicorn's HTTP protocol, which by itself would collect headers of any size, and wait for its client for ever."""
 
@@ -179,8 +206,12 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         assert isinstance(self.config, BoundedConfig), "made by make_server"
         self._bounds = self.config.bounds
         self._violation: RequestFailed | None = None
-        self._unanswered: list[ChunkWriter] = []
+        self._unanswered: deque[ChunkWriter] = deque()
         """Of the request that is being answered, and of those that have come behind it."""
+        self._received = b""
+        """What was read last, as long as not all of it was shown to the parser."""
+        self._num_shown = 0
+        """Bytes of it that were."""
         self._in_head = True
         self._head_begun = False
         self._head_bytes = 0
@@ -188,7 +219,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._body_left = 0
         """What is to come of a body whose length was said; 0 if it was not."""
         self._last_bytes = b""
-        """The last ones that the parser was shown, one less than end a head."""
+        """The last ones that the parser was shown, one less than end a head; none if it was shown just that end."""
         self._discarded_bytes = 0
         self._head_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
@@ -198,6 +229,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def connection_made(self, transport: Any) -> None:
         """A client has connected."""
         super().connection_made(transport)
+        self.flow = BoundedFlow(transport, self._has_room)
         self._start_head_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -254,42 +286,83 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes have come from the client."""
-        while data and not self.transport.is_closing():
+        rest = self._received[self._num_shown :]
+        self._received, self._num_shown = rest + data if rest else data, 0
+        self._parse()
+        if not self._has_room() and not self.transport.is_closing():
+            self.flow.pause_reading()
+
+    def _parse(self) -> None:
+        """Show the parser what was received, as far as there is room for requests."""
+        data = self._received
+        while self._num_shown < len(data) and not self.transport.is_closing():
             if self._in_head and not self._head_begun:
-                data = data.lstrip(b"\r\n")  # some clients send them behind a body; they begin no request
-                if not data:
-                    return
-            piece = data[: self._piece_length(data)]
+                # Some clients send newlines behind a body; they begin no request.
+                first = _NO_NEWLINE.search(data, self._num_shown)
+                if first is None:
+                    break
+                self._num_shown = first.start()
+            if len(self.pipeline) >= MAX_PIPELINED:
+                return
+            begin = self._num_shown
+            piece = data[begin : begin + self._piece_length(data, begin)]
             if not piece:
                 what = "request line and headers are" if self._in_head else "what is not data in a body in chunks is"
                 message = f"{what} larger than {self._bounds.head_bytes} bytes (--max-header-size)"
                 self._refuse(RequestFailed(message, status_code=431, code="headers_too_large"))
-                return
+                break
             if not self._in_head and self.cycle is not None and self.cycle.response_complete:
                 self._discarded_bytes += len(piece)
                 if self._discarded_bytes > MAX_DISCARDED_BYTES:
                     self.transport.abort()
-                    return
+                    break
             self._head_bytes += len(piece)
-            self._last_bytes = (self._last_bytes + piece[-3:])[-3:]
-            data = data[len(piece) :]
+            tail = self._last_bytes + piece[-4:]
+            self._last_bytes = b"" if tail.endswith(_END_OF_HEAD) else tail[-3:]
+            self._num_shown += len(piece)
             super().data_received(piece)
             # Mostly a head comes as one piece, and there is nothing to wait for.
             if self._in_head and self._head_begun and self._head_timer is None and not self._is_answering:
                 self._start_head_timer()
+        self._received, self._num_shown = b"", 0
 
-    def _piece_length(self, data: bytes) -> int:
-        """How much the parser, which does not tell where a request ends, may be shown at once; 0 if that is too large.
+    def _piece_length(self, data: bytes, begin: int) -> int:
+        """How much from ``begin`` on the parser, which does not tell where a request ends, may be shown at once.
 
-        Such that no head begins in the middle of a piece and goes on in the next, and that none is larger than allowed.
+        Such that no head begins in the middle of a piece and goes on in the next, that none is larger than allowed, and
+        that there is room for all that end in the piece.
+
+        Returns:
+            bytes, maybe more than there are; 0 if what has come is too large.
         """
         if self._body_left:
             return self._body_left
         room = max(self._bounds.head_bytes - self._head_bytes, 0)
-        seen = self._last_bytes + data[:room]
+        if not self._in_head:  # the end of a body in chunks may be in it, and as many requests behind that
+            room = min(room, (MAX_PIPELINED - len(self.pipeline)) * _SHORTEST_HEAD)
+        # The empty line may have begun in the piece before.
+        seam = (self._last_bytes + data[begin : begin + min(room, 3)]).find(_END_OF_HEAD)
+        if seam >= 0:
+            return seam + len(_END_OF_HEAD) - len(self._last_bytes)
         # A body in chunks ends with an empty line, too, if not with the first one.
-        end = seen.find(_END_OF_HEAD) if self._in_head else seen.rfind(_END_OF_HEAD)
-        return room if end < 0 else end + len(_END_OF_HEAD) - len(self._last_bytes)
+        find = data.find if self._in_head else data.rfind
+        end = find(_END_OF_HEAD, begin, begin + room)
+        return room if end < 0 else end + len(_END_OF_HEAD) - begin
+
+    def _has_room(self) -> bool:
+        """Whether what waits behind the request that is being answered leaves room for more.
+
+        If it does not, that request is complete, and reading goes on when it is answered; nobody hears before of a
+        client that leaves.
+        """
+        if len(self.pipeline) >= MAX_PIPELINED:
+            return False
+        return sum(len(cycle.body) for cycle, _ in self.pipeline) <= HIGH_WATER_LIMIT
+
+    def on_response_complete(self) -> None:
+        """A request was answered; the next one begins, and leaves its place to another."""
+        super().on_response_complete()
+        self._parse()
 
     def on_message_begin(self) -> None:
         """The first byte of a request has come."""
@@ -335,7 +408,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         super().on_headers_complete()
         writer = ChunkWriter(self.cycle)
         self.cycle.scope["extensions"] = {BODY_WRITER: {"writer": writer}}
-        self._unanswered = [each for each in self._unanswered if not each.cycle.response_complete]
+        while self._unanswered and self._unanswered[0].cycle.response_complete:  # they are answered in order
+            self._unanswered.popleft()
         self._unanswered.append(writer)
 
     def _announced_length(self) -> int:

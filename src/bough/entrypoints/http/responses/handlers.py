@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -79,8 +79,13 @@ class ResponsesHandlers:
             previous = self.store.get(body.previous_response_id, "previous_response_id")
             if previous.is_running:
                 raise BadRequest("previous_response_id: that response is not complete", param="previous_response_id")
-        if body.request_id is not None and self.store.has(body.request_id):
-            raise BadRequest("request_id: there is a response of that id", param="request_id")
+        keep = body.store and self.store.is_enabled
+        if body.request_id is not None:
+            give_back = self.store.reserve(body.request_id, "request_id")
+            if keep:
+                _when_over(call, give_back)
+            else:
+                give_back()
         with unknown_members(allowed=self._manager.server_args.allow_unknown_fields) as unknown:
             items = convert.input_items(body, self.store.find_item, unknown)
             tools = convert.tool_use(body, unknown)
@@ -90,7 +95,6 @@ class ResponsesHandlers:
         response_id = body.request_id or f"resp_{job.rids[0]}"
         blank = _response(response_id, body, job, self._manager.served_model_name)
         builder = ResponseBuilder(blank, self._describe(job, run), tells=body.stream)
-        keep = body.store and self.store.is_enabled
         entry = StoredResponse(response_id, blank, items, previous) if keep else None
         if entry is not None and body.background:
             if body.stream:
@@ -228,7 +232,7 @@ class ResponsesHandlers:
         if entry.log is not None:
             entry.log.add(builder.take())
             entry.log.close()
-        if self.store.has(entry.id):
+        if self.store.holds(entry):
             self._keep(entry, builder)
 
     def _keep(self, entry: StoredResponse | None, builder: ResponseBuilder) -> None:
@@ -327,6 +331,18 @@ class ResponsesHandlers:
             return chat_logprobs(entries, names, skip_special, job.top_logprobs)
 
         return describe
+
+
+def _when_over(call: Call, callback: Callable[[], None]) -> None:
+    """Call ``callback``, too, when the request is over."""
+    on_over = call.on_over
+
+    def over() -> None:
+        callback()
+        if on_over is not None:
+            on_over()
+
+    call.on_over = over
 
 
 def _response(response_id: str, body: ResponsesRequest, job: ChatJob, model: str) -> dict[str, Any]:

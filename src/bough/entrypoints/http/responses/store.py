@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from bough.entrypoints.http.responses.event_log import EventLog
-from bough.errors import NotFound, Overloaded
+from bough.errors import BadRequest, NotFound, Overloaded
 
 Item = dict[str, Any]
 
@@ -127,6 +127,8 @@ class ResponseStore:
         self._max_bytes = max_bytes
         self._entries: OrderedDict[str, StoredResponse] = OrderedDict()
         self._by_item: dict[str, StoredResponse] = {}
+        self._reserved: dict[str, object] = {}
+        """Ids of responses that are being made, and by whom."""
         self.num_bytes = 0
         """Bytes of all entries, and of what they go on from."""
 
@@ -141,6 +143,31 @@ class ResponseStore:
     def has(self, response_id: str) -> bool:
         """Whether there is such a response."""
         return response_id in self._entries
+
+    def holds(self, entry: StoredResponse) -> bool:
+        """Whether it is this response that is kept by its id, and not another one."""
+        return self._entries.get(entry.id) is entry
+
+    def reserve(self, response_id: str, param: str) -> Callable[[], None]:
+        """Take an id for a response that is yet to be made, until it is put or the id is given back.
+
+        Returns:
+            what gives it back; it does nothing when the id has been put or given back already.
+
+        Raises:
+            BadRequest: if there is a response of this id, or one is being made.
+        """
+        if response_id in self._entries:
+            raise BadRequest(f"{param}: there is a response of that id", param=param)
+        if response_id in self._reserved:
+            raise BadRequest(f"{param}: a response of that id is being made", param=param)
+        owner = self._reserved[response_id] = object()
+
+        def give_back() -> None:
+            if self._reserved.get(response_id) is owner:
+                del self._reserved[response_id]
+
+        return give_back
 
     def get(self, response_id: str, param: str | None = None) -> StoredResponse:
         """The response of this id.
@@ -176,18 +203,20 @@ class ResponseStore:
         )
 
     def put(self, entry: StoredResponse, *, must_fit: bool = False) -> None:
-        """Keep a response, or count one anew that has changed. One for which there is no room is not kept, and takes
-        no room from others.
+        """Keep a response in place of one that has its id, or count one anew that has changed. One for which there is
+        no room is not kept, and takes no room from others.
 
         Raises:
             Overloaded: with ``must_fit``, if there is no room.
         """
-        if entry.id in self._entries:
-            self._remove(entry)
+        known = self._entries.get(entry.id)
+        if known is not None:
+            self._remove(known)
         if not self._has_room(entry):
             if must_fit:
                 raise Overloaded("there is no room for another response that is worked on in the background")
             return
+        self._reserved.pop(entry.id, None)
         self._entries[entry.id] = entry
         self._by_item.update(dict.fromkeys(entry.item_ids, entry))
         self._hold(entry)

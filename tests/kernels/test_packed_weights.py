@@ -1,0 +1,116 @@
+"""What packed weights refuse: kernels read and write wherever they are told to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from bough.errors import ModelError
+from bough.kernels.packed_weights import PackedWeights, WeightFormat
+from bough.kernels.thread_pool import ThreadPool
+
+OUTPUTS, INPUTS = 40, 70
+GROUPS = 3
+
+FORMATS: tuple[WeightFormat, ...] = ("native", "int8", "int4", "uint4")
+
+
+def weights_of(stored: WeightFormat = "native") -> PackedWeights:
+    weights = PackedWeights(ThreadPool(1), OUTPUTS, INPUTS, torch.float32, bias=True, gated=False, stored=stored)
+    weights.write(0, torch.arange(OUTPUTS * INPUTS, dtype=torch.float32).view(OUTPUTS, INPUTS))
+    weights.write_bias(0, torch.arange(OUTPUTS, dtype=torch.float32))
+    return weights
+
+
+def codes(rows: int, inputs: int = INPUTS, dtype: torch.dtype = torch.int8) -> torch.Tensor:
+    return torch.zeros(rows, inputs).to(dtype)
+
+
+@pytest.mark.parametrize("stored", FORMATS)
+@pytest.mark.parametrize("ids", [[-1], [OUTPUTS], [0, 2**32, 1]])
+def test_ids_of_no_row_are_refused(stored: WeightFormat, ids: list[int]) -> None:
+    with pytest.raises(IndexError, match=f"of a table of {OUTPUTS} rows"):
+        weights_of(stored).embed(torch.tensor(ids))
+
+
+@pytest.mark.parametrize(
+    "ids", [torch.zeros(2, 2, dtype=torch.int64), torch.zeros(2), torch.zeros(2, dtype=torch.bool)]
+)
+def test_ids_that_are_no_line_of_whole_numbers_are_refused(ids: torch.Tensor) -> None:
+    with pytest.raises(ValueError, match="ids must be int32 or int64"):
+        weights_of().embed(ids)
+
+
+def test_the_first_and_the_last_row_and_none_can_be_looked_up() -> None:
+    weights = weights_of()
+    assert torch.equal(weights.embed(torch.tensor([OUTPUTS - 1, 0])), weights.read(0, OUTPUTS)[[-1, 0]])
+    assert weights.embed(torch.zeros(0, dtype=torch.int64)).shape == (0, INPUTS)
+
+
+@pytest.mark.parametrize("stored", FORMATS)
+@pytest.mark.parametrize(
+    "access",
+    [
+        lambda weights: weights.write(OUTPUTS, torch.zeros(1, INPUTS)),
+        lambda weights: weights.write(OUTPUTS - 1, torch.zeros(2, INPUTS)),
+        lambda weights: weights.write(-1, torch.zeros(2, INPUTS)),
+        lambda weights: weights.read(OUTPUTS - 1, 2),
+        lambda weights: weights.read(-1, 1),
+        lambda weights: weights.read(3, -1),
+        lambda weights: weights.write_bias(OUTPUTS - 1, torch.zeros(2)),
+        lambda weights: weights.write_bias(-1, torch.zeros(1)),
+        lambda weights: weights.read_bias(OUTPUTS, 1),
+    ],
+)
+def test_rows_that_do_not_exist_are_refused(stored: WeightFormat, access: Callable[[PackedWeights], object]) -> None:
+    weights = weights_of(stored)
+    before = weights.panels.clone()
+    with pytest.raises(IndexError, match=f"of a matrix of {OUTPUTS}"):
+        access(weights)
+    assert torch.equal(weights.panels, before)
+
+
+@pytest.mark.parametrize("shape", [(3, INPUTS - 1), (3, INPUTS + 1), (3, 1), (INPUTS,), (1, 3, INPUTS)])
+def test_rows_of_another_width_are_refused(shape: tuple[int, ...]) -> None:
+    weights = weights_of()
+    before = weights.panels.clone()
+    for take in (lambda rows: weights.write(0, rows), lambda rows: weights.multiply(rows, torch.float32)):
+        with pytest.raises(ValueError, match=rf"must be \[n, {INPUTS}\]"):
+            take(torch.zeros(shape))
+    assert torch.equal(weights.panels, before)
+
+
+@pytest.mark.parametrize(
+    ("stored", "codes", "scales", "minimums", "message"),
+    [
+        ("native", codes(2), torch.ones(2, GROUPS), None, "takes no such codes"),
+        ("int4", codes(2), torch.ones(2, GROUPS), torch.ones(2, GROUPS), "takes no such codes"),
+        ("int8", codes(2, INPUTS - 1), torch.ones(2, GROUPS), None, rf"codes must be \[n, {INPUTS}\]"),
+        ("int8", codes(2, dtype=torch.int16), torch.ones(2, GROUPS), None, "codes must be int8 or uint8"),
+        ("int8", codes(2, dtype=torch.float8_e4m3fn), torch.ones(2, GROUPS), None, "codes must be int8 or uint8"),
+        ("int8", codes(2), torch.ones(1, GROUPS), None, rf"scales must be float32 \[2, {GROUPS}\]"),
+        ("int8", codes(2), torch.ones(2, GROUPS - 1), None, "scales must be float32"),
+        ("int8", codes(2), torch.ones(2, GROUPS).half(), None, "scales must be float32"),
+        ("uint4", codes(2), torch.ones(2, GROUPS), torch.ones(2, 1), "minimums must be float32"),
+    ],
+)
+def test_codes_that_do_not_fit_are_refused(
+    stored: WeightFormat, codes: torch.Tensor, scales: torch.Tensor, minimums: torch.Tensor | None, message: str
+) -> None:
+    weights = weights_of(stored)
+    before = weights.panels.clone()
+    with pytest.raises(ValueError, match=message):
+        weights.write_codes(0, codes, scales, minimums)
+    assert torch.equal(weights.panels, before)
+
+
+def test_codes_of_rows_that_do_not_exist_are_refused() -> None:
+    with pytest.raises(IndexError, match=f"of a matrix of {OUTPUTS}"):
+        weights_of("int8").write_codes(OUTPUTS - 1, codes(2), torch.ones(2, GROUPS), None)
+
+
+def test_a_bad_scale_is_a_fault_of_the_model_and_not_of_the_call() -> None:
+    with pytest.raises(ModelError, match="scales that are not finite"):
+        weights_of("int8").write_codes(0, codes(2), torch.full((2, GROUPS), torch.inf), None)
