@@ -14,7 +14,7 @@ import argparse
 import json
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,8 +49,8 @@ def models(directory: Path) -> Iterator[tuple[str, list[Any]]]:
 
 
 def mean(qualities: Sequence[Quality]) -> Quality:
-    count = len(qualities)
-    return Quality(sum(each.error for each in qualities) / count, sum(each.perplexity for each in qualities) / count)
+    names = [field.name for field in fields(Quality)]
+    return Quality(**{name: sum(getattr(each, name) for each in qualities) / len(qualities) for name in names})
 
 
 def main() -> None:

@@ -1,0 +1,44 @@
+"""The model that the package has: whether it is the one that these programs make, and can what its card says."""
+
+from __future__ import annotations
+
+import json
+
+from documents import CHAT_TEMPLATE
+from install import FILES, MOST_BYTES, PACKAGED
+from measure import ServedAnswers, measure
+from tokenizers import Tokenizer
+from tokens import tokenizer_config, with_twins
+
+from bough import Runtime
+
+# Parts of the answers that are right, a tenth below those of the card: on few cases chance is large.
+LEAST = {
+    "arithmetic: sums and differences": 0.85,
+    "JSON extraction": 0.8,
+    "tool choice": 0.8,
+    "tool result": 0.8,
+    "persona": 0.9,
+    "facts": 0.8,
+    "refusing": 0.8,
+}
+
+
+def test_it_is_small_and_of_the_tokens_and_the_template_of_its_programs() -> None:
+    assert sum((PACKAGED / name).stat().st_size for name in FILES) <= MOST_BYTES
+    tokenizer = Tokenizer.from_file(str(PACKAGED / "tokenizer.json"))
+    assert with_twins(tokenizer).to_str() == tokenizer.to_str()
+    config = json.loads((PACKAGED / "tokenizer_config.json").read_text(encoding="utf-8"))
+    assert config == tokenizer_config()
+    assert config["chat_template"] == CHAT_TEMPLATE
+
+
+def test_it_has_its_skills() -> None:
+    failures: list[dict[str, object]] = []
+    with Runtime() as runtime:
+        found = measure(ServedAnswers(runtime.url), 40, 0.0, failures)
+    short = {skill: found[skill].share for skill, least in LEAST.items() if found[skill].share < least}
+    assert short == {}, failures
+    thinking = [score for skill, score in found.items() if skill.endswith(", thinking")]
+    assert sum(score.cases for score in thinking) >= 12
+    assert sum(score.right for score in thinking) >= 0.8 * sum(score.cases for score in thinking)
