@@ -322,11 +322,11 @@ class TestCounting:
                 outcomes[name] = message
         expected = {
             "whole": "2 generated, length",
-            "full": "refused: no room",
-            "broken": "failed: broken",
+            "full": "refused: overloaded",
+            "broken": "failed: internal_error",
             "left": "the client left",
-            "dead": "failed: gone",
-            "late": "failed: gone",
+            "dead": "failed: engine_dead",
+            "late": "failed: engine_dead",
         }
         assert set(outcomes) == set(expected)
         assert all(text in outcomes[name] for name, text in expected.items())

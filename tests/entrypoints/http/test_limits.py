@@ -131,7 +131,8 @@ EXCEEDED: dict[str, list[tuple[tuple[str, dict[str, Any]], str, str]]] = {
 """By the row: requests, what the message names, and how ``param`` begins."""
 
 ELSEWHERE = {
-    # test_raw_connections.py, test_tls.py, test_access.py
+    # test_raw_connections.py, test_pipelining.py, test_tls.py, test_access.py
+    "requests of a connection behind the one that is answered",
     "bodies over 64 KiB that are being received, together",
     "request line and headers",
     "path and query",

@@ -260,6 +260,7 @@ class TestBackground:
             assert handlers.store.holds(other)
 
         thinker.call(replace())
+        thinker.run(thinker.engine.gate.set)
 
     def test_it_can_be_followed_again_by_whoever_has_left(self, http: httpx.Client, thinker: RunningServer) -> None:
         thinker.engine.says, thinker.engine.token_delay = THOUGHTS + "It is nine.", 0.01

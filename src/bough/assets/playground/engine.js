@@ -127,6 +127,7 @@ function bars(box, { bounds, counts }) {
   const top = Math.max(1, ...counts);
   const names = counts.map((_, at) => (at < bounds.length ? `≤ ${time(bounds[at])}` : `> ${time(bounds.at(-1))}`));
   const shown = counts.slice(first, last + 1);
+  box.classList.toggle("dense", shown.length > 7);
   while (box.children.length > shown.length) box.lastChild.remove();
   while (box.children.length < shown.length) box.append(element("div", { className: "bar" }, element("i"), element("span")));
   shown.forEach((count, at) => {
