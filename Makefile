@@ -32,7 +32,7 @@ INSTALL_TORCH := $(UV) pip install --quiet --python $(BIN)/python --torch-backen
 endif
 
 .DELETE_ON_ERROR:
-.PHONY: help serve test lint format typecheck unit determinism faults soak fuzz fuzz-code conformance browser package sanitize tsan emulated arm64 bench bench-peers gpu-check gpu-bench docs site clean
+.PHONY: help serve test lint style format typecheck unit unit-side-by-side unit-openapi determinism faults soak fuzz fuzz-code conformance browser package sanitize tsan emulated arm64 bench bench-peers gpu-check gpu-bench docs site clean
 
 help: ## Show this list
 	@echo "make TARGET, where TARGET is one of"
@@ -42,13 +42,18 @@ help: ## Show this list
 serve: $(BASE_STAMP) ## Serve the bundled model, or MODEL=…, with further flags in ARGS='…'
 	@exec $(BIN)/bough serve $(MODEL) $(ARGS)
 
-test: lint unit ## Lint, check types and run the tests
+test: $(DEV_STAMP) ## Lint, check types and run the tests
+	@# What takes one process each comes last, side by side.
+	@$(MAKE) --no-print-directory style
+	@$(MAKE) --no-print-directory unit-side-by-side
+	@$(MAKE) --no-print-directory --jobs 2 typecheck unit-openapi
 
-lint: $(DEV_STAMP) ## Check style and types, changing nothing
+lint: style typecheck ## Check style and types, changing nothing
+
+style: $(DEV_STAMP) ## Check style only
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/clang-format --dry-run --Werror $(CPP_FILES)
-	$(BIN)/mypy
 
 format: $(DEV_STAMP) ## Format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix .
@@ -61,8 +66,14 @@ typecheck: $(DEV_STAMP) ## Check types only
 unit: $(DEV_STAMP) ## Run the tests only; ARGS='tests/config -k yaml' narrows them
 	@# Many tests wait for processes: two at once take little more than half the time. With ARGS they run one by one, and
 	@# so do those that were made from the OpenAPI document, which have one name.
-	$(BIN)/python -m pytest $(or $(ARGS),--numprocesses logical --maxprocesses 4 --dist loadfile --ignore $(OPENAPI_TESTS))
-	$(if $(ARGS),,$(BIN)/python -m pytest $(OPENAPI_TESTS))
+	@$(if $(ARGS),,$(MAKE) --no-print-directory unit-side-by-side unit-openapi)
+	$(if $(ARGS),$(BIN)/python -m pytest $(ARGS))
+
+unit-side-by-side: $(DEV_STAMP)
+	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile --ignore $(OPENAPI_TESTS)
+
+unit-openapi: $(DEV_STAMP)
+	$(BIN)/python -m pytest $(OPENAPI_TESTS)
 
 determinism: $(DEV_STAMP) ## Compare outputs bit by bit: every type, number of threads, neighbours, chunks, caches; five minutes
 	$(BIN)/python -m pytest tests/determinism -m '' $(ARGS)
