@@ -177,8 +177,8 @@ class Trainer:
 
         Args:
             model: its directory.
-            wider: the tokenizer, if the model may lack the last of its tokens. These begin as those that they are like,
-                moved by what sets apart the twins that the model has.
+            wider: the tokenizer, if it may be another than the model's. Tokens that the model lacks begin as those that
+                they are like, moved by what sets apart the twins that the model has.
 
         Raises:
             ValueError: as for a state, or the model is of another shape, or does not say how it was trained.
