@@ -143,12 +143,22 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # torch goes first and alone: the build that is chosen for it then satisfies everything that asks for torch.
-# The native kernels are built with it: again whenever their sources change.
-$(BASE_STAMP): pyproject.toml constraints.txt $(NATIVE_SOURCES) | $(BIN)/python
-	@echo "Installing Bough into $(VENV) and compiling its kernels: some minutes, once."
-	$(INSTALL_TORCH)
-	$(PIP) --editable '.[bench]'
+# The native kernels are built with Bough: once for users and developers, and again whenever their sources change.
+define INSTALL
+@echo "Installing Bough into $(VENV) and compiling its kernels: some minutes, once."
+$(INSTALL_TORCH)
+$(PIP) --editable '.[$(1)]'
+endef
+
+INSTALLED_FROM := pyproject.toml constraints.txt $(NATIVE_SOURCES)
+
+$(BASE_STAMP): $(INSTALLED_FROM) | $(BIN)/python
+	$(call INSTALL,bench)
 	@touch $@
+
+$(DEV_STAMP): $(INSTALLED_FROM) | $(BIN)/python
+	$(call INSTALL,dev)
+	@touch $(BASE_STAMP) $@
 
 # The clients need versions of what they share with Bough that do not suit each other, let alone Bough.
 $(CLIENTS_STAMP): tests/conformance/requirements.txt
@@ -168,8 +178,4 @@ $(FUZZ_STAMP): tests/fuzz/requirements.txt $(DEV_STAMP)
 	$(VENV)-fuzz/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
 	  > "$$($(VENV)-fuzz/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/bough-base.pth"
-	@touch $@
-
-$(DEV_STAMP): $(BASE_STAMP)
-	$(PIP) --editable '.[dev]'
 	@touch $@

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import faulthandler
+import gc
 import os
 import sys
 from collections import Counter
@@ -31,6 +32,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     names = Counter(item.nodeid for item in items)
     if "PYTEST_XDIST_WORKER" in os.environ and len(names) < len(items):
         raise pytest.UsageError(f"several tests are called {names.most_common(1)[0][0]}: run them in one process")
+
+
+def pytest_collection_finish() -> None:
+    """What the tests have imported is no garbage: those that look for some need not walk through it each time."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -12,7 +12,8 @@ import time
 import httpx
 import pytest
 
-from bough.entrypoints.server_run import LAST_ANSWERS_SECONDS, UNREAD_SECONDS
+from bough.entrypoints.http.under_way import UNREAD_SECONDS
+from bough.entrypoints.server_run import LAST_ANSWERS_SECONDS
 from tests.entrypoints.leftovers import eventually
 from tests.entrypoints.test_launch import START_TIMEOUT, Server, serve  # noqa: F401 (a fixture)
 

@@ -15,6 +15,7 @@ from bough.entrypoints.chat.core import ChatCore
 from bough.entrypoints.chat.job import ChatJob
 from bough.errors import BadRequest, EngineDead, Overloaded, RequestFailed
 from bough.ipc.messages import BatchStrOutput, ControlReply, FinishReason, OutputDelta
+from bough.managers.embedding_struct import probe_request
 from bough.managers.io_struct import GenerateReqInput
 from bough.managers.native_output import TIMES
 from bough.managers.req_state import ReqState
@@ -35,7 +36,7 @@ def run(tmp_path: Path) -> Callable[..., None]:
             with_tokenizer = not args.get("skip_tokenizer_init", False)
             tokenizer = tiny_tokenizer() if with_tokenizer else None
             engine = FakeEngine(tokenizer, eos_id=tokenizer.eos_token_id if tokenizer is not None else None)
-            info = {"max_req_input_len": CONTEXT_LEN - 1, "max_req_len": CONTEXT_LEN}
+            info = {"max_req_input_len": CONTEXT_LEN - 1, "max_req_len": CONTEXT_LEN, "max_running_requests": 2}
             manager = TokenizerManager(
                 ServerArgs(model_path=str(tmp_path), **args), tiny_model_config(tmp_path, 300), tokenizer, engine, info
             )
@@ -46,6 +47,7 @@ def run(tmp_path: Path) -> Callable[..., None]:
                 await asyncio.sleep(0.001)
             async with manager.model_update_lock.writer_lock():
                 pass
+            assert manager._num_outputs == 0
             await manager.close()
             assert asyncio.all_tasks() == {asyncio.current_task()}
 
@@ -360,6 +362,82 @@ class TestTimeLimits:
             assert message.timeout == 7.0, "counted from the arrival"
 
         run(test)
+
+
+class TestPlaces:
+    """The fake engine computes two outputs at a time, and one may wait."""
+
+    @pytest.mark.parametrize("end", ["finished", "left", "aborted"])
+    def test_what_the_scheduler_has_no_place_for_is_not_sent_to_it(self, run: Any, end: str) -> None:
+        async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+            engine.gate.clear()
+            params = {"max_new_tokens": 2}
+            calls = [
+                asyncio.create_task(results_of(manager, text="Hi", sampling_params=params, rid=str(index)))
+                for index in range(3)
+            ]
+            await running(engine, 3)
+            with pytest.raises(Overloaded, match="queue is full") as raised:
+                await results_of(manager, text="Hi")
+            assert raised.value.code == "queue_full"
+            assert len(engine.received) == 3
+            assert manager.metrics.refused_requests._counts["queue_full"] == 1
+            if end == "left":
+                calls[0].cancel()  # there is room at once: the scheduler hears of the end before what comes next
+                await asyncio.sleep(0)
+            elif end == "aborted":
+                manager.abort_request("0")
+                await calls[0]
+            else:
+                engine.gate.set()
+                await calls[0]
+            assert manager._num_outputs < 3
+            engine.gate.set()
+            await results_of(manager, text="Hi", sampling_params=params)
+            await asyncio.gather(*calls, return_exceptions=True)
+
+        run(test, max_queued_requests=1)
+
+    def test_the_scheduler_decides_while_it_may_have_a_place(self, run: Any) -> None:
+        async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+            engine.gate.clear()
+            first = asyncio.create_task(results_of(manager, text="Hi", sampling_params={"max_new_tokens": 2}))
+            await running(engine)
+            # More than there are places for: whether it can ever be computed is for the scheduler to say.
+            second = asyncio.create_task(results_of(manager, text="Hi", sampling_params={"max_new_tokens": 2, "n": 5}))
+            await running(engine, 6)
+            probe = probe_request("probe", is_generation=True, max_new_tokens=1)
+            async with manager.generation([probe], all_the_way=True) as generation:
+                await running(engine, 7)
+                engine.gate.set()
+                while generation.unfinished:
+                    await generation.deltas()
+            await asyncio.gather(first, second)
+
+        run(test, max_queued_requests=1)
+
+    @pytest.mark.parametrize("closed", ["full", "draining"])
+    def test_no_prompt_is_made_of_a_conversation_that_cannot_be_taken(self, run: Any, closed: str) -> None:
+        async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+            core = ChatCore(manager)
+            job = ChatJob(messages=[{"role": "user", "content": "Hi"}], rids=["a", "b"])
+            await core.prepare(job)
+            engine.gate.clear()
+            params = {"max_new_tokens": 2, "n": 3}
+            others = asyncio.create_task(results_of(manager, text="Hi", sampling_params=params))
+            await running(engine, 3)
+            if closed == "draining":
+                manager.start_draining()
+            manager.conversations = None  # type: ignore[assignment]
+            with pytest.raises(Overloaded) as raised:
+                await core.prepare(job)
+            code = "queue_full" if closed == "full" else "shutting_down"
+            assert raised.value.code == code
+            assert manager.metrics.refused_requests._counts[code] == 2, "one for each output"
+            engine.gate.set()
+            await others
+
+        run(test, max_queued_requests=1)
 
 
 class TestWaitingPrompts:

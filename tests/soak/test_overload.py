@@ -45,6 +45,7 @@ class Load:
         seconds: until each answer had come, by status.
         cut: answers with status 200 that had fewer tokens than were asked for, since their time was up.
         queue_lengths: ten a second.
+        probe_seconds: until each probe for life was answered, ten a second.
     """
 
     statuses: Counter[int] = field(default_factory=Counter)
@@ -52,6 +53,7 @@ class Load:
     cut: int = 0
     without_retry_after: int = 0
     queue_lengths: list[int] = field(default_factory=list)
+    probe_seconds: list[float] = field(default_factory=list)
 
 
 def is_whole(answer: dict[str, Any]) -> bool:
@@ -75,6 +77,10 @@ async def offer(server: Server, rate: float, seconds: float, load: Load) -> None
 
     async def watch(session: aiohttp.ClientSession) -> None:
         while True:
+            begin = loop.time()
+            async with session.get(f"{server.url}/health") as response:
+                await response.read()
+            load.probe_seconds.append(loop.time() - begin)
             async with session.get(f"{server.url}/server_info") as response:
                 load.queue_lengths.append((await response.json())["internal_states"][0]["num_queue_reqs"])
             await asyncio.sleep(0.1)
@@ -112,19 +118,22 @@ def test_goodput_stays_at_capacity(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         print(
             f"capacity {capacity:.1f}/s, at most {CAPACITY:.0f}/s; goodput {goodput:.1f}/s; {five_times.statuses}; "
             f"answered p50 {percentile(answered, 0.5):.2f} s, p99 {percentile(answered, 0.99):.2f} s; "
-            f"refused p50 {percentile(refused, 0.5) * 1e3:.0f} ms, p99 {percentile(refused, 0.99) * 1e3:.0f} ms"
+            f"refused p50 {percentile(refused, 0.5) * 1e3:.0f} ms, p99 {percentile(refused, 0.99) * 1e3:.0f} ms; "
+            f"probes p50 {percentile(five_times.probe_seconds, 0.5) * 1e3:.0f} ms"
         )
         for load in (alone, busy, five_times):
             assert set(load.statuses) <= {200, 503}, "nobody is taken who then has to be told that the time is up"
             assert load.cut == 0
             assert load.without_retry_after == 0
         assert max(five_times.queue_lengths) <= QUEUED + RUNNING, "those count too that the next step can start"
-        # Other tests may run beside the short one.
         is_long = seconds > 60
         assert goodput > (0.9 if is_long else 0.7) * capacity
         assert max(answered) < DEADLINE_SECONDS
-        assert percentile(refused, 0.5) < (0.25 if is_long else 0.5)
-        assert percentile(refused, 0.99) < (0.5 if is_long else DEADLINE_SECONDS / 2)
+        if is_long:
+            assert percentile(refused, 0.5) < 0.25
+            assert percentile(refused, 0.99) < 0.5
+        else:  # beside other tests, on a machine that may be slower than this load: as soon as anybody hears anything
+            assert percentile(refused, 0.5) < 2 * percentile(five_times.probe_seconds, 0.5) + 0.1
         assert metric(server, "num_refused_requests_total") >= five_times.statuses[503]
         server.assert_idle_and_whole()
         assert eventually(lambda: server.client.get("/ready").status_code == 200), "with the next heartbeat"

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import gc
 import json
 import logging
 import shlex
 import signal
 import socket
-import struct
-import termios
 from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from bough.config.port_args import PortArgs
 from bough.entrypoints.http.access import Gate
@@ -28,7 +25,7 @@ from bough.observability.startup_timer import StartupTimer, describe_phases
 from bough.observability.tracing import Tracer, create_tracer
 
 if TYPE_CHECKING:
-    from bough.entrypoints.http.server import BoundedHttpProtocol, HttpServer
+    from bough.entrypoints.http.server import HttpServer
     from bough.entrypoints.process_supervisor import ProcessSupervisor
     from bough.managers.tokenizer_manager import TokenizerManager
 
@@ -40,9 +37,6 @@ SIGNAL_STATUS = 128
 
 LAST_ANSWERS_SECONDS = 1.0
 """How long clients may take to read answers that are complete, once the server ends."""
-
-UNREAD_SECONDS = 3.0
-"""A server that drains waits for clients to read their answers, but not for one that has read nothing for so long."""
 
 LAST_TEXT_SECONDS = 0.25
 """How long each thread may take to finish the text that it is encoding; nobody waits for it any more."""
@@ -67,68 +61,6 @@ def settle_garbage_collector() -> None:
     """Leave what is there now out of every later look for garbage, and look seldom: the start is over."""
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS, *gc.get_threshold()[1:])
-
-
-class AnswersUnderWay:
-    """The answers that a server was making, or that waited to be read, when this was made. Nobody misses the end of
-    what probes are told, or of the playground's view of the engine.
-
-    Args:
-        server: whose connections to look at.
-    """
-
-    def __init__(self, server: HttpServer) -> None:
-        from bough.entrypoints.http.playground import EVENTS_PATH
-        from bough.entrypoints.http.routes import ROUTES
-
-        probes = (path for info in ROUTES if info.is_probe for path in (info.path, *info.aliases))
-        self._missed_by_nobody = frozenset((*probes, EVENTS_PATH))
-        # With ws="none" there are no others.
-        self._open = cast("set[BoundedHttpProtocol]", server.server_state.connections)
-        self._last_read = {each: (0, 0.0) for each in self._open if self._is_under_way(each)}
-        """What was unread on a connection when that changed last, in bytes, and the time of that."""
-
-    def __len__(self) -> int:
-        for connection in list(self._last_read):
-            if connection not in self._open or not self._is_under_way(connection):
-                del self._last_read[connection]
-        return len(self._last_read)
-
-    def are_read(self, now: float) -> bool:
-        """Whether there are any left for which it is worth waiting; to be asked often.
-
-        Args:
-            now: seconds on a clock of the caller's.
-        """
-        is_worth_it = False
-        for connection, (unread_before, since) in list(self._last_read.items() if len(self) else ()):
-            unread = _unread_bytes(connection)
-            if unread == 0 or unread != unread_before:
-                self._last_read[connection] = (unread, now)
-                is_worth_it = True
-            elif now - since < UNREAD_SECONDS:
-                is_worth_it = True
-        return is_worth_it
-
-    def _is_under_way(self, connection: BoundedHttpProtocol) -> bool:
-        cycle = connection.cycle
-        if cycle is None or cycle.scope["path"] in self._missed_by_nobody:
-            return False
-        if connection.pipeline:
-            return True  # of these requests the last one is known, and the first one is being answered
-        # What has not come as a whole will be refused.
-        is_made = not cycle.response_complete and (cycle.response_started or not cycle.more_body)
-        return is_made or _unread_bytes(connection) > 0
-
-
-def _unread_bytes(connection: BoundedHttpProtocol) -> int:
-    """What was written to a connection and has not reached the client, in bytes; what the system holds of it, too, if
-    that can be told: it takes megabytes in, and a slow client is not seen to read until a good part of them is gone.
-    """
-    in_system = struct.pack("i", 0)
-    with contextlib.suppress(OSError, ValueError):
-        in_system = fcntl.ioctl(connection.transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, in_system)
-    return connection.transport.get_write_buffer_size() + int(struct.unpack("i", in_system)[0])
 
 
 class ServerRun:
@@ -320,6 +252,8 @@ class ServerRun:
         manager = self._manager
         if manager is None or self._http is None or self._at_once:
             return
+        from bough.entrypoints.http.under_way import AnswersUnderWay
+
         loop = asyncio.get_running_loop()
         timeout = self._plan.server_args.shutdown_timeout
         deadline = loop.time() + timeout

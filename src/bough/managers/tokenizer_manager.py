@@ -146,6 +146,11 @@ class TokenizerManager:
         log_level = server_args.log_requests_level if server_args.log_requests else None
         self._records = RequestRecords(self.metrics, RequestLog(log_level), self._recent)
         self._waiting = WaitingPrompts(server_args.max_queued_bytes, self.limits.vocab_size)
+        max_queued = server_args.max_queued_requests
+        self._max_outputs = None if max_queued is None else scheduler_info["max_running_requests"] + max_queued
+        """Beyond so many the scheduler has certainly no place."""
+        self._num_outputs = 0
+        """Of all calls, those not counted that were given up."""
         self.model_update_lock = ReaderWriterLock()
         self.rid_to_state: dict[str, ReqState] = {}
         self.sessions = SessionStore(
@@ -264,10 +269,16 @@ class TokenizerManager:
                 yield result
 
     @asynccontextmanager
-    async def generation(self, requests: Sequence[GenerateRequest]) -> AsyncIterator[Generation]:
+    async def generation(
+        self, requests: Sequence[GenerateRequest], *, all_the_way: bool = False
+    ) -> AsyncIterator[Generation]:
         """Send requests to the engine and receive what it makes of them; prompts first, then parallel samples.
 
         Leaving the block early, for whatever reason, ends what is unfinished.
+
+        Args:
+            requests: of one call.
+            all_the_way: whether the scheduler itself shall refuse what there is no place for.
 
         Raises:
             BadRequest, Overloaded, EngineDead: before anything was sent.
@@ -276,7 +287,7 @@ class TokenizerManager:
         states: list[ReqState] = []
         try:
             try:
-                await self._begin(requests, states, signal)
+                await self._begin(requests, states, signal, all_the_way=all_the_way)
             except Exception as error:
                 self._refuse(requests, states, error)
                 raise
@@ -285,7 +296,9 @@ class TokenizerManager:
             signal.end()
             self._leave(states)
 
-    async def _begin(self, requests: Sequence[GenerateRequest], states: list[ReqState], signal: ReadySignal) -> None:
+    async def _begin(
+        self, requests: Sequence[GenerateRequest], states: list[ReqState], signal: ReadySignal, *, all_the_way: bool
+    ) -> None:
         """Take the requests of a call and send them; ``states`` gets those of its outputs."""
         self._check_open()
         for request in {id(request.sampling_params): request for request in requests}.values():
@@ -296,6 +309,8 @@ class TokenizerManager:
             )
         for request in requests:
             self.limits.check(request)
+        if not all_the_way:
+            self._check_places()
         await self._register(requests, states, signal)
         await self.model_update_lock.acquire_reader()
         # An update need not wait for clients to read what is finished.
@@ -380,6 +395,25 @@ class TokenizerManager:
         if self.health.state is ServerState.DRAINING:
             raise Overloaded("the server is shutting down", code="shutting_down")
 
+    def check_room(self, requests: Sequence[GenerateRequest]) -> None:
+        """See to it that no work is done for requests which could not be taken now; records that if it is so.
+
+        Raises:
+            Overloaded: if the server takes no requests, or the queue is full.
+            EngineDead: if the engine has died.
+        """
+        try:
+            self._check_open()
+            self._check_places()
+        except BoughError as error:
+            self._refuse(requests, [], error)
+            raise
+
+    def _check_places(self) -> None:
+        """Raise :class:`Overloaded` if the scheduler would refuse whatever comes. It decides; this is sooner."""
+        if self._max_outputs is not None and self._num_outputs >= self._max_outputs:
+            raise Overloaded("the waiting queue is full", code="queue_full")
+
     async def _register(self, requests: Sequence[GenerateRequest], states: list[ReqState], signal: ReadySignal) -> None:
         rids = [rid for request in requests for rid in request.rids]
         if len(set(rids)) != len(rids):
@@ -392,6 +426,9 @@ class TokenizerManager:
             arrived = request.arrival_time
             made += [ReqState(rid, len(made) + i, request, signal, arrived) for i, rid in enumerate(request.rids)]
         self._waiting.add(requests, made)
+        if (context := made[0].context) is not None and context.on_taken is not None:
+            context.on_taken()
+        self._num_outputs += len(made)
         states += made
         self.rid_to_state.update((state.rid, state) for state in made)
 
@@ -450,6 +487,7 @@ class TokenizerManager:
     def _abandon(self, state: ReqState) -> None:
         """End an output in the scheduler; whatever still comes of it is dropped."""
         state.abandoned = True
+        self._num_outputs -= 1
         if state.obj.turn is not None:
             state.obj.turn.discard()
         if state.sent and self._dead is None:
@@ -461,6 +499,7 @@ class TokenizerManager:
     def _forget(self, state: ReqState) -> None:
         """An output is gone, here and from the engine: its id is free."""
         del self.rid_to_state[state.rid]
+        self._num_outputs -= not state.abandoned
         self._waiting.remove(state)
         if state.gone is not None and not state.gone.done():
             state.gone.set_result(None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 
 import msgspec
@@ -16,16 +16,18 @@ REQUEST_ID_HEADER = b"x-request-id"
 _USABLE_ID = re.compile(rb"[\x21-\x7e]{1,128}")
 
 
-class RequestContext(msgspec.Struct, frozen=True):
+class RequestContext(msgspec.Struct):
     """One HTTP request.
 
     Attributes:
         request_id: what the client has called it in ``x-request-id``, or an id made here.
         span: of the whole request, if it is traced.
+        on_taken: to be called once what it asks for counts among what waits to be computed; its body no longer does.
     """
 
     request_id: str
     span: Span | None = None
+    on_taken: Callable[[], None] | None = None
 
     @property
     def headers(self) -> list[tuple[bytes, bytes]]:

@@ -94,6 +94,7 @@ class RunningServer:
             "max_req_input_len": self.context_len - 1,
             "max_req_len": self.context_len,
             "max_total_num_tokens": 4096,
+            "max_running_requests": 8,
         }
         self.manager = TokenizerManager(self.server_args, self.model_config, self.tokenizer, self.engine, info)
         await self.manager.start()

@@ -51,7 +51,7 @@ HOSTILE_VALUES: dict[str, bytes] = {
     "leading zero": b"01",
     "hexadecimal": b"0x10",
     "wide array": b"[" + b"1," * 30_000 + b"1]",
-    "array of arrays": b"[" + b"[]," * 30_000 + b"[]]",
+    "array of arrays": b"[" + b"[]," * 3_000 + b" " * 64 * 1024 + b"[]]",
     "wide object": b"{" + b",".join(b'"k%d":0' % i for i in range(5_000)) + b"}",
     "long string": b'"' + b"x" * 100_000 + b'"',
     "long emoji string": b'"' + "🌳".encode() * 20_000 + b'"',

@@ -48,6 +48,18 @@ def test_objects_come_apart_as_they_would_at_once(value: dict[str, Any], indent:
     assert split(body) == expected
 
 
+@pytest.mark.parametrize("length", [1, 63, 64, 65, 128, 1000])
+def test_space_may_be_anywhere_and_of_any_length(length: int) -> None:
+    s = (" \t\r\n" * length)[:length]
+    body = f'{s}{{{s}"a"{s}:{s}1{s},{s}"b"{s}:{s}[{s}[1{s},2{s}]{s},{s}[3]{s}]{s}}}{s}'.encode()
+    assert split(body) == {"a": 1, "b": [[1, 2], [3]]}
+    assert split(f"{s}{{{s}}}{s}".encode()) == {}
+    lists = asyncio.run(decode_token_ids(asyncio.run(split_object(body))["b"], "b", 10, 10))
+    assert [list(ids) for ids in lists] == [[1, 2], [3]]
+    with pytest.raises(BadRequest, match="the end"):
+        split(body + b"x")
+
+
 @settings(max_examples=300, deadline=None)
 @given(objects, st.data())
 def test_damaged_objects_are_refused_or_read_as_they_would_be_at_once(

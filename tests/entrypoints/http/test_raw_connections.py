@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import random
@@ -295,6 +296,30 @@ class TestBodies:
             connection.sendall(request_bytes("/generate", body))
             server.wait_until(lambda: server.engine.running)
             assert server.run(lambda: server.app.intake.pending_bytes) == 0
+        server.wait_until(lambda: not server.engine.running)
+
+    def test_body_counts_until_its_prompt_is_made_and_counts_itself(
+        self, server: RunningServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        conversations, gate, num_bytes = server.manager.conversations, asyncio.Event(), 100_000
+        encode = conversations.encode
+
+        async def when_told(*args: Any, **options: Any) -> Any:
+            await gate.wait()
+            return await encode(*args, **options)
+
+        monkeypatch.setattr(conversations, "encode", when_told)
+        server.run(server.engine.gate.clear)
+        body = {"messages": [{"role": "user", "content": "Hi"}], "user": "x" * num_bytes}
+        with server.connect() as connection:
+            connection.sendall(request_bytes("/v1/chat/completions", body))
+            server.wait_until(lambda: server.app.intake.pending_bytes >= num_bytes)
+            time.sleep(0.1)
+            assert server.run(lambda: server.app.intake.pending_bytes) >= num_bytes
+            server.run(gate.set)
+            server.wait_until(lambda: server.engine.running)
+            assert server.run(lambda: server.app.intake.pending_bytes) == 0
+            assert server.run(lambda: server.manager._waiting.num_bytes) > 0
         server.wait_until(lambda: not server.engine.running)
 
     def test_body_in_many_small_pieces(self, server: RunningServer) -> None:

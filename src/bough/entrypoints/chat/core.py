@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 
@@ -165,36 +164,34 @@ class ChatCore:
 
         Raises:
             BadRequest: naming what cannot be done.
+            Overloaded, EngineDead: if nothing can be answered now.
         """
-        arrival_time = time.monotonic()
         self.manager.limits.require_generation()
-        dialect = self.dialect(job.tools)
-        ends_context = self._goes_on(job)
-        prompt = await self.prompt(job)
-        thoughts = self._thoughts(job, prompt)
-        params, grammar_param = await self._constrained(job, dialect, thoughts)
-        readers = self._readers(job, dialect, thinking=thoughts is Thoughts.BEGUN)
-        if dialect.needs_special_tokens and not readers[0].is_plain:
-            params = msgspec.structs.replace(params, skip_special_tokens=False)
         request = GenerateRequest(
             rids=job.rids,
-            input_ids=prompt,
             ids_are_ours=job.input_ids is None,
             prompt_param=job.prompt_param,
-            sampling_params=params,
-            grammar_param=grammar_param,
+            sampling_params=job.params,
             stream=job.stream,
             return_logprob=job.logprobs or job.prompt_logprobs,
             logprob_start_len=0 if job.prompt_logprobs else -1,
             top_logprobs_num=job.top_logprobs,
             priority=job.priority,
             timeout=job.timeout,
-            arrival_time=arrival_time,
             extra_key=job.extra_key,
             session_params=job.session_params,
-            ends_context=ends_context,
+            ends_context=self._goes_on(job),
             exact_max_new_tokens=job.exact_max_tokens,
         )
+        self.manager.check_room([request])  # before its prompt is made
+        dialect = self.dialect(job.tools)
+        request.input_ids = prompt = await self.prompt(job)
+        thoughts = self._thoughts(job, prompt)
+        params, request.grammar_param = await self._constrained(job, dialect, thoughts)
+        readers = self._readers(job, dialect, thinking=thoughts is Thoughts.BEGUN)
+        if dialect.needs_special_tokens and not readers[0].is_plain:
+            params = msgspec.structs.replace(params, skip_special_tokens=False)
+        request.sampling_params = params
         return ChatRun(request, readers, prompt)
 
     async def deltas(self, run: ChatRun, sink: Sink | None = None) -> AsyncGenerator[ChoiceDelta, None]:

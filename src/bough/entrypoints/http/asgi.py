@@ -228,6 +228,10 @@ class Call:
         """The answer is complete."""
         if self.on_over is not None:
             self.on_over()
+        self.release_body()
+
+    def release_body(self) -> None:
+        """What the body asks for counts elsewhere from now on. Doing it twice does nothing."""
         if self._upload is not None:
             self._upload.release()
 
@@ -335,6 +339,7 @@ class Endpoint:
                     self._check_query(call)
                 if self._takes_body:
                     await call.read_body()
+                    context.on_taken = call.release_body
                 if self._needs_json:
                     call.require_json()
                 task = asyncio.current_task()

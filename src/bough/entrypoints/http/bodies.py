@@ -1,4 +1,5 @@
-"""Receives request bodies: how large one may be, how long it may take, and what all of them may occupy together."""
+"""Receives request bodies: how large one may be, how long it may take, and what all of them may occupy together, until
+what they ask for is taken or answered."""
 
 from __future__ import annotations
 
@@ -29,9 +30,9 @@ class ClientLeft(Exception):
 class BodyIntake:
     """Receives the bodies of all requests of a server.
 
-    When those that are incomplete, or wait to be parsed, exceed ``max_pending_size`` together, the slowest of the
-    uploads that have taken longer than :data:`PATIENCE` is given up; if there is none, the one that grows. A single one
-    is always taken.
+    When those that are incomplete, or wait to be parsed or encoded, exceed ``max_pending_size`` together, the slowest
+    of the uploads that have taken longer than :data:`PATIENCE` is given up; if there is none, the one that grows. A
+    single one is always taken.
 
     Args:
         max_body_size: bytes of one body.
@@ -112,13 +113,13 @@ class BodyIntake:
 
     def _no_room(self) -> Overloaded:
         return Overloaded(
-            f"request bodies that are being received exceed {self._max_pending_size} bytes together "
+            f"request bodies that are being received or read exceed {self._max_pending_size} bytes together "
             f"(--max-pending-body-size)"
         )
 
 
 class Upload:
-    """One body, while it is coming and until it was taken.
+    """One body, while it is coming and until its bytes are :meth:`released <release>`.
 
     Attributes:
         body: complete; ``None`` before and afterwards.
@@ -165,9 +166,8 @@ class Upload:
         self._task.cancel()
 
     def take(self) -> bytes:
-        """The body, which is no longer held here."""
+        """The body, which is no longer held here. Its bytes go on counting: they become a conversation or a prompt."""
         body, self.body = self.body or b"", None
-        self.release()
         return body
 
     def release(self) -> None:

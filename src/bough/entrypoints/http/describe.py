@@ -64,7 +64,9 @@ from bough.tokenization.chat_template import MAX_CALL_ELEMENTS
 
 LIMITS: dict[str, str] = {
     "request body": "`--max-body-size`; beyond it 413",
-    "bodies over 64 KiB that are being received, together": "`--max-pending-body-size`; beyond it 503, slow ones first",
+    "bodies over 64 KiB that are being received, parsed or encoded, together": (
+        "`--max-pending-body-size`; beyond it 503, slow ones first"
+    ),
     "request line and headers": "`--max-header-size`, `--max-headers`; beyond them 431",
     "path and query": "`--max-url-length`; beyond it 400",
     "time for a handshake, with HTTPS": f"{HANDSHAKE_TIMEOUT:g} s; then the connection is closed",

@@ -111,9 +111,8 @@ async def decode_token_ids(raw: RawValue, param: str, max_tokens: int, max_promp
     Raises:
         BadRequest: if it is anything else, or too long.
     """
-    beginning = bytes(raw[: SLICE_BYTES + 2])
-    inside = _skip_space(beginning, 1)
-    if beginning[inside : inside + 1] != b"[":
+    inside = await _skip_space(raw, 1)
+    if raw[inside : inside + 1] != b"[":
         return await _decode_flat(raw, 0, len(raw), param, max_tokens)
     data = bytes(raw)
     prompts: list[TokenIds] = []
@@ -127,12 +126,12 @@ async def decode_token_ids(raw: RawValue, param: str, max_tokens: int, max_promp
             raise BadRequest(f"{param} holds more than {max_prompts} prompts", param=param)
         prompts.append(await _decode_flat(data, position, end, f"{param}[{len(prompts)}]", max_tokens))
         await turns.spend(end - position)
-        position = _skip_space(data, end)
+        position = await _skip_space(data, end)
         if data[position : position + 1] == b"]":
             return prompts
         if data[position : position + 1] != b",":
             raise invalid_json(f"expected , or ] in {param}")
-        position = _skip_space(data, position + 1)
+        position = await _skip_space(data, position + 1)
 
 
 async def _decode_flat(data: RawValue, start: int, end: int, param: str, max_tokens: int) -> TokenIds:
@@ -192,10 +191,15 @@ def _too_many_members() -> BadRequest:
     return BadRequest(f"the request body has more than {MAX_MEMBERS} fields", code="invalid_value")
 
 
-def _skip_space(data: bytes, position: int) -> int:
-    match = _SPACE.match(data, position, position + SLICE_BYTES)
-    assert match is not None, "matches the empty string too"
-    return match.end()
+async def _skip_space(data: RawValue, position: int) -> int:
+    """Where the white space ends that begins at ``position``, if there is any."""
+    while True:
+        match = _SPACE.match(data, position, position + SLICE_BYTES)
+        assert match is not None, "matches the empty string too"
+        if match.end() < position + SLICE_BYTES:
+            return match.end()
+        position = match.end()
+        await asyncio.sleep(0)
 
 
 class _Nearest:
@@ -246,11 +250,11 @@ class _Walker:
     async def split(self) -> Mapping[str, RawValue]:
         body, view = self._body, memoryview(self._body)
         members: dict[str, RawValue] = {}
-        self._skip_space()
+        await self._skip_space()
         if self._byte() != b"{":
             raise invalid_json("Expected `object`")
         self._position += 1
-        self._skip_space()
+        await self._skip_space()
         if self._byte() == b"}":
             self._position += 1
         else:
@@ -263,26 +267,26 @@ class _Walker:
                     name = _STRING.decode(view[start : self._position])
                 except JSON_ERRORS as error:
                     raise invalid_json(error) from None
-                self._skip_space()
+                await self._skip_space()
                 if self._byte() != b":":
                     raise self._malformed("':'")
                 self._position += 1
-                self._skip_space()
+                await self._skip_space()
                 start = self._position
                 limit = self._element_limit(name, body[start : start + 256]) if self._element_limit else None
                 await self._value(name, limit)
                 members[name] = view[start : self._position]
                 if len(members) > MAX_MEMBERS:
                     raise _too_many_members()
-                self._skip_space()
+                await self._skip_space()
                 separator = self._byte()
                 self._position += 1
                 if separator == b"}":
                     break
                 if separator != b",":
                     raise self._malformed("',' or '}'")
-                self._skip_space()
-        self._skip_space()
+                await self._skip_space()
+        await self._skip_space()
         if self._position != len(body):
             raise self._malformed("the end")
         return members
@@ -352,8 +356,8 @@ class _Walker:
             self._steps = 0
             await asyncio.sleep(0)
 
-    def _skip_space(self) -> None:
-        self._position = _skip_space(self._body, self._position)
+    async def _skip_space(self) -> None:
+        self._position = await _skip_space(self._body, self._position)
 
     def _byte(self) -> bytes:
         return self._body[self._position : self._position + 1]

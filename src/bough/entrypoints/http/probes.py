@@ -72,7 +72,7 @@ class Probes:
         return None
 
     async def _one_token(self, request: GenerateRequest) -> None:
-        async with self._manager.generation([request]) as generation:
+        async with self._manager.generation([request], all_the_way=True) as generation:
             while generation.unfinished:
                 await generation.deltas()
 
