@@ -428,6 +428,7 @@ class TokenizerManager:
         self._waiting.add(requests, made)
         if (context := made[0].context) is not None and context.on_taken is not None:
             context.on_taken()
+            context.on_taken = None
         self._num_outputs += len(made)
         states += made
         self.rid_to_state.update((state.rid, state) for state in made)

@@ -110,8 +110,9 @@ class WaitingPrompts:
         if params.has_grammar:
             grammars = (params.json_schema, params.regex, params.ebnf, params.structural_tag, *(params.choice or ()))
             grammar = _size_of_texts(text for text in grammars if text is not None)
-        of_prompt = grammar + _size_of_texts(params.stop) + _size_of_texts(params.stop_regex)
-        of_prompt += _ID_BYTES * len(params.stop_token_ids)
+        of_prompt = grammar + _ID_BYTES * len(params.stop_token_ids)
+        if params.has_text_stops:
+            of_prompt += _size_of_texts(params.stop) + _size_of_texts(params.stop_regex)
         if params.logit_bias:
             of_prompt += _BIAS_BYTES * len(params.logit_bias)
         if params.allowed_token_ids is not None:

@@ -181,8 +181,11 @@ class Call:
                 "the Content-Type must be application/json", status_code=415, code="invalid_content_type"
             )
 
-    async def read_body(self) -> None:
+    async def read_body(self) -> Callable[[], None] | None:
         """Receive the body; see :meth:`BodyIntake.receive`.
+
+        Returns:
+            to be called when what the body asks for counts elsewhere; ``None`` if it is too small to count.
 
         Raises:
             RequestFailed: (415) if it is compressed.
@@ -200,12 +203,13 @@ class Call:
         body = None if self.writer is None else self.writer.take_body(self._intake.small_body_size)
         if body is not None:
             self._body = body
-            return
+            return None
         try:
             self._upload = await self._intake.receive(self.header(b"content-length"), self._receive)
         except ClientLeft:
             self.client_left = True
             raise asyncio.CancelledError from None
+        return self._upload.release
 
     @property
     def body(self) -> bytes:
@@ -228,10 +232,6 @@ class Call:
         """The answer is complete."""
         if self.on_over is not None:
             self.on_over()
-        self.release_body()
-
-    def release_body(self) -> None:
-        """What the body asks for counts elsewhere from now on. Doing it twice does nothing."""
         if self._upload is not None:
             self._upload.release()
 
@@ -338,8 +338,7 @@ class Endpoint:
                 if scope["query_string"]:
                     self._check_query(call)
                 if self._takes_body:
-                    await call.read_body()
-                    context.on_taken = call.release_body
+                    context.on_taken = await call.read_body()
                 if self._needs_json:
                     call.require_json()
                 task = asyncio.current_task()
