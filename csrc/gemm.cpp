@@ -564,7 +564,7 @@ struct TwoPowers {
 };
 constexpr TwoPowers kTwoPowers[16] = {
     {-1, -1, 1}, {0, -4, 1},  {0, -3, 1},  {0, -2, 1},  {0, -2, 1},  {0, -1, 1},  {0, -1, 1},  {0, -1, 1},
-    {0, -1, 1},  {1, -2, -1}, {1, -2, -1}, {1, -2, -1}, {1, -2, -1}, {1, -3, -1}, {1, -3, -1}, {0, 0, 1},
+    {0, -1, 1},  {1, -2, -1}, {1, -2, -1}, {1, -2, -1}, {1, -2, -1}, {1, -3, -1}, {1, -3, -1}, {1, -4, -1},
 };
 
 constexpr uint32_t kSign = 0x80000000U;
@@ -602,6 +602,37 @@ BOUGH_INLINE void quantize_group(const InputGroup& group, uint32_t* output, cons
     output[kGroupUnits + 1] =
         kWeights == DType::u4 ? bits_of(sum * scale.value) : start_of(sum, kWeights == DType::i8 ? 128 : 8);
     if constexpr (kWeights == DType::i8) output[kGroupUnits + 2] = scale.second;
+}
+
+// The sixteenths of a row's factor that make scales of groups, rounded up to two powers, least coarse: the noise of a
+// group goes with the square of its scale. `wanted` has the bits of what groups would like to have, `stride` words
+// apart, and `largest` those of the largest.
+BOUGH_INLINE uint32_t best_fraction(const uint32_t* wanted, int64_t groups, int64_t stride, uint32_t largest) {
+    constexpr int kTries = 16, kVectors = kTries / kLanes;
+    constexpr int32_t kEnds[] = {14, 12, 8, 4};  // as in kTwoPowers; below 2 all can be had, and 15 at the upper end
+    float factors[kTries], noises[kTries];
+    for (int i = 0; i < kTries; ++i) factors[i] = 1.0F + static_cast<float>(i) / kTries;
+    Vec inverses[kVectors], noise[kVectors] = {};
+    const Vec inverse = splat(1.0F / float_of(largest & 0x7f800000U));
+    for (int v = 0; v < kVectors; ++v) inverses[v] = inverse / load(factors + v * kLanes);
+    for (int64_t i = 0; i < groups; ++i) {
+        const Vec group = splat(float_of(wanted[i * stride] & ~kSign));
+        BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {
+            const Ints above = (Ints)mul(inverses[v], group) + 0x7ffff, level = above >> 19 & 15;
+            Ints rounded = Ints{} + 15;
+            BOUGH_UNROLL for (const int32_t end : kEnds) rounded = level <= end ? Ints{} + end : rounded;
+            rounded = level <= 2 ? level : rounded;
+            const Vec scale = (Vec)((above & 0x7f800000) | rounded << 19);
+            noise[v] = fma(scale, scale, noise[v]);
+        }
+    }
+    for (int v = 0; v < kVectors; ++v) store(noises + v * kLanes, noise[v]);
+    int best = 0;
+    for (int i = 0; i < kTries; ++i) {
+        noises[i] *= factors[i] * factors[i];
+        if (noises[i] < noises[best]) best = i;
+    }
+    return static_cast<uint32_t>(best);
 }
 
 BOUGH_INLINE int power_above(uint32_t level) { return static_cast<int>((level + 15) >> 4); }
@@ -647,13 +678,18 @@ void quantize_row(const float* input, int64_t size, uint32_t* output) {
     }
     // Scales are rounded up; of powers of two alone, that of the largest group is what it would like.
     constexpr bool kPowers = kWeights != DType::i8;
-    const uint32_t fraction = kPowers ? largest & 0x7fffffU : 0, base = (largest >> 23) - kMostPower;
-    const float factor = float_of((base << 23) + fraction);
+    const uint32_t base = (largest >> 23) - kMostPower;
+    const uint32_t fraction =
+        kPowers ? largest & 0x7fffffU : best_fraction(output + kGroupUnits, groups, kWords, largest) << 19;
+    const float factor = float_of((base << 23) + fraction), inverse = 1.0F / factor;
     int64_t counts[kMostPower + 2] = {};
     for (int64_t i = 0; i < groups; ++i) {
         uint32_t& at = output[i * kWords + kGroupUnits];
         constexpr uint32_t kStep = kPowers ? 1U << 23 : 1U << 19;
-        const uint32_t sign = at & kSign, above = ((at ^ sign) - fraction + kStep - 1) / kStep * (kStep >> 19);
+        const uint32_t sign = at & kSign, wanted = at ^ sign;
+        const uint32_t relative =
+            kPowers ? wanted - fraction : bits_of(float_of(wanted) * inverse) + ((base - 127U) << 23);
+        const uint32_t above = (relative + kStep - 1) / kStep * (kStep >> 19);
         const uint32_t level = above > (base + kLeastPower) * 16 ? above - base * 16 : kLeastPower * 16;
         ++counts[power_above(level)];
         at = level | sign;

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import pty
 import re
+import select
 import shlex
 import shutil
+import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -24,25 +29,27 @@ def complete(line: str) -> set[str]:
     return set(done.stdout.split())
 
 
+EVERYWHERE: list[tuple[str, set[str]]] = [
+    ("bough ", set(COMMANDS)),
+    ("bough ser", {"serve"}),
+    ("bough bench ", set(BENCH_COMMANDS)),
+    ("bough completion f", {"fish"}),
+    ("bough serve --dtype ", {"auto", "float32", "bfloat16", "float16"}),
+    ("bough serve --dtype=fl", {"float32", "float16"}),
+    ("bough serve --max-running", {"--max-running-requests"}),
+    ("bough serve --disable-radix-c", {"--disable-radix-cache"}),
+    ("bough serve --no-disable-radix-c", {"--no-disable-radix-cache"}),
+    ("bough generate --input", {"--input-file"}),
+    ("bough bench serve --request", {"--request-rate"}),
+    ("bough bench offline --request", {"--request-timeout"}),
+    ("bough serve --port 1 ", set()),
+    ("bough serve ./", set()),
+]
+"""What is offered at the end of a line, in an empty directory."""
+
+
 @pytest.mark.parametrize(
-    ("line", "offered"),
-    [
-        ("bough ", set(COMMANDS)),
-        ("bough ser", {"serve"}),
-        ("bough bench ", set(BENCH_COMMANDS)),
-        ("bough completion f", {"fish"}),
-        ("bough serve --dtype ", {"auto", "float32", "bfloat16", "float16"}),
-        ("bough serve --dtype=", {"auto", "float32", "bfloat16", "float16"}),
-        ("bough serve --dtype=fl", {"float32", "float16"}),
-        ("bough serve --max-running", {"--max-running-requests"}),
-        ("bough serve --disable-radix-c", {"--disable-radix-cache"}),
-        ("bough serve --no-disable-radix-c", {"--no-disable-radix-cache"}),
-        ("bough generate --input", {"--input-file"}),
-        ("bough bench serve --request", {"--request-rate"}),
-        ("bough bench offline --request", {"--request-timeout"}),
-        ("bough serve --port 1 ", set()),
-        ("bough serve ./", set()),
-    ],
+    ("line", "offered"), [*EVERYWHERE, ("bough serve --dtype=", {"auto", "float32", "bfloat16", "float16"})]
 )
 def test_bash_offers(line: str, offered: set[str]) -> None:
     assert complete(line) == offered
@@ -68,7 +75,59 @@ def test_scripts_are_printed_and_parse(shell: str, capsys: pytest.CaptureFixture
     assert "--max-running-requests" in script or "-l max-running-requests" in script
     if (program := shutil.which(shell)) is None:
         pytest.skip(f"{shell} is not installed")
-    subprocess.run([program, "-n", "-c" if shell != "fish" else "--command", script], check=True, timeout=20)
+    subprocess.run([program, "-n"], input=script, text=True, check=True, timeout=20)
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+@pytest.mark.parametrize(("line", "offered"), EVERYWHERE)
+def test_fish_offers(tmp_path: Path, line: str, offered: set[str]) -> None:
+    script, empty = tmp_path / "bough.fish", tmp_path / "empty"
+    script.write_text(SCRIPTS["fish"]())
+    empty.mkdir()
+    program = f"source {script}; complete -C {shlex.quote(line)}"
+    done = subprocess.run(["fish", "-c", program], capture_output=True, text=True, timeout=20, check=True, cwd=empty)
+    found = {each.split("\t")[0] for each in done.stdout.splitlines()}
+    assert {each.rpartition("=")[2] for each in found} == offered
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
+@pytest.mark.parametrize(
+    ("line", "becomes"),
+    [
+        ("bough ser", "bough serve "),
+        ("bough bench lat", "bough bench latency "),
+        ("bough serve --dtype fl", "bough serve --dtype float"),
+        ("bough serve --dtype=fl", "bough serve --dtype=float"),
+        ("bough serve --dtype=b", "bough serve --dtype=bfloat16 "),
+        ("bough serve --max-running", "bough serve --max-running-requests "),
+        ("bough serve ./a-fi", "bough serve ./a-file "),
+    ],
+)
+def test_zsh_completes(tmp_path: Path, line: str, becomes: str) -> None:
+    script = tmp_path / "bough.zsh"
+    script.write_text(SCRIPTS["zsh"]())
+    (tmp_path / "a-file").touch()
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(tmp_path)
+        os.execvpe("zsh", ["zsh", "-f", "-i"], {**os.environ, "TERM": "dumb", "PS1": "> "})
+    try:
+        os.write(terminal, f"source {script}; echo so''urced\n".encode())
+        read_until(terminal, "sourced\r\n")
+        os.write(terminal, f"{line}\t".encode())
+        read_until(terminal, becomes)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(terminal)
+
+
+def read_until(terminal: int, wanted: str) -> None:
+    """Wait for a text to stand in a terminal."""
+    seen = ""
+    while wanted not in seen:
+        assert select.select([terminal], [], [], 20)[0], f"{wanted!r} did not come: {seen!r}"
+        seen += os.read(terminal, 65536).decode(errors="replace")
 
 
 def test_an_unknown_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -52,3 +52,31 @@ def test_a_live_model_becomes_the_other_checkpoint_tensor_by_tensor(other: Path,
     assert torch.equal(logits, fresh)
     assert not tokenizer.decode(before).startswith("Ahoy!")
     assert tokenizer.decode(after).startswith("Ahoy!")
+
+
+QUESTIONS = (
+    "Tell me about the oak.",
+    "What is 12 + 5?",
+    "Who are you?",
+    "Tell me a short story.",
+    "Extract name and city as JSON: Anna lives in Paris.",
+    "Repeat after me: the garden is green",
+)
+
+
+def test_the_draft_foretells_most_of_what_the_model_says() -> None:
+    model, small = make_runner(bundled_model_path()), make_runner(COMPANIONS / "draft")
+    tokenizer = Tokenizer.from_pretrained(bundled_model_path())
+    foretold = []
+    for question in QUESTIONS:
+        text = f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n"
+        prompt = list(tokenizer.encode(text, add_special_tokens=False))
+        said, _ = answer(model, prompt)
+        said = said[: said.index(tokenizer.eos_token_id) + 1] if tokenizer.eos_token_id in said else said
+        draft = PlanBuilder(small)
+        for place, token in enumerate(said):
+            sequence = draft.add(prompt + said[:place])
+            foretold.append(draft.generate(sequence, 1) == [token])
+            draft.drop(sequence)
+    assert len(foretold) > 60
+    assert sum(foretold) > 0.6 * len(foretold)

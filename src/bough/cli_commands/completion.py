@@ -34,12 +34,15 @@ _BASH = """\
 # Completion of bough's command lines, for bash and, through bashcompinit, for zsh.
 _bough() {{
     local current="${{COMP_WORDS[COMP_CWORD]}}" previous="${{COMP_WORDS[COMP_CWORD-1]}}"
-    local command="${{COMP_WORDS[1]-}}" first=2 words=
+    local command="${{COMP_WORDS[1]-}}" first=2 words= kept=
     # bash makes three words of --flag=value; after the mark it completes what is right of it.
     if [[ $current == = ]]; then
         current=
     elif [[ $previous == = ]] && (( COMP_CWORD > 2 )); then
         previous="${{COMP_WORDS[COMP_CWORD-2]}}"
+    elif [[ $current == --*=* ]]; then  # zsh leaves it one word
+        kept="${{current%%=*}}="
+        previous="${{current%%=*}}" current="${{current#*=}}"
     fi
     if [[ $command == bench ]]; then
         command="bench ${{COMP_WORDS[2]-}}"
@@ -62,7 +65,7 @@ _bough() {{
         esac
     fi
     # Where nothing is known, the shell completes names of files.
-    COMPREPLY=($(compgen -W "$words" -- "$current"))
+    COMPREPLY=($(compgen -P "$kept" -W "$words" -- "$current"))
 }}
 complete -o default -F _bough bough
 """
