@@ -143,7 +143,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # torch goes first and alone: the build that is chosen for it then satisfies everything that asks for torch.
-# The native kernels are built with Bough: once for users and developers, and again whenever their sources change.
+# The native kernels are built with Bough, and again whenever their sources change.
 define INSTALL
 @echo "Installing Bough into $(VENV) and compiling its kernels: some minutes, once."
 $(INSTALL_TORCH)

@@ -606,17 +606,20 @@ BOUGH_INLINE void quantize_group(const InputGroup& group, uint32_t* output, cons
 
 // The sixteenths of a row's factor that make scales of groups, rounded up to two powers, least coarse: the noise of a
 // group goes with the square of its scale. `wanted` has the bits of what groups would like to have, `stride` words
-// apart, and `largest` those of the largest.
-BOUGH_INLINE uint32_t best_fraction(const uint32_t* wanted, int64_t groups, int64_t stride, uint32_t largest) {
+// apart, and `largest` those of the largest. What is above `most` is likely an outlier, of which no noise is left.
+BOUGH_INLINE uint32_t best_fraction(const uint32_t* wanted, int64_t groups, int64_t stride, uint32_t largest,
+                                    uint32_t most) {
     constexpr int kTries = 16, kVectors = kTries / kLanes;
-    constexpr int32_t kEnds[] = {14, 12, 8, 4};  // as in kTwoPowers; below 2 all can be had, and 15 at the upper end
+    constexpr int32_t kEnds[] = {14, 12, 8, 4};  // as in kTwoPowers; up to 2 all can be had, and 15
     float factors[kTries], noises[kTries];
     for (int i = 0; i < kTries; ++i) factors[i] = 1.0F + static_cast<float>(i) / kTries;
     Vec inverses[kVectors], noise[kVectors] = {};
     const Vec inverse = splat(1.0F / float_of(largest & 0x7f800000U));
     for (int v = 0; v < kVectors; ++v) inverses[v] = inverse / load(factors + v * kLanes);
     for (int64_t i = 0; i < groups; ++i) {
-        const Vec group = splat(float_of(wanted[i * stride] & ~kSign));
+        const uint32_t bits = wanted[i * stride] & ~kSign;
+        if (bits > most) continue;
+        const Vec group = splat(float_of(bits));
         BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {
             const Ints above = (Ints)mul(inverses[v], group) + 0x7ffff, level = above >> 19 & 15;
             Ints rounded = Ints{} + 15;
@@ -659,6 +662,7 @@ void quantize_row(const float* input, int64_t size, uint32_t* output) {
     // First the scales that groups would like to have, then their levels, where the scales belong.
     Vec zeros = splat(0.0F);
     uint32_t largest = 0;
+    uint64_t total = 0;
     for (int64_t i = 0; i < groups; ++i) {
         const InputGroup group = group_at(i);
         zeros = add_zeros(zeros, group);
@@ -668,6 +672,7 @@ void quantize_row(const float* input, int64_t size, uint32_t* output) {
         const uint32_t bits = bits_of(wanted > 0x1p-60F ? wanted : 0x1p-60F);
         output[i * kWords + kGroupUnits] = bits | static_cast<uint32_t>(negative) << 31;
         largest = bits > largest ? bits : largest;
+        total += bits;
     }
     uint32_t* behind = output + groups * kWords;
     behind[1] = 0;
@@ -679,8 +684,10 @@ void quantize_row(const float* input, int64_t size, uint32_t* output) {
     // Scales are rounded up; of powers of two alone, that of the largest group is what it would like.
     constexpr bool kPowers = kWeights != DType::i8;
     const uint32_t base = (largest >> 23) - kMostPower;
+    // The mean of bits is about that of logarithms, which a few outliers hardly move.
+    const uint32_t most = static_cast<uint32_t>(total / static_cast<uint64_t>(groups)) + (kOutlierPower << 23);
     const uint32_t fraction =
-        kPowers ? largest & 0x7fffffU : best_fraction(output + kGroupUnits, groups, kWords, largest) << 19;
+        kPowers ? largest & 0x7fffffU : best_fraction(output + kGroupUnits, groups, kWords, largest, most) << 19;
     const float factor = float_of((base << 23) + fraction), inverse = 1.0F / factor;
     int64_t counts[kMostPower + 2] = {};
     for (int64_t i = 0; i < groups; ++i) {

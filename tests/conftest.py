@@ -35,7 +35,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What the tests have imported is no garbage: those that look for some need not walk through it each time."""
+    """What the tests have imported is no garbage: tests that look for garbage need not walk through it each time."""
     gc.collect()
     gc.freeze()
 

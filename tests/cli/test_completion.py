@@ -109,8 +109,11 @@ def test_zsh_completes(tmp_path: Path, line: str, becomes: str) -> None:
     (tmp_path / "a-file").touch()
     pid, terminal = pty.fork()
     if pid == 0:
-        os.chdir(tmp_path)
-        os.execvpe("zsh", ["zsh", "-f", "-i"], {**os.environ, "TERM": "dumb", "PS1": "> "})
+        try:
+            os.chdir(tmp_path)
+            os.execvpe("zsh", ["zsh", "-f", "-i"], {**os.environ, "TERM": "dumb", "PS1": "> "})
+        finally:
+            os._exit(127)  # this is a second pytest
     try:
         os.write(terminal, f"source {script}; echo so''urced\n".encode())
         read_until(terminal, "sourced\r\n")

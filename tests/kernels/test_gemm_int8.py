@@ -37,17 +37,20 @@ def grouped(x: torch.Tensor) -> torch.Tensor:
 def quantized(x: torch.Tensor) -> torch.Tensor:
     """What activations without outliers become, in float64: each 32 with the least scale that is a factor of the row
     times a sum or difference of two powers of two and with which the largest magnitude becomes at least -128 and the
-    others at most 127. The factor has sixteenths and is that with which squares of scales are least."""
+    others at most 127. The factor has sixteenths and is that with which squares of scales are least, but for those of
+    groups far above the mean, which are likely outliers."""
     groups = grouped(x)
     high, low = groups.amax(-1, keepdim=True).clamp_min(0), (-groups).amax(-1, keepdim=True).clamp_min(0)
     wanted = (high.maximum(low) * (1 / 128.5)).maximum(high.minimum(low) * (1 / 127.5)).clamp_min(2.0**-60)
+    bits = wanted.view(torch.int32).long()
+    counts = bits <= bits.sum(1, keepdim=True) // bits.shape[1] + (3 << 23)
     fractions = torch.tensor([8, 8.5, 9, 10, 12, 14, 15, 15.5, 16]) / 16
     scale, least = torch.empty_like(wanted), torch.full((len(x), 1, 1), torch.inf)
     for sixteenths in range(16):
         factor = 1 + sixteenths / 16
         fraction, power = torch.frexp(wanted * (1 / torch.tensor(factor)))
         rounded = torch.ldexp(fractions[torch.searchsorted(fractions, fraction)], power) * factor
-        noise = rounded.square().sum(1, keepdim=True)
+        noise = (rounded.square() * counts).sum(1, keepdim=True)
         is_best = noise < least
         scale, least = rounded.where(is_best, scale), noise.where(is_best, least)
     scale = scale * torch.where(high > low, -1.0, 1.0)

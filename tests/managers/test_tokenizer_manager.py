@@ -20,6 +20,7 @@ from bough.managers.io_struct import GenerateReqInput
 from bough.managers.native_output import TIMES
 from bough.managers.req_state import ReqState
 from bough.managers.tokenizer_manager import TokenizerManager
+from bough.sampling.sampling_params import SamplingParams
 from tests.entrypoints.http.fake_engine import FakeEngine
 from tests.entrypoints.http.server import CONTEXT_LEN, tiny_model_config
 from tests.entrypoints.http.tiny_tokenizer import tiny_tokenizer
@@ -47,7 +48,7 @@ def run(tmp_path: Path) -> Callable[..., None]:
                 await asyncio.sleep(0.001)
             async with manager.model_update_lock.writer_lock():
                 pass
-            assert manager._num_outputs == 0
+            assert manager._num_sent == 0
             await manager.close()
             assert asyncio.all_tasks() == {asyncio.current_task()}
 
@@ -383,7 +384,7 @@ class TestPlaces:
             assert len(engine.received) == 3
             assert manager.metrics.refused_requests._counts["queue_full"] == 1
             if end == "left":
-                calls[0].cancel()  # there is room at once: the scheduler hears of the end before what comes next
+                calls[0].cancel()  # the scheduler hears of that before what comes next
                 await asyncio.sleep(0)
             elif end == "aborted":
                 manager.abort_request("0")
@@ -391,7 +392,7 @@ class TestPlaces:
             else:
                 engine.gate.set()
                 await calls[0]
-            assert manager._num_outputs < 3
+            assert manager._num_sent < 3, "there is room at once"
             engine.gate.set()
             await results_of(manager, text="Hi", sampling_params=params)
             await asyncio.gather(*calls, return_exceptions=True)
@@ -413,6 +414,49 @@ class TestPlaces:
                 while generation.unfinished:
                     await generation.deltas()
             await asyncio.gather(first, second)
+
+        run(test, max_queued_requests=1)
+
+    def test_what_is_not_sent_yet_takes_no_place(self, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+            encoder, gate = manager.prompt_encoder, asyncio.Event()
+            assert encoder is not None
+            encode = encoder.encode
+
+            async def when_told(texts: Any, *args: Any, **options: Any) -> Any:
+                if len(texts) > 1:
+                    await gate.wait()
+                return await encode(texts, *args, **options)
+
+            monkeypatch.setattr(encoder, "encode", when_told)
+            params = {"max_new_tokens": 2}
+            batch = asyncio.create_task(results_of(manager, text=["Hi"] * 9, sampling_params=params))
+            await asyncio.sleep(0.01)
+            assert not engine.received
+            await results_of(manager, text="Hi", sampling_params=params)
+            gate.set()
+            await batch
+
+        run(test, max_queued_requests=1)
+
+    @pytest.mark.parametrize("chat", [False, True])
+    def test_a_fault_of_the_client_is_told_though_the_queue_is_full(self, run: Any, chat: bool) -> None:
+        async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+            engine.gate.clear()
+            others = asyncio.create_task(results_of(manager, text="Hi", sampling_params={"max_new_tokens": 2, "n": 3}))
+            await running(engine, 3)
+            bias = {1_000_000: 1.0}
+            with pytest.raises(BadRequest, match="logit_bias"):
+                if chat:
+                    message = {"role": "user", "content": "Hi"}
+                    params = SamplingParams(logit_bias=bias)
+                    await ChatCore(manager).prepare(ChatJob(messages=[message], rids=["r"], params=params))
+                else:
+                    await results_of(manager, text="Hi", sampling_params={"logit_bias": {"1000000": 1}})
+            many = asyncio.create_task(results_of(manager, text="Hi", sampling_params={"max_new_tokens": 2, "n": 4}))
+            await running(engine, 7)  # the scheduler says that these could never be taken
+            engine.gate.set()
+            await asyncio.gather(others, many)
 
         run(test, max_queued_requests=1)
 

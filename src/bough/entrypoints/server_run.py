@@ -126,7 +126,8 @@ class ServerRun:
         self._port_args = PortArgs.create()
         self._supervisor = _launch_subprocesses(plan, self._port_args, watch_parent=True)
         timer.end_phase("starting processes")
-        # Only now, while the children do the same.
+        # Only now, while the children do the same. What the end needs is loaded, too: its file may be gone by then.
+        import bough.entrypoints.http.under_way  # noqa: F401
         from bough.entrypoints.http.app import create_app
         from bough.entrypoints.http.server import make_server
         from bough.entrypoints.starting_app import StartingApp

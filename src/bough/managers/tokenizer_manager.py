@@ -148,9 +148,9 @@ class TokenizerManager:
         self._waiting = WaitingPrompts(server_args.max_queued_bytes, self.limits.vocab_size)
         max_queued = server_args.max_queued_requests
         self._max_outputs = None if max_queued is None else scheduler_info["max_running_requests"] + max_queued
-        """Beyond so many the scheduler has certainly no place."""
-        self._num_outputs = 0
-        """Of all calls, those not counted that were given up."""
+        """So many the scheduler computes and lets wait; ``None``: any number."""
+        self._num_sent = 0
+        """Outputs that it has, as far as is known here; without those that were given up."""
         self.model_update_lock = ReaderWriterLock()
         self.rid_to_state: dict[str, ReqState] = {}
         self.sessions = SessionStore(
@@ -301,16 +301,11 @@ class TokenizerManager:
     ) -> None:
         """Take the requests of a call and send them; ``states`` gets those of its outputs."""
         self._check_open()
-        for request in {id(request.sampling_params): request for request in requests}.values():
-            self.limits.check_params(
-                request.sampling_params,
-                tag_is_ours=request.grammar_param is not None,
-                grammar_param=request.grammar_param,
-            )
+        self._check_params(requests)
         for request in requests:
             self.limits.check(request)
         if not all_the_way:
-            self._check_places()
+            self._check_places(requests)
         await self._register(requests, states, signal)
         await self.model_update_lock.acquire_reader()
         # An update need not wait for clients to read what is finished.
@@ -395,23 +390,38 @@ class TokenizerManager:
         if self.health.state is ServerState.DRAINING:
             raise Overloaded("the server is shutting down", code="shutting_down")
 
+    def _check_params(self, requests: Sequence[GenerateRequest]) -> None:
+        for request in {id(request.sampling_params): request for request in requests}.values():
+            self.limits.check_params(
+                request.sampling_params,
+                tag_is_ours=request.grammar_param is not None,
+                grammar_param=request.grammar_param,
+            )
+
     def check_room(self, requests: Sequence[GenerateRequest]) -> None:
         """See to it that no work is done for requests which could not be taken now; records that if it is so.
 
         Raises:
+            BadRequest: if they could never be taken and it is seen here.
             Overloaded: if the server takes no requests, or the queue is full.
             EngineDead: if the engine has died.
         """
         try:
             self._check_open()
-            self._check_places()
+            self._check_places(requests)
         except BoughError as error:
             self._refuse(requests, [], error)
             raise
 
-    def _check_places(self) -> None:
-        """Raise :class:`Overloaded` if the scheduler would refuse whatever comes. It decides; this is sooner."""
-        if self._max_outputs is not None and self._num_outputs >= self._max_outputs:
+    def _check_places(self, requests: Sequence[GenerateRequest]) -> None:
+        """Raise :class:`Overloaded` if the scheduler has no place for another output; it would say the same, later.
+
+        What could never be taken is another error, which comes first.
+        """
+        if self._max_outputs is None or self._num_sent < self._max_outputs:
+            return
+        self._check_params(requests)
+        if all(len(request.rids) <= self._max_outputs for request in requests):
             raise Overloaded("the waiting queue is full", code="queue_full")
 
     async def _register(self, requests: Sequence[GenerateRequest], states: list[ReqState], signal: ReadySignal) -> None:
@@ -429,7 +439,6 @@ class TokenizerManager:
         if (context := made[0].context) is not None and context.on_taken is not None:
             context.on_taken()
             context.on_taken = None
-        self._num_outputs += len(made)
         states += made
         self.rid_to_state.update((state.rid, state) for state in made)
 
@@ -457,6 +466,7 @@ class TokenizerManager:
             message.arrival_time, message.timeout = states[0].created_time, states[0].obj.timeout
             self._channels.send(message)
             self._records.on_sent(states[0])
+            self._num_sent += len(states)
             for state in states:
                 state.sent, state.sent_time = True, sent_time
                 if state.abort_reason is not None:
@@ -467,7 +477,7 @@ class TokenizerManager:
     def _leave(self, states: list[ReqState]) -> None:
         """Nobody waits for these outputs any more: end in the scheduler what is unfinished."""
         for state in states:
-            if state.finished or state.abandoned or state.rid not in self.rid_to_state:
+            if state.finished or state.abandoned or self.rid_to_state.get(state.rid) is not state:
                 continue
             state.out_list.clear()
             self._records.on_leave(state)
@@ -488,7 +498,7 @@ class TokenizerManager:
     def _abandon(self, state: ReqState) -> None:
         """End an output in the scheduler; whatever still comes of it is dropped."""
         state.abandoned = True
-        self._num_outputs -= 1
+        self._num_sent -= state.sent
         if state.obj.turn is not None:
             state.obj.turn.discard()
         if state.sent and self._dead is None:
@@ -500,7 +510,7 @@ class TokenizerManager:
     def _forget(self, state: ReqState) -> None:
         """An output is gone, here and from the engine: its id is free."""
         del self.rid_to_state[state.rid]
-        self._num_outputs -= not state.abandoned
+        self._num_sent -= state.sent and not state.abandoned
         self._waiting.remove(state)
         if state.gone is not None and not state.gone.done():
             state.gone.set_result(None)

@@ -134,8 +134,9 @@ def test_too_many_ids_are_counted_but_not_decoded() -> None:
         json.dumps({"text": 'a "quoted" text\n' * 40_000}).encode(),
         json.dumps({"messages": [{"role": "user", "content": "Hi"}] * 20_000}).encode(),
         b'{"a":' + b"[" * 60 + b"[]," * 200_000 + b"[]" + b"]" * 60 + b"}",
+        b"{" + b",".join(b'"%d":%b1' % (number, b" " * (32 * 1024 - 1)) for number in range(100)) + b"}",
     ],
-    ids=["ids", "text", "messages", "brackets"],
+    ids=["ids", "text", "messages", "brackets", "gaps"],
 )
 def test_others_get_their_turn_while_a_large_body_is_walked_through(
     body: bytes, monkeypatch: pytest.MonkeyPatch

@@ -185,7 +185,7 @@ class Call:
         """Receive the body; see :meth:`BodyIntake.receive`.
 
         Returns:
-            to be called when what the body asks for counts elsewhere; ``None`` if it is too small to count.
+            to be called when what the body asks for counts elsewhere; ``None`` if it never counted.
 
         Raises:
             RequestFailed: (415) if it is compressed.

@@ -125,13 +125,13 @@ async def decode_token_ids(raw: RawValue, param: str, max_tokens: int, max_promp
         if len(prompts) == max_prompts:
             raise BadRequest(f"{param} holds more than {max_prompts} prompts", param=param)
         prompts.append(await _decode_flat(data, position, end, f"{param}[{len(prompts)}]", max_tokens))
-        await turns.spend(end - position)
-        position = await _skip_space(data, end)
+        begin, position = position, await _skip_space(data, end)
         if data[position : position + 1] == b"]":
             return prompts
         if data[position : position + 1] != b",":
             raise invalid_json(f"expected , or ] in {param}")
         position = await _skip_space(data, position + 1)
+        await turns.spend(position - begin)
 
 
 async def _decode_flat(data: RawValue, start: int, end: int, param: str, max_tokens: int) -> TokenIds:
@@ -358,6 +358,7 @@ class _Walker:
 
     async def _skip_space(self) -> None:
         self._position = await _skip_space(self._body, self._position)
+        await self._give_turn(self._position)
 
     def _byte(self) -> bytes:
         return self._body[self._position : self._position + 1]
