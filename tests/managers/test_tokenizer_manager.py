@@ -445,14 +445,15 @@ class TestPlaces:
             engine.gate.clear()
             others = asyncio.create_task(results_of(manager, text="Hi", sampling_params={"max_new_tokens": 2, "n": 3}))
             await running(engine, 3)
-            bias = {1_000_000: 1.0}
+            job = ChatJob(
+                messages=[{"role": "user", "content": "Hi"}],
+                rids=["r"],
+                params=SamplingParams(logit_bias={1_000_000: 1.0}),
+            )
+            plain = results_of(manager, text="Hi", sampling_params={"logit_bias": {"1000000": 1}})
             with pytest.raises(BadRequest, match="logit_bias"):
-                if chat:
-                    message = {"role": "user", "content": "Hi"}
-                    params = SamplingParams(logit_bias=bias)
-                    await ChatCore(manager).prepare(ChatJob(messages=[message], rids=["r"], params=params))
-                else:
-                    await results_of(manager, text="Hi", sampling_params={"logit_bias": {"1000000": 1}})
+                await (ChatCore(manager).prepare(job) if chat else plain)
+            plain.close()
             many = asyncio.create_task(results_of(manager, text="Hi", sampling_params={"max_new_tokens": 2, "n": 4}))
             await running(engine, 7)  # the scheduler says that these could never be taken
             engine.gate.set()
