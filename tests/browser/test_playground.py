@@ -49,6 +49,13 @@ def answer_with(
     return bodies
 
 
+def hold_answers(page: Page) -> list[object]:
+    """Let chat requests of the page wait for ever; returns those that do."""
+    held: list[object] = []
+    page.route("**/v1/chat/completions", lambda route: held.append(route))
+    return held
+
+
 def test_a_conversation_is_streamed_and_goes_on(page: Page) -> None:
     ask(page, "How tall does an oak grow?")
     wait_for_answers(page, 1)
@@ -71,6 +78,68 @@ def test_an_answer_can_be_stopped(page: Page, server: Server) -> None:
     expect(page.get_by_role("button", name="Send", exact=True)).to_be_visible()
 
 
+def test_a_message_is_sent_by_its_button_unless_it_is_blank(page: Page) -> None:
+    bodies = answer_with(page, {"content": "Yes."})
+    send = page.get_by_role("button", name="Send", exact=True)
+    send.click()
+    page.get_by_label("Your message", exact=True).fill(" \n ")
+    send.click()
+    expect(page.locator(".message")).to_have_count(0)
+    page.get_by_label("Your message", exact=True).fill("First?")
+    send.click()
+    wait_for_answers(page, 1)
+    expect(page.get_by_label("Your message", exact=True)).to_have_value("")
+    assert [body["messages"] for body in bodies] == [[{"role": "user", "content": "First?"}]]
+
+
+def test_an_enter_that_ends_a_composition_sends_nothing(page: Page) -> None:
+    bodies = answer_with(page, {"content": "はい。"})
+    prompt = page.get_by_label("Your message", exact=True)
+    prompt.fill("木")
+    # As input methods do, for which Enter takes the characters that they propose.
+    prompt.dispatch_event("keydown", {"key": "Enter", "isComposing": True})
+    expect(prompt).to_have_value("木")
+    prompt.press("Enter")
+    wait_for_answers(page, 1)
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_label("Your message, to be changed").dispatch_event("keydown", {"key": "Enter", "isComposing": True})
+    expect(page.get_by_label("Your message, to be changed")).to_be_visible()
+    assert len(bodies) == 1
+
+
+def test_what_is_typed_during_an_answer_waits_for_its_end(page: Page) -> None:
+    held = hold_answers(page)
+    ask(page, "First?")
+    expect(page.get_by_role("button", name="Stop")).to_be_visible()
+    ask(page, "Second?")
+    expect(page.get_by_label("Your message", exact=True)).to_have_value("Second?")
+    expect(page.locator(".message.user")).to_have_count(1)
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_role("button", name="Send", exact=True)).to_be_visible()
+    assert len(held) == 1
+    page.unroute("**/v1/chat/completions")
+    answer_with(page, {"content": "Yes."})
+    page.get_by_role("button", name="Send", exact=True).click()
+    expect(page.locator(".message.user")).to_have_count(2)
+    expect(page.locator(".message.assistant").last).to_contain_text("Yes.")
+
+
+def test_a_new_conversation_ends_the_answer_of_the_old_one(page: Page) -> None:
+    hold_answers(page)
+    ask(page, "First?")
+    expect(page.get_by_role("button", name="Stop")).to_be_visible()
+    with page.expect_event("requestfailed"):
+        page.get_by_role("button", name="New conversation").click()
+    expect(page.get_by_role("button", name="Send", exact=True)).to_be_visible()
+    expect(page.get_by_label("Your message", exact=True)).to_be_focused()
+    expect(page.locator(".message")).to_have_count(0)
+    page.unroute("**/v1/chat/completions")
+    bodies = answer_with(page, {"content": "Yes."})
+    ask(page, "Second?")
+    wait_for_answers(page, 1)
+    assert bodies[0]["messages"] == [{"role": "user", "content": "Second?"}]
+
+
 def test_answers_are_made_anew_and_questions_changed(page: Page) -> None:
     bodies = answer_with(page, {"content": "Yes."})
     ask(page, "First?")
@@ -84,6 +153,53 @@ def test_answers_are_made_anew_and_questions_changed(page: Page) -> None:
     expect(page.locator(".message.user")).to_have_text(re.compile("Second"))
     wait_for_answers(page, 1)
     assert [[m["content"] for m in body["messages"]] for body in bodies] == [["First?"], ["First?"], ["Second?"]]
+
+
+def test_what_follows_a_changed_turn_is_forgotten(page: Page) -> None:
+    bodies = answer_with(page, {"content": "Yes."})
+    for count, question in enumerate(("First?", "Second?"), 1):
+        ask(page, question)
+        wait_for_answers(page, count)
+    page.get_by_role("button", name="Edit").first.click()
+    area = page.get_by_label("Your message, to be changed")
+    send = page.locator(".message.user").get_by_role("button", name="Send", exact=True)
+    area.fill(" ")
+    send.click()
+    expect(area).to_be_visible()
+    area.fill("Third?")
+    area.press("Shift+Enter")
+    area.press_sequentially("And why?")
+    send.click()
+    wait_for_answers(page, 1)
+    expect(page.locator(".message.user .plain")).to_have_text("Third?\nAnd why?", use_inner_text=True)
+    ask(page, "Fourth?")
+    wait_for_answers(page, 2)
+    page.get_by_role("button", name="Regenerate").first.click()
+    wait_for_answers(page, 1)
+    expect(page.locator(".message")).to_have_count(2)
+    question = [{"role": "user", "content": "Third?\nAnd why?"}]
+    assert [body["messages"] for body in (bodies[2], bodies[4])] == [question, question]
+    assert len(bodies) == 5
+
+
+@pytest.mark.parametrize("key", ["", "Escape"])
+def test_a_change_can_be_left_while_another_answer_runs(page: Page, key: str) -> None:
+    answer_with(page, {"content": "Yes."})
+    ask(page, "First?")
+    wait_for_answers(page, 1)
+    page.unroute("**/v1/chat/completions")
+    hold_answers(page)
+    page.get_by_role("button", name="Edit").click()
+    ask(page, "Second?")
+    expect(page.get_by_role("button", name="Stop")).to_be_visible()
+    if key:
+        page.get_by_label("Your message, to be changed").press(key)
+    else:
+        page.get_by_role("button", name="Leave it").click()
+    expect(page.locator(".message.user").first).to_contain_text("First?")
+    expect(page.get_by_role("button", name="Stop")).to_be_focused()  # the answer still runs
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Edit")).to_have_count(2)
 
 
 def test_an_answer_comes_back_if_no_new_one_comes(page: Page) -> None:
@@ -158,14 +274,66 @@ def test_every_setting_reaches_the_server(page: Page) -> None:
     }, "settings outlive a reload"
 
 
-def test_a_setting_that_cannot_be_is_named(page: Page) -> None:
-    page.locator("#temperature").fill("7")
+def test_a_setting_put_back_is_asked_for_no_more(page: Page) -> None:
+    bodies = answer_with(page, {"content": "{}"})
+    form, schema = page.get_by_label("Form", exact=True), page.get_by_label("Schema")
+    thinking, logprobs = page.get_by_label("Thinking"), page.get_by_label("Show how likely each token was")
+    expect(schema).to_be_hidden()
+    form.select_option("json_schema")
+    expect(schema).to_be_visible()
+    form.select_option("json_object")
+    expect(schema).to_be_hidden()
+    thinking.select_option("on")
+    logprobs.check()
+    page.get_by_role("button", name="An example").click()
+    page.reload()
+    page.wait_for_selector('#model:has-text("sapling")')
+    expect(logprobs).to_be_checked()
     ask(page, "x")
-    expect(page.get_by_role("alert")).to_contain_text("temperature")
-    page.locator("#temperature").fill("")
+    wait_for_answers(page, 1)
+    assert (bodies[0]["logprobs"], bodies[0]["tool_choice"]) == (True, "auto")
+    form.select_option("text")
+    thinking.select_option("")
+    logprobs.uncheck()
+    page.get_by_label("Definitions, a JSON list").fill(" ")
+    ask(page, "y")
+    wait_for_answers(page, 2)
+    assert set(bodies[1]) == {"model", "messages", "stream", "stream_options"}
+
+
+def test_a_setting_that_cannot_be_is_named(page: Page) -> None:
+    wrong = {"temperature": "7", "top_p": "1.5", "top_k": "-2", "min_p": "2", "repetition_penalty": "3"}
+    wrong |= {"max_tokens": "0", "seed": "1.5"}
+    for name, value in wrong.items():
+        page.locator(f"#{name}").fill(value)
+        ask(page, "x")
+        expect(page.get_by_role("alert").last).to_contain_text(f"{name}: ")
+        page.locator(f"#{name}").fill("")
     page.get_by_label("Definitions, a JSON list").fill("[{")
     ask(page, "x")
     expect(page.get_by_role("alert").last).to_contain_text("Tools: this is no JSON")
+    page.get_by_label("Form", exact=True).select_option("json_schema")
+    page.get_by_label("Schema").fill("{")
+    ask(page, "x")
+    expect(page.get_by_role("alert").last).to_contain_text("Schema: this is no JSON")
+    expect(page.locator(".message")).to_have_count(0)
+
+
+def test_settings_are_folded_and_opened_by_what_is_wrong_in_them(page: Page) -> None:
+    temperature = page.get_by_label("Temperature")
+    temperature.fill("7")
+    page.get_by_text("Settings", exact=True).click()
+    expect(temperature).to_be_hidden()
+    ask(page, "x")
+    expect(page.get_by_role("alert")).to_contain_text("temperature")
+    expect(temperature).to_be_visible()
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.reload()
+    page.wait_for_selector('#model:has-text("sapling")')
+    expect(temperature).to_be_hidden()
+    page.get_by_text("Settings", exact=True).click()
+    expect(temperature).to_have_value("7")
+    expect(temperature).to_be_visible()
 
 
 def test_json_follows_a_schema(page: Page) -> None:
@@ -185,7 +353,10 @@ def test_tokens_tell_how_likely_they_were(page: Page) -> None:
     before = page.locator(".told").inner_text()
     page.locator(".token").nth(2).focus()
     page.keyboard.press("ArrowRight")
+    expect(page.locator(".token").nth(3)).to_be_focused()
     expect(page.locator(".told")).not_to_have_text(before)
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator(".told")).to_have_text(before)
 
 
 def test_the_answer_stays_readable_above_its_tokens(page: Page) -> None:
@@ -287,6 +458,17 @@ def test_texts_are_copied_with_and_without_a_clipboard(page: Page) -> None:
     expect(page.get_by_label("Your message", exact=True)).to_have_value("x = 1")
 
 
+def test_a_text_that_could_not_be_copied_is_told(page: Page) -> None:
+    answer_with(page, {"content": "A"})
+    ask(page, "x")
+    wait_for_answers(page, 1)
+    page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
+    page.evaluate("document.execCommand = () => false")
+    page.get_by_role("button", name="Copy text").click()
+    expect(page.get_by_role("button", name="Not allowed here")).to_be_visible()
+    expect(page.get_by_role("button", name="Copy text")).to_be_visible()
+
+
 def test_a_long_stream_is_shown_to_its_end(page: Page) -> None:
     page.route(
         "**/v1/chat/completions",
@@ -318,6 +500,25 @@ def test_markdown_is_rendered_and_nothing_in_it_runs(page: Page) -> None:
     expect(shown.locator("img, script")).to_have_count(0)
     expect(shown).to_contain_text("<img src=x onerror=alert(1)>")
     assert shown.locator("a").get_attribute("href") == "https://example.org"
+
+
+def test_a_link_of_an_answer_opens_beside_the_page_and_tells_not_whence(page: Page) -> None:
+    sent: list[dict[str, str]] = []
+
+    def fulfil(route: object) -> None:
+        sent.append(route.request.headers)
+        route.fulfill(status=200, content_type="text/html", body="There")
+
+    page.context.route("https://example.org/**", fulfil)
+    answer_with(page, {"content": "[site](https://example.org/a)"})
+    ask(page, "x")
+    wait_for_answers(page, 1)
+    with page.expect_popup() as popup:
+        page.get_by_role("link", name="site").click()
+    expect(popup.value.locator("body")).to_have_text("There")
+    assert popup.value.evaluate("window.opener") is None
+    assert "referer" not in sent[0]
+    expect(page.locator(".message.assistant")).to_be_visible()
 
 
 def test_an_error_is_shown_and_the_conversation_goes_on(page: Page) -> None:
@@ -393,6 +594,51 @@ def test_the_engine_and_its_tree_move(page: Page, server: Server) -> None:
     expect(page.get_by_role("treeitem")).to_have_count(0)
 
 
+def test_the_tree_is_gone_along_by_keys(page: Page, server: Server) -> None:
+    for topic in ("oak", "elm", "ash"):
+        prompt = {"text": f"There was a tree. It was an {topic}", "sampling_params": {"max_new_tokens": 8}}
+        assert httpx.post(f"{server.url}/generate", json=prompt, timeout=20).status_code == 200
+    page.get_by_role("tab", name="Engine").click()
+    expect(page.get_by_role("treeitem").filter(has_text="There was a tree")).to_be_visible()
+    expect(page.locator("[role=treeitem][aria-level='2']").nth(2)).to_be_visible()
+    nodes = page.get_by_role("treeitem")
+    nodes.first.focus()
+    for key, reached in (
+        ("End", nodes.last),
+        ("Home", nodes.first),
+        ("ArrowUp", nodes.first),
+        ("ArrowDown", nodes.nth(1)),
+        ("ArrowDown", nodes.nth(2)),
+        ("ArrowUp", nodes.nth(1)),
+    ):
+        page.keyboard.press(key)
+        expect(reached).to_be_focused()
+        expect(page.locator("#tree-told")).to_have_text(reached.get_attribute("aria-label"))
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Tab")
+    expect(nodes.nth(1)).to_be_focused()
+    nodes.nth(2).hover()
+    expect(page.locator("#tree-told")).to_have_text(nodes.nth(2).get_attribute("aria-label"))
+    expect(nodes.nth(1)).to_be_focused()
+    assert httpx.post(f"{server.url}/flush_cache", timeout=20).status_code == 200
+    expect(page.locator("#tree-rest")).to_contain_text("The tree is empty")
+    expect(page.get_by_role("tab", name="Engine")).to_be_focused()
+
+
+def test_the_view_is_in_the_address_and_watched_only_while_it_is_seen(page: Page, server: Server) -> None:
+    page.get_by_role("tab", name="Engine").click()
+    expect(page).to_have_url(f"{server.url}/#engine")
+    page.reload()
+    expect(page.locator(".tile").first).to_be_visible()
+    expect(page.get_by_role("tab", name="Engine")).to_have_attribute("aria-selected", "true")
+    with page.expect_event("requestfailed", lambda request: request.url.endswith("/playground/events")):
+        page.get_by_role("tab", name="Chat").click()
+    expect(page.get_by_role("tabpanel", name="Engine")).to_be_hidden()
+    expect(page).to_have_url(f"{server.url}/")
+    page.reload()
+    expect(page.get_by_role("tabpanel", name="Chat")).to_be_visible()
+
+
 def test_a_lost_connection_is_told_and_mended(browser: Browser, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     python = pytestconfig.getoption("server_python") or sys.executable
     with ExitStack() as stack:
@@ -444,9 +690,18 @@ def test_a_key_is_asked_for_and_kept_in_the_tab(browser: Browser, tmp_path: Path
         running_server(tmp_path, "--api-key", "sk-1", "--admin-api-key", "sk-2", wait=True, python=python) as server,
         opened_page(browser, server.url) as page,
     ):
+        dialog = page.get_by_role("dialog", name="A key is needed")
+        expect(dialog).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(page.locator("#connection")).to_contain_text("Cannot begin")
+        page.reload()
+        expect(page.locator("#key-refusal")).to_be_hidden()
+        page.get_by_label("Key", exact=True).fill("of two words")
+        page.get_by_label("Key", exact=True).press("Enter")
+        expect(dialog).to_be_visible()
         expect(page.locator("#key-refusal")).to_be_hidden()
         page.get_by_label("Key", exact=True).fill("wrong")
-        page.get_by_role("button", name="Go on").click()
+        page.get_by_label("Key", exact=True).press("Enter")
         expect(page.locator("#key-refusal")).to_contain_text("this key is not one of the server's")
         page.get_by_label("Key", exact=True).fill("sk-1")
         page.get_by_role("button", name="Go on").click()
@@ -454,17 +709,59 @@ def test_a_key_is_asked_for_and_kept_in_the_tab(browser: Browser, tmp_path: Path
         page.get_by_role("tab", name="Engine").click()
         page.get_by_role("button", name="Cancel").click()
         expect(page.locator("#engine-closed")).to_contain_text("administrator")
+        page.get_by_role("tab", name="Chat").click()
+        page.reload()
+        page.wait_for_selector('#model:has-text("sapling")')
+        expect(dialog).to_be_hidden()
+        # Cancelled, the other question has not cost the key that there was.
+        ask(page, "x")
+        wait_for_answers(page, 1)
 
 
 def test_it_can_be_used_by_keyboard_alone(page: Page) -> None:
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="To the message")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Your message", exact=True)).to_be_focused()
     page.get_by_role("tab", name="Chat").focus()
-    page.keyboard.press("ArrowRight")
-    expect(page.get_by_role("tab", name="Engine")).to_be_focused()
-    expect(page.get_by_role("tabpanel", name="Engine")).to_be_visible()
-    page.keyboard.press("ArrowLeft")
-    expect(page.get_by_role("tabpanel", name="Chat")).to_be_visible()
+    # There and back in either direction, the second time round the ends.
+    for there, back in (("ArrowRight", "ArrowLeft"), ("ArrowLeft", "ArrowRight")):
+        page.keyboard.press(there)
+        expect(page.get_by_role("tab", name="Engine")).to_be_focused()
+        expect(page.get_by_role("tabpanel", name="Engine")).to_be_visible()
+        page.keyboard.press(back)
+        expect(page.get_by_role("tab", name="Chat")).to_be_focused()
+        expect(page.get_by_role("tabpanel", name="Chat")).to_be_visible()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="API")).to_be_focused()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+
+
+def test_the_message_is_reached_from_the_engine_too(page: Page) -> None:
+    page.get_by_role("tab", name="Engine").click()
+    page.get_by_role("link", name="To the message").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Your message", exact=True)).to_be_focused()
+    expect(page.get_by_role("tab", name="Chat")).to_have_attribute("aria-selected", "true")
+
+
+def test_the_api_is_described_a_link_away_with_and_without_scripts(browser: Browser, server: Server) -> None:
+    # The description is itself made by a script; without, there is the document that it is made of.
+    for scripts, name, told in ((True, "API", "/v1/chat/completions"), (False, "its description", "/openapi.json")):
+        with opened_page(browser, server.url, java_script_enabled=scripts) as page:
+            page.get_by_role("link", name=name).click()
+            expect(page).to_have_url(f"{server.url}/docs")
+            expect(page.locator("body")).to_contain_text(told)
+
+
+def test_nothing_can_be_asked_of_a_model_that_makes_vectors(page: Page) -> None:
+    page.route("**/model_info", lambda route: route.fulfill(json={"is_generation": False}))
+    page.reload()
+    expect(page.get_by_label("Your message", exact=True)).to_be_disabled()
+    expect(page.get_by_label("Your message", exact=True)).to_have_attribute("placeholder", re.compile("vectors"))
+    expect(page.get_by_role("button", name="Send", exact=True)).to_be_disabled()
 
 
 def test_the_focus_follows_the_work_of_who_uses_keys(page: Page) -> None:
@@ -497,6 +794,21 @@ def test_the_focus_follows_the_work_of_who_uses_keys(page: Page) -> None:
     expect(page.locator(".message.user").last).to_contain_text("Second?\nA line more.", use_inner_text=True)
 
 
+def test_the_theme_follows_the_system_until_one_is_chosen(page: Page) -> None:
+    html, button = page.locator("html"), page.get_by_role("button", name="Change between light and dark")
+    for theme in ("dark", "light"):
+        page.emulate_media(color_scheme=theme)
+        expect(html).to_have_attribute("data-theme", theme)
+    for theme in ("dark", "light", "dark"):
+        button.click()
+        expect(html).to_have_attribute("data-theme", theme)
+    page.emulate_media(color_scheme="dark")
+    page.emulate_media(color_scheme="light")
+    page.reload()
+    page.wait_for_selector('#model:has-text("sapling")')
+    expect(html).to_have_attribute("data-theme", "dark")
+
+
 def test_everything_has_a_name_for_screen_readers(page: Page) -> None:
     answer_with(page, {"content": "Yes."})
     ask(page, "x")
@@ -507,6 +819,13 @@ def test_everything_has_a_name_for_screen_readers(page: Page) -> None:
         for role in ("button", "textbox", "spinbutton", "combobox", "checkbox", "link", "img"):
             assert not re.search(rf"^\s*- {role}:?\s*$", tree, re.MULTILINE), tree
         assert ('log "Conversation"' in tree) == (tab == "Chat")
+
+
+def test_charts_have_names_where_the_live_view_is_closed(page: Page) -> None:
+    page.route("**/playground/events", lambda route: route.fulfill(status=403, json={"error": {"message": "closed"}}))
+    page.get_by_role("tab", name="Engine").click()
+    expect(page.locator("#engine-closed")).to_contain_text("closed here: closed.")
+    expect(page.get_by_role("img", name="nothing yet")).to_have_count(6)
 
 
 @pytest.mark.parametrize("width", [360, 768])

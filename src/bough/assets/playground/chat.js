@@ -251,7 +251,7 @@ function edit(message) {
   const leave = () => {
     view.editor = null;
     update(message);
-    view.box.querySelector(".actions button").focus();
+    (view.box.querySelector(".actions button") ?? byId("stop")).focus(); // no message has buttons while an answer runs
   };
   const done = (event) => {
     event.preventDefault();
@@ -259,7 +259,9 @@ function edit(message) {
   };
   area.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) done(event);
-    if (event.key === "Escape") leave();
+    if (event.key !== "Escape") return;
+    event.stopPropagation(); // which would end a running answer, too
+    leave();
   });
   view.editor = element("form", { onsubmit: done }, area,
     element("div", { className: "actions small" }, element("button", {}, "Send"), element("button", { type: "button", onclick: leave }, "Leave it")));

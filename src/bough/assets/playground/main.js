@@ -28,6 +28,9 @@ for (const name of TABS) {
   });
 }
 
+// The message that the link leads to is in a view that may be hidden.
+document.querySelector(".skip").addEventListener("click", () => select("chat", false));
+
 const THEME = "bough.theme";
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
 
