@@ -17,9 +17,9 @@
 // Multipliers have enough to do with the products, so scales of inputs are made to meet those of weights without: they
 // are numbers that are added to the bits of floats, in the exponents. Of inputs for 4 bits they are a power of two
 // times a factor of the row, which makes them up to twice as coarse as they could be: little beside weights of 4 bits.
-// Of inputs for i8 they are the sum or difference of two powers, rarely more than an eighth too coarse, times the factor
-// with which a row's groups lose least. Of groups far larger than others, what is left of their numbers
-// comes as groups of their own, outliers.
+// Of inputs for i8 they are the sum or difference of two powers, rarely more than an eighth too coarse, times the
+// factor with which a row's groups lose least. Of groups far larger than others, what is left of their numbers comes as
+// groups of their own, outliers.
 //
 // A group of inputs is 8 words of numbers, then what is added to the bits of the weights' scales; then, with u4, the
 // sum of the inputs divided by the factor (float32), otherwise -8 or -128 times the sum of the numbers (int32); then,

@@ -90,6 +90,7 @@ def test_every_kind_of_line_is_answered_and_the_next_run_asks_for_the_rest_only(
         ([{"custom_id": "line-2", "text": "a"}, {"text": "b"}], "two lines with the custom_id 'line-2'"),
         ([{"question": "a"}], "has none of messages, prompt"),
         ([{"url": "/v1/models", "body": {}}], "is not one of POST"),
+        ([{"body": {"prompt": "x"}}], "has a body, and no url"),
         ([{"url": "/generate", "method": "GET", "body": {}}], "is not one of POST"),
         ([{"url": "/generate"}], "body must be an object"),
         ([{"url": "/generate", "body": {}, "bodies": 1}], "unknown fields: bodies"),

@@ -67,10 +67,14 @@ def test_json_holds_the_whole_answer(capsys):
     assert json.loads(capsys.readouterr().out) == {"text": "answer 0", "output_ids": [0]}
 
 
-def test_the_prompt_may_come_from_stdin(engine, monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.StringIO("from a pipe"))
+@pytest.mark.parametrize(
+    ("typed", "prompt"),
+    [("from a pipe", "from a pipe"), ("a file\n", "a file"), ("with\na line\n\n", "with\na line\n")],
+)
+def test_the_prompt_may_come_from_stdin(engine, monkeypatch, typed, prompt):
+    monkeypatch.setattr("sys.stdin", io.StringIO(typed))
     assert main(["generate"]) == 0
-    assert engine.asked == [("from a pipe", {})]
+    assert engine.asked == [(prompt, {})]
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def test_a_text_is_generated_from_an_argument_and_from_the_input() -> None:
     sampling = ("--temperature", "0", "--max-new-tokens", "20")
     given = bough("generate", "--prompt", ASKED, *sampling)
     assert "17" in given
-    assert bough("generate", "--stream", *sampling, typed=ASKED).rstrip("\n") == given.rstrip("\n")
+    assert bough("generate", "--stream", *sampling, typed=ASKED + "\n").rstrip("\n") == given.rstrip("\n")
 
 
 def test_the_engine_is_measured_alone(tmp_path: Path) -> None:

@@ -311,6 +311,8 @@ def _parse(line: str, where: str, number: int) -> BatchRequest:
     url, body, method = value.get("url"), value.get("body"), value.get("method", "POST")
     if unknown := sorted(value.keys() - {"url", "body", "method"}):
         raise ConfigError(f"{where} has unknown fields: {', '.join(unknown)}", param="input_file")
+    if url is None:
+        raise ConfigError(f"{where} has a body, and no url", param="input_file")
     if method != "POST" or url not in _URLS:
         raise ConfigError(f"{where}: {method} {url} is not one of POST {', '.join(_URLS)}", param="input_file")
     if not isinstance(body, dict):

@@ -132,7 +132,7 @@ def _complete(args: GenerateArgs, engine_options: dict[str, Any]) -> int:
     prompt = args.prompt
     # A terminal would wait for an end of the input that nobody knows to give.
     if prompt is None and not sys.stdin.isatty():
-        prompt = sys.stdin.read()
+        prompt = sys.stdin.read().removesuffix("\n")  # of the last line; a model would begin another one
     if not prompt:
         raise ConfigError("there is nothing to complete: give --prompt TEXT, or the text at standard input")
     from bough import Engine

@@ -264,7 +264,7 @@ class ServerRun:
         cause = f"{self._signal.name}: shutting" if self._signal is not None else "Shutting"
         if manager.rid_to_state:
             logger.info(
-                "%s down once %d running requests are finished, in %g s at the latest; another signal ends them",
+                "%s down once %d requests are finished, in %g s at the latest; another signal ends them",
                 cause,
                 len(manager.rid_to_state),
                 timeout,
