@@ -23,6 +23,10 @@ PROMPT = random.Random(0).choices(range(VOCAB_SIZE), k=40)
 WIDE = {"hidden_size": 256, "intermediate_size": 512}
 """Rows of whole blocks of 256."""
 
+MOST_ERROR = 0.2
+"""Random weights make of half a percent in each product, from inputs of 8 bits, up to a tenth in the end; a matrix in
+another's place makes it more than a half."""
+
 
 def logits_of(path: Path, **options: Any) -> torch.Tensor:
     runner = make_runner(path, **options)
@@ -76,7 +80,7 @@ def test_torch_computes_with_the_numbers_that_were_written(tmp_path: Path, kind:
 def test_kernels_stay_close_to_the_numbers_that_were_written(tmp_path: Path, kind: Kind) -> None:
     original = save_checkpoint(tmp_path / "hf", "Qwen2", **WIDE)
     checkpoint = write_gguf(tmp_path / "model.gguf", original, kind)
-    assert error_of(checkpoint) < 0.06
+    assert error_of(checkpoint) < MOST_ERROR
 
 
 @needs_native
@@ -85,8 +89,8 @@ def test_a_mixture_of_types_gives_each_matrix_the_width_of_its_widest_part(tmp_p
     original = save_checkpoint(tmp_path / "hf", "Llama", tie_word_embeddings=True, **WIDE)
     kinds = {"0.attn_v.weight": Kind.Q6_K, "0.ffn_down.weight": Kind.Q6_K, "token_embd.weight": Kind.Q8_0}
     checkpoint = write_gguf(tmp_path / "model.gguf", original, Kind.Q4_K, kinds=kinds)
-    assert error_of(checkpoint) < 0.06
-    assert error_of(checkpoint, quantization="int8") < 0.06
+    assert error_of(checkpoint) < MOST_ERROR
+    assert error_of(checkpoint, quantization="int8") < MOST_ERROR
 
 
 def test_stretched_frequencies_are_those_of_the_file(tmp_path: Path) -> None:
