@@ -24,8 +24,8 @@ WIDE = {"hidden_size": 256, "intermediate_size": 512}
 """Rows of whole blocks of 256."""
 
 MOST_ERROR = 0.2
-"""Random weights make of half a percent in each product, from inputs of 8 bits, 0.11 to 0.24 over many positions, at the
-one that is looked at mostly less; matrices in each other's place make 1.2 to 1.4."""
+"""Random weights make of half a percent in each product, from inputs of 8 bits, 0.11 to 0.24 over many positions and
+mostly less at the one that is looked at; matrices in each other's place make 1.2 to 1.4."""
 
 
 def logits_of(path: Path, **options: Any) -> torch.Tensor:
