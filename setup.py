@@ -106,10 +106,13 @@ class BuildKernels(build_ext):
 
         jobs = []
         for source in ext.sources:
-            if Path(source).stem in SHARED["PER_ISA"]:
-                jobs += [(source, isa, [*flags, f"-DBOUGH_ISA={isa}"]) for isa, flags in isas.items()]
-            else:
+            name = Path(source).stem
+            if name not in SHARED["PER_ISA"]:
                 jobs.append((source, "common", common))
+                continue
+            for isa, flags in isas.items():
+                if name in SHARED.get(f"PER_ISA_{isa}", SHARED["PER_ISA"]):
+                    jobs.append((source, isa, [*flags, f"-DBOUGH_ISA={isa}"]))
         with ThreadPoolExecutor(os.cpu_count()) as threads:
             objects = [name for names in threads.map(compile_one, jobs) for name in names]
         self.compiler.link_shared_object(objects, str(target), extra_postargs=link_flags, target_lang="c++")

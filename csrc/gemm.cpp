@@ -12,8 +12,7 @@ namespace bough {
 namespace BOUGH_ISA {
 namespace {
 
-// Rows of a tile: as many as leave the accumulators, kColumnVectors each, in registers.
-constexpr int kColumnVectors = 2;
+// Rows of a tile: as many as leave the accumulators in registers.
 #if defined(__AVX512F__)
 constexpr int kRowsF32 = 12, kRowsBF16 = 12;
 #elif defined(__AVX2__)
@@ -52,16 +51,18 @@ BOUGH_INLINE Vec multiply_add(Vec sum, Words weights, Words input) {
 
 constexpr int kUnroll = 4;
 
-// kRows rows times one panel over `units` units: sums [kRows][32]. Prefetches kLines cache lines per kUnroll units.
+// kRows rows times one panel over `units` units: sums [kRows][32]. Prefetches kLines cache lines per kUnroll units in
+// all.
 template <DType kType, int kRows, int kLines>
 __attribute__((noinline)) void multiply_tile(const uint32_t* input, int64_t input_stride, const uint32_t* panel,
                                              int64_t units, float* sums, bool accumulate, const char* prefetch) {
-    for (int first = 0; first < kColumns; first += kLanes * kColumnVectors) {
-        Vec sum[kRows][kColumnVectors];
+    constexpr int kVectors = column_vectors(kRows);
+    for (int first = 0; first < kColumns; first += kLanes * kVectors) {
+        Vec sum[kRows][kVectors];
 #pragma GCC unroll 16
         for (int row = 0; row < kRows; ++row) {
 #pragma GCC unroll 4
-            for (int v = 0; v < kColumnVectors; ++v) {
+            for (int v = 0; v < kVectors; ++v) {
                 sum[row][v] = accumulate ? load(sums + row * kColumns + first + v * kLanes) : splat(0.0F);
             }
         }
@@ -75,24 +76,23 @@ __attribute__((noinline)) void multiply_tile(const uint32_t* input, int64_t inpu
             asm("" : "+r"(inputs[i]));
         }
         auto multiply_unit = [&](int unit) __attribute__((always_inline)) {
-            Words columns[kColumnVectors];
+            Words columns[kVectors];
 #pragma GCC unroll 4
-            for (int v = 0; v < kColumnVectors; ++v) columns[v] = load_words(weights + unit * kColumns + v * kLanes);
+            for (int v = 0; v < kVectors; ++v) columns[v] = load_words(weights + unit * kColumns + v * kLanes);
 #pragma GCC unroll 16
             for (int row = 0; row < kRows; ++row) {
                 const Words element = splat_word(inputs[row / 3][row % 3 * input_stride + unit]);
 #pragma GCC unroll 4
-                for (int v = 0; v < kColumnVectors; ++v)
-                    sum[row][v] = multiply_add<kType>(sum[row][v], columns[v], element);
+                for (int v = 0; v < kVectors; ++v) sum[row][v] = multiply_add<kType>(sum[row][v], columns[v], element);
             }
         };
         int64_t left = units;
         for (; left >= kUnroll; left -= kUnroll) {
-            if (kLines > 0 && first == 0) {
+            if constexpr (kLines > 0) {
+                constexpr int kNow = (kLines + column_passes(kRows) - 1) / column_passes(kRows);
 #pragma GCC unroll 8
-                for (int line = 0; line < kLines; ++line)
-                    __builtin_prefetch(prefetch + line * 64, 0, kRows == 1 ? 3 : 2);
-                prefetch += kLines * 64;
+                for (int line = 0; line < kNow; ++line) __builtin_prefetch(prefetch + line * 64, 0, kRows == 1 ? 3 : 2);
+                prefetch += kNow * 64;
             }
 #pragma GCC unroll 4
             for (int unit = 0; unit < kUnroll; ++unit) multiply_unit(unit);
@@ -109,7 +109,7 @@ __attribute__((noinline)) void multiply_tile(const uint32_t* input, int64_t inpu
 #pragma GCC unroll 16
         for (int row = 0; row < kRows; ++row) {
 #pragma GCC unroll 4
-            for (int v = 0; v < kColumnVectors; ++v) store(sums + row * kColumns + first + v * kLanes, sum[row][v]);
+            for (int v = 0; v < kVectors; ++v) store(sums + row * kColumns + first + v * kLanes, sum[row][v]);
         }
     }
 }
@@ -261,8 +261,16 @@ void finish_tile(const GemmCall& call, Choice* choices, int64_t panel, int64_t f
 // Units of a block along the inputs: a block of 12 rows (29 KB) stays in the first-level cache.
 constexpr int64_t kBlockUnits = 608;
 
+// Panels of a block along the inputs whose product with all rows is computed before the next ones: they stay in the
+// second-level cache, of which processors without AVX-512 have less.
+#if defined(__AVX512F__)
+constexpr int64_t kGroupBytes = 384 << 10;
+#else
+constexpr int64_t kGroupBytes = 256 << 10;
+#endif
+
 // Most tiles for which panels are the outer loop and the next panel is fetched by software meanwhile.
-constexpr int64_t kFewTiles = 6;
+constexpr int64_t kFewTiles = kRegisters > 16 ? 6 : 8;
 
 struct Cut {
     const GemmCall& call;
@@ -318,10 +326,10 @@ void multiply_few_tiles(const Cut& cut) {
                 const int64_t begin = cut.tile_begin(tile);
                 const int rows = static_cast<int>(cut.tile_begin(tile + 1) - begin);
                 float* at = sums + (begin - cut.first_row) * kColumns;
-                // One tile runs along its weights, 4 KB behind what it asks for; several share in asking for the
+                // One tile that reads its weights once is 4 KB behind what it asks for; others share in asking for the
                 // next block.
                 const char* ahead = reinterpret_cast<const char*>(weights) + 4096;
-                if (cut.num_tiles > 1) {
+                if (cut.num_tiles > 1 || column_passes(rows) > 1) {
                     const int64_t lines = tile * ((end - unit) / kUnitsPerFetch) * kLines;
                     ahead = reinterpret_cast<const char*>(cut.weights(panel, end)) + lines * 64;
                 }
@@ -375,20 +383,55 @@ void multiply_many_tiles(const Cut& cut) {
 }
 
 #if defined(__AVX2__) && !defined(__AVX512F__)
+// Few enough rows that all of them are spread out at once: weights are read once, the next ones asked for meanwhile.
+template <DType kType>
+void multiply_few_spread(const Cut& cut) {
+    constexpr int64_t kStride = kSpreadStride<kType>;
+    alignas(64) uint32_t spread[kFewSpreadTiles * kRowsSpread<kType> * kStride];
+    const bool one_block = cut.units <= cut.block_units;
+    const int64_t group = one_block ? cut.end_panel - cut.first_panel : kMaxGroupPanels;
+    for (int64_t first = cut.first_panel; first < cut.end_panel; first += group) {
+        const int64_t end_panel = at_most(first + group, cut.end_panel);
+        for (int64_t unit = 0; unit < cut.units; unit += cut.block_units) {
+            const int64_t end = cut.block_end(unit), units = end - unit;
+            for (int64_t row = 0; row < cut.num_rows; ++row) {
+                spread_row<kType>(cut.inputs(cut.first_row + row, unit), units, spread + row * kStride);
+            }
+            for (int64_t panel = first; panel < end_panel; ++panel) {
+                const uint32_t* weights = cut.weights(panel, unit);
+                const uint32_t* next = panel + 1 < end_panel ? cut.weights(panel + 1, unit)
+                                       : end < cut.units     ? cut.weights(first, end)
+                                                             : cut.weights(end_panel, 0);
+                const int64_t share = panel_words(cut.call.weights, units) / cut.num_tiles;
+                float* sums = cut.scratch + (one_block ? 0 : (panel - first) * cut.num_rows * kColumns);
+                for (int64_t tile = 0; tile < cut.num_tiles; ++tile) {
+                    const int64_t begin = cut.tile_begin(tile), row = begin - cut.first_row;
+                    const int rows = static_cast<int>(cut.tile_begin(tile + 1) - begin);
+                    const Fetch fetch = Fetch::evenly(next + tile * share, share * 4, units);
+                    float* at = sums + row * kColumns;
+                    spread_kernel<kType, true>(rows)(spread + row * kStride, weights, units, at, unit > 0, fetch);
+                    if (end == cut.units) finish_sums<kType>(cut, panel, begin, rows, at);
+                }
+            }
+        }
+    }
+}
+
 template <DType kType>
 void multiply_spread(Cut& cut) {
     cut.num_tiles = (cut.num_rows + kRowsSpread<kType> - 1) / kRowsSpread<kType>;
     const int64_t num_blocks = (cut.units + kSpreadBlockUnits - 1) / kSpreadBlockUnits;
     const int64_t balanced = (cut.units + num_blocks - 1) / num_blocks;
     cut.block_units = (balanced + kGroupUnits - 1) / kGroupUnits * kGroupUnits;
+    if (cut.num_tiles <= kFewSpreadTiles) return multiply_few_spread<kType>(cut);
     alignas(64) uint32_t spread[kRowsSpread<kType> * kSpreadStride<kType>];
     multiply_in_groups<kType>(cut, [&](int64_t begin, int rows, int64_t unit, int64_t end) {
         for (int row = 0; row < rows; ++row) {
             spread_row<kType>(cut.inputs(begin + row, unit), end - unit, spread + row * kSpreadStride<kType>);
         }
-        const SpreadKernel kernel = spread_kernel<kType>(rows);
+        const SpreadKernel kernel = spread_kernel<kType, false>(rows);
         return [&spread, kernel, units = end - unit](const uint32_t* weights, float* sums, bool accumulate) {
-            kernel(spread, weights, units, sums, accumulate);
+            kernel(spread, weights, units, sums, accumulate, Fetch{});
         };
     });
 }
@@ -398,7 +441,7 @@ template <DType kType>
 void multiply(Cut& cut) {
 #if defined(__AVX2__) && !defined(__AVX512F__)
     if constexpr (kSpreads<kType>) {
-        if (cut.num_rows >= kMinSpreadRows<kType>) return multiply_spread<kType>(cut);
+        if (cut.num_rows >= kMinSpreadRows) return multiply_spread<kType>(cut);
     }
 #endif
     cut.num_tiles = (cut.num_rows + kTileRows<kType> - 1) / kTileRows<kType>;
@@ -415,14 +458,10 @@ void multiply(Cut& cut) {
             return multiply_few_tiles<kType, (kAll + 1) / 2>(cut);
         case 3:
             return multiply_few_tiles<kType, (kAll + 2) / 3>(cut);
-        case 4:
-        case 5:
-        case 6:
-            // Rows of wide tiles are many enough to do without.
-            if constexpr (is_quantized(kType)) return multiply_few_tiles<kType, (kAll + 3) / 4>(cut);
-            [[fallthrough]];
         default:
-            return multiply_many_tiles<kType>(cut);
+            // Rows of wide tiles are many enough to do without.
+            if (kTileRows<kType> > 6 || cut.num_tiles > kFewTiles) return multiply_many_tiles<kType>(cut);
+            return multiply_few_tiles<kType, (kAll + 3) / 4>(cut);
     }
 }
 

@@ -133,10 +133,6 @@ struct GemmCall {
 // Panels whose sums are kept while long rows of inputs are worked off block by block.
 constexpr int64_t kMaxGroupPanels = 8;
 
-// Panels of a block along the inputs whose product with all rows is computed before the next ones: they stay in the
-// second-level cache.
-constexpr int64_t kGroupBytes = 384 << 10;
-
 namespace {
 
 // Scratch memory of one thread for up to `max_rows` rows, of any matrix.

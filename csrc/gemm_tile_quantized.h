@@ -13,12 +13,23 @@ namespace {
 
 typedef int32_t Ints __attribute__((vector_size(kLanes * 4)));
 
-// Rows of a tile: integer sums, float sums, weights and scales must fit into registers.
+// Vectors of columns that a tile of so many rows computes at once. Those of a whole panel keep multipliers busy where
+// there is one row, and let its weights arrive in one go.
+constexpr int column_vectors(int rows) { return rows == 1 ? static_cast<int>(kPanelColumns) / kLanes : 2; }
+// How often such a tile runs along the panel, each time over some of its columns.
+constexpr int column_passes(int rows) { return static_cast<int>(kPanelColumns) / (kLanes * column_vectors(rows)); }
+
+// Rows of a tile: integer sums, weights and scales must fit into registers. Where these are few, float sums of more
+// than two rows are in memory between groups.
 #if defined(__AVX512F__)
 constexpr int kRowsQuantized = 6;
+#elif defined(__AVX2__)
+constexpr int kRowsQuantized = 4;
 #else
 constexpr int kRowsQuantized = 2;
 #endif
+template <int kRows>
+constexpr bool kSumsInRegisters = kRegisters > 16 || kRows <= 2;
 
 BOUGH_INLINE Ints load_ints(const uint32_t* from) {
     Ints ints;
@@ -56,6 +67,8 @@ BOUGH_INLINE Ints multiply_add_bytes(Ints sum, Ints weights, Ints inputs) {
         _mm512_madd_epi16(_mm512_and_si512(w, _mm512_set1_epi16(0xff)), _mm512_srai_epi16(_mm512_slli_epi16(a, 8), 8));
     const __m512i odd = _mm512_madd_epi16(_mm512_srli_epi16(w, 8), _mm512_srai_epi16(a, 8));
     return sum + (Ints)even + (Ints)odd;
+#elif defined(__AVXVNNI__)
+    return (Ints)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)weights, (__m256i)inputs);
 #elif defined(__AVX2__)
     const __m256i w = (__m256i)weights, a = (__m256i)inputs;
     const __m256i even =
@@ -75,7 +88,7 @@ BOUGH_INLINE Ints multiply_add_bytes(Ints sum, Ints weights, Ints inputs) {
 
 // Products of a group, `start` included once they are complete. Those of codes from 0 to 15 are summed in 16 bits by
 // pairs where only such an instruction is there: 8 units of at most 2 * 15 * 128 fit.
-#if !defined(__AVX512VNNI__) && defined(__AVX2__)
+#if defined(__AVX2__) && !defined(__AVX512VNNI__) && !defined(__AVXVNNI__)
 template <DType kType>
 constexpr bool kPairs = kType != DType::i8;
 #else
@@ -137,19 +150,25 @@ BOUGH_INLINE Vec times_scale(Vec scales, const uint32_t* numbers) {
 }
 
 // kRows rows times one panel over `units` units, a whole number of groups: sums [kRows][32], to be multiplied by the
-// rows' factors. Prefetches kLines cache lines per group.
+// rows' factors. Prefetches kLines cache lines per group in all.
 template <DType kType, int kRows, int kLines>
 __attribute__((noinline)) void multiply_tile_quantized(const uint32_t* input, int64_t input_stride,
                                                        const uint32_t* panel, int64_t units, float* sums,
                                                        bool accumulate, const char* prefetch) {
-    constexpr int kVectors = 2;
+    constexpr int kVectors = column_vectors(kRows);
     constexpr int kColumns = static_cast<int>(kPanelColumns);
     constexpr int kUnits = static_cast<int>(kGroupUnits);
+    constexpr bool kInRegisters = kSumsInRegisters<kRows>;
+    if (!kInRegisters && !accumulate) {
+        for (int i = 0; i < kRows * kColumns; i += kLanes) store(sums + i, splat(0.0F));
+    }
     for (int first = 0; first < kColumns; first += kLanes * kVectors) {
+        const auto sum_at = [&](int row, int v)
+                                __attribute__((always_inline)) { return sums + row * kColumns + first + v * kLanes; };
         Vec sum[kRows][kVectors];
-        for (int row = 0; row < kRows; ++row) {
-            for (int v = 0; v < kVectors; ++v) {
-                sum[row][v] = accumulate ? load(sums + row * kColumns + first + v * kLanes) : splat(0.0F);
+        BOUGH_UNROLL for (int row = 0; kInRegisters && row < kRows; ++row) {
+            BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {
+                sum[row][v] = accumulate ? load(sum_at(row, v)) : splat(0.0F);
             }
         }
         const uint32_t* group = panel;
@@ -161,11 +180,12 @@ __attribute__((noinline)) void multiply_tile_quantized(const uint32_t* input, in
         }
         Vec flaws[kVectors] = {};
         for (int64_t left = units; left > 0; left -= kUnits) {
-            if (kLines > 0 && first == 0) {
-                BOUGH_UNROLL for (int line = 0; line < kLines; ++line) {
+            if constexpr (kLines > 0) {
+                constexpr int kNow = (kLines + column_passes(kRows) - 1) / column_passes(kRows);
+                BOUGH_UNROLL for (int line = 0; line < kNow; ++line) {
                     __builtin_prefetch(prefetch + line * 64, 0, kRows == 1 ? 3 : 2);
                 }
-                prefetch += kLines * 64;
+                prefetch += kNow * 64;
             }
             Ints product[kRows][kVectors];
             const auto input_of = [&](int row) __attribute__((always_inline)) {
@@ -195,21 +215,27 @@ __attribute__((noinline)) void multiply_tile_quantized(const uint32_t* input, in
                 flaws[v] = add(flaws[v], scales);
                 BOUGH_UNROLL for (int row = 0; row < kRows; ++row) {
                     const Vec whole = to_float(complete_products<kType>(product[row][v], start_of(row)));
-                    sum[row][v] = fma(whole, times_scale<kType>(scales, input_of(row)), sum[row][v]);
+                    const Vec before = kInRegisters ? sum[row][v] : load(sum_at(row, v));
+                    Vec after = fma(whole, times_scale<kType>(scales, input_of(row)), before);
                     if constexpr (kType == DType::u4) {
                         const Vec minimum = load_f16(weight_scales + kColumns + v * kLanes);
-                        sum[row][v] = fma(minimum, splat(float_of(input_of(row)[kUnits + 1])), sum[row][v]);
+                        after = fma(minimum, splat(float_of(input_of(row)[kUnits + 1])), after);
+                    }
+                    if constexpr (kInRegisters) {
+                        sum[row][v] = after;
+                    } else {
+                        store(sum_at(row, v), after);
                     }
                 }
             }
             group += group_words(kType);
             BOUGH_UNROLL for (int i = 0; i < (kRows + 2) / 3; ++i) inputs[i] += input_group_words(kType);
         }
-        for (int row = 0; row < kRows; ++row) {
-            for (int v = 0; v < kVectors; ++v) {
+        BOUGH_UNROLL for (int row = 0; row < kRows; ++row) {
+            BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {
                 // NaN if any scale is not finite
-                const Vec flawed = fma(flaws[v], splat(0.0F), sum[row][v]);
-                store(sums + row * kColumns + first + v * kLanes, flawed);
+                const Vec complete = kInRegisters ? sum[row][v] : load(sum_at(row, v));
+                store(sum_at(row, v), fma(flaws[v], splat(0.0F), complete));
             }
         }
     }

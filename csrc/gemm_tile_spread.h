@@ -1,4 +1,5 @@
-// Tiles for processors with AVX2 alone, which multiply neither pairs of bfloat16 nor, without saturation, bytes.
+// Tiles for processors with AVX2 alone, which multiply neither pairs of bfloat16 nor, without saturation, bytes. Those
+// with AVX-VNNI multiply bytes.
 //
 // What such products need of the inputs, each word as two, is the same for every panel: it is written once for a group
 // of panels, a block of inputs and a tile of rows, so that tiles only broadcast and multiply. A word of two bfloat16
@@ -16,18 +17,24 @@ namespace {
 
 #if defined(__AVX2__) && !defined(__AVX512F__)
 
+#if defined(__AVXVNNI__)
+template <DType kType>
+constexpr bool kSpreads = kType == DType::bf16;
+#else
 template <DType kType>
 constexpr bool kSpreads = kType == DType::bf16 || kType == DType::i8;
+#endif
 
-// With fewer rows it does not pay: weights arrive hardly faster than the other tiles, which ask for them ahead of time,
-// multiply them.
-template <DType kType>
-constexpr int64_t kMinSpreadRows = kType == DType::bf16 ? 3 : 12;
+// One row's inputs are read once anyway.
+constexpr int64_t kMinSpreadRows = 2;
 
 // Sums, weights and one input must fit into registers; those of int8 have their sums in memory between groups.
 template <DType kType>
-constexpr int kRowsSpread = kType == DType::bf16 ? 6 : 4;
-constexpr int kMaxRowsSpread = 6;
+constexpr int kRowsSpread = kType == DType::bf16 ? 5 : 4;
+constexpr int kMaxRowsSpread = 5;
+
+// Most tiles whose rows are spread out all at once: 76 KB of a block.
+constexpr int64_t kFewSpreadTiles = 8;
 
 // Units of a block along the inputs: with its rows (15 KB at most) it leaves room for weights in the first-level cache.
 constexpr int64_t kSpreadBlockUnits = 304;
@@ -65,11 +72,30 @@ void spread_row(const uint32_t* input, int64_t units, uint32_t* output) {
     }
 }
 
+// What was read before is read again: g++ would unpack both halves of the weights at once, and keep sums on the stack.
+BOUGH_INLINE void forget_reads() { asm volatile("" ::: "memory"); }
+
 BOUGH_INLINE Ints splat_ints(uint32_t word) { return static_cast<int32_t>(word) + Ints{}; }
 
+// Weights that will be wanted, of which some are asked for with every unit.
+struct Fetch {
+    const char* at;
+    int64_t bytes_per_unit;
+
+    // `bytes` from `at` on, while a tile of so many units is computed, in two halves of the columns.
+    static Fetch evenly(const void* at, int64_t bytes, int64_t units) {
+        return {static_cast<const char*>(at), (bytes + 2 * units - 1) / (2 * units)};
+    }
+    __attribute__((always_inline)) void next() {
+        __builtin_prefetch(at, 0, 2);
+        at += bytes_per_unit;
+    }
+};
+
 // kRows rows times one panel over `units` units: sums [kRows][32].
-template <int kRows>
-void multiply_spread_bf16(const uint32_t* input, const uint32_t* panel, int64_t units, float* sums, bool accumulate) {
+template <int kRows, bool kFetches>
+void multiply_spread_bf16(const uint32_t* input, const uint32_t* panel, int64_t units, float* sums, bool accumulate,
+                          Fetch fetch) {
     constexpr int kVectors = 2;
     constexpr int kColumns = static_cast<int>(kPanelColumns);
     for (int first = 0; first < kColumns; first += kLanes * kVectors) {
@@ -82,18 +108,19 @@ void multiply_spread_bf16(const uint32_t* input, const uint32_t* panel, int64_t 
         const uint32_t* weights = panel + first;
         const uint32_t* inputs = input;
         for (int64_t left = units; left > 0; --left) {
-            Ints columns[kVectors];
-            BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) columns[v] = load_ints(weights + v * kLanes);
-            const Vec low[kVectors] = {(Vec)(columns[0] << 16), (Vec)(columns[1] << 16)};
-            BOUGH_UNROLL for (int row = 0; row < kRows; ++row) {
-                const Vec element = splat(float_of(inputs[row * kSpreadStride<DType::bf16>]));
-                BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) sum[row][v] = fma(low[v], element, sum[row][v]);
-            }
-            const Ints mask = Ints{} + static_cast<int32_t>(0xffff0000U);
-            const Vec high[kVectors] = {(Vec)(columns[0] & mask), (Vec)(columns[1] & mask)};
-            BOUGH_UNROLL for (int row = 0; row < kRows; ++row) {
-                const Vec element = splat(float_of(inputs[row * kSpreadStride<DType::bf16> + 1]));
-                BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) sum[row][v] = fma(high[v], element, sum[row][v]);
+            if constexpr (kFetches) fetch.next();
+            BOUGH_UNROLL for (int half = 0; half < 2; ++half) {
+                Vec numbers[kVectors];
+                BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {
+                    const Ints pairs = load_ints(weights + v * kLanes);
+                    const Ints mask = Ints{} + static_cast<int32_t>(0xffff0000U);
+                    numbers[v] = (Vec)(half == 0 ? pairs << 16 : pairs & mask);
+                }
+                BOUGH_UNROLL for (int row = 0; row < kRows; ++row) {
+                    const Vec element = splat(float_of(inputs[row * kSpreadStride<DType::bf16> + half]));
+                    BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) sum[row][v] = fma(numbers[v], element, sum[row][v]);
+                }
+                forget_reads();
             }
             weights += kColumns;
             inputs += 2;
@@ -107,8 +134,9 @@ void multiply_spread_bf16(const uint32_t* input, const uint32_t* panel, int64_t 
 }
 
 // The same of int8, in whole groups; sums are to be multiplied by the rows' factors.
-template <int kRows>
-void multiply_spread_i8(const uint32_t* input, const uint32_t* panel, int64_t units, float* sums, bool accumulate) {
+template <int kRows, bool kFetches>
+void multiply_spread_i8(const uint32_t* input, const uint32_t* panel, int64_t units, float* sums, bool accumulate,
+                        Fetch fetch) {
     constexpr int kVectors = 2;
     constexpr int kColumns = static_cast<int>(kPanelColumns);
     constexpr int kUnits = static_cast<int>(kGroupUnits);
@@ -126,21 +154,21 @@ void multiply_spread_i8(const uint32_t* input, const uint32_t* panel, int64_t un
                 BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) product[row][v] = start;
             }
             BOUGH_UNROLL for (int unit = 0; unit < kUnits; ++unit) {
-                __m256i even[kVectors], odd[kVectors];
-                BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {
-                    const __m256i codes = (__m256i)load_ints(group + unit * kColumns + first + v * kLanes);
-                    even[v] = _mm256_and_si256(codes, _mm256_set1_epi16(0xff));
-                    odd[v] = _mm256_srli_epi16(codes, 8);
-                }
-                BOUGH_UNROLL for (int row = 0; row < kRows; ++row) {
-                    const __m256i evens = (__m256i)splat_ints(inputs[row * kStride + 2 * unit]);
+                if constexpr (kFetches) fetch.next();
+                BOUGH_UNROLL for (int half = 0; half < 2; ++half) {
+                    __m256i numbers[kVectors];
                     BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {
-                        product[row][v] = summed(product[row][v] + (Ints)_mm256_madd_epi16(even[v], evens));
+                        const __m256i codes = (__m256i)load_ints(group + unit * kColumns + first + v * kLanes);
+                        const __m256i mask = _mm256_set1_epi16(0xff);
+                        numbers[v] = half == 0 ? _mm256_and_si256(codes, mask) : _mm256_srli_epi16(codes, 8);
                     }
-                    const __m256i odds = (__m256i)splat_ints(inputs[row * kStride + 2 * unit + 1]);
-                    BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {
-                        product[row][v] = summed(product[row][v] + (Ints)_mm256_madd_epi16(odd[v], odds));
+                    BOUGH_UNROLL for (int row = 0; row < kRows; ++row) {
+                        const __m256i pair = (__m256i)splat_ints(inputs[row * kStride + 2 * unit + half]);
+                        BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {
+                            product[row][v] = summed(product[row][v] + (Ints)_mm256_madd_epi16(numbers[v], pair));
+                        }
                     }
+                    forget_reads();
                 }
             }
             const uint16_t* scales = reinterpret_cast<const uint16_t*>(group + code_words(DType::i8)) + first;
@@ -166,23 +194,23 @@ void multiply_spread_i8(const uint32_t* input, const uint32_t* panel, int64_t un
     }
 }
 
-using SpreadKernel = void (*)(const uint32_t*, const uint32_t*, int64_t, float*, bool);
+using SpreadKernel = void (*)(const uint32_t*, const uint32_t*, int64_t, float*, bool, Fetch);
 
-template <DType kType, int kRows>
+template <DType kType, bool kFetches, int kRows>
 constexpr SpreadKernel spread_tile() {
     constexpr int kExisting = kRows <= kRowsSpread<kType> ? kRows : 1;
     if constexpr (kType == DType::bf16) {
-        return multiply_spread_bf16<kExisting>;
+        return multiply_spread_bf16<kExisting, kFetches>;
     } else {
-        return multiply_spread_i8<kExisting>;
+        return multiply_spread_i8<kExisting, kFetches>;
     }
 }
 
-template <DType kType>
+template <DType kType, bool kFetches>
 SpreadKernel spread_kernel(int rows) {
     static const SpreadKernel kernels[kMaxRowsSpread] = {
-        spread_tile<kType, 1>(), spread_tile<kType, 2>(), spread_tile<kType, 3>(),
-        spread_tile<kType, 4>(), spread_tile<kType, 5>(), spread_tile<kType, 6>(),
+        spread_tile<kType, kFetches, 1>(), spread_tile<kType, kFetches, 2>(), spread_tile<kType, kFetches, 3>(),
+        spread_tile<kType, kFetches, 4>(), spread_tile<kType, kFetches, 5>(),
     };
     return kernels[rows - 1];
 }

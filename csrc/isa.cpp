@@ -23,6 +23,14 @@ BOUGH_TABLE(portable)
 #if defined(BOUGH_HAS_avx2)
 BOUGH_TABLE(avx2)
 #endif
+#if defined(BOUGH_HAS_avx2vnni)
+namespace avx2vnni {
+extern const GemmKernels gemm_kernels;
+// Only products differ.
+const KernelTable table{avx2::attention_kernels, avx2::elementwise_kernels, avx2::logprob_kernels,
+                        avx2::sampling_kernels, gemm_kernels};
+}  // namespace avx2vnni
+#endif
 #if defined(BOUGH_HAS_avx512)
 BOUGH_TABLE(avx512)
 #endif
@@ -43,6 +51,11 @@ constexpr const KernelTable* tables[kNumIsas] = {
 #else
     nullptr,
 #endif
+#if defined(BOUGH_HAS_avx2vnni)
+    &avx2vnni::table,
+#else
+    nullptr,
+#endif
 #if defined(BOUGH_HAS_avx512)
     &avx512::table,
 #else
@@ -60,9 +73,12 @@ constexpr const KernelTable* tables[kNumIsas] = {
 #endif
 };
 
+constexpr uint32_t bit_of(Isa isa) { return 1U << static_cast<int>(isa); }
+
+// The sets that the machine has, a bit for each.
 #if defined(BOUGH_EMULATES_AVX512)
 // A check of the kernels, in which functions stand for instructions that the machine may not have.
-Isa detect() { return Isa::avx512bf16; }
+uint32_t detect() { return (1U << kNumIsas) - 1; }
 #elif defined(__x86_64__)
 uint64_t saved_register_state() {
     uint32_t low, high;
@@ -70,25 +86,37 @@ uint64_t saved_register_state() {
     return (static_cast<uint64_t>(high) << 32) | low;
 }
 
-Isa detect() {
+uint32_t detect() {
+    uint32_t found = bit_of(Isa::portable);
     uint32_t a, b, c, d;
-    if (!__get_cpuid(1, &a, &b, &c, &d)) return Isa::portable;
+    if (!__get_cpuid(1, &a, &b, &c, &d)) return found;
     const uint32_t basic = bit_FMA | bit_F16C | bit_AVX | bit_OSXSAVE;
-    if ((c & basic) != basic) return Isa::portable;
+    if ((c & basic) != basic) return found;
     // The operating system must save the registers: 0x6 are XMM and YMM, 0xe0 the mask and ZMM registers.
     const uint64_t state = saved_register_state();
     uint32_t highest_subleaf;
-    if ((state & 0x6) != 0x6 || !__get_cpuid_count(7, 0, &highest_subleaf, &b, &c, &d)) return Isa::portable;
-    if (!(b & bit_AVX2)) return Isa::portable;
+    if ((state & 0x6) != 0x6 || !__get_cpuid_count(7, 0, &highest_subleaf, &b, &c, &d)) return found;
+    if (!(b & bit_AVX2)) return found;
+    found |= bit_of(Isa::avx2);
+    uint32_t more = 0, unused;
+    if (highest_subleaf >= 1) __get_cpuid_count(7, 1, &more, &unused, &unused, &unused);
+    constexpr uint32_t kAvxVnni = 1U << 4, kAvx512Bf16 = 1U << 5;  // not named by all compilers
+    if (more & kAvxVnni) found |= bit_of(Isa::avx2vnni);
     const uint32_t foundation = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL;
-    if ((state & 0xe6) != 0xe6 || (b & foundation) != foundation) return Isa::avx2;
-    if (!(c & bit_AVX512VNNI)) return Isa::avx512;
-    if (highest_subleaf < 1 || !__get_cpuid_count(7, 1, &a, &b, &c, &d)) return Isa::avx512vnni;
-    return (a & bit_AVX512BF16) ? Isa::avx512bf16 : Isa::avx512vnni;
+    if ((state & 0xe6) != 0xe6 || (b & foundation) != foundation) return found;
+    found |= bit_of(Isa::avx512);
+    if (!(c & bit_AVX512VNNI)) return found;
+    found |= bit_of(Isa::avx512vnni);
+    return (more & kAvx512Bf16) ? found | bit_of(Isa::avx512bf16) : found;
 }
 #else
-Isa detect() { return Isa::portable; }
+uint32_t detect() { return bit_of(Isa::portable); }
 #endif
+
+bool machine_has(int isa) {
+    static const uint32_t found = detect();
+    return (found >> isa & 1) != 0;
+}
 
 std::atomic<Isa>& current() {
     static std::atomic<Isa> isa{best_isa()};
@@ -98,20 +126,22 @@ std::atomic<Isa>& current() {
 }  // namespace
 
 Isa machine_isa() {
-    static const Isa best = detect();
-    return best;
+    int isa = kNumIsas - 1;
+    while (!machine_has(isa)) --isa;
+    return static_cast<Isa>(isa);
 }
 
 Isa best_isa() {
-    int isa = static_cast<int>(machine_isa());
-    while (tables[isa] == nullptr) --isa;
+    int isa = kNumIsas - 1;
+    while (!machine_has(isa) || tables[isa] == nullptr) --isa;
     return static_cast<Isa>(isa);
 }
 
 Isa current_isa() { return current().load(std::memory_order_relaxed); }
 
 bool set_isa(Isa isa) {
-    if (isa < Isa::portable || isa > machine_isa() || tables[static_cast<int>(isa)] == nullptr) return false;
+    const int index = static_cast<int>(isa);
+    if (index < 0 || index >= kNumIsas || !machine_has(index) || tables[index] == nullptr) return false;
     current().store(isa, std::memory_order_relaxed);
     return true;
 }

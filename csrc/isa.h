@@ -10,16 +10,17 @@
 
 namespace bough {
 
-// In ascending order; each includes those before it.
+// The better ones behind. Each includes those before it, but for avx2vnni, which the others do not.
 enum class Isa : int32_t {
     portable = 0,
     avx2 = 1,        // AVX2, FMA, F16C
-    avx512 = 2,      // AVX-512 F, BW, DQ, VL
-    avx512vnni = 3,  // int8 dot products
-    avx512bf16 = 4,  // bfloat16 dot products
+    avx2vnni = 2,    // int8 dot products of 256 bits (AVX-VNNI)
+    avx512 = 3,      // AVX-512 F, BW, DQ, VL
+    avx512vnni = 4,  // int8 dot products
+    avx512bf16 = 5,  // bfloat16 dot products
 };
 
-constexpr int kNumIsas = 5;
+constexpr int kNumIsas = 6;
 
 struct KernelTable {
     const AttentionKernels& attention;

@@ -137,6 +137,9 @@ def test_not_a_number_stays_in_its_row(isa: Isa) -> None:
 
 def test_instruction_set_that_the_machine_lacks_is_refused() -> None:
     best = best_isa()
-    for isa in Isa:
-        assert set_isa(isa) == (isa <= best)
+    had = [isa for isa in Isa if set_isa(isa)]
+    assert had[0] is Isa.PORTABLE
+    assert had[-1] is best
+    # Each includes those before it, but for one.
+    assert {isa for isa in Isa if isa < best} - set(had) <= {Isa.AVX2VNNI}
     set_isa(best)

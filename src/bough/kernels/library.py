@@ -83,13 +83,14 @@ _FUNCTIONS: dict[str, tuple[type | None, tuple[type, ...]]] = {
 
 
 class Isa(IntEnum):
-    """Instruction sets, ascending; each includes those before it."""
+    """Instruction sets, the better ones behind. Each includes those before it, but for ``AVX2VNNI``."""
 
     PORTABLE = 0
     AVX2 = 1
-    AVX512 = 2
-    AVX512VNNI = 3
-    AVX512BF16 = 4
+    AVX2VNNI = 2
+    AVX512 = 3
+    AVX512VNNI = 4
+    AVX512BF16 = 5
 
 
 class LibraryMissing(Exception):
