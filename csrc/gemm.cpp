@@ -91,7 +91,8 @@ __attribute__((noinline)) void multiply_tile(const uint32_t* input, int64_t inpu
             if constexpr (kLines > 0) {
                 constexpr int kNow = (kLines + column_passes(kRows) - 1) / column_passes(kRows);
 #pragma GCC unroll 8
-                for (int line = 0; line < kNow; ++line) __builtin_prefetch(prefetch + line * 64, 0, kRows == 1 ? 3 : 2);
+                for (int line = 0; line < kNow; ++line)
+                    __builtin_prefetch(prefetch + line * 64, 0, kRows == 1 ? kNearest : 2);
                 prefetch += kNow * 64;
             }
 #pragma GCC unroll 4
@@ -326,9 +327,9 @@ void multiply_few_tiles(const Cut& cut) {
                 const int64_t begin = cut.tile_begin(tile);
                 const int rows = static_cast<int>(cut.tile_begin(tile + 1) - begin);
                 float* at = sums + (begin - cut.first_row) * kColumns;
-                // One tile that reads its weights once is 4 KB behind what it asks for; others share in asking for the
-                // next block.
-                const char* ahead = reinterpret_cast<const char*>(weights) + 4096;
+                // One tile that reads its weights once is some way behind what it asks for; others share in asking for
+                // the next block.
+                const char* ahead = reinterpret_cast<const char*>(weights) + kAheadBytes;
                 if (cut.num_tiles > 1 || column_passes(rows) > 1) {
                     const int64_t lines = tile * ((end - unit) / kUnitsPerFetch) * kLines;
                     ahead = reinterpret_cast<const char*>(cut.weights(panel, end)) + lines * 64;

@@ -19,6 +19,16 @@ constexpr int column_vectors(int rows) { return rows == 1 ? static_cast<int>(kPa
 // How often such a tile runs along the panel, each time over some of its columns.
 constexpr int column_passes(int rows) { return static_cast<int>(kPanelColumns) / (kLanes * column_vectors(rows)); }
 
+// How far ahead the weights of a single row are asked for, and for which cache: 3 is the first level. Both as measured,
+// on a Zen 4 and a Zen 3.
+#if defined(__AVX512F__)
+constexpr int64_t kAheadBytes = 4096;
+constexpr int kNearest = 3;
+#else
+constexpr int64_t kAheadBytes = 8192;
+constexpr int kNearest = 2;
+#endif
+
 // Rows of a tile: integer sums, weights and scales must fit into registers. Where these are few, float sums of more
 // than two rows are in memory between groups.
 #if defined(__AVX512F__)
@@ -183,7 +193,7 @@ __attribute__((noinline)) void multiply_tile_quantized(const uint32_t* input, in
             if constexpr (kLines > 0) {
                 constexpr int kNow = (kLines + column_passes(kRows) - 1) / column_passes(kRows);
                 BOUGH_UNROLL for (int line = 0; line < kNow; ++line) {
-                    __builtin_prefetch(prefetch + line * 64, 0, kRows == 1 ? 3 : 2);
+                    __builtin_prefetch(prefetch + line * 64, 0, kRows == 1 ? kNearest : 2);
                 }
                 prefetch += kNow * 64;
             }

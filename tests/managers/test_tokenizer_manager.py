@@ -48,7 +48,7 @@ def run(tmp_path: Path) -> Callable[..., None]:
                 await asyncio.sleep(0.001)
             async with manager.model_update_lock.writer_lock():
                 pass
-            assert manager._num_sent == 0
+            assert manager._places.num_taken == 0
             await manager.close()
             assert asyncio.all_tasks() == {asyncio.current_task()}
 
@@ -392,7 +392,7 @@ class TestPlaces:
             else:
                 engine.gate.set()
                 await calls[0]
-            assert manager._num_sent < 3, "there is room at once"
+            assert manager._places.num_taken < 3, "there is room at once"
             engine.gate.set()
             await results_of(manager, text="Hi", sampling_params=params)
             await asyncio.gather(*calls, return_exceptions=True)

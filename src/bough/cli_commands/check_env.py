@@ -17,7 +17,7 @@ from bough.config.command_line import CommandParser
 from bough.kernels.library import LibraryMissing, best_isa
 from bough.model_executor.machine import Machine
 
-_CPU_FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile", "asimd", "bf16", "i8mm", "sve")
+_CPU_FLAGS = ("avx2", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile", "asimd", "bf16", "i8mm", "sve")
 """Instruction sets that decide how fast the CPU kernels can be; x86-64 first, then arm64."""
 
 _EXTRAS_OF_DEVELOPERS = ("dev", "test")

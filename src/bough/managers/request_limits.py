@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,6 +70,15 @@ class RequestLimits:
             max_grammar_depth=args.max_grammar_depth,
             pooling=model_config.pooling,
         )
+
+    def check_params_of(self, requests: Iterable[GenerateRequest]) -> None:
+        """The sampling parameters of some requests, those that several share once; raises :class:`BadRequest`."""
+        for request in {id(request.sampling_params): request for request in requests}.values():
+            self.check_params(
+                request.sampling_params,
+                tag_is_ours=request.grammar_param is not None,
+                grammar_param=request.grammar_param,
+            )
 
     def check_params(
         self, params: SamplingParams, *, tag_is_ours: bool = False, grammar_param: str | None = None

@@ -49,6 +49,7 @@ from bough.managers.request_log import RecentRequests, RequestLog
 from bough.managers.request_preparer import REQUESTS_PER_TURN, RequestPreparer
 from bough.managers.request_records import RequestRecords
 from bough.managers.rw_lock import ReaderWriterLock
+from bough.managers.scheduler_places import SchedulerPlaces
 from bough.managers.sessions import SessionStore
 from bough.managers.turns import Turns
 from bough.managers.waiting_prompts import WaitingPrompts
@@ -147,10 +148,9 @@ class TokenizerManager:
         self._records = RequestRecords(self.metrics, RequestLog(log_level), self._recent)
         self._waiting = WaitingPrompts(server_args.max_queued_bytes, self.limits.vocab_size)
         max_queued = server_args.max_queued_requests
-        self._max_outputs = None if max_queued is None else scheduler_info["max_running_requests"] + max_queued
-        """So many the scheduler computes and lets wait; ``None``: any number."""
-        self._num_sent = 0
-        """Outputs that it has, as far as is known here; without those that were given up."""
+        self._places = SchedulerPlaces(
+            None if max_queued is None else scheduler_info["max_running_requests"] + max_queued
+        )
         self.model_update_lock = ReaderWriterLock()
         self.rid_to_state: dict[str, ReqState] = {}
         self.sessions = SessionStore(
@@ -301,7 +301,7 @@ class TokenizerManager:
     ) -> None:
         """Take the requests of a call and send them; ``states`` gets those of its outputs."""
         self._check_open()
-        self._check_params(requests)
+        self.limits.check_params_of(requests)
         for request in requests:
             self.limits.check(request)
         if not all_the_way:
@@ -390,14 +390,6 @@ class TokenizerManager:
         if self.health.state is ServerState.DRAINING:
             raise Overloaded("the server is shutting down", code="shutting_down")
 
-    def _check_params(self, requests: Sequence[GenerateRequest]) -> None:
-        for request in {id(request.sampling_params): request for request in requests}.values():
-            self.limits.check_params(
-                request.sampling_params,
-                tag_is_ours=request.grammar_param is not None,
-                grammar_param=request.grammar_param,
-            )
-
     def check_room(self, requests: Sequence[GenerateRequest]) -> None:
         """See to it that no work is done for requests which could not be taken now; records that if it is so.
 
@@ -414,15 +406,9 @@ class TokenizerManager:
             raise
 
     def _check_places(self, requests: Sequence[GenerateRequest]) -> None:
-        """Raise :class:`Overloaded` if the scheduler has no place for another output; it would say the same, later.
-
-        What could never be taken is another error, which comes first.
-        """
-        if self._max_outputs is None or self._num_sent < self._max_outputs:
-            return
-        self._check_params(requests)
-        if all(len(request.rids) <= self._max_outputs for request in requests):
-            raise Overloaded("the waiting queue is full", code="queue_full")
+        if self._places.are_taken:
+            self.limits.check_params_of(requests)  # a client's fault comes first
+            self._places.check(requests)
 
     async def _register(self, requests: Sequence[GenerateRequest], states: list[ReqState], signal: ReadySignal) -> None:
         rids = [rid for request in requests for rid in request.rids]
@@ -466,7 +452,7 @@ class TokenizerManager:
             message.arrival_time, message.timeout = states[0].created_time, states[0].obj.timeout
             self._channels.send(message)
             self._records.on_sent(states[0])
-            self._num_sent += len(states)
+            self._places.take(states)
             for state in states:
                 state.sent, state.sent_time = True, sent_time
                 if state.abort_reason is not None:
@@ -498,7 +484,7 @@ class TokenizerManager:
     def _abandon(self, state: ReqState) -> None:
         """End an output in the scheduler; whatever still comes of it is dropped."""
         state.abandoned = True
-        self._num_sent -= state.sent
+        self._places.leave(state)
         if state.obj.turn is not None:
             state.obj.turn.discard()
         if state.sent and self._dead is None:
@@ -510,7 +496,8 @@ class TokenizerManager:
     def _forget(self, state: ReqState) -> None:
         """An output is gone, here and from the engine: its id is free."""
         del self.rid_to_state[state.rid]
-        self._num_sent -= state.sent and not state.abandoned
+        if not state.abandoned:
+            self._places.leave(state)
         self._waiting.remove(state)
         if state.gone is not None and not state.gone.done():
             state.gone.set_result(None)

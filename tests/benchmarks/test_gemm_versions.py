@@ -1,0 +1,30 @@
+"""The comparison of two versions of the products: that it finds what differs."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from benchmarks.gemm_versions import DTYPES, compile_version, measure
+
+SOURCES = Path(__file__).parents[2] / "csrc"
+
+pytestmark = pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")
+
+
+def test_versions_are_compared_bit_by_bit(tmp_path: Path) -> None:
+    changed = tmp_path / "csrc"
+    shutil.copytree(SOURCES, changed)
+    source = (changed / "gemm.cpp").read_text()
+    of_a_group = "behind[0] = bits_of(factor / kScaleFactor);"
+    assert source.count(of_a_group) == 1
+    (changed / "gemm.cpp").write_text(source.replace(of_a_group, "behind[0] = bits_of(2 * factor / kScaleFactor);"))
+    before = compile_version(SOURCES, tmp_path / "before.so", "portable", "-O0")
+    after = compile_version(changed, tmp_path / "after.so", "portable", "-O0")
+    for dtype in DTYPES:
+        line = measure([before, after], dtype, rows=3, outputs=48, inputs=70, seconds=0.0)
+        assert line["same_bits"] == (dtype in ("float32", "bfloat16")), dtype
+        assert 0 < float(str(line["ratio"])) < 1000
+    same = measure([before, before], "int8", rows=3, outputs=48, inputs=70, seconds=0.0)
+    assert same["same_bits"]
