@@ -1,7 +1,7 @@
 // One product on one thread, of whichever version of csrc/gemm.cpp this is linked with: see gemm_versions.py.
-#include <algorithm>
 #include <chrono>
-#include <cstdlib>
+#include <cstdint>
+#include <new>
 #include <random>
 #include <vector>
 
@@ -13,14 +13,27 @@ namespace {
 
 constexpr uint32_t kOneAndAHalf = 0x3fc0;  // as bfloat16
 
+// As the kernels want panels and scratch memory.
+template <class T>
+struct OnCacheLines {
+    using value_type = T;
+    static constexpr std::align_val_t kAlignment{64};
+    T* allocate(size_t count) { return static_cast<T*>(::operator new(count * sizeof(T), kAlignment)); }
+    void deallocate(T* at, size_t) { ::operator delete(at, kAlignment); }
+    bool operator==(const OnCacheLines&) const { return true; }
+    bool operator!=(const OnCacheLines&) const { return false; }
+};
+template <class T>
+using Aligned = std::vector<T, OnCacheLines<T>>;
+
 struct Product {
-    std::vector<uint32_t> panels, input;
-    std::vector<float> output, scratch;
+    Aligned<uint32_t> panels, input;
+    Aligned<float> output, scratch;
     GemmCall call;
 };
 
 // Weights of any bits, but for scales, signs and exponents, which make ordinary numbers.
-void fill_weights(const PackedMatrix& weights, std::vector<uint32_t>& words, std::minstd_rand& random) {
+void fill_weights(const PackedMatrix& weights, Aligned<uint32_t>& words, std::minstd_rand& random) {
     for (uint32_t& word : words) {
         word = static_cast<uint32_t>(random()) << 1 ^ static_cast<uint32_t>(random()) >> 8;
         if (weights.dtype == DType::f32) word = (word & 0x807fffffU) | 0x3f000000U;
@@ -67,7 +80,7 @@ void* new_product(int32_t dtype, int64_t rows, int64_t outputs, int64_t inputs) 
     return product;
 }
 
-// Operations a second, over some seconds.
+// Operations a second, over some seconds; at least one product.
 double operations_per_second(void* handle, double seconds) {
     const GemmCall& call = static_cast<Product*>(handle)->call;
     const auto begin = std::chrono::steady_clock::now();

@@ -1,11 +1,11 @@
-"""Matrix products of two versions of the native kernels, in turns of milliseconds in one process.
+"""Matrix products of two versions of the native kernels, in turns of one process.
 
 Run with ``python benchmarks/gemm_versions.py [--before REVISION]`` in a checkout. On a shared machine a processor's
 speed changes from second to second, by more than most changes of a kernel matter: of two runs one after the other
 little can be said. Here ``csrc/gemm.cpp`` of a revision of git and that of the working tree are compiled with the
-package's flags, and one thread computes the same product with the one and the other for 4 ms each, in changing order.
-The ratio is the median over these pairs. Results are compared bit by bit. By default the weights, 30 MB of int4 and
-108 MB of bfloat16, come mostly from memory; with few ``--outputs`` they stay in a cache.
+package's flags, and one thread computes the same product with the one and the other, once or as often as fits into
+4 ms, in changing order. The ratio is the median over these pairs. Results are compared bit by bit. By default the
+weights, 30 MB of int4 and 108 MB of bfloat16, come mostly from memory; with few ``--outputs`` they stay in a cache.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import statistics
 import subprocess
 import tarfile
 import tempfile
+import time
 from io import BytesIO
 from pathlib import Path
 
@@ -29,6 +30,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DTYPES = {"float32": 0, "bfloat16": 1, "int8": 2, "int4": 3, "uint4": 4}
 """As in ``csrc/kernels.h``."""
 SLICE_SECONDS = 0.004
+MIN_TURNS = 5
 
 
 def shared_flags(sources: Path) -> dict[str, list[str]]:
@@ -41,6 +43,8 @@ def shared_flags(sources: Path) -> dict[str, list[str]]:
 def compile_version(sources: Path, library: Path, isa: str, level: str = "-O3") -> ctypes.CDLL:
     """The kernels of ``sources`` for one instruction set, optimised to that level, and what measures them."""
     flags = shared_flags(sources)
+    if isa != "portable" and f"ISA_{isa}" not in flags:
+        raise SystemExit(f"{sources} has no kernels for {isa}: choose another --isa")
     of_isa = [*flags.get(f"ISA_{isa}", []), f"-DBOUGH_ISA={isa}"]
     files = [sources / "gemm.cpp", Path(__file__).with_suffix(".cpp"), "-o", library]
     options = [level, *flags["FLAGS"], *of_isa, f"-I{sources}", "-w", "-shared", "-fPIC"]
@@ -61,8 +65,9 @@ def measure(
     """Both versions of one product."""
     products = [version.new_product(DTYPES[dtype], rows, outputs, inputs) for version in versions]
     rates: list[list[float]] = [[], []]
-    for turn in range(max(5, round(seconds / SLICE_SECONDS / 2))):
-        for which in (0, 1) if turn % 2 == 0 else (1, 0):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline or len(rates[0]) < MIN_TURNS:
+        for which in (0, 1) if len(rates[0]) % 2 == 0 else (1, 0):
             rates[which].append(versions[which].operations_per_second(products[which], SLICE_SECONDS))
     bits = [
         np.ctypeslib.as_array(version.results(product), (rows, outputs)).tobytes()

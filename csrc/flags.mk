@@ -4,8 +4,8 @@
 # more exact, but never reordered. The warnings are false alarms of g++ 12 in its own intrinsics.
 FLAGS = -std=c++17 -pthread -fno-math-errno -fno-trapping-math -ffp-contract=fast -Wno-uninitialized -Wno-maybe-uninitialized
 
-# Files that are compiled once for each instruction set, with its name as BOUGH_ISA; all others once. Of a set that says
-# so itself, only some of these.
+# Files that are compiled once for each instruction set, with its name as BOUGH_ISA; all others once.
+# PER_ISA_<set>, where it is given, lists those of a set instead.
 PER_ISA = attention elementwise gemm logprobs sampling
 PER_ISA_avx2vnni = gemm
 

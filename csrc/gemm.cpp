@@ -88,8 +88,8 @@ __attribute__((noinline)) void multiply_tile(const uint32_t* input, int64_t inpu
         };
         int64_t left = units;
         for (; left >= kUnroll; left -= kUnroll) {
-            if constexpr (kLines > 0) {
-                constexpr int kNow = (kLines + column_passes(kRows) - 1) / column_passes(kRows);
+            if (kLines > 0 && first < fetching_passes(kRows) * kLanes * kVectors) {
+                constexpr int kNow = (kLines + fetching_passes(kRows) - 1) / fetching_passes(kRows);
 #pragma GCC unroll 8
                 for (int line = 0; line < kNow; ++line)
                     __builtin_prefetch(prefetch + line * 64, 0, kRows == 1 ? kNearest : 2);
@@ -118,7 +118,8 @@ __attribute__((noinline)) void multiply_tile(const uint32_t* input, int64_t inpu
 using TileKernel = void (*)(const uint32_t*, int64_t, const uint32_t*, int64_t, float*, bool, const char*);
 
 template <DType kType>
-constexpr int kTileRows = kType == DType::f32    ? kRowsF32
+constexpr int kTileRows = kSpreads<kType>        ? 1
+                          : kType == DType::f32  ? kRowsF32
                           : kType == DType::bf16 ? kRowsBF16
                                                  : kRowsQuantized;
 
@@ -263,15 +264,11 @@ void finish_tile(const GemmCall& call, Choice* choices, int64_t panel, int64_t f
 constexpr int64_t kBlockUnits = 608;
 
 // Panels of a block along the inputs whose product with all rows is computed before the next ones: they stay in the
-// second-level cache, of which processors without AVX-512 have less.
-#if defined(__AVX512F__)
-constexpr int64_t kGroupBytes = 384 << 10;
-#else
-constexpr int64_t kGroupBytes = 256 << 10;
-#endif
+// second-level cache, which is mostly smaller where there is no AVX-512.
+constexpr int64_t kGroupBytes = (kAvx2Alone ? 256 : 384) << 10;
 
 // Most tiles for which panels are the outer loop and the next panel is fetched by software meanwhile.
-constexpr int64_t kFewTiles = kRegisters > 16 ? 6 : 8;
+constexpr int64_t kFewTiles = kAvx2Alone ? 8 : 6;
 
 struct Cut {
     const GemmCall& call;
@@ -330,7 +327,7 @@ void multiply_few_tiles(const Cut& cut) {
                 // One tile that reads its weights once is some way behind what it asks for; others share in asking for
                 // the next block.
                 const char* ahead = reinterpret_cast<const char*>(weights) + kAheadBytes;
-                if (cut.num_tiles > 1 || column_passes(rows) > 1) {
+                if (cut.num_tiles > 1 || fetching_passes(rows) > 1) {
                     const int64_t lines = tile * ((end - unit) / kUnitsPerFetch) * kLines;
                     ahead = reinterpret_cast<const char*>(cut.weights(panel, end)) + lines * 64;
                 }
@@ -460,9 +457,11 @@ void multiply(Cut& cut) {
         case 3:
             return multiply_few_tiles<kType, (kAll + 2) / 3>(cut);
         default:
-            // Rows of wide tiles are many enough to do without.
-            if (kTileRows<kType> > 6 || cut.num_tiles > kFewTiles) return multiply_many_tiles<kType>(cut);
-            return multiply_few_tiles<kType, (kAll + 3) / 4>(cut);
+            // Elsewhere rows of tiles that are not quantised are many enough to do without.
+            if constexpr (kAvx2Alone || is_quantized(kType)) {
+                if (cut.num_tiles <= kFewTiles) return multiply_few_tiles<kType, (kAll + 3) / 4>(cut);
+            }
+            return multiply_many_tiles<kType>(cut);
     }
 }
 

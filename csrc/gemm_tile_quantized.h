@@ -13,21 +13,24 @@ namespace {
 
 typedef int32_t Ints __attribute__((vector_size(kLanes * 4)));
 
+// Of any type: what was measured on a Zen 3 for processors with AVX2 alone, on a Zen 4 for the others.
+#if defined(__AVX2__) && !defined(__AVX512F__)
+constexpr bool kAvx2Alone = true;
+#else
+constexpr bool kAvx2Alone = false;
+#endif
+
 // Vectors of columns that a tile of so many rows computes at once. Those of a whole panel keep multipliers busy where
 // there is one row, and let its weights arrive in one go.
-constexpr int column_vectors(int rows) { return rows == 1 ? static_cast<int>(kPanelColumns) / kLanes : 2; }
-// How often such a tile runs along the panel, each time over some of its columns.
-constexpr int column_passes(int rows) { return static_cast<int>(kPanelColumns) / (kLanes * column_vectors(rows)); }
+constexpr int column_vectors(int rows) { return kAvx2Alone && rows == 1 ? 4 : 2; }
+// How often such a tile runs along the panel, each time over some of its columns, and asks for weights meanwhile.
+constexpr int fetching_passes(int rows) {
+    return kAvx2Alone ? static_cast<int>(kPanelColumns) / (kLanes * column_vectors(rows)) : 1;
+}
 
-// How far ahead the weights of a single row are asked for, and for which cache: 3 is the first level. Both as measured,
-// on a Zen 4 and a Zen 3.
-#if defined(__AVX512F__)
-constexpr int64_t kAheadBytes = 4096;
-constexpr int kNearest = 3;
-#else
-constexpr int64_t kAheadBytes = 8192;
-constexpr int kNearest = 2;
-#endif
+// How far ahead the weights of a single row are asked for, and for which cache: 3 is the first level.
+constexpr int64_t kAheadBytes = kAvx2Alone ? 8192 : 4096;
+constexpr int kNearest = kAvx2Alone ? 2 : 3;
 
 // Rows of a tile: integer sums, weights and scales must fit into registers. Where these are few, float sums of more
 // than two rows are in memory between groups.
@@ -160,7 +163,7 @@ BOUGH_INLINE Vec times_scale(Vec scales, const uint32_t* numbers) {
 }
 
 // kRows rows times one panel over `units` units, a whole number of groups: sums [kRows][32], to be multiplied by the
-// rows' factors. Prefetches kLines cache lines per group in all.
+// rows' factors. Asks for about kLines cache lines per group.
 template <DType kType, int kRows, int kLines>
 __attribute__((noinline)) void multiply_tile_quantized(const uint32_t* input, int64_t input_stride,
                                                        const uint32_t* panel, int64_t units, float* sums,
@@ -190,8 +193,8 @@ __attribute__((noinline)) void multiply_tile_quantized(const uint32_t* input, in
         }
         Vec flaws[kVectors] = {};
         for (int64_t left = units; left > 0; left -= kUnits) {
-            if constexpr (kLines > 0) {
-                constexpr int kNow = (kLines + column_passes(kRows) - 1) / column_passes(kRows);
+            if (kLines > 0 && first < fetching_passes(kRows) * kLanes * kVectors) {
+                constexpr int kNow = (kLines + fetching_passes(kRows) - 1) / fetching_passes(kRows);
                 BOUGH_UNROLL for (int line = 0; line < kNow; ++line) {
                     __builtin_prefetch(prefetch + line * 64, 0, kRows == 1 ? kNearest : 2);
                 }

@@ -2,9 +2,9 @@
 // with AVX-VNNI multiply bytes.
 //
 // What such products need of the inputs, each word as two, is the same for every panel: it is written once for a group
-// of panels, a block of inputs and a tile of rows, so that tiles only broadcast and multiply. A word of two bfloat16
-// becomes two floats; a word of four int8 its even and its odd numbers, as pairs of 16 bits. What is added, and in
-// which order, is what the other tiles add: the sums are the same to the last bit.
+// of panels, a block of inputs and a tile of rows, or all rows if they are few, so that tiles only broadcast and
+// multiply. A word of two bfloat16 becomes two floats; a word of four int8 its even and its odd numbers, as pairs of 16
+// bits. What is added, and in which order, is what the other tiles add: the sums are the same to the last bit.
 #pragma once
 
 #include "gemm.h"
@@ -15,17 +15,17 @@ namespace bough {
 namespace BOUGH_ISA {
 namespace {
 
-#if defined(__AVX2__) && !defined(__AVX512F__)
-
 #if defined(__AVXVNNI__)
 template <DType kType>
-constexpr bool kSpreads = kType == DType::bf16;
+constexpr bool kSpreads = kAvx2Alone && kType == DType::bf16;
 #else
 template <DType kType>
-constexpr bool kSpreads = kType == DType::bf16 || kType == DType::i8;
+constexpr bool kSpreads = kAvx2Alone && (kType == DType::bf16 || kType == DType::i8);
 #endif
 
-// One row's inputs are read once anyway.
+#if defined(__AVX2__) && !defined(__AVX512F__)
+
+// One row reads its inputs once a panel, in one pass.
 constexpr int64_t kMinSpreadRows = 2;
 
 // Sums, weights and one input must fit into registers; those of int8 have their sums in memory between groups.
@@ -33,10 +33,11 @@ template <DType kType>
 constexpr int kRowsSpread = kType == DType::bf16 ? 5 : 4;
 constexpr int kMaxRowsSpread = 5;
 
-// Most tiles whose rows are spread out all at once: 76 KB of a block.
+// Most tiles whose rows are spread out all at once: 95 KB of a block.
 constexpr int64_t kFewSpreadTiles = 8;
 
-// Units of a block along the inputs: with its rows (15 KB at most) it leaves room for weights in the first-level cache.
+// Units of a block along the inputs: with the rows of a tile (12 KB at most) it leaves room for weights in the
+// first-level cache.
 constexpr int64_t kSpreadBlockUnits = 304;
 
 // Words of a group of int8: the even and odd numbers of each unit in turn, then what comes with them.

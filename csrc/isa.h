@@ -10,7 +10,7 @@
 
 namespace bough {
 
-// The better ones behind. Each includes those before it, but for avx2vnni, which the others do not.
+// Later is better. Each includes all earlier ones, except that sets of AVX-512 need not include avx2vnni.
 enum class Isa : int32_t {
     portable = 0,
     avx2 = 1,        // AVX2, FMA, F16C

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bough.kernels.library import Isa, best_isa, set_isa
+from bough.kernels.library import Isa, best_isa, machine_isa, set_isa
 from bough.kernels.packed_weights import PackedWeights
 from bough.kernels.thread_pool import ThreadPool
 
@@ -23,10 +25,11 @@ SHAPES = [
     (31, 2, 12),
     (160, 48, 13),
     (96, 1301, 25),
+    (300, 1301, 25),
     (70, 2433, 37),
     (200, 896, 131),
 ]
-"""Outputs, inputs, rows: odd ones, and more inputs than a block has."""
+"""Outputs, inputs, rows: odd ones, more inputs than a block has, more panels than sums are kept of."""
 
 
 @pytest.fixture(scope="module", params=[1, 2, 3], ids=lambda threads: f"threads{threads}")
@@ -142,4 +145,9 @@ def test_instruction_set_that_the_machine_lacks_is_refused() -> None:
     assert had[-1] is best
     # Each includes those before it, but for one.
     assert {isa for isa in Isa if isa < best} - set(had) <= {Isa.AVX2VNNI}
+    cpu = Path("/proc/cpuinfo")
+    if cpu.exists() and Isa.AVX2 in had:
+        flags = set(re.findall(r"\w+", next(line for line in cpu.open() if line.startswith("flags"))))
+        assert Isa.AVX2VNNI not in had or "avx_vnni" in flags
+        assert machine_isa() >= Isa.AVX2VNNI or "avx_vnni" not in flags
     set_isa(best)

@@ -83,7 +83,7 @@ _FUNCTIONS: dict[str, tuple[type | None, tuple[type, ...]]] = {
 
 
 class Isa(IntEnum):
-    """Instruction sets, the better ones behind. Each includes those before it, but for ``AVX2VNNI``."""
+    """Instruction sets; later is better. Each includes all earlier ones, but AVX-512 need not include ``AVX2VNNI``."""
 
     PORTABLE = 0
     AVX2 = 1

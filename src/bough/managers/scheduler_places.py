@@ -10,10 +10,10 @@ from bough.managers.req_state import ReqState
 
 
 class SchedulerPlaces:
-    """Counts outputs from the moment that they are sent until they are gone or given up.
+    """Counts outputs from the moment that they are sent until they are given up or finished.
 
     Args:
-        limit: so many the scheduler computes and lets wait; ``None``: any number.
+        limit: most outputs that the scheduler computes and keeps waiting together; ``None``: any number.
 
     Attributes:
         num_taken: outputs that it has, without those that were given up.
@@ -28,23 +28,19 @@ class SchedulerPlaces:
         """Whether another output would be refused."""
         return self._limit is not None and self.num_taken >= self._limit
 
-    def take(self, states: Sequence[ReqState]) -> None:
+    def acquire(self, states: Sequence[ReqState]) -> None:
         """These outputs are sent."""
         self.num_taken += len(states)
 
-    def leave(self, state: ReqState) -> None:
-        """An output, sent or not, was given up, or is gone without having been."""
+    def release(self, state: ReqState) -> None:
+        """An output, sent or not, is given up or finished; once for each."""
         self.num_taken -= state.sent
 
-    def check(self, requests: Iterable[GenerateRequest]) -> None:
-        """Refuse requests for which there is no place now; the scheduler would say the same, later.
-
-        What could never have one is another error, which it says.
+    def refuse(self, requests: Iterable[GenerateRequest]) -> None:
+        """Say that all places are taken. The scheduler itself refuses requests that are larger than its queue.
 
         Raises:
-            Overloaded: if there is none.
+            Overloaded: if each request would fit into an empty queue.
         """
-        if self._limit is None or not self.are_taken:
-            return
-        if all(len(request.rids) <= self._limit for request in requests):
+        if self._limit is None or all(len(request.rids) <= self._limit for request in requests):
             raise Overloaded("the waiting queue is full", code="queue_full")

@@ -408,7 +408,7 @@ class TokenizerManager:
     def _check_places(self, requests: Sequence[GenerateRequest]) -> None:
         if self._places.are_taken:
             self.limits.check_params_of(requests)  # a client's fault comes first
-            self._places.check(requests)
+            self._places.refuse(requests)
 
     async def _register(self, requests: Sequence[GenerateRequest], states: list[ReqState], signal: ReadySignal) -> None:
         rids = [rid for request in requests for rid in request.rids]
@@ -452,7 +452,7 @@ class TokenizerManager:
             message.arrival_time, message.timeout = states[0].created_time, states[0].obj.timeout
             self._channels.send(message)
             self._records.on_sent(states[0])
-            self._places.take(states)
+            self._places.acquire(states)
             for state in states:
                 state.sent, state.sent_time = True, sent_time
                 if state.abort_reason is not None:
@@ -484,7 +484,7 @@ class TokenizerManager:
     def _abandon(self, state: ReqState) -> None:
         """End an output in the scheduler; whatever still comes of it is dropped."""
         state.abandoned = True
-        self._places.leave(state)
+        self._places.release(state)
         if state.obj.turn is not None:
             state.obj.turn.discard()
         if state.sent and self._dead is None:
@@ -497,7 +497,7 @@ class TokenizerManager:
         """An output is gone, here and from the engine: its id is free."""
         del self.rid_to_state[state.rid]
         if not state.abandoned:
-            self._places.leave(state)
+            self._places.release(state)
         self._waiting.remove(state)
         if state.gone is not None and not state.gone.done():
             state.gone.set_result(None)
