@@ -51,8 +51,8 @@ BOUGH_INLINE Vec multiply_add(Vec sum, Words weights, Words input) {
 
 constexpr int kUnroll = 4;
 
-// kRows rows times one panel over `units` units: sums [kRows][32]. Prefetches kLines cache lines per kUnroll units in
-// all.
+// kRows rows times one panel over `units` units: sums [kRows][32]. Asks for about kLines cache lines per kUnroll
+// units.
 template <DType kType, int kRows, int kLines>
 __attribute__((noinline)) void multiply_tile(const uint32_t* input, int64_t input_stride, const uint32_t* panel,
                                              int64_t units, float* sums, bool accumulate, const char* prefetch) {
