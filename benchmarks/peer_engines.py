@@ -15,15 +15,12 @@ a token at a fixed rate and speaks the peer's own messages over the peer's own c
 ``vllm-rust``
     The same with ``VLLM_USE_RUST_FRONTEND=1``. Measured is the process ``vllm-rs``, all its threads together.
 
-In SGLang's environment, :data:`ABSENT` are empty modules: its server imports them, but nothing on the way of a text
-request calls them. vLLM's needs no stubs.
+In SGLang's environment, some modules are empty: see ``absent_modules.py``. vLLM's needs none.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.abc
-import importlib.machinery
 import os
 import signal
 import sys
@@ -32,10 +29,8 @@ import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from unittest.mock import MagicMock
 
-ABSENT = ("IPython", "torchvision", "sgl_kernel", "flashinfer", "tilelang", "deep_gemm", "datasets")
-"""Modules that SGLang's server imports and that are not there."""
+from absent_modules import stub_absent
 
 TICK = 50_000
 STAMPS = 200_000
@@ -87,40 +82,6 @@ class Pace:
                 del self._running[rid]
             given.append((rid, counts[0], done))
         return given
-
-
-class _AbsentModule(types.ModuleType):
-    __version__ = "0"
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        value = MagicMock(name=f"{self.__name__}.{name}")
-        setattr(self, name, value)
-        return value
-
-
-class _AbsentFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Makes :data:`ABSENT` importable."""
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
-        if name.partition(".")[0] in ABSENT:
-            return importlib.machinery.ModuleSpec(name, self, is_package=True)
-        return None
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
-        return _AbsentModule(spec.name)
-
-    def exec_module(self, module: types.ModuleType) -> None:
-        pass
-
-
-def stub_absent() -> None:
-    """Put empty modules in the place of :data:`ABSENT`; transformers decides before that what it has."""
-    from transformers.utils import import_utils
-
-    import_utils.is_torchvision_available()
-    sys.meta_path.insert(0, _AbsentFinder())
 
 
 def run_sglang_scheduler(server_args: Any, port_args: Any, *rest: Any, **options: Any) -> None:

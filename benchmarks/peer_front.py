@@ -64,7 +64,7 @@ PACKAGES = {
         "partial-json-parser python-json-logger python-multipart pydantic-extra-types pydantic-settings python-dotenv "
         "sse-starlette httpx-sse email-validator opencv-python-headless cachetools sentencepiece blake3 py-cpuinfo "
         "orjson pillow tiktoken einops cloudpickle watchfiles pybase64 cbor2 ijson setproctitle interegular six "
-        "pycountry astor dill diskcache jmespath pyjwt"
+        "pycountry astor dill diskcache jmespath pyjwt loguru"
     ),
 }
 """What is installed with ``--no-deps``."""

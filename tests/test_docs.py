@@ -13,7 +13,9 @@ from bough.config.options import options_by_key
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").glob("*.md")])
-FLAGS_OF_OTHERS = {"help", "config", "no-", "torch-backend", "repeats", "output", "check", "target"}
+FLAGS_OF_OTHERS = {
+    *("help", "config", "no-", "torch-backend", "repeats", "output", "check", "target", "sglang", "vllm"),
+}
 """Flags in the documentation that are in no table of options: of argparse, uv, docker and this repository's scripts."""
 
 

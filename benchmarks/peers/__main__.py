@@ -1,12 +1,15 @@
-"""Bough beside llama.cpp, OpenVINO GenAI and transformers: the same weights, the same machine, in turns.
+"""Bough beside llama.cpp, OpenVINO GenAI, transformers, SGLang and vLLM: the same weights and machine, in turns.
 
     python -m benchmarks.peers [--cells PATTERN …] [--pairs N] [--quick] [--output FILE]
 
 Makes what is missing first: the peers' programs and the models. Results are written after each cell, so that a run that
 is cut short counts as far as it came. A cell is called SHAPE/PRECISION/COLUMN, like qwen/int8/decode-8 or
-llama/bf16/prefill; the other columns are 4k and 32k (decoding behind a long context), server and shared (jobs through
-servers), first-token, identity (how far greedy outputs agree), fairness-50, fairness-80 and behind-8k (who has to wait
-when others come).
+llama/bf16/prefill; the other columns are 4k and 32k (decoding behind a long context), server-1, server and shared (jobs
+through servers), first-token, identity (how far greedy outputs agree), fairness-50, fairness-80 and behind-8k (who has
+to wait when others come).
+
+SGLang and vLLM are measured in jobs, in bf16, if --sglang and --vllm name the interpreters of their environments, which
+``benchmarks/peer_front.py`` tells how to make.
 """
 
 from __future__ import annotations
@@ -23,11 +26,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.peers.build import LLAMA_CPP, PACKAGES, ROOT, PeerEnvironment
-from benchmarks.peers.cells import BEHIND_LONG, SHARES_OF_CAPACITY, Cell, all_cells
+from benchmarks.peers.cells import BEHIND_LONG, JOBS, SHARES_OF_CAPACITY, Cell, all_cells
 from benchmarks.peers.checkpoints import PRECISIONS, Checkpoints, Precision
 from benchmarks.peers.engines import ENGINES, Engines
 from benchmarks.peers.fairness import measure_waits
 from benchmarks.peers.identity import agreeing_tokens, greedy_outputs
+from benchmarks.peers.python_servers import PYTHON_SERVERS
 from benchmarks.peers.runners import Runner
 from benchmarks.peers.serving import measure_first_token, measure_job
 from benchmarks.peers.table import BOUGH, render, render_remarks
@@ -74,17 +78,24 @@ def measure(cell: Cell, engines: Engines, runners: Mapping[str, Runner], precisi
         return measure_identity(engines, runners, precision)
     if cell.kind == "first-token":
         return measure_first_token(cell, engines, precision) if BOUGH in runners else {"rates": {}}
-    if cell.kind in ("server", "shared"):
+    if cell.kind in JOBS:
         return measure_job(cell, engines, runners, precision)
     if cell.kind in (*SHARES_OF_CAPACITY, BEHIND_LONG):
         return measure_waits(cell, engines, runners, precision)
     return measure_steps(cell, engines, runners)
 
 
+def interpreters_of(args: argparse.Namespace) -> dict[str, Path]:
+    """The interpreters that the command line names."""
+    # Not resolved: a virtual environment's is a link that must be called by its own name.
+    return {name: path.absolute() for name in PYTHON_SERVERS if (path := getattr(args, name))}
+
+
 def run(args: argparse.Namespace, environment: PeerEnvironment, results: dict[str, Any]) -> None:
     """Measure all cells that were asked for; they come into ``results``, which is written after each."""
     for shape in args.shapes:
-        engines = Engines(environment, Checkpoints(args.directory / "models", shape, environment), args.threads)
+        checkpoints = Checkpoints(args.directory / "models", shape, environment)
+        engines = Engines(environment, checkpoints, args.threads, interpreters_of(args))
         for precision in PRECISIONS:
             cells = [
                 cell
@@ -132,6 +143,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--directory", type=Path, default=ROOT / ".venv-peers", help="where programs and models are")
     parser.add_argument("--shapes", nargs="+", default=["qwen", "llama"], help="qwen, llama, tiny")
     parser.add_argument("--engines", nargs="+", default=list(ENGINES), choices=ENGINES)
+    for name in PYTHON_SERVERS:
+        parser.add_argument(f"--{name}", type=Path, metavar="PYTHON", help=f"interpreter that has {name}: jobs only")
     parser.add_argument("--cells", nargs="+", default=["*"], metavar="PATTERN", help="as in a shell, like '*/int8/*'")
     parser.add_argument("--pairs", type=int, default=7, help="how often everything is measured")
     parser.add_argument(

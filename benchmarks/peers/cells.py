@@ -14,10 +14,12 @@ DECODE_TOKENS = 64
 SHARES_OF_CAPACITY = {"fairness-50": 0.5, "fairness-80": 0.8}
 """Kinds whose requests arrive at random moments, to their rate as a share of what the slowest engine gets done."""
 BEHIND_LONG = "behind-8k"
+JOBS = ("server-1", "server", "shared")
+"""Kinds that are jobs through servers."""
 
 KINDS = (
     *("identity", "prefill", "decode", *LONG_CONTEXTS),
-    *("server", "shared", "first-token", *SHARES_OF_CAPACITY, BEHIND_LONG),
+    *(*JOBS, "first-token", *SHARES_OF_CAPACITY, BEHIND_LONG),
 )
 """What is measured with each model."""
 
@@ -105,6 +107,8 @@ SERVER_GOALS = {
     "shared": {"int8": 2.3},
 }
 """The same for jobs through servers."""
+SGLANG_GOAL = 4.0
+"""How many times as fast as SGLang Bough wants to be in the job ``server``."""
 
 
 def all_cells(shape: str, precision: str, pairs: int) -> list[Cell]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +22,20 @@ class Engines:
         environment: the peers' programs.
         checkpoints: makes the models that are missing.
         threads: that compute.
+        interpreters: name of :data:`PYTHON_SERVERS` to the interpreter of its environment, of those to be measured.
     """
 
-    def __init__(self, environment: PeerEnvironment, checkpoints: Checkpoints, threads: int) -> None:
+    def __init__(
+        self,
+        environment: PeerEnvironment,
+        checkpoints: Checkpoints,
+        threads: int,
+        interpreters: Mapping[str, Path] | None = None,
+    ) -> None:
         self.environment = environment
         self.checkpoints = checkpoints
         self.threads = threads
+        self.interpreters = interpreters or {}
 
     def open(self, engine: str, precision: Precision) -> Runner:
         """Load a model into an engine.

@@ -1,9 +1,10 @@
-"""Jobs through servers: Bough's and llama.cpp's with streaming clients, OpenVINO's pipeline fed the same way."""
+"""Jobs through servers: those of Bough, llama.cpp, SGLang and vLLM with streaming clients, OpenVINO's pipeline fed the
+same way."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from benchmarks.peers.cells import Cell
 from benchmarks.peers.checkpoints import Precision
 from benchmarks.peers.engines import Engines
 from benchmarks.peers.llama_server import llama_server
+from benchmarks.peers.python_servers import PYTHON_SERVERS
 from benchmarks.peers.runners import Runner, WorkerRunner
 from benchmarks.run_all import prefill_seconds, running_server
 
@@ -23,7 +25,7 @@ from bough.bench.metrics import summarise
 from bough.errors import StartupError
 
 MAX_TOTAL_TOKENS = 65_536
-REQUESTS = 32
+REQUESTS, FEW_REQUESTS = 32, 3
 FIRST_TOKEN_PROMPTS = 8
 
 Measure = Callable[[int], dict[str, Any]]
@@ -45,7 +47,11 @@ class Job:
 
 
 def job_of(kind: str, vocab_size: int) -> Job:
-    """Unrelated prompts all at once (``server``), or a shared prefix, 8 at a time (``shared``)."""
+    """The requests of one of :data:`JOBS`.
+
+    Unrelated prompts, all at once (``server``) or a few one after the other (``server-1``), or a shared prefix, 8 at a
+    time (``shared``).
+    """
     if kind == "shared":
         dataset = DatasetArgs(
             dataset_name="generated-shared-prefix",
@@ -57,6 +63,8 @@ def job_of(kind: str, vocab_size: int) -> Job:
             vocab_size=vocab_size,
         )
         return Job(dataset, prompt_tokens=544, output_tokens=32, concurrency=8)
+    if kind == "server-1":
+        return _unrelated(FEW_REQUESTS, 128, 64, vocab_size, concurrency=1)
     return _unrelated(REQUESTS, 128, 64, vocab_size, concurrency=REQUESTS)
 
 
@@ -84,13 +92,15 @@ def measure_job(cell: Cell, engines: Engines, runners: Mapping[str, Runner], pre
                 ways["bough offline"] = through_worker(runner, job)
             elif name == "openvino":
                 ways[name] = through_worker(runner, job)
+        for name, server in python_servers(engines, precision):
+            ways[name] = through_http(stack.enter_context(server), job)
         results: dict[str, list[dict[str, Any]]] = {name: [] for name in ways}
         for turn in range(-1, cell.pairs):  # the first is for warming up
             for name in sorted(ways, reverse=turn % 2 == 0):
                 result = ways[name](turn + 1)
                 if turn >= 0:
                     results[name].append(result)
-    tokens = REQUESTS * job.output_tokens
+    tokens = len(job.requests(0)) * job.output_tokens
     rates = {
         name: [tokens / each["seconds"] for each in done] for name, done in results.items() if name != "bough offline"
     }
@@ -133,6 +143,17 @@ def llama_server_for(engines: Engines, precision: Precision, job: Job) -> contex
         slots=job.concurrency,
         slot_tokens=job.prompt_tokens + job.output_tokens,
     )
+
+
+def python_servers(
+    engines: Engines, precision: Precision
+) -> Iterator[tuple[str, contextlib.AbstractContextManager[str]]]:
+    """SGLang's and vLLM's, where they are to be measured and take the precision; each gives its URL."""
+    if precision != "bf16":
+        return
+    for name, python in engines.interpreters.items():
+        model = engines.checkpoints.hugging_face()
+        yield name, PYTHON_SERVERS[name](python, model, threads=engines.threads, max_tokens=MAX_TOTAL_TOKENS)
 
 
 def through_http(url: str, job: Job) -> Measure:

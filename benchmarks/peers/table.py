@@ -17,13 +17,16 @@ from benchmarks.peers.cells import (
     REFERENCE_SHARE,
     REFERENCES,
     SERVER_GOALS,
+    SGLANG_GOAL,
 )
 
 BOUGH = "bough"
 OFFLINE = "bough offline"
 """The engine without its server."""
-CLIENTS = (BOUGH, "llama.cpp")
+CLIENTS = (BOUGH, "llama.cpp", "sglang", "vllm")
 """Engines that are measured through HTTP."""
+JOBS_ONLY = {"sglang": {"server": SGLANG_GOAL}, "vllm": {}}
+"""Engines that are measured in jobs only, and what Bough wants to be beside them: column to ratio."""
 Figures = Mapping[str, Any]
 """Of one cell, as written to the results file: ``rates``, engine to tokens per second of each repetition."""
 
@@ -164,11 +167,11 @@ def render_remarks(cells: Mapping[str, Figures]) -> str:
     }
     lines = sorted(refusals)
     for cell, figures in cells.items():
-        lines += [f"{cell}, {remark}" for remark in _remarks(figures)]
+        lines += [f"{cell}, {remark}" for remark in _remarks(figures, cell.split("/")[2])]
     return "\n".join(lines)
 
 
-def _remarks(figures: Figures) -> Iterator[str]:
+def _remarks(figures: Figures, column: str) -> Iterator[str]:
     if "failure" in figures:
         yield f"failed: {figures['failure'].splitlines()[-1]}"
     jobs: dict[str, list[dict[str, float]]] = figures.get("jobs", {})
@@ -183,6 +186,13 @@ def _remarks(figures: Figures) -> Iterator[str]:
         pairs = zip(jobs[BOUGH], jobs[OFFLINE], strict=True)
         loss = statistics.median(1.0 - alone["seconds"] / served["seconds"] for served, alone in pairs)
         yield f"the server loses {loss:.1%} against the engine alone (goal: at most 5 %)"
+    for peer, goals in JOBS_ONLY.items():
+        if BOUGH in jobs and peer in jobs:
+            ratio = statistics.median(
+                theirs["seconds"] / ours["seconds"] for ours, theirs in zip(jobs[BOUGH], jobs[peer], strict=True)
+            )
+            goal = f" (goal: {goals[column]:.2f})" if column in goals else ""
+            yield f"Bough is {ratio:.2f} times as fast as {peer}{goal}"
     yield from _waits(figures)
     if "first_token" in figures:
         ttft, ratio = (_median(figures["first_token"], key) for key in ("ttft_ms", "ratio"))

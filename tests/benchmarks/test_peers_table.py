@@ -88,6 +88,18 @@ def test_servers_are_compared_with_the_engine_alone() -> None:
     assert "the server loses 10.0%" in remarks
 
 
+def test_how_much_faster_than_a_server_of_python_is_told_with_the_goal_where_there_is_one() -> None:
+    measured = figures(bough=[80.0, 100.0], sglang=[20.0, 20.0])
+    jobs = {"bough": (2.0, 1.0), "sglang": (6.0, 5.0), "vllm": (4.0, 4.0)}
+    measured["jobs"] = {
+        name: [{"seconds": each, "cpu_seconds": 0.1} for each in seconds] for name, seconds in jobs.items()
+    }
+    remarks = render_remarks({"qwen/bf16/server": measured})
+    assert "qwen/bf16/server, Bough is 4.00 times as fast as sglang (goal: 4.00)" in remarks
+    assert "qwen/bf16/server, Bough is 3.00 times as fast as vllm\n" in remarks + "\n"
+    assert "times as fast as sglang\n" in render_remarks({"qwen/bf16/server-1": measured})
+
+
 def test_waits_are_those_of_all_repetitions_and_a_peers_are_what_ours_are_compared_with() -> None:
     ours = [{"first_token": [0.1, 0.2], "gaps": [0.01]}, {"first_token": [0.3], "gaps": [0.01, 0.01]}]
     theirs = [{"first_token": [0.6] * 3, "gaps": [0.02] * 3}]

@@ -14,11 +14,18 @@ from pathlib import Path
 
 CORPUS = Path(__file__).parent / "corpus"
 HTTP = "bough.entrypoints.http"
+DIALECTS = [
+    "bough.entrypoints.chat",
+    *(f"{HTTP}.{name}" for name in ("anthropic", "direct", "logprobs", "ollama", "openai", "responses")),
+]
 REACHED = {
     "messages": ["bough.ipc"],
     "requests": [f"{HTTP}.fields", f"{HTTP}.json_body", "bough.managers.io_struct", "bough.sampling"],
     "answers": ["bough.parsers"],
     "detokenizer": ["bough.tokenization"],
+    "conversations": [*DIALECTS, "bough.tokenization.chat_template"],
+    "dialects": [*DIALECTS, "bough.managers.req_state"],
+    "connections": [f"{HTTP}.{name}" for name in ("access", "asgi", "bodies", "cors", "errors", "server")],
 }
 """Targets, and the modules whose branches guide the search."""
 MAX_BYTES = 4096

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,13 +15,15 @@ from bough.errors import BoughError
 from bough.ipc.codec import MessageDecoder, encode
 from bough.ipc.messages import RpcReqInput, ToDetokenizer, ToScheduler, ToTokenizer
 from bough.managers.io_struct import GenerateReqInput
-from bough.parsers.base import ParsedEvent
+from bough.parsers.base import ParsedEvent, ToolCallArguments, ToolCallStart
 from bough.parsers.dialect import Dialect
 from bough.parsers.reasoning import REASONING_FORMATS
 from bough.parsers.tool_formats import TOOL_FORMATS
 from bough.tokenization.incremental_decoder import IncrementalDecoder
 from bough.tokenization.stop_matcher import StopMatcher
 from bough.tokenization.tokenizer import Tokenizer
+from tests.fuzz.connections import connections
+from tests.fuzz.dialects import conversations, dialects
 from tests.parsers.parsing import calls, dialect, parser, run
 
 _DECODERS: list[MessageDecoder[Any]] = [
@@ -71,6 +74,10 @@ def answers(data: bytes) -> None:
     thinking, is_cut = bool(flags & 1), bool(flags & 2)
     whole = _parsed(made, [text], thinking, is_cut)
     assert _parsed(made, _pieces(text, cut % 16 + 1), thinking, is_cut) == whole
+    for before, event in itertools.pairwise(whole):
+        if isinstance(event, ToolCallArguments):
+            assert isinstance(before, ToolCallStart), "a call comes in one piece"
+            assert before.index == event.index
     if not is_cut:
         for name, _ in _complete(whole):
             assert name in ("get_weather", "now"), "only functions that there are are called"
@@ -102,7 +109,7 @@ def detokenizer(data: bytes) -> None:
 
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
-    each.__name__: each for each in (messages, requests, answers, detokenizer)
+    each.__name__: each for each in (messages, requests, answers, detokenizer, connections, conversations, dialects)
 }
 
 

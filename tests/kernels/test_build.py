@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import subprocess
@@ -26,6 +27,12 @@ X86_ISAS = avx2 future
 ISA_avx2 = -mavx2
 ISA_future = -mno-such-instructions
 """
+NAMED_FUNCTION = """
+#define JOIN(name, isa) name##_##isa
+#define FUNCTION(name, isa) JOIN(name, isa)
+extern "C" __attribute__((visibility("default"))) void FUNCTION(NAME, BOUGH_ISA)() {}
+"""
+"""A C++ file whose only function has the name of its instruction set in its own."""
 
 
 @pytest.fixture
@@ -86,6 +93,20 @@ def test_instruction_set_that_the_compiler_does_not_know_is_left_out(tree: Path)
     assert done.returncode == 0, done.stderr
     assert "does not know future" in done.stdout + done.stderr
     assert library_of(tree).read_bytes().startswith(b"\x7fELF")
+
+
+@needs_compiler
+def test_instruction_set_with_files_of_its_own_gets_no_others(tree: Path) -> None:
+    files = ("PER_ISA = kernel", "PER_ISA = kernel other\nPER_ISA_wide = kernel")
+    sets = ("avx2 future\nISA_avx2 = -mavx2", "plain wide\nISA_plain = -DPLAIN\nISA_wide = -DWIDE")
+    (tree / "csrc/flags.mk").write_text(TINY_FLAGS.replace(*files).replace(*sets))
+    for name in ("kernel", "other"):
+        (tree / f"csrc/{name}.cpp").write_text(NAMED_FUNCTION.replace("NAME", name))
+    done = build(tree)
+    assert done.returncode == 0, done.stderr
+    library = ctypes.CDLL(str(library_of(tree)))
+    made = {f"{name}_{isa}" for name in ("kernel", "other") for isa in ("portable", "plain", "wide")}
+    assert {name for name in made if not hasattr(library, name)} == {"other_wide"}
 
 
 @needs_compiler

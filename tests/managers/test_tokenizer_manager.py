@@ -13,6 +13,7 @@ import pytest
 from bough.config.server_args import ServerArgs
 from bough.entrypoints.chat.core import ChatCore
 from bough.entrypoints.chat.job import ChatJob
+from bough.entrypoints.http.errors import error_headers
 from bough.errors import BadRequest, EngineDead, Overloaded, RequestFailed
 from bough.ipc.messages import BatchStrOutput, ControlReply, FinishReason, OutputDelta
 from bough.managers.embedding_struct import probe_request
@@ -398,6 +399,27 @@ class TestPlaces:
             await asyncio.gather(*calls, return_exceptions=True)
 
         run(test, max_queued_requests=1)
+
+    @pytest.mark.parametrize(
+        "bound", [{"max_queued_requests": 1}, {"max_queued_bytes": 4000}], ids=["requests", "bytes"]
+    )
+    def test_who_is_refused_is_told_to_wait_as_long_as_others_have(self, run: Any, bound: dict[str, int]) -> None:
+        async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+            params = {"max_new_tokens": 2}
+            engine.queue_time = 20.0
+            for _ in range(40):
+                await results_of(manager, text="Hi", sampling_params=params)
+            engine.gate.clear()
+            waiting = [asyncio.create_task(results_of(manager, text="Hi", sampling_params=params)) for _ in range(3)]
+            await running(engine, 3)
+            with pytest.raises(Overloaded) as raised:
+                await results_of(manager, text="Hi")
+            assert raised.value.retry_after == pytest.approx(20.0, abs=0.2)
+            assert (b"retry-after", b"20") in error_headers(raised.value)
+            engine.gate.set()
+            await asyncio.gather(*waiting)
+
+        run(test, **bound)
 
     def test_the_scheduler_decides_while_it_may_have_a_place(self, run: Any) -> None:
         async def test(manager: TokenizerManager, engine: FakeEngine) -> None:

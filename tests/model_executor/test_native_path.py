@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from pathlib import Path
 
@@ -74,8 +75,25 @@ def test_the_log_names_the_instruction_set_and_what_the_build_lacks(
     assert native_threads(config_of(checkpoint), CPU, 2) is not None
     assert "native CPU kernels: AVX2, 2 threads" in caplog.text
     assert "has AVX512BF16, but the compiler" in caplog.text
-    assert native_threads(config_of(checkpoint), CPU, 1) is not None
-    assert caplog.text.count("1 thread\n") == 1
+
+
+def test_the_log_says_why_a_small_model_has_one_thread_on_a_machine_of_more_cores(
+    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    monkeypatch.setattr(native_path, "load_library", lambda: None)
+    monkeypatch.setattr(native_path, "ThreadPool", lambda num_threads: num_threads)
+    for isa in ("current_isa", "best_isa", "machine_isa"):
+        monkeypatch.setattr(native_path, isa, lambda: Isa.AVX2)
+    small = config_of(checkpoint)
+    large = dataclasses.replace(small, intermediate_size=1_000_000)
+    for config, num_threads in ((small, 1), (small, 2), (large, 1)):
+        native_threads(config, CPU, num_threads)
+    assert [record.getMessage() for record in caplog.records] == [
+        "native CPU kernels: AVX2, 1 thread, the default for so small a model (--cpu-threads)",
+        "native CPU kernels: AVX2, 2 threads",
+        "native CPU kernels: AVX2, 1 thread",
+    ]
 
 
 @needs_native

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bough.parsers.base import Content, ToolCallStart
+from bough.parsers.base import Content, ParsedEvent, ToolCallStart
 from bough.parsers.stream import MAX_HELD_CHARS, MAX_STEPS, Steps, Stream
 from bough.parsers.tool_formats import TOOL_FORMATS
 from tests.parsers.parsing import calls, content, dialect, merged, parser, run
@@ -26,9 +26,9 @@ class Meter:
         self.chars = 0
         reject, commit = Stream.reject, Stream.commit
 
-        def count_reject(stream: Stream) -> None:
+        def count_reject(stream: Stream, aside: list[ParsedEvent] | None = None) -> None:
             self.chars += stream.pos - stream.begin
-            reject(stream)
+            reject(stream, aside)
 
         def count_commit(stream: Stream) -> None:
             before = len(stream.text)

@@ -59,16 +59,34 @@ def test_grammar_of_a_request(fields: dict[str, Any], grammar: tuple[str, str] |
         ({"choice": ["a", ""]}, "choice", "not empty"),
         ({"choice": [str(i) for i in range(MAX_CHOICES + 1)]}, "choice", str(MAX_CHOICES)),
         ({"choice": "ab"}, "choice", "array"),
-        ({"choice": [1]}, "choice", "str"),
+        ({"choice": [1]}, "choice", "string"),
         ({"regex": "\ud800"}, "regex", "surrogate"),
         ({"choice": ("a", "\ud800")}, "choice", "surrogate"),
-        ({"regex": 5}, "regex", "str"),
+        ({"regex": 5}, "regex", "string"),
     ],
 )
 def test_impossible_grammars_are_refused_naming_the_field(fields: dict[str, Any], param: str, problem: str) -> None:
     with pytest.raises(BadRequest, match=problem) as raised:
         checked(**fields)
     assert raised.value.param == f"sampling_params.{param}"
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"temperature": "hot"}, "sampling_params.temperature must be a number, got a string"),
+        ({"top_k": "5"}, "sampling_params.top_k must be an integer, got a string"),
+        ({"stop": 5}, "sampling_params.stop must be a string, got an integer"),
+        ({"stop": ["a", {}]}, "sampling_params.stop[1] must be a string, got an object"),
+        ({"ignore_eos": []}, "sampling_params.ignore_eos must be true or false, got an array"),
+        ({"logit_bias": {"5": "much"}}, "sampling_params.logit_bias must be a number, got a string"),
+    ],
+)
+def test_values_of_the_wrong_type_are_refused_in_words_of_json(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadRequest) as raised:
+        checked(**fields)
+    assert raised.value.message == message
+    assert raised.value.param == f"sampling_params.{next(iter(fields))}"
 
 
 def test_the_deepest_schema_passes_and_brackets_in_strings_do_not_count() -> None:

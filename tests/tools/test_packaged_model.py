@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 
 from documents import CHAT_TEMPLATE
-from install import FILES, MOST_BYTES, PACKAGED
+from install import FILES, MOST_BYTES, PACKAGED, card
 from measure import ServedAnswers, measure
 from tokenizers import Tokenizer
 from tokens import tokenizer_config, with_twins
@@ -31,6 +32,12 @@ def test_it_is_small_and_of_the_tokens_and_the_template_of_its_programs() -> Non
     config = json.loads((PACKAGED / "tokenizer_config.json").read_text(encoding="utf-8"))
     assert config == tokenizer_config()
     assert config["chat_template"] == CHAT_TEMPLATE
+
+
+def test_its_card_is_that_of_its_programs() -> None:
+    text = (PACKAGED / "README.md").read_text(encoding="utf-8")
+    results, modes = (table.rstrip("\n") for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE))
+    assert card(PACKAGED, results, modes) == text
 
 
 def test_it_has_its_skills() -> None:

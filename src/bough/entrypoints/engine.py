@@ -22,6 +22,7 @@ from bough.entrypoints.vector_arguments import plain, rerank_native, score_args,
 from bough.errors import BadRequest, ConfigError, EngineDead, RequestFailed
 from bough.ipc.channels import RpcClient, TokenizerChannels
 from bough.ipc.messages import ControlReply, PauseMode
+from bough.json_words import kind_of
 from bough.managers.embedding import encode_native
 from bough.managers.embedding_struct import EmbeddingReqInput
 from bough.managers.io_struct import GenerateReqInput
@@ -542,7 +543,7 @@ def _request(
     return_text_in_logprobs: bool, cache_salt: Any, session_params: Any,
 ) -> GenerateReqInput:  # fmt: skip
     if not isinstance(stream, bool):  # the others are looked at once the request is on its way
-        raise BadRequest(f"stream: Expected `bool`, got `{type(stream).__name__}`", param="stream")
+        raise BadRequest(f"stream must be true or false, got {kind_of(stream)}", param="stream")
     return GenerateReqInput(
         text=plain(prompt),
         input_ids=plain(input_ids),

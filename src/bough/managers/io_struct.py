@@ -20,6 +20,7 @@ from msgspec import Meta
 from bough.config import ceilings
 from bough.errors import BadRequest
 from bough.ipc.messages import TokenizedGenerateReqInput
+from bough.json_words import wrong_field
 from bough.managers.sessions import SessionParams, Turn
 from bough.sampling.bad_words import TokenSequences
 from bough.sampling.sampling_params import GRAMMAR_KINDS, SamplingParams
@@ -458,7 +459,7 @@ def _check_types(request: GenerateReqInput, text_name: str) -> None:
             msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
             shown = text_name if name == "text" else name
-            raise BadRequest(f"{shown}: {error}", param=shown) from None
+            raise wrong_field(shown, error) from None
 
 
 _CHECKED_FIELDS: tuple[tuple[str, Any, Any], ...] = tuple(

@@ -36,11 +36,15 @@ class SchedulerPlaces:
         """An output, sent or not, is given up or finished; once for each."""
         self.num_taken -= state.sent
 
-    def refuse(self, requests: Iterable[GenerateRequest]) -> None:
+    def refuse(self, requests: Iterable[GenerateRequest], retry_after: float = 1.0) -> None:
         """Say that all places are taken. The scheduler itself refuses requests that are larger than its queue.
+
+        Args:
+            requests: of one call.
+            retry_after: seconds after which to try again.
 
         Raises:
             Overloaded: if each request would fit into an empty queue.
         """
         if self._limit is None or all(len(request.rids) <= self._limit for request in requests):
-            raise Overloaded("the waiting queue is full", code="queue_full")
+            raise Overloaded("the waiting queue is full", retry_after=retry_after, code="queue_full")

@@ -42,6 +42,7 @@ from bough.managers.health import HealthMonitor, ServerState
 from bough.managers.io_struct import GenerateReqInput, GenerateRequest
 from bough.managers.native_output import DEFAULT_WEIGHT_VERSION, NativeOutput, failure_of, in_client_terms
 from bough.managers.prompt_encoder import PromptEncoder
+from bough.managers.queue_wait import QueueWait
 from bough.managers.reasoning_span import ReasoningMarkers
 from bough.managers.req_state import EVENTS_AT_ONCE, Outbox, ReadySignal, ReqState, aborted_delta, write_all
 from bough.managers.request_limits import RequestLimits
@@ -151,6 +152,7 @@ class TokenizerManager:
         self._places = SchedulerPlaces(
             None if max_queued is None else scheduler_info["max_running_requests"] + max_queued
         )
+        self._queue_wait = QueueWait()
         self.model_update_lock = ReaderWriterLock()
         self.rid_to_state: dict[str, ReqState] = {}
         self.sessions = SessionStore(
@@ -408,7 +410,7 @@ class TokenizerManager:
     def _check_places(self, requests: Sequence[GenerateRequest]) -> None:
         if self._places.are_taken:
             self.limits.check_params_of(requests)  # a client's fault comes first
-            self._places.refuse(requests)
+            self._places.refuse(requests, self._queue_wait.retry_after)
 
     async def _register(self, requests: Sequence[GenerateRequest], states: list[ReqState], signal: ReadySignal) -> None:
         rids = [rid for request in requests for rid in request.rids]
@@ -421,7 +423,7 @@ class TokenizerManager:
         for request in requests:
             arrived = request.arrival_time
             made += [ReqState(rid, len(made) + i, request, signal, arrived) for i, rid in enumerate(request.rids)]
-        self._waiting.add(requests, made)
+        self._waiting.add(requests, made, self._queue_wait.retry_after)
         if (context := made[0].context) is not None and context.on_taken is not None:
             context.on_taken()
             context.on_taken = None
@@ -559,6 +561,8 @@ class TokenizerManager:
     def _handle_delta(self, state: ReqState, delta: OutputDelta, now: float, outbox: Outbox | None) -> None:
         if delta.queue_time is not None or delta.first_token_delay is not None:
             self._records.on_first_delta(state, delta)
+        if delta.queue_time is not None:
+            self._queue_wait.note(delta.queue_time)
         if delta.token_ids:
             if state.obj.turn is not None:
                 state.obj.turn.add_output(delta.token_ids)

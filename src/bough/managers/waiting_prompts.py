@@ -60,12 +60,13 @@ class WaitingPrompts:
         self._mask_bytes = vocab_size // 8 + _ARRAY_BYTES
         self.num_bytes = 0
 
-    def add(self, requests: Sequence[GenerateRequest], states: Sequence[ReqState]) -> None:
+    def add(self, requests: Sequence[GenerateRequest], states: Sequence[ReqState], retry_after: float = 1.0) -> None:
         """Requests have come.
 
         Args:
             requests: of one call.
             states: of their outputs, in order.
+            retry_after: seconds after which to try again if too much waits.
 
         Raises:
             PayloadTooLarge: if the copies of their parameters are more than may ever wait; then nothing was added.
@@ -93,6 +94,7 @@ class WaitingPrompts:
             raise Overloaded(
                 f"too much waits to be computed: prompts of {self.num_bytes} bytes, these have {arriving}, and at most "
                 f"{self._limit} may wait (--max-queued-bytes); try again later",
+                retry_after=retry_after,
                 code="queue_full",
             )
         self.num_bytes += arriving

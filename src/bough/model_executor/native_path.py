@@ -11,6 +11,7 @@ from bough.errors import StartupError
 from bough.kernels.library import KernelError, LibraryMissing, best_isa, current_isa, load_library, machine_isa
 from bough.kernels.program import KERNEL_DTYPES
 from bough.kernels.thread_pool import ThreadPool
+from bough.model_executor.capacity import default_threads
 from bough.models.base import torch_dtype
 
 logger = logging.getLogger(__name__)
@@ -41,6 +42,8 @@ def native_threads(config: ModelConfig, device: torch.device, num_threads: int) 
         logger.warning("torch computes, several times slower than native kernels: %s.", missing)
         return None
     threads = f"{num_threads} thread{'' if num_threads == 1 else 's'}"
+    if num_threads == default_threads(config, cores=2) == 1:
+        threads += ", the default for so small a model (--cpu-threads)"
     logger.info("native CPU kernels: %s, %s", current_isa().name, threads)
     if best_isa() < machine_isa():
         logger.warning(

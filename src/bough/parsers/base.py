@@ -35,7 +35,7 @@ class Reasoning:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallStart:
-    """The model calls a function. Calls do not overlap: everything up to the next start belongs to this one.
+    """The model calls a function. Calls do not overlap: its arguments come next, before any other event.
 
     Attributes:
         index: number of the call in this answer, from 0.

@@ -104,12 +104,10 @@ class Stream:
         """Nothing has been read since the last commit."""
         self.pos = self.begin
 
-    def reject(self) -> None:
-        """What looked like a call is content, up to where another might begin."""
-        self.pos = self.resume
-        if self.pos > self.begin:
-            self.events.append(Content(self.text[self.begin : self.pos]))
-        self.commit()
+    def reject(self, aside: list[ParsedEvent] | None = None) -> None:
+        """What looked like a call is content, up to where another might begin; ``aside`` as in :meth:`flow`."""
+        end, self.pos = self.resume, self.begin
+        self.pass_on(Content, end, aside)
 
     def drop_rest(self) -> None:
         """What has not been dealt with is of no use."""
@@ -212,8 +210,15 @@ class Stream:
 
     # --- passing on -----------------------------------------------------------------------------------------------
 
-    def flow(self, kind: type[Content] | type[Reasoning], markers: tuple[str, ...], *, trim: bool) -> Steps[str | None]:
-        """Pass text on as ``kind`` until one of ``markers``.
+    def flow(
+        self,
+        kind: type[Content] | type[Reasoning],
+        markers: tuple[str, ...],
+        *,
+        trim: bool,
+        aside: list[ParsedEvent] | None = None,
+    ) -> Steps[str | None]:
+        """Pass text on as ``kind`` until one of ``markers``; or put it ``aside``, if it has to wait for something.
 
         Held back is only what may turn out to be the beginning of a marker and, with ``trim``, the white space in
         front of it (:data:`MAX_TRIMMED_CHARS`). After a marker, everything from there on is uncommitted, and reading
@@ -230,26 +235,26 @@ class Stream:
             at, marker = find_first(text, markers, searched)
             if marker is not None:
                 end = _before_space(text, self.pos, at) if trim else at
-                self.pass_on(kind, end)
+                self.pass_on(kind, end, aside)
                 self.pos += at - end + len(marker)
                 self.resume = self.pos
                 return marker
             held = beginning_of_marker(text, markers, searched)
             end = _before_space(text, self.pos, held) if trim else held
-            self.pass_on(kind, end)
+            self.pass_on(kind, end, aside)
             searched = self.pos + held - end
             if self.ended:
                 if self.cut and self.in_call:
                     self.drop_rest()
                 else:
-                    self.pass_on(kind, len(self.text))
+                    self.pass_on(kind, len(self.text), aside)
                 return None
-            yield from self.wait(kind, watched)
+            yield from self.wait(kind if aside is None else None, watched)
 
-    def pass_on(self, kind: type[Content] | type[Reasoning], end: int) -> None:
-        """Emit the text from ``pos`` to ``end``, and commit."""
+    def pass_on(self, kind: type[Content] | type[Reasoning], end: int, aside: list[ParsedEvent] | None = None) -> None:
+        """Emit the text from ``pos`` to ``end``, or put it ``aside``, and commit."""
         if end > self.pos:
-            self.events.append(kind(self.text[self.pos : end]))
+            (self.events if aside is None else aside).append(kind(self.text[self.pos : end]))
         self.pos = max(self.pos, end)
         self.commit()
 

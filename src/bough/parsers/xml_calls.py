@@ -20,7 +20,7 @@ from bough.parsers.argument_schemas import (
     typed_json,
     writable_schemas,
 )
-from bough.parsers.base import Content, ToolSpec
+from bough.parsers.base import Content, ParsedEvent, ToolSpec
 from bough.parsers.stream import NotACall, Steps
 from bough.parsers.structural import (
     Format,
@@ -50,7 +50,8 @@ class TaggedFormat(ToolFormat):
     """Calls with a tag for each argument.
 
     What stands between the tags of a call is content, and the call goes on; so does the tag of an argument that was
-    there before. Where the name of an argument cannot be made out, the call ends.
+    there before. That content is passed on behind the call. Where the name of an argument cannot be made out, the call
+    ends.
 
     Attributes:
         value_end: closes the tag of a value.
@@ -66,10 +67,11 @@ class TaggedFormat(ToolFormat):
         calls.start(name)
         stream, schema = calls.stream, calls.tools[name].parameters
         keys: set[str] = set()
+        between: list[ParsedEvent] = []
         while True:
             yield from stream.skip_space()
             stream.commit()
-            marker = yield from stream.flow(Content, self.inner_markers, trim=True)
+            marker = yield from stream.flow(Content, self.inner_markers, trim=True, aside=between)
             if marker != self.inner_markers[0]:
                 break
             try:
@@ -79,7 +81,7 @@ class TaggedFormat(ToolFormat):
                 break
             if key in keys:
                 stream.resume = stream.pos
-                stream.reject()
+                stream.reject(between)
                 continue
             prefix = ", " if keys else "{"
             keys.add(key)
@@ -87,6 +89,7 @@ class TaggedFormat(ToolFormat):
             yield from self._read_value(calls, key_text, property_schema(schema, key))
         closing = "" if stream.ended and marker not in self.inner_markers[1:] else "}"
         calls.arguments(closing if keys else "{" + closing)
+        stream.events += between
         if marker in self.inner_markers[1:]:
             yield from self.read_end(calls, marker)
 

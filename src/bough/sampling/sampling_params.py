@@ -11,6 +11,7 @@ import msgspec
 
 from bough.config import ceilings
 from bough.errors import BadRequest
+from bough.json_words import wrong_field
 
 GREEDY_TEMPERATURE = 1e-6
 """Below this temperature a request is greedy: dividing logits by less would overflow float32."""
@@ -299,14 +300,15 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
                 value = _json_text(value, named(name))  # noqa: PLW2901
             if name == "structural_tag" and isinstance(value, dict):
                 value = _json_text(value, named(name))  # noqa: PLW2901
-            if name in _SCALAR_OR_LIST and not isinstance(value, (list, tuple)):
+            is_single = name in _SCALAR_OR_LIST and not isinstance(value, (list, tuple))
+            if is_single:
                 value = (value,)  # noqa: PLW2901
             try:
                 # Not strict: keys that are numbers, and whole numbers that are written like 2.0.
                 strict = name != "logit_bias" and not isinstance(value, float)
                 values[name] = msgspec.convert(value, _FIELD_TYPES[name], strict=strict)
             except msgspec.ValidationError as error:
-                raise BadRequest(f"{named(name)}: {error}", param=named(name)) from None
+                raise wrong_field(named(name), error, was_wrapped=is_single) from None
         return cls(**values)
 
 

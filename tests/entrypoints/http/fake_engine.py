@@ -51,6 +51,7 @@ class FakeEngine:
         refusal: finish reason of every request from now on, or ``None``.
         fail_after: tokens after which a request fails, or ``None``.
         says: what every request is answered with, and nothing more; ``None`` for the script.
+        queue_time: seconds that every output is said to have waited.
     """
 
     def __init__(self, tokenizer: Tokenizer | None, *, eos_id: int | None = None, script: str = SCRIPT) -> None:
@@ -67,6 +68,7 @@ class FakeEngine:
         self.refusal: FinishReason | None = None
         self.fail_after: int | None = None
         self.says: str | None = None
+        self.queue_time = 0.001
         self.dead = False
         self.paused = False
         self.cache_outline: dict[str, Any] = {"nodes": [], "protected_tokens": 0, "evictable_tokens": 0}
@@ -212,7 +214,7 @@ class FakeEngine:
             is_news = bool(released > sent or text or reason is not None)
             if is_news and not announced:
                 announced = True
-                delta.queue_time, delta.first_token_delay = 0.001, 0.002
+                delta.queue_time, delta.first_token_delay = self.queue_time, 0.002
             if delta.finish_reason is not None:
                 delta.last_token_delay = 0.003
             if message.return_logprob:

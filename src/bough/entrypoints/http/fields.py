@@ -23,6 +23,7 @@ from msgspec import inspect
 from bough.config import ceilings
 from bough.entrypoints.http.json_body import JSON_ERRORS, LARGE_BODY_BYTES, RawValue, decode_token_ids, split_object
 from bough.errors import BadRequest
+from bough.json_words import fault_in_json, problem_with, wrong_choice
 
 MAX_OUTPUTS_PER_REQUEST = ceilings.OUTPUTS_PER_REQUEST
 """Most outputs (prompts times ``n``) of one HTTP request, in every dialect."""
@@ -33,9 +34,6 @@ without keeping other clients waiting."""
 
 MAX_UNKNOWN_LOGGED = 8
 """Most names of unknown fields in a line of the log."""
-
-MAX_ERROR_CHARS = 128
-"""Most characters of an error that repeats what the client has sent."""
 
 INEFFECTIVE_TYPES: dict[str, Any] = {
     **dict.fromkeys(
@@ -74,7 +72,7 @@ _STEP = re.compile(r"\.[^.\[]+|\[[^\]]*\]")
 _NOT_WHOLE = re.compile(r"Expected `(?:[^`]*\W)?int(?:\W[^`]*)?`, got `float`(?: - at `\$(?P<place>.*)`)?")
 _ANYTHING: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 _MEMBER = re.compile(r"Object (?P<fault>contains unknown|missing required) field `(?P<name>[^`]*)`")
-_AT_KEY = " - at `key` in `$`"
+_KEY = "key` in `"
 _UNDECODED = msgspec.json.Decoder(dict[str, msgspec.Raw] | list[msgspec.Raw])
 
 logger = logging.getLogger(__name__)
@@ -416,37 +414,57 @@ def _inside(kind: inspect.Type, step: str) -> list[inspect.Type]:
     return [kind.value_type] if isinstance(kind, inspect.DictType) else []
 
 
+def _value_at(raw: RawValue, place: str) -> Any:
+    """What stands at a place like ``[0].role`` of a value; ``UNSET`` if that is not seen, or the value is large."""
+    if len(raw) >= LARGE_BODY_BYTES:
+        return msgspec.UNSET
+    try:
+        value = _ANYTHING.decode(raw)
+        for step in _STEP.findall(place):
+            value = value[int(step[1:-1])] if isinstance(value, list) else value[step[1:]]
+    except (*JSON_ERRORS, LookupError, TypeError):
+        return msgspec.UNSET
+    return value
+
+
 def _wrong_value(name: str, raw: RawValue, error: Exception, kind: Any = Any) -> BadRequest:
-    text = str(error)
-    param = name
+    if isinstance(error, msgspec.ValidationError):
+        return _wrong_kind(name, raw, str(error), kind)
     if isinstance(error, RecursionError):
-        text = "nested too deeply"
+        problem = "nested too deeply"
     elif isinstance(error, UnicodeDecodeError):
-        text = "not valid UTF-8"
-    elif isinstance(error, msgspec.ValidationError):
-        # msgspec ends with the place: " - at `$[0].role`"
-        text, separator, place = text.partition(" - at `$")
-        if text.startswith(("Invalid enum value", "Invalid value")):
-            shown = text if len(text) <= MAX_ERROR_CHARS else f"{text[:MAX_ERROR_CHARS]}..."
-            text = f"{shown}; expected one of {', '.join(_choices(kind, place.rstrip('`')))}"
-        place = place.rstrip("`")
-        if text.endswith(_AT_KEY):
-            text = f"the name of a member is not what it should be: {text.removesuffix(_AT_KEY)}"
-            param = name + _faulty_member(raw, kind)
-        elif separator:
-            # it does not tell which member of an object is at fault
-            member = _faulty_member(raw, kind) if place.startswith("[...]") else ""
-            if member:
-                place = member + place.removeprefix("[...]")
-            elif "[...]" in place:
-                place = _place_of_fault(raw) or place
-            param = name + place
-        if (named := _MEMBER.match(text)) is not None:
-            param = f"{param}.{named['name'][:64]}"
-            if named["fault"] == "contains unknown":
-                return BadRequest(f"unknown field: {param}", param=param, code="unknown_parameter")
-    elif text == "Input data was truncated":  # the value is complete, so this is about an escape in a string
-        text = "not valid JSON: half of a surrogate pair, or an incomplete escape"
+        problem = "not valid UTF-8"
+    elif str(error) == "Input data was truncated":  # the value is complete, so this is about an escape in a string
+        problem = "not valid JSON: half of a surrogate pair, or an incomplete escape"
     else:
-        text = f"not valid JSON: {text}"
-    return BadRequest(f"{param}: {text}", param=param, code="invalid_value")
+        problem = f"not valid JSON: {fault_in_json(error)}"
+    return BadRequest(f"{name}: {problem}", param=name, code="invalid_value")
+
+
+def _wrong_kind(name: str, raw: RawValue, text: str, kind: Any) -> BadRequest:
+    """The error for a value that is JSON, but not what ``kind`` says, as msgspec's ``text`` has it."""
+    problem, place = text, ""
+    if text.endswith("`") and " - at `" in text:  # it ends with the place: " - at `$[0].role`"
+        problem, _, place = text.removesuffix("`").rpartition(" - at `")
+    is_key, place = place.startswith(_KEY), place.removeprefix(_KEY).removeprefix("$")
+    if is_key:
+        param = name + (place or _faulty_member(raw, kind))
+        message = problem_with(f"{param}: the name", problem.partition(", got `")[0])
+        return BadRequest(message, param=param, code="invalid_value")
+    exact = place
+    # it does not tell which member of an object is at fault
+    member = _faulty_member(raw, kind) if place.startswith("[...]") else ""
+    if member:
+        exact = member + place.removeprefix("[...]")
+    elif "[...]" in place:
+        exact = _place_of_fault(raw) or place
+    param = name + exact
+    if (named := _MEMBER.match(problem)) is not None:
+        param = f"{param}.{named['name'][:64]}"
+        if named["fault"] == "contains unknown":
+            return BadRequest(f"unknown field: {param}", param=param, code="unknown_parameter")
+        return BadRequest(f"{param} is required", param=param, code="invalid_value")
+    given = _value_at(raw, exact)
+    choices = _choices(kind, place) if problem.startswith(("Invalid enum value", "Invalid value")) else []
+    message = wrong_choice(param, choices, given) if choices else problem_with(param, problem, given)
+    return BadRequest(message, param=param, code="invalid_value")

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from bough.errors import BadRequest
+from bough.json_words import fault_in_json, problem_with
 from bough.managers.turns import Turns
 from bough.tokenization.tokenizer import TokenIds
 
@@ -89,7 +90,7 @@ async def split_object(body: bytes, element_limit: ElementLimit | None = None) -
 
 def invalid_json(error: Exception | str) -> BadRequest:
     """The error for a body that is not JSON, or not a JSON object."""
-    text = str(error)
+    text = fault_in_json(error) if isinstance(error, Exception) else error
     if isinstance(error, RecursionError):
         text = "nested too deeply"
     elif isinstance(error, UnicodeDecodeError):
@@ -145,7 +146,9 @@ async def _decode_flat(data: RawValue, start: int, end: int, param: str, max_tok
         try:
             values = _INTEGERS.decode(b"[" + piece + b"]")
         except JSON_ERRORS as error:
-            raise BadRequest(f"{param} must hold integers only: {error}", param=param) from None
+            # what msgspec says of the place counts from the beginning of this slice
+            wrong = problem_with(f"an element of {param}", fault_in_json(error).partition(" - at `$")[0])
+            raise BadRequest(wrong, param=param) from None
         if not values and (ids or not last):
             raise invalid_json(f"a value is missing in {param}")
         try:

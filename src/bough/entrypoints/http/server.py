@@ -13,15 +13,17 @@ from collections import deque
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from http import HTTPStatus
+from types import SimpleNamespace
 from typing import Any
 
 import uvicorn
-from httptools import HttpParserError
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from bough.config.server_args import ServerArgs
 from bough.entrypoints.http.asgi import BODY_WRITER, Headers, Send
+from bough.entrypoints.http.bodies import MIN_PROGRESS
 from bough.entrypoints.http.errors import CLOSE, OpenAIErrors
 from bough.errors import RequestFailed, StartupError
 
@@ -33,9 +35,14 @@ HANDSHAKE_TIMEOUT = 15.0
 """Seconds that the handshake of a client may take, with HTTPS."""
 
 WRITE_TIMEOUT = 60.0
-"""Seconds that a client may read nothing at all while an answer waits for it; then its connection is cut. With HTTPS
-the socket's own buffer is out of sight, 64 KiB as event loops have it: who reads less than that seems to read nothing.
+"""Seconds that a client may read nothing at all while an answer, or the end of one on a connection that is being
+closed, waits for it; then its connection is cut. With HTTPS the socket's own buffer is out of sight, 64 KiB as event
+loops have it: who reads less than that seems to read nothing.
 """
+
+KEEP_ALIVE = 75
+"""Seconds that a connection stays open without a request. The rest of a body whose request was answered is none, but
+every :data:`~bough.entrypoints.http.bodies.MIN_PROGRESS` bytes of it count like one."""
 
 PROBE_SECONDS = 0.1
 """How soon, and then how often, a client that sends no more is looked at, whether it still waits for its answer."""
@@ -58,6 +65,7 @@ logger = logging.getLogger(__name__)
 _END_OF_HEAD = b"\r\n\r\n"
 _NO_NEWLINE = re.compile(rb"[^\r\n]")
 _SHORTEST_HEAD = len(b"GET / HTTP/1.1\r\n\r\n")
+_CALLBACKS = ("on_message_begin", "on_url", "on_header", "on_headers_complete", "on_body", "on_message_complete")
 
 
 @dataclass(frozen=True)
@@ -212,6 +220,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """What was read last, as long as not all of it was shown to the parser."""
         self._num_shown = 0
         """Bytes of it that were."""
+        self._piece_begin = 0
+        """Where in it the piece begins that was shown last."""
         self._in_head = True
         self._head_begun = False
         self._head_bytes = 0
@@ -221,6 +231,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._last_bytes = b""
         """The last ones that the parser was shown, one less than end a head; none if it was shown just that end."""
         self._discarded_bytes = 0
+        self._body_is_foreign = False
+        """Whether the parser takes the body that is to come for another protocol, to which the client would change."""
         self._head_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
         self._probe_timer: asyncio.TimerHandle | None = None
@@ -257,9 +269,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         cycle = self.cycle
         # With HTTPS there is no half of a connection, and HTTP/1.0 knows no interim answers. Within an answer nothing
         # can be written to find out; more clients leave in the middle of one than half-close there.
-        if not self._is_answering or cycle.more_body or self.config.is_ssl or cycle.scope["http_version"] == "1.0":
-            return False
-        if cycle.response_started:
+        is_simple = not self._is_answering or self.config.is_ssl or cycle.scope["http_version"] == "1.0"
+        if is_simple or cycle.more_body or cycle.response_started:
+            self._see_off()
             return False
         cycle.keep_alive = False
         if self._probe_timer is None:
@@ -304,16 +316,19 @@ class BoundedHttpProtocol(HttpToolsProtocol):
                 self._num_shown = first.start()
             if len(self.pipeline) >= MAX_PIPELINED:
                 return
-            begin = self._num_shown
+            begin = self._piece_begin = self._num_shown
             piece = data[begin : begin + self._piece_length(data, begin)]
             if not piece:
                 what = "request line and headers are" if self._in_head else "what is not data in a body in chunks is"
                 message = f"{what} larger than {self._bounds.head_bytes} bytes (--max-header-size)"
                 self._refuse(RequestFailed(message, status_code=431, code="headers_too_large"))
                 break
+            patience: asyncio.TimerHandle | None = None
             if not self._in_head and self.cycle is not None and self.cycle.response_complete:
-                self._discarded_bytes += len(piece)
+                patience = self._discard(len(piece))
                 if self._discarded_bytes > MAX_DISCARDED_BYTES:
+                    if patience is not None:
+                        patience.cancel()
                     self.transport.abort()
                     break
             self._head_bytes += len(piece)
@@ -321,10 +336,33 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._last_bytes = b"" if tail.endswith(_END_OF_HEAD) else tail[-3:]
             self._num_shown += len(piece)
             super().data_received(piece)
+            if patience is not None:
+                self._go_on_waiting(patience)
             # Mostly a head comes as one piece, and there is nothing to wait for.
             if self._in_head and self._head_begun and self._head_timer is None and not self._is_answering:
                 self._start_head_timer()
         self._received, self._num_shown = b"", 0
+
+    def _discard(self, num_bytes: int) -> asyncio.TimerHandle | None:
+        """More comes of a body whose request is answered.
+
+        Returns:
+            what ends the connection if little more comes, out of reach of who takes that for the next request.
+        """
+        progress = self._discarded_bytes // MIN_PROGRESS
+        self._discarded_bytes += num_bytes
+        patience, self.timeout_keep_alive_task = self.timeout_keep_alive_task, None
+        if patience is None or self._discarded_bytes // MIN_PROGRESS == progress:
+            return patience
+        patience.cancel()
+        return self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+
+    def _go_on_waiting(self, patience: asyncio.TimerHandle) -> None:
+        """Leave ``patience``, of :meth:`_discard`, as it is unless another request has begun."""
+        if self._is_answering or (self._in_head and self._head_begun):
+            patience.cancel()
+        else:
+            self.timeout_keep_alive_task = patience
 
     def _piece_length(self, data: bytes, begin: int) -> int:
         """How much from ``begin`` on the parser, which does not tell where a request ends, may be shown at once.
@@ -362,6 +400,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """A request was answered; the next one begins, and leaves its place to another."""
         super().on_response_complete()
+        if self.transport.is_closing():
+            self._see_off()
         self._parse()
 
     def on_message_begin(self) -> None:
@@ -404,6 +444,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._in_head = False
         self._head_bytes = 0
         self._body_left = self._announced_length()
+        self._body_is_foreign = self.parser.should_upgrade() and bool(self._framing())
         self._stop_head_timer()
         super().on_headers_complete()
         writer = ChunkWriter(self.cycle)
@@ -411,6 +452,52 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         while self._unanswered and self._unanswered[0].cycle.response_complete:  # they are answered in order
             self._unanswered.popleft()
         self._unanswered.append(writer)
+
+    def _framing(self) -> Headers:
+        """The headers that say what body comes; none if none does."""
+        return [
+            (name, value)
+            for name, value in self.headers
+            if name == b"transfer-encoding" or (name == b"content-length" and int(value))
+        ]
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """A client would rather speak another protocol, which it is up to the server to ignore (RFC 9110, 7.8).
+
+        Called where the parser has left off behind the head that says so, in the middle of a piece perhaps.
+        """
+        upgrade = sys.exc_info()[1]
+        assert isinstance(upgrade, HttpParserUpgrade), "called where it is caught"
+        self._num_shown, self._last_bytes = self._piece_begin + upgrade.args[0], b""
+        if not self._body_is_foreign:
+            return
+        self._body_is_foreign = False
+        try:
+            self.parser = self._parser_of_body()
+        except HttpParserError as error:
+            self.send_400_response(str(error))
+
+    def _parser_of_body(self) -> HttpRequestParser:
+        """One that has seen a head which is followed by the same body, and calls back from there on.
+
+        Raises:
+            HttpParserError: if no body can follow such a head.
+        """
+        is_there = False
+
+        def later(callback: Callable[..., None]) -> Callable[..., None]:
+            def call(*args: bytes) -> None:
+                if is_there:
+                    callback(*args)
+
+            return call
+
+        parser = HttpRequestParser(SimpleNamespace(**{name: later(getattr(self, name)) for name in _CALLBACKS}))
+        parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn has it
+        framing = b"".join(b"%b: %b\r\n" % header for header in self._framing())
+        parser.feed_data(b"POST / HTTP/1.1\r\n%b\r\n" % framing)
+        is_there = True
+        return parser
 
     def _announced_length(self) -> int:
         """Bytes of the body that comes behind a head; 0 if there is none, or its end is marked otherwise."""
@@ -434,6 +521,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """A request is complete; what follows belongs to the next."""
+        if self._body_is_foreign:
+            return
         super().on_message_complete()
         self._in_head = True
         self._head_begun = False
@@ -451,6 +540,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """The client has read enough to go on."""
         self._stop_write_timer()
         super().resume_writing()
+        if self.transport.is_closing():
+            self._see_off()
 
     def timeout_keep_alive_handler(self) -> None:
         """The connection is idle; if its client has not even read the last answer, there is no waiting for that."""
@@ -465,6 +556,11 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def _shut_writers(self) -> None:
         for writer in self._unanswered:
             writer.is_open = False
+
+    def _see_off(self) -> None:
+        """The connection ends with what waits for its client, who has to read it."""
+        if self._write_timer is None and self.transport.get_write_buffer_size() > 0:
+            self._start_write_timer()
 
     def _start_write_timer(self) -> None:
         unread = self.transport.get_write_buffer_size()
@@ -496,6 +592,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
                 % (error.status_code, HTTPStatus(error.status_code).phrase.encode(), len(body), body)
             )
         self.transport.close()
+        self._see_off()
 
     def _start_head_timer(self) -> None:
         self._head_timer = self.loop.call_later(HEAD_TIMEOUT, self._head_is_late)
@@ -509,6 +606,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._head_timer = None
         if self._in_head and not self.transport.is_closing():
             self.transport.close()
+            self._see_off()
 
 
 class HttpServer(uvicorn.Server):
@@ -591,7 +689,7 @@ def make_server(app: Any, server_args: ServerArgs, tls: ssl.SSLContext | None) -
         proxy_headers=False,
         server_header=False,
         date_header=False,
-        timeout_keep_alive=75,
+        timeout_keep_alive=KEEP_ALIVE,
         backlog=LISTEN_BACKLOG,
     )
     return HttpServer(config)

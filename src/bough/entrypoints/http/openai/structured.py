@@ -12,6 +12,7 @@ from typing import Any
 from bough.entrypoints.chat.constraints import ANY_OBJECT, Constraint
 from bough.entrypoints.http.fields import known_members
 from bough.errors import BadRequest
+from bough.json_words import kind_of
 from bough.sampling.sampling_params import GrammarKind, leniently
 
 _PLAIN_FIELDS: dict[str, GrammarKind] = {
@@ -103,7 +104,7 @@ def _schema_of(given: Mapping[str, Any], unknown: dict[str, None] | None) -> tup
     described = given.get("json_schema")
     if described is not None and not isinstance(described, dict):
         raise BadRequest(
-            f"response_format.json_schema must be an object, got {type(described).__name__}",
+            f"response_format.json_schema must be an object, got {kind_of(described)}",
             param="response_format.json_schema",
         )
     if described is None:
