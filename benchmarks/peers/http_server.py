@@ -57,8 +57,8 @@ def http_server(
 
 def _wait_until_ready(url: str, process: subprocess.Popen[bytes], deadline: float, complaints: IO[str]) -> None:
     while process.poll() is None and time.monotonic() < deadline:
-        with contextlib.suppress(urllib.error.URLError, ConnectionError):
-            urllib.request.urlopen(url + "/health").close()
+        with contextlib.suppress(urllib.error.URLError, ConnectionError, TimeoutError):
+            urllib.request.urlopen(url + "/health", timeout=5).close()
             return
         time.sleep(0.1)
     complaints.seek(0)

@@ -32,8 +32,20 @@ _PARTS = {"str": "character", "array": "element", "object": "member"}
 _RELATIONS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
 
 _EXPECTED = re.compile(r"Expected `(?P<wanted>[^`]*)`(?:, got `(?P<got>[^`]*)`)?")
+_PLACE = re.compile(r" - at `(?P<key>key` in `)?\$(?P<place>[^`]{0,128})`\Z")
 _BOUND = re.compile(r"Expected `(?P<kind>[^`]*)` (?P<length>of length )?(?P<relation>[<>]=?) (?P<bound>\S+)")
 _PATTERN = re.compile(r"Expected `str` matching regex (?P<pattern>.*)", re.DOTALL)
+
+
+def split_place(text: str) -> tuple[str, str, bool]:
+    """What msgspec says without the place at its end; that place, like ``[0].role``; whether it is about a name there.
+
+    What a client has sent may look like a place, so that a longer one is none.
+    """
+    found = _PLACE.search(text)
+    if found is None:
+        return text, "", False
+    return text[: found.start()], found["place"], found["key"] is not None
 
 
 def problem_with(param: str, problem: str, given: Any = msgspec.UNSET) -> str:
@@ -58,17 +70,22 @@ def problem_with(param: str, problem: str, given: Any = msgspec.UNSET) -> str:
     return f"{param}: {problem if len(problem) <= MAX_PROBLEM_CHARS else f'{problem[:MAX_PROBLEM_CHARS]}...'}"
 
 
-def wrong_field(param: str, error: msgspec.ValidationError, *, was_wrapped: bool = False) -> BadRequest:
+def wrong_field(
+    param: str, error: msgspec.ValidationError, given: Any = msgspec.UNSET, *, was_wrapped: bool = False
+) -> BadRequest:
     """The error for a field that :func:`msgspec.convert` has refused.
 
     Args:
         param: path of the field.
         error: what msgspec says.
+        given: the field's value.
         was_wrapped: whether the field is a single value that was made a list of before it was looked at.
     """
-    problem, _, place = str(error).partition(" - at `$")
-    exact = param if was_wrapped or "[...]" in place else param + place.rstrip("`")
-    return BadRequest(problem_with(exact, problem), param=param)
+    problem, place, is_key = split_place(str(error))
+    exact = param if was_wrapped or "[...]" in place else param + place
+    if is_key:
+        return BadRequest(problem_with(f"{exact}: the name", problem.partition(", got `")[0]), param=param)
+    return BadRequest(problem_with(exact, problem, given if exact == param else msgspec.UNSET), param=param)
 
 
 def wrong_choice(param: str, choices: list[str], given: Any = msgspec.UNSET) -> str:

@@ -221,7 +221,7 @@ def test_only_allowed_tokens_come(server: Server) -> None:
             "bad_words must be strings that are",
         ),
         ({"bad_words": ["x" * 4097]}, "bad_words must be at most"),
-        ({"bad_words": "x"}, "bad_words: "),
+        ({"bad_words": "x"}, "bad_words must be an array, got "),
         ({"allowed_token_ids": [2], "min_new_tokens": 3}, "no token of allowed_token_ids is left"),
         ({"allowed_token_ids": [5], "regex": "[0-9]"}, "no token is left"),
     ],

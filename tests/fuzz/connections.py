@@ -99,7 +99,7 @@ class Wire(asyncio.Transport):
         self._on_readable = on_readable
 
     def write(self, data: Any) -> None:
-        if self.closing:
+        if self.closing and not self.unread:  # until then transports take more
             return
         self.unread += data
         if self.client_reads:

@@ -56,6 +56,8 @@ _FUNCTIONS = [
 ]
 _TURNS = 4
 """Of the event loop, after which what has come was written."""
+_BEGINNING_TURNS = 10_000
+"""Of the event loop, after which every request has come to the engine, or has been refused."""
 
 _MAX_PIECES = 40
 
@@ -297,7 +299,9 @@ async def _tell(options: bytes, text: str) -> None:
     await server.manager.start()
     tasks = [server.begin(each) for each in (*streams.values(), *wholes.values())]
     requests = server.channels.requests
-    while len(requests) + sum(task.done() for task in tasks) < len(tasks):
+    for _ in range(_BEGINNING_TURNS):
+        if len(requests) + sum(task.done() for task in tasks) == len(tasks):
+            break
         await asyncio.sleep(0)
     assert len(requests) == len(tasks), [each.answer for each in wholes.values()]
     for number, output in enumerate(_outputs(text, size % 16 + 1, _reason(ended))):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from bough.managers.queue_wait import LONGEST_RETRY_AFTER, QueueWait
+from bough.errors import Overloaded
+from bough.ipc.messages import FinishReason
+from bough.managers.native_output import failure_of
+from bough.managers.queue_wait import LONGEST_RETRY_AFTER, MEMORY_SECONDS, QueueWait
 
 
 def after(*waits: float) -> float:
@@ -25,5 +28,28 @@ def test_it_is_what_outputs_have_waited_of_late() -> None:
     assert after(*[8.0] * 60, 40.0) == pytest.approx(12.0, rel=1e-2), "one says little"
 
 
+def test_the_first_wait_counts_and_what_was_long_ago_does_not() -> None:
+    now = 100.0
+    wait = QueueWait(lambda: now)
+    wait.note(30.0)
+    assert wait.retry_after == 30.0
+    now += MEMORY_SECONDS
+    assert wait.retry_after == 30.0
+    now += 1.0
+    assert wait.retry_after == 1.0
+    wait.note(4.0)
+    assert wait.retry_after == 4.0
+
+
 def test_it_has_a_bound() -> None:
     assert after(*[3600.0] * 60) == LONGEST_RETRY_AFTER
+
+
+def test_a_queue_that_the_scheduler_finds_full_is_told_alike() -> None:
+    def told(code: str) -> float:
+        failure = failure_of(FinishReason(type="abort", message="no", status_code=503, code=code), 7.0)
+        assert isinstance(failure, Overloaded)
+        return failure.retry_after
+
+    assert told("queue_full") == 7.0
+    assert told("queue_timeout") == 1.0

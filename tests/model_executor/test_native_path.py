@@ -90,7 +90,7 @@ def test_the_log_says_why_a_small_model_has_one_thread_on_a_machine_of_more_core
     for config, num_threads in ((small, 1), (small, 2), (large, 1)):
         native_threads(config, CPU, num_threads)
     assert [record.getMessage() for record in caplog.records] == [
-        "native CPU kernels: AVX2, 1 thread, the default for so small a model (--cpu-threads)",
+        "native CPU kernels: AVX2, 1 thread, as by default for so small a model (--cpu-threads)",
         "native CPU kernels: AVX2, 2 threads",
         "native CPU kernels: AVX2, 1 thread",
     ]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bough.parsers.base import Content, ParsedEvent, ToolCallStart
+from bough.parsers.base import Content, ToolCallStart
 from bough.parsers.stream import MAX_HELD_CHARS, MAX_STEPS, Steps, Stream
 from bough.parsers.tool_formats import TOOL_FORMATS
 from tests.parsers.parsing import calls, content, dialect, merged, parser, run
@@ -26,7 +26,7 @@ class Meter:
         self.chars = 0
         reject, commit = Stream.reject, Stream.commit
 
-        def count_reject(stream: Stream, aside: list[ParsedEvent] | None = None) -> None:
+        def count_reject(stream: Stream, aside: list[str] | None = None) -> None:
             self.chars += stream.pos - stream.begin
             reject(stream, aside)
 

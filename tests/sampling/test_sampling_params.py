@@ -74,12 +74,13 @@ def test_impossible_grammars_are_refused_naming_the_field(fields: dict[str, Any]
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"temperature": "hot"}, "sampling_params.temperature must be a number, got a string"),
-        ({"top_k": "5"}, "sampling_params.top_k must be an integer, got a string"),
-        ({"stop": 5}, "sampling_params.stop must be a string, got an integer"),
+        ({"temperature": "hot"}, 'sampling_params.temperature must be a number, got "hot"'),
+        ({"top_k": "5"}, 'sampling_params.top_k must be an integer, got "5"'),
+        ({"stop": 5}, "sampling_params.stop must be a string, got 5"),
         ({"stop": ["a", {}]}, "sampling_params.stop[1] must be a string, got an object"),
         ({"ignore_eos": []}, "sampling_params.ignore_eos must be true or false, got an array"),
         ({"logit_bias": {"5": "much"}}, "sampling_params.logit_bias must be a number, got a string"),
+        ({"logit_bias": {"a": 1}}, "sampling_params.logit_bias: the name must be an integer"),
     ],
 )
 def test_values_of_the_wrong_type_are_refused_in_words_of_json(fields: dict[str, Any], message: str) -> None:

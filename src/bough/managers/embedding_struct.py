@@ -82,7 +82,7 @@ class EmbeddingReqInput(QueueFields, kw_only=True):
             try:
                 msgspec.convert(getattr(self, name), kind)
             except msgspec.ValidationError as error:
-                raise wrong_field(name, error) from None
+                raise wrong_field(name, error, getattr(self, name)) from None
         if self.text is None and self.input_ids is None:
             raise BadRequest("text or input_ids is required", param="text", code="missing_required_parameter")
         if self.text is not None and self.input_ids is not None:

@@ -459,7 +459,7 @@ def _check_types(request: GenerateReqInput, text_name: str) -> None:
             msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
             shown = text_name if name == "text" else name
-            raise wrong_field(shown, error) from None
+            raise wrong_field(shown, error, value) from None
 
 
 _CHECKED_FIELDS: tuple[tuple[str, Any, Any], ...] = tuple(

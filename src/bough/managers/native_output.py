@@ -360,13 +360,19 @@ def in_client_terms(reason: FinishReason, grammar_param: str | None) -> FinishRe
     return msgspec.structs.replace(reason, param=grammar_param, message=f"{grammar_param}: {problem}")
 
 
-def failure_of(reason: FinishReason | None) -> BoughError | None:
-    """The error that a finish reason stands for; ``None`` for a normal end and for an abort that a client asked for."""
+def failure_of(reason: FinishReason | None, retry_after: float = 1.0) -> BoughError | None:
+    """The error that a finish reason stands for; ``None`` for a normal end and for an abort that a client asked for.
+
+    Args:
+        reason: of a delta.
+        retry_after: seconds after which to try again if the queue was full.
+    """
     if reason is None or reason.type != "abort" or reason.status_code is None:
         return None
     message = reason.message or "the engine could not finish the request"
     if reason.status_code == Overloaded.status_code:
-        return Overloaded(message, code=reason.code or "overloaded")
+        is_full = reason.code == "queue_full"
+        return Overloaded(message, retry_after=retry_after if is_full else 1.0, code=reason.code or "overloaded")
     if reason.status_code == BadRequest.status_code:
         return BadRequest(message, param=reason.param, code=reason.code)
     return RequestFailed(message, status_code=reason.status_code, code=reason.code)

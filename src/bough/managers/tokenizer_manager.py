@@ -326,7 +326,7 @@ class TokenizerManager:
         started = False
         while generation.unfinished:
             for _, delta in await generation.deltas():
-                failure = failure_of(delta.finish_reason)
+                failure = failure_of(delta.finish_reason, self.retry_after)
                 if failure is not None and not started:
                     raise failure
                 started = True
@@ -341,7 +341,7 @@ class TokenizerManager:
         started = False
         while generation.unfinished:
             for state, delta in await generation.deltas():
-                failure = failure_of(delta.finish_reason)
+                failure = failure_of(delta.finish_reason, self.retry_after)
                 if failure is not None and not started:
                     raise failure
                 outputs[state.index].add(delta)
@@ -407,10 +407,15 @@ class TokenizerManager:
             self._refuse(requests, [], error)
             raise
 
+    @property
+    def retry_after(self) -> float:
+        """Seconds after which whoever finds the queue full had better try again."""
+        return self._queue_wait.retry_after
+
     def _check_places(self, requests: Sequence[GenerateRequest]) -> None:
         if self._places.are_taken:
             self.limits.check_params_of(requests)  # a client's fault comes first
-            self._places.refuse(requests, self._queue_wait.retry_after)
+            self._places.refuse(requests, self.retry_after)
 
     async def _register(self, requests: Sequence[GenerateRequest], states: list[ReqState], signal: ReadySignal) -> None:
         rids = [rid for request in requests for rid in request.rids]
@@ -423,7 +428,7 @@ class TokenizerManager:
         for request in requests:
             arrived = request.arrival_time
             made += [ReqState(rid, len(made) + i, request, signal, arrived) for i, rid in enumerate(request.rids)]
-        self._waiting.add(requests, made, self._queue_wait.retry_after)
+        self._waiting.add(requests, made, self.retry_after)
         if (context := made[0].context) is not None and context.on_taken is not None:
             context.on_taken()
             context.on_taken = None

@@ -43,7 +43,7 @@ def native_threads(config: ModelConfig, device: torch.device, num_threads: int) 
         return None
     threads = f"{num_threads} thread{'' if num_threads == 1 else 's'}"
     if num_threads == default_threads(config, cores=2) == 1:
-        threads += ", the default for so small a model (--cpu-threads)"
+        threads += ", as by default for so small a model (--cpu-threads)"
     logger.info("native CPU kernels: %s, %s", current_isa().name, threads)
     if best_isa() < machine_isa():
         logger.warning(

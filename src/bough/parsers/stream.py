@@ -104,7 +104,7 @@ class Stream:
         """Nothing has been read since the last commit."""
         self.pos = self.begin
 
-    def reject(self, aside: list[ParsedEvent] | None = None) -> None:
+    def reject(self, aside: list[str] | None = None) -> None:
         """What looked like a call is content, up to where another might begin; ``aside`` as in :meth:`flow`."""
         end, self.pos = self.resume, self.begin
         self.pass_on(Content, end, aside)
@@ -216,7 +216,7 @@ class Stream:
         markers: tuple[str, ...],
         *,
         trim: bool,
-        aside: list[ParsedEvent] | None = None,
+        aside: list[str] | None = None,
     ) -> Steps[str | None]:
         """Pass text on as ``kind`` until one of ``markers``; or put it ``aside``, if it has to wait for something.
 
@@ -251,10 +251,14 @@ class Stream:
                 return None
             yield from self.wait(kind if aside is None else None, watched)
 
-    def pass_on(self, kind: type[Content] | type[Reasoning], end: int, aside: list[ParsedEvent] | None = None) -> None:
+    def pass_on(self, kind: type[Content] | type[Reasoning], end: int, aside: list[str] | None = None) -> None:
         """Emit the text from ``pos`` to ``end``, or put it ``aside``, and commit."""
         if end > self.pos:
-            (self.events if aside is None else aside).append(kind(self.text[self.pos : end]))
+            text = self.text[self.pos : end]
+            if aside is None:
+                self.events.append(kind(text))
+            else:
+                aside.append(text)
         self.pos = max(self.pos, end)
         self.commit()
 

@@ -20,7 +20,7 @@ from bough.parsers.argument_schemas import (
     typed_json,
     writable_schemas,
 )
-from bough.parsers.base import Content, ParsedEvent, ToolSpec
+from bough.parsers.base import Content, ToolSpec
 from bough.parsers.stream import NotACall, Steps
 from bough.parsers.structural import (
     Format,
@@ -67,7 +67,7 @@ class TaggedFormat(ToolFormat):
         calls.start(name)
         stream, schema = calls.stream, calls.tools[name].parameters
         keys: set[str] = set()
-        between: list[ParsedEvent] = []
+        between: list[str] = []
         while True:
             yield from stream.skip_space()
             stream.commit()
@@ -89,7 +89,8 @@ class TaggedFormat(ToolFormat):
             yield from self._read_value(calls, key_text, property_schema(schema, key))
         closing = "" if stream.ended and marker not in self.inner_markers[1:] else "}"
         calls.arguments(closing if keys else "{" + closing)
-        stream.events += between
+        if between:
+            stream.events.append(Content("".join(between)))
         if marker in self.inner_markers[1:]:
             yield from self.read_end(calls, marker)
 

@@ -308,7 +308,7 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
                 strict = name != "logit_bias" and not isinstance(value, float)
                 values[name] = msgspec.convert(value, _FIELD_TYPES[name], strict=strict)
             except msgspec.ValidationError as error:
-                raise wrong_field(named(name), error, was_wrapped=is_single) from None
+                raise wrong_field(named(name), error, value[0] if is_single else value, was_wrapped=is_single) from None
         return cls(**values)
 
 

@@ -13,10 +13,15 @@ from msgspec import Meta
 
 from bough.entrypoints.http.fields import BodySpec
 from bough.errors import BadRequest
+from bough.json_words import wrong_field
 
 
 class Item(msgspec.Struct):
     count: int
+
+
+class Strict(msgspec.Struct, forbid_unknown_fields=True):
+    count: int = 0
 
 
 def message_of(kind: Any, value: str) -> str:
@@ -107,3 +112,13 @@ def test_every_dialect_speaks_so(client: httpx.Client, path: str, body: dict[str
 def test_what_is_not_json_is_said_in_few_words(client: httpx.Client, body: bytes, message: str) -> None:
     response = client.post("/v1/completions", content=body, headers={"content-type": "application/json"})
     assert response.json()["error"]["message"] == f"the request body is not valid JSON: {message}"
+
+
+@pytest.mark.parametrize("name", ["q" * 30_000, "q - at `$." + "y" * 30_000, "q - at `key` in `$." + "y" * 30_000])
+@pytest.mark.parametrize("kind", [Strict, list[Strict], dict[str, Strict]])
+def test_names_of_clients_are_cut_off(kind: Any, name: str) -> None:
+    value = {Strict: {name: 1}, list[Strict]: [{name: 1}], dict[str, Strict]: {"a": {name: 1}}}[kind]
+    assert len(message_of(kind, json.dumps(value))) < 200
+    with pytest.raises(msgspec.ValidationError) as raised:
+        msgspec.convert(value, kind)
+    assert len(wrong_field("x", raised.value, value).message) < 300

@@ -23,7 +23,7 @@ from msgspec import inspect
 from bough.config import ceilings
 from bough.entrypoints.http.json_body import JSON_ERRORS, LARGE_BODY_BYTES, RawValue, decode_token_ids, split_object
 from bough.errors import BadRequest
-from bough.json_words import fault_in_json, problem_with, wrong_choice
+from bough.json_words import fault_in_json, problem_with, split_place, wrong_choice
 
 MAX_OUTPUTS_PER_REQUEST = ceilings.OUTPUTS_PER_REQUEST
 """Most outputs (prompts times ``n``) of one HTTP request, in every dialect."""
@@ -71,8 +71,7 @@ _INDEX = re.compile(r"\[\d+\]")
 _STEP = re.compile(r"\.[^.\[]+|\[[^\]]*\]")
 _NOT_WHOLE = re.compile(r"Expected `(?:[^`]*\W)?int(?:\W[^`]*)?`, got `float`(?: - at `\$(?P<place>.*)`)?")
 _ANYTHING: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
-_MEMBER = re.compile(r"Object (?P<fault>contains unknown|missing required) field `(?P<name>[^`]*)`")
-_KEY = "key` in `"
+_MEMBER = re.compile(r"Object (?P<fault>contains unknown|missing required) field `(?P<name>[^`]*)")
 _UNDECODED = msgspec.json.Decoder(dict[str, msgspec.Raw] | list[msgspec.Raw])
 
 logger = logging.getLogger(__name__)
@@ -443,10 +442,7 @@ def _wrong_value(name: str, raw: RawValue, error: Exception, kind: Any = Any) ->
 
 def _wrong_kind(name: str, raw: RawValue, text: str, kind: Any) -> BadRequest:
     """The error for a value that is JSON, but not what ``kind`` says, as msgspec's ``text`` has it."""
-    problem, place = text, ""
-    if text.endswith("`") and " - at `" in text:  # it ends with the place: " - at `$[0].role`"
-        problem, _, place = text.removesuffix("`").rpartition(" - at `")
-    is_key, place = place.startswith(_KEY), place.removeprefix(_KEY).removeprefix("$")
+    problem, place, is_key = split_place(text)
     if is_key:
         param = name + (place or _faulty_member(raw, kind))
         message = problem_with(f"{param}: the name", problem.partition(", got `")[0])

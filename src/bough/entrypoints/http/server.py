@@ -269,9 +269,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         cycle = self.cycle
         # With HTTPS there is no half of a connection, and HTTP/1.0 knows no interim answers. Within an answer nothing
         # can be written to find out; more clients leave in the middle of one than half-close there.
-        is_simple = not self._is_answering or self.config.is_ssl or cycle.scope["http_version"] == "1.0"
-        if is_simple or cycle.more_body or cycle.response_started:
+        if not self._is_answering:
             self._see_off()
+            return False
+        if self.config.is_ssl or cycle.scope["http_version"] == "1.0" or cycle.more_body or cycle.response_started:
             return False
         cycle.keep_alive = False
         if self._probe_timer is None:
