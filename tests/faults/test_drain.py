@@ -26,7 +26,7 @@ def test_drain(place: Place, tmp_path: Path, state: str, how: str, number: signa
     server = Server(place, tmp_path, "--shutdown-timeout", "0.5" if how == "too late" else "30")
     try:
         server.find_processes()
-        tokens = 60 if how == "in time" else 900
+        tokens = 120 if how == "in time" else 900
         clients = bring_into(server, "decode" if state == "paused" else state, tokens)
         if state == "paused":
             assert httpx.post(f"{server.url}/pause_generation", json={"mode": "in_place"}).status_code == 200
@@ -48,7 +48,7 @@ def test_drain(place: Place, tmp_path: Path, state: str, how: str, number: signa
             assert time.monotonic() - begin < 6
         for client in clients:
             client.join(5)
-            assert client.result == ("answered" if how == "in time" else "error")
+            assert client.result == ("answered" if how == "in time" else "error"), client.detail
         if state != "idle":
             assert status == (0 if how == "in time" else 128 + number)
         server.assert_nothing_is_left()

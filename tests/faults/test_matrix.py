@@ -88,16 +88,18 @@ class Client(threading.Thread):
         super().__init__(daemon=True)
         self.url, self.path, self.body = url, path, body
         self.result = ""
+        self.detail = ""
+        """What the server said, or what became of the connection, if the answer did not come."""
         self.begun = threading.Event()
         self.start()
 
     def run(self) -> None:
         try:
             self.result = self._ask()
-        except httpx.TimeoutException:
-            self.result = "hung"
-        except httpx.TransportError:
-            self.result = "error"
+        except httpx.TimeoutException as error:
+            self.result, self.detail = "hung", repr(error)
+        except httpx.TransportError as error:
+            self.result, self.detail = "error", repr(error)
 
     def _ask(self) -> str:
         timeout = httpx.Timeout(HANG_SECONDS, connect=5)
@@ -108,12 +110,15 @@ class Client(threading.Thread):
                     self.begun.set()
                 text += part
         if response.status_code != 200:
+            self.detail = f"{response.status_code} {text}"
             return "error"
         if self.body.get("stream"):
             events = [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: {")]
             complete = "[DONE]" in text and not any("error" in event for event in events)
         else:
             complete = True
+        if not complete:
+            self.detail = text
         return "answered" if complete else "error"
 
 
@@ -295,13 +300,15 @@ def bring_into(server: Server, state: str, tokens: int) -> list[Client]:
 
         def computes_prompts() -> bool:
             now.update(state_of(server))
-            return bool(now["prefill_tokens_total"] > before["prefill_tokens_total"])
+            begun = now["prefill_tokens_total"] > before["prefill_tokens_total"]
+            return bool(begun and now["num_running_reqs"] + now["num_queue_reqs"] == len(clients))
 
         assert eventually(computes_prompts, 10)
         assert now["decode_tokens_total"] == before["decode_tokens_total"], "no prompt is done"
         return clients
     clients = server.ask(tokens, until_it_streams=True)
-    assert eventually(lambda: running(server) == 2, 10)
+    # A server that drains refuses whoever comes later.
+    assert eventually(lambda: running(server) == 2 and state_of(server)["num_queue_reqs"] == 1, 10)
     if state == "draining":
         server.process.send_signal(signal.SIGTERM)
         server.wait_until("/ready", 503)

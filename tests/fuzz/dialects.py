@@ -56,8 +56,8 @@ _FUNCTIONS = [
 ]
 _TURNS = 4
 """Of the event loop, after which what has come was written."""
-_BEGINNING_TURNS = 10_000
-"""Of the event loop, after which every request has come to the engine, or has been refused."""
+_BEGINNING_SECONDS = 60.0
+"""Within which every request comes to the engine, or is refused, where grammars are compiled on a busy machine."""
 
 _MAX_PIECES = 40
 
@@ -299,10 +299,12 @@ async def _tell(options: bytes, text: str) -> None:
     await server.manager.start()
     tasks = [server.begin(each) for each in (*streams.values(), *wholes.values())]
     requests = server.channels.requests
-    for _ in range(_BEGINNING_TURNS):
-        if len(requests) + sum(task.done() for task in tasks) == len(tasks):
-            break
-        await asyncio.sleep(0)
+
+    async def begin() -> None:
+        while len(requests) + sum(task.done() for task in tasks) < len(tasks):
+            await asyncio.sleep(0)
+
+    await asyncio.wait_for(begin(), _BEGINNING_SECONDS)
     assert len(requests) == len(tasks), [each.answer for each in wholes.values()]
     for number, output in enumerate(_outputs(text, size % 16 + 1, _reason(ended))):
         server.say([_delta_for(request, output) for request in requests])
