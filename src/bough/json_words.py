@@ -70,6 +70,11 @@ def problem_with(param: str, problem: str, given: Any = msgspec.UNSET) -> str:
     return f"{param}: {problem if len(problem) <= MAX_PROBLEM_CHARS else f'{problem[:MAX_PROBLEM_CHARS]}...'}"
 
 
+def problem_with_name(param: str, problem: str) -> str:
+    """The message of an error about the name of a member; arguments as in :func:`problem_with`."""
+    return problem_with(f"{param}: the name", problem.partition(", got `")[0])
+
+
 def wrong_field(
     param: str, error: msgspec.ValidationError, given: Any = msgspec.UNSET, *, was_wrapped: bool = False
 ) -> BadRequest:
@@ -84,7 +89,7 @@ def wrong_field(
     problem, place, is_key = split_place(str(error))
     exact = param if was_wrapped or "[...]" in place else param + place
     if is_key:
-        return BadRequest(problem_with(f"{exact}: the name", problem.partition(", got `")[0]), param=param)
+        return BadRequest(problem_with_name(exact, problem), param=param)
     return BadRequest(problem_with(exact, problem, given if exact == param else msgspec.UNSET), param=param)
 
 

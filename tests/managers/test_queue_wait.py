@@ -45,11 +45,11 @@ def test_it_has_a_bound() -> None:
     assert after(*[3600.0] * 60) == LONGEST_RETRY_AFTER
 
 
-def test_a_queue_that_the_scheduler_finds_full_is_told_alike() -> None:
+def test_a_queue_that_the_scheduler_finds_full_or_too_slow_is_told_alike() -> None:
     def told(code: str) -> float:
         failure = failure_of(FinishReason(type="abort", message="no", status_code=503, code=code), 7.0)
         assert isinstance(failure, Overloaded)
         return failure.retry_after
 
-    assert told("queue_full") == 7.0
-    assert told("queue_timeout") == 1.0
+    assert told("queue_full") == told("queue_timeout") == 7.0
+    assert told("overloaded") == 1.0

@@ -40,7 +40,7 @@ from words import TOKENIZER
 from write_model import write_model
 
 # Where the parts of the skills change from those that teach copying to those of the domain, in tokens.
-COPYING_TOKENS, MIXED_TOKENS = 3_000_000, 8_000_000
+COPYING_TOKENS, MIXED_TOKENS = 3_000_000, 6_000_000
 AVERAGE = 0.998
 # Part of the documents that are repetitions of any tokens.
 ANY_TOKENS = 0.06
@@ -55,7 +55,7 @@ class Plan:
     """How a run learns: with few tokens a step at first, and with twice as many once the coarse is learned."""
 
     tokens: int = 4096
-    small_steps: int = 2000
+    small_steps: int = 4000
     warmup: int = 60
     seed: int = 11
     matrix_rate: float = 0.015
@@ -283,10 +283,13 @@ def rounds(trainer: Trainer, every: int, log_path: Path, scales: Iterator[float]
 
 
 def tokenizer_of(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> Tokenizer:
-    """The tokenizer of a run: its own, or where it has none yet that of the model it starts from or is a draft for."""
+    """The tokenizer of a run: its own, or where it has none yet that of the model it starts from or the published one.
+
+    Documents have made-up words of the tokens of the published one: where that changes, they change.
+    """
     own = arguments.run / "tokenizer.json"
     if not arguments.start:
-        if arguments.draft and not own.exists():
+        if not (own.exists() or arguments.new_tokenizer):
             shutil.copyfile(TOKENIZER, own)
         return load_tokenizer(arguments.run)
     given = Tokenizer.from_file(str(arguments.start / "tokenizer.json"))
@@ -312,6 +315,7 @@ def main() -> None:
     parser.add_argument(
         "--draft", action="store_true", help="train the small shape, with the tokenizer of the bundled model"
     )
+    parser.add_argument("--new-tokenizer", action="store_true", help="train one where RUN has none yet")
     parser.add_argument("--seed", type=int, default=Plan.seed)
     parser.add_argument("--threads", type=int, default=1, choices=range(1, PARTS + 1))
     parser.add_argument("--tokens", type=int, default=Plan.tokens, help="tokens of an early step")
@@ -323,6 +327,8 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.finish and not arguments.out:
         parser.error("--finish needs --out")
+    if arguments.new_tokenizer and (arguments.start or arguments.draft):
+        parser.error("--new-tokenizer goes with neither --start nor --draft")
     if arguments.twins and not arguments.start:
         parser.error("--twins needs --start")
     if arguments.scale != 1 and not arguments.finish:

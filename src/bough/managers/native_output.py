@@ -365,14 +365,14 @@ def failure_of(reason: FinishReason | None, retry_after: float = 1.0) -> BoughEr
 
     Args:
         reason: of a delta.
-        retry_after: seconds after which to try again if the queue was full.
+        retry_after: seconds after which to try again if the queue was full, or too slow.
     """
     if reason is None or reason.type != "abort" or reason.status_code is None:
         return None
     message = reason.message or "the engine could not finish the request"
     if reason.status_code == Overloaded.status_code:
-        is_full = reason.code == "queue_full"
-        return Overloaded(message, retry_after=retry_after if is_full else 1.0, code=reason.code or "overloaded")
+        waits = reason.code in ("queue_full", "queue_timeout")
+        return Overloaded(message, retry_after=retry_after if waits else 1.0, code=reason.code or "overloaded")
     if reason.status_code == BadRequest.status_code:
         return BadRequest(message, param=reason.param, code=reason.code)
     return RequestFailed(message, status_code=reason.status_code, code=reason.code)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from documents import Call, Case, Document, Tool, Turn
@@ -21,6 +21,9 @@ NO_TOOL = ("I have no tool for that.", "I am sorry, none of my tools can do that
 # Part of the tools of the table that have a name of their own in training, and part of the tools beside one of a verb
 # and a noun that have its verb or its noun.
 RENAMED, NEAR = 0.15, 0.4
+# Part of the documents whose tools are not described, where their names tell what they do.
+UNDESCRIBED = 0.08
+NAMES = {name for skill in SKILLS for name in skill.names}
 SYSTEMS = (
     "You are a helpful assistant.",
     "You are Sapling. Use the tools where they help.",
@@ -148,6 +151,12 @@ def offered(words: Words, wanted: Task, skill: Skill | None, count: int) -> list
     return listing
 
 
+def undescribed(tool: Tool) -> Tool:
+    """The tool without its description, if its name tells what it does."""
+    tells = tool.name in NAMES or tool.name.partition("_")[0] in VERBS
+    return replace(tool, description="") if tells else tool
+
+
 def _thought(wanted: Task) -> str:
     arguments = ", ".join(f"{key}: {value}" for key, value in wanted.call.arguments.items())
     return f"{wanted.call.name} fits. {arguments}."
@@ -158,6 +167,8 @@ def document(rng: random.Random) -> Document:
     words = Words(rng)
     wanted, skill = task(words)
     tools = offered(words, wanted, skill, rng.choice((1, 2, 2, 3, 3, 4, 5)))
+    if rng.random() < UNDESCRIBED:
+        tools = [undescribed(tool) for tool in tools]
     turns = [Turn("system", rng.choice(SYSTEMS))] if rng.random() < 0.3 else []
     thinking = rng.random() < 0.3
     kind = rng.random()
@@ -172,7 +183,7 @@ def document(rng: random.Random) -> Document:
             tools,
         )
     if kind < 0.3:
-        remaining = [tool for tool in tools if tool is not wanted.tool]
+        remaining = [tool for tool in tools if tool.name != wanted.tool.name]
         if remaining:
             answer = rng.choice(NO_TOOL)
             return Document(
@@ -243,7 +254,9 @@ def cases(rng: random.Random, count: int) -> Iterator[Case]:
             yield Case("tool choice", [asked], tools, calls=(wanted.call,))
         elif place % 10 == 5:
             yield Case("tool choice, thinking", [asked], tools, thinking=True, calls=(wanted.call,))
-        elif place % 10 < 8:
+        elif place % 10 == 6:
+            yield Case("tool choice, no descriptions", [asked], [*map(undescribed, tools)], calls=(wanted.call,))
+        elif place % 10 == 7:
             said = [str(value) for value in wanted.outcome.values() if value is not True]
             # Where nothing came back but that it was done, the answer names what was done.
             expected = (said[0],) if said else (wanted.reply, *map(str, wanted.call.arguments.values()))

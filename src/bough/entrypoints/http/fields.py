@@ -23,7 +23,7 @@ from msgspec import inspect
 from bough.config import ceilings
 from bough.entrypoints.http.json_body import JSON_ERRORS, LARGE_BODY_BYTES, RawValue, decode_token_ids, split_object
 from bough.errors import BadRequest
-from bough.json_words import fault_in_json, problem_with, split_place, wrong_choice
+from bough.json_words import fault_in_json, problem_with, problem_with_name, split_place, wrong_choice
 
 MAX_OUTPUTS_PER_REQUEST = ceilings.OUTPUTS_PER_REQUEST
 """Most outputs (prompts times ``n``) of one HTTP request, in every dialect."""
@@ -445,8 +445,7 @@ def _wrong_kind(name: str, raw: RawValue, text: str, kind: Any) -> BadRequest:
     problem, place, is_key = split_place(text)
     if is_key:
         param = name + (place or _faulty_member(raw, kind))
-        message = problem_with(f"{param}: the name", problem.partition(", got `")[0])
-        return BadRequest(message, param=param, code="invalid_value")
+        return BadRequest(problem_with_name(param, problem), param=param, code="invalid_value")
     exact = place
     # it does not tell which member of an object is at fault
     member = _faulty_member(raw, kind) if place.startswith("[...]") else ""
