@@ -20,9 +20,10 @@ from bough.entrypoints.http.access import Access, Gate
 from bough.entrypoints.http.app import Application, _render_routing_error
 from bough.entrypoints.http.asgi import Call, Endpoint, EventStream, Response
 from bough.entrypoints.http.bodies import BodyIntake
+from bough.entrypoints.http.connection import MAX_PIPELINED, BoundedConfig, BoundedHttpProtocol
 from bough.entrypoints.http.cors import CrossOrigin
 from bough.entrypoints.http.errors import OpenAIErrors
-from bough.entrypoints.http.server import MAX_PIPELINED, BoundedConfig, BoundedHttpProtocol, make_server
+from bough.entrypoints.http.server import make_server
 from bough.errors import RequestFailed
 
 LIMITS: dict[str, Any] = {"max_header_size": 1024, "max_headers": 8, "max_url_length": 256}

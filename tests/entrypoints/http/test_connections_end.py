@@ -9,7 +9,8 @@ import pytest
 from uvicorn.server import ServerState
 
 from bough.entrypoints.http.bodies import MIN_PROGRESS
-from bough.entrypoints.http.server import HEAD_TIMEOUT, KEEP_ALIVE, WRITE_TIMEOUT
+from bough.entrypoints.http.connection import HEAD_TIMEOUT, WRITE_TIMEOUT
+from bough.entrypoints.http.server import KEEP_ALIVE
 from tests.fuzz.connections import Client, JumpingLoop
 
 TURNS = 30

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bough.entrypoints.http.server import ChunkWriter
+from bough.entrypoints.http.chunk_writer import ChunkWriter
 from bough.ipc.coalescing import FOLD_LENGTH
 from bough.ipc.messages import OutputDelta
 from bough.managers import tokenizer_manager

@@ -16,7 +16,9 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 
 from bough.config.server_args import ServerArgs
 from bough.entrypoints.http.asgi import BODY_WRITER, Response
-from bough.entrypoints.http.server import MAX_PIPELINED, BoundedHttpProtocol, ChunkWriter, HttpServer, make_server
+from bough.entrypoints.http.chunk_writer import ChunkWriter
+from bough.entrypoints.http.connection import MAX_PIPELINED, BoundedHttpProtocol
+from bough.entrypoints.http.server import HttpServer, make_server
 from tests.entrypoints.http.server import RunningServer
 from tests.entrypoints.http.test_raw_connections import read_all
 

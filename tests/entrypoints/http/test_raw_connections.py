@@ -15,7 +15,8 @@ import httpx
 import pytest
 
 from bough.entrypoints.http import bodies
-from bough.entrypoints.http import server as http_server
+from bough.entrypoints.http import connection as http_connection
+from bough.entrypoints.http.connection import PROBE_SECONDS
 from bough.ipc.coalescing import FOLD_LENGTH
 from tests.entrypoints.http.server import RunningServer, running_server
 
@@ -112,7 +113,7 @@ def test_client_that_stops_reading_holds_up_nobody_and_little_memory(
 
 
 def test_client_that_reads_nothing_is_cut_off(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_server, "WRITE_TIMEOUT", 0.2)
+    monkeypatch.setattr(http_connection, "WRITE_TIMEOUT", 0.2)
     params = {**LONG, "n": 16}
     body = {"text": "Hi", "sampling_params": params, "return_logprob": True, "top_logprobs_num": 64, "stream": True}
     with socket.socket() as connection:
@@ -134,7 +135,7 @@ def test_client_that_closes_its_side_gets_its_answer(server: RunningServer, stre
         connection.sendall(request_bytes("/generate", body))
         connection.shutdown(socket.SHUT_WR)
         server.wait_until(lambda: server.engine.running)
-        time.sleep(12 * http_server.PROBE_SECONDS)
+        time.sleep(12 * PROBE_SECONDS)
         server.run(server.engine.gate.set)
         before, start, answer = read_all(connection).partition(b"HTTP/1.1 200 ")
     assert start
@@ -151,7 +152,7 @@ def test_client_that_closes_its_side_gets_its_answer(server: RunningServer, stre
 def test_client_that_leaves_after_closing_its_side_is_noticed(
     server: RunningServer, monkeypatch: pytest.MonkeyPatch, looks: int
 ) -> None:
-    monkeypatch.setattr(http_server, "PROBES_APART", 8)
+    monkeypatch.setattr(http_connection, "PROBES_APART", 8)
     server.run(server.engine.gate.clear)
     with server.connect() as connection:
         connection.sendall(request_bytes("/generate", {"text": "Hi"}))
@@ -159,7 +160,7 @@ def test_client_that_leaves_after_closing_its_side_is_noticed(
         server.wait_until(lambda: server.engine.running)
         outputs = set(server.engine.running)
         if looks:
-            time.sleep(looks * http_server.PROBE_SECONDS)
+            time.sleep(looks * PROBE_SECONDS)
             assert connection.recv(65536)  # nothing unread, of which the system would tell
     server.assert_idle()
     assert outputs <= set(server.engine.aborted)
@@ -235,7 +236,7 @@ class TestBodies:
             assert status_of(connection.recv(65536)) == 413
 
     def test_endless_body_is_cut_off(self, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(http_server, "MAX_DISCARDED_BYTES", 500_000)
+        monkeypatch.setattr(http_connection, "MAX_DISCARDED_BYTES", 500_000)
         with running_server(tmp_path, max_body_size=100_000) as server, server.connect() as connection:
             connection.sendall(b"POST /generate HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n")
 
@@ -445,7 +446,7 @@ class TestHeads:
         server.wait_until(lambda: not server.engine.running)
 
     def test_silent_client_is_disconnected(self, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(http_server, "HEAD_TIMEOUT", 0.2)
+        monkeypatch.setattr(http_connection, "HEAD_TIMEOUT", 0.2)
         with running_server(tmp_path) as server:
             for beginning in (b"", b"GET /heal"):
                 with server.connect() as connection:
@@ -456,7 +457,7 @@ class TestHeads:
     def test_bytes_behind_a_body_do_not_end_its_answer(
         self, server: RunningServer, monkeypatch: pytest.MonkeyPatch, extra: bytes
     ) -> None:
-        monkeypatch.setattr(http_server, "HEAD_TIMEOUT", 0.1)
+        monkeypatch.setattr(http_connection, "HEAD_TIMEOUT", 0.1)
         server.engine.token_delay = 0.002
         with server.connect() as connection:
             body = {"text": "Hi", "sampling_params": {**LONG, "max_new_tokens": 200}, "stream": True}

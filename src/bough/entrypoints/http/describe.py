@@ -15,6 +15,7 @@ from bough.config.server_args import ServerArgs
 from bough.constrained.structural_tag import MAX_PARTS
 from bough.entrypoints.chat.tools import MAX_TOOLS
 from bough.entrypoints.http.bodies import BODY_TIMEOUT, MIN_PROGRESS
+from bough.entrypoints.http.connection import HEAD_TIMEOUT, MAX_DISCARDED_BYTES, MAX_PIPELINED, WRITE_TIMEOUT
 from bough.entrypoints.http.fields import MAX_ELEMENTS, MAX_OUTPUTS_PER_REQUEST, BodySpec
 from bough.entrypoints.http.json_body import LARGE_BODY_BYTES, MAX_DEPTH, MAX_MEMBERS, MAX_SMALL_DEPTH
 from bough.entrypoints.http.native.protocol import SAMPLING_PARAMS
@@ -26,13 +27,7 @@ from bough.entrypoints.http.responses.handlers import MAX_ITEMS_LISTED
 from bough.entrypoints.http.responses.protocol import MAX_METADATA_ENTRIES
 from bough.entrypoints.http.routes import ROUTES, RouteInfo
 from bough.entrypoints.http.routes_later import LATER
-from bough.entrypoints.http.server import (
-    HANDSHAKE_TIMEOUT,
-    HEAD_TIMEOUT,
-    MAX_DISCARDED_BYTES,
-    MAX_PIPELINED,
-    WRITE_TIMEOUT,
-)
+from bough.entrypoints.http.server import HANDSHAKE_TIMEOUT
 from bough.entrypoints.http.shapes import SHAPES
 from bough.managers.io_struct import (
     MAX_CACHE_KEY_CHARS,

@@ -8,9 +8,10 @@ import struct
 import termios
 from typing import cast
 
+from bough.entrypoints.http.connection import BoundedHttpProtocol
 from bough.entrypoints.http.playground import EVENTS_PATH
 from bough.entrypoints.http.routes import ROUTES
-from bough.entrypoints.http.server import BoundedHttpProtocol, HttpServer
+from bough.entrypoints.http.server import HttpServer
 
 UNREAD_SECONDS = 3.0
 """A server that drains waits for clients to read their answers, but not for one that has read nothing for so long."""
