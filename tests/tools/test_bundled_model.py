@@ -289,6 +289,44 @@ def test_a_run_that_was_cut_and_has_two_threads_learns_what_a_whole_one_learns(
     assert loss(whole) < before
 
 
+def test_a_fall_that_was_cut_goes_on_where_it_was(
+    tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(learn, "Shape", lambda vocab_size=0: TINY)
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    seen: list[float] = []
+    advance = Trainer.advance
+
+    def noted(trainer: Trainer, scale: float = 1.0) -> Any:
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+        seen.append(scale)
+        return advance(trainer, scale)
+
+    monkeypatch.setattr(Trainer, "advance", noted)
+
+    def finish(name: str, steps: int = 4) -> dict[str, torch.Tensor]:
+        out = tmp_path / name
+        flags = ["--finish", str(steps), "--save-every", "0", "--log-every", "1", "--out", str(out)]
+        monkeypatch.setattr("sys.argv", ["learn.py", "--run", str(tmp_path), "--tokens", "256", *flags])
+        learn.main()
+        return load_file(out / "model.safetensors")
+
+    with pytest.raises(KeyboardInterrupt):
+        finish("cut")
+    first = seen.copy()
+    seen[:] = [0.0] * 4
+    resumed = finish("cut")
+    assert [*first, *seen[4:]] == [1.0, 0.75, 0.5, 0.25]
+    (tmp_path / "finish.safetensors").unlink()
+    whole = finish("whole")
+    assert seen[5:] == [1.0, 0.75, 0.5, 0.25]
+    assert all(torch.equal(whole[name], value) for name, value in resumed.items())
+    # Another fall begins where the run is.
+    finish("other", steps=2)
+    assert seen[9:] == [1.0, 0.5]
+
+
 def test_a_run_goes_on_only_with_the_seed_and_tokens_of_its_state(tokenizer: Tokenizer, tmp_path: Path) -> None:
     def trainer(plan: Plan) -> Trainer:
         return Trainer(TINY, plan, Documents(tokenizer, plan), compiled=False)

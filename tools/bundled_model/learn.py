@@ -3,10 +3,10 @@
 ``python tools/bundled_model/learn.py --run RUN`` trains at a constant rate, writes its state to the directory RUN every
 few minutes and goes on from there when it is started again; what it learns does not depend on where it was cut.
 ``--finish STEPS`` takes the last state of RUN, lets the rate fall to nothing over that many steps and writes a model
-directory to ``--out``. The state of RUN stays as it is, so that it can be trained further; where there is none any
-more, ``--start MODEL`` goes on from a finished model, with the documents that it has not read yet. Going back to the
-whole rate undoes more than a few million tokens teach: ``--scale`` lets a fall begin at a part of it. ``--twins``
-gives a model whose tokenizer is an older one that of :func:`tokens.with_twins`.
+directory to ``--out``; it goes on where it was cut, too. The state of RUN stays as it is, so that it can be trained
+further; where there is none any more, ``--start MODEL`` goes on from a finished model, with the documents that it has
+not read yet. Going back to the whole rate undoes more than a few million tokens teach: ``--scale`` lets a fall begin at
+a part of it. ``--twins`` gives a model whose tokenizer is an older one that of :func:`tokens.with_twins`.
 
 Documents are written as they are needed, from the seed and the number of the step alone.
 """
@@ -146,13 +146,13 @@ class Trainer:
         losses = self._network.losses(own, batch)
         return _by_skill(batch, losses.detach()), torch.autograd.grad(losses.sum() / places, list(own.values()))
 
-    def save(self, path: Path) -> None:
-        """Write the state, so that the file is always whole."""
+    def save(self, path: Path, told: Mapping[str, str] | None = None) -> None:
+        """Write the state, and what else is ``told`` of it, so that the file is always whole."""
         tensors = {f"parameter.{name}": value for name, value in self.parameters.items()}
         tensors |= {f"average.{name}": value for name, value in self.average.items()}
         tensors |= {f"optimizer.{name}": value for name, value in self._optimizer.state.items()}
         unfinished = path.with_suffix(".new")
-        save_file(tensors, unfinished, self.told())
+        save_file(tensors, unfinished, self.told() | dict(told or {}))
         os.replace(unfinished, path)
 
     def told(self) -> dict[str, str]:
@@ -282,6 +282,30 @@ def rounds(trainer: Trainer, every: int, log_path: Path, scales: Iterator[float]
         begin, begin_cpu = time.monotonic(), time.process_time()
 
 
+def finish(trainer: Trainer, arguments: argparse.Namespace) -> None:
+    """Let the rate fall to nothing, from where that was cut if it was."""
+    state, first = arguments.run / "finish.safetensors", trainer.step
+    told = fall_told(arguments) | {"first": str(first)}
+    if state.exists():
+        with safe_open(state, "pt") as file:
+            begun = file.metadata()
+        if told.items() <= begun.items():
+            trainer.load(state)
+    left = range(arguments.finish - (trainer.step - first), 0, -1)
+    scales = (arguments.scale * steps / arguments.finish for steps in left)
+    saved = time.monotonic()
+    for _ in rounds(trainer, arguments.log_every, arguments.run / "finish.jsonl", scales):
+        if time.monotonic() - saved > arguments.save_every:
+            trainer.save(state, told)
+            saved = time.monotonic()
+    trainer.save(state, told)
+
+
+def fall_told(arguments: argparse.Namespace) -> dict[str, str]:
+    """What the header of a finished model tells of its fall."""
+    return {"fall": str(arguments.finish), "scale": repr(arguments.scale)}
+
+
 def tokenizer_of(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> Tokenizer:
     """The tokenizer of a run: its own, or where it has none yet that of the model it starts from or the published one.
 
@@ -363,12 +387,8 @@ def main() -> None:
         write_model(arguments.out, trainer.average, shape, tokenizer, trainer.told() | {"fall": "0"})
         return
     if arguments.finish:
-        steps = arguments.finish
-        scales = (arguments.scale * (steps - step) / steps for step in range(steps))
-        for _ in rounds(trainer, arguments.log_every, arguments.run / "finish.jsonl", scales):
-            pass
-        told = trainer.told() | {"fall": str(steps), "scale": repr(arguments.scale)}
-        write_model(arguments.out, trainer.parameters, shape, tokenizer, told)
+        finish(trainer, arguments)
+        write_model(arguments.out, trainer.parameters, shape, tokenizer, trainer.told() | fall_told(arguments))
         return
     saved = time.monotonic()
     for _ in rounds(trainer, arguments.log_every, log_path, repeat(1.0, max(0, arguments.steps - trainer.step))):
