@@ -40,8 +40,8 @@ TOLD_SECONDS = 2.0
 """From a death, or from when something has hung for as long as it may, until liveness tells."""
 END_SECONDS = 5.0
 """From the same moment until the server has ended."""
-PROMPT_TOKENS = 600
-"""At 8 in a step of 20 ms the first prompt takes 1.5 s, longer than the second after which an idle loop turns again."""
+PROMPT_TOKENS = 900
+"""At 8 in a step of 20 ms the first takes 2 s: all clients have come by then, and an idle loop has turned again."""
 
 STATES = ("starting", "idle", "prefill", "decode", "draining")
 EVERYWHERE = ("SIGKILL", "SIGSTOP", "exit", "exception", "stuck", "out_of_memory")
@@ -269,7 +269,7 @@ def test_fault(place: Place, faults: Path, process: str, fault: str, state: str)
     try:
         server.find_processes()
         survives = fault == "out_of_memory" and state != "starting"
-        clients = bring_into(server, state, tokens=60 if survives else 900)
+        clients = bring_into(server, state, tokens=120 if survives else 900)
         armed = server.arm(process, fault)
         if fault == "device_error":
             (faults / "hold").unlink(missing_ok=True)  # it shows when the first step is tried
@@ -308,7 +308,7 @@ def bring_into(server: Server, state: str, tokens: int) -> list[Client]:
         return clients
     clients = server.ask(tokens, until_it_streams=True)
     # A server that drains refuses whoever comes later.
-    assert eventually(lambda: running(server) == 2 and state_of(server)["num_queue_reqs"] == 1, 10)
+    assert eventually(lambda: load_of(server) == (2, 1), 10)
     if state == "draining":
         server.process.send_signal(signal.SIGTERM)
         server.wait_until("/ready", 503)
@@ -320,8 +320,10 @@ def state_of(server: Server) -> dict[str, Any]:
     return state
 
 
-def running(server: Server) -> int:
-    return int(state_of(server)["num_running_reqs"])
+def load_of(server: Server) -> tuple[int, int]:
+    """How many requests run, and how many wait."""
+    state = state_of(server)
+    return int(state["num_running_reqs"]), int(state["num_queue_reqs"])
 
 
 def assert_server_ends(
@@ -373,7 +375,7 @@ def assert_server_goes_on(server: Server, clients: list[Client], process: str, s
         return
     answer = httpx.post(f"{server.url}/generate", json={"input_ids": [1], "sampling_params": {"max_new_tokens": 2}})
     assert answer.status_code == 200
-    assert eventually(lambda: running(server) == 0)
+    assert eventually(lambda: load_of(server)[0] == 0)
     state_now = httpx.get(f"{server.url}/server_info").json()["internal_states"][0]
     assert state_now["kv_discrepancy"] is None
     assert state_now["kv_accounting_repairs_total"] == 0

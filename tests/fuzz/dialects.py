@@ -7,6 +7,8 @@ what a script says that one has sent.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import json
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -56,6 +58,8 @@ _FUNCTIONS = [
 ]
 _TURNS = 4
 """Of the event loop, after which what has come was written."""
+_TURNS_AT_ONCE = 100
+"""Of the event loop, while requests begin; then threads that compile for them have the processor."""
 _BEGINNING_SECONDS = 60.0
 """Within which every request comes to the engine, or is refused, where grammars are compiled on a busy machine."""
 
@@ -301,10 +305,13 @@ async def _tell(options: bytes, text: str) -> None:
     requests = server.channels.requests
 
     async def begin() -> None:
-        while len(requests) + sum(task.done() for task in tasks) < len(tasks):
-            await asyncio.sleep(0)
+        for turn in itertools.count():
+            if len(requests) + sum(task.done() for task in tasks) == len(tasks):
+                return
+            await asyncio.sleep(0 if turn < _TURNS_AT_ONCE else 0.001)
 
-    await asyncio.wait_for(begin(), _BEGINNING_SECONDS)
+    with contextlib.suppress(asyncio.TimeoutError):
+        await asyncio.wait_for(begin(), _BEGINNING_SECONDS)
     assert len(requests) == len(tasks), [each.answer for each in wholes.values()]
     for number, output in enumerate(_outputs(text, size % 16 + 1, _reason(ended))):
         server.say([_delta_for(request, output) for request in requests])

@@ -20,6 +20,7 @@ from learn import EMBEDDING, Documents, Plan, Trainer, widened
 from measure import all_cases
 from network import Network, Shape, new_parameters, pack
 from optimizer import orthogonal
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from skills import SKILLS, arithmetic, draw, extraction, tool_table
 from tokenizers import Tokenizer, pre_tokenizers, trainers
@@ -289,6 +290,11 @@ def test_a_run_that_was_cut_and_has_two_threads_learns_what_a_whole_one_learns(
     assert loss(whole) < before
 
 
+def header(path: Path) -> dict[str, str]:
+    with safe_open(path, "pt") as file:
+        return dict(file.metadata())
+
+
 def test_a_fall_that_was_cut_goes_on_where_it_was(
     tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -318,13 +324,26 @@ def test_a_fall_that_was_cut_goes_on_where_it_was(
     seen[:] = [0.0] * 4
     resumed = finish("cut")
     assert [*first, *seen[4:]] == [1.0, 0.75, 0.5, 0.25]
-    (tmp_path / "finish.safetensors").unlink()
     whole = finish("whole")
     assert seen[5:] == [1.0, 0.75, 0.5, 0.25]
     assert all(torch.equal(whole[name], value) for name, value in resumed.items())
-    # Another fall begins where the run is.
-    finish("other", steps=2)
-    assert seen[9:] == [1.0, 0.5]
+    # Another fall begins where the run is, and so does one of a run that has learned something else.
+    seen[:] = [0.0] * 2
+    with pytest.raises(KeyboardInterrupt):
+        finish("other", steps=2)
+    seen[:] = [0.0] * 4
+    finish("another", steps=4)
+    assert seen[4:] == [1.0, 0.75, 0.5, 0.25]
+    monkeypatch.setattr("sys.argv", ["learn.py", "--run", str(tmp_path), "--tokens", "256", "--steps", "2"])
+    learn.main()
+    seen[:] = [0.0] * 2
+    with pytest.raises(KeyboardInterrupt):
+        finish("further", steps=2)
+    state = tmp_path / "state.safetensors"
+    save_file({name: value * 2 for name, value in load_file(state).items()}, state, header(state))
+    seen[:] = [0.0] * 4
+    finish("further", steps=2)
+    assert seen[4:] == [1.0, 0.5], "not what was cut"
 
 
 def test_a_run_goes_on_only_with_the_seed_and_tokens_of_its_state(tokenizer: Tokenizer, tmp_path: Path) -> None:
@@ -339,10 +358,12 @@ def test_a_run_goes_on_only_with_the_seed_and_tokens_of_its_state(tokenizer: Tok
     with pytest.raises(ValueError, match="--tokens 512, not 256"):
         trainer(replace(PLAN, tokens=256)).load(state)
     # Older states say only how far they are.
-    save_file(load_file(state), state, {"step": "7"})
-    resumed = trainer(PLAN)
+    save_file(load_file(state), state, {"step": "2007"})
+    with pytest.raises(ValueError, match="--small-steps 2000, not 3"):
+        trainer(PLAN).load(state)
+    resumed = trainer(replace(PLAN, small_steps=2000))
     resumed.load(state)
-    assert resumed.told()["seen"] == str(3 * 512 + 4 * 1024)
+    assert resumed.told()["seen"] == str(2000 * 512 + 7 * 1024)
 
 
 def test_the_card_says_what_the_weights_say_of_their_training(tokenizer: Tokenizer, tmp_path: Path) -> None:
@@ -352,8 +373,8 @@ def test_the_card_says_what_the_weights_say_of_their_training(tokenizer: Tokeniz
     write_model(tmp_path, trainer.parameters, TINY, tokenizer, trainer.told() | {"fall": "234"})
     text = card(tmp_path, "| the table |", "| the modes |")
     assert f"{(1234 + 1231) * 512 / 1e6:.1f} million tokens in 1,234 steps" in text
-    assert "--run RUN0 --compile --seed 9 --tokens 512 --steps 1000\n" in text
-    assert "--run RUN0 --compile --seed 9 --tokens 512 --finish 234 --out MODEL0\n" in text
+    assert "--run RUN0 --compile --seed 9 --tokens 512 --small-steps 3 --steps 1000\n" in text
+    assert "--run RUN0 --compile --seed 9 --tokens 512 --small-steps 3 --finish 234 --out MODEL0\n" in text
     assert "install.py --model MODEL0\n" in text
     assert "| the table |" in text
     assert "| the modes |" in text
@@ -390,9 +411,9 @@ def test_a_finished_model_is_trained_further_with_documents_that_it_has_not_read
     assert (resumed.step, resumed.begun, resumed.falls) == (4, 3, ["1-3"])
     write_model(tmp_path, resumed.parameters, TINY, tokenizer, resumed.told() | {"fall": "1"})
     text = card(tmp_path, "", "")
-    assert "--run RUN0 --compile --seed 11 --tokens 512 --steps 1\n" in text
-    assert "--run RUN1 --compile --seed 11 --tokens 512 --start MODEL0 --steps 3\n" in text
-    assert "--run RUN1 --compile --seed 11 --tokens 512 --finish 1 --out MODEL1\n" in text
+    assert "--run RUN0 --compile --seed 11 --tokens 512 --small-steps 3 --steps 1\n" in text
+    assert "--run RUN1 --compile --seed 11 --tokens 512 --small-steps 3 --start MODEL0 --steps 3\n" in text
+    assert "--run RUN1 --compile --seed 11 --tokens 512 --small-steps 3 --finish 1 --out MODEL1\n" in text
     other = Trainer(TINY, replace(PLAN, seed=12), Documents(tokenizer, PLAN), compiled=False)
     with pytest.raises(ValueError, match="--seed 11, not 12"):
         other.start(tmp_path)
@@ -496,16 +517,28 @@ class TestTwins:
         shape = replace(TINY, vocab_size=wide.get_vocab_size())
         write_model(tmp_path, resumed.parameters, shape, wide, resumed.told() | {"fall": "1", "scale": "1e-05"})
         text = card(tmp_path, "", "")
-        assert "--run RUN0 --compile --seed 11 --tokens 512 --finish 2 --scale 0.3 --out MODEL0\n" in text
-        assert "--run RUN1 --compile --seed 11 --tokens 512 --start MODEL0 --twins --steps 2\n" in text
-        assert "--run RUN1 --compile --seed 11 --tokens 512 --finish 1 --scale 1e-05 --out MODEL1\n" in text
+        assert (
+            "--run RUN0 --compile --seed 11 --tokens 512 --small-steps 3 --finish 2 --scale 0.3 --out MODEL0\n" in text
+        )
+        assert "--run RUN1 --compile --seed 11 --tokens 512 --small-steps 3 --start MODEL0 --twins --steps 2\n" in text
+        assert (
+            "--run RUN1 --compile --seed 11 --tokens 512 --small-steps 3 --finish 1 --scale 1e-05 --out MODEL1\n"
+            in text
+        )
 
     def test_a_run_takes_the_tokenizer_of_what_it_starts_from(
         self, plain: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         model, run = tmp_path / "model", tmp_path / "run"
         shape = Shape(vocab_size=plain.get_vocab_size())
-        told = {"step": "2", "fall": "1", "seed": "11", "tokens": "512", "falls": ""}
+        told = {
+            "step": "2",
+            "fall": "1",
+            "seed": "11",
+            "tokens": "512",
+            "small_steps": str(Plan.small_steps),
+            "falls": "",
+        }
         write_model(model, new_parameters(shape, 0), shape, plain, told)
 
         def learn_from(*arguments: str) -> None:

@@ -14,6 +14,7 @@ Documents are written as they are needed, from the seed and the number of the st
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import random
@@ -41,6 +42,8 @@ from write_model import write_model
 
 # Where the parts of the skills change from those that teach copying to those of the domain, in tokens.
 COPYING_TOKENS, MIXED_TOKENS = 3_000_000, 6_000_000
+# Of states and models that do not tell their number of small steps.
+OLD_SMALL_STEPS = 2000
 AVERAGE = 0.998
 # Part of the documents that are repetitions of any tokens.
 ANY_TOKENS = 0.06
@@ -155,14 +158,21 @@ class Trainer:
         save_file(tensors, unfinished, self.told() | dict(told or {}))
         os.replace(unfinished, path)
 
+    def digest(self) -> str:
+        """SHA-256 of the parameters."""
+        found = hashlib.sha256()
+        for name, value in self.parameters.items():
+            found.update(name.encode() + value.numpy().tobytes())
+        return found.hexdigest()
+
     def told(self) -> dict[str, str]:
         """What a file says of the training behind it; ``tokens`` are those of an early step."""
         told = {"step": self.step, "begun": self.begun, "seen": self.plan.tokens_before(self.step)}
-        told |= {"seed": self.plan.seed, "tokens": self.plan.tokens}
+        told |= {"seed": self.plan.seed, "tokens": self.plan.tokens, "small_steps": self.plan.small_steps}
         return {name: str(value) for name, value in told.items()} | {"falls": " ".join(self.falls)}
 
     def load(self, path: Path) -> None:
-        """Go on from a state; ``ValueError`` if it comes from another seed or other numbers of tokens."""
+        """Go on from a state; ``ValueError`` if it comes from another seed or plan."""
         with safe_open(path, "pt") as file:
             told = self._go_on(path, file.metadata())
             self.begun = int(told["begun"])
@@ -208,10 +218,11 @@ class Trainer:
                 self.average[name].copy_(value)
 
     def _go_on(self, path: Path, metadata: dict[str, str]) -> dict[str, str]:
-        told = {**self.told(), **metadata}
-        for name in ("seed", "tokens"):
+        told = {**self.told(), "small_steps": str(OLD_SMALL_STEPS), **metadata}
+        for name in ("seed", "tokens", "small_steps"):
             if told[name] != self.told()[name]:
-                raise ValueError(f"{path} was learned with --{name} {told[name]}, not {self.told()[name]}")
+                flag = f"--{name.replace('_', '-')}"
+                raise ValueError(f"{path} was learned with {flag} {told[name]}, not {self.told()[name]}")
         self.step = int(told["step"])
         self.falls = told["falls"].split()
         return told
@@ -285,12 +296,13 @@ def rounds(trainer: Trainer, every: int, log_path: Path, scales: Iterator[float]
 def finish(trainer: Trainer, arguments: argparse.Namespace) -> None:
     """Let the rate fall to nothing, from where that was cut if it was."""
     state, first = arguments.run / "finish.safetensors", trainer.step
-    told = fall_told(arguments) | {"first": str(first)}
+    told = fall_told(arguments) | {"first": str(first), "from": trainer.digest()}
     if state.exists():
         with safe_open(state, "pt") as file:
             begun = file.metadata()
         if told.items() <= begun.items():
             trainer.load(state)
+            print(f"going on with a fall from step {first} at step {trainer.step}", flush=True)
     left = range(arguments.finish - (trainer.step - first), 0, -1)
     scales = (arguments.scale * steps / arguments.finish for steps in left)
     saved = time.monotonic()
@@ -298,7 +310,6 @@ def finish(trainer: Trainer, arguments: argparse.Namespace) -> None:
         if time.monotonic() - saved > arguments.save_every:
             trainer.save(state, told)
             saved = time.monotonic()
-    trainer.save(state, told)
 
 
 def fall_told(arguments: argparse.Namespace) -> dict[str, str]:
@@ -343,6 +354,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=Plan.seed)
     parser.add_argument("--threads", type=int, default=1, choices=range(1, PARTS + 1))
     parser.add_argument("--tokens", type=int, default=Plan.tokens, help="tokens of an early step")
+    parser.add_argument("--small-steps", type=int, default=Plan.small_steps, help="how many steps are early ones")
     parser.add_argument("--compile", action="store_true", help="compile what is not a product: a fifth faster")
     parser.add_argument("--save-every", type=int, default=180, metavar="SECONDS")
     parser.add_argument("--log-every", type=int, default=20, metavar="STEPS")
@@ -369,7 +381,7 @@ def main() -> None:
     arguments.run.mkdir(parents=True, exist_ok=True)
     tokenizer = tokenizer_of(arguments, parser)
     shape = replace(DRAFT if arguments.draft else Shape(), vocab_size=tokenizer.get_vocab_size())
-    plan = Plan(tokens=arguments.tokens, seed=arguments.seed)
+    plan = Plan(tokens=arguments.tokens, small_steps=arguments.small_steps, seed=arguments.seed)
     trainer = Trainer(shape, plan, Documents(tokenizer, plan), arguments.compile, arguments.threads)
     state, log_path = arguments.run / "state.safetensors", arguments.run / "log.jsonl"
     try:
@@ -389,6 +401,7 @@ def main() -> None:
     if arguments.finish:
         finish(trainer, arguments)
         write_model(arguments.out, trainer.parameters, shape, tokenizer, trainer.told() | fall_told(arguments))
+        (arguments.run / "finish.safetensors").unlink(missing_ok=True)
         return
     saved = time.monotonic()
     for _ in rounds(trainer, arguments.log_every, log_path, repeat(1.0, max(0, arguments.steps - trainer.step))):

@@ -360,7 +360,7 @@ def in_client_terms(reason: FinishReason, grammar_param: str | None) -> FinishRe
     return msgspec.structs.replace(reason, param=grammar_param, message=f"{grammar_param}: {problem}")
 
 
-def failure_of(reason: FinishReason | None, retry_after: float = 1.0) -> BoughError | None:
+def failure_of(reason: FinishReason | None, retry_after: float) -> BoughError | None:
     """The error that a finish reason stands for; ``None`` for a normal end and for an abort that a client asked for.
 
     Args:

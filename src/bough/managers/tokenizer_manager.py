@@ -579,9 +579,11 @@ class TokenizerManager:
         state.push(delta, outbox)
 
     def _on_finished(self, state: ReqState, delta: OutputDelta) -> None:
+        if delta.finish_reason is not None and delta.finish_reason.code == "queue_timeout":
+            self._queue_wait.note(self.server_args.queue_timeout or 0.0)
         turn = state.obj.turn
         if turn is not None:
-            if failure_of(delta.finish_reason) is None:
+            if failure_of(delta.finish_reason, self.retry_after) is None:
                 turn.end()
             else:
                 turn.discard()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -9,6 +10,7 @@ import pytest
 
 from bough.entrypoints.http.openai.chat import ChatChoiceWriter
 from bough.ipc.messages import FinishReason
+from bough.managers.queue_wait import QueueWait
 from tests.entrypoints.http.server import RunningServer
 
 BODIES: dict[str, dict[str, Any]] = {
@@ -29,6 +31,26 @@ class TestRefusalsOfTheScheduler:
         error = response.json()["error"]
         assert error["message"] == "the waiting queue is full"
         assert error["code"] == "overloaded"
+
+    def test_how_long_others_have_waited(
+        self, server: RunningServer, client: httpx.Client, monkeypatch: pytest.MonkeyPatch, path: str, stream: bool
+    ) -> None:
+        monkeypatch.setattr(server.manager, "_queue_wait", QueueWait())
+        monkeypatch.setattr(server.manager, "server_args", replace(server.manager.server_args, queue_timeout=9.0))
+        server.manager._queue_wait.note(7.0)
+        for code, told in (("overloaded", "1"), ("queue_full", "7"), ("queue_timeout", "7"), ("queue_full", "7")):
+            server.engine.refusal = FinishReason("abort", message="not now", status_code=503, code=code)
+            response = client.post(path, json={**BODIES[path], "stream": stream})
+            assert (response.status_code, response.headers["retry-after"]) == (503, told)
+
+    def test_who_has_waited_too_long_counts(
+        self, server: RunningServer, client: httpx.Client, monkeypatch: pytest.MonkeyPatch, path: str, stream: bool
+    ) -> None:
+        monkeypatch.setattr(server.manager, "_queue_wait", QueueWait())
+        monkeypatch.setattr(server.manager, "server_args", replace(server.manager.server_args, queue_timeout=9.0))
+        server.engine.refusal = FinishReason("abort", message="not now", status_code=503, code="queue_timeout")
+        response = client.post(path, json={**BODIES[path], "stream": stream})
+        assert (response.status_code, response.headers["retry-after"]) == (503, "9")
 
     def test_bad_request(self, server: RunningServer, client: httpx.Client, path: str, stream: bool) -> None:
         server.engine.refusal = FinishReason("abort", message="rid is wrong", status_code=400)
