@@ -40,8 +40,8 @@ TOLD_SECONDS = 2.0
 """From a death, or from when something has hung for as long as it may, until liveness tells."""
 END_SECONDS = 5.0
 """From the same moment until the server has ended."""
-PROMPT_TOKENS = 900
-"""At 8 in a step of 20 ms the first takes 2 s: all clients have come by then, and an idle loop has turned again."""
+PROMPT_TOKENS = 600
+"""At 8 in a step of 20 ms the first takes 1.5 s: all clients have come by then, and an idle loop has turned again."""
 
 STATES = ("starting", "idle", "prefill", "decode", "draining")
 EVERYWHERE = ("SIGKILL", "SIGSTOP", "exit", "exception", "stuck", "out_of_memory")

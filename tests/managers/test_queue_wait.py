@@ -46,8 +46,11 @@ def test_it_has_a_bound() -> None:
 
 
 def test_a_queue_that_the_scheduler_finds_full_or_too_slow_is_told_alike() -> None:
+    wait = QueueWait()
+    wait.note(7.0)
+
     def told(code: str) -> float:
-        failure = failure_of(FinishReason(type="abort", message="no", status_code=503, code=code), 7.0)
+        failure = failure_of(FinishReason(type="abort", message="no", status_code=503, code=code), wait)
         assert isinstance(failure, Overloaded)
         return failure.retry_after
 

@@ -83,7 +83,7 @@ async def embed(manager: TokenizerManager, made: Iterable[EmbeddingRequest]) -> 
     async with manager.generation(requests) as generation:
         while generation.unfinished:
             for state, delta in await generation.deltas():
-                failure = failure_of(delta.finish_reason, manager.retry_after)
+                failure = failure_of(delta.finish_reason, manager.queue_wait)
                 if failure is not None:
                     raise failure
                 if delta.embedding is None:

@@ -15,6 +15,7 @@ import msgspec
 
 from bough.errors import BadRequest, BoughError, Overloaded, RequestFailed
 from bough.ipc.messages import FinishReason, OutputDelta, PositionLogprobs
+from bough.managers.queue_wait import QueueWait
 from bough.managers.reasoning_span import ReasoningMarkers
 from bough.managers.req_state import ReqState
 from bough.sampling.sampling_params import GRAMMAR_KINDS
@@ -360,19 +361,21 @@ def in_client_terms(reason: FinishReason, grammar_param: str | None) -> FinishRe
     return msgspec.structs.replace(reason, param=grammar_param, message=f"{grammar_param}: {problem}")
 
 
-def failure_of(reason: FinishReason | None, retry_after: float) -> BoughError | None:
+def failure_of(reason: FinishReason | None, queue_wait: QueueWait) -> BoughError | None:
     """The error that a finish reason stands for; ``None`` for a normal end and for an abort that a client asked for.
 
     Args:
         reason: of a delta.
-        retry_after: seconds after which to try again if the queue was full, or too slow.
+        queue_wait: tells after how long to try again if the queue was full, or too slow.
     """
     if reason is None or reason.type != "abort" or reason.status_code is None:
         return None
     message = reason.message or "the engine could not finish the request"
     if reason.status_code == Overloaded.status_code:
         waits = reason.code in ("queue_full", "queue_timeout")
-        return Overloaded(message, retry_after=retry_after if waits else 1.0, code=reason.code or "overloaded")
+        return Overloaded(
+            message, retry_after=queue_wait.retry_after if waits else 1.0, code=reason.code or "overloaded"
+        )
     if reason.status_code == BadRequest.status_code:
         return BadRequest(message, param=reason.param, code=reason.code)
     return RequestFailed(message, status_code=reason.status_code, code=reason.code)

@@ -373,7 +373,7 @@ async def _label_logprobs(
     async with manager.generation(requests) as generation:
         while generation.unfinished:
             for state, delta in await generation.deltas():
-                failure = failure_of(delta.finish_reason, manager.retry_after)
+                failure = failure_of(delta.finish_reason, manager.queue_wait)
                 if failure is not None:
                     raise failure
                 if not delta.logprobs:

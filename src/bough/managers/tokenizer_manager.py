@@ -112,6 +112,7 @@ class TokenizerManager:
         conversations: makes prompts of messages.
         model_update_lock: requests hold the reader side, updates of the weights the writer side.
         health: state of the server, and heartbeats.
+        queue_wait: how long outputs wait for their first step, of late.
     """
 
     def __init__(
@@ -152,7 +153,7 @@ class TokenizerManager:
         self._places = SchedulerPlaces(
             None if max_queued is None else scheduler_info["max_running_requests"] + max_queued
         )
-        self._queue_wait = QueueWait()
+        self.queue_wait = QueueWait()
         self.model_update_lock = ReaderWriterLock()
         self.rid_to_state: dict[str, ReqState] = {}
         self.sessions = SessionStore(
@@ -326,7 +327,7 @@ class TokenizerManager:
         started = False
         while generation.unfinished:
             for _, delta in await generation.deltas():
-                failure = failure_of(delta.finish_reason, self.retry_after)
+                failure = failure_of(delta.finish_reason, self.queue_wait)
                 if failure is not None and not started:
                     raise failure
                 started = True
@@ -341,7 +342,7 @@ class TokenizerManager:
         started = False
         while generation.unfinished:
             for state, delta in await generation.deltas():
-                failure = failure_of(delta.finish_reason, self.retry_after)
+                failure = failure_of(delta.finish_reason, self.queue_wait)
                 if failure is not None and not started:
                     raise failure
                 outputs[state.index].add(delta)
@@ -407,15 +408,10 @@ class TokenizerManager:
             self._refuse(requests, [], error)
             raise
 
-    @property
-    def retry_after(self) -> float:
-        """Seconds after which whoever finds the queue full had better try again."""
-        return self._queue_wait.retry_after
-
     def _check_places(self, requests: Sequence[GenerateRequest]) -> None:
         if self._places.are_taken:
             self.limits.check_params_of(requests)  # a client's fault comes first
-            self._places.refuse(requests, self.retry_after)
+            self._places.refuse(requests, self.queue_wait.retry_after)
 
     async def _register(self, requests: Sequence[GenerateRequest], states: list[ReqState], signal: ReadySignal) -> None:
         rids = [rid for request in requests for rid in request.rids]
@@ -428,7 +424,7 @@ class TokenizerManager:
         for request in requests:
             arrived = request.arrival_time
             made += [ReqState(rid, len(made) + i, request, signal, arrived) for i, rid in enumerate(request.rids)]
-        self._waiting.add(requests, made, self.retry_after)
+        self._waiting.add(requests, made, self.queue_wait.retry_after)
         if (context := made[0].context) is not None and context.on_taken is not None:
             context.on_taken()
             context.on_taken = None
@@ -567,7 +563,7 @@ class TokenizerManager:
         if delta.queue_time is not None or delta.first_token_delay is not None:
             self._records.on_first_delta(state, delta)
         if delta.queue_time is not None:
-            self._queue_wait.note(delta.queue_time)
+            self.queue_wait.note(delta.queue_time)
         if delta.token_ids:
             if state.obj.turn is not None:
                 state.obj.turn.add_output(delta.token_ids)
@@ -580,10 +576,10 @@ class TokenizerManager:
 
     def _on_finished(self, state: ReqState, delta: OutputDelta) -> None:
         if delta.finish_reason is not None and delta.finish_reason.code == "queue_timeout":
-            self._queue_wait.note(self.server_args.queue_timeout or 0.0)
+            self.queue_wait.note(self.server_args.queue_timeout or 0.0)
         turn = state.obj.turn
         if turn is not None:
-            if failure_of(delta.finish_reason, self.retry_after) is None:
+            if failure_of(delta.finish_reason, self.queue_wait) is None:
                 turn.end()
             else:
                 turn.discard()

@@ -35,9 +35,9 @@ class TestRefusalsOfTheScheduler:
     def test_how_long_others_have_waited(
         self, server: RunningServer, client: httpx.Client, monkeypatch: pytest.MonkeyPatch, path: str, stream: bool
     ) -> None:
-        monkeypatch.setattr(server.manager, "_queue_wait", QueueWait())
+        monkeypatch.setattr(server.manager, "queue_wait", QueueWait())
         monkeypatch.setattr(server.manager, "server_args", replace(server.manager.server_args, queue_timeout=9.0))
-        server.manager._queue_wait.note(7.0)
+        server.manager.queue_wait.note(7.0)
         for code, told in (("overloaded", "1"), ("queue_full", "7"), ("queue_timeout", "7"), ("queue_full", "7")):
             server.engine.refusal = FinishReason("abort", message="not now", status_code=503, code=code)
             response = client.post(path, json={**BODIES[path], "stream": stream})
@@ -46,7 +46,7 @@ class TestRefusalsOfTheScheduler:
     def test_who_has_waited_too_long_counts(
         self, server: RunningServer, client: httpx.Client, monkeypatch: pytest.MonkeyPatch, path: str, stream: bool
     ) -> None:
-        monkeypatch.setattr(server.manager, "_queue_wait", QueueWait())
+        monkeypatch.setattr(server.manager, "queue_wait", QueueWait())
         monkeypatch.setattr(server.manager, "server_args", replace(server.manager.server_args, queue_timeout=9.0))
         server.engine.refusal = FinishReason("abort", message="not now", status_code=503, code="queue_timeout")
         response = client.post(path, json={**BODIES[path], "stream": stream})

@@ -209,7 +209,7 @@ class ChatCore:
         async with self.manager.generation([run.request]) as generation:
             while generation.unfinished:
                 for state, output in await generation.deltas(sink):
-                    failure = failure_of(output.finish_reason, self.manager.retry_after)
+                    failure = failure_of(output.finish_reason, self.manager.queue_wait)
                     if failure is not None:
                         raise failure
                     reader = run.readers[state.index]

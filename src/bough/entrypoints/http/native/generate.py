@@ -80,7 +80,7 @@ class GenerateHandler:
                 events = []
                 for state, delta in await generation.deltas(sink):
                     if not started:
-                        failure = failure_of(delta.finish_reason, self._manager.retry_after)
+                        failure = failure_of(delta.finish_reason, self._manager.queue_wait)
                         if failure is not None:
                             raise failure
                         started = True
@@ -94,7 +94,7 @@ class GenerateHandler:
             outputs = [b""] * len(generation.states)
             while generation.unfinished:
                 for state, delta in await generation.deltas():
-                    failure = failure_of(delta.finish_reason, self._manager.retry_after)
+                    failure = failure_of(delta.finish_reason, self._manager.queue_wait)
                     if failure is not None:
                         raise failure
                     output = self._manager.native_output(state, with_index=False, as_json=True)

@@ -148,7 +148,7 @@ class Answer:
                     if writer.parses:
                         await writer.parse(delta)
                     if delta.finish_reason is not None:
-                        failure = failure_of(delta.finish_reason, manager.retry_after)
+                        failure = failure_of(delta.finish_reason, manager.queue_wait)
                         if failure is not None:
                             if any(news):
                                 yield b"".join(news)
@@ -184,7 +184,7 @@ class Answer:
         async with manager.generation(requests) as generation:
             while generation.unfinished:
                 for state, delta in await generation.deltas():
-                    failure = failure_of(delta.finish_reason, manager.retry_after)
+                    failure = failure_of(delta.finish_reason, manager.queue_wait)
                     if failure is not None:
                         raise failure
                     writer = writers[state.index]
