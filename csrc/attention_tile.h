@@ -18,6 +18,14 @@ constexpr int kPanel = 2 * kLanes;
 // Most rows of a tile: with two vectors per row, the accumulators, one row's factor and two columns fit the registers.
 constexpr int kTileRows = kRegisters == 32 ? 12 : 6;
 
+// Cases of a switch over the rows of a tile; those that no tile has are left out where code is compiled for few.
+#define BOUGH_UP_TO_6(ROWS) ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6)
+#if defined(__AVX2__) && !defined(__AVX512F__)
+#define BOUGH_EACH_ROWS(ROWS) BOUGH_UP_TO_6(ROWS)
+#else
+#define BOUGH_EACH_ROWS(ROWS) BOUGH_UP_TO_6(ROWS) ROWS(7) ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12)
+#endif
+
 // One float32 per unit.
 struct FloatUnit {
     static constexpr int kPerUnit = 1;
@@ -132,20 +140,7 @@ BOUGH_INLINE void multiply(int num_rows, const uint32_t* left, const uint32_t* r
         return multiply_rows<Unit, n, kRowStride>(left, right, num_units, panel_size, num_vectors, product, \
                                                   product_stride, upcoming);
     switch (num_rows) {
-        BOUGH_ROWS(1)
-        BOUGH_ROWS(2)
-        BOUGH_ROWS(3)
-        BOUGH_ROWS(4)
-        BOUGH_ROWS(5)
-        BOUGH_ROWS(6)
-#if !defined(__AVX2__) || defined(__AVX512F__)
-        BOUGH_ROWS(7)
-        BOUGH_ROWS(8)
-        BOUGH_ROWS(9)
-        BOUGH_ROWS(10)
-        BOUGH_ROWS(11)
-        BOUGH_ROWS(12)
-#endif
+        BOUGH_EACH_ROWS(BOUGH_ROWS)
         default:
             return;
     }
@@ -265,20 +260,7 @@ BOUGH_INLINE void weigh_values(int num_rows, const uint32_t* weights, const void
         return weigh_rows<Unit, Rows, n, kRowStride>(weights, rows, first_unit, end_unit, num_vectors, product, \
                                                      product_stride, upcoming);
     switch (num_rows) {
-        BOUGH_ROWS(1)
-        BOUGH_ROWS(2)
-        BOUGH_ROWS(3)
-        BOUGH_ROWS(4)
-        BOUGH_ROWS(5)
-        BOUGH_ROWS(6)
-#if !defined(__AVX2__) || defined(__AVX512F__)
-        BOUGH_ROWS(7)
-        BOUGH_ROWS(8)
-        BOUGH_ROWS(9)
-        BOUGH_ROWS(10)
-        BOUGH_ROWS(11)
-        BOUGH_ROWS(12)
-#endif
+        BOUGH_EACH_ROWS(BOUGH_ROWS)
         default:
             return;
     }

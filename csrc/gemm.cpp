@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "gemm_tile.h"
 #include "gemm_tile_quantized.h"
 #include "gemm_tile_spread.h"
 #include "vec.h"

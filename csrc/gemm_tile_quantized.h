@@ -5,6 +5,7 @@
 #pragma once
 
 #include "gemm.h"
+#include "gemm_tile.h"
 #include "vec.h"
 
 namespace bough {
@@ -12,25 +13,6 @@ namespace BOUGH_ISA {
 namespace {
 
 typedef int32_t Ints __attribute__((vector_size(kLanes * 4)));
-
-// Of any type: what was measured on a Zen 3 for processors with AVX2 alone, on a Zen 4 for the others.
-#if defined(__AVX2__) && !defined(__AVX512F__)
-constexpr bool kAvx2Alone = true;
-#else
-constexpr bool kAvx2Alone = false;
-#endif
-
-// Vectors of columns that a tile of so many rows computes at once. Those of a whole panel keep multipliers busy where
-// there is one row, and let its weights arrive in one go.
-constexpr int column_vectors(int rows) { return kAvx2Alone && rows == 1 ? 4 : 2; }
-// How often such a tile runs along the panel, each time over some of its columns, and asks for weights meanwhile.
-constexpr int fetching_passes(int rows) {
-    return kAvx2Alone ? static_cast<int>(kPanelColumns) / (kLanes * column_vectors(rows)) : 1;
-}
-
-// How far ahead the weights of a single row are asked for, and for which cache: 3 is the first level.
-constexpr int64_t kAheadBytes = kAvx2Alone ? 8192 : 4096;
-constexpr int kNearest = kAvx2Alone ? 2 : 3;
 
 // Rows of a tile: integer sums, weights and scales must fit into registers. Where these are few, float sums of more
 // than two rows are in memory between groups.

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "gemm.h"
+#include "gemm_tile.h"
 #include "gemm_tile_quantized.h"
 #include "vec.h"
 
