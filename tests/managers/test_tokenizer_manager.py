@@ -49,7 +49,7 @@ def run(tmp_path: Path) -> Callable[..., None]:
                 await asyncio.sleep(0.001)
             async with manager.model_update_lock.writer_lock():
                 pass
-            assert manager._places.num_taken == 0
+            assert manager.outputs.places.num_taken == 0
             await manager.close()
             assert asyncio.all_tasks() == {asyncio.current_task()}
 
@@ -393,7 +393,7 @@ class TestPlaces:
             else:
                 engine.gate.set()
                 await calls[0]
-            assert manager._places.num_taken < 3, "there is room at once"
+            assert manager.outputs.places.num_taken < 3, "there is room at once"
             engine.gate.set()
             await results_of(manager, text="Hi", sampling_params=params)
             await asyncio.gather(*calls, return_exceptions=True)
@@ -514,14 +514,14 @@ class TestWaitingPrompts:
             params = {"max_new_tokens": 2}
             waiting = [asyncio.create_task(results_of(manager, text="Hi", sampling_params=params)) for _ in range(3)]
             await running(engine, 3)
-            assert manager._waiting.num_bytes == 3 * 1024
+            assert manager.outputs.waiting.num_bytes == 3 * 1024
             with pytest.raises(Overloaded, match=r"max-queued-bytes") as raised:
                 await results_of(manager, text="Hi")
             assert raised.value.code == "queue_full"
             engine.gate.set()
             await asyncio.gather(*waiting)
             await results_of(manager, text="Hi", sampling_params=params)
-            assert manager._waiting.num_bytes == 0
+            assert manager.outputs.waiting.num_bytes == 0
 
         run(test, max_queued_bytes=4000)
 
@@ -536,7 +536,7 @@ class TestWaitingPrompts:
             await results.aclose()  # type: ignore[attr-defined]
             while manager.rid_to_state:
                 await asyncio.sleep(0.001)
-            assert manager._waiting.num_bytes == 0
+            assert manager.outputs.waiting.num_bytes == 0
 
         run(test, max_queued_bytes=1024)
 
@@ -550,12 +550,12 @@ class TestWaitingPrompts:
                 engine.refusal = FinishReason("abort", message="no", status_code=503)
                 with pytest.raises(Overloaded):
                     await results_of(manager, **fields)
-                assert manager._waiting.num_bytes == 0
+                assert manager.outputs.waiting.num_bytes == 0
                 return
             engine.fail_after = 1 if end == "failed" else None
             waiting = asyncio.create_task(results_of(manager, **fields))
             await running(engine, 2)
-            assert manager._waiting.num_bytes > 2 * 200 * 88, "what a scheduler holds of 200 entries, twice"
+            assert manager.outputs.waiting.num_bytes > 2 * 200 * 88, "what a scheduler holds of 200 entries, twice"
             if end == "left":
                 waiting.cancel()
             elif end == "aborted":
@@ -565,7 +565,7 @@ class TestWaitingPrompts:
             await asyncio.wait([waiting])
             while manager.rid_to_state:
                 await asyncio.sleep(0.001)
-            assert manager._waiting.num_bytes == 0
+            assert manager.outputs.waiting.num_bytes == 0
 
         run(test)
 

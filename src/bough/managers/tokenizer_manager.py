@@ -19,9 +19,8 @@ from typing import Any, Protocol
 from bough import __version__
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
-from bough.errors import BadRequest, BoughError, EngineDead, Overloaded, RequestFailed
+from bough.errors import BoughError, EngineDead, Overloaded, RequestFailed
 from bough.ipc.messages import (
-    AbortReq,
     BatchEmbeddingOutput,
     BatchStrOutput,
     BatchTokenIDOutput,
@@ -30,8 +29,6 @@ from bough.ipc.messages import (
     Heartbeat,
     OutputDelta,
     PauseMode,
-    TokenizedEmbeddingReqInput,
-    TokenizedGenerateReqInput,
     ToScheduler,
     ToTokenizer,
 )
@@ -40,11 +37,12 @@ from bough.managers.conversations import ConversationEncoder
 from bough.managers.generation import Generation
 from bough.managers.health import HealthMonitor, ServerState
 from bough.managers.io_struct import GenerateReqInput, GenerateRequest
+from bough.managers.live_outputs import LiveOutputs
 from bough.managers.native_output import DEFAULT_WEIGHT_VERSION, NativeOutput, failure_of, in_client_terms
 from bough.managers.prompt_encoder import PromptEncoder
 from bough.managers.queue_wait import QueueWait
 from bough.managers.reasoning_span import ReasoningMarkers
-from bough.managers.req_state import EVENTS_AT_ONCE, Outbox, ReadySignal, ReqState, aborted_delta, write_all
+from bough.managers.req_state import EVENTS_AT_ONCE, Outbox, ReadySignal, ReqState, write_all
 from bough.managers.request_limits import RequestLimits
 from bough.managers.request_log import RecentRequests, RequestLog
 from bough.managers.request_preparer import REQUESTS_PER_TURN, RequestPreparer
@@ -63,9 +61,6 @@ logger = logging.getLogger(__name__)
 
 CONTROL_TIMEOUT = 60.0
 """Seconds that a control call may take, unless it says otherwise."""
-
-REUSE_TIMEOUT = 10.0
-"""Seconds that a request waits for an earlier one with the same id to be gone, whose client has left."""
 
 TICK = 1.0
 """Seconds between two looks at whether the other processes still show signs of life."""
@@ -107,7 +102,8 @@ class TokenizerManager:
         chat_template: what turns conversations into prompts; by default what ``--chat-template`` says, or the model's.
 
     Attributes:
-        rid_to_state: every output that is alive, by id.
+        outputs: every output that is alive.
+        rid_to_state: those, by id.
         sessions: the conversations that are remembered.
         conversations: makes prompts of messages.
         model_update_lock: requests hold the reader side, updates of the weights the writer side.
@@ -148,19 +144,22 @@ class TokenizerManager:
             self._recent = RecentRequests(server_args.crash_dump_folder, with_prompts=server_args.crash_dump_prompts)
         log_level = server_args.log_requests_level if server_args.log_requests else None
         self._records = RequestRecords(self.metrics, RequestLog(log_level), self._recent)
-        self._waiting = WaitingPrompts(server_args.max_queued_bytes, self.limits.vocab_size)
         max_queued = server_args.max_queued_requests
-        self._places = SchedulerPlaces(
-            None if max_queued is None else scheduler_info["max_running_requests"] + max_queued
+        max_places = None if max_queued is None else scheduler_info["max_running_requests"] + max_queued
+        self.outputs = LiveOutputs(
+            channels.send,
+            self._records,
+            WaitingPrompts(server_args.max_queued_bytes, self.limits.vocab_size),
+            SchedulerPlaces(max_places),
         )
+        self.rid_to_state = self.outputs.by_id
         self.queue_wait = QueueWait()
         self.model_update_lock = ReaderWriterLock()
-        self.rid_to_state: dict[str, ReqState] = {}
         self.sessions = SessionStore(
             max_sessions=server_args.max_sessions,
             max_tokens=server_args.max_session_tokens,
             timeout=server_args.session_timeout,
-            abort=self._abort_output,
+            abort=self.outputs.abort_one,
         )
         self.prompt_encoder = PromptEncoder(tokenizer, self.limits.max_prompt_tokens) if tokenizer is not None else None
         if chat_template is None and tokenizer is not None:
@@ -211,11 +210,7 @@ class TokenizerManager:
         if self._dead is None:
             self._dead = error
             self.health.set_dead(error.message)
-        for state in list(self.rid_to_state.values()):
-            if not state.abandoned:
-                self._records.on_error(state.obj, state.rid, error, state)
-            state.event.fail(error)
-            self._forget(state)
+        self.outputs.fail_all(error)
         self._control_calls.fail_all(error)
 
     async def handle_loop(self) -> None:
@@ -292,12 +287,12 @@ class TokenizerManager:
             try:
                 await self._begin(requests, states, signal, all_the_way=all_the_way)
             except Exception as error:
-                self._refuse(requests, states, error)
+                self.outputs.refuse(requests, states, error)
                 raise
             yield Generation(states, signal)
         finally:
             signal.end()
-            self._leave(states)
+            self.outputs.leave(states)
 
     async def _begin(
         self, requests: Sequence[GenerateRequest], states: list[ReqState], signal: ReadySignal, *, all_the_way: bool
@@ -317,7 +312,9 @@ class TokenizerManager:
         turns = Turns(REQUESTS_PER_TURN)
         first = 0
         for message, request in zip(messages, requests, strict=True):
-            self._send_one_request(message, states[first : first + len(request.rids)])
+            unsent = self.outputs.send(message, states[first : first + len(request.rids)])
+            if unsent:
+                self._handle_batch_output(unsent)
             first += len(request.rids)
             await turns.spend()
 
@@ -405,105 +402,22 @@ class TokenizerManager:
             self._check_open()
             self._check_places(requests)
         except BoughError as error:
-            self._refuse(requests, [], error)
+            self.outputs.refuse(requests, [], error)
             raise
 
     def _check_places(self, requests: Sequence[GenerateRequest]) -> None:
-        if self._places.are_taken:
+        places = self.outputs.places
+        if places.are_taken:
             self.limits.check_params_of(requests)  # a client's fault comes first
-            self._places.refuse(requests, self.queue_wait.retry_after)
+            places.refuse(requests, self.queue_wait.retry_after)
 
     async def _register(self, requests: Sequence[GenerateRequest], states: list[ReqState], signal: ReadySignal) -> None:
-        rids = [rid for request in requests for rid in request.rids]
-        if len(set(rids)) != len(rids):
-            raise BadRequest("rid names the same id twice", param="rid", code="duplicate_request_id")
-        while (old := next((s for s in map(self.rid_to_state.get, rids) if s is not None), None)) is not None:
-            await self._wait_until_gone(old)
+        await self.outputs.wait_until_free(rid for request in requests for rid in request.rids)
         self._check_open()  # the engine may have died while we waited, or begun to drain
-        made: list[ReqState] = []
-        for request in requests:
-            arrived = request.arrival_time
-            made += [ReqState(rid, len(made) + i, request, signal, arrived) for i, rid in enumerate(request.rids)]
-        self._waiting.add(requests, made, self.queue_wait.retry_after)
-        if (context := made[0].context) is not None and context.on_taken is not None:
+        states += self.outputs.add(requests, signal, self.queue_wait.retry_after)
+        if (context := states[0].context) is not None and context.on_taken is not None:
             context.on_taken()
             context.on_taken = None
-        states += made
-        self.rid_to_state.update((state.rid, state) for state in made)
-
-    async def _wait_until_gone(self, state: ReqState) -> None:
-        """Wait for an output that was given up to be gone from the engine."""
-        duplicate = BadRequest(
-            f"rid {state.rid!r} is in use by another request", param="rid", code="duplicate_request_id"
-        )
-        if not state.abandoned:
-            raise duplicate
-        if state.gone is None:
-            state.gone = asyncio.get_running_loop().create_future()
-        try:
-            await asyncio.wait_for(asyncio.shield(state.gone), REUSE_TIMEOUT)
-        except asyncio.TimeoutError:
-            raise duplicate from None
-
-    def _send_one_request(
-        self, message: TokenizedGenerateReqInput | TokenizedEmbeddingReqInput, states: list[ReqState]
-    ) -> None:
-        """Send a request to the scheduler, unless all its outputs were aborted meanwhile."""
-        aborted = [state for state in states if state.abort_reason is not None]
-        if len(aborted) < len(states):
-            sent_time = time.monotonic()
-            message.arrival_time, message.timeout = states[0].created_time, states[0].obj.timeout
-            self._channels.send(message)
-            self._records.on_sent(states[0])
-            self._places.acquire(states)
-            for state in states:
-                state.sent, state.sent_time = True, sent_time
-                if state.abort_reason is not None:
-                    self._channels.send(AbortReq(state.rid, exact=True))
-            return
-        self._handle_batch_output([aborted_delta(state, state.abort_reason or "aborted") for state in aborted])
-
-    def _leave(self, states: list[ReqState]) -> None:
-        """Nobody waits for these outputs any more: end in the scheduler what is unfinished."""
-        for state in states:
-            if state.finished or state.abandoned or self.rid_to_state.get(state.rid) is not state:
-                continue
-            state.out_list.clear()
-            self._records.on_leave(state)
-            self._abandon(state)
-
-    def _refuse(self, requests: Sequence[GenerateRequest], states: list[ReqState], error: Exception) -> None:
-        """A call cannot be taken: neither the scheduler nor anybody else has to do with it any more."""
-        by_rid = {state.rid: state for state in states}
-        for request in requests:
-            for rid in request.rids:
-                state = by_rid.get(rid)
-                if state is None:
-                    self._records.on_error(request, rid, error)
-                elif not state.finished and not state.abandoned and rid in self.rid_to_state:
-                    self._records.on_error(request, rid, error, state)
-                    self._abandon(state)
-
-    def _abandon(self, state: ReqState) -> None:
-        """End an output in the scheduler; whatever still comes of it is dropped."""
-        state.abandoned = True
-        self._places.release(state)
-        if state.obj.turn is not None:
-            state.obj.turn.discard()
-        if state.sent and self._dead is None:
-            # The id stays taken until the scheduler's last word on it, which would else reach whoever uses it next.
-            self._channels.send(AbortReq(state.rid, exact=True))
-        else:
-            self._forget(state)
-
-    def _forget(self, state: ReqState) -> None:
-        """An output is gone, here and from the engine: its id is free."""
-        del self.rid_to_state[state.rid]
-        if not state.abandoned:
-            self._places.release(state)
-        self._waiting.remove(state)
-        if state.gone is not None and not state.gone.done():
-            state.gone.set_result(None)
 
     # --- what comes back ------------------------------------------------------------------------------------------
 
@@ -536,7 +450,7 @@ class TokenizerManager:
             if state is None:
                 continue
             if state.waiting_bytes:
-                self._waiting.remove(state)
+                self.outputs.waiting.remove(state)
             is_last = delta.finish_reason is not None
             # Without text it is the detokenizer that gives up, and the scheduler goes on unless it is told.
             given_up = is_last and delta.text is None and self._has_detokenizer
@@ -552,9 +466,9 @@ class TokenizerManager:
                 if not is_last:
                     self._records.on_error(state.obj, state.rid, error, state)
             if given_up and not state.abandoned:
-                self._abandon(state)
+                self.outputs.abandon(state)
             elif is_last and not given_up:
-                self._forget(state)
+                self.outputs.forget(state)
             if outbox and len(outbox) >= EVENTS_AT_ONCE:
                 write_all(outbox)
         self._records.on_step()
@@ -592,24 +506,8 @@ class TokenizerManager:
 
         An id that nobody has, or an empty one without ``abort_all``, does nothing.
         """
-        if not rid and not abort_all:
-            return
-        any_sent = False
-        for state in self.rid_to_state.values():
-            if abort_all or state.rid.startswith(rid):
-                any_sent |= state.sent
-                state.abort_reason = "aborted"
-        if any_sent:
-            self._channels.send(AbortReq(rid, abort_all=abort_all))
-
-    def _abort_output(self, rid: str) -> None:
-        """End one output, which still gets its last event."""
-        state = self.rid_to_state.get(rid)
-        if state is None or state.finished:
-            return
-        state.abort_reason = "aborted"
-        if state.sent:
-            self._channels.send(AbortReq(rid, exact=True))
+        if rid or abort_all:
+            self.outputs.abort(rid, abort_all=abort_all)
 
     async def control(
         self, method: str, params: dict[str, Any] | None = None, timeout: float = CONTROL_TIMEOUT

@@ -320,7 +320,7 @@ class TestBodies:
             server.run(gate.set)
             server.wait_until(lambda: server.engine.running)
             assert server.run(lambda: server.app.intake.pending_bytes) == 0
-            assert server.run(lambda: server.manager._waiting.num_bytes) > 0
+            assert server.run(lambda: server.manager.outputs.waiting.num_bytes) > 0
         server.wait_until(lambda: not server.engine.running)
 
     def test_body_in_many_small_pieces(self, server: RunningServer) -> None:

@@ -1,0 +1,202 @@
+"""The outputs that are alive, from the moment that a call is taken until the engine has had its last word on them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+from bough.errors import BadRequest, BoughError
+from bough.ipc.messages import (
+    AbortReq,
+    OutputDelta,
+    TokenizedEmbeddingReqInput,
+    TokenizedGenerateReqInput,
+    ToScheduler,
+)
+from bough.managers.io_struct import GenerateRequest
+from bough.managers.req_state import ReadySignal, ReqState, aborted_delta
+from bough.managers.request_records import RequestRecords
+from bough.managers.scheduler_places import SchedulerPlaces
+from bough.managers.waiting_prompts import WaitingPrompts
+
+REUSE_TIMEOUT = 10.0
+"""Seconds that a request waits for an earlier one with the same id to be gone, whose client has left."""
+
+
+class LiveOutputs:
+    """Takes outputs in, sends them, gives them up and lets them go; what they take is given back exactly once.
+
+    An output that is given up stays here, as abandoned, until the scheduler's last word on it, which would else reach
+    whoever uses its id next.
+
+    Args:
+        send: hands a message to the scheduler; never blocks.
+        records: where ends are recorded that the engine does not tell of.
+        waiting: the bound on what waits.
+        places: what is known of the scheduler's queue.
+
+    Attributes:
+        by_id: every output that is alive.
+        waiting, places: as given.
+    """
+
+    def __init__(
+        self,
+        send: Callable[[ToScheduler], None],
+        records: RequestRecords,
+        waiting: WaitingPrompts,
+        places: SchedulerPlaces,
+    ) -> None:
+        self.by_id: dict[str, ReqState] = {}
+        self.waiting = waiting
+        self.places = places
+        self._send = send
+        self._records = records
+
+    # --- coming ---------------------------------------------------------------------------------------------------
+
+    async def wait_until_free(self, rids: Iterable[str]) -> None:
+        """Wait for outputs with these ids that were given up to be gone from the engine.
+
+        Raises:
+            BadRequest: if an id is there twice, or in use, or does not become free in time.
+        """
+        wanted = list(rids)
+        if len(set(wanted)) != len(wanted):
+            raise BadRequest("rid names the same id twice", param="rid", code="duplicate_request_id")
+        while (old := next((s for s in map(self.by_id.get, wanted) if s is not None), None)) is not None:
+            await self._wait_until_gone(old)
+
+    async def _wait_until_gone(self, state: ReqState) -> None:
+        duplicate = BadRequest(
+            f"rid {state.rid!r} is in use by another request", param="rid", code="duplicate_request_id"
+        )
+        if not state.abandoned:
+            raise duplicate
+        if state.gone is None:
+            state.gone = asyncio.get_running_loop().create_future()
+        try:
+            await asyncio.wait_for(asyncio.shield(state.gone), REUSE_TIMEOUT)
+        except asyncio.TimeoutError:
+            raise duplicate from None
+
+    def add(self, requests: Sequence[GenerateRequest], signal: ReadySignal, retry_after: float) -> list[ReqState]:
+        """The outputs of a call, whose ids are free.
+
+        Args:
+            requests: of the call.
+            signal: of its waiter.
+            retry_after: seconds after which to try again if too much waits.
+
+        Raises:
+            PayloadTooLarge, Overloaded: if too much waits, or would; then nothing has changed.
+        """
+        states: list[ReqState] = []
+        for request in requests:
+            arrived = request.arrival_time
+            states += [ReqState(rid, len(states) + i, request, signal, arrived) for i, rid in enumerate(request.rids)]
+        self.waiting.add(requests, states, retry_after)
+        self.by_id.update((state.rid, state) for state in states)
+        return states
+
+    def send(
+        self, message: TokenizedGenerateReqInput | TokenizedEmbeddingReqInput, states: Sequence[ReqState]
+    ) -> list[OutputDelta]:
+        """Send a request to the scheduler, unless all its outputs were aborted meanwhile.
+
+        Args:
+            message: the request.
+            states: of its outputs.
+
+        Returns:
+            The last deltas of its outputs, if nothing was sent.
+        """
+        if all(state.abort_reason is not None for state in states):
+            return [aborted_delta(state, state.abort_reason or "aborted") for state in states]
+        sent_time = time.monotonic()
+        message.arrival_time, message.timeout = states[0].created_time, states[0].obj.timeout
+        self._send(message)
+        self._records.on_sent(states[0])
+        self.places.acquire(states)
+        for state in states:
+            state.sent, state.sent_time = True, sent_time
+            if state.abort_reason is not None:
+                self._send(AbortReq(state.rid, exact=True))
+        return []
+
+    # --- going ----------------------------------------------------------------------------------------------------
+
+    def abort(self, rid: str = "", *, abort_all: bool = False) -> None:
+        """End every output whose id starts with ``rid``, or all of them; each still gets its last delta."""
+        any_sent = False
+        for state in self.by_id.values():
+            if abort_all or state.rid.startswith(rid):
+                any_sent |= state.sent
+                state.abort_reason = "aborted"
+        if any_sent:
+            self._send(AbortReq(rid, abort_all=abort_all))
+
+    def abort_one(self, rid: str) -> None:
+        """End the output with this id, if there is one; it still gets its last delta."""
+        state = self.by_id.get(rid)
+        if state is None or state.finished:
+            return
+        state.abort_reason = "aborted"
+        if state.sent:
+            self._send(AbortReq(rid, exact=True))
+
+    def leave(self, states: Iterable[ReqState]) -> None:
+        """Nobody waits for these outputs any more: end in the scheduler what is unfinished."""
+        for state in states:
+            if state.finished or state.abandoned or self.by_id.get(state.rid) is not state:
+                continue
+            state.out_list.clear()
+            self._records.on_leave(state)
+            self.abandon(state)
+
+    def refuse(self, requests: Iterable[GenerateRequest], states: Iterable[ReqState], error: Exception) -> None:
+        """A call cannot be taken: neither the scheduler nor anybody else has to do with it any more.
+
+        Args:
+            requests: of the call.
+            states: of its outputs, as far as they were added.
+            error: why.
+        """
+        by_id = {state.rid: state for state in states}
+        for request in requests:
+            for rid in request.rids:
+                state = by_id.get(rid)
+                if state is None:
+                    self._records.on_error(request, rid, error)
+                elif not state.finished and not state.abandoned and rid in self.by_id:
+                    self._records.on_error(request, rid, error, state)
+                    self.abandon(state)
+
+    def abandon(self, state: ReqState) -> None:
+        """End an output in the scheduler; whatever still comes of it is dropped. Once for each at most."""
+        state.abandoned = True
+        self.places.release(state)
+        if state.obj.turn is not None:
+            state.obj.turn.discard()
+        if state.sent:
+            self._send(AbortReq(state.rid, exact=True))
+        else:
+            self.forget(state)
+
+    def forget(self, state: ReqState) -> None:
+        """An output is gone, here and from the engine: its id is free."""
+        del self.by_id[state.rid]
+        if not state.abandoned:
+            self.places.release(state)
+        self.waiting.remove(state)
+        if state.gone is not None and not state.gone.done():
+            state.gone.set_result(None)
+
+    def fail_all(self, error: BoughError) -> None:
+        """The engine is dead: every waiter gets ``error``, and nothing is alive any more."""
+        for state in list(self.by_id.values()):
+            if not state.abandoned:
+                self._records.on_error(state.obj, state.rid, error, state)
+            state.event.fail(error)
+            self.forget(state)
