@@ -33,13 +33,13 @@ from bough.ipc.messages import (
     PositionLogprobs,
     TokenizedGenerateReqInput,
     ToScheduler,
-    ToTokenizer,
 )
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.parsers.reasoning import REASONING_FORMATS
 from bough.parsers.tool_formats import TOOL_FORMATS
 from bough.tokenization.chat_template import ChatTemplate, load_chat_template
 from bough.tokenization.tokenizer import Tokenizer
+from tests.entrypoints.http.feed import Feed
 from tests.entrypoints.http.server import CONTEXT_LEN, tiny_model_config
 from tests.entrypoints.http.streams import assembled, comparable
 from tests.entrypoints.http.tiny_tokenizer import tiny_tokenizer
@@ -66,33 +66,22 @@ _BEGINNING_SECONDS = 60.0
 _MAX_PIECES = 40
 
 
-class _Channels:
+class _Channels(Feed):
     """Carries what the script says."""
 
-    malformed_total = 0
-
     def __init__(self) -> None:
-        self.inbox: asyncio.Queue[ToTokenizer] = asyncio.Queue()
-        self.requests: list[TokenizedGenerateReqInput] = []
+        super().__init__()
         self.answers_at_once = False
 
-    async def recv(self) -> ToTokenizer:
-        return await self.inbox.get()
-
-    @property
-    def lagging(self) -> bool:
-        return not self.inbox.empty()
-
     def send(self, message: ToScheduler) -> None:
-        if isinstance(message, TokenizedGenerateReqInput):
-            self.requests.append(message)
-            if self.answers_at_once:
-                said = FinishReason("stop", matched=0)
-                deltas = [OutputDelta(rid, [5], "x", said, 1, len(message.input_ids) // 4, 0) for rid in message.rids]
-                if message.return_logprob:
-                    for delta in deltas:
-                        delta.logprobs = [PositionLogprobs(-0.5, 5, [(-0.5, 5)])]
-                self.inbox.put_nowait(BatchStrOutput(deltas))
+        super().send(message)
+        if isinstance(message, TokenizedGenerateReqInput) and self.answers_at_once:
+            said = FinishReason("stop", matched=0)
+            deltas = [OutputDelta(rid, [5], "x", said, 1, len(message.input_ids) // 4, 0) for rid in message.rids]
+            if message.return_logprob:
+                for delta in deltas:
+                    delta.logprobs = [PositionLogprobs(-0.5, 5, [(-0.5, 5)])]
+            self.inbox.put_nowait(BatchStrOutput(deltas))
 
 
 class _Connection(asyncio.WriteTransport):

@@ -16,8 +16,9 @@ import bough
 from bough.config.server_args import ServerArgs
 from bough.entrypoints.http.app import create_app
 from bough.entrypoints.http.asgi import BODY_WRITER
-from bough.ipc.messages import BatchStrOutput, OutputDelta, TokenizedGenerateReqInput, ToScheduler, ToTokenizer
+from bough.ipc.messages import BatchStrOutput, OutputDelta
 from bough.managers.tokenizer_manager import TokenizerManager
+from tests.entrypoints.http.feed import Feed
 from tests.entrypoints.http.server import tiny_model_config
 from tests.entrypoints.http.tiny_tokenizer import tiny_tokenizer
 
@@ -52,29 +53,6 @@ ROUTES: dict[str, tuple[str, dict[str, Any], str, int, int]] = {
 }
 """Path, request, how the answer begins, and how often functions of ours may be entered or resumed per token: while a
 client keeps up, and while each event takes its task's turn."""
-
-
-class Feed:
-    """Channels that carry what a test puts into them."""
-
-    def __init__(self) -> None:
-        self.inbox: asyncio.Queue[ToTokenizer] = asyncio.Queue()
-        self.requests: list[TokenizedGenerateReqInput] = []
-
-    async def recv(self) -> ToTokenizer:
-        return await self.inbox.get()
-
-    @property
-    def malformed_total(self) -> int:
-        return 0
-
-    @property
-    def lagging(self) -> bool:
-        return not self.inbox.empty()
-
-    def send(self, message: ToScheduler) -> None:
-        if isinstance(message, TokenizedGenerateReqInput):
-            self.requests.append(message)
 
 
 class FreeConnection(asyncio.WriteTransport):
