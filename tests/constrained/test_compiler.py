@@ -231,3 +231,20 @@ def test_cache_counts_what_grammars_have_grown_to_and_forgets_those_that_are_wor
     b.is_worn = True
     assert cache.get(spec("b")) is None
     assert len(cache) == 1
+
+
+def test_where_no_thread_can_be_started_grammars_are_refused_until_one_can(
+    make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cannot_start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    compiler = make()
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", cannot_start)
+        job = compiler.submit(spec("a"))
+    assert isinstance(job.error, Overloaded)
+    assert compiler.poll() == [job]
+    again = compiler.submit(spec("a"))
+    finish(compiler, again)
+    assert again.grammar is not None

@@ -20,6 +20,7 @@ from bough.constrained.llguidance_backend import (
 )
 from bough.constrained.masks import PendingMasks, mask_of, unpack
 from bough.constrained.translate import Translator
+from bough.parsers.structural import const
 from bough.sampling.sampling_params import GrammarKind
 from tests.constrained.following import EOS_IDS, VOCAB_SIZE, allows, bundled_tokenizer, encode, random_walk, spec_of
 
@@ -45,7 +46,12 @@ PERSON = {
         ("regex", "[a-c]{2}/x|é+", ["ab/x", "éé"], ["ab", "abc/x"]),
         ("regex", "^\\d+$", ["12"], ["", "a1", "\u0663"]),
         ("choice", ["ab", "abc", 'x"y\n'], ["ab", "abc", 'x"y\n'], ["a", "abcd", ""]),
+        ("choice", ["\x7f"], ["\x7f"], [""]),
         ("ebnf", 'root ::= "(" root ")" | [a-z]+ "x"', ["abx", "((xx))"], ["ab", "(abx"]),
+        ("ebnf", 'root ::= "\x7f" [\x7f]', ["\x7f\x7f"], ["\x7f"]),
+        ("ebnf", 'root ::= "a"{0} "b" ("c" root){0,0}', ["b"], ["ab", "bcb"]),
+        ("ebnf", f"root ::= item\n{'#' * 99}\n# Items\n{'#' * 99}\nitem ::= 'a'", ["a"], ["b"]),
+        ("structural_tag", {"type": "structural_tag", "format": const("\x7f")}, ["\x7f"], [""]),
     ],
 )
 def test_texts_that_follow_and_texts_that_do_not(
@@ -67,6 +73,7 @@ def test_texts_that_follow_and_texts_that_do_not(
         ("json_schema", {"x-guidance": {"whitespace_pattern": ".*"}}, "x-guidance"),
         ("regex", "(?=a)b", "look-around"),
         ("regex", "(", "unclosed group"),
+        ("regex", "a\\", "ends in a backslash"),
         ("regex", r"(a)\1", "backreferences"),
         ("ebnf", "root ::= missing", "missing"),
         ("structural_tag", {"structures": []}, "triggers"),

@@ -32,6 +32,11 @@ class Sessions:
         )
 
     def begin(self, session: str, rid: str, new: list[int], after: str | None = None, **options: Any):
+        turn = self.propose(session, rid, new, after, **options)
+        turn.accepted()
+        return turn
+
+    def propose(self, session: str, rid: str, new: list[int], after: str | None = None, **options: Any):
         return self.store.begin_turn(SessionParams(id=session, rid=after, **options), rid, array("i", new), BOS)
 
     def run(self, session: str, rid: str, new: list[int], output: list[int], after: str | None = None, **options: Any):
@@ -142,6 +147,33 @@ def test_a_running_turn_can_be_replaced_and_not_appended_to(sessions: Sessions) 
     running.add_output([4])
     running.end()
     assert cut.prompt().tolist() == [1, 2, 3, 9]
+
+
+@pytest.mark.parametrize("after", ["a", None])
+def test_a_turn_that_is_refused_replaces_nothing(after: str | None) -> None:
+    sessions = Sessions()
+    sessions.store.open(10, session_id="s")
+    sessions.run("s", "a", [1], [2])
+    sessions.run("s", "b", [3], [], after="a")
+    running = sessions.begin("s", "c", [4], after="a")
+    with pytest.raises(BadRequest, match="holds"):
+        sessions.begin("s", "x", list(range(11)), after=after, replace=True)
+    refused = sessions.propose("s", "x", [5, 6], after=after, replace=True)
+    refused.discard()
+    assert sessions.aborted == []
+    assert running.running
+    assert sessions.store.num_tokens == 4
+    assert sessions.run("s", "d", [7], [], after="b") == [1, 2, 3, 7]
+
+
+def test_what_a_turn_replaces_counts_no_more(sessions: Sessions) -> None:
+    sessions.store.open(4, session_id="small")
+    sessions.run("small", "a", [1], [2])
+    sessions.run("small", "b", [3], [4], after="a")
+    with pytest.raises(BadRequest, match="holds 4 tokens"):
+        sessions.begin("small", "c", [5], after="a")
+    assert sessions.run("small", "c", [5], [6], after="a", replace=True) == [1, 2, 5]
+    assert sessions.run("small", "d", [7, 8, 9, 10], [], replace=True) == [7, 8, 9, 10]
 
 
 def test_failed_turn_leaves_nothing(sessions: Sessions) -> None:

@@ -85,3 +85,18 @@ def test_close_drops_what_has_not_begun_and_does_not_wait_for_what_has() -> None
     assert busy.future.done()
     assert not done
     assert "closed" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_a_lane_whose_thread_could_not_be_started_starts_it_with_the_next_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    lane = WorkerLane("test")
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", _cannot_start)
+        with pytest.raises(RuntimeError):
+            lane.submit(0.0, lambda: 1)
+    assert lane.submit(0.0, lambda: 2).result(5) == 2
+    lane.close()
+    lane.join(5)
+
+
+def _cannot_start(thread: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")

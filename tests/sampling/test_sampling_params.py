@@ -12,6 +12,7 @@ from bough.sampling.sampling_params import (
     MAX_GRAMMAR_DEPTH,
     GrammarSpec,
     SamplingParams,
+    json_problem,
 )
 
 
@@ -93,3 +94,12 @@ def test_values_of_the_wrong_type_are_refused_in_words_of_json(fields: dict[str,
 def test_the_deepest_schema_passes_and_brackets_in_strings_do_not_count() -> None:
     checked(json_schema=nested(MAX_GRAMMAR_DEPTH))
     checked(json_schema={"const": "[" * 1000 + '\\"{'})
+
+
+def test_a_string_that_never_ends_is_read_once() -> None:
+    """From each quote in it to the end it would be minutes."""
+    text = '{"a": "' + '\\"' * 120_000
+    with pytest.raises(BadRequest, match="not valid JSON"):
+        SamplingParams(json_schema=text).validate(None)
+    assert json_problem('{"a": "[[{\\"", "b": [[1]]}', may_be_boolean=False, max_depth=3) is None
+    assert json_problem('{"b": [[[1]]]}', may_be_boolean=False, max_depth=3) is not None

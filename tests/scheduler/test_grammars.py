@@ -639,6 +639,17 @@ def test_where_memory_is_short_those_jump_first_who_keep_theirs_longest(monkeypa
     assert set(firsts) == {"high"}
 
 
+@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.parametrize("pool", [80, 96, 112, 128])
+def test_those_that_jump_use_what_is_left_of_their_last_pages(overlap: bool, pool: int) -> None:
+    """Where nobody can have another page, they would stand still with room before them."""
+    jump = {"regex": f"(a|b) {'the quick brown fox jumps over the lazy dog and ' * 2}(one|two)", "max_new_tokens": 100}
+    device = harness(page_size=16, max_total_num_tokens=pool, schedule_conservativeness=0.05, overlap=overlap)
+    rids = [device.submit(prompt_of(20, seed=seed, vocab_size=VOCAB_SIZE), **jump)[0] for seed in range(3)]
+    device.run()
+    assert all(device.outputs[rid].finish_reason.type == "stop" for rid in rids)
+
+
 def test_with_overlap_a_grammar_gets_a_token_in_every_step() -> None:
     def gaps(overlap: bool) -> int:
         h = harness(overlap=overlap, disable_jump_forward=True)

@@ -303,3 +303,15 @@ def test_accounts_that_do_not_add_up_are_an_error_in_tests_and_a_counted_repair_
         (later,) = harness.submit(prompt_of(20))
         harness.run()
         assert harness.outputs[later].token_ids == harness.expected(prompt_of(20), 8)
+
+
+def test_an_interval_longer_than_any_output_holds_back_all_but_the_first_token() -> None:
+    harness = Harness(max_total_num_tokens=64, schedule_conservativeness=0.05)
+    for number in range(4):
+        harness.submit(prompt_of(8, seed=number), rid=f"{number}", max_new_tokens=40, stream_interval=2**31 - 1)
+    harness.run()
+    assert harness.scheduler.requests.num_retracted > 0, "and goes on after a retraction"
+    for number in range(4):
+        output = harness.outputs[f"{number}"]
+        assert output.token_ids == harness.expected(prompt_of(8, seed=number), 40)
+        assert [len(delta.token_ids) for delta in output.deltas] == [1, 39]

@@ -171,3 +171,27 @@ def test_the_front_end_hears_of_a_pause_before_its_caller() -> None:
 
     harness.scheduler.run_event_loop(Messages())
     assert said == ["paused: True", "reply 1", "paused: False", "reply 2"]
+
+
+@pytest.mark.parametrize("params", [{}, {"mode": "bogus"}, {"mode": None}])
+def test_a_pause_of_an_unknown_kind_is_none(params: dict[str, str | None]) -> None:
+    harness = Harness()
+    harness.submit(prompt_of(20), max_new_tokens=10)
+    harness.step()
+    (reply,) = harness.scheduler.process_input_requests([ControlReq("1", "pause_generation", params)])
+    assert not reply.success
+    assert "mode must be one of abort, retract, in_place" in reply.message
+    assert not harness.scheduler.paused
+    harness.run()
+
+
+def test_the_accounts_are_checked_when_a_pause_has_ended_all_requests() -> None:
+    harness = Harness()
+    harness.submit(prompt_of(20), max_new_tokens=10)
+    harness.step()
+    call(harness, "pause_generation", mode="in_place")
+    harness.step()
+    harness.scheduler.kv.req_to_token.alloc()
+    harness.abort(abort_all=True)
+    with pytest.raises(RuntimeError, match="1 of 8 request slots are taken"):
+        harness.step()

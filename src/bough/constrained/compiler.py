@@ -282,7 +282,7 @@ class GrammarCompiler:
         return GrammarError(f"it takes more than {self._timeout_s:g} s to compile; make it smaller", kind=job.spec.kind)
 
     def _start_worker(self, lane: _Lane) -> None:
-        """Have a worker if there is work."""
+        """Have a worker if there is work, of which nothing comes if no thread can be started."""
         if len(lane.workers) > lane.num_stuck or lane.num_stuck > MAX_STUCK_WORKERS or not lane.queue or self._closed:
             return
         # The size is a setting of the process, read when a thread starts.
@@ -291,6 +291,11 @@ class GrammarCompiler:
             worker = threading.Thread(target=self._work, args=(lane,), name="bough-grammar", daemon=True)
             lane.workers.add(worker)
             worker.start()
+        except RuntimeError as error:
+            logger.error("No thread can be started that compiles grammars: %s", error)
+            lane.workers.discard(worker)
+            while lane.queue:
+                lane.queue.popleft().error = Overloaded("no thread can be started that compiles it; try again later")
         finally:
             threading.stack_size(before)
 

@@ -16,10 +16,11 @@ taken as far as it goes.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import Union
+
+from bough.constrained.lark_text import lark_string
 
 MAX_RULES = 4096
 MAX_NESTING = 64
@@ -73,7 +74,6 @@ _Node = Union[_Text, _Class, _Ref, _Sequence, _Choice, _Repeat]  # noqa: UP007
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_\-.]*")
 _SPACE = re.compile(r"(?:\s|#[^\n]*)*")
-_DEFINES = re.compile(r"(?:\s|#[^\n]*)*::=")
 _BOUNDS = re.compile(r"\{\s*(\d{1,9})?\s*(,)?\s*(\d{1,9})?\s*\}")
 _SIMPLE_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "b": "\b", "0": "\0", "a": "\a"}
 _LITERAL_ESCAPES = frozenset("\\\"'[]-^/{}()|.*+?$ ")
@@ -109,7 +109,7 @@ class _Parser:
         while self._at < len(self._source):
             begin = self._at
             name = self._name()
-            if name is None or _DEFINES.match(self._source, self._at) is None:
+            if name is None or not self._defines():
                 raise self._error("expected the beginning of a rule, as in: name ::= ...", begin)
             if name in rules:
                 raise self._error(f"the rule {name} is defined twice", begin)
@@ -120,6 +120,12 @@ class _Parser:
             rules[name] = self._choice(0)
             self._skip_space()
         return rules
+
+    def _defines(self) -> bool:
+        """Whether the name before this place is that of a rule which begins here."""
+        space = _SPACE.match(self._source, self._at)
+        assert space is not None
+        return self._source.startswith("::=", space.end())
 
     def _choice(self, depth: int) -> _Node:
         options = [self._sequence(depth)]
@@ -158,7 +164,7 @@ class _Parser:
             name = self._name()
             if name is None:
                 return None
-            if _DEFINES.match(self._source, self._at) is not None:
+            if self._defines():
                 self._at = begin
                 return None
             node = _Ref(name, begin)
@@ -364,7 +370,7 @@ class _Writer:
 
     def _terminal(self, node: _Node) -> str:
         if isinstance(node, _Text):
-            return json.dumps(node.text, ensure_ascii=False)
+            return lark_string(node.text)
         if isinstance(node, _Class):
             return f"/{node.regex}/"
         if isinstance(node, _Ref):
@@ -373,7 +379,7 @@ class _Writer:
             return " ".join(map(self._terminal, node.parts)) or '""'
         if isinstance(node, _Choice):
             return f"({' | '.join(map(self._terminal, node.options))})"
-        return f"({self._terminal(node.node)}){_bounds(node)}"
+        return f"({self._terminal(node.node)}){_bounds(node)}" if node.most != 0 else '""'
 
     def _rule(self, node: _Node) -> str:
         if self._is_plain(node):
@@ -387,7 +393,7 @@ class _Writer:
                 options.append(self._group((_Choice(plain),)))
             return f"({' | '.join(options)})"
         if isinstance(node, _Repeat):
-            return f"({self._rule(node.node)}){_bounds(node)}"
+            return f"({self._rule(node.node)}){_bounds(node)}" if node.most != 0 else '""'
         assert isinstance(node, _Sequence)
         parts: list[str] = []
         run: list[_Node] = []

@@ -34,6 +34,7 @@ from typing import Any
 
 from bough.constrained.bare_strings import patterns_of
 from bough.constrained.ebnf import EbnfError, to_lark
+from bough.constrained.lark_text import lark_string
 from bough.sampling.sampling_params import GrammarSpec
 
 MAX_PARTS = 8192
@@ -371,7 +372,7 @@ class StructuralTagWriter:
         return [part for part in self._parts(text) if part in self._special]
 
     def _piece(self, part: str) -> str:
-        return f"<[{self._special[part]}]>" if part in self._special else json.dumps(part, ensure_ascii=False)
+        return f"<[{self._special[part]}]>" if part in self._special else lark_string(part)
 
     def _rule_of(self, lark: str) -> str:
         name = self._new_name("part")

@@ -13,6 +13,7 @@ from bough.config.server_args import DEFAULT_JSON_WHITESPACE
 from bough.constrained.base import GrammarError
 from bough.constrained.ebnf import EbnfError, to_lark
 from bough.constrained.json_schema import SchemaError, prepare
+from bough.constrained.lark_text import lark_string
 from bough.constrained.structural_tag import StructuralTagWriter, TagError
 from bough.sampling.sampling_params import GrammarSpec
 
@@ -58,7 +59,7 @@ class Translator:
             return LLMatcher.grammar_from_lark(to_lark(spec.text))
         if spec.kind == "choice":
             # As a terminal, whose alternatives may begin alike.
-            texts = (json.dumps(text, ensure_ascii=False) for text in json.loads(spec.text))
+            texts = map(lark_string, json.loads(spec.text))
             return LLMatcher.grammar_from_lark(f"start: CHOICE\nCHOICE: {' | '.join(texts)}\n")
         writer = StructuralTagWriter(self.json_rule, self.regex, self.special_tokens)
         return LLMatcher.grammar_from_lark(writer.write(json.loads(spec.text)))
@@ -90,4 +91,7 @@ class Translator:
 
     def regex(self, pattern: str) -> str:
         r"""Lark for a text that matches ``pattern`` as a whole; ``\d`` and ``\w`` are ASCII, as in JSON Schema."""
+        backslashes = len(pattern) - len(pattern.rstrip("\\"))
+        if backslashes % 2:
+            raise ValueError("the pattern ends in a backslash that escapes nothing")
         return f"/{regex_to_lark(pattern, 'dw')}/"

@@ -56,6 +56,9 @@ class RequestPreparer:
         for request in requests:
             messages.append(await self._message(request))
             await turns.spend()
+        for request in reversed(requests):  # of those that replace each other the last one stays
+            if request.turn is not None:
+                request.turn.accepted()
         return messages
 
     async def _encode_texts(self, requests: Sequence[GenerateRequest]) -> None:

@@ -60,10 +60,11 @@ class SessionParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 class Turn:
     """One request of a session, and what was generated for it.
 
-    Only what a turn adds is stored: its prompt is the first ``kept`` tokens of its parent's context, and ``new``.
+    Only what a turn adds is stored: its prompt is the first ``kept`` tokens of its parent's context, and ``new``. If it
+    ``replaces`` others, then once it is :meth:`accepted`.
     """
 
-    __slots__ = ("children", "kept", "new", "output", "parent", "rid", "running", "session")
+    __slots__ = ("children", "kept", "new", "output", "parent", "replaces", "rid", "running", "session")
 
     def __init__(self, session: Session, rid: str, parent: Turn | None, kept: int, new: TokenIds) -> None:
         self.session: Session | None = session
@@ -74,6 +75,7 @@ class Turn:
         self.output: TokenIds = array("i")
         self.children: list[Turn] = []
         self.running = True
+        self.replaces = False
 
     @property
     def prompt_len(self) -> int:
@@ -97,6 +99,17 @@ class Turn:
             if turn is not self:
                 ids.extend(turn.output)
         return ids
+
+    @property
+    def num_stored(self) -> int:
+        """Tokens that are stored for it."""
+        return len(self.new) + len(self.output)
+
+    def accepted(self) -> None:
+        """Nothing refuses the request any more: what it replaces is forgotten, and aborted."""
+        if self.replaces and self.session is not None:
+            self.replaces = False
+            self.session.replace_others(self)
 
     def add_output(self, token_ids: list[int]) -> None:
         """Remember what was generated."""
@@ -163,20 +176,23 @@ class Session:
             if joints is not None:
                 context = Turn(self, rid, parent, kept, array("i")).prompt()
                 new = new[_overlap(context, new[:_MAX_OVERLAP], joints) :]
-        if len(self.turns) >= MAX_TURNS:
+        replaced = list(self._others(parent)) if params.replace else []
+        num_tokens = self.num_tokens - sum(turn.num_stored for turn in replaced)
+        if len(self.turns) - len(replaced) >= MAX_TURNS:
             raise BadRequest(
                 f"session {self.id!r} has {MAX_TURNS} turns, which is the most; close it, or use replace",
                 param="session_params",
                 code="session_full",
             )
-        if self.num_tokens + len(new) > self.capacity:
+        if num_tokens + len(new) > self.capacity:
             raise BadRequest(
-                f"session {self.id!r} holds {self.num_tokens} tokens, {len(new)} more exceed its capacity of "
+                f"session {self.id!r} holds {num_tokens} tokens, {len(new)} more exceed its capacity of "
                 f"{self.capacity}",
                 param="session_params",
                 code="session_full",
             )
         turn = Turn(self, rid, parent, kept, new)
+        turn.replaces = bool(params.replace)
         self.turns[rid] = turn
         if parent is not None:
             parent.children.append(turn)
@@ -190,8 +206,6 @@ class Session:
                     "session_params: offset and drop_previous_output need rid, the request to go on from",
                     param="session_params.rid",
                 )
-            if params.replace:
-                self.clear()
             return None
         parent = self.turns.get(params.rid)
         if parent is None:
@@ -200,14 +214,7 @@ class Session:
                 param="session_params.rid",
                 code="unknown_request_id",
             )
-        _kept(parent, params)  # refused before anything is forgotten
-        if params.replace:
-            for child in list(parent.children):
-                self._cut(child)
-            if parent.running:
-                parent.running = False
-                self._store.abort(parent.rid)
-        elif parent.running:
+        if parent.running and not params.replace:
             raise BadRequest(
                 f"session_params.rid: request {params.rid!r} has not finished yet", param="session_params.rid"
             )
@@ -232,6 +239,26 @@ class Session:
                 param="session_params.rid",
             )
         return latest
+
+    def replace_others(self, turn: Turn) -> None:
+        """Forget, and abort, all but one turn that goes on from the same; or all other turns if it begins anew."""
+        others, parent = list(self._others(turn.parent, turn)), turn.parent
+        if parent is not None:
+            parent.children = [turn]
+        for other in others:
+            self._remove(other)
+        if parent is not None and parent.running:
+            parent.running = False
+            self._store.abort(parent.rid)
+
+    def _others(self, parent: Turn | None, turn: Turn | None = None) -> Iterator[Turn]:
+        """All turns but ``turn`` that have gone on from ``parent``, with what has gone on from them; or all others."""
+        if parent is None:
+            yield from (each for each in self.turns.values() if each is not turn)
+            return
+        for child in parent.children:
+            if child is not turn:
+                yield from _subtree(child)
 
     def end_turn(self, turn: Turn) -> None:
         """A turn has got its whole output."""
@@ -271,7 +298,7 @@ class Session:
     def _remove(self, turn: Turn) -> None:
         del self.turns[turn.rid]
         turn.session = None
-        self.charge(-len(turn.new) - len(turn.output))
+        self.charge(-turn.num_stored)
         if turn.running:
             turn.running = False
             self._store.abort(turn.rid)
@@ -367,7 +394,7 @@ class SessionStore:
         bos_token_id: int | None,
         joints: Set[int] | None = None,
     ) -> Turn:
-        """Begin a turn, whose :meth:`Turn.prompt` is what to generate from.
+        """Begin a turn, whose :meth:`Turn.prompt` is what to generate from; to be :meth:`Turn.accepted`, or discarded.
 
         Args:
             params: where to go on from.

@@ -48,17 +48,21 @@ class WorkerLane:
         Args:
             seconds: about how long it will take.
             work: its result, or what it raises, is the future's. Cancelling the future drops it if it has not begun.
+
+        Raises:
+            RuntimeError: if there is no thread and none can be started; then nothing is queued.
         """
         future: Future[T] = Future()
         with self._wake:
             if self._closed:
                 future.set_exception(_ended())
                 return future
+            if self._thread is None:
+                thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                thread.start()
+                self._thread = thread
             self._count += 1
             heapq.heappush(self._jobs, (time.monotonic() + PATIENCE * seconds, self._count, work, future))
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-                self._thread.start()
             self._wake.notify()
         return future
 

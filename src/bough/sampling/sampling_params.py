@@ -316,7 +316,8 @@ _FIELD_TYPES: dict[str, Any] = {field.name: field.type for field in msgspec.stru
 _SCALAR_OR_LIST = frozenset({"stop", "stop_token_ids", "stop_regex"})
 
 _HALF_PAIR = "holds half a surrogate pair, which no text can match"
-_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+# A string without an end goes to the end of the text: else each quote in it would be tried as the beginning of one.
+_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
 
 
 @lru_cache(maxsize=64)

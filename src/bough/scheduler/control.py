@@ -7,10 +7,10 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from bough.errors import BoughError
-from bough.ipc.messages import ControlReply, ControlReq
+from bough.errors import BadRequest, BoughError
+from bough.ipc.messages import ControlReply, ControlReq, PauseMode
 
 if TYPE_CHECKING:
     from bough.scheduler.scheduler import Scheduler
@@ -31,13 +31,13 @@ class ControlHandler:
             in flight raises is the loop's to deal with, and not an answer to a control call.
         needs: that state in words. A call may bring ``timeout`` (seconds) to wait for it; without it, it fails at once.
             ``None``: the next step brings it, and the call waits.
-        on_arrival: what is done at once, whether or not ``run`` has to wait.
+        on_arrival: what is done at once, whether or not ``run`` has to wait; a :class:`BoughError` refuses the call.
     """
 
     run: Handler
     may_run: Condition = lambda scheduler: True
     needs: str | None = None
-    on_arrival: Callable[[Scheduler], None] | None = None
+    on_arrival: Callable[[Scheduler, dict[str, Any]], None] | None = None
 
 
 @dataclass
@@ -63,7 +63,10 @@ class ControlCalls:
             known = ", ".join(sorted(self._handlers))
             return [self._failed(request, f"unknown control method {request.method!r}; known: {known}")]
         if handler.on_arrival is not None:
-            handler.on_arrival(self._scheduler)
+            try:
+                handler.on_arrival(self._scheduler, request.params)
+            except BoughError as error:
+                return [self._failed(request, error.message)]
         if handler.may_run(self._scheduler):
             return [self._run(handler, request)]
         timeout = math.inf
@@ -139,6 +142,13 @@ def _is_settled(scheduler: Scheduler) -> bool:
     return not scheduler.paused or _is_drained(scheduler)
 
 
+def _begin_pause(scheduler: Scheduler, params: dict[str, Any]) -> None:
+    mode = params.get("mode")
+    if mode not in get_args(PauseMode):
+        raise BadRequest(f"mode must be one of {', '.join(get_args(PauseMode))}, got {mode!r}", param="mode")
+    scheduler.pause()
+
+
 def _pause_generation(scheduler: Scheduler, params: dict[str, Any]) -> dict[str, Any]:
     scheduler.settle_pause(params["mode"])
     return {}
@@ -163,7 +173,7 @@ CONTROL_HANDLERS: dict[str, ControlHandler] = {
     "flush_cache": ControlHandler(_flush_cache, _holds_nothing, needs="an idle engine"),
     "get_cache_outline": ControlHandler(_get_cache_outline),
     "get_internal_state": ControlHandler(_get_internal_state),
-    "pause_generation": ControlHandler(_pause_generation, _is_drained, on_arrival=lambda scheduler: scheduler.pause()),
+    "pause_generation": ControlHandler(_pause_generation, _is_drained, on_arrival=_begin_pause),
     "start_profile": ControlHandler(_start_profile),
     "stop_profile": ControlHandler(_stop_profile),
 }

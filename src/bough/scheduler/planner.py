@@ -367,7 +367,9 @@ class StepPlanner:
             tokens = wanted
             slots = self.kv.extend(req.kv, tokens)
             if slots is None and not self.limits.whole_prompts:
-                tokens = min(wanted, self.kv.available_tokens // self.kv.page_size * self.kv.page_size)
+                page_size = self.kv.page_size
+                in_last_page = -req.kv.length % page_size
+                tokens = min(wanted, in_last_page + self.kv.available_tokens // page_size * page_size)
                 slots = self.kv.extend(req.kv, tokens) if tokens > 0 else None
             if slots is not None:
                 rows.append((req, tokens, slots))

@@ -80,7 +80,8 @@ class RequestTable:
         self.planned_out[slot] = out_len
         self.out_len[slot] = out_len
         self.max_new[slot] = req.max_new_tokens
-        self.send_interval[slot] = send_interval
+        # No output has more tokens, and sums with it fit.
+        self.send_interval[slot] = send_interval = min(send_interval, max(req.max_new_tokens, 1))
         # The first token goes out at once whatever the interval: it is what time-to-first-token measures.
         self.next_send[slot] = 1 if out_len == 0 else req.sent_len + send_interval
         self.decoding[slot] = False

@@ -186,7 +186,7 @@ class Scheduler:
         self.shutting_down = False
         self.paused = False
         self.counters = Counters()
-        self._was_busy = False
+        self._is_unchecked = False
         self._received: deque[ToScheduler] = deque()
         self._told = (False, False)
         self._dispatch: dict[type, Callable[[Any], list[ControlReply]]] = {
@@ -278,9 +278,11 @@ class Scheduler:
         if not busy and self.requests.compiling:
             self.grammars.wait(GRAMMAR_WAIT_SECONDS)
             busy = True
-        if not busy:
+        if busy or self.has_unfinished_requests():
+            self._is_unchecked = True
+        elif self._is_unchecked:
+            self._is_unchecked = False
             self._on_idle()
-        self._was_busy = busy
         return busy
 
     def end_late(self) -> None:
@@ -530,9 +532,7 @@ class Scheduler:
         self.kv.finish(place, token, 0, keep=False)
 
     def _on_idle(self) -> None:
-        """Nothing is alive: everything must be back where it came from."""
-        if not self._was_busy or self.has_unfinished_requests():
-            return
+        """Nothing is alive any more: everything must be back where it came from."""
         self.ratio.reset()
         self.log.on_idle()
         discrepancy = self.kv.check_idle()

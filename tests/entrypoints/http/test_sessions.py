@@ -222,3 +222,15 @@ def test_an_offset_beyond_the_context_is_refused(client: httpx.Client, session: 
         assert refused.status_code == 400
         assert refused.json()["error"]["param"] == "session_params.offset"
     assert turn(client, session, input_ids=[5], after=rid, offset=-6).status_code == 200
+
+
+def test_a_replacement_that_is_refused_changes_nothing(
+    server: RunningServer, client: httpx.Client, session: str
+) -> None:
+    first, second = f"a-{session}", f"b-{session}"
+    turn(client, session, input_ids=[5], rid=first)
+    turn(client, session, input_ids=[6], rid=second, after=first)
+    for after in (first, None):
+        refused = turn(client, session, input_ids=[7] * 2 * CONTEXT_LEN, after=after, replace=True)
+        assert refused.status_code == 400
+    assert turn(client, session, input_ids=[8], after=second).status_code == 200
