@@ -74,6 +74,28 @@ def test_output_that_nobody_waits_for_keeps_its_id_until_the_last_word_on_it() -
     assert life.outputs.waiting.num_bytes == 0
 
 
+def test_call_that_waits_for_its_id_can_be_aborted() -> None:
+    life = Life()
+    states = life.add("a")
+    life.send(states)
+    life.outputs.leave(states)
+
+    async def wait() -> set[str]:
+        waiting = asyncio.ensure_future(life.outputs.wait_until_free(["a", "b"]))
+        await asyncio.sleep(0)
+        life.outputs.abort("a")
+        life.outputs.forget(states[0])
+        return await waiting
+
+    aborted = asyncio.run(wait())
+    assert aborted == {"a"}
+    request = GenerateRequest(rids=["a"], input_ids=[1], sampling_params=SamplingParams())
+    again = life.outputs.add([request], ReadySignal(), 1.0, aborted)
+    num_sent = len(life.sent)
+    assert life.send(again) == 1
+    assert len(life.sent) == num_sent
+
+
 def test_id_in_use_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     life = Life()
     states = life.add("a")

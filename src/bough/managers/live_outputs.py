@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from bough.errors import BadRequest, BoughError
 from bough.ipc.messages import (
@@ -51,13 +51,18 @@ class LiveOutputs:
         self.by_id: dict[str, ReqState] = {}
         self.waiting = waiting
         self.places = places
+        self._coming: dict[int, dict[str, bool]] = {}
+        """Of each call that waits for its ids: whether they were aborted meanwhile."""
         self._send = send
         self._records = records
 
     # --- coming ---------------------------------------------------------------------------------------------------
 
-    async def wait_until_free(self, rids: Iterable[str]) -> None:
+    async def wait_until_free(self, rids: Iterable[str]) -> set[str]:
         """Wait for outputs with these ids that were given up to be gone from the engine.
+
+        Returns:
+            The ids that were aborted meanwhile.
 
         Raises:
             BadRequest: if an id is there twice, or in use, or does not become free in time.
@@ -65,8 +70,14 @@ class LiveOutputs:
         wanted = list(rids)
         if len(set(wanted)) != len(wanted):
             raise BadRequest("rid names the same id twice", param="rid", code="duplicate_request_id")
-        while (old := next((s for s in map(self.by_id.get, wanted) if s is not None), None)) is not None:
-            await self._wait_until_gone(old)
+        coming = dict.fromkeys(wanted, False)
+        self._coming[id(coming)] = coming
+        try:
+            while (old := next((s for s in map(self.by_id.get, wanted) if s is not None), None)) is not None:
+                await self._wait_until_gone(old)
+        finally:
+            del self._coming[id(coming)]
+        return {rid for rid, aborted in coming.items() if aborted}
 
     async def _wait_until_gone(self, state: ReqState) -> None:
         duplicate = BadRequest(
@@ -81,13 +92,20 @@ class LiveOutputs:
         except asyncio.TimeoutError:
             raise duplicate from None
 
-    def add(self, requests: Sequence[GenerateRequest], signal: ReadySignal, retry_after: float) -> list[ReqState]:
+    def add(
+        self,
+        requests: Sequence[GenerateRequest],
+        signal: ReadySignal,
+        retry_after: float,
+        aborted: Collection[str] = (),
+    ) -> list[ReqState]:
         """The outputs of a call, whose ids are free.
 
         Args:
             requests: of the call.
             signal: of its waiter.
             retry_after: seconds after which to try again if too much waits.
+            aborted: ids of outputs that are aborted already.
 
         Raises:
             PayloadTooLarge, Overloaded: if too much waits, or would; then nothing has changed.
@@ -96,6 +114,9 @@ class LiveOutputs:
         for request in requests:
             arrived = request.arrival_time
             states += [ReqState(rid, len(states) + i, request, signal, arrived) for i, rid in enumerate(request.rids)]
+        for state in states:
+            if state.rid in aborted:
+                state.abort_reason = "aborted"
         self.waiting.add(requests, states, retry_after)
         self.by_id.update((state.rid, state) for state in states)
         return states
@@ -128,7 +149,12 @@ class LiveOutputs:
     # --- going ----------------------------------------------------------------------------------------------------
 
     def abort(self, rid: str = "", *, abort_all: bool = False) -> None:
-        """End every output whose id starts with ``rid``, or all of them; each still gets its last delta."""
+        """End every output whose id starts with ``rid``, or all of them; each still gets its last delta.
+
+        Those, too, that wait for their id.
+        """
+        for coming in self._coming.values():
+            coming.update((each, True) for each in coming if abort_all or each.startswith(rid))
         any_sent = False
         for state in self.by_id.values():
             if abort_all or state.rid.startswith(rid):

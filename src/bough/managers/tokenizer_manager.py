@@ -412,9 +412,9 @@ class TokenizerManager:
             places.refuse(requests, self.queue_wait.retry_after)
 
     async def _register(self, requests: Sequence[GenerateRequest], states: list[ReqState], signal: ReadySignal) -> None:
-        await self.outputs.wait_until_free(rid for request in requests for rid in request.rids)
+        aborted = await self.outputs.wait_until_free(rid for request in requests for rid in request.rids)
         self._check_open()  # the engine may have died while we waited, or begun to drain
-        states += self.outputs.add(requests, signal, self.queue_wait.retry_after)
+        states += self.outputs.add(requests, signal, self.queue_wait.retry_after, aborted)
         if (context := states[0].context) is not None and context.on_taken is not None:
             context.on_taken()
             context.on_taken = None
