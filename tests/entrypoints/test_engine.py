@@ -10,7 +10,8 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from typing import Any
 
 import numpy as np
 import psutil
@@ -426,6 +427,25 @@ def test_hung_child_is_dead_after_the_watchdog_time():
         with pytest.raises(EngineDead, match="no sign of life from scheduler"):
             engine.generate(input_ids=IDS, extra_key="hang")
         assert eventually(lambda: not any(map(is_running, pids)), timeout=5)
+
+
+def test_shutdown_that_is_interrupted_leaves_no_process_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = EchoEngine()
+    pids = engine.get_all_child_pids()
+    loop_thread = engine._parts._loop_thread
+    assert loop_thread is not None
+
+    def interrupted(ending: Coroutine[Any, Any, None]) -> None:
+        ending.close()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(loop_thread, "call", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            engine.shutdown()
+    assert not any(map(is_running, pids))
+    loop_thread.call(engine._parts._stop())
+    loop_thread.close()
 
 
 def test_shutdown_fails_pending_calls_and_later_ones():

@@ -20,6 +20,7 @@ from bough.managers.embedding_struct import probe_request
 from bough.managers.io_struct import GenerateReqInput
 from bough.managers.native_output import TIMES
 from bough.managers.req_state import ReqState
+from bough.managers.sessions import SessionParams
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.sampling.sampling_params import SamplingParams
 from tests.entrypoints.http.fake_engine import FakeEngine
@@ -216,6 +217,29 @@ class TestFailures:
             for (result,) in await asyncio.gather(*others):
                 assert result["output_ids"][0] == 1
                 assert len(result["output_ids"]) == 301
+
+        run(test)
+
+    def test_turn_whose_last_result_cannot_be_handled_is_forgotten(self, run: Any) -> None:
+        async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+            def fail(*_: Any) -> None:
+                raise ZeroDivisionError
+
+            on_tokens = manager._records.on_tokens
+            manager._records.on_tokens = fail  # type: ignore[method-assign]
+            manager.sessions.open(session_id="s", is_linear=True)
+            turn = SessionParams(id="s")
+            engine.gate.clear()
+            waiting = asyncio.create_task(results_of(manager, text="Hi", rid="r", session_params=turn))
+            await running(engine)
+            engine.running.pop("r").cancel()
+            engine._emit([OutputDelta("r", [1], "x", FinishReason("stop"))])
+            with pytest.raises(RequestFailed, match="internal error"):
+                await waiting
+            engine.gate.set()
+            manager._records.on_tokens = on_tokens  # type: ignore[method-assign]
+            (result,) = await results_of(manager, text="Hi", session_params=turn, sampling_params={"max_new_tokens": 4})
+            assert len(result["output_ids"]) == 4, "the session is not busy"
 
         run(test)
 

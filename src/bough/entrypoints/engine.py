@@ -124,18 +124,23 @@ class EngineParts:
                 return
             self._closed = True
             self.rpc.fail(EngineDead("the engine was shut down"))
-            if self._loop_thread is not None:
-                with contextlib.suppress(EngineDead):
-                    self._loop_thread.call(self._stop())
-                self._loop_thread.close()
-                if self.manager.prompt_encoder is not None:
-                    self.manager.prompt_encoder.join()
-            elif self._channels is not None:
-                self._channels.close()
-            if self._supervisor is not None:
-                self._supervisor.stop()
-            self.rpc.close()
-            self._port_args.cleanup()
+            try:
+                self._end_loop()
+            finally:  # whoever interrupts the wait leaves no process behind
+                if self._supervisor is not None:
+                    self._supervisor.stop()
+                self.rpc.close()
+                self._port_args.cleanup()
+
+    def _end_loop(self) -> None:
+        if self._loop_thread is not None:
+            with contextlib.suppress(EngineDead):
+                self._loop_thread.call(self._stop())
+            self._loop_thread.close()
+            if self.manager.prompt_encoder is not None:
+                self.manager.prompt_encoder.join()
+        elif self._channels is not None:
+            self._channels.close()
 
     def submit(self, request: GenerateReqInput) -> concurrent.futures.Future[Any]:
         """Start a request that does not stream; its result is the answer."""

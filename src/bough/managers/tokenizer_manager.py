@@ -462,6 +462,8 @@ class TokenizerManager:
             except Exception as error:
                 logger.exception("Could not handle a result of request %r", delta.rid)
                 state.event.fail(RequestFailed("internal error while handling a result", code="internal_error"))
+                if state.obj.turn is not None:
+                    state.obj.turn.discard()
                 given_up = given_up or not is_last
                 if not is_last:
                     self._records.on_error(state.obj, state.rid, error, state)
