@@ -214,6 +214,10 @@ def test_bare_strings_are_as_their_schema_asks(schema: Any, texts: list[str], ot
     assert allowed(form, *(f"<v>{text}</v>" for text in others)) == [False] * len(others)
 
 
+def test_a_bare_string_that_cannot_be_is_refused_in_the_words_of_its_schema() -> None:
+    assert "minLength of 2 and a maxLength of 1" in refusal(tag("<v>", bare(minLength=2, maxLength=1), "</v>"))
+
+
 def test_a_schema_is_written_once_however_often_it_is_asked_for() -> None:
     words = vocabulary(SPECIAL)
     schema = {"type": "json_schema", "json_schema": {"enum": ["needle"]}}

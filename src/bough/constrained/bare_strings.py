@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from bough.constrained.json_schema import STRICTER_FORMATS
+from bough.constrained.json_schema import STRICTER_FORMATS, SchemaError
 
 MAX_COUNTED_CHARS = 1024
 """Largest bound of a length: each character up to it is a state of the automaton."""
@@ -27,7 +27,11 @@ _ANCHOR = re.compile(r"(?s)\\.|\[\^?\]?(?:\\.|[^\]\\])*(?:\]|\\?\Z)|([\^$])")
 
 
 def patterns_of(schema: dict[str, Any]) -> list[str]:
-    """Regular expressions, all of which the whole string has to match, for the schema of a string."""
+    """Regular expressions, all of which the whole string has to match, for the schema of a string.
+
+    Raises:
+        SchemaError: no string follows it.
+    """
     patterns = []
     pattern, form = schema.get("pattern"), schema.get("format")
     if isinstance(pattern, str):
@@ -35,6 +39,8 @@ def patterns_of(schema: dict[str, Any]) -> list[str]:
     if isinstance(form, str) and form in FORMATS:
         patterns.append(FORMATS[form])
     least, most = _bound(schema.get("minLength")) or 0, _bound(schema.get("maxLength"))
+    if most is not None and most < least:
+        raise SchemaError(f"no string has a minLength of {least} and a maxLength of {most}")
     if least or most is not None:
         patterns.append(f"(?s:.{{{least},{'' if most is None else most}}})")
     return patterns
