@@ -117,6 +117,8 @@ def test_an_empty_file_says_nothing(config):
         ("host: 1", "host must be text, got 1"),
         ("port: 1\nport: 2", "port is given twice"),
         ("model: a\nmodel-path: b", "model-path is given twice"),
+        ("json-model-override-args: {a: 2026-01-02}", "json-model-override-args must be a JSON object: Object of type"),
+        ("json-model-override-args: {a: 2026-13-02}", "is not valid YAML: month must be in"),
         ("- 1", "must hold 'flag: value' lines"),
         ("7: 1", "keys must be text, got 7"),
         ("{", "is not valid YAML"),

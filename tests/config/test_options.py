@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -33,6 +34,10 @@ class Table(OptionTable):
             raise ConfigError("green is never loud")
 
 
+CYCLE: dict[str, Any] = {}
+CYCLE["a"] = CYCLE
+
+
 def test_kind_choices_and_optionality_come_from_the_annotation():
     by_name = {each.name: each for each in options_of(Table)}
     assert [each.kind for each in options_of(Table)] == ["int", "int", "float", "float", "str", "str", "bool", "json"]
@@ -61,16 +66,30 @@ def test_aliases_lead_to_the_same_option():
         ({"count": None}, "count needs a value"),
         ({"size": "4x"}, "size must be a whole number such as 4096 or 32k, got '4x'"),
         ({"size": "9" * 5000}, "size must be a whole number"),
+        ({"size": 2**63}, "size must be at most 9223372036854775807 bytes, got 9223372036854775808"),
+        ({"size": "99999999999g"}, "size must be at most 9223372036854775807 bytes"),
+        ({"size": -(2**63) - 1}, "size must be at least -9223372036854775808, got -9223372036854775809"),
+        ({"share": 10**400}, "share must be a number"),
         ({"share": -0.5}, "share must be at least 0, got -0.5"),
         ({"share": "1"}, "share must be a number, got '1'"),
         ({"share": float("nan")}, "share must be a number, got nan"),
         ({"share": float("inf")}, "share must be a number, got inf"),
         ({"colour": "gren"}, "colour must be one of red, green, got 'gren'; did you mean 'green'?"),
         ({"place": ""}, "place must not be empty"),
+        ({"place": "a\udcff"}, "place must be text that UTF-8 can hold, got 'a\\udcff'"),
         ({"place": 3}, "place must be text, got 3"),
         ({"loud": 1}, "loud must be true or false, got 1"),
         ({"extra": "[1]"}, "extra must be a JSON object"),
         ({"extra": "{"}, "extra must be a JSON object"),
+        ({"extra": {"a": datetime.date(2026, 1, 2)}}, "extra must be a JSON object: Object of type date is not JSON"),
+        ({"extra": {"a": {"b"}}}, "extra must be a JSON object: Object of type set is not JSON serializable"),
+        ({"extra": {"a": b"b"}}, "extra must be a JSON object: Object of type bytes is not JSON serializable"),
+        ({"extra": {("a",): 1}}, "extra must be a JSON object: keys must be str"),
+        ({"extra": '{"a": NaN}'}, "extra must be a JSON object: Out of range float values are not JSON compliant"),
+        ({"extra": {"a": [10**20]}}, "extra must be a JSON object: 100000000000000000000 is not between -92"),
+        ({"extra": '{"a": "\\ud800"}'}, "extra must be a JSON object: 'utf-8' codec can't encode"),
+        ({"extra": CYCLE}, "extra must be a JSON object: Circular reference detected"),
+        ({"extra": '{"a":' * 100_000}, "extra must be a JSON object: maximum recursion depth exceeded"),
         ({"cuont": 3}, "unknown option 'cuont'; did you mean 'count'?"),
         ({"location": "x"}, "unknown option 'location'; did you mean 'place'?"),
         ({"zzz": 3}, "unknown option 'zzz'"),
@@ -88,6 +107,10 @@ def test_values_come_out_in_the_type_of_their_field():
     assert (table.size, table.share, table.rate) == (3 * 2**19, 1.0, float("inf"))
     assert (table.place, table.extra) == ("/somewhere", {"a": 1})
     assert isinstance(table.share, float)
+
+
+def test_keys_that_are_numbers_are_the_text_that_json_has_for_them():
+    assert Table(extra={"logit_bias": {7: 1.5}}).extra == {"logit_bias": {"7": 1.5}}
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,14 @@ def test_module_that_does_not_exist_is_a_start_up_error(supervisor, ports, capfd
     assert "no_such_module" in capfd.readouterr().err
 
 
+def test_endpoints_that_cannot_be_sent_leave_no_child_behind(supervisor):
+    unsendable = PortArgs(*["/tmp/\udcff"] * 5)
+    before = own_resources()
+    with pytest.raises(UnicodeEncodeError):
+        supervisor.start(ECHO_SCHEDULER, "scheduler", resolve(ServerArgs()), unsendable)
+    assert own_resources() == before
+
+
 def test_stopping_ends_the_wait_for_children_that_load(supervisor, ports):
     start(supervisor, ports, "slow")
     errors: list[Exception] = []

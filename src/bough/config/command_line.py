@@ -157,7 +157,7 @@ def _pairs(root: Any, path: str) -> Iterator[tuple[str, Any]]:
         try:
             key = constructor.construct_object(key_node, deep=True)
             value = constructor.construct_object(value_node, deep=True)
-        except yaml.YAMLError as error:
+        except (yaml.YAMLError, ValueError) as error:  # such as a month 13
             raise ConfigError(f"--config {path} is not valid YAML: {' '.join(str(error).split())}") from None
         if not isinstance(key, str):
             raise ConfigError(f"--config {path}: keys must be text, got {key!r}")

@@ -27,7 +27,11 @@ Rule = Callable[[Any], "str | None"]
 """Given a value of the right type, returns what is wrong with it (``"must be a power of two"``) or ``None``."""
 
 _METADATA_KEY = "bough.option"
+_MIN_INT, _MAX_INT = -(2**63), 2**63 - 1
+"""What every message between processes can carry."""
 _SCALE = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
+"""What Python makes of bytes of a command line that are no UTF-8; no message can carry it."""
 _SCALED_INT = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?) ?([kmg]?)(?:i?b)?", re.IGNORECASE)
 
 
@@ -179,6 +183,8 @@ class Option:
                 param=self.name,
             )
         low, high = self.declared.minimum, self.declared.maximum
+        if self.kind == "int":
+            low, high = _MIN_INT if low is None else low, _MAX_INT if high is None else high
         if low is not None and value < low:
             raise ConfigError(f"{shown} must be at least {self._bound(low)}, got {value}", param=self.name)
         if high is not None and value > high:
@@ -211,22 +217,27 @@ class Option:
                     pass
         elif self.kind == "float":
             if isinstance(value, (int, float)) and not isinstance(value, bool):
-                number = float(value)
+                try:
+                    number = float(value)
+                except OverflowError:  # a whole number may have any size
+                    raise self._wrong_type(value, shown) from None
                 if math.isfinite(number) or (self.declared.infinite and math.isinf(number)):
                     return number
         elif self.kind == "json":
-            if isinstance(value, str):
-                try:
+            try:
+                if isinstance(value, str):
                     value = json.loads(value)
-                except ValueError as error:
-                    raise ConfigError(f"{shown} must be a JSON object: {error}", param=self.name) from None
-            if isinstance(value, dict):
-                return value
+                if isinstance(value, dict):
+                    return _as_in_json(value)
+            except (TypeError, ValueError, RecursionError) as error:
+                raise ConfigError(f"{shown} must be a JSON object: {error}", param=self.name) from None
         elif isinstance(value, (str, os.PathLike)):
             text = os.fspath(value)
-            if isinstance(text, str) and text:
-                return text
-            raise ConfigError(f"{shown} must not be empty", param=self.name)
+            if not (isinstance(text, str) and text):
+                raise ConfigError(f"{shown} must not be empty", param=self.name)
+            if _HALF_PAIR.search(text):
+                raise self._wrong_type(value, shown)
+            return text
         raise self._wrong_type(value, shown)
 
     def _wrong_type(self, value: Any, shown: str) -> ConfigError:
@@ -234,7 +245,7 @@ class Option:
             "bool": "true or false",
             "int": "a whole number such as 4096 or 32k" if self.declared.scaled else "a whole number",
             "float": "a number",
-            "str": "text",
+            "str": "text that UTF-8 can hold" if isinstance(value, str) else "text",
             "json": "a JSON object",
         }[self.kind]
         got = type(value).__name__ if self.declared.secret else repr(value)
@@ -344,6 +355,27 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """``"; did you mean 'x'?"`` with the name most like ``name``, or nothing where none is alike."""
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def _as_in_json(value: dict[str, Any]) -> dict[str, Any]:
+    """An object as it is once it has been written as JSON and read again.
+
+    YAML has dates, sets and cycles besides, and keys that are numbers, which JSON has as text.
+
+    Raises:
+        TypeError, ValueError, RecursionError: if it cannot be written, or a message between processes cannot carry it.
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    text.encode()  # half a surrogate pair has no UTF-8
+    copy: dict[str, Any] = json.loads(text, parse_int=_sendable_int)
+    return copy
+
+
+def _sendable_int(text: str) -> int:
+    number = int(text)
+    if not _MIN_INT <= number <= _MAX_INT:
+        raise ValueError(f"{text} is not between {_MIN_INT} and {_MAX_INT}")
+    return number
 
 
 def _from_field(field: dataclasses.Field[Any], hint: Any) -> Option:

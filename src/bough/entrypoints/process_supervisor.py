@@ -21,7 +21,7 @@ from bough.config.port_args import PortArgs
 from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError, StartupError
 from bough.ipc.child_main import STACKS_SIGNAL
-from bough.ipc.handshake import ChildConfig, ChildReady, ChildStatus, read_message, write_message
+from bough.ipc.handshake import ChildConfig, ChildReady, ChildStatus, encode_message, read_message, write_encoded
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +57,7 @@ class ChildProcess:
 
     def __init__(self, module: str, config: ChildConfig, *, new_session: bool = False) -> None:
         self.name = config.name
+        message = encode_message(config)  # what cannot be sent must not leave a child behind that waits for it
         config_read, self._config_fd = os.pipe()
         self.status_fd, status_write = os.pipe()
         self._config_open = True
@@ -81,7 +82,7 @@ class ChildProcess:
             os.close(config_read)
             os.close(status_write)
         with contextlib.suppress(BrokenPipeError):  # it has died already, which its status pipe tells
-            write_message(self._config_fd, config)
+            write_encoded(self._config_fd, message)
         os.set_blocking(self._config_fd, False)
 
     @property

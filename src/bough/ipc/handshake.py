@@ -66,8 +66,22 @@ def write_message(fd: int, message: msgspec.Struct) -> None:
     Raises:
         BrokenPipeError: if nobody reads it any more.
     """
+    write_encoded(fd, encode_message(message))
+
+
+def encode_message(message: msgspec.Struct) -> bytes:
+    """One message as it is written to a pipe.
+
+    Raises:
+        OverflowError, UnicodeEncodeError: if it holds a number or a text that MessagePack cannot.
+    """
     body = msgspec.msgpack.encode(message)
-    data = memoryview(len(body).to_bytes(_LENGTH_BYTES, "little") + body)
+    return len(body).to_bytes(_LENGTH_BYTES, "little") + body
+
+
+def write_encoded(fd: int, encoded: bytes) -> None:
+    """As :func:`write_message`, of what :func:`encode_message` has made."""
+    data = memoryview(encoded)
     while data:
         data = data[os.write(fd, data) :]
 
