@@ -16,7 +16,7 @@ from bough.config.server_args import ServerArgs
 from bough.errors import BadRequest
 from bough.managers.embedding_struct import EmbeddingRequest
 from bough.managers.io_struct import GenerateRequest
-from bough.sampling.sampling_params import GrammarSpec, SamplingParams, json_problem
+from bough.sampling.sampling_params import ClientName, GrammarSpec, SamplingParams, in_sampling_params, json_problem
 
 MAX_STREAM_INTERVAL = 2**31 - 1
 
@@ -81,37 +81,47 @@ class RequestLimits:
             )
 
     def check_params(
-        self, params: SamplingParams, *, tag_is_ours: bool = False, grammar_param: str | None = None
+        self,
+        params: SamplingParams,
+        *,
+        named: ClientName = in_sampling_params,
+        tag_is_ours: bool = False,
+        grammar_param: str | None = None,
     ) -> None:
         """What can be said about sampling parameters alone.
 
         Args:
             params: of a request.
+            named: from a field to what the client called it, for errors.
             tag_is_ours: see :meth:`SamplingParams.validate`.
             grammar_param: what the client called the grammar, if not by its own name.
 
         Raises:
             BadRequest: naming the field at fault.
         """
-        params.validate(self.vocab_size, tag_is_ours=tag_is_ours)
-        _check_bound("n", params.n, self.max_parallel_samples, "max-parallel-samples")
-        for name, given in (("stop", params.stop), ("stop_regex", params.stop_regex)):
+        params.validate(self.vocab_size, named=named, tag_is_ours=tag_is_ours)
+        _check_bound(named("n"), params.n, self.max_parallel_samples, "max-parallel-samples")
+        for name, given in ((named("stop"), params.stop), (named("stop_regex"), params.stop_regex)):
             _check_bound(
                 f"the number of entries of {name}", len(given), self.max_stop_strings, "max-stop-strings", name
             )
         if params.stream_interval is not None and params.stream_interval > MAX_STREAM_INTERVAL:
-            name = "sampling_params.stream_interval"
+            name = named("stream_interval")
             raise BadRequest(f"{name} must be at most {MAX_STREAM_INTERVAL}", param=name)
-        if params.has_text_stops and not self.has_tokenizer:
-            raise BadRequest("stop strings and patterns need a tokenizer, and this server has none", param="stop")
-        if params.bad_words and not self.has_tokenizer:
-            raise BadRequest("bad_words need a tokenizer, and this server has none", param="bad_words")
         grammar = params.grammar
-        if grammar is not None and not self.has_tokenizer:
-            name = grammar_param or f"sampling_params.{grammar.kind}"
-            raise BadRequest(f"{name} needs a tokenizer, and this server has none", param=name)
+        grammar_name = "" if grammar is None else grammar_param or named(grammar.kind)
+        if not self.has_tokenizer:
+            given_texts = (
+                (named("stop"), params.stop),
+                (named("stop_regex"), params.stop_regex),
+                (named("bad_words"), params.bad_words),
+                (grammar_name, grammar),
+            )
+            for name, given_text in given_texts:
+                if given_text:
+                    raise BadRequest(f"{name} needs a tokenizer, and this server has none", param=name)
         if grammar is not None and not (tag_is_ours and grammar.kind == "structural_tag"):
-            self._check_grammar(grammar, grammar_param or f"sampling_params.{grammar.kind}")
+            self._check_grammar(grammar, grammar_name)
 
     def _check_grammar(self, grammar: GrammarSpec, name: str) -> None:
         """Bounds of what a client sends; a tag made of its tools and schema may be larger."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -255,12 +256,14 @@ async def score(
         label_token_ids: for a language model, the tokens; one list for all items, or one each.
         apply_softmax: scale the scores of an item to a sum of 1, by a softmax.
         item_first: whether the item comes before the query.
-        temperature: of that softmax.
+        temperature: of that softmax, above 0.
         fields: further fields of the requests.
 
     Raises:
         BoughError: if something does not fit together, or one of the items fails.
     """
+    if not (isinstance(temperature, (int, float)) and 0 < temperature <= sys.float_info.max):  # which NaN is not
+        raise BadRequest(f"temperature must be a finite number above 0, got {temperature!r}", param="temperature")
     if temperature != 1.0 and not apply_softmax:
         raise BadRequest("temperature needs apply_softmax to be true", param="temperature")
     if not items:

@@ -72,7 +72,8 @@ ClientName = Callable[[str], str]
 """From a field of :class:`SamplingParams` to what the client called it."""
 
 
-def _in_sampling_params(field: str) -> str:
+def in_sampling_params(field: str) -> str:
+    """What a client calls it who sends an object ``sampling_params``."""
     return f"sampling_params.{field}"
 
 
@@ -171,7 +172,7 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
         return self.frequency_penalty != 0.0 or self.presence_penalty != 0.0 or self.repetition_penalty != 1.0
 
     def validate(
-        self, vocab_size: int | None, *, named: ClientName = _in_sampling_params, tag_is_ours: bool = False
+        self, vocab_size: int | None, *, named: ClientName = in_sampling_params, tag_is_ours: bool = False
     ) -> None:
         """Check every range.
 
@@ -278,7 +279,7 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
             raise refuse(spec.kind, problem)
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any], *, named: ClientName = _in_sampling_params) -> SamplingParams:
+    def from_dict(cls, data: dict[str, Any], *, named: ClientName = in_sampling_params) -> SamplingParams:
         """Convert a JSON object, checking types but not ranges.
 
         ``null`` for any field means its default; ``stop``, ``stop_token_ids`` and ``stop_regex`` accept one value or

@@ -449,6 +449,29 @@ def test_bounds_that_options_lower_name_their_flag(tmp_path: Path) -> None:
             assert named in response.json()["error"]["message"]
 
 
+def test_bounds_that_options_lower_name_the_field_as_the_client_called_it(tmp_path: Path) -> None:
+    chat = ENDPOINTS["/v1/chat/completions"][1]
+    messages = {"model": "m", "max_tokens": 4, "messages": [{"role": "user", "content": "a"}]}
+    cases: list[tuple[str, dict[str, Any], str]] = [
+        ("/generate", {"text": "a", "sampling_params": {"n": 3}}, "sampling_params.n"),
+        ("/generate", {"text": "a", "sampling_params": {"stop": ["x", "y"]}}, "sampling_params.stop"),
+        ("/v1/completions", {"prompt": "a", "n": 3}, "n"),
+        ("/v1/completions", {"prompt": "a", "n": 1, "best_of": 3}, "best_of"),
+        ("/v1/chat/completions", {**chat, "stop": ["x", "y"]}, "stop"),
+        ("/v1/chat/completions", {**chat, "stop_regex": ["x", "y"]}, "stop_regex"),
+        ("/v1/messages", {**messages, "stop_sequences": ["x", "y"]}, "stop_sequences"),
+        ("/api/generate", {"model": "m", "prompt": "a", "options": {"stop": ["x", "y"]}}, "options.stop"),
+    ]
+    with running_server(tmp_path, max_parallel_samples=2, max_stop_strings=1) as server:
+        for path, body, param in cases:
+            response = httpx.post(f"{server.url}{path}", json=body)
+            assert response.status_code == 400, (path, body)
+            error = response.json()["error"]
+            message = error if isinstance(error, str) else error["message"]
+            assert message.removeprefix("the number of entries of ").startswith(f"{param} must be at most"), path
+            assert isinstance(error, str) or error.get("param", param) == param
+
+
 @pytest.mark.parametrize(
     ("body", "param"),
     [

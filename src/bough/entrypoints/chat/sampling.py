@@ -8,6 +8,7 @@ from typing import Any
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
 from bough.entrypoints.chat.constraints import Constraint
+from bough.managers.request_limits import RequestLimits
 from bough.sampling.sampling_params import GRAMMAR_KINDS, SamplingParams
 
 _MODEL_DEFAULTS = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")
@@ -30,7 +31,7 @@ def make_sampling_params(
     max_tokens: int | None,
     max_tokens_field: str,
     defaults: Mapping[str, Any],
-    vocab_size: int,
+    limits: RequestLimits,
     constraint: Constraint | None = None,
     names: Mapping[str, str] | None = None,
 ) -> SamplingParams:
@@ -41,12 +42,12 @@ def make_sampling_params(
         max_tokens: most tokens to generate; ``None`` for as many as fit.
         max_tokens_field: what the client called that.
         defaults: from :func:`sampling_defaults`.
-        vocab_size: number of token ids.
+        limits: of the server.
         constraint: what the output has to follow.
         names: from the engine's names to the client's, for errors.
 
     Raises:
-        BadRequest: naming a field that is out of range.
+        BadRequest: naming a field that is out of range, or more than this server allows.
     """
     merged = {**defaults, **values}
     if max_tokens is not None or "max_new_tokens" not in merged:
@@ -61,5 +62,5 @@ def make_sampling_params(
         return called.get(field, field)
 
     params = SamplingParams.from_dict(merged, named=named)
-    params.validate(vocab_size, named=named)
+    limits.check_params(params, named=named)
     return params

@@ -98,7 +98,7 @@ class MessagesHandlers:
             body.max_tokens,
             "max_tokens",
             self._defaults,
-            self._manager.limits.vocab_size,
+            self._manager.limits,
             convert.constraint(body),
             _NAMES,
         )

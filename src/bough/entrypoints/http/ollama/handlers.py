@@ -164,7 +164,7 @@ class OllamaHandlers:
             schema = ANY_OBJECT if isinstance(body.format, str) else body.format
             constraint = Constraint("json_schema", schema, "format")
         return make_sampling_params(
-            values, None, "options.num_predict", self._defaults, self._manager.limits.vocab_size, constraint, _NAMES
+            values, None, "options.num_predict", self._defaults, self._manager.limits, constraint, _NAMES
         )
 
     async def _answer(

@@ -84,7 +84,7 @@ class ChatHandler(OpenAIHandler):
         limits = self.manager.limits
         constraint = find_constraint(body, given, unknown)
         params = to_sampling_params(
-            body, given, max_tokens, max_tokens_field, self.sampling_defaults, limits.vocab_size, constraint
+            body, given, max_tokens, max_tokens_field, self.sampling_defaults, limits, constraint
         )
         job = prompt_job(body, given, unknown, body.input_ids)
         if body.echo and not job.continue_final_message:

@@ -76,10 +76,11 @@ class CompletionHandler(OpenAIHandler):
         with unknown_members(allowed=manager.server_args.allow_unknown_fields) as unknown:
             constraint = find_constraint(body, given, unknown)
         params = to_sampling_params(
-            body, given, max_tokens, "max_tokens", self.sampling_defaults, manager.limits.vocab_size, constraint
+            body, given, max_tokens, "max_tokens", self.sampling_defaults, manager.limits, constraint
         )
         if n > body.n:
             params = msgspec.structs.replace(params, n=n)
+            manager.limits.check_params(params, named=_with_best_of)
         await compile_patterns(manager.prompt_encoder, {params.stop_regex}, "stop_regex")
         wants_prompt_logprobs = (body.echo and body.logprobs is not None) or body.prompt_logprobs is not None
         keep = tokens_to_keep(body, manager.limits, max_tokens)
@@ -264,6 +265,11 @@ class CompletionChoiceWriter(ChoiceWriter):
         if self._echoes_logprobs:
             self._logprobs.add(delta.input_logprobs or ())
         self._logprobs.add(delta.logprobs or ())
+
+
+def _with_best_of(field: str) -> str:
+    """What the client called a sampling parameter whose ``n`` was ``best_of``."""
+    return "best_of" if field == "n" else field
 
 
 def _samples(body: CompletionRequest) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 from bough.entrypoints.chat.constraints import Constraint
 from bough.entrypoints.chat.sampling import make_sampling_params
 from bough.entrypoints.http.openai.protocol import SharedFields
+from bough.managers.request_limits import RequestLimits
 from bough.sampling.sampling_params import SamplingParams
 
 _OTHER_NAMES = {"seed": "sampling_seed", "min_tokens": "min_new_tokens"}
@@ -25,7 +26,7 @@ def to_sampling_params(
     max_tokens: int | None,
     max_tokens_field: str,
     defaults: Mapping[str, Any],
-    vocab_size: int,
+    limits: RequestLimits,
     constraint: Constraint | None = None,
 ) -> SamplingParams:
     """Sampling parameters of a request.
@@ -36,12 +37,12 @@ def to_sampling_params(
         max_tokens: most tokens to generate; ``None`` for as many as fit.
         max_tokens_field: what the client called that.
         defaults: from :func:`sampling_defaults`.
-        vocab_size: number of token ids.
+        limits: of the server.
         constraint: what the output has to follow.
 
     Raises:
-        BadRequest: naming a field that is out of range.
+        BadRequest: naming a field that is out of range, or more than this server allows.
     """
     values = {_OTHER_NAMES.get(name, name): getattr(request, name) for name in _SAMPLING_FIELDS if name in given}
     names = {engine: client for client, engine in _OTHER_NAMES.items()}
-    return make_sampling_params(values, max_tokens, max_tokens_field, defaults, vocab_size, constraint, names)
+    return make_sampling_params(values, max_tokens, max_tokens_field, defaults, limits, constraint, names)

@@ -316,7 +316,7 @@ class ResponsesHandlers:
             body.max_output_tokens,
             "max_output_tokens",
             self._defaults,
-            self._manager.limits.vocab_size,
+            self._manager.limits,
             constraint,
             _NAMES,
         )
