@@ -49,6 +49,15 @@ def test_batches_are_compared_with_those_of_their_size() -> None:
     assert figures == {"batch 8: tpot_ms": 2.5, "batch 1: tpot_ms": 1.0}
 
 
+def test_batches_of_one_size_are_all_compared() -> None:
+    batches = [{"batch_size": size, "tpot_ms": tpot} for size, tpot in ((8, 2.5), (1, 1.0), (8, 3.5))]
+    assert figures_of({"batches": batches}) == {
+        "batch 8: tpot_ms": 2.5,
+        "batch 1: tpot_ms": 1.0,
+        "batch 8 #2: tpot_ms": 3.5,
+    }
+
+
 @pytest.mark.parametrize(("suffix", "begins"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
 def test_distributions_are_drawn(tmp_path: Path, suffix: str, begins: bytes) -> None:
     picture = tmp_path / f"latencies.{suffix}"
@@ -93,6 +102,8 @@ def test_batches_and_throughputs_are_drawn(tmp_path: Path, figures: dict[str, An
         (['{"completed": 1}', '{"duration": 1}'], [], "no figures in common"),
         (['{"completed": 1}'], ["--plot", "a.png"], "--output-details"),
         (['{"completed": 1}'], ["--plot", "a.gif"], "must end with"),
+        ([json.dumps({**OFFLINE, "total_throughput": "fast"})], ["--plot", "a.png"], "have nothing to draw"),
+        ([json.dumps({"a": 1, "batches": [{**BATCH, "ttft_ms": None}]})], ["--plot", "a.png"], "have nothing to draw"),
     ],
 )
 def test_what_cannot_be_compared_is_named(

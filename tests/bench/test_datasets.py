@@ -64,6 +64,14 @@ def test_a_file_gives_text_ids_or_messages(tmp_path):
     assert (third.messages, third.as_text()) == (messages, "hello")
 
 
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85"])
+def test_only_ends_of_lines_separate_requests(tmp_path, separator):
+    path = tmp_path / "data.jsonl"
+    path.write_bytes(f'{{"prompt": "a{separator}b"}}\r\n{{"prompt": "c"}}\n'.encode())
+    args = DatasetArgs(dataset_name="custom", dataset_path=str(path))
+    assert [request.text for request in make_requests(args, vocab_size=1)] == [f"a{separator}b", "c"]
+
+
 def test_a_file_is_read_up_to_the_number_of_prompts(tmp_path):
     path = write(tmp_path, *({"prompt": str(i)} for i in range(10)))
     args = DatasetArgs(dataset_name="custom", dataset_path=path, num_prompts=4)

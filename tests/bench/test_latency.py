@@ -81,6 +81,9 @@ def test_every_batch_size_is_measured(tmp_path: Path, capsys: pytest.CaptureFixt
     assert len(capsys.readouterr().out.splitlines()) == 3
 
 
-def test_a_wrong_batch_size_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "latency", "--batch-sizes", "1,0"]) == 2
-    assert "--batch-sizes must be numbers like 1,8,32" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("sizes", "message"), [("1,0", "must be numbers like 1,8,32"), ("8,1,08", "must be different")]
+)
+def test_a_wrong_batch_size_is_named(capsys: pytest.CaptureFixture[str], sizes: str, message: str) -> None:
+    assert main(["bench", "latency", "--batch-sizes", sizes]) == 2
+    assert f"--batch-sizes {message}" in capsys.readouterr().err

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bough.bench.plots import PLOT_SUFFIXES, plot
+from bough.bench.plots import PLOT_SUFFIXES, is_number, plot
 from bough.config.command_line import CommandParser, add_options, given_options
 from bough.config.options import OptionTable, option
 from bough.errors import ConfigError
@@ -43,12 +44,16 @@ def read_result(path: Path) -> dict[str, Any]:
 
 
 def figures_of(result: dict[str, Any]) -> dict[str, float]:
-    """The numbers of a result; those of batches begin with ``batch N:``."""
-    figures = {name: value for name, value in result.items() if _is_number(value)}
+    """The numbers of a result; those of batches begin with ``batch N:``, or ``batch N #2:`` where that is taken."""
+    figures = {name: value for name, value in result.items() if is_number(value)}
+    measured: Counter[float] = Counter()
     for batch in result.get("batches", ()):
+        size = batch["batch_size"]
+        measured[size] += 1
+        which = f"batch {size}" if measured[size] == 1 else f"batch {size} #{measured[size]}"
         for name, value in batch.items():
-            if name != "batch_size" and _is_number(value):
-                figures[f"batch {batch['batch_size']}: {name}"] = value
+            if name != "batch_size" and is_number(value):
+                figures[f"{which}: {name}"] = value
     return figures
 
 
@@ -104,7 +109,7 @@ def main(argv: list[str]) -> int:
 def _are_batches(result: dict[str, Any]) -> bool:
     batches = result.get("batches", [])
     return isinstance(batches, list) and all(
-        isinstance(each, dict) and _is_number(each.get("batch_size")) for each in batches
+        isinstance(each, dict) and is_number(each.get("batch_size")) for each in batches
     )
 
 
@@ -118,12 +123,8 @@ def _has_times(request: dict[str, Any]) -> bool:
     ttft, itl = request.get("ttft", ""), request.get("itl")
     return (
         "error" in request
-        and (ttft is None or _is_number(ttft))
-        and _is_number(request.get("latency"))
+        and (ttft is None or is_number(ttft))
+        and is_number(request.get("latency"))
         and isinstance(itl, list)
-        and all(map(_is_number, itl))
+        and all(map(is_number, itl))
     )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -27,7 +27,9 @@ _SEED = 42
 
 def _batch_sizes(text: str) -> str | None:
     words = text.split(",")
-    return None if all(word.isdecimal() and int(word) > 0 for word in words) else "must be numbers like 1,8,32"
+    if not all(word.isdecimal() and int(word) > 0 for word in words):
+        return "must be numbers like 1,8,32"
+    return None if len(set(map(int, words))) == len(words) else "must be different numbers"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -34,6 +34,11 @@ _THROUGHPUTS = (
 )
 
 
+def is_number(value: Any) -> bool:
+    """Whether a value of a result is a figure."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
 def plot(names: list[str], results: list[_Result], path: Path) -> None:
     """Draw what the results have in common.
 
@@ -66,12 +71,13 @@ def plot(names: list[str], results: list[_Result], path: Path) -> None:
 def _drawing_of(results: list[_Result]) -> Callable[[Any, list[str], list[_Result]], None] | None:
     if all(result.get("requests") for result in results):
         return _draw_latencies
-    measured = {name for _, name, _ in _OF_BATCHES}
+    measured = [name for _, name, _ in _OF_BATCHES]
     if all(
-        result.get("batches") and all(measured <= batch.keys() for batch in result["batches"]) for result in results
+        result.get("batches") and all(is_number(batch.get(name)) for batch in result["batches"] for name in measured)
+        for result in results
     ):
         return _draw_batches
-    if all(name in result for result in results for _, name in _THROUGHPUTS):
+    if all(is_number(result.get(name)) for result in results for _, name in _THROUGHPUTS):
         return _draw_throughputs
     return None
 
