@@ -57,6 +57,8 @@ def test_objects_are_read_generously(inside: str, expected: Any) -> None:
         '{"name": "other", "arguments": {}}',
         '{"name": "now", "arguments": [1]}',
         '{"name": "now", "arguments": "no JSON"}',
+        '{"name": "now", "arguments": "{\\"a\\": NaN}"}',
+        '{"name": "now", "arguments": "{\\"a\\": -Infinity}"}',
         '{"name": "now", "args": {}}',
         '{"arguments": {"a": 01}, "name": "now"}',
         "{'name': 'now', 'arguments': {}}",
@@ -115,6 +117,31 @@ def test_kimi_ids_are_what_the_model_writes(call_id: str) -> None:
     text = f"<|tool_call_begin|>{call_id}<|tool_call_argument_begin|>{{}}<|tool_call_end|>"
     [start, _] = raw_events("kimi_k2", text)
     assert start == ToolCallStart(0, call_id, "now")
+
+
+def ids_of(name: str, text: str) -> list[str]:
+    return [event.id for event in raw_events(name, text) if isinstance(event, ToolCallStart)]
+
+
+@pytest.mark.parametrize(
+    ("name", "call", "call_id"),
+    [
+        ("hermes", '<tool_call>{"id": "c1", "name": "now", "arguments": {}}</tool_call>', "c1"),
+        ("kimi_k2", "<|tool_call_begin|>now:0<|tool_call_argument_begin|>{}<|tool_call_end|>", "now:0"),
+        ("mistral", "[TOOL_CALLS]now[CALL_ID]aB3456789[ARGS]{}", "aB3456789"),
+    ],
+)
+def test_every_call_of_an_answer_has_an_id_of_its_own(name: str, call: str, call_id: str) -> None:
+    found = ids_of(name, call * 3)
+    assert found[0] == call_id
+    assert len(set(found)) == 3
+
+
+def test_ids_have_bounds() -> None:
+    call = '<tool_call>{{"id": "{}", "name": "now", "arguments": {{}}}}</tool_call>'
+    assert ids_of("hermes", call.format("c" * 512)) == ["c" * 512]
+    [found] = ids_of("hermes", call.format("c" * 513))
+    assert re.fullmatch(r"call_[0-9a-f]{24}", found)
 
 
 def glm(key: str, value: str) -> Any:

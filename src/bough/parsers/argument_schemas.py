@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from bough.errors import BadRequest
-from bough.parsers.literals import NotALiteral, parse_literal, to_json
+from bough.parsers.literals import NotALiteral, parse_literal, refuse_constant, to_json
 
 MAX_REPEATED_CHARS = 1 << 20
 """Characters that the definitions of a schema may come to when each argument that refers to them has its own."""
@@ -150,7 +150,7 @@ def typed_json(text: str, schema: Any) -> str:
     stripped = text.strip()
     candidates = []
     try:
-        candidates.append((stripped, json.loads(stripped, parse_constant=_refuse)))
+        candidates.append((stripped, json.loads(stripped, parse_constant=refuse_constant)))
     except (ValueError, RecursionError):
         if stripped.lower() in _SWITCHES:
             value = _SWITCHES[stripped.lower()]
@@ -198,7 +198,3 @@ def _is_one_of(value: Any, kinds: set[str]) -> bool:
     if isinstance(value, float) and value.is_integer() and "integer" in kinds:
         return True
     return not kinds.isdisjoint(_KINDS[type(value)])
-
-
-def _refuse(name: str) -> None:
-    raise ValueError(name)

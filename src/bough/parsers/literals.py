@@ -102,6 +102,15 @@ def to_json(value: Any) -> str:
         raise NotALiteral from None
 
 
+def refuse_constant(name: str) -> None:
+    """For ``json.loads``, which reads ``NaN`` and ``Infinity``: they are no JSON.
+
+    Raises:
+        ValueError: always.
+    """
+    raise ValueError(name)
+
+
 def without_surrogates(text: str) -> str:
     r"""The text with pairs of surrogates joined, and halves of such pairs replaced by U+FFFD.
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from bough.parsers.base import ParsedEvent, ToolCallArguments, ToolCallStart, ToolSpec
 from bough.parsers.json_scanner import NOT_STRING_BODY, JsonScanner
-from bough.parsers.literals import without_surrogates
+from bough.parsers.literals import refuse_constant, without_surrogates
 from bough.parsers.stream import NotACall, Steps, Stream
 from bough.parsers.structural import Format
 
@@ -84,18 +84,26 @@ class Calls:
         self.named = False
         """Whether what is read now has shown that it is to be a call."""
         self._format = format_
+        self._ids: set[str] = set()
         self._index = -1
 
     def start(self, name: str, call_id: str | None = None) -> None:
         """A call begins, and all that was read of it so far is dealt with.
+
+        Args:
+            name: of the function.
+            call_id: what the model calls it. If that is too long, or is the id of an earlier call, it gets another one.
 
         Raises:
             NotACall: if there is no such function.
         """
         if name not in self.tools:
             raise NotACall
+        if not call_id or len(call_id) > MAX_HEAD_CHARS or call_id in self._ids:
+            call_id = self._format.new_id()
+        self._ids.add(call_id)
         self._index += 1
-        self.stream.events.append(ToolCallStart(self._index, call_id or self._format.new_id(), name))
+        self.stream.events.append(ToolCallStart(self._index, call_id, name))
         self.stream.commit()
 
     def arguments(self, fragment: str) -> None:
@@ -177,6 +185,6 @@ def string_value(text: str) -> str:
 def is_object(text: str) -> bool:
     """Whether this is the JSON text of an object."""
     try:
-        return isinstance(json.loads(text), dict)
+        return isinstance(json.loads(text, parse_constant=refuse_constant), dict)
     except (ValueError, RecursionError):
         return False
