@@ -12,6 +12,7 @@ import httpx
 import pytest
 from openai.types.chat import ChatCompletion
 
+from bough.entrypoints.http.openai.messages import tidy_messages
 from bough.entrypoints.http.openai.protocol import CHAT
 from bough.ipc.messages import FinishReason
 from tests.entrypoints.http.server import RunningServer, running_server
@@ -54,6 +55,12 @@ def test_tool_calls_and_their_results_are_part_of_a_conversation(client: httpx.C
         '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call><|im_end|>\n'
         "<|im_start|>user\n<tool_response>\n42\n</tool_response><|im_end|>\n<|im_start|>assistant\n"
     )
+
+
+@pytest.mark.parametrize("first", [{}, {"reasoning_content": None}])
+def test_thoughts_may_be_called_reasoning(first: dict[str, None]) -> None:
+    [message] = tidy_messages([{"role": "assistant", "content": "4.", **first, "reasoning": "Easy."}], None)
+    assert message == {"role": "assistant", "content": "4.", "reasoning_content": "Easy."}
 
 
 BY_ID = """{%- for m in messages %}{%- for c in m.tool_calls or [] %}[{{ c.id }}]{%- endfor %}

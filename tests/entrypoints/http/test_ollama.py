@@ -6,6 +6,7 @@ import dataclasses
 import json
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -15,7 +16,9 @@ import pytest
 from bough.config.model_config import STORED_AS
 from bough.config.stored_quantization import StoredQuantization
 from bough.entrypoints.http.ollama.models import quantization_level, weight_files
+from bough.entrypoints.http.ollama.render import OllamaWriter
 from bough.entrypoints.http.openai.fill_in_middle import GapFormat, find_gap_format
+from bough.parsers.base import Content, ToolCallArguments, ToolCallStart
 from tests.entrypoints.http.server import MODEL_NAME, RunningServer, running_server
 from tests.entrypoints.http.test_openai_client import prompt_of
 from tests.entrypoints.http.test_tools_and_reasoning import ANSWERS, CALLS, CLOCK, THOUGHTS, WEATHER
@@ -93,6 +96,23 @@ def test_stream_equals_whole(http: httpx.Client, thinker: RunningServer, says: s
         body = {"model": "m", "prompt": "Hi", **fields}
         whole = http.post("/api/generate", json={**body, "stream": False}).json()
         assert comparable(assembled(read_lines(http, "/api/generate", body))) == comparable(whole)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("", {}),
+        ('{"a": 1}', {"a": 1}),
+        *((each, {"_unparsed": each}) for each in ("[1]", '"a"', "5", "null", '{"a": ')),
+    ],
+)
+def test_arguments_are_always_an_object(text: str, shown: dict[str, Any]) -> None:
+    writer = OllamaWriter("m", is_chat=True, names=None, top_logprobs=0, skip_special_tokens=True, started=0.0)
+    events = [ToolCallStart(0, "c", "f"), ToolCallArguments(0, text), Content("!")]
+    delta: Any = SimpleNamespace(events=events)
+    first, _ = map(json.loads, writer.plain_lines(delta).splitlines())
+    [call] = first["message"]["tool_calls"]
+    assert call["function"]["arguments"] == shown
 
 
 class TestClient:

@@ -118,7 +118,9 @@ class OllamaWriter:
         try:
             arguments = msgspec.json.decode(text) if text else {}
         except (msgspec.MsgspecError, RecursionError, ValueError):
-            arguments = {"_unparsed": text}  # the answer was cut off in them
+            arguments = None  # the answer was cut off in them
+        if not isinstance(arguments, dict):
+            arguments = {"_unparsed": text}
         return {"id": call.id, "function": {"index": call.index, "name": call.name, "arguments": arguments}}
 
     def _line(self, text: str, thinking: str, calls: list[dict[str, Any]], logprobs: bytes, end: bytes) -> bytes:

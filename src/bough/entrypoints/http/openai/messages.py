@@ -88,7 +88,9 @@ def _tidy_message(message: Any, place: str, unknown: dict[str, None] | None) -> 
         return message
     if "reasoning" in message:  # vLLM's newer name
         message = dict(message)
-        message.setdefault("reasoning_content", message.pop("reasoning"))
+        reasoning = message.pop("reasoning")
+        if message.get("reasoning_content") is None:
+            message["reasoning_content"] = reasoning
     tidy = drop_extras(message, ChatMessage, "messages", unknown)
     role = tidy.get("role")
     if isinstance(role, str):
