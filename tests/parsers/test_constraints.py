@@ -256,7 +256,7 @@ def test_arguments_bring_the_definitions_that_they_refer_to(name: str) -> None:
         return dialect(name).constraint([ToolSpec("f", None, parameters, False)], name=None, parallel=False)
 
     text = constraint(2)
-    assert text.count(json.dumps(definitions, separators=(",", ":"))) >= 2
+    assert text.count("x" * 1000) >= 2
     bundled_backend().compile(spec_of("structural_tag", text))
     with pytest.raises(BadRequest) as error:
         constraint(2000)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from bough.parsers.argument_schemas import typed_value
 from bough.parsers.base import Content, ParsedEvent, Reasoning, ToolCallArguments, ToolCallStart, ToolSpec
 from bough.parsers.json_scanner import JsonScanner
+from bough.parsers.typed_values import typed_value
 from tests.parsers.parsing import calls, content, dialect, finish, merged, parser, payload, reasoning, run
 
 
@@ -253,7 +253,7 @@ def test_arguments_have_the_types_of_the_schema_whatever_they_look_like(name: st
     ],
 )
 def test_python_values_that_do_not_fit_stay_what_they_are(literal: str, kind: str, expected: Any) -> None:
-    value = typed_value(literal, {"type": kind})
+    value = typed_value(literal, frozenset({kind}))
     assert (type(value), value) == (type(expected), expected)
 
 

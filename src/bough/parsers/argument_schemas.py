@@ -1,90 +1,239 @@
-"""What the schema of a function's arguments says of each of them, and values that are read by it."""
+"""What the schema of a function's arguments says of each of them."""
 
 from __future__ import annotations
 
-import json
 import re
+from dataclasses import dataclass
 from typing import Any
 
 from bough.errors import BadRequest
-from bough.parsers.literals import NotALiteral, parse_literal, refuse_constant, to_json
+from bough.parsers.base import ToolSpec
+from bough.parsers.schema_kinds import kinds_of
+from bough.parsers.schema_references import MAX_REFERENCES, follow, standing_alone
+from bough.sampling.sampling_params import LENIENTLY, SCHEMA_OPTIONS
 
-MAX_REPEATED_CHARS = 1 << 20
-"""Characters that the definitions of a schema may come to when each argument that refers to them has its own."""
+_OF_WHOLE_OBJECTS = (
+    *("$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "not", "if", "const", "enum", "minProperties", "maxProperties"),
+    *("patternProperties", "propertyNames", "unevaluatedProperties"),
+    *("dependencies", "dependentRequired", "dependentSchemas"),
+)
+"""Keywords of objects that arguments do not follow which are written one by one, each by its own schema."""
 
-MAX_TYPED_CHARS = 1 << 20
-"""Longest text of a value that is read: that holds up everybody else for as long as it takes."""
+_NEVER_EMPTY = frozenset({"const", "enum", "not"})
+"""Those of them that say something also if their value is empty."""
 
-_NESTED = ("anyOf", "oneOf", "allOf")
 _SPEAKS_OF_OTHERS = frozenset(
     {"additionalProperties", "patternProperties", "unevaluatedProperties", "propertyNames", "minProperties", "not"}
-    | {"$ref", "$dynamicRef", "if", "dependentSchemas", "dependentRequired", *_NESTED}
+    | {"$ref", "$dynamicRef", "if", "dependentSchemas", "dependentRequired", "anyOf", "oneOf", "allOf"}
 )
-_ANNOTATIONS = frozenset({"$comment", "$defs", "default", "definitions", "description", "examples", "title"})
-_SWITCHES = {"true": True, "false": False, "null": None, "none": None}
-_NUMBER_LIKE = re.compile(r"[0-9][0-9A-Za-z_.+-]*")
-"""Words that Python takes for a number gone wrong, such as the postcode 01067."""
-
-_SCALARS = frozenset({"boolean", "integer", "number"})
-_KINDS: dict[type, tuple[str, ...]] = {
-    bool: ("boolean",),
-    int: ("integer", "number"),
-    float: ("number",),
-    str: ("string",),
-    list: ("array",),
-    dict: ("object",),
-    type(None): ("null",),
-}
+_ANNOTATIONS = frozenset(
+    {"$comment", "$defs", "default", "definitions", "description", "examples", "title", SCHEMA_OPTIONS}
+)
+_BESIDE_REFERENCES = frozenset({*_ANNOTATIONS, "$id", "$schema", "id", "required", "type"})
+"""Keywords that a schema may have beside a reference, so that both are one schema."""
 
 
-def property_schema(schema: dict[str, Any], name: str) -> Any:
-    """The schema of one argument. It may refer to definitions that are not part of it."""
-    return (schema.get("properties") or {}).get(name, schema.get("additionalProperties", True))
+_ANY_NAME = ""
 
 
-def property_schemas(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schemas of all arguments, which can stand alone: with the definitions that they refer to.
-
-    Raises:
-        BadRequest: if that makes far more of the schema than it is.
-    """
-    properties: dict[str, Any] = schema.get("properties") or {}
-    shared = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
-    referring = [name for name, own in properties.items() if "$ref" in json.dumps(own)] if shared else []
-    if referring and len(referring) * len(json.dumps(shared)) > MAX_REPEATED_CHARS:
-        raise BadRequest("tools: too many properties refer to too large definitions in $defs", param="tools")
-    return {**properties, **{name: {**properties[name], **shared} for name in referring}}
-
-
-def writable_schemas(schema: dict[str, Any], key: re.Pattern[str], tool: str) -> dict[str, Any]:
-    """Those of :func:`property_schemas` that a format can write without quotes around their names.
-
-    A name that holds a mark of the format would be read as something else, so an answer that is constrained leaves it
-    out.
+class ArgumentSchemas:
+    """What the schema of a function's arguments says of each of them.
 
     Args:
-        schema: of the arguments.
+        root: that schema, which is not changed.
+
+    Attributes:
+        root: references are relative to it.
+        own: its keywords, with those of the schema that it refers to.
+    """
+
+    def __init__(self, root: dict[str, Any]) -> None:
+        self.root = root
+        self.own = _behind_references(root)
+        properties, patterns = self.own.get("properties"), self.own.get("patternProperties")
+        self._properties = properties if isinstance(properties, dict) else {}
+        self._patterns = patterns if isinstance(patterns, dict) else {}
+
+    @property
+    def required(self) -> list[str]:
+        """Names that have to be there."""
+        names = self.own.get("required")
+        return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+
+    @property
+    def named(self) -> list[str]:
+        """Names that the schema speaks of, in order; those that it only requires come last."""
+        return list(dict.fromkeys([*self._properties, *self.required]))
+
+    def of(self, name: str) -> Any:
+        """The schema of one argument, whose references are relative to :attr:`root`."""
+        return self._properties.get(name, self.of_others)
+
+    @property
+    def of_others(self) -> Any:
+        """The schema of arguments that are not named.
+
+        Which of several patterns a name matches is not looked at: that could take for ever.
+        """
+        others = self.own.get("additionalProperties", True)
+        if not self._patterns:
+            return others
+        return {"anyOf": [*self._patterns.values(), *([others] if isinstance(others, dict) else [])]}
+
+    def kinds(self, name: str) -> frozenset[str]:
+        """The JSON types of one argument: see :func:`~bough.parsers.schema_kinds.kinds_of`."""
+        return kinds_of(self.of(name), self.root)
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument that an answer may have.
+
+    Attributes:
+        name: what it is called.
+        schema: of its value; it stands alone.
+        required: whether it has to be there.
+    """
+
+    name: str
+    schema: Any
+    required: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """The arguments that an answer may have which is constrained.
+
+    Attributes:
+        named: in the order in which they come.
+        others: if no argument is named, the schema of those of any name; ``False`` if there are none.
+        is_strict: whether they have to follow all that the schema says.
+    """
+
+    named: list[Argument]
+    others: Any
+    is_strict: bool
+
+
+def writable_arguments(tool: ToolSpec, key: re.Pattern[str]) -> Arguments:
+    """The arguments of a tool, in a format that writes one after the other, without quotes around their names.
+
+    A name that holds a mark of the format would be read as something else, so an answer that is constrained leaves it
+    out. It leaves out as well what no value fits.
+
+    Args:
+        tool: the function.
         key: matches names as a whole that can be written.
-        tool: name of the function, for errors.
 
     Raises:
-        BadRequest: as that function; and if an argument that is required cannot be written.
+        BadRequest: if the schema comes to far more than it is; if an argument that is required cannot be written; and
+            if the tool is strict, but its schema says what arguments cannot follow which are written that way.
     """
-    own = property_schemas(schema)
-    must = schema.get("required") or ()
-    for name in own:
-        if name in must and key.fullmatch(name) is None:
+    root = tool.arguments_schema
+    schemas = ArgumentSchemas(root)
+    options = root.get(SCHEMA_OPTIONS)
+    is_strict = not (isinstance(options, dict) and options.get("lenient") is True)
+    must = frozenset(schemas.required)
+    writable: dict[str, Any] = {}
+    for name in schemas.named:
+        schema = schemas.of(name)
+        if schema is False:
+            if is_strict and name in must:
+                raise no_value(name, tool)
+        elif key.fullmatch(name) is not None:
+            writable[name] = schema
+        elif name in must:
             raise BadRequest(
-                f"tools: the required property {name[:80]!r} of {tool!r} has a name that this model's form of calls "
-                "cannot write; rename it",
+                f"tools: the required property {name[:80]!r} of {tool.name!r} has a name that this model's form of "
+                "calls cannot write; rename it",
                 param="tools",
             )
-    return {name: each for name, each in own.items() if key.fullmatch(name) is not None}
+    is_free = not schemas.named and "properties" not in schemas.own
+    others = schemas.of_others if is_free else False
+    if is_strict:
+        _check_expressible(schemas.own, tool, len(must), None if others is not False else len(writable))
+    alone = standing_alone(root, writable if others is False else {_ANY_NAME: others})
+    if not is_strict:
+        alone = {name: {**each, **LENIENTLY} if _may_be_too_much(each) else each for name, each in alone.items()}
+    if others is not False:
+        return Arguments([], alone[_ANY_NAME], is_strict)
+    return Arguments([Argument(name, each, name in must) for name, each in alone.items()], False, is_strict)
 
 
-def schema_of_others(schema: dict[str, Any]) -> Any:
-    """The schema of arguments of any name, if no argument is named; ``False`` if there are none."""
-    return False if "properties" in schema else schema.get("additionalProperties", True)
+def no_value(name: str, tool: ToolSpec) -> BadRequest:
+    """The error of a required property that has no value."""
+    return BadRequest(
+        f"tools: the required property {name[:80]!r} of {tool.name!r} has no value that fits its schema and that this "
+        "model's form of calls can write",
+        param="tools",
+    )
+
+
+def not_exact(name: str, tool: ToolSpec) -> BadRequest:
+    """The error of a property whose schema says more than text without quotes can be held to."""
+    return BadRequest(
+        f"tools: the strict schema of the property {name[:80]!r} of {tool.name!r} cannot be enforced in this model's "
+        "form of calls, where strings have no quotes; make it one enum, one pattern or less",
+        param="tools",
+    )
+
+
+def _check_expressible(own: dict[str, Any], tool: ToolSpec, num_required: int, num_named: int | None) -> None:
+    """Refuse a schema that speaks of the arguments as a whole.
+
+    Args:
+        own: its keywords.
+        tool: for errors.
+        num_required: arguments that are always there.
+        num_named: most arguments that there are; ``None`` if they may have any name.
+
+    Raises:
+        BadRequest: if it does.
+    """
+    for keyword in _OF_WHOLE_OBJECTS:
+        value = own.get(keyword, True)
+        if value is True or (value in ({}, []) and keyword not in _NEVER_EMPTY):
+            continue
+        is_number = isinstance(value, (int, float))
+        if keyword == "minProperties" and is_number and value <= num_required:
+            continue
+        if keyword == "maxProperties" and is_number and num_named is not None and value >= num_named:
+            continue
+        raise BadRequest(
+            f"tools: the strict schema of {tool.name!r} cannot be enforced in this model's form of calls, which writes "
+            f"each argument by itself; leave out {keyword!r}",
+            param="tools",
+        )
+
+
+def _behind_references(root: dict[str, Any]) -> dict[str, Any]:
+    """The keywords of a schema together with those of the schema that it refers to.
+
+    ``$ref`` is left among them if they are not one schema.
+    """
+    own = root
+    for _ in range(MAX_REFERENCES):
+        target = follow(root, own.get("$ref"))
+        if not isinstance(target, dict):
+            return own
+        beside = {key: value for key, value in own.items() if key != "$ref"}
+        is_one = beside.keys() <= _BESIDE_REFERENCES and target.get("type", "object") == "object"
+        merged = {**target, **beside}
+        for key in ("required", "properties"):
+            mine, others = beside.get(key), target.get(key)
+            if isinstance(mine, list) and isinstance(others, list):
+                merged[key] = [*mine, *others]
+            elif isinstance(mine, dict) and isinstance(others, dict):
+                merged[key] = {**others, **mine}
+        if not is_one:
+            return {**merged, "$ref": own["$ref"]}
+        own = merged
+    return own
+
+
+def _may_be_too_much(schema: Any) -> bool:
+    """Whether a schema says more of a value than its type, so that it may not be possible to enforce it."""
+    return isinstance(schema, dict) and not schema.keys() <= _ANNOTATIONS | {"type"}
 
 
 def closed(schema: Any) -> Any:
@@ -110,91 +259,3 @@ def closed(schema: Any) -> Any:
 def allows_anything(schema: Any) -> bool:
     """Whether a schema says nothing of a value but what it is for."""
     return schema is True or (isinstance(schema, dict) and schema.keys() <= _ANNOTATIONS)
-
-
-def kinds_of(schema: Any) -> set[str]:
-    """The JSON types that a schema speaks of; an empty set if it does not say."""
-    if not isinstance(schema, dict):
-        return set()
-    kind = schema.get("type")
-    if isinstance(kind, str):
-        return {kind}
-    if isinstance(kind, list):
-        return {each for each in kind if isinstance(each, str)}
-    values = schema.get("enum")
-    if values is None and "const" in schema:
-        values = [schema["const"]]
-    if isinstance(values, list) and values:
-        return {_KINDS[type(value)][0] for value in values if type(value) in _KINDS}
-    kinds: set[str] = set()
-    for key in _NESTED:
-        alternatives = schema.get(key)
-        for each in alternatives if isinstance(alternatives, list) else ():
-            # only flat alternatives: a hostile schema may nest them without end
-            kind = each.get("type") if isinstance(each, dict) else None
-            if not isinstance(kind, str):
-                return set()
-            kinds.add(kind)
-    return kinds
-
-
-def typed_json(text: str, schema: Any) -> str:
-    """The JSON text of a value that is written without quotes if it is a string.
-
-    It is read as JSON, failing that as a Python literal, as far as the result is of a type that the schema speaks of;
-    and as a string otherwise, or if it is longer than :data:`MAX_TYPED_CHARS`.
-    """
-    if len(text) > MAX_TYPED_CHARS:
-        return json.dumps(text, ensure_ascii=False)
-    kinds = kinds_of(schema)
-    stripped = text.strip()
-    candidates = []
-    try:
-        candidates.append((stripped, json.loads(stripped, parse_constant=refuse_constant)))
-    except (ValueError, RecursionError):
-        if stripped.lower() in _SWITCHES:
-            value = _SWITCHES[stripped.lower()]
-            candidates.append((json.dumps(value), value))
-        elif kinds and kinds != {"string"}:
-            try:
-                value = parse_literal(stripped)
-                candidates.append((to_json(value), value))
-            except NotALiteral:
-                pass
-    for shown, value in candidates:
-        if not kinds or _is_one_of(value, kinds):
-            return shown
-    return json.dumps(text, ensure_ascii=False)
-
-
-def typed_value(literal: str, schema: Any) -> Any:
-    """The value of a Python literal, as far as possible of the type that the schema speaks of.
-
-    A number that has to be a string is the text of it, and a string that must not be one is what is written in it.
-
-    Raises:
-        NotALiteral: if it is none.
-    """
-    kinds, literal = kinds_of(schema), literal.strip()
-    is_text = "string" in kinds and kinds.isdisjoint(_SCALARS)
-    try:
-        value = parse_literal(literal)
-    except NotALiteral:
-        if is_text and _NUMBER_LIKE.fullmatch(literal):
-            return literal
-        raise
-    if is_text and isinstance(value, (bool, int, float)):
-        return literal
-    if isinstance(value, str) and kinds and "string" not in kinds:
-        try:
-            inner = parse_literal(value)
-        except NotALiteral:
-            return value
-        return inner if _is_one_of(inner, kinds) else value
-    return value
-
-
-def _is_one_of(value: Any, kinds: set[str]) -> bool:
-    if isinstance(value, float) and value.is_integer() and "integer" in kinds:
-        return True
-    return not kinds.isdisjoint(_KINDS[type(value)])

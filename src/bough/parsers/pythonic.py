@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from bough.parsers.argument_schemas import property_schema, schema_of_others, typed_value, writable_schemas
+from bough.parsers.argument_schemas import ArgumentSchemas, writable_arguments
 from bough.parsers.base import MAX_NAME_CHARS, NAME_CHARACTERS, ToolSpec
 from bough.parsers.literals import MAX_DEPTH, NotALiteral, to_json
 from bough.parsers.stream import NotACall, Steps, Stream
 from bough.parsers.structural import Format, any_number, calls_of, const, json_schema, regex, sequence, subsequence, tag
 from bough.parsers.tool_format import MAX_HEAD_CHARS, Calls, ToolFormat
+from bough.parsers.typed_values import typed_value
 
 _NAME = re.compile(rf"[{NAME_CHARACTERS}]*")
 _KEY = re.compile(r"[^\s<>\"'`{}\[\]()=,:;|\\]*")
@@ -70,8 +71,8 @@ def _read_call(calls: Calls) -> Steps[None]:
     calls.named = True
     spans = yield from _read_arguments(stream)
     try:
-        schema = calls.tools[name].parameters
-        values = {key: typed_value(stream.text[begin:end], property_schema(schema, key)) for key, begin, end in spans}
+        schemas = ArgumentSchemas(calls.tools[name].parameters)
+        values = {key: typed_value(stream.text[begin:end], schemas.kinds(key)) for key, begin, end in spans}
         fragment = to_json(values)
     except NotALiteral:
         raise NotACall from None
@@ -174,12 +175,9 @@ def _arguments(tool: ToolSpec) -> Format:
 
     Values are JSON, which differs from Python in ``true``, ``false`` and ``null``; these are read as well.
     """
-    schema = tool.parameters
-    others = schema_of_others(schema)
-    if others is not False:
-        argument = tag("", sequence(regex("[A-Za-z_][A-Za-z0-9_]{0,63}"), const("="), json_schema(others)), "")
-        return any_number(argument, ", ")
-    must = frozenset(schema.get("required") or ())
-    own = writable_schemas(schema, _OWN_KEY, tool.name)
-    each = [sequence(const(f"{name}="), json_schema(value)) for name, value in own.items()]
-    return subsequence(each, [name in must for name in own], ", ")
+    arguments = writable_arguments(tool, _OWN_KEY)
+    if arguments.others is not False:
+        name = regex("[A-Za-z_][A-Za-z0-9_]{0,63}")
+        return any_number(tag("", sequence(name, const("="), json_schema(arguments.others)), ""), ", ")
+    each = [sequence(const(f"{argument.name}="), json_schema(argument.schema)) for argument in arguments.named]
+    return subsequence(each, [argument.required for argument in arguments.named], ", ")

@@ -13,15 +13,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from bough.parsers.argument_schemas import (
+    Arguments,
+    ArgumentSchemas,
     allows_anything,
-    kinds_of,
-    property_schema,
-    schema_of_others,
-    typed_json,
-    writable_schemas,
+    no_value,
+    not_exact,
+    writable_arguments,
 )
 from bough.parsers.base import Content, ToolSpec
+from bough.parsers.schema_kinds import kinds_of
 from bough.parsers.stream import NotACall, Steps
+from bough.parsers.string_schemas import string_forms
 from bough.parsers.structural import (
     Format,
     any_number,
@@ -37,9 +39,7 @@ from bough.parsers.structural import (
     tag,
 )
 from bough.parsers.tool_format import MAX_HEAD_CHARS, Calls, ToolFormat
-
-_ENFORCED = ("pattern", "format", "minLength", "maxLength")
-"""What of a string's schema is passed on to constraints."""
+from bough.parsers.typed_values import typed_json
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 _ANY_KEY = r"[^\s<>]{1,64}"
@@ -65,7 +65,7 @@ class TaggedFormat(ToolFormat):
         """See :meth:`ToolFormat.read`."""
         name = yield from self.read_name(calls, trigger)
         calls.start(name)
-        stream, schema = calls.stream, calls.tools[name].parameters
+        stream, schemas = calls.stream, ArgumentSchemas(calls.tools[name].parameters)
         keys: set[str] = set()
         between: list[str] = []
         while True:
@@ -86,7 +86,7 @@ class TaggedFormat(ToolFormat):
             prefix = ", " if keys else "{"
             keys.add(key)
             key_text = f"{prefix}{_encode(key)}: "
-            yield from self._read_value(calls, key_text, property_schema(schema, key))
+            yield from self._read_value(calls, key_text, schemas.kinds(key))
         closing = "" if stream.ended and marker not in self.inner_markers[1:] else "}"
         calls.arguments(closing if keys else "{" + closing)
         if between:
@@ -111,11 +111,67 @@ class TaggedFormat(ToolFormat):
     def read_end(self, calls: Calls, marker: str) -> Steps[None]:
         """Read what else there is behind ``marker``, which ended the arguments."""
 
-    def _read_value(self, calls: Calls, key: str, schema: Any) -> Steps[None]:
+    def tags_of(self, tool: ToolSpec, begin: str, end: str) -> Format:
+        """Every argument in the order of the schema.
+
+        Args:
+            tool: the function.
+            begin: stands before a value, and holds ``{}`` where the name is.
+            end: stands behind it; :attr:`value_end`, perhaps with a line break in front of it.
+
+        Raises:
+            BadRequest: see :func:`~bough.parsers.argument_schemas.writable_arguments`.
+        """
+        arguments = writable_arguments(tool, _OWN_KEY)
+        if arguments.others is not False:
+            before, behind = begin.split("{}")
+            value = self._value_of(tool, "additionalProperties", arguments.others, arguments)
+            if value is None:
+                return const("")
+            content = sequence(regex(_ANY_KEY), self._ended(behind, value, end))
+            return any_number(tag(before, content, ""), "")
+        each, required = [], []
+        for argument in arguments.named:
+            value = self._value_of(tool, argument.name, argument.schema, arguments)
+            if value is None and argument.required:
+                if arguments.is_strict:
+                    raise no_value(argument.name, tool)
+                value = any_text()
+            if value is not None:
+                each.append(self._ended(begin.format(argument.name), value, end))
+                required.append(argument.required)
+        return subsequence(each, required, "")
+
+    def _value_of(self, tool: ToolSpec, name: str, schema: Any, arguments: Arguments) -> Format | None:
+        """What a value looks like; ``None`` if none can be written."""
+        if allows_anything(schema):
+            return any_text()
+        if kinds_of(schema, schema) != {"string"}:
+            return json_schema(schema)
+        forms, is_exact = string_forms(schema, schema)
+        if arguments.is_strict and not is_exact:
+            raise not_exact(name, tool)
+        options: list[Format] = []
+        for form in forms:
+            if form.values is not None:
+                # The parser would take the mark of the end for just that.
+                options += [const(value) for value in form.values if self.value_end not in value]
+            elif form.bounds:
+                options.append(bare_string(form.bounds))
+            else:
+                options.append(any_text())
+        return either(*options) if options else None
+
+    def _ended(self, begin: str, value: Format, end: str) -> Format:
+        """A value between the texts before and behind it."""
+        # Free text ends at the mark, as it does for the parser, and has the line break in front of it itself.
+        return tag(begin, value, self.value_end if value["type"] == "any_text" else end)
+
+    def _read_value(self, calls: Calls, key: str, kinds: frozenset[str]) -> Steps[None]:
         stream = calls.stream
         if self.own_lines:
             yield from stream.take("\n")
-        if kinds_of(schema) == {"string"}:
+        if kinds == {"string"}:
             calls.arguments(f'{key}"')
             complete = yield from stream.flow_until(
                 lambda piece: calls.arguments(_string_body(piece)),
@@ -129,7 +185,7 @@ class TaggedFormat(ToolFormat):
         pieces: list[str] = []
         complete = yield from stream.flow_until(pieces.append, self.value_end, drop_newline=self.own_lines)
         text = "".join(pieces)
-        calls.arguments(key + (typed_json(text, schema) if complete else text))
+        calls.arguments(key + (typed_json(text, kinds) if complete else text))
 
 
 class QwenCoderFormat(TaggedFormat):
@@ -168,8 +224,8 @@ class QwenCoderFormat(TaggedFormat):
         """See :meth:`ToolFormat.constraint`."""
         each = []
         for tool in tools:
-            arguments = _tags(tool, "<parameter={}>\n", "\n</parameter>\n")
-            each.append(tag(f"<tool_call>\n<function={tool.name}>\n", arguments, "</function>\n</tool_call>"))
+            arguments = self.tags_of(tool, "\n<parameter={}>\n", "\n</parameter>")
+            each.append(tag(f"<tool_call>\n<function={tool.name}>", arguments, "\n</function>\n</tool_call>"))
         return calls_of(each, "\n", parallel=parallel)
 
 
@@ -213,37 +269,11 @@ class GlmFormat(TaggedFormat):
         line = self._line
         each = []
         for tool in tools:
-            begin = f"<arg_key>{{}}</arg_key>{line}<arg_value>"
-            arguments = _tags(tool, begin, f"</arg_value>{line}")
-            each.append(tag(f"<tool_call>{tool.name}{line}", arguments, "</tool_call>"))
+            arguments = self.tags_of(tool, f"{line}<arg_key>{{}}</arg_key>{line}<arg_value>", self.value_end)
+            each.append(tag(f"<tool_call>{tool.name}", arguments, f"{line}</tool_call>"))
         return calls_of(each, line, parallel=parallel)
 
 
 def _string_body(text: str) -> str:
     """The text inside of a JSON string."""
     return _encode(text)[1:-1]
-
-
-def _tags(tool: ToolSpec, begin: str, end: str) -> Format:
-    """Every argument in the order of the schema, between ``begin``, which holds its name, and ``end``."""
-    schema = tool.parameters
-    others = schema_of_others(schema)
-    if others is not False:
-        before, behind = begin.split("{}")
-        content = sequence(regex(_ANY_KEY), const(behind), _value(others))
-        return any_number(tag(before, content, end), "")
-    must = frozenset(schema.get("required") or ())
-    own = writable_schemas(schema, _OWN_KEY, tool.name)
-    each = [tag(begin.format(name), _value(value), end) for name, value in own.items()]
-    return subsequence(each, [name in must for name in own], "")
-
-
-def _value(schema: Any) -> Format:
-    if allows_anything(schema):
-        return any_text()
-    if kinds_of(schema) != {"string"}:
-        return json_schema(schema)
-    values = schema.get("enum", [schema["const"]] if "const" in schema else None)
-    if isinstance(values, list) and values and all(isinstance(value, str) for value in values):
-        return either(*(const(value) for value in values))
-    return bare_string({key: schema[key] for key in _ENFORCED if key in schema})

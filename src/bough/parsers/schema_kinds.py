@@ -1,0 +1,102 @@
+"""The JSON types that a schema speaks of, through references and alternatives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bough.parsers.schema_references import follow
+
+MAX_SCHEMAS = 512
+"""Most schemas that are looked at for one value: a hostile schema may nest or fan out without end."""
+
+_MAX_DEPTH = 32
+_VALUES_LIKE_A_SCHEMA = 128
+"""Values of an ``enum`` that take about as long as a schema."""
+
+_EVERY_NUMBER = frozenset({"integer", "number"})
+_KINDS: dict[type, str] = {
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    list: "array",
+    dict: "object",
+    type(None): "null",
+}
+
+
+def kinds_of(schema: Any, root: Any) -> frozenset[str]:
+    """The JSON types that a schema speaks of; an empty set if it does not say, or nothing fits it.
+
+    ``integer`` is among them where ``number`` is.
+
+    Args:
+        schema: an object or a boolean; anything else says nothing.
+        root: the schema that references are relative to.
+    """
+    return _Search(root).kinds(schema, 0) or frozenset()
+
+
+def is_of_kind(value: Any, kinds: frozenset[str]) -> bool:
+    """Whether a decoded value is of one of the types."""
+    if isinstance(value, float) and value.is_integer() and "integer" in kinds:
+        return True
+    return _KINDS[type(value)] in kinds
+
+
+class _Search:
+    def __init__(self, root: Any) -> None:
+        self._root = root
+        self._left = MAX_SCHEMAS
+
+    def kinds(self, schema: Any, depth: int) -> frozenset[str] | None:
+        """The types that a schema leaves; ``None`` if it does not say, or there is too much to look at."""
+        if schema is False:
+            return frozenset()
+        self._left -= 1
+        if not isinstance(schema, dict) or depth > _MAX_DEPTH or self._left < 0:
+            return None
+        told = [_named(schema.get("type")), self._listed(schema)]
+        if "$ref" in schema:
+            told.append(self.kinds(follow(self._root, schema["$ref"]), depth + 1))
+        for each in _list(schema, "allOf"):
+            told.append(self.kinds(each, depth + 1))
+            if self._left < 0:
+                break
+        told += (self._either(_list(schema, key), depth + 1) for key in ("anyOf", "oneOf"))
+        result: frozenset[str] | None = None
+        for each in told:
+            if each is not None:
+                # Parts that contradict each other leave what the first of them says.
+                result = each if result is None else (result & each) or result
+        return result
+
+    def _listed(self, schema: dict[str, Any]) -> frozenset[str] | None:
+        values = [schema["const"]] if "const" in schema else _list(schema, "enum")
+        self._left -= len(values) // _VALUES_LIKE_A_SCHEMA
+        if not values or self._left < 0:
+            return None
+        return _with_integers({_KINDS[kind] for kind in set(map(type, values)) if kind in _KINDS})
+
+    def _either(self, alternatives: list[Any], depth: int) -> frozenset[str] | None:
+        kinds: frozenset[str] = frozenset()
+        for each in alternatives:
+            own = self.kinds(each, depth)
+            if own is None:
+                return None
+            kinds |= own
+        return kinds or None
+
+
+def _named(kind: Any) -> frozenset[str] | None:
+    names = [kind] if isinstance(kind, str) else kind if isinstance(kind, list) else []
+    return _with_integers({each for each in names if isinstance(each, str)}) or None
+
+
+def _with_integers(kinds: set[str]) -> frozenset[str]:
+    return _EVERY_NUMBER | kinds if "number" in kinds else frozenset(kinds)
+
+
+def _list(schema: dict[str, Any], key: str) -> list[Any]:
+    value = schema.get(key)
+    return value if isinstance(value, list) else []

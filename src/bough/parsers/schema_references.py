@@ -1,0 +1,118 @@
+"""References of a JSON schema to other parts of the same document, and parts of it that stand alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import unquote
+
+from bough.errors import BadRequest
+from bough.sampling.sampling_params import SCHEMA_OPTIONS
+
+MAX_REPEATED_CHARS = 1 << 20
+"""Characters that the definitions of a schema may come to when each part that refers to them has its own."""
+
+MAX_REFERENCES = 32
+"""Most references that are followed from one to the next."""
+
+_DEFINITIONS = ("$defs", "definitions")
+_ALL = "arguments"
+_INTO_ALL = f"#/$defs/{_ALL}"
+"""Where the whole document stands beside a part that refers to other places of it than definitions."""
+
+_OF_DOCUMENTS = frozenset({"$id", "$schema", "id", SCHEMA_OPTIONS})
+_DATA = frozenset({"const", "default", "enum", "examples"})
+_MAPS_OF_SCHEMAS = frozenset({*_DEFINITIONS, "dependentSchemas", "patternProperties", "properties"})
+
+
+def follow(root: Any, reference: Any) -> Any:
+    """What a local JSON pointer (RFC 6901) points to; ``None`` if it points nowhere."""
+    if not isinstance(reference, str) or not _is_pointer(reference):
+        return None
+    node = root
+    for part in unquote(reference[1:]).split("/")[1:]:
+        key = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(node, dict) and key in node:
+            node = node[key]
+        elif isinstance(node, list) and key.isdecimal() and key.isascii() and len(key) < 8 and int(key) < len(node):
+            node = node[int(key)]
+        else:
+            return None
+    return node
+
+
+def standing_alone(root: dict[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Parts of a schema, each of which stands alone: with what it refers to.
+
+    That is the schema's definitions, as far as they suffice; else all of the schema, under a name in ``$defs``.
+
+    Raises:
+        BadRequest: if that makes far more of the schema than it is.
+    """
+    definitions = {key: root[key] for key in _DEFINITIONS if key in root}
+    suffice = all(map(_into_definitions, _pointers(definitions)))
+    result = dict(parts)
+    shared: dict[bool, Any] = {}  # by whether it is all of the schema
+    sizes: dict[bool, int] = {}
+    num_chars = 0
+    for name, part in parts.items():
+        pointers = set(_pointers(part))
+        if not pointers:
+            continue
+        is_all = not (suffice and all(map(_into_definitions, pointers)))
+        if is_all not in shared:
+            shared[is_all] = {"$defs": {_ALL: _below(root)}} if is_all else definitions
+            sizes[is_all] = len(json.dumps(shared[is_all]))
+        num_chars += sizes[is_all]
+        if num_chars > MAX_REPEATED_CHARS:
+            raise BadRequest(
+                "tools: too many properties refer to other places of a schema that is too large", param="tools"
+            )
+        result[name] = {**(_moved(part) if is_all else part), **shared[is_all]}
+    return result
+
+
+def _is_pointer(reference: str) -> bool:
+    return reference == "#" or reference.startswith("#/")
+
+
+def _into_definitions(pointer: str) -> bool:
+    return unquote(pointer).startswith(tuple(f"#/{key}/" for key in _DEFINITIONS))
+
+
+def _pointers(schema: Any, *, is_map: bool = False) -> Iterator[str]:
+    """All local references in a schema; in its values, if it is a map of names to schemas."""
+    if isinstance(schema, list):
+        for each in schema:
+            yield from _pointers(each)
+    if not isinstance(schema, dict):
+        return
+    for key, value in schema.items():
+        if is_map or key not in _DATA:
+            yield from _pointers(value, is_map=not is_map and key in _MAPS_OF_SCHEMAS)
+        if not is_map and key == "$ref" and isinstance(value, str) and _is_pointer(value):
+            yield value
+
+
+def _below(root: dict[str, Any]) -> dict[str, Any]:
+    """The whole schema as one of the definitions of a part."""
+    moved: dict[str, Any] = _moved({key: value for key, value in root.items() if key not in _OF_DOCUMENTS})
+    return moved
+
+
+def _moved(schema: Any, *, is_map: bool = False) -> Any:
+    """The schema with its local references into the whole schema that stands beside it."""
+    if isinstance(schema, list):
+        return [_moved(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    result = {}
+    for key, value in schema.items():
+        if not is_map and key in _DATA:
+            result[key] = value
+        elif not is_map and key == "$ref" and isinstance(value, str) and _is_pointer(value):
+            result[key] = _INTO_ALL + value[1:]
+        else:
+            result[key] = _moved(value, is_map=not is_map and key in _MAPS_OF_SCHEMAS)
+    return result

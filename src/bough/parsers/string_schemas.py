@@ -1,0 +1,119 @@
+"""What the schema of a string asks of text that stands without quotes, as alternatives that can be written down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from bough.parsers.schema_kinds import MAX_SCHEMAS
+from bough.parsers.schema_references import follow
+
+MAX_ALTERNATIVES = 64
+"""Most alternatives that are not merely values."""
+
+_MAX_DEPTH = 32
+_PATTERNS = ("pattern", "format")
+_LENGTHS = {"minLength": max, "maxLength": min}
+_NOT_ENFORCED = ("not", "if", "$dynamicRef")
+
+
+@dataclass(frozen=True, slots=True)
+class StringForm:
+    """One form that a string may have.
+
+    Attributes:
+        values: the string is one of these; ``None`` for any.
+        bounds: ``pattern``, ``format``, ``minLength`` and ``maxLength`` that it follows, unless there are values.
+    """
+
+    values: tuple[str, ...] | None = None
+    bounds: dict[str, Any] = field(default_factory=dict)
+
+
+def string_forms(schema: Any, root: Any) -> tuple[list[StringForm], bool]:
+    """The forms that strings have which fit a schema; none if no string does.
+
+    Args:
+        schema: a schema that strings fit at most.
+        root: the schema that references are relative to.
+
+    Returns:
+        The forms, and whether they are all that the schema says; if not, they may be wider.
+    """
+    reader = _Reader(root)
+    forms = reader.forms(schema, 0)
+    return forms, reader.is_exact
+
+
+class _Reader:
+    def __init__(self, root: Any) -> None:
+        self.is_exact = True
+        self._root = root
+        self._left = MAX_SCHEMAS
+
+    def forms(self, schema: Any, depth: int) -> list[StringForm]:
+        """The forms of strings that fit a schema."""
+        self._left -= 1
+        if not isinstance(schema, dict) or depth > _MAX_DEPTH or self._left < 0:
+            self.is_exact = self.is_exact and isinstance(schema, bool)
+            return [] if schema is False else [StringForm()]
+        kind = schema.get("type", "string")
+        if kind != "string" and not (isinstance(kind, list) and "string" in kind):
+            return []
+        self.is_exact = self.is_exact and all(key not in schema for key in _NOT_ENFORCED)
+        values = [schema["const"]] if "const" in schema else schema.get("enum")
+        listed: tuple[str, ...] | None = None
+        if isinstance(values, list) and values:
+            listed = tuple(dict.fromkeys(each for each in values if isinstance(each, str)))
+        forms = [StringForm(listed, {key: schema[key] for key in (*_PATTERNS, *_LENGTHS) if key in schema})]
+        if listed == ():
+            return []
+        parts = [[follow(self._root, schema["$ref"])]] if "$ref" in schema else []
+        parts += [[each] for each in _list(schema, "allOf")]
+        parts += [_list(schema, key) for key in ("anyOf", "oneOf") if _list(schema, key)]
+        for alternatives in parts:
+            found = _joined([form for each in alternatives for form in self.forms(each, depth + 1)])
+            if alternatives is schema.get("oneOf") and len(found) > 1:
+                self.is_exact = False  # they may overlap
+            forms = self._both(forms, found)
+        return forms
+
+    def _both(self, one: list[StringForm], other: list[StringForm]) -> list[StringForm]:
+        """What fits one of the former and one of the latter."""
+        if other == [StringForm()]:
+            return one
+        if len(one) * len(other) > MAX_ALTERNATIVES:
+            self.is_exact = False
+            return one
+        return _joined([each for a in one for b in other if (each := self._merged(a, b)).values != ()])
+
+    def _merged(self, one: StringForm, other: StringForm) -> StringForm:
+        bounds = {**other.bounds, **one.bounds}
+        for key in one.bounds.keys() & other.bounds.keys():
+            mine, others = one.bounds[key], other.bounds[key]
+            if key in _LENGTHS and _is_number(mine) and _is_number(others):
+                bounds[key] = _LENGTHS[key](mine, others)
+            elif mine != others:
+                self.is_exact = False
+        if one.values is None or other.values is None:
+            return StringForm(other.values if one.values is None else one.values, bounds)
+        allowed = frozenset(other.values)
+        return StringForm(tuple(each for each in one.values if each in allowed), bounds)
+
+
+def _joined(forms: list[StringForm]) -> list[StringForm]:
+    """The forms, with all that are merely values as one."""
+    values = [value for form in forms if form.values is not None and not form.bounds for value in form.values]
+    rest = [form for form in forms if form.values is None or form.bounds]
+    if StringForm() in rest:
+        return [StringForm()]
+    return [StringForm(tuple(dict.fromkeys(values))), *rest] if values else rest
+
+
+def _list(schema: dict[str, Any], key: str) -> list[Any]:
+    value = schema.get(key)
+    return value if isinstance(value, list) else []
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -1,0 +1,78 @@
+"""Values of arguments, read by the types that their schema speaks of."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from bough.parsers.literals import NotALiteral, parse_literal, refuse_constant, to_json
+from bough.parsers.schema_kinds import is_of_kind
+
+MAX_TYPED_CHARS = 1 << 20
+"""Longest text of a value that is read: that holds up everybody else for as long as it takes."""
+
+_SWITCHES = {"true": True, "false": False, "null": None, "none": None}
+_NUMBER_LIKE = re.compile(r"[0-9][0-9A-Za-z_.+-]*")
+"""Words that Python takes for a number gone wrong, such as the postcode 01067."""
+
+_SCALARS = frozenset({"boolean", "integer", "number"})
+
+
+def typed_json(text: str, kinds: frozenset[str]) -> str:
+    """The JSON text of a value that is written without quotes if it is a string.
+
+    It is read as JSON, failing that as a Python literal, as far as the result is of one of the types; and as a string
+    otherwise, or if it is longer than :data:`MAX_TYPED_CHARS`.
+
+    Args:
+        text: as the model wrote it.
+        kinds: JSON types that the value may have; if empty, any.
+    """
+    if len(text) > MAX_TYPED_CHARS:
+        return json.dumps(text, ensure_ascii=False)
+    stripped = text.strip()
+    candidates = []
+    try:
+        candidates.append((stripped, json.loads(stripped, parse_constant=refuse_constant)))
+    except (ValueError, RecursionError):
+        if stripped.lower() in _SWITCHES:
+            value = _SWITCHES[stripped.lower()]
+            candidates.append((json.dumps(value), value))
+        elif kinds and kinds != {"string"}:
+            try:
+                value = parse_literal(stripped)
+                candidates.append((to_json(value), value))
+            except NotALiteral:
+                pass
+    for shown, value in candidates:
+        if not kinds or is_of_kind(value, kinds):
+            return shown
+    return json.dumps(text, ensure_ascii=False)
+
+
+def typed_value(literal: str, kinds: frozenset[str]) -> Any:
+    """The value of a Python literal, as far as possible of one of the types; of any if there are none.
+
+    A number that has to be a string is the text of it, and a string that must not be one is what is written in it.
+
+    Raises:
+        NotALiteral: if it is none.
+    """
+    literal = literal.strip()
+    is_text = "string" in kinds and kinds.isdisjoint(_SCALARS)
+    try:
+        value = parse_literal(literal)
+    except NotALiteral:
+        if is_text and _NUMBER_LIKE.fullmatch(literal):
+            return literal
+        raise
+    if is_text and isinstance(value, (bool, int, float)):
+        return literal
+    if isinstance(value, str) and kinds and "string" not in kinds:
+        try:
+            inner = parse_literal(value)
+        except NotALiteral:
+            return value
+        return inner if is_of_kind(inner, kinds) else value
+    return value

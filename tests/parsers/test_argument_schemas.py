@@ -1,0 +1,317 @@
+"""What schemas say of single arguments means the same in every form of calls."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from bough.constrained.base import GrammarError
+from bough.errors import BadRequest
+from bough.parsers.base import ToolSpec
+from bough.parsers.schema_kinds import MAX_SCHEMAS, kinds_of
+from bough.parsers.schema_references import MAX_REPEATED_CHARS, follow, standing_alone
+from bough.parsers.string_schemas import StringForm, string_forms
+from tests.constrained.following import allows, bundled_backend, spec_of
+from tests.parsers.parsing import calls, dialect, run
+
+BARE = ("glm45", "qwen3_coder")
+ONE_BY_ONE = (*BARE, "glm47", "pythonic")
+"""Formats that write each argument by itself."""
+
+
+def written(name: str, values: dict[str, Any]) -> str:
+    """A call of ``f``; strings are given as they stand in the answer, other values as what they are."""
+    shown = {key: each if isinstance(each, str) else json.dumps(each) for key, each in values.items()}
+    if name == "qwen3_coder":
+        tags = "".join(f"<parameter={key}>\n{each}\n</parameter>\n" for key, each in shown.items())
+        return f"<tool_call>\n<function=f>\n{tags}</function>\n</tool_call>"
+    if name.startswith("glm"):
+        line = "\n" if name == "glm45" else ""
+        tags = "".join(
+            f"<arg_key>{key}</arg_key>{line}<arg_value>{each}</arg_value>{line}" for key, each in shown.items()
+        )
+        return f"<tool_call>f{line}{tags}</tool_call>"
+    if name == "pythonic":
+        return f"[f({', '.join(f'{key}={each}' for key, each in shown.items())})]"
+    assert name == "hermes"
+    return f'<tool_call>\n{{"name": "f", "arguments": {json.dumps(values)}}}\n</tool_call>'
+
+
+def grammar_of(name: str, schema: dict[str, Any], *, strict: bool = False) -> Any:
+    tag = dialect(name, "none").constraint([ToolSpec("f", None, schema, strict)], name=None, parallel=False)
+    return bundled_backend().compile(spec_of("structural_tag", tag))
+
+
+def parsed(name: str, schema: dict[str, Any], text: str, *, strict: bool = False) -> Any:
+    made = dialect(name).parser(
+        (ToolSpec("f", None, schema, strict),), parse_tools=True, separate_reasoning=True, thinking=False
+    )
+    assert made is not None
+    [(_, arguments)] = calls(run(made, [text]))
+    return arguments
+
+
+TREE = {
+    "type": "object",
+    "properties": {"name": {"type": "integer"}, "children": {"type": "array", "items": {"$ref": "#"}}},
+    "required": ["name", "children"],
+}
+SIBLING = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"$ref": "#/properties/a"}}}
+THROUGH = {
+    "type": "object",
+    "properties": {"a": {"$ref": "#/$defs/list"}, "b": {"type": "integer"}},
+    "$defs": {"list": {"type": "array", "items": {"$ref": "#/properties/b"}}},
+}
+NODE = {
+    "$ref": "#/$defs/node",
+    "$defs": {
+        "node": {
+            "type": "object",
+            "properties": {"value": {"type": "integer"}, "next": {"$ref": "#/$defs/node"}},
+            "required": ["value"],
+        }
+    },
+}
+
+
+@pytest.mark.parametrize("name", [*ONE_BY_ONE, "hermes"])
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize(
+    ("schema", "good", "bad"),
+    [
+        (TREE, {"name": 1, "children": [{"name": 2, "children": []}]}, {"name": 1, "children": [[]]}),
+        (SIBLING, {"a": 1, "b": 2}, {"a": 1, "b": [2]}),
+        (THROUGH, {"a": [1, 2]}, {"a": [[1]]}),
+        ({**SIBLING, "required": ["a", "c"]}, {"a": 1, "c": 5}, {"a": 1}),
+        (NODE, {"value": 1, "next": {"value": 2}}, {"value": 1, "next": {}}),
+        ({"type": "object", "properties": {"a": {"type": "integer"}, "b": False}}, {"a": 1}, {"b": 1}),
+    ],
+    ids=["all", "sibling", "through a definition", "not a property", "a definition is all", "impossible"],
+)
+def test_schemas_mean_the_same_in_every_form(
+    name: str, strict: bool, schema: dict[str, Any], good: dict[str, Any], bad: dict[str, Any]
+) -> None:
+    grammar = grammar_of(name, schema, strict=strict)
+    assert allows(grammar, written(name, good))
+    assert not allows(grammar, written(name, bad))
+
+
+def test_values_of_any_name_bring_the_definitions_that_they_refer_to() -> None:
+    schema = {"additionalProperties": {"$ref": "#/$defs/n"}, "$defs": {"n": {"type": "integer"}}}
+    for name in ONE_BY_ONE:
+        grammar = grammar_of(name, schema)
+        assert allows(grammar, written(name, {"a": 1}))
+        assert not allows(grammar, written(name, {"a": [1]}))
+
+
+def test_data_that_looks_like_a_reference_is_none() -> None:
+    data = {"$ref": "#"}
+    root = {"properties": {"$ref": {"const": data}, "enum": {"$ref": "#"}, "a": {"enum": [data], "default": data}}}
+    alone = standing_alone(root, root["properties"])
+    assert alone["$ref"] == {"const": data}
+    assert alone["a"] == {"enum": [data], "default": data}
+    assert alone["enum"]["$ref"] == "#/$defs/arguments"
+    assert follow(alone["enum"], "#/$defs/arguments/properties/a") == alone["a"]
+
+
+def test_schemas_that_refer_to_all_of_a_large_one_have_bounds() -> None:
+    note = "x" * (MAX_REPEATED_CHARS // 100)
+    schema = {"description": note, "properties": {f"p{index}": {"$ref": "#"} for index in range(101)}}
+    with pytest.raises(BadRequest) as error:
+        grammar_of("qwen3_coder", schema)
+    assert error.value.param == "tools"
+
+
+@pytest.mark.parametrize("name", ONE_BY_ONE)
+@pytest.mark.parametrize(
+    "beyond",
+    [
+        {"type": "array", "items": {"type": "integer"}, "uniqueItems": True},
+        {"type": "array", "items": {"type": "integer"}, "contains": {"type": "integer"}},
+        {"type": "array", "items": {"type": "integer"}, "not": {"maxItems": 0}},
+    ],
+)
+def test_single_arguments_are_held_to_what_can_be_enforced_unless_they_are_strict(name: str, beyond: Any) -> None:
+    schema = {"type": "object", "properties": {"a": beyond}}
+    assert allows(grammar_of(name, schema), written(name, {"a": [1, 1]}))
+    with pytest.raises(GrammarError, match=next(iter(beyond.keys() - {"type", "items"}))):
+        grammar_of(name, schema, strict=True)
+    others = {"type": "object", "additionalProperties": beyond}
+    assert allows(grammar_of(name, others), written(name, {"a": [1, 1]}))
+
+
+@pytest.mark.parametrize("name", ONE_BY_ONE)
+def test_a_required_argument_without_values_is_refused_if_strict(name: str) -> None:
+    schema = {"type": "object", "properties": {"a": False, "b": {"type": "integer"}}, "required": ["a"]}
+    assert allows(grammar_of(name, schema), written(name, {"b": 1}))
+    with pytest.raises(BadRequest, match="required property 'a' of 'f' has no value") as error:
+        grammar_of(name, schema, strict=True)
+    assert error.value.param == "tools"
+
+
+@pytest.mark.parametrize("name", ONE_BY_ONE)
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
+        {"allOf": [{"properties": {"a": {"minimum": 3}}}]},
+        {"oneOf": [{"required": ["a"]}]},
+        {"not": {"required": ["a"]}},
+        {"not": {}},
+        {"minProperties": 1},
+        {"maxProperties": 1},
+        {"patternProperties": {"^a": {"minimum": 3}}},
+        {"dependentRequired": {"a": ["b"]}},
+        {"$ref": "#/$defs/x", "$defs": {"x": {"properties": {"a": {"minimum": 3}}}}},
+        {"$ref": "#/$defs/nowhere"},
+    ],
+)
+def test_what_concerns_all_arguments_is_refused_if_strict(name: str, keywords: dict[str, Any]) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, **keywords}
+    assert allows(grammar_of(name, schema), written(name, {"a": 5}))
+    with pytest.raises(BadRequest, match=r"tools: the strict schema of 'f' .*leave out '[$a-zA-Z]+'") as error:
+        grammar_of(name, schema, strict=True)
+    assert error.value.param == "tools"
+
+
+@pytest.mark.parametrize("name", ONE_BY_ONE)
+def test_what_says_nothing_of_all_arguments_is_not_refused(name: str) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": 0}
+    idle = {"minProperties": 1, "maxProperties": 1, "allOf": [], "patternProperties": {}, "propertyNames": True}
+    assert allows(grammar_of(name, {**schema, **idle}, strict=True), written(name, {"a": 5}))
+
+
+CODE = {"type": "string", "enum": ["1", "2"]}
+DEFINED = {"$defs": {"Code": CODE, "Again": {"$ref": "#/$defs/Code"}}}
+STRINGS: list[dict[str, Any]] = [
+    {"$ref": "#/$defs/Code"},
+    {"$ref": "#/$defs/Again"},
+    {"allOf": [{"$ref": "#/$defs/Code"}], "description": "d"},
+    {"oneOf": [{"const": "1"}, {"const": "2"}]},
+    {"type": "string", "anyOf": [{"enum": ["1"]}, {"const": "2"}]},
+    {"type": ["string", "integer"], "enum": ["1", "2"]},
+]
+MAYBE_STRINGS: list[dict[str, Any]] = [
+    {"anyOf": [{"$ref": "#/$defs/Code"}, {"type": "null"}]},
+    {"anyOf": [{"enum": ["1", "2"]}, {"type": "null"}]},
+    {"anyOf": [{"type": ["string", "null"]}]},
+    {"anyOf": [{"anyOf": [{"$ref": "#/$defs/Code"}, False]}, {"const": None}]},
+]
+
+
+@pytest.mark.parametrize("name", ONE_BY_ONE)
+@pytest.mark.parametrize("own", [*STRINGS, *MAYBE_STRINGS])
+def test_types_are_told_by_references_and_alternatives(name: str, own: dict[str, Any]) -> None:
+    schema = {"type": "object", "properties": {"code": own}, **DEFINED}
+    assert parsed(name, schema, written(name, {"code": "1"})) == {"code": "1"}
+    if own in MAYBE_STRINGS:
+        assert parsed(name, schema, written(name, {"code": None})) == {"code": None}
+
+
+@pytest.mark.parametrize("name", ONE_BY_ONE)
+def test_types_are_told_by_patterns_of_names_and_what_the_schema_refers_to(name: str) -> None:
+    for schema in (
+        {"patternProperties": {"^c": {"type": "string"}}},
+        {"$ref": "#/$defs/all", "$defs": {"all": {"properties": {"code": CODE}}}},
+    ):
+        assert parsed(name, schema, written(name, {"code": "1"})) == {"code": "1"}
+
+
+@pytest.mark.parametrize("name", BARE)
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("own", STRINGS)
+def test_strings_without_quotes_follow_references_and_alternatives(
+    name: str, strict: bool, own: dict[str, Any]
+) -> None:
+    schema = {"type": "object", "properties": {"code": own}, "required": ["code"], **DEFINED}
+    grammar = grammar_of(name, schema, strict=strict)
+    for value in ("1", "2"):
+        text = written(name, {"code": value})
+        assert allows(grammar, text)
+        assert parsed(name, schema, text) == {"code": value}
+    for value in ("3", '"1"', ""):
+        assert not allows(grammar, written(name, {"code": value}))
+
+
+@pytest.mark.parametrize("name", BARE)
+def test_strings_that_cannot_be_held_to_their_schema_are_refused_if_strict(name: str) -> None:
+    for own in (
+        {"type": "string", "not": {"const": "x"}},
+        {"type": "string", "oneOf": [{"pattern": "^a"}, {"pattern": "a$"}]},
+        {"type": "string", "pattern": "^a", "allOf": [{"pattern": "b$"}]},
+        {"type": "string", "$ref": "#/nowhere"},
+    ):
+        schema = {"type": "object", "properties": {"a": own}}
+        assert allows(grammar_of(name, schema), written(name, {"a": "axb"}))
+        with pytest.raises(BadRequest, match="the property 'a' of 'f'") as error:
+            grammar_of(name, schema, strict=True)
+        assert error.value.param == "tools"
+
+
+def test_string_forms_are_alternatives() -> None:
+    both = {"allOf": [{"minLength": 2}, {"minLength": 3, "maxLength": 9}], "maxLength": 5}
+    assert string_forms(both, both) == ([StringForm(None, {"minLength": 3, "maxLength": 5})], True)
+    either = {"anyOf": [{"const": "a"}, {"pattern": "^b"}, {"enum": ["c", "a"]}, {"type": "null"}]}
+    assert string_forms(either, either) == ([StringForm(("a", "c")), StringForm(None, {"pattern": "^b"})], True)
+    assert string_forms({"anyOf": [{"const": "a"}, {}]}, {}) == ([StringForm()], True)
+    assert string_forms({"enum": ["a", "b"], "allOf": [{"enum": ["c"]}]}, {}) == ([], True)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#"},
+        {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]},
+        {"allOf": [{"$ref": "#"}] * 1000},
+        {"anyOf": [{"type": "string"}] * (MAX_SCHEMAS + 1)},
+        {"enum": ["x"] * 1_000_000},
+    ],
+)
+def test_schemas_without_end_say_nothing_soon(schema: dict[str, Any]) -> None:
+    deep: dict[str, Any] = schema
+    for _ in range(50_000):
+        deep = {"anyOf": [deep, {"$ref": "#"}]}
+    start = time.process_time()
+    for each in (schema, deep):
+        assert kinds_of(each, each) == frozenset()
+        string_forms(each, each)
+    assert time.process_time() - start < 1
+
+
+@pytest.mark.parametrize("reference", [5, None, "", "other", "#x", "#/a", "#/properties/0", "#/required/9", "#/%zz"])
+def test_references_may_be_nonsense(reference: Any) -> None:
+    root = {"properties": {"a": {"$ref": reference}}, "required": ["a"], "$ref": reference}
+    assert kinds_of(root["properties"]["a"], root) == frozenset()
+    assert parsed("qwen3_coder", root, written("qwen3_coder", {"a": "1"})) == {"a": 1}
+
+
+MARKS = {"glm45": "</arg_value>", "glm47": "</arg_value>", "qwen3_coder": "</parameter>"}
+
+
+@pytest.mark.parametrize("name", MARKS)
+@pytest.mark.parametrize("own", [{"type": "string"}, {}, {"anyOf": [{"type": "string"}, {"const": "x"}]}])
+def test_free_text_ends_where_the_parser_takes_it_to_end(name: str, own: dict[str, Any]) -> None:
+    grammar = grammar_of(name, {"properties": {"a": own}, "required": ["a"]})
+    assert allows(grammar, written(name, {"a": "x </param> y"}))
+    assert not allows(grammar, written(name, {"a": f"x{MARKS[name]}y"}))
+
+
+@pytest.mark.parametrize("name", MARKS)
+def test_values_that_hold_the_mark_of_their_end_are_left_out(name: str) -> None:
+    torn = f"x{MARKS[name]}y"
+
+    def schema_of(values: list[str], **fields: Any) -> dict[str, Any]:
+        return {"properties": {"a": {"enum": values}, "b": {"type": "integer"}}, **fields}
+
+    for strict in (True, False):
+        grammar = grammar_of(name, schema_of([torn, "c"], required=["a"]), strict=strict)
+        assert allows(grammar, written(name, {"a": "c"}))
+        assert not allows(grammar, written(name, {"a": torn}))
+        assert allows(grammar_of(name, schema_of([torn]), strict=strict), written(name, {"b": 1}))
+    required = schema_of([torn], required=["a"])
+    assert allows(grammar_of(name, required), written(name, {"a": "c"}))
+    with pytest.raises(BadRequest, match="required property 'a' of 'f' has no value"):
+        grammar_of(name, required, strict=True)
