@@ -926,7 +926,8 @@ def test_a_matcher_that_cannot_be_asked_is_asked_by_the_next_step() -> None:
             raise Panic("index out of bounds")
 
     h = harness()
-    h.submit(PROMPT, rid="r", regex="[a-z]{5}", max_new_tokens=40)
+    # No token is that long, so that the first one does not end it.
+    h.submit(PROMPT, rid="r", regex="[a-z]{30}", max_new_tokens=40)
     h.step()
     (req,) = h.scheduler.requests
     matcher, req.matcher = req.matcher, Panics()  # type: ignore[assignment]
