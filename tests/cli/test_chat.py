@@ -118,6 +118,14 @@ def test_the_model_thinks_if_it_is_told_to(server, monkeypatch, capsys):
     assert "have it answer straight away" in out, "help, where nothing says whether"
 
 
+def test_a_file_that_cannot_be_written_does_not_end_the_chat(server, monkeypatch, capsys):
+    say(monkeypatch, "/save ~nosuchuser/chat.json", "/help")
+    assert main(["chat", "--url", server.url]) == 0
+    out = capsys.readouterr().out
+    assert "cannot write ~nosuchuser/chat.json: No such file or directory" in out
+    assert "/save FILE" in out
+
+
 @pytest.mark.parametrize(("in_terminal", "prompt"), [(True, "> "), (False, "")])
 def test_only_a_terminal_gets_prompts(server, monkeypatch, in_terminal, prompt):
     prompts: list[str] = []
@@ -329,6 +337,10 @@ def test_the_options_of_a_server_are_refused_for_one_that_runs(server, capsys):
     ("url", "status", "message"),
     [
         ("localhost:30000", 2, "--url must look like http://host:port, got localhost:30000"),
+        ("http://localhost:99999", 2, "--url must look like http://host:port"),
+        ("http://[::1:30000", 2, "--url must look like http://host:port"),
+        ("http://a..b:30000", 2, "--url must look like http://host:port"),
+        ("http://a b:30000", 2, "--url must look like http://host:port"),
         ("http://127.0.0.1:9", 1, "no answer from http://127.0.0.1:9: [Errno 111] Connection refused"),
     ],
 )

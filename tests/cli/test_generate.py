@@ -52,6 +52,11 @@ def test_a_stream_is_printed_piece_by_piece(capsys):
     assert capsys.readouterr().out == "one two\n"
 
 
+def test_no_number_of_samples_is_one(capsys):
+    assert main(["generate", "--prompt", "hi", "--stream", "--sampling-params", '{"n": null}']) == 0
+    assert capsys.readouterr().out == "one two\n"
+
+
 def test_flags_win_over_the_json(engine):
     main(["generate", "--prompt", "hi", "--sampling-params", '{"top_k": 3, "top_p": 0.5}', "--top-p", "0.9"])
     assert engine.asked == [("hi", {"top_k": 3, "top_p": 0.9})]

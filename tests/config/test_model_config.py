@@ -304,6 +304,11 @@ def test_configuration_that_is_no_json_object(tmp_path: Path, content: str) -> N
         ModelConfig.from_path(str(tmp_path))
 
 
+def test_a_home_that_nobody_has_is_a_directory_that_is_not_there() -> None:
+    with pytest.raises(ConfigError, match="no such directory: ~nosuchuser/model"):
+        resolve_model_path("~nosuchuser/model")
+
+
 def test_model_that_is_not_in_the_cache_while_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import huggingface_hub.constants
 

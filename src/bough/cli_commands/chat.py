@@ -17,6 +17,7 @@ from bough.cli_commands.terminal_markdown import DIM, PLAIN, MarkdownStream, har
 from bough.config.command_line import CommandParser, add_config_option, add_options, given_options
 from bough.config.options import OptionTable, did_you_mean, option
 from bough.config.server_args import ServerArgs
+from bough.config.user_paths import user_path
 from bough.entrypoints.http.access import own_key, read_keys
 from bough.entrypoints.http.tls import client_tls_context
 from bough.errors import BadRequest, ConfigError, RequestFailed
@@ -43,8 +44,13 @@ _QUOTES = '"""'
 
 
 def _url_rule(value: str) -> str | None:
-    parts = urlsplit(value)
-    return None if parts.scheme in ("http", "https") and parts.hostname else "must look like http://host:port"
+    try:
+        parts = urlsplit(value)
+        host, _ = parts.hostname or "", parts.port  # each raises ValueError for what cannot be one
+        is_address = parts.scheme in ("http", "https") and bool(host.encode("idna")) and " " not in host
+    except ValueError:
+        is_address = False
+    return None if is_address else "must look like http://host:port"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -308,7 +314,7 @@ class Chat:
             self._conversation.think(argument == "on")
             print(f"(thinking is {argument})")
         elif command == "/save" and argument:
-            print(_save(self._conversation.messages, Path(argument).expanduser()))
+            print(_save(self._conversation.messages, user_path(argument)))
         elif command in ("/undo", "/retry"):
             question = self._conversation.last_question()
             if question is None:
@@ -387,9 +393,9 @@ def _remembered_questions(history_file: str | None) -> Iterator[None]:
         return
     if history_file is None:
         state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-        path = Path(state).expanduser() / "bough" / "chat-history"
+        path = user_path(state) / "bough" / "chat-history"
     else:
-        path = Path(history_file).expanduser()
+        path = user_path(history_file)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch(mode=0o600)

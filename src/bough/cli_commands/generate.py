@@ -100,7 +100,7 @@ class GenerateArgs(OptionTable):
             raise ConfigError(f"the sampling flags {complaint}")
         if self.stream and self.output_json:
             raise ConfigError("--stream and --output-json exclude each other")
-        if self.stream and self.sampling().get("n", 1) > 1:
+        if self.stream and (self.sampling().get("n") or 1) > 1:
             raise ConfigError("--stream prints one answer; leave out n or --stream")
         if (self.input_file is None) != (self.output_file is None):
             raise ConfigError("--input-file and --output-file go together", param="output_file")

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from bough.config.model_suggestions import hub_id_like, path_like
+from bough.config.user_paths import user_path
 from bough.errors import ConfigError
 
 SMALL_FILES = ("*.json", "*.jinja", "tokenizer.model", "*.tiktoken", "merges.txt", "vocab.txt")
@@ -41,7 +42,7 @@ def resolve_model_path(model_path: str, *, revision: str | None = None, load_for
     Raises:
         ConfigError: if there is neither such a directory nor such a model, or it cannot be downloaded.
     """
-    local = Path(model_path).expanduser()
+    local = user_path(model_path)
     if local.exists() and revision is not None:
         what = "directory" if local.is_dir() else "file"
         raise ConfigError(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bough.config.engine_args import BUNDLED_MODEL_NAME
 from bough.config.options import did_you_mean
+from bough.config.user_paths import user_path
 
 _MOST_NAMES = 10_000
 """Names of a directory that are compared, so that a huge one does not hold up an error."""
@@ -15,7 +16,7 @@ _MOST_NAMES = 10_000
 
 def path_like(path: str) -> str:
     """``"; did you mean …?"`` with an existing path of which each part is like that of ``path``, or nothing."""
-    given = Path(path).expanduser()
+    given = user_path(path)
     found = Path(given.anchor)
     for part in given.relative_to(given.anchor).parts:
         names = [part] if (found / part).exists() else difflib.get_close_matches(part, _names_in(found), 1, 0.7)

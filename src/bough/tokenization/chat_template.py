@@ -15,6 +15,7 @@ import jinja2
 import msgspec
 
 from bough.config.checkpoint import read_json
+from bough.config.user_paths import user_path
 from bough.errors import BadRequest, ConfigError
 from bough.tokenization.builtin_templates import BUILTIN_TEMPLATES
 from bough.tokenization.template_sandbox import SandboxedTemplate
@@ -307,10 +308,7 @@ def load_chat_template(tokenizer: Tokenizer, option: str | None = None) -> ChatT
     """
     if option is None:
         return ChatTemplate(tokenizer.chat_templates, tokenizer.special) if tokenizer.chat_templates else None
-    if option in BUILTIN_TEMPLATES:
-        source = BUILTIN_TEMPLATES[option]
-    else:
-        source = _read_option(Path(option).expanduser(), option)
+    source = BUILTIN_TEMPLATES[option] if option in BUILTIN_TEMPLATES else _read_option(user_path(option), option)
     try:
         return ChatTemplate({DEFAULT_TEMPLATE: source}, tokenizer.special)
     except ConfigError as error:
