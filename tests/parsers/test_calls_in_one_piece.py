@@ -37,4 +37,4 @@ def test_text_in_a_call_that_never_ends_comes_last() -> None:
     made = parser(dialect("qwen3_coder"))
     begun = merged(made.feed("<function=now>\nWell, well"))
     assert begun == [ToolCallStart(0, "", "now")]
-    assert merged(finish(made)) == [ToolCallArguments(0, "{"), Content("Well, well")]
+    assert merged(finish(made)) == [ToolCallArguments(0, "{}"), Content("Well, well")]

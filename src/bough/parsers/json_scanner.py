@@ -184,3 +184,30 @@ class JsonScanner:
             self._rest = character
             return _State.NUMBER
         return _State.FAULT
+
+
+class JsonFollower:
+    """Tells whether text that comes in pieces may yet become a JSON value, and nothing else but white space.
+
+    A raw control character in a string is an error here.
+    """
+
+    __slots__ = ("_scanner", "valid")
+
+    def __init__(self) -> None:
+        self._scanner = JsonScanner()
+        self.valid = True
+        """Whether nothing is wrong with it so far."""
+
+    @property
+    def in_string(self) -> bool:
+        """Whether what comes next is part of a string, or ends it."""
+        return self.valid and self._scanner.in_string
+
+    def follow(self, text: str) -> None:
+        """Follow the value through more text."""
+        if not self.valid or not text:
+            return
+        end = self._scanner.scan(text, 0)
+        as_it_stands = len(self._scanner.output) == end
+        self.valid = as_it_stands and not self._scanner.fault and (end == len(text) or text[end:].isspace())

@@ -268,6 +268,7 @@ class Stream:
         marker: str | None,
         *,
         drop_newline: bool = False,
+        tail: tuple[str, ...] = (),
         idle: Callable[[str], ParsedEvent] | None = None,
     ) -> Steps[bool]:
         """Commit text until ``marker``, and hand it to ``emit``.
@@ -277,27 +278,50 @@ class Stream:
             idle: the same as ``emit``, but returns the event.
             marker: ``None`` for the end of the text.
             drop_newline: leave out one line break in front of the marker.
+            tail: the end of all the text, as far as it consists of these and white space between, counts as a marker
+                that has come, but is not read past. Only the first of them has to be there.
 
         Returns:
             Whether the marker came, past which is read then.
         """
-        markers = () if marker is None else (f"\n{marker}", marker) if drop_newline else (marker,)
+        closers = () if marker is None else (f"\n{marker}", marker) if drop_newline else (marker,)
+        markers = (*closers, *tail[:1])
         watched = _watched(markers)
+        searched = self.pos
         while True:
-            at, found = find_first(self.text, markers, self.pos)
-            end = at if found is not None else beginning_of_marker(self.text, markers, self.pos)
+            at, found = find_first(self.text, markers, searched)
+            end = at if found is not None else beginning_of_marker(self.text, markers, searched)
             if found is None and self.ended and not self.cut:
                 end = len(self.text)
+            is_tail = found is not None and found in tail
             piece = self.text[self.pos : end]
-            self.pos = end + len(found or "")
+            self.pos = end if is_tail else end + len(found or "")
             self.commit()
+            searched = self.pos
             if piece:
                 emit(piece)
+            if is_tail:
+                is_tail = yield from self._is_rest(tail)
+                self.turn_back()
+                if not is_tail:
+                    searched = self.pos + 1
+                    continue
+                found = None if self.cut else found
             if self.cut and found is None:
                 self.drop_rest()
             if found is not None or self.ended:
                 return found is not None
             yield from self.wait(idle, watched)
+
+    def _is_rest(self, literals: tuple[str, ...]) -> Steps[bool]:
+        """Whether these, and white space between, are all that is left; of all but the first, as far as they come."""
+        yield from self.step()
+        yield from self.expect(literals[0])
+        for literal in literals[1:]:
+            yield from self.skip_space()
+            yield from self.take(literal)
+        yield from self.skip_space()
+        return (yield from self.peek()) == "" and self.ended
 
 
 @lru_cache(maxsize=64)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from bough.parsers.argument_schemas import (
@@ -20,9 +20,9 @@ from bough.parsers.argument_schemas import (
     not_exact,
     writable_arguments,
 )
-from bough.parsers.base import Content, ToolSpec
+from bough.parsers.base import Content, ParsedEvent, ToolSpec
 from bough.parsers.schema_kinds import kinds_of
-from bough.parsers.stream import NotACall, Steps
+from bough.parsers.stream import NotACall, Steps, Stream
 from bough.parsers.string_schemas import string_forms
 from bough.parsers.structural import (
     Format,
@@ -38,6 +38,7 @@ from bough.parsers.structural import (
     subsequence,
     tag,
 )
+from bough.parsers.tagged_values import json_until
 from bough.parsers.tool_format import MAX_HEAD_CHARS, Calls, ToolFormat
 from bough.parsers.typed_values import typed_json
 
@@ -56,10 +57,15 @@ class TaggedFormat(ToolFormat):
     Attributes:
         value_end: closes the tag of a value.
         own_lines: whether a value has lines to itself.
+        openers_of_lines: what ends a value of JSON if it begins a line, where the model forgets to close its tag.
+        tail_of_calls: the end of the last call of an answer, behind a text of which the tag is not closed. In front of
+            anything else it is part of the text, which may speak of calls.
     """
 
     value_end: str
     own_lines: bool
+    openers_of_lines: tuple[str, ...] = ()
+    tail_of_calls: tuple[str, ...] = ()
 
     def read(self, calls: Calls, trigger: str) -> Steps[None]:
         """See :meth:`ToolFormat.read`."""
@@ -68,6 +74,7 @@ class TaggedFormat(ToolFormat):
         stream, schemas = calls.stream, ArgumentSchemas(calls.tools[name].parameters)
         keys: set[str] = set()
         between: list[str] = []
+        is_complete = True
         while True:
             yield from stream.skip_space()
             stream.commit()
@@ -78,6 +85,7 @@ class TaggedFormat(ToolFormat):
                 key = yield from self.read_key(calls)
             except NotACall:
                 stream.turn_back()
+                is_complete = not stream.ended
                 break
             if key in keys:
                 stream.resume = stream.pos
@@ -86,8 +94,10 @@ class TaggedFormat(ToolFormat):
             prefix = ", " if keys else "{"
             keys.add(key)
             key_text = f"{prefix}{_encode(key)}: "
-            yield from self._read_value(calls, key_text, schemas.kinds(key))
-        closing = "" if stream.ended and marker not in self.inner_markers[1:] else "}"
+            is_complete = yield from self._read_value(calls, key_text, schemas.of(key), schemas.kinds(key))
+        if marker is None and stream.cut:
+            is_complete = False
+        closing = "}" if is_complete else ""
         calls.arguments(closing if keys else "{" + closing)
         if between:
             stream.events.append(Content("".join(between)))
@@ -167,25 +177,45 @@ class TaggedFormat(ToolFormat):
         # Free text ends at the mark, as it does for the parser, and has the line break in front of it itself.
         return tag(begin, value, self.value_end if value["type"] == "any_text" else end)
 
-    def _read_value(self, calls: Calls, key: str, kinds: frozenset[str]) -> Steps[None]:
+    def _read_value(self, calls: Calls, key: str, schema: Any, kinds: frozenset[str]) -> Steps[bool]:
+        """Read a value, and pass it on behind ``key``.
+
+        Returns:
+            Whether its end came.
+        """
         stream = calls.stream
-        if self.own_lines:
-            yield from stream.take("\n")
         if kinds == {"string"}:
             calls.arguments(f'{key}"')
-            complete = yield from stream.flow_until(
+            complete = yield from self._flow_text(
+                stream,
                 lambda piece: calls.arguments(_string_body(piece)),
-                self.value_end,
-                drop_newline=self.own_lines,
-                idle=lambda piece: calls.passed_on(_string_body(piece)),
+                lambda piece: calls.passed_on(_string_body(piece)),
             )
             if complete:
                 calls.arguments('"')
-            return
-        pieces: list[str] = []
-        complete = yield from stream.flow_until(pieces.append, self.value_end, drop_newline=self.own_lines)
-        text = "".join(pieces)
+            return complete
+        if allows_anything(schema):
+            pieces: list[str] = []
+            complete = yield from self._flow_text(stream, pieces.append)
+            text = "".join(pieces)
+        else:
+            text, complete = yield from json_until(
+                stream, self.value_end, drop_newline=self.own_lines, openers=self.openers_of_lines
+            )
+            text = text.removeprefix("\n") if self.own_lines else text
         calls.arguments(key + (typed_json(text, kinds) if complete else text))
+        return complete
+
+    def _flow_text(
+        self, stream: Stream, emit: Callable[[str], None], idle: Callable[[str], ParsedEvent] | None = None
+    ) -> Steps[bool]:
+        if self.own_lines:
+            yield from stream.take("\n")
+        return (
+            yield from stream.flow_until(
+                emit, self.value_end, drop_newline=self.own_lines, tail=self.tail_of_calls, idle=idle
+            )
+        )
 
 
 class QwenCoderFormat(TaggedFormat):
@@ -195,6 +225,8 @@ class QwenCoderFormat(TaggedFormat):
     inner_markers = ("<parameter=", "</function>", "</tool_call>")
     value_end = "</parameter>"
     own_lines = True
+    openers_of_lines = inner_markers
+    tail_of_calls = ("\n</function>", "</tool_call>")
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -1,0 +1,80 @@
+"""Finds the end of a JSON value that stands between tags."""
+
+from __future__ import annotations
+
+from bough.parsers.json_scanner import JsonFollower
+from bough.parsers.stream import Steps, Stream, beginning_of_marker, find_first
+
+
+def json_until(stream: Stream, marker: str, *, drop_newline: bool, openers: tuple[str, ...]) -> Steps[tuple[str, bool]]:
+    """The text of a value up to the first ``marker`` that is not part of a string in it.
+
+    Where the value turns out to be no JSON, or never ends, the first marker of all ends it: models write other things.
+    A value in whose strings there are markers is JSON as well if it is longer than what can be held back.
+
+    Args:
+        stream: is read past the marker.
+        marker: ends a value.
+        drop_newline: leave out one line break in front of the marker.
+        openers: end it, too, if they begin a line; they are not read past.
+
+    Returns:
+        The text, and whether its end came.
+    """
+    closers = (f"\n{marker}", marker) if drop_newline else (marker,)
+    markers = (*closers, *(f"\n{opener}" for opener in openers))
+    value = JsonFollower()
+    pieces: list[str] = []
+    searched = stream.pos
+    doubtful = False  # whether the marker that comes next may be part of a string, or be the end
+
+    def taken(end: int) -> str:
+        pieces.append(stream.text[stream.pos : end])
+        stream.pos = end
+        stream.commit()
+        return "".join(pieces)
+
+    while True:
+        at, found = find_first(stream.text, markers, searched)
+        if found is None and not (stream.ended and not stream.cut):
+            at = beginning_of_marker(stream.text, markers, searched)
+        value.follow(stream.text[searched:at])
+        if found is not None and value.in_string:
+            if found == marker:
+                yield from stream.step()
+                if not doubtful:
+                    taken(at)
+                    at, doubtful = stream.pos, True
+                value.follow(marker)
+                searched = at + len(marker)
+                continue
+            value.follow("\n")
+        if doubtful and not value.valid:
+            break
+        searched = at
+        if found is not None:
+            text = taken(at)
+            stream.pos += len(found) if found in closers else 0
+            stream.commit()
+            return text, True
+        if not doubtful:
+            text = taken(at)
+            searched = stream.pos
+            if stream.ended:
+                if stream.cut:
+                    stream.drop_rest()
+                return text, False
+        if (yield from stream.more()):
+            continue
+        if not stream.ended:
+            doubtful = False
+        elif stream.cut:
+            text = taken(at)
+            stream.drop_rest()
+            return text, False
+        else:
+            break
+    stream.turn_back()
+    stream.pos += len(marker)
+    stream.commit()
+    return "".join(pieces), True

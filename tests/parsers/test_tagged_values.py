@@ -1,0 +1,169 @@
+"""Where values end that stand between tags, whatever is in them, and what is forgotten behind them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bough.parsers.base import ParsedEvent, ToolCallArguments, ToolSpec
+from bough.parsers.stream import MAX_HELD_CHARS
+from tests.constrained.following import allows
+from tests.parsers.parsing import calls, content, dialect, finish, payload, run
+from tests.parsers.test_argument_schemas import MARKS, grammar_of, parsed, written
+from tests.parsers.test_work import Meter
+
+LISTS = {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "string"}}, "s": {"type": "string"}}}
+NUMBERS = {"type": "object", "properties": {"n": {"type": "integer"}, "s": {"type": "string"}, "x": {}}}
+
+
+def events_of(
+    name: str, schema: dict[str, Any], text: str, *, cut: bool = False, size: int = 1 << 20
+) -> list[ParsedEvent]:
+    made = dialect(name).parser(
+        (ToolSpec("f", None, schema, False),), parse_tools=True, separate_reasoning=True, thinking=False
+    )
+    assert made is not None
+    return run(made, [text[at : at + size] for at in range(0, len(text), size)], cut=cut)
+
+
+def arguments(events: list[ParsedEvent]) -> str:
+    return "".join(event.fragment for event in events if isinstance(event, ToolCallArguments))
+
+
+@pytest.mark.parametrize("name", MARKS)
+@pytest.mark.parametrize("shape", ['["x{}y"]', '[ "{}", "\\"{}" ]', '["{}{}"]', '["", "{}"]\n'])
+def test_marks_in_strings_of_json_are_part_of_it(name: str, shape: str) -> None:
+    value = shape.replace("{}", MARKS[name])
+    text = written(name, {"a": value, "s": "z"})
+    assert parsed(name, LISTS, text) == {"a": json.loads(value), "s": "z"}
+    if not value.endswith("\n") and not value.startswith("[ "):
+        assert allows(grammar_of(name, LISTS, strict=True), text)
+    for size in (1, 3):
+        assert events_of(name, LISTS, text, size=size) == events_of(name, LISTS, text)
+
+
+@pytest.mark.parametrize("name", MARKS)
+@pytest.mark.parametrize(
+    "value",
+    ['["x', '["x\n', '["x"] y', "['x", '{"x', '"', '"x" "', '["\\', "[1, "],
+)
+def test_the_first_mark_ends_a_value_that_is_no_json(name: str, value: str) -> None:
+    text = written(name, {"a": value, "s": "z"})
+    for size in (1 << 20, 1, 3):
+        events = events_of(name, LISTS, text, size=size)
+        assert calls(events) == [("f", {"a": value, "s": "z"})]
+        assert content(events) == ""
+
+
+@pytest.mark.parametrize("name", MARKS)
+def test_a_value_of_json_that_never_ends_ends_at_its_first_mark(name: str) -> None:
+    begin = written(name, {"a": '["x'}).partition(MARKS[name])[0] + MARKS[name]
+    for size in (1 << 20, 1):
+        events = events_of(name, LISTS, f"{begin} and more {MARKS[name]}", size=size)
+        assert calls(events) == [("f", {"a": '["x'})]
+        assert content(events) == f"and more {MARKS[name]}"
+
+
+@pytest.mark.parametrize("name", MARKS)
+def test_a_value_with_a_mark_in_it_may_be_longer_than_what_is_held_back(name: str) -> None:
+    value = [f"x{MARKS[name]}{'y' * (2 * MAX_HELD_CHARS)}"]
+    text = written(name, {"a": value, "s": "z"})
+    for size in (1 << 20, 777):
+        assert calls(events_of(name, LISTS, text, size=size)) == [("f", {"a": value, "s": "z"})]
+
+
+@pytest.mark.parametrize("name", MARKS)
+@given(data=st.data())
+def test_values_are_the_same_however_they_are_cut(name: str, data: st.DataObject) -> None:
+    call = written(name, {"a": '["x"]', "s": "z"})
+    tags = [MARKS[name], call.partition('["x"]')[0], call.partition('["x"]')[2], "</function>", "\n</function>\n"]
+    bits = [*tags, '"', "[", "]", ", ", "\\", "\n", " ", "x", "1", '["', '"]', "</", "</tool_call>", "<parameter=s>"]
+    text = "".join(data.draw(st.lists(st.sampled_from(bits), max_size=20)))
+    text, is_cut = tags[1] + text, data.draw(st.booleans())
+    whole = events_of(name, LISTS, text, cut=is_cut)
+    assert events_of(name, LISTS, text, cut=is_cut, size=data.draw(st.integers(1, 9))) == whole
+
+
+@pytest.mark.parametrize("name", MARKS)
+def test_the_work_of_turning_back_is_in_proportion(name: str) -> None:
+    call = written(name, {"a": '["'})
+    unit = call.partition('["')[0] + '["' + MARKS[name]
+    for bit in ("", '","', '", "', '\\"', '"]'):
+        text = (unit + bit) * (16_000 // len(unit))
+        with pytest.MonkeyPatch.context() as patch:
+            meter = Meter(patch)
+            events_of(name, LISTS, text, size=50)
+        assert meter.chars < 60 * len(text)
+
+
+FORGOTTEN = {
+    "the last": "<parameter=n>\n1\n</function>\n</tool_call>",
+    "in the middle": "<parameter=n>\n1\n<parameter=s>\nz\n</parameter>\n</function>\n</tool_call>",
+    "the function, too": "<parameter=n>\n1\n</tool_call>",
+    "of nothing": "<parameter=n>\n</function>\n</tool_call>",
+}
+
+
+@pytest.mark.parametrize("case", FORGOTTEN)
+@pytest.mark.parametrize("behind", ["", "\nwell", "\n<tool_call>\n<function=f>\n</function>\n</tool_call>"])
+def test_an_argument_that_is_no_text_ends_where_the_next_line_goes_on_with_the_call(case: str, behind: str) -> None:
+    text = f"<tool_call>\n<function=f>\n{FORGOTTEN[case]}{behind}"
+    for size in (1 << 20, 1):
+        events = events_of("qwen3_coder", NUMBERS, text, size=size)
+        n = "" if case == "of nothing" else 1
+        first, *others = calls(events)
+        assert first == ("f", {"n": n, "s": "z"} if case == "in the middle" else {"n": n})
+        assert len(others) == behind.count("<tool_call>")
+        assert content(events) == ("well" if behind == "\nwell" else "")
+
+
+@pytest.mark.parametrize("key", ["s", "x"])
+@pytest.mark.parametrize("end", ["\n</function>", "\n</function>\n</tool_call>", "\n</function></tool_call>\n"])
+def test_a_text_whose_tag_is_not_closed_ends_with_the_answer(key: str, end: str) -> None:
+    for text in ("a\nb", "see </function>\n</tool_call>", "see\n</function>\n</tool_call>\nabove", "\n</function"):
+        answer = f"<tool_call>\n<function=f>\n<parameter={key}>\n{text}{end}"
+        for size in (1 << 20, 1):
+            assert calls(events_of("qwen3_coder", NUMBERS, answer, size=size)) == [("f", {key: text})]
+            assert not arguments(events_of("qwen3_coder", NUMBERS, answer, size=size, cut=True)).endswith("}")
+
+
+@pytest.mark.parametrize("key", ["s", "x"])
+def test_a_text_that_speaks_of_calls_is_not_torn(key: str) -> None:
+    text = "Write\n<parameter=n>\n</function>\n</tool_call>\nand so on.\n</function>"
+    answer = written("qwen3_coder", {key: text, "n": 1}) if key == "s" else written("qwen3_coder", {key: text})
+    for size in (1 << 20, 1):
+        assert calls(events_of("qwen3_coder", NUMBERS, answer, size=size))[0][1][key] == text
+
+
+@pytest.mark.parametrize("name", MARKS)
+def test_a_call_whose_end_the_model_leaves_out_is_complete(name: str) -> None:
+    whole = written(name, {"s": "z"})
+    end = whole.index(MARKS[name]) + len(MARKS[name])
+    for text in (whole[:end], f"{whole[:end]}\n", f"{whole[:end]} so"):
+        for size in (1 << 20, 1):
+            assert calls(events_of(name, NUMBERS, text, size=size)) == [("f", {"s": "z"})]
+            assert arguments(events_of(name, NUMBERS, text, size=size, cut=True)) == '{"s": "z"'
+    assert arguments(events_of(name, NUMBERS, whole[: end - len(MARKS[name])].rstrip("\n"))) == '{"s": "z'
+
+
+def test_text_is_passed_on_while_it_comes_also_where_it_speaks_of_calls() -> None:
+    made = dialect("qwen3_coder").parser(
+        (ToolSpec("f", None, NUMBERS, False),), parse_tools=True, separate_reasoning=True, thinking=False
+    )
+    assert made is not None
+    made.feed("<tool_call>\n<function=f>\n<parameter=s>\n")
+    pieces = ["a", "\n</function>", "\n", "</tool", "_call>", "\nb", "c"]
+    assert [payload(made.feed(piece)) for piece in pieces] == [
+        "a",
+        "",
+        "",
+        "",
+        "",
+        "\\n</function>\\n</tool_call>\\nb",
+        "c",
+    ]
+    finish(made)
