@@ -268,6 +268,10 @@ def test_string_forms_are_alternatives() -> None:
         {"allOf": [{"$ref": "#"}] * 1000},
         {"anyOf": [{"type": "string"}] * (MAX_SCHEMAS + 1)},
         {"enum": ["x"] * 1_000_000},
+        {"anyOf": [{"$ref": "#/enough"}] * MAX_SCHEMAS, "enough": {"enum": ["x"] * 1_000_000}},
+        {"anyOf": [{"$ref": "#/enough"}] * MAX_SCHEMAS, "enough": {"type": ["string"] * 1_000_000}},
+        {"allOf": [{"$ref": "#/enough"}] * MAX_SCHEMAS, "enough": {"anyOf": [False] * 1_000_000}},
+        {"allOf": [{"$ref": "#" + "/a" * 500_000}] * MAX_SCHEMAS},
     ],
 )
 def test_schemas_without_end_say_nothing_soon(schema: dict[str, Any]) -> None:

@@ -10,8 +10,8 @@ MAX_SCHEMAS = 512
 """Most schemas that are looked at for one value: a hostile schema may nest or fan out without end."""
 
 _MAX_DEPTH = 32
-_VALUES_LIKE_A_SCHEMA = 128
-"""Values of an ``enum`` that take about as long as a schema."""
+VALUES_LIKE_A_SCHEMA = 128
+"""Members of a list that take about as long as a schema."""
 
 _EVERY_NUMBER = frozenset({"integer", "number"})
 _KINDS: dict[type, str] = {
@@ -51,12 +51,12 @@ class _Search:
 
     def kinds(self, schema: Any, depth: int) -> frozenset[str] | None:
         """The types that a schema leaves; ``None`` if it does not say, or there is too much to look at."""
+        self._left -= 1
         if schema is False:
             return frozenset()
-        self._left -= 1
         if not isinstance(schema, dict) or depth > _MAX_DEPTH or self._left < 0:
             return None
-        told = [_named(schema.get("type")), self._listed(schema)]
+        told = [self._named(schema.get("type")), self._listed(schema)]
         if "$ref" in schema:
             told.append(self.kinds(follow(self._root, schema["$ref"]), depth + 1))
         for each in _list(schema, "allOf"):
@@ -73,8 +73,7 @@ class _Search:
 
     def _listed(self, schema: dict[str, Any]) -> frozenset[str] | None:
         values = [schema["const"]] if "const" in schema else _list(schema, "enum")
-        self._left -= len(values) // _VALUES_LIKE_A_SCHEMA
-        if not values or self._left < 0:
+        if not values or not self._may_take(len(values)):
             return None
         return _with_integers({_KINDS[kind] for kind in set(map(type, values)) if kind in _KINDS})
 
@@ -82,15 +81,20 @@ class _Search:
         kinds: frozenset[str] = frozenset()
         for each in alternatives:
             own = self.kinds(each, depth)
-            if own is None:
+            if own is None or self._left < 0:
                 return None
             kinds |= own
         return kinds or None
 
+    def _named(self, kind: Any) -> frozenset[str] | None:
+        names = [kind] if isinstance(kind, str) else kind if isinstance(kind, list) else []
+        if not self._may_take(len(names)):
+            return None
+        return _with_integers({each for each in names if isinstance(each, str)}) or None
 
-def _named(kind: Any) -> frozenset[str] | None:
-    names = [kind] if isinstance(kind, str) else kind if isinstance(kind, list) else []
-    return _with_integers({each for each in names if isinstance(each, str)}) or None
+    def _may_take(self, num_values: int) -> bool:
+        self._left -= num_values // VALUES_LIKE_A_SCHEMA
+        return self._left >= 0
 
 
 def _with_integers(kinds: set[str]) -> frozenset[str]:

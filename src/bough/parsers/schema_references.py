@@ -16,6 +16,7 @@ MAX_REPEATED_CHARS = 1 << 20
 MAX_REFERENCES = 32
 """Most references that are followed from one to the next."""
 
+_MAX_REFERENCE_CHARS = 4096
 _DEFINITIONS = ("$defs", "definitions")
 _ALL = "arguments"
 _INTO_ALL = f"#/$defs/{_ALL}"
@@ -27,8 +28,8 @@ _MAPS_OF_SCHEMAS = frozenset({*_DEFINITIONS, "dependentSchemas", "patternPropert
 
 
 def follow(root: Any, reference: Any) -> Any:
-    """What a local JSON pointer (RFC 6901) points to; ``None`` if it points nowhere."""
-    if not isinstance(reference, str) or not _is_pointer(reference):
+    """What a local JSON pointer (RFC 6901) points to; ``None`` if it points nowhere, or is very long."""
+    if not isinstance(reference, str) or not _is_pointer(reference) or len(reference) > _MAX_REFERENCE_CHARS:
         return None
     node = root
     for part in unquote(reference[1:]).split("/")[1:]:

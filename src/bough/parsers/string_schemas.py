@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from bough.parsers.schema_kinds import MAX_SCHEMAS
+from bough.parsers.schema_kinds import MAX_SCHEMAS, VALUES_LIKE_A_SCHEMA
 from bough.parsers.schema_references import follow
 
 MAX_ALTERNATIVES = 64
@@ -63,7 +63,10 @@ class _Reader:
         self.is_exact = self.is_exact and all(key not in schema for key in _NOT_ENFORCED)
         values = [schema["const"]] if "const" in schema else schema.get("enum")
         listed: tuple[str, ...] | None = None
-        if isinstance(values, list) and values:
+        self._left -= len(values) // VALUES_LIKE_A_SCHEMA if isinstance(values, list) else 0
+        if self._left < 0:
+            self.is_exact = False
+        elif isinstance(values, list) and values:
             listed = tuple(dict.fromkeys(each for each in values if isinstance(each, str)))
         forms = [StringForm(listed, {key: schema[key] for key in (*_PATTERNS, *_LENGTHS) if key in schema})]
         if listed == ():
@@ -72,6 +75,9 @@ class _Reader:
         parts += [[each] for each in _list(schema, "allOf")]
         parts += [_list(schema, key) for key in ("anyOf", "oneOf") if _list(schema, key)]
         for alternatives in parts:
+            if self._left < 0:
+                self.is_exact = False
+                break
             found = _joined([form for each in alternatives for form in self.forms(each, depth + 1)])
             if alternatives is schema.get("oneOf") and len(found) > 1:
                 self.is_exact = False  # they may overlap
