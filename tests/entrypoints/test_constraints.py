@@ -9,6 +9,7 @@ import pytest
 
 from bough.entrypoints.chat.constraints import ANY_OBJECT, constrained
 from bough.entrypoints.chat.job import ToolChoice, ToolUse
+from bough.entrypoints.chat.tools import Choice, distinct, make_tool_use
 from bough.errors import BadRequest
 from bough.parsers.argument_schemas import closed
 from bough.parsers.base import ToolSpec
@@ -159,6 +160,17 @@ def test_limits_are_those_of_what_the_client_sent(choice: ToolChoice) -> None:
     with pytest.raises(BadRequest, match=r"tools\[0\]: .*bytes") as error:
         constrained(SamplingParams(), None, large, dialect, thoughts=POSSIBLE)
     assert error.value.code == "invalid_grammar"
+
+
+def test_a_tool_is_named_by_its_place_in_the_request() -> None:
+    large = ToolSpec("large", None, schema_of(MAX_GRAMMAR_BYTES), True)
+    dialect = make_dialect(None, tool_call_parser="hermes")
+    all_but_one = make_tool_use(distinct([None, LOOSE, large]), Choice(), parallel=True)
+    chosen = make_tool_use(distinct([LOOSE, STRICT, large]), Choice(allowed=("large",)), parallel=True)
+    for use in (all_but_one, chosen):
+        with pytest.raises(BadRequest, match=r"^tools\[2\]: the schema of 'large'") as error:
+            constrained(SamplingParams(), None, use, dialect, thoughts=POSSIBLE)
+        assert error.value.param == "tools[2]"
 
 
 def test_tools_that_are_not_strict_are_held_to_what_can_be_enforced() -> None:

@@ -10,7 +10,7 @@ import torch
 from gguf import GGMLQuantizationType as Kind
 
 from bough.config.model_config import ModelConfig
-from bough.errors import ModelError
+from bough.errors import ModelError, StartupError
 from bough.model_loader.loader import open_source
 from bough.observability.progress import Progress
 from tests.model_executor.plan_builder import PlanBuilder, make_runner
@@ -161,6 +161,17 @@ def test_weights_that_a_file_of_another_type_has_no_room_for_are_refused(tmp_pat
             runner.update_weights([(name, weights[name])])
         assert caught.value.param == name
     assert torch.equal(runner.model.checkpoint_weights[name].read(), before)
+
+
+@pytest.mark.parametrize("shape", [(8, 2, 8), (64, 2, 64), (2, 2, 64)])
+def test_rotated_rows_of_three_dimensions_are_refused(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    original = save_checkpoint(tmp_path / "hf", "Llama")
+    extra = {"blk.0.attn_q.bias": np.zeros(shape, np.float32)}
+    checkpoint = write_gguf(tmp_path / "model.gguf", original, extra=extra)
+    source = open_source(ModelConfig.from_path(str(checkpoint.path), device="cpu"), "auto")
+    assert source is not None
+    with pytest.raises(StartupError, match=r"tensor blk.0.attn_q.bias is neither matrix nor vector but \["):
+        dict(source.read(source.files[0], Progress("", 1), ()))
 
 
 @needs_native

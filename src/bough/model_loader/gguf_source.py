@@ -120,6 +120,8 @@ class GGUFSource(WeightSource):
         is_query, is_key = ".q_proj." in name, ".k_proj." in name
         if not (is_query or is_key) or self._file.text("general.architecture") != "llama":
             return None
+        if len(info.shape) > 2:
+            raise StartupError(f"tensor {info.name} is neither matrix nor vector but {list(info.shape)}")
         num_heads = self._config.num_heads if is_query else self._config.num_kv_heads
         rows = info.shape[0] if len(info.shape) == 2 else info.shape[-1]
         if rows != num_heads * self._config.head_dim:

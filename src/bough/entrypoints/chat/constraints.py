@@ -86,7 +86,7 @@ def constrained(
     holds_strict = format_ is not None and tools.callable and any(tool.strict for tool in tools.tools)
     if grammar is None and not required and not holds_strict:
         return params, None
-    callable_ = [_enforceable(tool, f"tools[{index}]") for index, tool in enumerate(tools.tools) if tools.callable]
+    callable_ = [_enforceable(tool, tools.where(index)) for index, tool in enumerate(tools.tools) if tools.callable]
     if grammar is not None:
         field = field or grammar.kind
         answer = _as_format(grammar, field)

@@ -39,12 +39,18 @@ class ToolUse:
         choice: without tools always ``NONE``.
         name: the only tool that may be called, if there is one; then ``choice`` is ``REQUIRED``.
         parallel: whether one answer may hold several calls.
+        places: of the tools in the request, for errors; ``None`` if they are all that it has.
     """
 
     tools: tuple[ToolSpec, ...] = ()
     choice: ToolChoice = ToolChoice.NONE
     name: str | None = None
     parallel: bool = True
+    places: tuple[int, ...] | None = None
+
+    def where(self, index: int) -> str:
+        """What the client calls one of the tools."""
+        return f"tools[{index if self.places is None else self.places[index]}]"
 
     @property
     def callable(self) -> bool:

@@ -25,23 +25,27 @@ class Reasoning(msgspec.Struct, forbid_unknown_fields=True):
     enabled: bool | None = None
 
 
-def distinct(tools: Iterable[ToolSpec], member: str = "name") -> tuple[ToolSpec, ...]:
-    """The tools of a request, which have different names.
+def distinct(tools: Iterable[ToolSpec | None], member: str = "name") -> dict[int, ToolSpec]:
+    """The tools of a request, which have different names, under their places in it.
 
     Args:
-        tools: in order.
+        tools: in order; ``None`` in place of one that is left out.
         member: where in a tool its name is.
 
     Raises:
         BadRequest: if two have the same name.
     """
-    specs: dict[str, ToolSpec] = {}
+    specs: dict[int, ToolSpec] = {}
+    names: set[str] = set()
     for index, spec in enumerate(tools):
-        if spec.name in specs:
+        if spec is None:
+            continue
+        if spec.name in names:
             param = f"tools[{index}].{member}"
             raise BadRequest(f"{param}: {spec.name!r} is the name of an earlier tool", param=param)
-        specs[spec.name] = spec
-    return tuple(specs.values())
+        names.add(spec.name)
+        specs[index] = spec
+    return specs
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +63,8 @@ class Choice:
     allowed: tuple[str, ...] | None = None
 
 
-def make_tool_use(tools: tuple[ToolSpec, ...], choice: Choice, *, parallel: bool) -> ToolUse:
-    """Tools and how they are to be used, after a look at whether that is possible.
+def make_tool_use(tools: Mapping[int, ToolSpec], choice: Choice, *, parallel: bool) -> ToolUse:
+    """Tools, from :func:`distinct`, and how they are to be used, after a look at whether that is possible.
 
     Raises:
         BadRequest: if there is no tool to use.
@@ -69,13 +73,13 @@ def make_tool_use(tools: tuple[ToolSpec, ...], choice: Choice, *, parallel: bool
         if choice.mode is ToolChoice.REQUIRED or choice.allowed is not None:
             raise BadRequest("tool_choice needs tools", param="tool_choice")
         return ToolUse()
-    names = {each.name for each in tools}
+    names = {each.name for each in tools.values()}
     for name in (*(choice.allowed or ()), *([] if choice.name is None else [choice.name])):
         if name not in names:
             raise BadRequest(f"tool_choice: there is no tool with the name {name[:64]!r}", param="tool_choice")
     if choice.allowed is not None:
-        tools = tuple(each for each in tools if each.name in choice.allowed)
-    return ToolUse(tools, choice.mode, choice.name, parallel)
+        tools = {index: each for index, each in tools.items() if each.name in choice.allowed}
+    return ToolUse(tuple(tools.values()), choice.mode, choice.name, parallel, tuple(tools))
 
 
 def parse_choice(choice: str | Mapping[str, Any] | None) -> Choice:

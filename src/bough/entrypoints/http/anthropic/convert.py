@@ -78,8 +78,7 @@ class Conversion:
         Raises:
             BadRequest: naming what does not fit together.
         """
-        given = [self._tool(tool, f"tools[{index}]") for index, tool in enumerate(body.tools or ())]
-        specs = distinct(spec for spec in given if spec is not None)
+        specs = distinct(self._tool(tool, f"tools[{index}]") for index, tool in enumerate(body.tools or ()))
         choice = body.tool_choice
         if choice is None:
             return make_tool_use(specs, Choice(), parallel=True)
