@@ -51,9 +51,13 @@ class TokenNames:
 
     def contribution(self, token_id: int, skip_special_tokens: bool) -> bytes:
         """What the token adds to the text of an output: nothing, if it is special and these are left out."""
-        if self._tokenizer is None or (skip_special_tokens and token_id in self._tokenizer.special_ids):
+        if self._tokenizer is None or (skip_special_tokens and self.is_special(token_id)):
             return b""
         return self._tokenizer.id_to_piece_bytes(token_id)
+
+    def is_special(self, token_id: int) -> bool:
+        """Whether outputs may be asked for without this token."""
+        return self._tokenizer is not None and token_id in self._tokenizer.special_ids
 
     def described(self, token_id: int, skip_special_tokens: bool) -> bytes:
         """``"token":…,"bytes":…`` of a chat logprob, where ``bytes`` of all tokens together make the text."""
@@ -127,18 +131,60 @@ def _with_rank(logprob: float, rank: int | None, text: str) -> dict[str, object]
     return {"logprob": max(logprob, IMPOSSIBLE), "rank": rank, "decoded_token": text}
 
 
+class EchoedText:
+    """Finds the tokens of a prompt, one after the other, in the text that is echoed for it.
+
+    A prompt's text is the client's own: it has the special tokens that the client wrote and none that the tokenizer
+    added. Where a tokenizer has changed a text, tokens count as long as their own texts are.
+    """
+
+    def __init__(self, names: TokenNames, text: str) -> None:
+        self._names = names
+        self._text = text
+        self._encoded = text.encode()
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._position = self._offset = 0
+
+    def offset_of(self, token_id: int) -> int:
+        """Where the next token begins, in characters."""
+        offset = self._offset
+        piece = self._names.contribution(token_id, False)
+        fits = self._encoded.startswith(piece, self._position)
+        if not fits and piece.startswith(b" "):  # SentencePiece puts a space before each part of a text
+            piece = piece[1:]
+            fits = self._encoded.startswith(piece, self._position)
+        if fits:
+            end = self._position + len(piece)
+        elif self._names.is_special(token_id):
+            return offset
+        else:
+            begun, _ = self._decoder.getstate()
+            characters = self._text[offset : offset + len(piece.decode(errors="replace"))]
+            end = max(self._position - len(begun) + len(characters.encode()), self._position)
+        self._offset += len(self._decoder.decode(self._encoded[self._position : end]))
+        self._position = end
+        return offset
+
+
 class CompletionLogprobs:
     """The ``logprobs`` object of one completion choice, four parallel lists.
 
     ``text_offset`` is where a token's text begins in the choice's text, in characters.
+
+    Args:
+        names: shows tokens as text.
+        skip_special_tokens: the output's text lacks special tokens.
+        num_top: alternatives to list.
+        echo: text that goes before the output, to whose tokens :meth:`add_prompt` belongs.
     """
 
-    def __init__(self, names: TokenNames, skip_special_tokens: bool, num_top: int) -> None:
+    def __init__(self, names: TokenNames, skip_special_tokens: bool, num_top: int, echo: str = "") -> None:
         self._names = names
         self._skip_special_tokens = skip_special_tokens
         self._num_top = num_top
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-        self._offset = 0
+        self._offset = len(echo)
+        self._prompt = EchoedText(names, echo)
         self._lists = {name: bytearray() for name in ("text_offset", "token_logprobs", "tokens", "top_logprobs")}
 
     def clear(self) -> None:
@@ -146,14 +192,23 @@ class CompletionLogprobs:
         for encoded in self._lists.values():
             encoded.clear()
 
+    def add_prompt(self, entries: Sequence[PositionLogprobs]) -> None:
+        """Append one entry per token of the echoed prompt."""
+        self._add(entries, [self._prompt.offset_of(entry.token_id) for entry in entries])
+
     def add(self, entries: Sequence[PositionLogprobs]) -> None:
-        """Append one entry per token."""
-        if not entries:
-            return
-        names, offsets = self._names, []
+        """Append one entry per token of the output."""
+        offsets = []
         for entry in entries:
             offsets.append(self._offset)
-            self._offset += len(self._decoder.decode(names.contribution(entry.token_id, self._skip_special_tokens)))
+            contribution = self._names.contribution(entry.token_id, self._skip_special_tokens)
+            self._offset += len(self._decoder.decode(contribution))
+        self._add(entries, offsets)
+
+    def _add(self, entries: Sequence[PositionLogprobs], offsets: Sequence[int]) -> None:
+        if not entries:
+            return
+        names = self._names
         self._append("text_offset", offsets)
         self._append(
             "token_logprobs",

@@ -198,7 +198,7 @@ class CompletionChoiceWriter(ChoiceWriter):
         self._plain_end = b',"logprobs":null,"finish_reason":null,"matched_stop":null}]'
         self._logprobs: CompletionLogprobs | None = None
         if body.logprobs is not None:
-            self._logprobs = CompletionLogprobs(names, body.skip_special_tokens, body.logprobs)
+            self._logprobs = CompletionLogprobs(names, body.skip_special_tokens, body.logprobs, echo)
 
     def plain_event(self, delta: OutputDelta, usage: bytes) -> bytes | None:
         """See :meth:`ChoiceWriter.plain_event`."""
@@ -263,7 +263,7 @@ class CompletionChoiceWriter(ChoiceWriter):
     def _add_logprobs(self, delta: OutputDelta) -> None:
         assert self._logprobs is not None, "called only if they are wanted"
         if self._echoes_logprobs:
-            self._logprobs.add(delta.input_logprobs or ())
+            self._logprobs.add_prompt(delta.input_logprobs or ())
         self._logprobs.add(delta.logprobs or ())
 
 
