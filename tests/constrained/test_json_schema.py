@@ -103,6 +103,7 @@ def test_one_of_that_excludes_itself_is_any_of(options: list[Any]) -> None:
         [True, {"type": "string"}],
         [{"$ref": "#/missing"}, {"type": "string"}],
         [{"$ref": "#/oneOf/0"}, {"type": "string"}],
+        [{"$ref": "#/oneOf/\N{SUPERSCRIPT TWO}"}, {"type": "string"}],
     ],
 )
 def test_one_of_that_may_overlap_stays(options: list[Any]) -> None:

@@ -10,9 +10,10 @@ import pytest
 
 from bough.constrained.base import GrammarError
 from bough.errors import BadRequest
+from bough.json_pointer import follow
 from bough.parsers.base import ToolSpec
 from bough.parsers.schema_kinds import MAX_SCHEMAS, kinds_of
-from bough.parsers.schema_references import MAX_REPEATED_CHARS, follow, standing_alone
+from bough.parsers.schema_references import MAX_REPEATED_CHARS, standing_alone
 from bough.parsers.string_schemas import StringForm, string_forms
 from tests.constrained.following import allows, bundled_backend, spec_of
 from tests.parsers.parsing import calls, dialect, run

@@ -15,8 +15,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import unquote
 
+from bough.json_pointer import follow
 from bough.sampling.sampling_params import SCHEMA_OPTIONS
 
 MAX_ONE_OF = 512
@@ -153,7 +153,7 @@ class _Rewriter:
         for _ in range(_MAX_REFERENCES):
             if not isinstance(schema, dict) or "$ref" not in schema:
                 return schema
-            target = _follow(self._root, schema["$ref"])
+            target = follow(self._root, schema["$ref"])
             if target is None or len(schema.keys() - {"description", "title", "$comment"}) > 1:
                 return None
             schema = target
@@ -190,22 +190,6 @@ def _within_reach(key: str, value: float) -> float:
     if abs(value) > LARGEST_BOUND:
         raise SchemaError(f"{key} must be of a size of at most {LARGEST_BOUND:g}")
     return value
-
-
-def _follow(root: Any, reference: Any) -> Any:
-    """What a local JSON pointer (RFC 6901) points to; ``None`` if it points nowhere."""
-    if not isinstance(reference, str) or not reference.startswith("#"):
-        return None
-    node = root
-    for part in unquote(reference[1:]).split("/")[1:]:
-        key = part.replace("~1", "/").replace("~0", "~")
-        if isinstance(node, dict) and key in node:
-            node = node[key]
-        elif isinstance(node, list) and key.isdigit() and int(key) < len(node):
-            node = node[int(key)]
-        else:
-            return None
-    return node
 
 
 def _disjoint(sets: list[set[str] | None]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bough.parsers.schema_references import follow
+from bough.json_pointer import follow
 
 MAX_SCHEMAS = 512
 """Most schemas that are looked at for one value: a hostile schema may nest or fan out without end."""

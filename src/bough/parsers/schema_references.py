@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from bough.errors import BadRequest
+from bough.json_pointer import is_pointer
 from bough.sampling.sampling_params import SCHEMA_OPTIONS
 
 MAX_REPEATED_CHARS = 1 << 20
@@ -16,7 +17,6 @@ MAX_REPEATED_CHARS = 1 << 20
 MAX_REFERENCES = 32
 """Most references that are followed from one to the next."""
 
-_MAX_REFERENCE_CHARS = 4096
 _DEFINITIONS = ("$defs", "definitions")
 _ALL = "arguments"
 _INTO_ALL = f"#/$defs/{_ALL}"
@@ -25,22 +25,6 @@ _INTO_ALL = f"#/$defs/{_ALL}"
 _OF_DOCUMENTS = frozenset({"$id", "$schema", "id", SCHEMA_OPTIONS})
 _DATA = frozenset({"const", "default", "enum", "examples"})
 _MAPS_OF_SCHEMAS = frozenset({*_DEFINITIONS, "dependentSchemas", "patternProperties", "properties"})
-
-
-def follow(root: Any, reference: Any) -> Any:
-    """What a local JSON pointer (RFC 6901) points to; ``None`` if it points nowhere, or is very long."""
-    if not isinstance(reference, str) or not _is_pointer(reference) or len(reference) > _MAX_REFERENCE_CHARS:
-        return None
-    node = root
-    for part in unquote(reference[1:]).split("/")[1:]:
-        key = part.replace("~1", "/").replace("~0", "~")
-        if isinstance(node, dict) and key in node:
-            node = node[key]
-        elif isinstance(node, list) and key.isdecimal() and key.isascii() and len(key) < 8 and int(key) < len(node):
-            node = node[int(key)]
-        else:
-            return None
-    return node
 
 
 def standing_alone(root: dict[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
@@ -74,10 +58,6 @@ def standing_alone(root: dict[str, Any], parts: Mapping[str, Any]) -> dict[str, 
     return result
 
 
-def _is_pointer(reference: str) -> bool:
-    return reference == "#" or reference.startswith("#/")
-
-
 def _into_definitions(pointer: str) -> bool:
     return unquote(pointer).startswith(tuple(f"#/{key}/" for key in _DEFINITIONS))
 
@@ -92,7 +72,7 @@ def _pointers(schema: Any, *, is_map: bool = False) -> Iterator[str]:
     for key, value in schema.items():
         if is_map or key not in _DATA:
             yield from _pointers(value, is_map=not is_map and key in _MAPS_OF_SCHEMAS)
-        if not is_map and key == "$ref" and isinstance(value, str) and _is_pointer(value):
+        if not is_map and key == "$ref" and isinstance(value, str) and is_pointer(value):
             yield value
 
 
@@ -112,7 +92,7 @@ def _moved(schema: Any, *, is_map: bool = False) -> Any:
     for key, value in schema.items():
         if not is_map and key in _DATA:
             result[key] = value
-        elif not is_map and key == "$ref" and isinstance(value, str) and _is_pointer(value):
+        elif not is_map and key == "$ref" and isinstance(value, str) and is_pointer(value):
             result[key] = _INTO_ALL + value[1:]
         else:
             result[key] = _moved(value, is_map=not is_map and key in _MAPS_OF_SCHEMAS)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from bough.json_pointer import follow
 from bough.parsers.schema_kinds import MAX_SCHEMAS, VALUES_LIKE_A_SCHEMA
-from bough.parsers.schema_references import follow
 
 MAX_ALTERNATIVES = 64
 """Most alternatives that are not merely values."""
