@@ -134,6 +134,32 @@ def test_no_server_is_said_after_the_time_to_wait():
         asyncio.run(wait())
 
 
+def test_a_server_that_takes_connections_and_never_answers_is_waited_for_no_longer():
+    async def wait():
+        async def say_nothing(reader, writer):
+            await reader.read()
+            writer.close()
+
+        async with await asyncio.start_server(say_nothing, "127.0.0.1") as silent:
+            port = silent.sockets[0].getsockname()[1]
+            async with connect(f"http://127.0.0.1:{port}") as client:
+                await asyncio.wait_for(client.wait_until_ready(0.3), 20)
+
+    with pytest.raises(StartupError, match=r"no server is ready after 0\.3 s: .*/v1/models does not answer$"):
+        asyncio.run(wait())
+
+
+def test_a_host_that_is_none_is_told_in_words():
+    async def wait():
+        async with connect("http://nosuchhost.invalid:1") as client:
+            await client.wait_until_ready(0.0)
+
+    with pytest.raises(StartupError) as caught:
+        asyncio.run(wait())
+    assert "nosuchhost.invalid" in caught.value.message
+    assert "Unknown error" not in caught.value.message
+
+
 def test_waiting_for_a_server_is_said_at_once(capsys):
     async def wait():
         async with connect("http://127.0.0.1:9") as client:

@@ -97,6 +97,7 @@ def test_one_of_that_excludes_itself_is_any_of(options: list[Any]) -> None:
     [
         [{"type": "number"}, {"type": "integer"}],
         [{"const": 1}, {"const": 1.0}],
+        [{"const": [1, {"a": 2}]}, {"const": [1.0, {"a": 2.0}]}],
         [obj(k={"const": "a"}), obj(k={"const": "a"})],
         [obj(k={"const": "a"}), {"type": "object", "properties": {"k": {"const": "b"}}}],
         [{"minimum": 1}, {"maximum": 0}],

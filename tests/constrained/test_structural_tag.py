@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bough.constrained.base import GrammarError
-from bough.constrained.structural_tag import MAX_PARTS
+from bough.constrained.structural_tag import MAX_PARTS, StructuralTagWriter
 from tests.constrained.following import spec_of
 from tests.constrained.special_tokens import vocabulary
 
@@ -111,6 +111,18 @@ def test_number_of_tags_is_bounded() -> None:
     assert allowed({**form, "at_least_one": True, "at_most": 1}, "", "<1>", "<1>,<2>") == [False, True, False]
     for wrong in (0, True, 1.5, "3"):
         assert "at_most" in refusal({**form, "at_most": wrong})
+
+
+def test_tags_in_tags_without_ends_are_written_once_for_each_end() -> None:
+    def lines(depth: int) -> int:
+        form = regex("[a-z]+")
+        for level in range(depth):
+            inner = tag(f"<{level}>", form, "")
+            form = {"type": "tags_with_separator", "tags": [inner], "separator": f"{level};", "at_least_one": True}
+        writer = StructuralTagWriter(lambda schema: "x", lambda pattern: "x", {})
+        return writer.write({"type": "structural_tag", "format": form}).count("\n")
+
+    assert lines(20) <= 8 * lines(10), "with the square of the depth, not two to its power"
 
 
 def test_a_separator_ends_tags_that_have_no_end_of_their_own() -> None:

@@ -110,7 +110,8 @@ def test_missing_shard_is_named(directory: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "index", ["[]", '{"weight_map": 3}', '{"weight_map": {"a": 1}}', '{"weight_map": {"a": "../x"}}']
+    "index",
+    ["[]", '{"weight_map": 3}', '{"weight_map": {}}', '{"weight_map": {"a": 1}}', '{"weight_map": {"a": "../x"}}'],
 )
 def test_bad_index_is_refused(directory: Path, index: str) -> None:
     (directory.parent / "x").write_bytes(b"")

@@ -300,6 +300,8 @@ def test_needless_biases_of_zeros_are_left_out_and_others_are_not(tmp_path: Path
         ("qweight", torch.zeros(16, dtype=torch.int32), "which are no matrix"),
         ("qweight", torch.zeros(8, 128, dtype=torch.int32), "scales of 128 rows of 64 codes"),
         ("g_idx", torch.full((128,), 9, dtype=torch.int32), "groups that do not fit its scales"),
+        ("g_idx", torch.tensor(0, dtype=torch.int32), r"g_idx must be a list of whole numbers, got torch.int32 \[\]"),
+        ("g_idx", torch.zeros(128), "must be a list of whole numbers, got torch.float32"),
         ("scales", torch.full((2, 128), 64.0), r"weight model\.layers\.1\.self_attn\.o_proj\.weight: .* above 63\.97"),
         ("scales", torch.ones(2, 64), r"has scales \[64, 2\] for 128 rows"),
     ],
@@ -333,10 +335,17 @@ def test_groups_longer_than_any_row_are_whole_rows(tmp_path: Path) -> None:
     assert error_of(checkpoint, dtype="float32", native=False) < 1e-5
 
 
-def test_a_shape_that_is_none_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        (torch.tensor(128), r"has \[128, 128\] codes for a matrix \[128\]"),
+        (torch.tensor([128.0, 128.0]), "weight_shape must be whole numbers, got torch.float32"),
+    ],
+)
+def test_a_shape_that_is_none_is_refused(tmp_path: Path, shape: torch.Tensor, message: str) -> None:
     make(tmp_path, "packed 4 bits")
     tensors = load_file(tmp_path / "model.safetensors")
-    tensors["model.layers.1.self_attn.o_proj.weight_shape"] = torch.tensor(128)
+    tensors["model.layers.1.self_attn.o_proj.weight_shape"] = shape
     save_file(tensors, tmp_path / "model.safetensors")
-    with pytest.raises(StartupError, match=r"has \[128, 128\] codes for a matrix \[128\]"):
+    with pytest.raises(StartupError, match=message):
         make_runner(tmp_path)

@@ -11,6 +11,7 @@ import pytest
 from bough.constrained.base import GrammarError
 from bough.errors import BadRequest
 from bough.json_pointer import follow
+from bough.parsers import argument_schemas
 from bough.parsers.base import ToolSpec
 from bough.parsers.schema_kinds import MAX_SCHEMAS, kinds_of
 from bough.parsers.schema_references import MAX_REPEATED_CHARS, standing_alone
@@ -320,3 +321,38 @@ def test_values_that_hold_the_mark_of_their_end_are_left_out(name: str) -> None:
     assert allows(grammar_of(name, required), written(name, {"a": "c"}))
     with pytest.raises(BadRequest, match="required property 'a' of 'f' has no value"):
         grammar_of(name, required, strict=True)
+
+
+@pytest.mark.parametrize("name", [*BARE, "pythonic"])
+def test_schemas_that_are_lists_are_refused(name: str) -> None:
+    reference = {"$ref": "#/$defs/x"}
+    with pytest.raises(BadRequest):
+        grammar_of(name, {"additionalProperties": [reference], "$defs": {"x": {}}})
+    with pytest.raises(BadRequest):
+        grammar_of(name, {**reference, "$defs": {"x": {"properties": {"a": [reference]}}}})
+
+
+def test_what_a_name_may_be_is_found_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(
+        argument_schemas, "kinds_of", lambda schema, root: (asked.append(schema), kinds_of(schema, root))[1]
+    )
+    schemas = argument_schemas.ArgumentSchemas({"properties": {"a": {"type": "integer"}, "": {"type": "null"}}})
+    for _ in range(3):
+        assert [schemas.kinds(name) for name in ("a", "", "b", "c")] == [{"integer"}, {"null"}, set(), set()]
+    assert len(asked) == 3
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        [{"const": "a"}, {"enum": ["a", "b"]}],
+        [{"type": "string"}, {"const": "a"}],
+    ],
+)
+def test_strict_strings_of_alternatives_that_overlap_are_refused(options: list[Any]) -> None:
+    schema = {"type": "object", "properties": {"a": {"oneOf": options}}}
+    with pytest.raises(BadRequest):
+        grammar_of("qwen3_coder", schema, strict=True)
+    apart = {"type": "object", "properties": {"a": {"oneOf": [{"const": "c"}, {"enum": ["a", "b"]}]}}}
+    grammar_of("qwen3_coder", apart, strict=True)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from bough.parsers.base import ParsedEvent, ToolCallArguments, ToolSpec
 from bough.parsers.stream import MAX_HELD_CHARS
+from bough.parsers.typed_values import typed_json
 from tests.constrained.following import allows
 from tests.parsers.parsing import calls, content, dialect, finish, payload, run
 from tests.parsers.test_argument_schemas import MARKS, grammar_of, parsed, written
@@ -167,3 +168,41 @@ def test_text_is_passed_on_while_it_comes_also_where_it_speaks_of_calls() -> Non
         "c",
     ]
     finish(made)
+
+
+def test_a_mark_in_an_unfinished_value_does_not_swallow_the_next_argument() -> None:
+    mark = MARKS["glm47"]
+    text = f'<tool_call>f<arg_key>a</arg_key><arg_value>["x{mark}<arg_key>s</arg_key><arg_value>"{mark}</tool_call>'
+    for size in (1 << 20, 1, 3):
+        assert calls(events_of("glm47", LISTS, text, size=size)) == [("f", {"a": '["x', "s": '"'})]
+
+
+def test_a_key_that_is_too_long_leaves_a_call_whole_however_it_comes() -> None:
+    again = "<arg_key></arg_key><arg_value>"
+    text = f"<tool_call>f{again}x</arg_value>{again * 110}<arg_key>{'x' * 560}"
+    assert events_of("glm47", NUMBERS, text, size=7) == events_of("glm47", NUMBERS, text)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "text", "value"),
+    [
+        ("string null", '"exact phrase" "other"', '"exact phrase" "other"'),
+        ("string null", "'it' # x", "'it' # x"),
+        ("string null", "None", None),
+        ("string null", '"it"', "it"),
+        ("string integer", "+4912345", "+4912345"),
+        ("string integer", "(555)", "(555)"),
+        ("string integer", "0x1F", "0x1F"),
+        ("string integer", "31", 31),
+        ("array string", "1, 2", "1, 2"),
+        ("array string", "['a', 'b']", ["a", "b"]),
+        ("array string", "[1] + [2]", "[1] + [2]"),
+        ("integer", "0x1F", 31),
+        ("array", "1, 2", [1, 2]),
+        ("", "{'a': 1}", "{'a': 1}"),
+    ],
+)
+def test_where_a_string_is_allowed_only_lists_and_dictionaries_are_read_as_python(
+    kinds: str, text: str, value: Any
+) -> None:
+    assert json.loads(typed_json(text, frozenset(kinds.split()))) == value

@@ -109,7 +109,7 @@ class BenchClient:
         told = False
         while True:
             try:
-                await self._fetch("GET", "/v1/models")
+                await self._answers(max(deadline - time.perf_counter(), _POLL_SECONDS))
             except StartupError as error:
                 if time.perf_counter() > deadline:
                     raise StartupError(f"no server is ready after {timeout:g} s: {error}") from None
@@ -119,6 +119,12 @@ class BenchClient:
                 await asyncio.sleep(_POLL_SECONDS)
             else:
                 return
+
+    async def _answers(self, timeout: float) -> None:
+        try:
+            await asyncio.wait_for(self._fetch("GET", "/v1/models"), timeout)
+        except asyncio.TimeoutError:
+            raise StartupError(f"{self.base_url}/v1/models does not answer") from None
 
     async def flush_cache(self, timeout: float) -> None:
         """Empty the server's prefix cache, waiting up to ``timeout`` seconds for it to be idle.
@@ -168,9 +174,9 @@ class BenchClient:
             async with self._session.request(method, self.base_url + path) as response:
                 content: bytes = await response.read()
         except (aiohttp.ClientError, OSError) as error:
-            # What TLS calls a number is none of the system's.
+            # What TLS and the resolver call a number is none of the system's.
             number = None if isinstance(error, ssl.SSLError) else getattr(error, "errno", None)
-            reason = os.strerror(number) if number else str(error)
+            reason = os.strerror(number) if number and number > 0 else str(error)
             raise StartupError(f"{self.base_url}{path} cannot be reached: {reason}") from None
         if response.status != 200:
             raise StartupError(f"{self.base_url}{path} answered with status {response.status}: {content[:200]!r}")
@@ -240,7 +246,7 @@ def _arrival_times(count: int, load: Load) -> list[float]:
 
 def _read_totals(answer: Answer, events: list[Event], backend: Backend) -> None:
     for event in events:
-        if "error" in event:
+        if event.get("error") is not None:
             answer.error = f"error in the answer: {json.dumps(event['error'])[:200]}"
         finish = event.get("meta_info", {}).get("finish_reason") or {}
         if finish.get("type") == "abort":

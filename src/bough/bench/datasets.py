@@ -188,7 +188,7 @@ def _from_line(line: str, where: str, default_output_len: int) -> BenchRequest:
     if not isinstance(fields, dict):
         raise wrong("must be a JSON object")
     output_len = fields.get("output_len", default_output_len)
-    if not isinstance(output_len, int) or output_len < 1:
+    if not isinstance(output_len, int) or isinstance(output_len, bool) or output_len < 1:
         raise wrong(f"output_len must be a whole number of at least 1, got {output_len!r}")
     forms: tuple[tuple[str, str, type], ...] = (
         ("prompt", "text", str),

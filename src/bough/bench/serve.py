@@ -138,7 +138,8 @@ async def run_benchmark(args: BenchServeArgs, dataset: DatasetArgs) -> dict[str,
 
 async def _warm_up(client: BenchClient, requests: list[BenchRequest], args: BenchServeArgs, model: str) -> None:
     for number in range(args.warmup_requests):
-        answer = await client.ask(requests[number % len(requests)], BACKENDS[args.backend], model, args.sampling)
+        request, backend = requests[number % len(requests)], BACKENDS[args.backend]
+        answer = await client.ask(request, backend, model, args.sampling, stream=not args.disable_stream)
         if answer.error is not None:
             raise StartupError(f"the warm-up request failed, so nothing was measured: {answer.error}")
     if args.flush_cache:

@@ -131,8 +131,9 @@ class _Rewriter:
 
     def _tags(self, objects: list[dict[str, Any]]) -> Iterator[list[set[str] | None]]:
         """For each property that all objects require: the values that it may have in each of them."""
-        for name in _required(objects[0]):
-            if not all(name in _required(option) for option in objects):
+        required = [frozenset(_required(option)) for option in objects]
+        for name in dict.fromkeys(_required(objects[0])):
+            if not all(name in each for each in required):
                 continue
             properties = [option.get("properties") for option in objects]
             yield [
@@ -229,6 +230,14 @@ def _type_of(value: Any) -> str:
 
 
 def _canonical(value: Any) -> str:
+    return json.dumps(_level(value), sort_keys=True)
+
+
+def _level(value: Any) -> Any:
     if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return json.dumps(value, sort_keys=True)
+        return int(value)
+    if isinstance(value, list):
+        return [_level(each) for each in value]
+    if isinstance(value, dict):
+        return {key: _level(each) for key, each in value.items()}
+    return value

@@ -30,6 +30,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from bough.constrained.bare_strings import patterns_of
@@ -285,6 +286,7 @@ class StructuralTagWriter:
         for name, _, items in tags:
             self._check_closed(items, name)
 
+        @cache  # it asks for its own inner part twice: so 2^depth without
         def write(end: str | None) -> str:
             # What ends a tag that has no end of its own: the separator, or behind the last one what follows them all.
             last = self._rule_of(self._either([self._sequence(items, end) for _, _, items in tags]))

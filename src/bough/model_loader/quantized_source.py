@@ -219,7 +219,10 @@ class QuantizedSource(SafetensorsSource):
         elif layout == "awq":
             codes = codes[..., _AWQ_PLACES].flatten(1).T.contiguous()
         else:
-            shape = self._tensor(module, "weight_shape").flatten().tolist()
+            stated = self._tensor(module, "weight_shape")
+            if stated.is_floating_point():
+                raise StartupError(f"tensor {module}.weight_shape must be whole numbers, got {stated.dtype}")
+            shape = stated.flatten().tolist()
             codes = codes.flatten(1)
             if len(shape) != 2 or shape[0] != len(codes) or not 0 <= codes.shape[1] - shape[1] < 32 // bits:
                 raise StartupError(f"{module} has {list(codes.shape)} codes for a matrix {shape}")
@@ -239,7 +242,10 @@ class QuantizedSource(SafetensorsSource):
         if layout == "integers":
             zeros = stored
         elif layout == "packed":  # along the rows, up to whole words
-            rows = len(self._tensor(module, _CODES[layout]))
+            codes = self._tensor(module, _CODES[layout])
+            if codes.ndim != 2:
+                raise StartupError(f"{module} has codes {list(codes.shape)}, which are no matrix")
+            rows = len(codes)
             zeros = _unpacked(stored, bits).permute(0, 2, 1).flatten(0, 1)[:rows]
         else:
             codes = _unpacked(stored, bits)
@@ -255,7 +261,12 @@ class QuantizedSource(SafetensorsSource):
         name = "g_idx" if self._quantization.layout == "gptq" else "weight_g_idx"
         if f"{module}.{name}" not in self._files:
             return None
-        order = self._tensor(module, name).long()
+        order = self._tensor(module, name)
+        if order.ndim != 1 or order.is_floating_point():
+            raise StartupError(
+                f"tensor {module}.{name} must be a list of whole numbers, got {order.dtype} {list(order.shape)}"
+            )
+        order = order.long()
         inputs = max(len(order), 1)
         size = min(self._quantization.group or inputs, inputs)
         return None if torch.equal(order, torch.arange(len(order)) // size) else order

@@ -122,7 +122,8 @@ def checkpoint_files(directory: Path) -> list[Path]:
     if index_file.is_file():
         index = read_json(index_file)
         weight_map: Any = index.get("weight_map") if isinstance(index, dict) else None
-        if not isinstance(weight_map, dict) or not all(isinstance(name, str) for name in weight_map.values()):
+        is_map = isinstance(weight_map, dict) and all(isinstance(name, str) for name in weight_map.values())
+        if not weight_map or not is_map:
             raise StartupError(f"{index_file} has no valid weight_map; download it again")
         files = [directory / name for name in sorted(set(weight_map.values()))]
         absent = [file.name for file in files if not file.is_file() or file.name not in weight_map.values()]

@@ -54,6 +54,7 @@ class ArgumentSchemas:
         properties, patterns = self.own.get("properties"), self.own.get("patternProperties")
         self._properties = properties if isinstance(properties, dict) else {}
         self._patterns = patterns if isinstance(patterns, dict) else {}
+        self._kinds: dict[str | None, frozenset[str]] = {}  # None: of arguments that are not named
 
     @property
     def required(self) -> list[str]:
@@ -83,7 +84,11 @@ class ArgumentSchemas:
 
     def kinds(self, name: str) -> frozenset[str]:
         """The JSON types of one argument: see :func:`~bough.parsers.schema_kinds.kinds_of`."""
-        return kinds_of(self.of(name), self.root)
+        place = name if name in self._properties else None
+        known = self._kinds.get(place)
+        if known is None:
+            known = self._kinds[place] = kinds_of(self.of(name), self.root)
+        return known
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,6 +204,11 @@ class JsonFollower:
         """Whether what comes next is part of a string, or ends it."""
         return self.valid and self._scanner.in_string
 
+    @property
+    def complete(self) -> bool:
+        """Whether it is a whole value."""
+        return self.valid and self._scanner.done
+
     def follow(self, text: str) -> None:
         """Follow the value through more text."""
         if not self.valid or not text:

@@ -72,7 +72,10 @@ def _read_call(calls: Calls) -> Steps[None]:
     spans = yield from _read_arguments(stream)
     try:
         schemas = ArgumentSchemas(calls.tools[name].parameters)
-        values = {key: typed_value(stream.text[begin:end], schemas.kinds(key)) for key, begin, end in spans}
+        values = {}
+        for key, begin, end in spans:
+            values[key] = typed_value(stream.text[begin:end], schemas.kinds(key))
+            yield from stream.step()
         fragment = to_json(values)
     except NotALiteral:
         raise NotACall from None

@@ -42,7 +42,7 @@ def standing_alone(root: dict[str, Any], parts: Mapping[str, Any]) -> dict[str, 
     sizes: dict[bool, int] = {}
     num_chars = 0
     for name, part in parts.items():
-        pointers = set(_pointers(part))
+        pointers = set(_pointers(part)) if isinstance(part, dict) else set()
         if not pointers:
             continue
         is_all = not (suffice and all(map(_into_definitions, pointers)))

@@ -78,10 +78,10 @@ class _Reader:
             if self._left < 0:
                 self.is_exact = False
                 break
-            found = _joined([form for each in alternatives for form in self.forms(each, depth + 1)])
-            if alternatives is schema.get("oneOf") and len(found) > 1:
-                self.is_exact = False  # they may overlap
-            forms = self._both(forms, found)
+            apart = [form for each in alternatives for form in self.forms(each, depth + 1)]
+            if alternatives is schema.get("oneOf") and not _exclude_each_other(apart):
+                self.is_exact = False
+            forms = self._both(forms, _joined(apart))
         return forms
 
     def _both(self, one: list[StringForm], other: list[StringForm]) -> list[StringForm]:
@@ -105,6 +105,12 @@ class _Reader:
             return StringForm(other.values if one.values is None else one.values, bounds)
         allowed = frozenset(other.values)
         return StringForm(tuple(each for each in one.values if each in allowed), bounds)
+
+
+def _exclude_each_other(forms: list[StringForm]) -> bool:
+    """Whether no string is known to fit two of the forms, as far as that is plain to see."""
+    values = [value for form in forms for value in form.values or ()]
+    return len(forms) < 2 or (all(form.values is not None for form in forms) and len(values) == len(set(values)))
 
 
 def _joined(forms: list[StringForm]) -> list[StringForm]:

@@ -28,11 +28,10 @@ def json_until(stream: Stream, marker: str, *, drop_newline: bool, openers: tupl
     searched = stream.pos
     doubtful = False  # whether the marker that comes next may be part of a string, or be the end
 
-    def taken(end: int) -> str:
+    def take(end: int) -> None:
         pieces.append(stream.text[stream.pos : end])
         stream.pos = end
         stream.commit()
-        return "".join(pieces)
 
     while True:
         at, found = find_first(stream.text, markers, searched)
@@ -43,35 +42,35 @@ def json_until(stream: Stream, marker: str, *, drop_newline: bool, openers: tupl
             if found == marker:
                 yield from stream.step()
                 if not doubtful:
-                    taken(at)
+                    take(at)
                     at, doubtful = stream.pos, True
                 value.follow(marker)
                 searched = at + len(marker)
                 continue
             value.follow("\n")
-        if doubtful and not value.valid:
+        if doubtful and not (value.valid if found is None else value.complete):
             break
         searched = at
         if found is not None:
-            text = taken(at)
+            take(at)
             stream.pos += len(found) if found in closers else 0
             stream.commit()
-            return text, True
+            return "".join(pieces), True
         if not doubtful:
-            text = taken(at)
+            take(at)
             searched = stream.pos
             if stream.ended:
                 if stream.cut:
                     stream.drop_rest()
-                return text, False
+                return "".join(pieces), False
         if (yield from stream.more()):
             continue
         if not stream.ended:
             doubtful = False
         elif stream.cut:
-            text = taken(at)
+            take(at)
             stream.drop_rest()
-            return text, False
+            return "".join(pieces), False
         else:
             break
     stream.turn_back()

@@ -22,8 +22,9 @@ _SCALARS = frozenset({"boolean", "integer", "number"})
 def typed_json(text: str, kinds: frozenset[str]) -> str:
     """The JSON text of a value that is written without quotes if it is a string.
 
-    It is read as JSON, failing that as a Python literal, as far as the result is of one of the types; and as a string
-    otherwise, or if it is longer than :data:`MAX_TYPED_CHARS`.
+    It is read as JSON, failing that, if types are given, as a Python literal, as far as the result is of one of the
+    types; and as a string otherwise, or if it is longer than :data:`MAX_TYPED_CHARS`. Where a string is allowed, only a
+    list or a dictionary in its brackets is taken for a literal: ``(555)`` and ``0x1F`` are texts.
 
     Args:
         text: as the model wrote it.
@@ -31,24 +32,30 @@ def typed_json(text: str, kinds: frozenset[str]) -> str:
     """
     if len(text) > MAX_TYPED_CHARS:
         return json.dumps(text, ensure_ascii=False)
-    stripped = text.strip()
-    candidates = []
+    read = _read(text.strip(), kinds)
+    if read is None or (kinds and not is_of_kind(read[1], kinds)):
+        return json.dumps(text, ensure_ascii=False)
+    return read[0]
+
+
+def _read(text: str, kinds: frozenset[str]) -> tuple[str, Any] | None:
+    """The value that is written there as JSON text, and itself."""
     try:
-        candidates.append((stripped, json.loads(stripped, parse_constant=refuse_constant)))
+        return text, json.loads(text, parse_constant=refuse_constant)
     except (ValueError, RecursionError):
-        if stripped.lower() in _SWITCHES:
-            value = _SWITCHES[stripped.lower()]
-            candidates.append((json.dumps(value), value))
-        elif kinds and kinds != {"string"}:
-            try:
-                value = parse_literal(stripped)
-                candidates.append((to_json(value), value))
-            except NotALiteral:
-                pass
-    for shown, value in candidates:
-        if not kinds or is_of_kind(value, kinds):
-            return shown
-    return json.dumps(text, ensure_ascii=False)
+        pass
+    if text.lower() in _SWITCHES:
+        value = _SWITCHES[text.lower()]
+        return json.dumps(value), value
+    if not kinds or ("string" in kinds and not text.startswith(("[", "{"))):
+        return None
+    try:
+        value = parse_literal(text)
+    except NotALiteral:
+        return None
+    if "string" in kinds and not isinstance(value, (list, dict)):
+        return None
+    return to_json(value), value
 
 
 def typed_value(literal: str, kinds: frozenset[str]) -> Any:

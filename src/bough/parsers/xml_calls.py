@@ -85,7 +85,7 @@ class TaggedFormat(ToolFormat):
                 key = yield from self.read_key(calls)
             except NotACall:
                 stream.turn_back()
-                is_complete = not stream.ended
+                is_complete = not stream.ran_out
                 break
             if key in keys:
                 stream.resume = stream.pos

@@ -17,6 +17,7 @@ import pytest
 from bough.entrypoints.chat.core import ChatCore
 from bough.entrypoints.http.asgi import Call
 from bough.entrypoints.http.bodies import BodyIntake
+from bough.entrypoints.http.responses.convert import conversation
 from bough.entrypoints.http.responses.handlers import ResponsesHandlers
 from bough.entrypoints.http.responses.store import ResponseStore, StoredResponse
 from bough.errors import BadRequest, NotFound, Overloaded
@@ -261,6 +262,29 @@ class TestBackground:
 
         thinker.call(replace())
         thinker.run(thinker.engine.gate.set)
+
+    def test_one_that_is_cancelled_before_its_first_step_ends(self, thinker: RunningServer) -> None:
+        async def body() -> dict[str, Any]:
+            content = json.dumps({"input": "Hi", "background": True, "stream": True, "request_id": "resp_mine"})
+            return {"type": "http.request", "body": content.encode(), "more_body": False}
+
+        async def cancel() -> None:
+            handlers = ResponsesHandlers(thinker.manager, ChatCore(thinker.manager))
+            scope = {"method": "POST", "path": PATH, "query_string": b"", "headers": []}
+            call = Call(scope, body, BodyIntake(10_000, 10_000))
+            await call.read_body()
+            await handlers.create(call)
+            begun = handlers.store.get("resp_mine")
+            assert begun.task is not None
+            begun.task.cancel()  # in the same turn of the loop
+            await asyncio.wait([begun.task])
+            assert json.loads(begun.to_json())["status"] == "cancelled"
+            assert begun.log is not None
+            events = [event async for event in begun.log.follow(0)]
+            assert b"response.incomplete" in b"".join(events)
+
+        thinker.call(asyncio.wait_for(cancel(), 10))
+        thinker.assert_idle()
 
     def test_it_can_be_followed_again_by_whoever_has_left(self, http: httpx.Client, thinker: RunningServer) -> None:
         thinker.engine.says, thinker.engine.token_delay = THOUGHTS + "It is nine.", 0.01
@@ -541,7 +565,7 @@ class TestStore:
         store.put(other)
         assert store.holds(other)
         with pytest.raises(NotFound):
-            store.find_item("item_a", "input[0].id")
+            store.finder()("item_a", "input[0].id")
         store.delete("a")
         assert store.num_bytes == 0
 
@@ -576,7 +600,47 @@ class TestStore:
     def test_items_are_found_by_id_as_long_as_their_response_is_kept(self) -> None:
         store = ResponseStore(1, 10_000)
         store.put(self.entry("a"))
-        assert store.find_item("item_a", "input[0].id")["id"] == "item_a"
+        assert store.finder()("item_a", "input[0].id")["id"] == "item_a"
         store.put(self.entry("b"))
         with pytest.raises(NotFound, match="input"):
-            store.find_item("item_a", "input[0].id")
+            store.finder()("item_a", "input[0].id")
+
+    def test_an_item_is_that_of_the_response_it_comes_from(self) -> None:
+        store = ResponseStore(2, 10_000)
+        first = self.entry("a")
+        again = StoredResponse("b", {"output": []}, [{"id": "item_a", "text": "changed"}])
+        store.put(first)
+        store.put(again)
+        assert store.finder()("item_a", "input[0].id")["text"] == ""
+        store.delete("b")
+        assert store.finder()("item_a", "input[0].id")["text"] == ""
+        store.put(again)
+        store.delete("a")
+        assert store.finder()("item_a", "input[0].id")["text"] == "changed"
+
+    def test_a_request_gets_each_item_once_and_each_response_is_decoded_once(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store, decoded = ResponseStore(2, 100_000), []
+        store.put(StoredResponse("a", {"output": []}, [{"id": f"item_{number}"} for number in range(50)]))
+        whole = StoredResponse.items
+        monkeypatch.setattr(StoredResponse, "items", lambda entry: (decoded.append(entry.id), whole(entry))[1])
+        find = store.finder()
+        assert [find(f"item_{number}", "input")["id"] for number in range(50)] == [f"item_{n}" for n in range(50)]
+        assert decoded == ["a"]
+        with pytest.raises(BadRequest, match=r"^input\[3\]\.id: the item 'item_7' is in the input already"):
+            find("item_7", "input[3].id")
+
+
+@pytest.mark.parametrize(
+    ("items", "thought"),
+    [
+        ([{"summary": [], "content": "A"}, {"summary": [], "content": "B"}], "A\nB"),
+        ([{"summary": [{"type": "summary_text", "text": "S"}], "content": []}], "S"),
+        ([{"summary": "S", "content": "A"}], "A"),
+    ],
+)
+def test_all_thoughts_before_an_answer_are_its_thoughts(items: list[dict[str, Any]], thought: str) -> None:
+    thoughts = [{"type": "reasoning", "id": f"r{number}", **item} for number, item in enumerate(items)]
+    answer = {"type": "message", "id": "m", "role": "assistant", "content": "hi"}
+    assert conversation([*thoughts, answer]) == [{"role": "assistant", "content": "hi", "reasoning_content": thought}]

@@ -152,7 +152,9 @@ def conversation(items: Sequence[Item]) -> list[Message]:
         elif kind == "reasoning":
             if "content" in turn or "tool_calls" in turn:
                 end_turn()
-            turn["reasoning_content"] = _text(item["content"] if item.get("content") is not None else item["summary"])
+            thought = _text(item.get("content") or item["summary"])
+            before = turn.get("reasoning_content")
+            turn["reasoning_content"] = f"{before}\n{thought}" if before else thought
         else:
             end_turn()
             messages.append({"role": "tool", "tool_call_id": item["call_id"], "content": _text(item["output"])})

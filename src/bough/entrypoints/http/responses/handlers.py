@@ -87,7 +87,7 @@ class ResponsesHandlers:
             else:
                 give_back()
         with unknown_members(allowed=self._manager.server_args.allow_unknown_fields) as unknown:
-            items = convert.input_items(body, self.store.find_item, unknown)
+            items = convert.input_items(body, self.store.finder(), unknown)
             tools = convert.tool_use(body, unknown)
             constraint = convert.constraint(body, unknown)
         everything = [*(previous.conversation() if previous is not None else ()), *items]
@@ -214,6 +214,7 @@ class ResponsesHandlers:
         builder.body["status"] = "queued"
         self.store.put(entry, must_fit=True)
         entry.task = asyncio.create_task(self._work(entry, builder, run))
+        entry.task.add_done_callback(lambda _: self._settle_if_never_begun(entry, builder))
         on_over, call.on_over = call.on_over, None
         if on_over is not None:
             entry.task.add_done_callback(lambda _: on_over())
@@ -229,6 +230,15 @@ class ResponsesHandlers:
         except Exception:
             logger.exception("A response in the background failed")
             builder.fail(RequestFailed(INTERNAL_ERROR, code="internal_error"))
+        self._settle(entry, builder)
+
+    def _settle_if_never_begun(self, entry: StoredResponse, builder: ResponseBuilder) -> None:
+        """A task that is cancelled before its first step runs nothing of its own."""
+        if not builder.final:
+            builder.cancel()
+            self._settle(entry, builder)
+
+    def _settle(self, entry: StoredResponse, builder: ResponseBuilder) -> None:
         if entry.log is not None:
             entry.log.add(builder.take())
             entry.log.close()
@@ -288,7 +298,10 @@ class ResponsesHandlers:
             messages.insert(0, {"role": "system", "content": body.instructions})
         wants_logprobs = bool(body.top_logprobs) or WITH_LOGPROBS in (body.include or ())
         if wants_logprobs and tools.callable:
-            raise BadRequest("logprobs cannot be combined with tools here; use /v1/chat/completions", param="include")
+            raise BadRequest(
+                "logprobs cannot be combined with tools here; use /v1/chat/completions",
+                param="top_logprobs" if body.top_logprobs else "include",
+            )
         return ChatJob(
             messages=messages,
             params=self._params(body, constraint),

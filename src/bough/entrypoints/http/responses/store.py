@@ -126,7 +126,8 @@ class ResponseStore:
         self._max_entries = max_entries
         self._max_bytes = max_bytes
         self._entries: OrderedDict[str, StoredResponse] = OrderedDict()
-        self._by_item: dict[str, StoredResponse] = {}
+        self._by_item: dict[str, list[StoredResponse]] = {}
+        """The responses that have an item of this id, first the one that it comes from."""
         self._reserved: dict[str, object] = {}
         """Ids of responses that are being made, and by whom."""
         self.num_bytes = 0
@@ -185,22 +186,31 @@ class ResponseStore:
         self._entries.move_to_end(response_id)
         return entry
 
-    def find_item(self, item_id: str, param: str) -> Item:
-        """The item of this id, of the input or the output of a response.
+    def finder(self) -> Callable[[str, str], Item]:
+        """What finds items of responses for one request, by their ids and the field that names them.
 
-        Raises:
-            NotFound: if there is none, or none any more.
+        It decodes each response once and gives each item once, so that a request grows by no more than is stored. It
+        raises ``NotFound`` if there is no such item, or none any more, and ``BadRequest`` if it has given it already.
         """
-        entry = self._by_item.get(item_id)
-        if entry is not None:
-            for item in (*entry.output(), *entry.items()):
-                if item["id"] == item_id:
-                    return item
-        raise NotFound(
-            f"{param}: there is no item {item_id[:80]!r}, or it is not kept any more",
-            param=param,
-            code="item_not_found",
-        )
+        decoded: dict[str, dict[str, Item]] = {}
+        given: set[str] = set()
+
+        def find(item_id: str, param: str) -> Item:
+            if item_id in given:
+                raise BadRequest(f"{param}: the item {item_id[:80]!r} is in the input already", param=param)
+            for entry in self._by_item.get(item_id, ())[:1]:
+                if entry.id not in decoded:
+                    decoded[entry.id] = {item["id"]: item for item in (*entry.items(), *entry.output())}
+                if item_id in decoded[entry.id]:
+                    given.add(item_id)
+                    return decoded[entry.id][item_id]
+            raise NotFound(
+                f"{param}: there is no item {item_id[:80]!r}, or it is not kept any more",
+                param=param,
+                code="item_not_found",
+            )
+
+        return find
 
     def put(self, entry: StoredResponse, *, must_fit: bool = False) -> None:
         """Keep a response in place of one that has its id, or count one anew that has changed. One for which there is
@@ -218,7 +228,8 @@ class ResponseStore:
             return
         self._reserved.pop(entry.id, None)
         self._entries[entry.id] = entry
-        self._by_item.update(dict.fromkeys(entry.item_ids, entry))
+        for item_id in dict.fromkeys(entry.item_ids):
+            self._by_item.setdefault(item_id, []).append(entry)
         self._hold(entry)
         for other in list(self._entries.values()):
             if not self._is_full:
@@ -257,9 +268,12 @@ class ResponseStore:
 
     def _remove(self, entry: StoredResponse) -> None:
         del self._entries[entry.id]
-        for item_id in entry.item_ids:
-            if self._by_item.get(item_id) is entry:
-                del self._by_item[item_id]
+        for item_id in dict.fromkeys(entry.item_ids):
+            holders = self._by_item.get(item_id, [])
+            if entry in holders:  # those of an output that has come since are not there yet
+                holders.remove(entry)
+                if not holders:
+                    del self._by_item[item_id]
         for part in entry.chain():
             part.holders -= 1
             if part.holders:
