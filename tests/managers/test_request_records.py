@@ -69,12 +69,3 @@ def test_whoever_is_cut_off_by_a_death_is_unfinished_in_the_crash_dump(tmp_path:
     assert [each["rid"] for each in dump["unfinished"]] == ["r"]
     assert dump["ended"] == []
     assert metrics.failed_requests.total == 1
-
-
-@pytest.mark.parametrize(("now", "known"), [(3.0, 1.5), (1.25, 1.25)], ids=["later", "before it can have come"])
-def test_a_first_token_is_not_made_after_it_has_come(now: float, known: float) -> None:
-    state = make_state()
-    state.sent_time = 1.0
-    delta = OutputDelta("r", [5], None, first_token_delay=0.5)
-    RequestRecords(Metrics("m"), RequestLog(None)).on_first_delta(state, delta, now)
-    assert state.first_token_time == known

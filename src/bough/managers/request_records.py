@@ -37,12 +37,11 @@ class RequestRecords:
         """A request goes to the scheduler; the first of its outputs speaks for all."""
         self._log.on_sent(state)
 
-    def on_first_delta(self, state: ReqState, delta: OutputDelta, now: float) -> None:
+    def on_first_delta(self, state: ReqState, delta: OutputDelta) -> None:
         """Note how long an output has waited. Tokens may come in blocks: the scheduler says when it had the first."""
         metrics, is_counted = self._metrics, state.obj.log_metrics
         if delta.first_token_delay is not None:
-            # How long the way to the scheduler took is not known.
-            state.first_token_time = min(state.sent_time + delta.first_token_delay, now)
+            state.first_token_time = state.sent_time + delta.first_token_delay
             if is_counted:
                 metrics.time_to_first_token.observe(state.first_token_time - state.created_time)
         if delta.queue_time is not None:
@@ -62,7 +61,7 @@ class RequestRecords:
         num_tokens = gaps = len(delta.token_ids)
         self._metrics.generation_tokens += num_tokens
         if last_time == 0.0:
-            last_time, gaps = state.first_token_time, num_tokens - 1
+            last_time, gaps = min(state.first_token_time, now), num_tokens - 1
         if last_time != 0.0 and gaps:
             self._gaps[(now - last_time) / gaps] += gaps
 

@@ -477,7 +477,7 @@ class TokenizerManager:
 
     def _handle_delta(self, state: ReqState, delta: OutputDelta, now: float, outbox: Outbox | None) -> None:
         if delta.queue_time is not None or delta.first_token_delay is not None:
-            self._records.on_first_delta(state, delta, now)
+            self._records.on_first_delta(state, delta)
         if delta.queue_time is not None:
             self.queue_wait.note(delta.queue_time)
         if delta.token_ids:

@@ -7,7 +7,7 @@ import json
 import time
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import ollama
@@ -113,6 +113,14 @@ def test_arguments_are_always_an_object(text: str, shown: dict[str, Any]) -> Non
     first, _ = map(json.loads, writer.plain_lines(delta).splitlines())
     [call] = first["message"]["tool_calls"]
     assert call["function"]["arguments"] == shown
+
+
+def test_durations_are_never_negative() -> None:
+    writer = OllamaWriter("m", is_chat=True, names=None, top_logprobs=0, skip_special_tokens=True, started=1.0)
+    output = SimpleNamespace(finish_reason=None, prompt_tokens=3, completion_tokens=1)
+    state = SimpleNamespace(created_time=1.0, first_token_time=2.25, finished_time=2.0)
+    end = json.loads(b"{" + writer._end(cast(Any, SimpleNamespace(state=state, output=output))))
+    assert (end["prompt_eval_duration"], end["eval_duration"], end["total_duration"]) == (10**9, 0, 10**9)
 
 
 class TestClient:

@@ -135,7 +135,8 @@ class OllamaWriter:
     def _end(self, delta: ChoiceDelta) -> bytes:
         """The last members: why the answer ended, token counts, and durations in nanoseconds."""
         state, output = delta.state, delta.output
-        first = state.first_token_time or state.finished_time
+        # How long the way to the scheduler took is not known: the first token may seem to be made after it has come.
+        first = min(state.first_token_time or state.finished_time, state.finished_time)
         reason = output.finish_reason
         done_reason = "length" if reason is not None and reason.type == "length" else "stop"
         values = {
