@@ -236,22 +236,27 @@ class TestBackground:
         api.responses.delete(response.id)
         thinker.assert_idle()
 
+    async def begun(self, thinker: RunningServer, **fields: Any) -> tuple[ResponsesHandlers, StoredResponse]:
+        """A response in the background whose work has been asked for and not begun."""
+        content = {"input": "Hi", "background": True, "request_id": "resp_mine", **fields}
+
+        async def body() -> dict[str, Any]:
+            return {"type": "http.request", "body": json.dumps(content).encode(), "more_body": False}
+
+        handlers = ResponsesHandlers(thinker.manager, ChatCore(thinker.manager))
+        scope = {"method": "POST", "path": PATH, "query_string": b"", "headers": []}
+        call = Call(scope, body, BodyIntake(10_000, 10_000))
+        await call.read_body()
+        await handlers.create(call)
+        return handlers, handlers.store.get("resp_mine")
+
     def test_one_that_was_deleted_does_not_come_back_in_place_of_the_next_of_its_id(
         self, thinker: RunningServer
     ) -> None:
         thinker.run(thinker.engine.gate.clear)
 
-        async def body() -> dict[str, Any]:
-            content = json.dumps({"input": "Hi", "background": True, "request_id": "resp_mine"}).encode()
-            return {"type": "http.request", "body": content, "more_body": False}
-
         async def replace() -> None:
-            handlers = ResponsesHandlers(thinker.manager, ChatCore(thinker.manager))
-            scope = {"method": "POST", "path": PATH, "query_string": b"", "headers": []}
-            call = Call(scope, body, BodyIntake(10_000, 10_000))
-            await call.read_body()
-            await handlers.create(call)
-            deleted = handlers.store.get("resp_mine")
+            handlers, deleted = await self.begun(thinker)
             assert deleted.task is not None
             await asyncio.sleep(0)  # the work begins
             handlers.store.delete("resp_mine")
@@ -264,17 +269,8 @@ class TestBackground:
         thinker.run(thinker.engine.gate.set)
 
     def test_one_that_is_cancelled_before_its_first_step_ends(self, thinker: RunningServer) -> None:
-        async def body() -> dict[str, Any]:
-            content = json.dumps({"input": "Hi", "background": True, "stream": True, "request_id": "resp_mine"})
-            return {"type": "http.request", "body": content.encode(), "more_body": False}
-
         async def cancel() -> None:
-            handlers = ResponsesHandlers(thinker.manager, ChatCore(thinker.manager))
-            scope = {"method": "POST", "path": PATH, "query_string": b"", "headers": []}
-            call = Call(scope, body, BodyIntake(10_000, 10_000))
-            await call.read_body()
-            await handlers.create(call)
-            begun = handlers.store.get("resp_mine")
+            _, begun = await self.begun(thinker, stream=True)
             assert begun.task is not None
             begun.task.cancel()  # in the same turn of the loop
             await asyncio.wait([begun.task])
