@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "gemm_inputs.h"
 #include "gemm_tile.h"
 #include "gemm_tile_quantized.h"
 #include "gemm_tile_spread.h"
@@ -266,7 +267,7 @@ constexpr int64_t kBlockUnits = 608;
 
 // Panels of a block along the inputs whose product with all rows is computed before the next ones: they stay in the
 // second-level cache, which is mostly smaller where there is no AVX-512.
-constexpr int64_t kGroupBytes = (kAvx2Alone ? 256 : 384) << 10;
+constexpr int64_t kGroupBytes = (kAvx2Alone ? 256 : 192) << 10;
 
 // Most tiles for which panels are the outer loop and the next panel is fetched by software meanwhile.
 constexpr int64_t kFewTiles = kAvx2Alone ? 8 : 6;
@@ -313,10 +314,16 @@ void finish_sums(const Cut& cut, int64_t panel, int64_t first_row, int rows, flo
     finish_tile(cut.call, cut.choices, panel, first_row, rows, sums);
 }
 
+// Units between two fetches of a tile, and the cache lines that their weights take.
+template <DType kType>
+constexpr int64_t kUnitsPerFetch = is_quantized(kType) ? kGroupUnits : kUnroll;
+template <DType kType>
+constexpr int kLinesPerFetch =
+    is_quantized(kType) ? static_cast<int>(group_words(kType)) / 16 : kUnroll * kColumns / 16;
+
 template <DType kType, int kLines>
 void multiply_few_tiles(const Cut& cut) {
     alignas(64) float sums[kFewTiles * kTileRows<kType> * kColumns];
-    constexpr int64_t kUnitsPerFetch = is_quantized(kType) ? kGroupUnits : kUnroll;
     for (int64_t panel = cut.first_panel; panel < cut.end_panel; ++panel) {
         for (int64_t unit = 0; unit < cut.units; unit += cut.block_units) {
             const int64_t end = cut.block_end(unit);
@@ -329,7 +336,7 @@ void multiply_few_tiles(const Cut& cut) {
                 // the next block.
                 const char* ahead = reinterpret_cast<const char*>(weights) + kAheadBytes;
                 if (cut.num_tiles > 1 || fetching_passes(rows) > 1) {
-                    const int64_t lines = tile * ((end - unit) / kUnitsPerFetch) * kLines;
+                    const int64_t lines = tile * ((end - unit) / kUnitsPerFetch<kType>)*kLines;
                     ahead = reinterpret_cast<const char*>(cut.weights(panel, end)) + lines * 64;
                 }
                 tile_kernel<kType, kLines>(rows)(cut.inputs(begin, unit), cut.input_stride, weights, end - unit, at,
@@ -341,8 +348,8 @@ void multiply_few_tiles(const Cut& cut) {
 }
 
 // Groups of panels that stay in the second-level cache, in each of them blocks along the inputs, and in each of these
-// the tiles. `begin_tile(first_row, rows, unit, end)` returns what multiplies the rows from one unit to another, called
-// with a panel and whether sums are there already.
+// the tiles. `begin_tile(tile, rows, unit, end)` returns what multiplies the rows from one unit to another, called with
+// a panel's weights, those of it that come next (null: none), sums, and whether these are there already.
 template <DType kType, typename BeginTile>
 BOUGH_INLINE void multiply_in_groups(const Cut& cut, const BeginTile& begin_tile) {
     const bool one_block = cut.units <= cut.block_units;
@@ -356,13 +363,16 @@ BOUGH_INLINE void multiply_in_groups(const Cut& cut, const BeginTile& begin_tile
             for (int64_t tile = 0; tile < cut.num_tiles; ++tile) {
                 const int64_t begin = cut.tile_begin(tile);
                 const int rows = static_cast<int>(cut.tile_begin(tile + 1) - begin);
-                const auto multiply_panel = begin_tile(begin, rows, unit, end);
+                const auto multiply_panel = begin_tile(tile, rows, unit, end);
                 for (int64_t panel = first; panel < end_panel; ++panel) {
                     float* sums = cut.scratch;
                     if (!one_block) {
                         sums += ((begin - cut.first_row) * (end_panel - first) + (panel - first) * rows) * kColumns;
                     }
-                    multiply_panel(cut.weights(panel, unit), sums, unit > 0);
+                    const uint32_t* next = end < cut.units                 ? cut.weights(panel, end)
+                                           : panel + group < cut.end_panel ? cut.weights(panel + group, 0)
+                                                                           : nullptr;
+                    multiply_panel(cut.weights(panel, unit), next, sums, unit > 0);
                     if (end == cut.units) finish_sums<kType>(cut, panel, begin, rows, sums);
                 }
             }
@@ -370,13 +380,24 @@ BOUGH_INLINE void multiply_in_groups(const Cut& cut, const BeginTile& begin_tile
     }
 }
 
-template <DType kType>
+// The first tiles of a group ask for the weights of the next one, kLines cache lines per fetch, until there are no
+// more.
+template <DType kType, int kLines>
 void multiply_many_tiles(const Cut& cut) {
-    multiply_in_groups<kType>(cut, [&](int64_t begin, int rows, int64_t unit, int64_t end) {
-        const TileKernel kernel = tile_kernel<kType, 0>(rows);
-        const uint32_t* input = cut.inputs(begin, unit);
-        return [&cut, kernel, input, units = end - unit](const uint32_t* weights, float* sums, bool accumulate) {
-            kernel(input, cut.input_stride, weights, units, sums, accumulate, nullptr);
+    constexpr int64_t kFetchingTiles = (kLinesPerFetch<kType> + kLines - 1) / kLines;
+    multiply_in_groups<kType>(cut, [&](int64_t tile, int rows, int64_t unit, int64_t end) {
+        const TileKernel plain = tile_kernel<kType, 0>(rows), fetching = tile_kernel<kType, kLines>(rows);
+        const uint32_t* input = cut.inputs(cut.tile_begin(tile), unit);
+        const int64_t units = end - unit;
+        const int64_t ahead = tile < kFetchingTiles ? tile * (units / kUnitsPerFetch<kType>)*kLines * 64 : -1;
+        return [&cut, plain, fetching, input, units, ahead](const uint32_t* weights, const uint32_t* next, float* sums,
+                                                            bool accumulate) {
+            if (next == nullptr || ahead < 0) {
+                plain(input, cut.input_stride, weights, units, sums, accumulate, nullptr);
+            } else {
+                const char* from = reinterpret_cast<const char*>(next) + ahead;
+                fetching(input, cut.input_stride, weights, units, sums, accumulate, from);
+            }
         };
     });
 }
@@ -424,12 +445,14 @@ void multiply_spread(Cut& cut) {
     cut.block_units = (balanced + kGroupUnits - 1) / kGroupUnits * kGroupUnits;
     if (cut.num_tiles <= kFewSpreadTiles) return multiply_few_spread<kType>(cut);
     alignas(64) uint32_t spread[kRowsSpread<kType> * kSpreadStride<kType>];
-    multiply_in_groups<kType>(cut, [&](int64_t begin, int rows, int64_t unit, int64_t end) {
+    multiply_in_groups<kType>(cut, [&](int64_t tile, int rows, int64_t unit, int64_t end) {
+        const int64_t begin = cut.tile_begin(tile);
         for (int row = 0; row < rows; ++row) {
             spread_row<kType>(cut.inputs(begin + row, unit), end - unit, spread + row * kSpreadStride<kType>);
         }
         const SpreadKernel kernel = spread_kernel<kType, false>(rows);
-        return [&spread, kernel, units = end - unit](const uint32_t* weights, float* sums, bool accumulate) {
+        return [&spread, kernel, units = end - unit](const uint32_t* weights, const uint32_t*, float* sums,
+                                                     bool accumulate) {
             kernel(spread, weights, units, sums, accumulate, Fetch{});
         };
     });
@@ -448,8 +471,7 @@ void multiply(Cut& cut) {
     const int64_t balanced = (cut.units + num_blocks - 1) / num_blocks;
     cut.block_units = (balanced + kGroupUnits - 1) / kGroupUnits * kGroupUnits;
     if (cut.num_tiles == 1) cut.block_units = cut.units;
-    // Cache lines of weights per kUnroll units, of quantised ones per group, shared by the tiles.
-    constexpr int kAll = is_quantized(kType) ? static_cast<int>(group_words(kType)) / 16 : 8;
+    constexpr int kAll = kLinesPerFetch<kType>;  // shared by the tiles
     switch (cut.num_tiles) {
         case 1:
             return multiply_few_tiles<kType, kAll>(cut);
@@ -458,11 +480,12 @@ void multiply(Cut& cut) {
         case 3:
             return multiply_few_tiles<kType, (kAll + 2) / 3>(cut);
         default:
-            // Elsewhere rows of tiles that are not quantised are many enough to do without.
+            // Elsewhere as many rows that are not quantised are faster in groups.
             if constexpr (kAvx2Alone || is_quantized(kType)) {
                 if (cut.num_tiles <= kFewTiles) return multiply_few_tiles<kType, (kAll + 3) / 4>(cut);
             }
-            return multiply_many_tiles<kType>(cut);
+            if (cut.num_tiles < kAll) return multiply_many_tiles<kType, (kAll + 3) / 4>(cut);
+            return multiply_many_tiles<kType, 1>(cut);
     }
 }
 
@@ -519,254 +542,6 @@ void gemm(const GemmCall& call, int thread, int num_threads) {
             return multiply<DType::u4>(cut);
         default:
             return multiply<DType::f32>(cut);
-    }
-}
-
-// --- quantised inputs -----------------------------------------------------------------------------------------------
-
-// One group of inputs.
-struct InputGroup {
-    static constexpr int kVectors = static_cast<int>(kGroupInputs) / kLanes;
-    Vec values[kVectors];
-
-    // `count` inputs, then zeros.
-    BOUGH_INLINE InputGroup read(const float* input, int64_t count) {
-        InputGroup group;
-        if (count < kGroupInputs) {
-            alignas(64) float last[kGroupInputs] = {};
-            std::memcpy(last, input, count * sizeof(float));
-            for (int v = 0; v < kVectors; ++v) group.values[v] = load(last + v * kLanes);
-        } else {
-            BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) group.values[v] = load(input + v * kLanes);
-        }
-        return group;
-    }
-};
-
-// Adds zeros, unless something in the group is not finite.
-BOUGH_INLINE Vec add_zeros(Vec zeros, const InputGroup& group) {
-    BOUGH_UNROLL for (const Vec value : group.values) zeros = fma(value, splat(0.0F), zeros);
-    return zeros;
-}
-
-// The scale that a group would like to have. What is of the larger magnitude is to be negative for i8, where there is
-// one number more: the scale then has the opposite sign, which is said by `negative`.
-template <DType kWeights>
-BOUGH_INLINE float wanted_scale(const InputGroup& group, bool* negative) {
-    Vec high = splat(0.0F), low = high;
-    if constexpr (kWeights != DType::i8) {
-        BOUGH_UNROLL for (const Vec value : group.values) high = max(high, absolute(value));
-        *negative = false;
-        return max_lanes(high) / 127.0F;
-    }
-    BOUGH_UNROLL for (const Vec value : group.values) {
-        high = max(value, high);
-        low = max(sub(splat(0.0F), value), low);
-    }
-    // Magnitudes compare like the whole numbers of their bits: no branches, since nothing could foresee them.
-    const uint32_t above = bits_of(max_lanes(high)), below = bits_of(max_lanes(low));
-    const uint32_t mask = static_cast<uint32_t>(-static_cast<int32_t>(above > below));
-    *negative = (mask & 1) != 0;
-    const uint32_t swap = (above ^ below) & mask;
-    const float most = float_of(below ^ swap) * (1.0F / 128.5F), other = float_of(above ^ swap) * (1.0F / 127.5F);
-    return most > other ? most : other;
-}
-
-// The numbers of a group and their sum, given 1 / scale.
-BOUGH_INLINE float store_numbers(const InputGroup& group, uint32_t* output, float inverse) {
-    Vec total = splat(0.0F);
-    BOUGH_UNROLL for (int v = 0; v < InputGroup::kVectors; ++v) {
-        // In this order a NaN becomes a number, too.
-        const Vec whole = max(min(round(mul(group.values[v], splat(inverse))), splat(127.0F)), splat(-128.0F));
-        store_i8(reinterpret_cast<int8_t*>(output) + v * kLanes, whole);
-        total = add(total, whole);
-    }
-    return sum_lanes(total);
-}
-
-BOUGH_INLINE uint32_t start_of(float sum, int32_t offset) {
-    return static_cast<uint32_t>(-offset * static_cast<int32_t>(sum));
-}
-
-// Powers of two by which the groups of a row differ. Much smaller ones than the largest get that of one at the lower
-// end, below which there is room for remainders of outliers, of 8 bits more, and for second powers.
-constexpr int kRemainderPower = 8, kLeastPower = kRemainderPower + 4, kMostPower = kLeastPower + 44;
-// By which an outlier is above the median.
-constexpr int kOutlierPower = 3;
-
-BOUGH_INLINE float power_of_two(int power) { return float_of(static_cast<uint32_t>(127 + power) << 23); }
-
-// The least sum or difference of two powers of two that is no smaller than `sixteenths` + 16 sixteenths.
-struct TwoPowers {
-    int8_t first;
-    int8_t second;
-    int8_t sign;
-};
-constexpr TwoPowers kTwoPowers[16] = {
-    {-1, -1, 1}, {0, -4, 1},  {0, -3, 1},  {0, -2, 1},  {0, -2, 1},  {0, -1, 1},  {0, -1, 1},  {0, -1, 1},
-    {0, -1, 1},  {1, -2, -1}, {1, -2, -1}, {1, -2, -1}, {1, -2, -1}, {1, -3, -1}, {1, -3, -1}, {1, -4, -1},
-};
-
-constexpr uint32_t kSign = 0x80000000U;
-
-// How coarse a group of inputs is: what is added to the bits of weights' scales, and what these are multiplied by.
-struct GroupScale {
-    uint32_t first;
-    uint32_t second;
-    float value;
-
-    // At least 2**(level / 16) * (1 + level % 16 / 16), negated where the sign bit is set. For 4 bits the level is a
-    // multiple of 16.
-    template <DType kWeights>
-    BOUGH_INLINE GroupScale of(uint32_t level) {
-        const uint32_t sign = level & kSign;
-        const int power = static_cast<int>((level ^ sign) >> 4);
-        if constexpr (kWeights != DType::i8) {
-            return {static_cast<uint32_t>(power) << 23, 0, power_of_two(power)};
-        } else {
-            const TwoPowers& two = kTwoPowers[level & 15];
-            const int first = power + two.first, second = power + two.second;
-            const uint32_t second_sign = (static_cast<uint32_t>(two.sign) & kSign) ^ sign;
-            const float value = power_of_two(first) + static_cast<float>(two.sign) * power_of_two(second);
-            return {static_cast<uint32_t>(first) << 23 | sign, static_cast<uint32_t>(second) << 23 | second_sign,
-                    float_of(bits_of(value) ^ sign)};
-        }
-    }
-};
-
-// The numbers of a group and what comes with them, given the factor of the row.
-template <DType kWeights>
-BOUGH_INLINE void quantize_group(const InputGroup& group, uint32_t* output, const GroupScale& scale, float factor) {
-    const float sum = store_numbers(group, output, 1.0F / (factor * scale.value));
-    output[kGroupUnits] = scale.first;
-    output[kGroupUnits + 1] =
-        kWeights == DType::u4 ? bits_of(sum * scale.value) : start_of(sum, kWeights == DType::i8 ? 128 : 8);
-    if constexpr (kWeights == DType::i8) output[kGroupUnits + 2] = scale.second;
-}
-
-// The sixteenths of a row's factor that make scales of groups, rounded up to two powers, least coarse: the noise of a
-// group goes with the square of its scale. `wanted` has the bits of what groups would like to have, `stride` words
-// apart, and `largest` those of the largest. What is above `most` is likely an outlier, of which no noise is left.
-BOUGH_INLINE uint32_t best_fraction(const uint32_t* wanted, int64_t groups, int64_t stride, uint32_t largest,
-                                    uint32_t most) {
-    constexpr int kTries = 16, kVectors = kTries / kLanes;
-    constexpr int32_t kEnds[] = {14, 12, 8, 4};  // as in kTwoPowers; up to 2 all can be had, and 15
-    float factors[kTries], noises[kTries];
-    for (int i = 0; i < kTries; ++i) factors[i] = 1.0F + static_cast<float>(i) / kTries;
-    Vec inverses[kVectors], noise[kVectors] = {};
-    const Vec inverse = splat(1.0F / float_of(largest & 0x7f800000U));
-    for (int v = 0; v < kVectors; ++v) inverses[v] = inverse / load(factors + v * kLanes);
-    for (int64_t i = 0; i < groups; ++i) {
-        const uint32_t bits = wanted[i * stride] & ~kSign;
-        if (bits > most) continue;
-        const Vec group = splat(float_of(bits));
-        BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {
-            const Ints above = (Ints)mul(inverses[v], group) + 0x7ffff, level = above >> 19 & 15;
-            Ints rounded = Ints{} + 15;
-            BOUGH_UNROLL for (const int32_t end : kEnds) rounded = level <= end ? Ints{} + end : rounded;
-            rounded = level <= 2 ? level : rounded;
-            const Vec scale = (Vec)((above & 0x7f800000) | rounded << 19);
-            noise[v] = fma(scale, scale, noise[v]);
-        }
-    }
-    for (int v = 0; v < kVectors; ++v) store(noises + v * kLanes, noise[v]);
-    int best = 0;
-    for (int i = 0; i < kTries; ++i) {
-        noises[i] *= factors[i] * factors[i];
-        if (noises[i] < noises[best]) best = i;
-    }
-    return static_cast<uint32_t>(best);
-}
-
-BOUGH_INLINE int power_above(uint32_t level) { return static_cast<int>((level + 15) >> 4); }
-
-// The least power of an outlier, which at most kMaxOutliers of the groups reach, given the number of groups with each.
-int outlier_power(const int64_t* counts, int64_t groups) {
-    int median = 0;
-    for (int64_t below = counts[0]; below <= groups / 2;) below += counts[++median];
-    int power = kMostPower + 2;
-    for (int64_t above = 0; power > median + kOutlierPower; --power) {
-        above += counts[power - 1];
-        if (above > kMaxOutliers) break;
-    }
-    return power;
-}
-
-template <DType kWeights>
-void quantize_row(const float* input, int64_t size, uint32_t* output) {
-    constexpr int64_t kWords = input_group_words(kWeights);
-    const int64_t groups = (size + kGroupInputs - 1) / kGroupInputs;
-    const auto group_at = [&](int64_t i) __attribute__((always_inline)) {
-        return InputGroup::read(input + i * kGroupInputs, at_most(size - i * kGroupInputs, kGroupInputs));
-    };
-    // First the scales that groups would like to have, then their levels, where the scales belong.
-    Vec zeros = splat(0.0F);
-    uint32_t largest = 0;
-    uint64_t total = 0;
-    for (int64_t i = 0; i < groups; ++i) {
-        const InputGroup group = group_at(i);
-        zeros = add_zeros(zeros, group);
-        bool negative;
-        const float wanted = wanted_scale<kWeights>(group, &negative);
-        // No smaller than leaves room for all powers.
-        const uint32_t bits = bits_of(wanted > 0x1p-60F ? wanted : 0x1p-60F);
-        output[i * kWords + kGroupUnits] = bits | static_cast<uint32_t>(negative) << 31;
-        largest = bits > largest ? bits : largest;
-        total += bits;
-    }
-    uint32_t* behind = output + groups * kWords;
-    behind[1] = 0;
-    if (any_not_finite(zeros)) {
-        std::memset(output, 0, static_cast<size_t>(groups * kWords) * sizeof *output);
-        behind[0] = bits_of(__builtin_nanf(""));
-        return;
-    }
-    // Scales are rounded up; of powers of two alone, that of the largest group is what it would like.
-    constexpr bool kPowers = kWeights != DType::i8;
-    const uint32_t base = (largest >> 23) - kMostPower;
-    // The mean of bits is about that of logarithms, which a few outliers hardly move.
-    const uint32_t most = static_cast<uint32_t>(total / static_cast<uint64_t>(groups)) + (kOutlierPower << 23);
-    const uint32_t fraction =
-        kPowers ? largest & 0x7fffffU : best_fraction(output + kGroupUnits, groups, kWords, largest, most) << 19;
-    const float factor = float_of((base << 23) + fraction), inverse = 1.0F / factor;
-    int64_t counts[kMostPower + 2] = {};
-    for (int64_t i = 0; i < groups; ++i) {
-        uint32_t& at = output[i * kWords + kGroupUnits];
-        constexpr uint32_t kStep = kPowers ? 1U << 23 : 1U << 19;
-        const uint32_t sign = at & kSign, wanted = at ^ sign;
-        const uint32_t relative =
-            kPowers ? wanted - fraction : bits_of(float_of(wanted) * inverse) + ((base - 127U) << 23);
-        const uint32_t above = (relative + kStep - 1) / kStep * (kStep >> 19);
-        const uint32_t level = above > (base + kLeastPower) * 16 ? above - base * 16 : kLeastPower * 16;
-        ++counts[power_above(level)];
-        at = level | sign;
-    }
-    const int outlier = outlier_power(counts, groups);
-    behind[0] = bits_of(factor / kScaleFactor);
-    for (int64_t i = 0; i < groups; ++i) {
-        uint32_t* at = output + i * kWords;
-        const uint32_t level = at[kGroupUnits];
-        InputGroup group = group_at(i);
-        const GroupScale scale = GroupScale::of<kWeights>(level);
-        quantize_group<kWeights>(group, at, scale, factor);
-        if (power_above(level & ~kSign) < outlier) continue;
-        for (int v = 0; v < InputGroup::kVectors; ++v) {
-            const Vec whole = load_i8(reinterpret_cast<const int8_t*>(at) + v * kLanes);
-            group.values[v] = fma(whole, splat(-factor * scale.value), group.values[v]);
-        }
-        uint32_t* entry = behind + 2 + behind[1]++ * outlier_words(kWeights);
-        entry[0] = static_cast<uint32_t>(i);
-        quantize_group<kWeights>(group, entry + 1, GroupScale::of<kWeights>(level - 16 * kRemainderPower), factor);
-    }
-}
-
-void quantize(const QuantizeCall& call, int thread, int num_threads) {
-    const Share rows = share_of(call.num_rows, thread, num_threads);
-    const auto quantize_one = call.weights == DType::i8   ? quantize_row<DType::i8>
-                              : call.weights == DType::i4 ? quantize_row<DType::i4>
-                                                          : quantize_row<DType::u4>;
-    for (int64_t row = rows.first; row < rows.end; ++row) {
-        quantize_one(call.input + row * call.input_stride, call.size, call.output + row * call.output_stride);
     }
 }
 

@@ -168,9 +168,9 @@ __attribute__((noinline)) void multiply_tile_quantized(const uint32_t* input, in
         }
         const uint32_t* group = panel;
         // See multiply_tile.
-        const uint32_t* inputs[(kRows + 2) / 3];
-        BOUGH_UNROLL for (int i = 0; i < (kRows + 2) / 3; ++i) {
-            inputs[i] = input + 3 * i * input_stride;
+        const uint32_t* inputs[kRows];
+        BOUGH_UNROLL for (int i = 0; i < kRows; ++i) {
+            inputs[i] = input + i * input_stride;
             asm("" : "+r"(inputs[i]));
         }
         Vec flaws[kVectors] = {};
@@ -183,9 +183,7 @@ __attribute__((noinline)) void multiply_tile_quantized(const uint32_t* input, in
                 prefetch += kNow * 64;
             }
             Ints product[kRows][kVectors];
-            const auto input_of = [&](int row) __attribute__((always_inline)) {
-                return inputs[row / 3] + row % 3 * input_stride;
-            };
+            const auto input_of = [&](int row) __attribute__((always_inline)) { return inputs[row]; };
             const auto start_of = [&](int row) __attribute__((always_inline)) {
                 return kType == DType::u4 ? 0 : static_cast<int32_t>(input_of(row)[kUnits + 1]);
             };
@@ -205,13 +203,16 @@ __attribute__((noinline)) void multiply_tile_quantized(const uint32_t* input, in
                 }
             }
             const uint16_t* weight_scales = reinterpret_cast<const uint16_t*>(group + code_words(kType)) + first;
+            Vec scales[kVectors];
             BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {
-                const Vec scales = load_f16(weight_scales + v * kLanes);
-                flaws[v] = add(flaws[v], scales);
-                BOUGH_UNROLL for (int row = 0; row < kRows; ++row) {
+                scales[v] = load_f16(weight_scales + v * kLanes);
+                flaws[v] = add(flaws[v], scales[v]);
+            }
+            BOUGH_UNROLL for (int row = 0; row < kRows; ++row) {
+                BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {
                     const Vec whole = to_float(complete_products<kType>(product[row][v], start_of(row)));
                     const Vec before = kInRegisters ? sum[row][v] : load(sum_at(row, v));
-                    Vec after = fma(whole, times_scale<kType>(scales, input_of(row)), before);
+                    Vec after = fma(whole, times_scale<kType>(scales[v], input_of(row)), before);
                     if constexpr (kType == DType::u4) {
                         const Vec minimum = load_f16(weight_scales + kColumns + v * kLanes);
                         after = fma(minimum, splat(float_of(input_of(row)[kUnits + 1])), after);
@@ -224,7 +225,7 @@ __attribute__((noinline)) void multiply_tile_quantized(const uint32_t* input, in
                 }
             }
             group += group_words(kType);
-            BOUGH_UNROLL for (int i = 0; i < (kRows + 2) / 3; ++i) inputs[i] += input_group_words(kType);
+            BOUGH_UNROLL for (int i = 0; i < kRows; ++i) inputs[i] += input_group_words(kType);
         }
         BOUGH_UNROLL for (int row = 0; row < kRows; ++row) {
             BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {
