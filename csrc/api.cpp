@@ -38,6 +38,8 @@ BOUGH_API int32_t bough_set_isa(int32_t isa) { return set_isa(static_cast<Isa>(i
 BOUGH_API Status bough_pool_create(int32_t num_threads, ThreadPool** pool) {
     return guarded([&] { *pool = new ThreadPool(num_threads); });
 }
+BOUGH_API void bough_pool_expect_run(ThreadPool* pool) { pool->expect_run(); }
+
 BOUGH_API void bough_pool_destroy(ThreadPool* pool) { ThreadPool::destroy(pool); }
 
 // --- packed weights ----------------------------------------------------------------------------------------------

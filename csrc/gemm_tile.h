@@ -23,9 +23,10 @@ constexpr int fetching_passes(int rows) {
     return kAvx2Alone ? static_cast<int>(kPanelColumns) / (kLanes * column_vectors(rows)) : 1;
 }
 
-// How far ahead the weights of a single row are asked for, and for which cache: 3 is the first level.
+// How far ahead the weights of a single row are asked for, and for which cache: 0 is the first level only. A step reads
+// them once, and would drive what Python needs between two steps out of the others.
 constexpr int64_t kAheadBytes = kAvx2Alone ? 8192 : 4096;
-constexpr int kNearest = kAvx2Alone ? 2 : 3;
+constexpr int kNearest = kAvx2Alone ? 2 : 0;
 
 }  // namespace
 }  // namespace BOUGH_ISA

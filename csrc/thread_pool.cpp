@@ -16,6 +16,8 @@ constexpr int spins_before_yield = 2000;
 
 // About 50 microseconds between two runs: longer than back-to-back calls need, far shorter than a time slice.
 constexpr int spins_before_sleep = 3000;
+// The same where a run is expected: longer than its caller needs to prepare it.
+constexpr int spins_for_expected = 12000;
 
 inline void pause() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -93,15 +95,27 @@ void ThreadPool::start_run() {
     }
 }
 
-void ThreadPool::await_run(uint32_t previous) {
-    for (int spins = 0; spins < spins_before_sleep; ++spins) {
-        if (run_.load(std::memory_order_acquire) != previous) return;
-        pause();
+void ThreadPool::expect_run() {
+    if (sleepers_.load(std::memory_order_relaxed) == 0) return;
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        ++expected_;
     }
-    std::unique_lock<std::mutex> lock(mutex_);
-    sleepers_.fetch_add(1, std::memory_order_seq_cst);
-    wake_.wait(lock, [&] { return run_.load(std::memory_order_seq_cst) != previous; });
-    sleepers_.fetch_sub(1, std::memory_order_relaxed);
+    wake_.notify_all();
+}
+
+void ThreadPool::await_run(uint32_t previous) {
+    for (int most = spins_before_sleep;; most = spins_for_expected) {
+        for (int spins = 0; spins < most; ++spins) {
+            if (run_.load(std::memory_order_acquire) != previous) return;
+            pause();
+        }
+        std::unique_lock<std::mutex> lock(mutex_);
+        sleepers_.fetch_add(1, std::memory_order_seq_cst);
+        const uint32_t expected = expected_;
+        wake_.wait(lock, [&] { return run_.load(std::memory_order_seq_cst) != previous || expected_ != expected; });
+        sleepers_.fetch_sub(1, std::memory_order_relaxed);
+    }
 }
 
 void ThreadPool::worker(int thread) {

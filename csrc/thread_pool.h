@@ -54,6 +54,9 @@ public:
             const_cast<void*>(static_cast<const void*>(&function)));
     }
 
+    // A run comes soon: threads that sleep may wake up meanwhile, which takes them about as long as a small kernel.
+    void expect_run();
+
     // For use within a run: waits until every thread is there.
     void barrier() {
         if (num_threads_ > 1) barrier_.wait();
@@ -75,6 +78,7 @@ private:
     alignas(128) std::atomic<uint32_t> run_{0};
     std::atomic<int> sleepers_{0};
     std::mutex mutex_;
+    uint32_t expected_ = 0;  // how often a run was; the mutex guards it
     std::condition_variable wake_;
     std::vector<std::thread> workers_;
 };

@@ -1,4 +1,5 @@
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 #include "check.h"
@@ -10,6 +11,7 @@ void check_threads() {
     for (int round = 0; round < 50; ++round) {
         ThreadPool pool(1 + round % 4);
         std::atomic<int> calls{0};
+        if (round % 3 == 0) pool.expect_run();
         if (round % 5 != 0) pool.run([&](int, int) { ++calls; });
         expect(calls == (round % 5 != 0 ? pool.num_threads() : 0), "calls of a run", calls, pool.num_threads());
     }
@@ -19,6 +21,8 @@ void check_threads() {
     for (int caller = 0; caller < 3; ++caller) {
         callers.emplace_back([&] {
             for (int i = 0; i < 200; ++i) {
+                if (i % 3 == 0) pool.expect_run();
+                if (i % 50 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // others fall asleep
                 pool.run([&](int thread, int) {
                     if (thread == 2) ++turns;
                     pool.barrier();

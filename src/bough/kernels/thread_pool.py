@@ -24,6 +24,7 @@ class ThreadPool:
         if num_threads < 1:
             raise ValueError(f"a pool needs at least one thread, got {num_threads}")
         library = load_library()
+        self._expect_run = library.bough_pool_expect_run
         self.num_threads = num_threads
         self.handle = ctypes.c_void_p()
         try:
@@ -32,3 +33,7 @@ class ThreadPool:
             raise KernelError(f"the system does not give {num_threads} threads ({error})") from None
         # Not at exit: a daemon thread may be in the middle of a step.
         weakref.finalize(self, library.bough_pool_destroy, self.handle).atexit = False
+
+    def expect_run(self) -> None:
+        """Say that kernels run soon, so that threads which sleep wake up while their work is prepared."""
+        self._expect_run(self.handle)

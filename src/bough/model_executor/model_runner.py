@@ -215,6 +215,8 @@ class ModelRunner:
 
         Mutates the KV pool at ``plan.out_slots``, ``req_to_token`` and the sampling state.
         """
+        if self.threads is not None:
+            self.threads.expect_run()
         self.lane.begin()
         self._admit(plan)
         if plan.num_rows == 0:
