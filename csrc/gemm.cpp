@@ -6,6 +6,7 @@
 
 #include "gemm_inputs.h"
 #include "gemm_tile.h"
+#include "gemm_tile_amx.h"
 #include "gemm_tile_quantized.h"
 #include "gemm_tile_spread.h"
 #include "vec.h"
@@ -51,8 +52,6 @@ BOUGH_INLINE Vec multiply_add(Vec sum, Words weights, Words input) {
     }
 }
 
-constexpr int kUnroll = 4;
-
 // kRows rows times one panel over `units` units: sums [kRows][32]. Asks for about kLines cache lines per kUnroll
 // units.
 template <DType kType, int kRows, int kLines>
@@ -93,8 +92,9 @@ __attribute__((noinline)) void multiply_tile(const uint32_t* input, int64_t inpu
             if (kLines > 0 && first < fetching_passes(kRows) * kLanes * kVectors) {
                 constexpr int kNow = (kLines + fetching_passes(kRows) - 1) / fetching_passes(kRows);
 #pragma GCC unroll 8
-                for (int line = 0; line < kNow; ++line)
-                    __builtin_prefetch(prefetch + line * 64, 0, kRows == 1 ? kNearest : 2);
+                for (int line = 0; line < kNow; ++line) {
+                    __builtin_prefetch(prefetch + line * 64, 0, kFetchLocality<kType, kLines>);
+                }
                 prefetch += kNow * 64;
             }
 #pragma GCC unroll 4
@@ -314,13 +314,6 @@ void finish_sums(const Cut& cut, int64_t panel, int64_t first_row, int rows, flo
     finish_tile(cut.call, cut.choices, panel, first_row, rows, sums);
 }
 
-// Units between two fetches of a tile, and the cache lines that their weights take.
-template <DType kType>
-constexpr int64_t kUnitsPerFetch = is_quantized(kType) ? kGroupUnits : kUnroll;
-template <DType kType>
-constexpr int kLinesPerFetch =
-    is_quantized(kType) ? static_cast<int>(group_words(kType)) / 16 : kUnroll * kColumns / 16;
-
 template <DType kType, int kLines>
 void multiply_few_tiles(const Cut& cut) {
     alignas(64) float sums[kFewTiles * kTileRows<kType> * kColumns];
@@ -459,8 +452,38 @@ void multiply_spread(Cut& cut) {
 }
 #endif
 
+#if defined(__AMX_BF16__)
+void multiply_amx(Cut& cut) {
+    cut.num_tiles = (cut.num_rows + kRowsAmx - 1) / kRowsAmx;
+    // Blocks are whole ones of the instructions, however many rows there are.
+    static_assert(kBlockUnits % kUnitsAmx == 0, "or blocks would begin anywhere");
+    cut.block_units = cut.num_tiles == 1 ? at_least(cut.units, 1) : kBlockUnits;
+    int shape_rows = 0;
+    multiply_in_groups<DType::bf16>(cut, [&](int64_t tile, int rows, int64_t unit, int64_t end) {
+        if (rows != shape_rows) AmxShape(rows).load();
+        shape_rows = rows;
+        const uint32_t* input = cut.inputs(cut.tile_begin(tile), unit);
+        const int lines = static_cast<int>((kLinesAmx + cut.num_tiles - 1) / cut.num_tiles);
+        const bool fetches = tile * lines < kLinesAmx;
+        const int64_t ahead = tile * lines * ((end - unit) / kUnitsAmx) * 64;
+        return [&cut, input, rows, units = end - unit, lines, fetches, ahead](
+                   const uint32_t* weights, const uint32_t* next, float* sums, bool accumulate) {
+            AmxFetch fetch;
+            // A single tile is some way behind what it asks for; others share in asking for the next group.
+            if (cut.num_tiles == 1) next = weights + kAheadBytes / 4;
+            if (next != nullptr && fetches) fetch = {reinterpret_cast<const char*>(next) + ahead, lines};
+            multiply_tile_amx(rows, input, cut.input_stride, weights, units, sums, accumulate, fetch);
+        };
+    });
+    _tile_release();
+}
+#endif
+
 template <DType kType>
 void multiply(Cut& cut) {
+#if defined(__AMX_BF16__)
+    if constexpr (kType == DType::bf16) return multiply_amx(cut);
+#endif
 #if defined(__AVX2__) && !defined(__AVX512F__)
     if constexpr (kSpreads<kType>) {
         if (cut.num_rows >= kMinSpreadRows) return multiply_spread<kType>(cut);

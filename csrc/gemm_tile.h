@@ -8,7 +8,7 @@ namespace bough {
 namespace BOUGH_ISA {
 namespace {
 
-// Constants below were measured on a Zen 3 for processors with AVX2 alone, on a Zen 4 for the others.
+// Constants below were measured on a Zen 3 for processors with AVX2 alone, on a Zen 4 and a Zen 5 for the others.
 #if defined(__AVX2__) && !defined(__AVX512F__)
 constexpr bool kAvx2Alone = true;
 #else
@@ -23,10 +23,23 @@ constexpr int fetching_passes(int rows) {
     return kAvx2Alone ? static_cast<int>(kPanelColumns) / (kLanes * column_vectors(rows)) : 1;
 }
 
-// How far ahead the weights of a single row are asked for, and for which cache: 0 is the first level only. A step reads
-// them once, and would drive what Python needs between two steps out of the others.
+// Units that a tile multiplies between two fetches of weights, and the cache lines that their own weights take.
+constexpr int kUnroll = 4;
+template <DType kType>
+constexpr int64_t kUnitsPerFetch = is_quantized(kType) ? kGroupUnits : kUnroll;
+template <DType kType>
+constexpr int kLinesPerFetch =
+    is_quantized(kType) ? static_cast<int>(group_words(kType)) / 16 : kUnroll * static_cast<int>(kPanelColumns) / 16;
+
+// How far ahead a tile that is the only one asks for its weights.
 constexpr int64_t kAheadBytes = kAvx2Alone ? 8192 : 4096;
-constexpr int kNearest = kAvx2Alone ? 2 : 0;
+// For which caches tiles ask, as __builtin_prefetch has it: 3 is all, 2 all but the first, 0 the first alone. A tile
+// that is the only one asks for as much as it reads, once in a step: in the other caches that would take the place of
+// what Python needs between two steps.
+template <DType kType, int kLines>
+constexpr int kFetchLocality = kAvx2Alone                        ? 2
+                               : kLines == kLinesPerFetch<kType> ? 0
+                                                                 : 3;
 
 }  // namespace
 }  // namespace BOUGH_ISA

@@ -4,6 +4,10 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #endif
 
 namespace bough {
@@ -40,6 +44,13 @@ BOUGH_TABLE(avx512vnni)
 #if defined(BOUGH_HAS_avx512bf16)
 BOUGH_TABLE(avx512bf16)
 #endif
+#if defined(BOUGH_HAS_amxbf16)
+namespace amxbf16 {
+extern const GemmKernels gemm_kernels;
+const KernelTable table{avx512bf16::attention_kernels, avx512bf16::elementwise_kernels, avx512bf16::logprob_kernels,
+                        avx512bf16::sampling_kernels, gemm_kernels};
+}  // namespace amxbf16
+#endif
 
 namespace {
 
@@ -71,6 +82,11 @@ constexpr const KernelTable* tables[kNumIsas] = {
 #else
     nullptr,
 #endif
+#if defined(BOUGH_HAS_amxbf16)
+    &amxbf16::table,
+#else
+    nullptr,
+#endif
 };
 
 constexpr uint32_t bit_of(Isa isa) { return 1U << static_cast<int>(isa); }
@@ -84,6 +100,18 @@ uint64_t saved_register_state() {
     uint32_t low, high;
     asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
     return (static_cast<uint64_t>(high) << 32) | low;
+}
+
+// Tile registers are large: Linux saves those of a process only once that has asked for it.
+bool may_use_tiles(uint64_t state) {
+#if defined(__linux__)
+    constexpr uint64_t kTiles = 1U << 17 | 1U << 18;
+    constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+    return (state & kTiles) == kTiles && syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+    (void)state;
+    return false;
+#endif
 }
 
 uint32_t detect() {
@@ -107,7 +135,10 @@ uint32_t detect() {
     found |= bit_of(Isa::avx512);
     if (!(c & bit_AVX512VNNI)) return found;
     found |= bit_of(Isa::avx512vnni);
-    return (more & kAvx512Bf16) ? found | bit_of(Isa::avx512bf16) : found;
+    if (!(more & kAvx512Bf16)) return found;
+    found |= bit_of(Isa::avx512bf16);
+    constexpr uint32_t kAmx = 1U << 22 | 1U << 24;  // products of bfloat16, and tiles
+    return (d & kAmx) == kAmx && may_use_tiles(state) ? found | bit_of(Isa::amxbf16) : found;
 }
 #else
 uint32_t detect() { return bit_of(Isa::portable); }

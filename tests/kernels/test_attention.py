@@ -30,7 +30,7 @@ SINGLE_SUMS = 1e-5
 
 def multiplies_halves(dtype: DType) -> bool:
     """Whether bfloat16 is multiplied directly, so that queries and weights are rounded to it as well."""
-    return dtype != DType.F32 and current_isa() is Isa.AVX512BF16
+    return dtype != DType.F32 and current_isa() >= Isa.AVX512BF16
 
 
 def of_rounded_weights(case: Case) -> np.ndarray:

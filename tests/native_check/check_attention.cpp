@@ -90,7 +90,7 @@ void check_attention(ThreadPool& threads) {
         if (attention_needs_merge(made)) kernels().attention.merge(call, thread, num_threads);
     });
     // Where bfloat16 is multiplied directly, queries and weights are rounded to it.
-    const bool halves = dtype != DType::f32 && current_isa() == Isa::avx512bf16;
+    const bool halves = dtype != DType::f32 && current_isa() >= Isa::avx512bf16;
     const double tolerance = halves ? 0.03 : 1e-5;
     for (int64_t row = 0; row < num_rows; ++row) {
         for (int64_t q = 0; q < extend[row]; ++q) {

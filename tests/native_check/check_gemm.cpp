@@ -208,6 +208,23 @@ uint32_t mask_word(int64_t kind) {
     return kind == 0 ? 0U : kind == 1 ? ~0U : kind == 2 ? any : 1U << any % 32;
 }
 
+// A row that is computed alone, by one thread, has the bits that it has among the others.
+void check_row_alone(const GemmCall& among, const Stored& output, int64_t row) {
+    GemmCall alone = among;
+    const size_t item = among.weights.dtype == DType::bf16 ? 2 : 4;
+    alone.input = static_cast<const char*>(among.input) + static_cast<size_t>(row * among.input_stride) * item;
+    alone.num_rows = 1;
+    Stored result = stored(std::vector<float>(static_cast<size_t>(among.output_stride)), among.output_dtype);
+    alone.output = result.data();
+    kernels().gemm.gemm(alone, 0, 1);
+    const int64_t outputs = among.weights.num_outputs;
+    const int64_t columns = among.epilogue == kSiluMul ? outputs / 2 : outputs;
+    for (int64_t column = 0; column < columns; ++column) {
+        const float found = result.at(column), wanted = output.at(row * among.output_stride + column);
+        expect(found == wanted, "a row alone", double{found}, double{wanted});
+    }
+}
+
 }  // namespace
 
 void check_gemm(ThreadPool& pool) {
@@ -283,6 +300,7 @@ void check_gemm(ThreadPool& pool) {
             expect_near(output.at(to + column), wanted, tolerance, "product");
         }
     }
+    if (call.epilogue == kStore || call.epilogue == kSiluMul) check_row_alone(call, output, between(0, rows - 1));
     for (int64_t row = 0; row < call.num_choices; ++row) {
         Choice best = choices[row];
         for (int thread = 1; thread < pool.num_threads(); ++thread) {

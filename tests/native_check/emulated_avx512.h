@@ -176,6 +176,8 @@ static inline __m512i unpacklo_epi32(__m512i a, __m512i b) {
 static inline __m512i unpackhi_epi32(__m512i a, __m512i b) {
     return BOUGH_INTS(_mm256_unpackhi_epi32, halves(a), halves(b));
 }
+static inline __m512 unpacklo_ps(__m512 a, __m512 b) { return BOUGH_FLOATS(_mm256_unpacklo_ps, halves(a), halves(b)); }
+static inline __m512 unpackhi_ps(__m512 a, __m512 b) { return BOUGH_FLOATS(_mm256_unpackhi_ps, halves(a), halves(b)); }
 static inline __m512i unpacklo_epi64(__m512i a, __m512i b) {
     return BOUGH_INTS(_mm256_unpacklo_epi64, halves(a), halves(b));
 }
@@ -208,6 +210,11 @@ static inline __m512i shuffle_i32x4(__m512i a, __m512i b) {
     auto from_a = bits<Whole<__m128i>>(a), from_b = bits<Whole<__m128i>>(b);
     return bits<__m512i>(Whole<__m128i>{
         {from_a[kChoice & 3], from_a[kChoice >> 2 & 3], from_b[kChoice >> 4 & 3], from_b[kChoice >> 6 & 3]}});
+}
+static inline __m512i permutexvar_epi32(__m512i index, __m512i x) {
+    auto chosen = bits<Whole<int32_t>>(index), given = bits<Whole<int32_t>>(x);
+    for (int i = 0; i < 16; ++i) chosen[i] = given[chosen[i] & 15];
+    return bits<__m512i>(chosen);
 }
 static inline __m512i permutex2var_epi16(__m512i a, __m512i index, __m512i b) {
     auto from_a = bits<Whole<int16_t>>(a), from_b = bits<Whole<int16_t>>(b), at = bits<Whole<int16_t>>(index);
@@ -260,6 +267,7 @@ static inline __m256i cvtneps_pbh(__m512 x) {
 }  // namespace emulated
 
 #define _mm512_loadu_si512(p) emulated::loadu_si512(p)
+#define _mm512_load_si512(p) emulated::loadu_si512(p)
 #define _mm512_storeu_si512(p, x) emulated::storeu_si512(p, x)
 #define _mm512_loadu_ps(p) emulated::loadu_ps(p)
 #define _mm512_storeu_ps(p, x) emulated::storeu_ps(p, x)
@@ -302,6 +310,8 @@ static inline __m256i cvtneps_pbh(__m512 x) {
 #define _mm512_maddubs_epi16(a, b) emulated::maddubs_epi16(a, b)
 #define _mm512_unpacklo_epi32(a, b) emulated::unpacklo_epi32(a, b)
 #define _mm512_unpackhi_epi32(a, b) emulated::unpackhi_epi32(a, b)
+#define _mm512_unpacklo_ps(a, b) emulated::unpacklo_ps(a, b)
+#define _mm512_unpackhi_ps(a, b) emulated::unpackhi_ps(a, b)
 #define _mm512_unpacklo_epi64(a, b) emulated::unpacklo_epi64(a, b)
 #define _mm512_unpackhi_epi64(a, b) emulated::unpackhi_epi64(a, b)
 #undef _mm512_srli_epi32
@@ -316,6 +326,10 @@ static inline __m256i cvtneps_pbh(__m512 x) {
 #define _mm512_srai_epi16(x, n) emulated::srai_epi16<n>(x)
 #undef _mm512_shuffle_i32x4
 #define _mm512_shuffle_i32x4(a, b, choice) emulated::shuffle_i32x4<choice>(a, b)
+#undef _mm512_shuffle_f32x4
+#define _mm512_shuffle_f32x4(a, b, choice) \
+    emulated::castsi512_ps(emulated::shuffle_i32x4<choice>(emulated::castps_si512(a), emulated::castps_si512(b)))
+#define _mm512_permutexvar_epi32(index, x) emulated::permutexvar_epi32(index, x)
 #define _mm512_permutex2var_epi16(a, index, b) emulated::permutex2var_epi16(a, index, b)
 #define _mm512_dpbusd_epi32(sum, a, b) emulated::dpbusd_epi32(sum, a, b)
 #define _mm512_dpbf16_ps(sum, a, b) emulated::dpbf16_ps(sum, a, b)
