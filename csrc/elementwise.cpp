@@ -202,7 +202,7 @@ BOUGH_INLINE void store_head(const float* head, int64_t size, void* pool, float*
     const float scale = most / 127.0F;
     const float inverse = scale > 1e-30F ? 1.0F / scale : 0.0F;
     scales[index] = scale;
-    for (i = 0; i + kLanes <= size; i += kLanes) store_i8(target + i, round(mul(load(head + i), splat(inverse))));
+    for (i = 0; i + kLanes <= size; i += kLanes) store_i8(target + i, nearest(mul(load(head + i), splat(inverse))));
     for (; i < size; ++i) target[i] = static_cast<int8_t>(__builtin_rintf(head[i] * inverse));
 }
 

@@ -26,26 +26,18 @@ constexpr int kRowsF32 = 4, kRowsBF16 = 4;
 constexpr int kMaxTileRows = 12;
 constexpr int kColumns = static_cast<int>(kPanelColumns);
 
-typedef uint32_t Words __attribute__((vector_size(kLanes * 4)));
-
-BOUGH_INLINE Words load_words(const uint32_t* from) {
-    Words words;
-    std::memcpy(&words, from, sizeof words);
-    return words;
-}
-
-BOUGH_INLINE Words splat_word(uint32_t word) { return word + Words{}; }
+BOUGH_INLINE Bits splat_bits(uint32_t word) { return word + Bits{}; }
 
 // One unit of one row times one vector of columns.
 template <DType kType>
-BOUGH_INLINE Vec multiply_add(Vec sum, Words weights, Words input) {
+BOUGH_INLINE Vec multiply_add(Vec sum, Bits weights, Bits input) {
     if constexpr (kType == DType::f32) {
         return sum + reinterpret_cast<Vec>(weights) * reinterpret_cast<Vec>(input);
     } else {
 #if defined(__AVX512BF16__)
         return _mm512_dpbf16_ps(sum, (__m512bh)weights, (__m512bh)input);
 #else
-        const Words high = Words{} + 0xffff0000u;
+        const Bits high = Bits{} + 0xffff0000u;
         sum = fma(reinterpret_cast<Vec>(weights << 16), reinterpret_cast<Vec>(input << 16), sum);
         return fma(reinterpret_cast<Vec>(weights & high), reinterpret_cast<Vec>(input & high), sum);
 #endif
@@ -77,12 +69,12 @@ __attribute__((noinline)) void multiply_tile(const uint32_t* input, int64_t inpu
             asm("" : "+r"(inputs[i]));
         }
         auto multiply_unit = [&](int unit) __attribute__((always_inline)) {
-            Words columns[kVectors];
+            Bits columns[kVectors];
 #pragma GCC unroll 4
-            for (int v = 0; v < kVectors; ++v) columns[v] = load_words(weights + unit * kColumns + v * kLanes);
+            for (int v = 0; v < kVectors; ++v) columns[v] = load_bits(weights + unit * kColumns + v * kLanes);
 #pragma GCC unroll 16
             for (int row = 0; row < kRows; ++row) {
-                const Words element = splat_word(inputs[row / 3][row % 3 * input_stride + unit]);
+                const Bits element = splat_bits(inputs[row / 3][row % 3 * input_stride + unit]);
 #pragma GCC unroll 4
                 for (int v = 0; v < kVectors; ++v) sum[row][v] = multiply_add<kType>(sum[row][v], columns[v], element);
             }
@@ -266,8 +258,16 @@ void finish_tile(const GemmCall& call, Choice* choices, int64_t panel, int64_t f
 constexpr int64_t kBlockUnits = 608;
 
 // Panels of a block along the inputs whose product with all rows is computed before the next ones: they stay in the
-// second-level cache, which is mostly smaller where there is no AVX-512.
+// second-level cache, beside as many that are asked for meanwhile where there is AVX-512; elsewhere most tiles ask for
+// nothing.
 constexpr int64_t kGroupBytes = (kAvx2Alone ? 256 : 192) << 10;
+
+// Units of blocks of about equal size, at most `most`, each of whole steps.
+int64_t balanced_units(int64_t units, int64_t most, int64_t step) {
+    const int64_t num_blocks = at_least((units + most - 1) / most, 1);
+    const int64_t balanced = (units + num_blocks - 1) / num_blocks;
+    return at_least((balanced + step - 1) / step, 1) * step;
+}
 
 // Most tiles for which panels are the outer loop and the next panel is fetched by software meanwhile.
 constexpr int64_t kFewTiles = kAvx2Alone ? 8 : 6;
@@ -342,7 +342,8 @@ void multiply_few_tiles(const Cut& cut) {
 
 // Groups of panels that stay in the second-level cache, in each of them blocks along the inputs, and in each of these
 // the tiles. `begin_tile(tile, rows, unit, end)` returns what multiplies the rows from one unit to another, called with
-// a panel's weights, those of it that come next (null: none), sums, and whether these are there already.
+// a panel's weights, those that stand in its place in the next block, or else in the next group (null: none), sums, and
+// whether these are there already.
 template <DType kType, typename BeginTile>
 BOUGH_INLINE void multiply_in_groups(const Cut& cut, const BeginTile& begin_tile) {
     const bool one_block = cut.units <= cut.block_units;
@@ -433,9 +434,7 @@ void multiply_few_spread(const Cut& cut) {
 template <DType kType>
 void multiply_spread(Cut& cut) {
     cut.num_tiles = (cut.num_rows + kRowsSpread<kType> - 1) / kRowsSpread<kType>;
-    const int64_t num_blocks = (cut.units + kSpreadBlockUnits - 1) / kSpreadBlockUnits;
-    const int64_t balanced = (cut.units + num_blocks - 1) / num_blocks;
-    cut.block_units = (balanced + kGroupUnits - 1) / kGroupUnits * kGroupUnits;
+    cut.block_units = balanced_units(cut.units, kSpreadBlockUnits, kGroupUnits);
     if (cut.num_tiles <= kFewSpreadTiles) return multiply_few_spread<kType>(cut);
     alignas(64) uint32_t spread[kRowsSpread<kType> * kSpreadStride<kType>];
     multiply_in_groups<kType>(cut, [&](int64_t tile, int rows, int64_t unit, int64_t end) {
@@ -455,21 +454,19 @@ void multiply_spread(Cut& cut) {
 #if defined(__AMX_BF16__)
 void multiply_amx(Cut& cut) {
     cut.num_tiles = (cut.num_rows + kRowsAmx - 1) / kRowsAmx;
-    // Blocks are whole ones of the instructions, however many rows there are.
-    static_assert(kBlockUnits % kUnitsAmx == 0, "or blocks would begin anywhere");
-    cut.block_units = cut.num_tiles == 1 ? at_least(cut.units, 1) : kBlockUnits;
+    cut.block_units = cut.num_tiles == 1 ? cut.units : balanced_units(cut.units, kBlockUnitsAmx, kUnitsAmx);
+    const int lines = static_cast<int>((kLinesAmx + cut.num_tiles - 1) / cut.num_tiles);
     int shape_rows = 0;
     multiply_in_groups<DType::bf16>(cut, [&](int64_t tile, int rows, int64_t unit, int64_t end) {
         if (rows != shape_rows) AmxShape(rows).load();
         shape_rows = rows;
         const uint32_t* input = cut.inputs(cut.tile_begin(tile), unit);
-        const int lines = static_cast<int>((kLinesAmx + cut.num_tiles - 1) / cut.num_tiles);
         const bool fetches = tile * lines < kLinesAmx;
         const int64_t ahead = tile * lines * ((end - unit) / kUnitsAmx) * 64;
         return [&cut, input, rows, units = end - unit, lines, fetches, ahead](
                    const uint32_t* weights, const uint32_t* next, float* sums, bool accumulate) {
             AmxFetch fetch;
-            // A single tile is some way behind what it asks for; others share in asking for the next group.
+            // A single tile is some way behind what it asks for; others share in asking for the next block.
             if (cut.num_tiles == 1) next = weights + kAheadBytes / 4;
             if (next != nullptr && fetches) fetch = {reinterpret_cast<const char*>(next) + ahead, lines};
             multiply_tile_amx(rows, input, cut.input_stride, weights, units, sums, accumulate, fetch);
@@ -480,20 +477,14 @@ void multiply_amx(Cut& cut) {
 #endif
 
 template <DType kType>
-void multiply(Cut& cut) {
-#if defined(__AMX_BF16__)
-    if constexpr (kType == DType::bf16) return multiply_amx(cut);
-#endif
+void multiply_tiles(Cut& cut) {
 #if defined(__AVX2__) && !defined(__AVX512F__)
     if constexpr (kSpreads<kType>) {
         if (cut.num_rows >= kMinSpreadRows) return multiply_spread<kType>(cut);
     }
 #endif
     cut.num_tiles = (cut.num_rows + kTileRows<kType> - 1) / kTileRows<kType>;
-    const int64_t num_blocks = (cut.units + kBlockUnits - 1) / kBlockUnits;
-    const int64_t balanced = (cut.units + num_blocks - 1) / num_blocks;
-    cut.block_units = (balanced + kGroupUnits - 1) / kGroupUnits * kGroupUnits;
-    if (cut.num_tiles == 1) cut.block_units = cut.units;
+    cut.block_units = cut.num_tiles == 1 ? cut.units : balanced_units(cut.units, kBlockUnits, kGroupUnits);
     constexpr int kAll = kLinesPerFetch<kType>;  // shared by the tiles
     switch (cut.num_tiles) {
         case 1:
@@ -507,9 +498,24 @@ void multiply(Cut& cut) {
             if constexpr (kAvx2Alone || is_quantized(kType)) {
                 if (cut.num_tiles <= kFewTiles) return multiply_few_tiles<kType, (kAll + 3) / 4>(cut);
             }
-            if (cut.num_tiles < kAll) return multiply_many_tiles<kType, (kAll + 3) / 4>(cut);
-            return multiply_many_tiles<kType, 1>(cut);
+            // Tiles that run along a panel several times ask for as many lines each time.
+            constexpr int kLeast = fetching_passes(kTileRows<kType>), kMany = (kAll / 4 + kLeast) / kLeast * kLeast;
+            if (cut.num_tiles < kAll) return multiply_many_tiles<kType, kMany>(cut);
+            return multiply_many_tiles<kType, kLeast>(cut);
     }
+}
+
+template <DType kType>
+void multiply(Cut& cut) {
+#if defined(__AMX_BF16__)
+    if constexpr (kType == DType::bf16) {
+        multiply_amx(cut);
+    } else {
+        multiply_tiles<kType>(cut);
+    }
+#else
+    multiply_tiles<kType>(cut);
+#endif
 }
 
 // Threads that share the panels; the others share the rows. Panels first, since splitting rows reads weights twice.

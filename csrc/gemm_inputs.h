@@ -13,63 +13,29 @@ namespace bough {
 namespace BOUGH_ISA {
 namespace {
 
-// One lane for each of kLanes groups.
-typedef uint32_t GroupBits __attribute__((vector_size(kLanes * 4)));
-typedef int32_t GroupInts __attribute__((vector_size(kLanes * 4)));
-typedef float Floats __attribute__((vector_size(kLanes * 4)));
-
-BOUGH_INLINE GroupBits load_bits(const uint32_t* from) {
-    GroupBits bits;
-    std::memcpy(&bits, from, sizeof bits);
-    return bits;
-}
-BOUGH_INLINE void store_bits(uint32_t* to, GroupBits bits) { std::memcpy(to, &bits, sizeof bits); }
-
-// The nearest whole numbers, even ones in the middle.
-BOUGH_INLINE GroupInts rounded(Vec x) {
-#if defined(__AVX512F__)
-    return (GroupInts)_mm512_cvtps_epi32(x);
-#elif defined(__AVX2__)
-    return (GroupInts)_mm256_cvtps_epi32(x);
-#else
-    return __builtin_convertvector(round(x), GroupInts);
-#endif
-}
-// Of whole numbers from -128 to 127.
-BOUGH_INLINE void store_bytes(int8_t* to, GroupInts numbers) {
-#if defined(__AVX512F__)
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_cvtepi32_epi8((__m512i)numbers));
-#elif defined(__AVX2__)
-    const __m256i all = (__m256i)numbers;
-    const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
-    _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_packs_epi16(words, words));
-#else
-    for (int i = 0; i < kLanes; ++i) to[i] = static_cast<int8_t>(numbers[i]);
-#endif
-}
-
 // Whole numbers by what is below 16.
 struct Table16 {
     alignas(64) int32_t entries[16];
 
-    BOUGH_INLINE GroupBits at(const Table16& table, GroupBits indices) {
+    BOUGH_INLINE Bits at(const Table16& table, Bits indices) {
 #if defined(__AVX512F__)
-        return (GroupBits)_mm512_permutexvar_epi32((__m512i)indices, _mm512_load_si512(table.entries));
+        return (Bits)_mm512_permutexvar_epi32((__m512i)indices, _mm512_load_si512(table.entries));
 #elif defined(__AVX2__)
         const __m256i* entries = reinterpret_cast<const __m256i*>(table.entries);
         const __m256i low = _mm256_permutevar8x32_epi32(_mm256_load_si256(entries), (__m256i)indices);
         const __m256i high = _mm256_permutevar8x32_epi32(_mm256_load_si256(entries + 1), (__m256i)indices);
-        return (GroupBits)_mm256_blendv_epi8(low, high, _mm256_cmpgt_epi32((__m256i)indices, _mm256_set1_epi32(7)));
+        return (Bits)_mm256_blendv_epi8(low, high, _mm256_cmpgt_epi32((__m256i)indices, _mm256_set1_epi32(7)));
 #else
-        GroupInts found;
+        Ints found;
         for (int lane = 0; lane < kLanes; ++lane) found[lane] = table.entries[indices[lane]];
-        return (GroupBits)found;
+        return (Bits)found;
 #endif
     }
 };
 
+// Of whole numbers, in vectors of floats like everything that is reduced.
 struct Sum {
-    BOUGH_INLINE Vec of(Vec a, Vec b) { return (Vec)((GroupInts)a + (GroupInts)b); }
+    BOUGH_INLINE Vec of(Vec a, Vec b) { return (Vec)((Ints)a + (Ints)b); }
 };
 struct Largest {
     BOUGH_INLINE Vec of(Vec a, Vec b) { return max(a, b); }
@@ -140,7 +106,7 @@ private:
 // What is of the larger magnitude is to be negative for i8, where there is one number more: the scale then has the
 // opposite sign. Adds zeros to `zeros`, unless an input is not finite.
 template <DType kWeights>
-BOUGH_INLINE GroupBits wanted_scales(const Groups& groups, int64_t first, int count, Vec* zeros) {
+BOUGH_INLINE Bits wanted_scales(const Groups& groups, int64_t first, int count, Vec* zeros) {
     constexpr bool kBothSigns = kWeights == DType::i8;
     Vec highs[kLanes], lows[kLanes];
     for (int i = 0; i < count; ++i) {
@@ -160,22 +126,22 @@ BOUGH_INLINE GroupBits wanted_scales(const Groups& groups, int64_t first, int co
     for (int i = count; i < kLanes; ++i) highs[i] = lows[i] = splat(0.0F);
     const Vec zero = splat(0.0F), least = splat(0x1p-60F);  // leaves room for all powers
     const Vec high = max(reduce_each<Largest>(highs), zero);
-    if constexpr (!kBothSigns) return (GroupBits)max(div(high, splat(127.0F)), least);
+    if constexpr (!kBothSigns) return (Bits)max(div(high, splat(127.0F)), least);
     const Vec low = max(reduce_each<Largest>(lows), zero);
     // Magnitudes compare like the whole numbers of their bits.
-    const GroupBits is_negative = (GroupBits)((GroupInts)high > (GroupInts)low);
+    const Bits is_negative = (Bits)((Ints)high > (Ints)low);
     const Vec wanted = max(mul(max(high, low), splat(1.0F / 128.5F)), mul(min(high, low), splat(1.0F / 127.5F)));
-    return (GroupBits)max(wanted, least) | (is_negative & kSign);
+    return (Bits)max(wanted, least) | (is_negative & kSign);
 }
 
 // The numbers of a group, given 1 / scale; returned are sums of them, one a lane.
-BOUGH_INLINE GroupInts store_numbers(const float* group, uint32_t* output, float inverse) {
-    GroupInts total = {};
+BOUGH_INLINE Ints store_numbers(const float* group, uint32_t* output, float inverse) {
+    Ints total = {};
     BOUGH_UNROLL for (int v = 0; v < kGroupVectors; ++v) {
         // In this order a NaN becomes a number, too.
         const Vec scaled = mul(load(group + v * kLanes), splat(inverse));
-        const GroupInts numbers = rounded(max(min(scaled, splat(127.0F)), splat(-128.0F)));
-        store_bytes(reinterpret_cast<int8_t*>(output) + v * kLanes, numbers);
+        const Ints numbers = nearest(max(min(scaled, splat(127.0F)), splat(-128.0F)));
+        store_i8(reinterpret_cast<int8_t*>(output) + v * kLanes, numbers);
         total = total + numbers;
     }
     return total;
@@ -196,35 +162,35 @@ constexpr Table16 kSecondSign = {{0, 0, 0, 0, 0, 0, 0, 0, 0, kMinus, kMinus, kMi
 // How many sixteenths that is.
 constexpr Table16 kRounded = {{0, 1, 2, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12, 14, 14, 15}};
 
-BOUGH_INLINE Vec power_of_two(GroupBits power) { return (Vec)((power + 127) << 23); }
+BOUGH_INLINE Vec power_of_two(Bits power) { return (Vec)((power + 127) << 23); }
 
 // How coarse groups of inputs are: what is added to the bits of weights' scales, and what these are multiplied by.
 struct GroupScales {
-    GroupBits first;
-    GroupBits second;
+    Bits first;
+    Bits second;
     Vec value;
 
     // At least 2**(level / 16) * (1 + level % 16 / 16), negated where the sign bit is set. For 4 bits levels are
     // multiples of 16.
     template <DType kWeights>
-    BOUGH_INLINE GroupScales of(GroupBits levels) {
-        const GroupBits sign = levels & kSign, power = (levels ^ sign) >> 4;
-        if constexpr (kWeights != DType::i8) return {power << 23, GroupBits{}, power_of_two(power)};
-        const GroupBits sixteenths = levels & 15;
-        const GroupBits first = power + Table16::at(kFirstPower, sixteenths);
-        const GroupBits second = power + Table16::at(kSecondPower, sixteenths);
-        const GroupBits second_sign = Table16::at(kSecondSign, sixteenths);
-        const Vec value = add(power_of_two(first), (Vec)((GroupBits)power_of_two(second) | second_sign));
-        return {first << 23 | sign, second << 23 | (second_sign ^ sign), (Vec)((GroupBits)value ^ sign)};
+    BOUGH_INLINE GroupScales of(Bits levels) {
+        const Bits sign = levels & kSign, power = (levels ^ sign) >> 4;
+        if constexpr (kWeights != DType::i8) return {power << 23, Bits{}, power_of_two(power)};
+        const Bits sixteenths = levels & 15;
+        const Bits first = power + Table16::at(kFirstPower, sixteenths);
+        const Bits second = power + Table16::at(kSecondPower, sixteenths);
+        const Bits second_sign = Table16::at(kSecondSign, sixteenths);
+        const Vec value = add(power_of_two(first), (Vec)((Bits)power_of_two(second) | second_sign));
+        return {first << 23 | sign, second << 23 | (second_sign ^ sign), (Vec)((Bits)value ^ sign)};
     }
 };
 
 // What comes with the numbers of groups, given their sums.
 template <DType kWeights>
-BOUGH_INLINE void store_scales(const GroupScales& scales, GroupInts sums, int count, uint32_t* output, int64_t stride) {
+BOUGH_INLINE void store_scales(const GroupScales& scales, Ints sums, int count, uint32_t* output, int64_t stride) {
     constexpr int kUnits = static_cast<int>(kGroupUnits);
-    const GroupBits start = kWeights == DType::u4 ? (GroupBits)mul(__builtin_convertvector(sums, Floats), scales.value)
-                                                  : (GroupBits)(sums * (kWeights == DType::i8 ? -128 : -8));
+    const Bits start = kWeights == DType::u4 ? (Bits)mul(to_float(sums), scales.value)
+                                             : (Bits)(sums * (kWeights == DType::i8 ? -128 : -8));
     uint32_t firsts[kLanes], starts[kLanes], seconds[kLanes];
     store_bits(firsts, scales.first);
     store_bits(starts, start);
@@ -251,9 +217,9 @@ BOUGH_INLINE uint32_t best_fraction(const uint32_t* wanted, int64_t groups, uint
         if (bits > most) continue;
         const Vec group = splat(float_of(bits));
         BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {
-            const GroupBits above = (GroupBits)mul(inverses[v], group) + 0x7ffff;
-            const GroupBits rounded = Table16::at(kRounded, above >> 19 & 15);
-            const Vec scale = (Vec)((above & 0x7f800000) | rounded << 19);
+            const Bits above = (Bits)mul(inverses[v], group) + 0x7ffff;
+            const Bits sixteenths = Table16::at(kRounded, above >> 19 & 15);
+            const Vec scale = (Vec)((above & 0x7f800000) | sixteenths << 19);
             noise[v] = fma(scale, scale, noise[v]);
         }
     }
@@ -298,18 +264,18 @@ inline int outlier_power(const uint32_t* levels, int64_t groups) {
 template <DType kWeights>
 void add_outlier(const float* group, int64_t index, const uint32_t* numbers, uint32_t level, float factor,
                  uint32_t* behind) {
-    const Vec step = mul(splat(-factor), GroupScales::of<kWeights>(GroupBits{} + level).value);
+    const Vec step = mul(splat(-factor), GroupScales::of<kWeights>(Bits{} + level).value);
     alignas(64) float left[kInputGroup];
     for (int i = 0; i < kInputGroup; i += kLanes) {
         store(left + i, fma(load_i8(reinterpret_cast<const int8_t*>(numbers) + i), step, load(group + i)));
     }
     uint32_t* entry = behind + 2 + behind[1]++ * outlier_words(kWeights);
     entry[0] = static_cast<uint32_t>(index);
-    const GroupScales scales = GroupScales::of<kWeights>(GroupBits{} + (level - 16 * kRemainderPower));
+    const GroupScales scales = GroupScales::of<kWeights>(Bits{} + (level - 16 * kRemainderPower));
     float inverses[kLanes];
     store(inverses, div(splat(1.0F), mul(splat(factor), scales.value)));
     Vec totals[kLanes] = {(Vec)store_numbers(left, entry + 1, inverses[0])};
-    store_scales<kWeights>(scales, (GroupInts)reduce_each<Sum>(totals), 1, entry + 1, 0);
+    store_scales<kWeights>(scales, (Ints)reduce_each<Sum>(totals), 1, entry + 1, 0);
 }
 
 template <DType kWeights>
@@ -320,6 +286,7 @@ void quantize_row(const float* input, int64_t size, uint32_t* output) {
     const Groups groups(input, size);
     // First the scales that groups would like to have, then their levels. They are where the last groups will be, of
     // which none is written before the levels up to it are read. Whole vectors reach into what is behind.
+    static_assert(2 + kMaxOutliers * outlier_words(kWeights) >= kLanes, "room behind the groups");
     uint32_t* const levels = behind - num_groups;
     Vec zeros[kGroupVectors] = {};
     for (int64_t i = 0; i < num_groups; i += kLanes) {
@@ -349,11 +316,11 @@ void quantize_row(const float* input, int64_t size, uint32_t* output) {
     const float factor = float_of((base << 23) + fraction);
     for (int64_t i = 0; i < num_groups; i += kLanes) {
         constexpr int kStepBits = kPowers ? 23 : 19;
-        const GroupBits bits = load_bits(levels + i), sign = bits & kSign, wanted = bits ^ sign;
-        const GroupBits relative =
-            kPowers ? wanted - fraction : (GroupBits)mul((Vec)wanted, splat(1.0F / factor)) + ((base - 127U) << 23);
-        const GroupBits above = (relative + ((1U << kStepBits) - 1)) >> kStepBits << (kStepBits - 19);
-        const GroupBits level = above > (base + kLeastPower) * 16 ? above - base * 16 : GroupBits{} + kLeastPower * 16;
+        const Bits bits = load_bits(levels + i), sign = bits & kSign, wanted = bits ^ sign;
+        const Bits relative =
+            kPowers ? wanted - fraction : (Bits)mul((Vec)wanted, splat(1.0F / factor)) + ((base - 127U) << 23);
+        const Bits above = (relative + ((1U << kStepBits) - 1)) >> kStepBits << (kStepBits - 19);
+        const Bits level = above > (base + kLeastPower) * 16 ? above - base * 16 : Bits{} + kLeastPower * 16;
         store_bits(levels + i, level | sign);
     }
     const int outlier = outlier_power(levels, num_groups);
@@ -372,7 +339,7 @@ void quantize_row(const float* input, int64_t size, uint32_t* output) {
             totals[i] = (Vec)store_numbers(groups.at(first + i), at + i * kWords, inverses[i]);
         }
         for (int i = count; i < kLanes; ++i) totals[i] = splat(0.0F);
-        store_scales<kWeights>(scales, (GroupInts)reduce_each<Sum>(totals), count, at, kWords);
+        store_scales<kWeights>(scales, (Ints)reduce_each<Sum>(totals), count, at, kWords);
         for (int i = 0; i < count; ++i) {
             if (power_above(level[i]) < outlier) continue;
             add_outlier<kWeights>(groups.at(first + i), first + i, at + i * kWords, level[i], factor, behind);

@@ -33,13 +33,15 @@ constexpr int kLinesPerFetch =
 
 // How far ahead a tile that is the only one asks for its weights.
 constexpr int64_t kAheadBytes = kAvx2Alone ? 8192 : 4096;
-// For which caches tiles ask, as __builtin_prefetch has it: 3 is all, 2 all but the first, 0 the first alone. A tile
-// that is the only one asks for as much as it reads, once in a step: in the other caches that would take the place of
-// what Python needs between two steps.
+// For which caches tiles ask, as __builtin_prefetch has it. A tile that is the only one (it asks for as much as it
+// reads) reads its weights once in a step: in other caches than the first they would take the place of what Python
+// needs between two steps. Weights that several tiles read come into all caches, which was faster than into the second
+// alone, though they do not fit into the first; with AVX2 alone it was not.
+constexpr int kFirstCache = 0, kAllButFirst = 2, kAllCaches = 3;
 template <DType kType, int kLines>
-constexpr int kFetchLocality = kAvx2Alone                        ? 2
-                               : kLines == kLinesPerFetch<kType> ? 0
-                                                                 : 3;
+constexpr int kFetchLocality = kAvx2Alone                        ? kAllButFirst
+                               : kLines == kLinesPerFetch<kType> ? kFirstCache
+                                                                 : kAllCaches;
 
 }  // namespace
 }  // namespace BOUGH_ISA

@@ -4,11 +4,14 @@
 // A block of 16 units of a panel is what they want of weights as it is: 16 rows of pairs of inputs, 16 columns each.
 // Products of 32 inputs are summed before they are added to an element's sum, in an order of the processor's; blocks
 // begin at multiples of 32 inputs, so that neither rows nor threads change a bit.
+//
+// Never run on such a processor: what is said of caches is reckoned, not measured.
 #pragma once
 
 #include <cstring>
 
 #include "gemm.h"
+#include "gemm_tile.h"
 #include "vec.h"
 
 namespace bough {
@@ -19,6 +22,8 @@ namespace {
 
 constexpr int kRowsAmx = 32;
 constexpr int64_t kUnitsAmx = 16;
+// Units of a block along the inputs, with which 32 rows (38 KB) stay in the first-level cache.
+constexpr int64_t kBlockUnitsAmx = 304;
 constexpr int kLinesAmx = static_cast<int>(kUnitsAmx * kPanelColumns / 16);  // cache lines of weights of a block
 
 // The compiler's instructions for tiles do not tell it that they read all of this memory.
@@ -100,7 +105,7 @@ inline void multiply_tile_amx(int rows, const uint32_t* input, int64_t input_str
     int64_t unit = 0;
     for (; unit + kUnitsAmx <= units; unit += kUnitsAmx) {
         for (int line = 0; line < fetch.lines_per_block; ++line) {
-            __builtin_prefetch(fetch.from + line * 64, 0, 2);
+            __builtin_prefetch(fetch.from + line * 64, 0, kAllButFirst);
         }
         fetch.from += fetch.lines_per_block * 64;
         multiply_block_amx(input + unit, input_stride * 4, panel + unit * kColumns, has_lower);

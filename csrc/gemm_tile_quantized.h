@@ -12,8 +12,6 @@ namespace bough {
 namespace BOUGH_ISA {
 namespace {
 
-typedef int32_t Ints __attribute__((vector_size(kLanes * 4)));
-
 // Rows of a tile: integer sums, weights and scales must fit into registers. Where these are few, float sums of more
 // than two rows are in memory between groups.
 #if defined(__AVX512F__)
@@ -26,21 +24,7 @@ constexpr int kRowsQuantized = 2;
 template <int kRows>
 constexpr bool kSumsInRegisters = kRegisters > 16 || kRows <= 2;
 
-BOUGH_INLINE Ints load_ints(const uint32_t* from) {
-    Ints ints;
-    std::memcpy(&ints, from, sizeof ints);
-    return ints;
-}
-
-BOUGH_INLINE Vec to_float(Ints ints) {
-#if defined(__AVX512F__)
-    return _mm512_cvtepi32_ps((__m512i)ints);
-#elif defined(__AVX2__)
-    return _mm256_cvtepi32_ps((__m256i)ints);
-#else
-    return __builtin_convertvector(ints, Vec);
-#endif
-}
+BOUGH_INLINE Ints load_ints(const uint32_t* from) { return (Ints)load_bits(from); }
 
 #if defined(__AVX2__) && !defined(__AVX512F__)
 // A sum that is there before the next product is: else g++ computes the products of all units first, to add them in an
@@ -72,7 +56,6 @@ BOUGH_INLINE Ints multiply_add_bytes(Ints sum, Ints weights, Ints inputs) {
     return summed(summed(sum + (Ints)even) + (Ints)odd);
 #else
     for (int byte = 0; byte < 4; ++byte) {
-        typedef uint32_t Bits __attribute__((vector_size(kLanes * 4)));
         const Ints weight = (Ints)(((Bits)weights >> (8 * byte)) & 0xffu);
         const Ints input = (Ints)((Bits)inputs << (24 - 8 * byte)) >> 24;
         sum += weight * input;
@@ -126,15 +109,11 @@ template <DType kType>
 BOUGH_INLINE Ints load_codes(const uint32_t* group, int unit, int column) {
     if constexpr (kType == DType::i8) return load_ints(group + unit * kPanelColumns + column);
     const Ints pairs = load_ints(group + unit * 16 + column % 16);
-    typedef uint32_t Bits __attribute__((vector_size(kLanes * 4)));
     return (Ints)(((Bits)pairs >> (column / 16 * 4)) & 0x0f0f0f0fu);
 }
 
 // Times a power of two, perhaps negated. What is zero becomes next to nothing; what is not finite is lost.
-BOUGH_INLINE Vec times_power(Vec scales, uint32_t power) {
-    typedef uint32_t Bits __attribute__((vector_size(kLanes * 4)));
-    return (Vec)((Bits)scales + power);
-}
+BOUGH_INLINE Vec times_power(Vec scales, uint32_t power) { return (Vec)((Bits)scales + power); }
 
 // Scales of weights times that of a group of inputs, `numbers`.
 template <DType kType>
@@ -167,11 +146,11 @@ __attribute__((noinline)) void multiply_tile_quantized(const uint32_t* input, in
             }
         }
         const uint32_t* group = panel;
-        // See multiply_tile.
+        // A pointer for each row, since there are few; hidden as in multiply_tile.
         const uint32_t* inputs[kRows];
-        BOUGH_UNROLL for (int i = 0; i < kRows; ++i) {
-            inputs[i] = input + i * input_stride;
-            asm("" : "+r"(inputs[i]));
+        BOUGH_UNROLL for (int row = 0; row < kRows; ++row) {
+            inputs[row] = input + row * input_stride;
+            asm("" : "+r"(inputs[row]));
         }
         Vec flaws[kVectors] = {};
         for (int64_t left = units; left > 0; left -= kUnits) {
@@ -183,9 +162,8 @@ __attribute__((noinline)) void multiply_tile_quantized(const uint32_t* input, in
                 prefetch += kNow * 64;
             }
             Ints product[kRows][kVectors];
-            const auto input_of = [&](int row) __attribute__((always_inline)) { return inputs[row]; };
             const auto start_of = [&](int row) __attribute__((always_inline)) {
-                return kType == DType::u4 ? 0 : static_cast<int32_t>(input_of(row)[kUnits + 1]);
+                return kType == DType::u4 ? 0 : static_cast<int32_t>(inputs[row][kUnits + 1]);
             };
             BOUGH_UNROLL for (int row = 0; row < kRows; ++row) {
                 BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) product[row][v] = begin_products<kType>(start_of(row));
@@ -196,36 +174,47 @@ __attribute__((noinline)) void multiply_tile_quantized(const uint32_t* input, in
                     columns[v] = load_codes<kType>(group, unit, first + v * kLanes);
                 }
                 BOUGH_UNROLL for (int row = 0; row < kRows; ++row) {
-                    const Ints element = static_cast<int32_t>(input_of(row)[unit]) + Ints{};
+                    const Ints element = static_cast<int32_t>(inputs[row][unit]) + Ints{};
                     BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {
                         product[row][v] = add_products<kType>(product[row][v], columns[v], element);
                     }
                 }
             }
             const uint16_t* weight_scales = reinterpret_cast<const uint16_t*>(group + code_words(kType)) + first;
-            Vec scales[kVectors];
-            BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {
-                scales[v] = load_f16(weight_scales + v * kLanes);
-                flaws[v] = add(flaws[v], scales[v]);
-            }
-            BOUGH_UNROLL for (int row = 0; row < kRows; ++row) {
+            const auto scales_at = [&](int v) __attribute__((always_inline)) {
+                const Vec scales = load_f16(weight_scales + v * kLanes);
+                flaws[v] = add(flaws[v], scales);
+                return scales;
+            };
+            const auto add_group = [&](int row, int v, Vec scales) __attribute__((always_inline)) {
+                const Vec whole = to_float(complete_products<kType>(product[row][v], start_of(row)));
+                const Vec before = kInRegisters ? sum[row][v] : load(sum_at(row, v));
+                Vec after = fma(whole, times_scale<kType>(scales, inputs[row]), before);
+                if constexpr (kType == DType::u4) {
+                    const Vec minimum = load_f16(weight_scales + kColumns + v * kLanes);
+                    after = fma(minimum, splat(float_of(inputs[row][kUnits + 1])), after);
+                }
+                if constexpr (kInRegisters) {
+                    sum[row][v] = after;
+                } else {
+                    store(sum_at(row, v), after);
+                }
+            };
+            // What comes first is what fewer registers hold: scales of a row's inputs, or of a vector's columns.
+            if constexpr (kRegisters > 16) {
+                Vec scales[kVectors];
+                BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) scales[v] = scales_at(v);
+                BOUGH_UNROLL for (int row = 0; row < kRows; ++row) {
+                    BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) add_group(row, v, scales[v]);
+                }
+            } else {
                 BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {
-                    const Vec whole = to_float(complete_products<kType>(product[row][v], start_of(row)));
-                    const Vec before = kInRegisters ? sum[row][v] : load(sum_at(row, v));
-                    Vec after = fma(whole, times_scale<kType>(scales[v], input_of(row)), before);
-                    if constexpr (kType == DType::u4) {
-                        const Vec minimum = load_f16(weight_scales + kColumns + v * kLanes);
-                        after = fma(minimum, splat(float_of(input_of(row)[kUnits + 1])), after);
-                    }
-                    if constexpr (kInRegisters) {
-                        sum[row][v] = after;
-                    } else {
-                        store(sum_at(row, v), after);
-                    }
+                    const Vec scales = scales_at(v);
+                    BOUGH_UNROLL for (int row = 0; row < kRows; ++row) add_group(row, v, scales);
                 }
             }
             group += group_words(kType);
-            BOUGH_UNROLL for (int i = 0; i < kRows; ++i) inputs[i] += input_group_words(kType);
+            BOUGH_UNROLL for (int row = 0; row < kRows; ++row) inputs[row] += input_group_words(kType);
         }
         BOUGH_UNROLL for (int row = 0; row < kRows; ++row) {
             BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {

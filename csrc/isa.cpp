@@ -102,7 +102,8 @@ uint64_t saved_register_state() {
     return (static_cast<uint64_t>(high) << 32) | low;
 }
 
-// Tile registers are large: Linux saves those of a process only once that has asked for it.
+// Tile registers are large: Linux saves those of a process only once that has asked for it, and refuses where a thread
+// has a stack for signals that is too small for them.
 bool may_use_tiles(uint64_t state) {
 #if defined(__linux__)
     constexpr uint64_t kTiles = 1U << 17 | 1U << 18;

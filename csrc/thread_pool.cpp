@@ -16,7 +16,8 @@ constexpr int spins_before_yield = 2000;
 
 // About 50 microseconds between two runs: longer than back-to-back calls need, far shorter than a time slice.
 constexpr int spins_before_sleep = 3000;
-// The same where a run is expected: longer than its caller needs to prepare it.
+// The same where a run is expected: longer than its caller needs to prepare it, up to half a millisecond where a pause
+// takes long.
 constexpr int spins_for_expected = 12000;
 
 inline void pause() {
@@ -96,10 +97,11 @@ void ThreadPool::start_run() {
 }
 
 void ThreadPool::expect_run() {
-    if (sleepers_.load(std::memory_order_relaxed) == 0) return;
+    // Whom this misses, since it falls asleep just now, start_run wakes.
+    if (process_ != getpid() || sleepers_.load(std::memory_order_relaxed) == 0) return;
     {
         std::lock_guard<std::mutex> lock(mutex_);
-        ++expected_;
+        ++expectations_;
     }
     wake_.notify_all();
 }
@@ -112,8 +114,8 @@ void ThreadPool::await_run(uint32_t previous) {
         }
         std::unique_lock<std::mutex> lock(mutex_);
         sleepers_.fetch_add(1, std::memory_order_seq_cst);
-        const uint32_t expected = expected_;
-        wake_.wait(lock, [&] { return run_.load(std::memory_order_seq_cst) != previous || expected_ != expected; });
+        const uint32_t before = expectations_;
+        wake_.wait(lock, [&] { return run_.load(std::memory_order_seq_cst) != previous || expectations_ != before; });
         sleepers_.fetch_sub(1, std::memory_order_relaxed);
     }
 }

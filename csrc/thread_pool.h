@@ -78,7 +78,7 @@ private:
     alignas(128) std::atomic<uint32_t> run_{0};
     std::atomic<int> sleepers_{0};
     std::mutex mutex_;
-    uint32_t expected_ = 0;  // how often a run was; the mutex guards it
+    uint32_t expectations_ = 0;  // calls of expect_run that found sleepers; guarded by mutex_
     std::condition_variable wake_;
     std::vector<std::thread> workers_;
 };

@@ -79,10 +79,6 @@ BOUGH_INLINE void store_bf16(uint16_t* p, Vec x) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16)));
 #endif
 }
-// Whole numbers from -128 to 127
-BOUGH_INLINE void store_i8(int8_t* p, Vec x) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(x)));
-}
 
 #elif defined(__AVX2__)
 
@@ -150,11 +146,6 @@ BOUGH_INLINE void store_bf16(uint16_t* p, Vec x) {
     rounded = _mm256_srli_epi32(_mm256_blendv_epi8(rounded, _mm256_set1_epi32(0x7FC00000), nan), 16);
     const __m128i packed = _mm_packus_epi32(_mm256_castsi256_si128(rounded), _mm256_extracti128_si256(rounded, 1));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), packed);
-}
-BOUGH_INLINE void store_i8(int8_t* p, Vec x) {
-    const __m256i whole = _mm256_cvtps_epi32(x);
-    const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
-    _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packs_epi16(words, words));
 }
 
 #else
@@ -235,11 +226,51 @@ BOUGH_INLINE void store_bf16(uint16_t* p, Vec x) {
         p[i] = nan ? 0x7FC0 : static_cast<uint16_t>((bits[i] + 0x7FFF + ((bits[i] >> 16) & 1)) >> 16);
     }
 }
-BOUGH_INLINE void store_i8(int8_t* p, Vec x) {
-    for (int i = 0; i < kLanes; ++i) p[i] = static_cast<int8_t>(x[i]);
-}
 
 #endif
+
+// Whole numbers, as many as there are lanes, and bits of any kind.
+typedef int32_t Ints __attribute__((vector_size(kLanes * 4)));
+typedef uint32_t Bits __attribute__((vector_size(kLanes * 4)));
+
+BOUGH_INLINE Bits load_bits(const uint32_t* from) {
+    Bits bits;
+    std::memcpy(&bits, from, sizeof bits);
+    return bits;
+}
+BOUGH_INLINE void store_bits(uint32_t* to, Bits bits) { std::memcpy(to, &bits, sizeof bits); }
+
+BOUGH_INLINE Vec to_float(Ints ints) {
+#if defined(__AVX512F__)
+    return _mm512_cvtepi32_ps((__m512i)ints);
+#elif defined(__AVX2__)
+    return _mm256_cvtepi32_ps((__m256i)ints);
+#else
+    return __builtin_convertvector(ints, Vec);
+#endif
+}
+// The nearest whole numbers, even ones in the middle.
+BOUGH_INLINE Ints nearest(Vec x) {
+#if defined(__AVX512F__)
+    return (Ints)_mm512_cvtps_epi32(x);
+#elif defined(__AVX2__)
+    return (Ints)_mm256_cvtps_epi32(x);
+#else
+    return __builtin_convertvector(round(x), Ints);
+#endif
+}
+// Of whole numbers from -128 to 127.
+BOUGH_INLINE void store_i8(int8_t* p, Ints x) {
+#if defined(__AVX512F__)
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8((__m512i)x));
+#elif defined(__AVX2__)
+    const __m256i whole = (__m256i)x;
+    const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packs_epi16(words, words));
+#else
+    for (int i = 0; i < kLanes; ++i) p[i] = static_cast<int8_t>(x[i]);
+#endif
+}
 
 // 2**x for x <= 0 to about an ulp; zero below -126 or so, exactly 1 at 0, NaN for NaN. The coefficients are a minimax
 // fit of 2**f over [-0.5, 0.5], relative error 2e-9.

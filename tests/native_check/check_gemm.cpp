@@ -208,7 +208,7 @@ uint32_t mask_word(int64_t kind) {
     return kind == 0 ? 0U : kind == 1 ? ~0U : kind == 2 ? any : 1U << any % 32;
 }
 
-// A row that is computed alone, by one thread, has the bits that it has among the others.
+// A row that is computed alone, by one thread, has the values that it has among the others.
 void check_row_alone(const GemmCall& among, const Stored& output, int64_t row) {
     GemmCall alone = among;
     const size_t item = among.weights.dtype == DType::bf16 ? 2 : 4;

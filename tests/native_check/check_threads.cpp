@@ -11,7 +11,9 @@ void check_threads() {
     for (int round = 0; round < 50; ++round) {
         ThreadPool pool(1 + round % 4);
         std::atomic<int> calls{0};
+        if (round % 10 == 3) std::this_thread::sleep_for(std::chrono::milliseconds(2));  // all fall asleep
         if (round % 3 == 0) pool.expect_run();
+        if (round % 10 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));  // no run comes
         if (round % 5 != 0) pool.run([&](int, int) { ++calls; });
         expect(calls == (round % 5 != 0 ? pool.num_threads() : 0), "calls of a run", calls, pool.num_threads());
     }
@@ -21,8 +23,8 @@ void check_threads() {
     for (int caller = 0; caller < 3; ++caller) {
         callers.emplace_back([&] {
             for (int i = 0; i < 200; ++i) {
-                if (i % 3 == 0) pool.expect_run();
                 if (i % 50 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // others fall asleep
+                if (i % 5 == 0) pool.expect_run();
                 pool.run([&](int thread, int) {
                     if (thread == 2) ++turns;
                     pool.barrier();

@@ -215,7 +215,7 @@ class ModelRunner:
 
         Mutates the KV pool at ``plan.out_slots``, ``req_to_token`` and the sampling state.
         """
-        if self.threads is not None:
+        if self.threads is not None and plan.num_rows:
             self.threads.expect_run()
         self.lane.begin()
         self._admit(plan)
