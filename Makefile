@@ -109,7 +109,7 @@ sanitize: ## Check the native kernels under AddressSanitizer and UBSan
 tsan: ## Check the native kernels under ThreadSanitizer
 	@$(MAKE) --no-print-directory -C tests/native_check tsan
 
-emulated: ## Check the native kernels for AVX-512 on a machine without it: its instructions are written with those of AVX2
+emulated: ## Check the native kernels for AVX-512, AVX-VNNI and AMX on any machine: their instructions are written with AVX2's
 	@$(MAKE) --no-print-directory -C tests/native_check emulated
 
 arm64: ## Check the native kernels for arm64 under qemu (needs g++-aarch64-linux-gnu and qemu-user)

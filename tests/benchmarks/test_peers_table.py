@@ -41,8 +41,8 @@ def test_peers_below_their_reference_are_told() -> None:
     assert judge("qwen/bf16/prefill", figures(bough=[2000.0], llama=[530.0], openvino=[900.0])).peers_at_reference
 
 
-def test_share_of_bandwidth_counts_the_weights_once_a_token() -> None:
-    measured = figures(bough=[40.0, 50.0, 45.0]) | {"bandwidth": [60e9, 50e9, 40e9]}
+def test_share_of_bandwidth_counts_the_weights_once_a_token_in_each_turn() -> None:
+    measured = figures(bough=[45.0, 80.0, 46.0]) | {"bandwidth": [50e9, 100e9, 50e9]}
     measured["facts"] = {"bough": {"weight_bytes": 10**9}}
     assert judge("qwen/bf16/decode-1", measured).bandwidth_share == pytest.approx(0.9)
 
