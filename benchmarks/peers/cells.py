@@ -96,8 +96,8 @@ GOALS: dict[str, tuple[float, float, float, float]] = {
     "int8": (1.3, 1.3, 1.5, 1.9),
     "int4": (1.3, 1.4, 2.0, 1.9),
 }
-"""Bough's tokens per second to those of the better peer, in the same order. Of int8's prompts 1.4 was asked of inputs with
-one scale a row; these lose too much, and in groups, as they are, the goal is int4's."""
+"""Bough's tokens per second to those of the better peer, in the same order. Of int8's prompts 1.4 was asked of inputs
+with one scale a row; these lose too much, and in groups, as they are, the goal is int4's."""
 PARITY_MET_AT = 0.97
 """A goal of 1.0 is met at this."""
 BANDWIDTH_GOALS = {"bf16": 0.93, "int8": 0.88, "int4": 0.80}
