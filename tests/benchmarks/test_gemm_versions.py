@@ -18,10 +18,12 @@ SOURCES = Path(__file__).parents[2] / "csrc"
 def test_versions_are_compared_bit_by_bit(tmp_path: Path) -> None:
     changed = tmp_path / "csrc"
     shutil.copytree(SOURCES, changed)
-    source = (changed / "gemm.cpp").read_text()
+    source = (changed / "gemm_inputs.h").read_text()
     of_a_group = "behind[0] = bits_of(factor / kScaleFactor);"
     assert source.count(of_a_group) == 1
-    (changed / "gemm.cpp").write_text(source.replace(of_a_group, "behind[0] = bits_of(2 * factor / kScaleFactor);"))
+    (changed / "gemm_inputs.h").write_text(
+        source.replace(of_a_group, "behind[0] = bits_of(2 * factor / kScaleFactor);")
+    )
     before = compile_version(SOURCES, tmp_path / "before.so", "portable", "-O0")
     after = compile_version(changed, tmp_path / "after.so", "portable", "-O0")
     for dtype in DTYPES:
