@@ -8,14 +8,14 @@ FLAGS = -std=c++17 -pthread -fno-math-errno -fno-trapping-math -ffp-contract=fas
 # PER_ISA_<set>, where it is given, lists those of a set instead.
 PER_ISA = attention elementwise gemm logprobs sampling
 PER_ISA_avx2vnni = gemm
-PER_ISA_amxbf16 = gemm
+PER_ISA_amx = gemm
 
 # Instruction sets beside "portable", in ascending order, and the flags of each. Which one runs is decided when the
 # library is loaded.
-X86_ISAS = avx2 avx2vnni avx512 avx512vnni avx512bf16 amxbf16
+X86_ISAS = avx2 avx2vnni avx512 avx512vnni avx512bf16 amx
 ISA_avx2 = -mavx2 -mfma -mf16c
 ISA_avx2vnni = -mavx2 -mfma -mf16c -mavxvnni
 ISA_avx512 = -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512
 ISA_avx512vnni = -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512 -mavx512vnni
 ISA_avx512bf16 = -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512 -mavx512bf16 -mavx512vnni
-ISA_amxbf16 = -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512 -mavx512bf16 -mavx512vnni -mamx-tile -mamx-bf16
+ISA_amx = -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512 -mavx512bf16 -mavx512vnni -mamx-tile -mamx-bf16 -mamx-int8

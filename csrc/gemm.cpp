@@ -7,6 +7,7 @@
 #include "gemm_inputs.h"
 #include "gemm_tile.h"
 #include "gemm_tile_amx.h"
+#include "gemm_tile_amx_quantized.h"
 #include "gemm_tile_quantized.h"
 #include "gemm_tile_spread.h"
 #include "vec.h"
@@ -258,9 +259,13 @@ void finish_tile(const GemmCall& call, Choice* choices, int64_t panel, int64_t f
 constexpr int64_t kBlockUnits = 608;
 
 // Panels of a block along the inputs whose product with all rows is computed before the next ones: they stay in the
-// second-level cache, beside as many that are asked for meanwhile where there is AVX-512; elsewhere most tiles ask for
-// nothing.
+// second-level cache (2 MB where there is AMX), beside as many that are asked for meanwhile where there is AVX-512;
+// elsewhere most tiles ask for nothing.
+#if defined(__AMX_BF16__)
+constexpr int64_t kGroupBytes = 512 << 10;
+#else
 constexpr int64_t kGroupBytes = (kAvx2Alone ? 256 : 192) << 10;
+#endif
 
 // Units of blocks of about equal size, at most `most`, each of whole steps.
 int64_t balanced_units(int64_t units, int64_t most, int64_t step) {
@@ -458,7 +463,7 @@ void multiply_amx(Cut& cut) {
     const int lines = static_cast<int>((kLinesAmx + cut.num_tiles - 1) / cut.num_tiles);
     int shape_rows = 0;
     multiply_in_groups<DType::bf16>(cut, [&](int64_t tile, int rows, int64_t unit, int64_t end) {
-        if (rows != shape_rows) AmxShape(rows).load();
+        if (rows != shape_rows) load_shape_amx(rows);
         shape_rows = rows;
         const uint32_t* input = cut.inputs(cut.tile_begin(tile), unit);
         const bool fetches = tile * lines < kLinesAmx;
@@ -470,6 +475,40 @@ void multiply_amx(Cut& cut) {
             if (cut.num_tiles == 1) next = weights + kAheadBytes / 4;
             if (next != nullptr && fetches) fetch = {reinterpret_cast<const char*>(next) + ahead, lines};
             multiply_tile_amx(rows, input, cut.input_stride, weights, units, sums, accumulate, fetch);
+        };
+    });
+    _tile_release();
+}
+
+// Fewer rows are faster without AMX, to the same bits.
+template <DType kType>
+constexpr int64_t kLeastRowsAmx = kType == DType::i8 ? 44 : 24;
+
+template <DType kType>
+void multiply_quantized_amx(Cut& cut) {
+    cut.num_tiles = (cut.num_rows + kMaxStrips * kStripRows - 1) / (kMaxStrips * kStripRows);
+    const int64_t most_rows = (cut.num_rows + cut.num_tiles - 1) / cut.num_tiles;
+    const int64_t strips = (most_rows + kStripRows - 1) / kStripRows;
+    const int strip_rows = strip_rows_for(static_cast<int>((most_rows + strips - 1) / strips));
+    cut.block_units =
+        balanced_units(cut.units, kMaxStripGroups / strips / kFour * kFour * kGroupUnits, kFour * kGroupUnits);
+    constexpr int kLines = static_cast<int>(group_words(kType)) / 16;
+    const int lines = static_cast<int>((kLines + cut.num_tiles - 1) / cut.num_tiles);
+    const StripKernel kernel = strip_kernel<kType>(strip_rows);
+    AmxInputs inputs;
+    load_strip_shape(strip_rows);
+    multiply_in_groups<kType>(cut, [&](int64_t tile, int rows, int64_t unit, int64_t end) {
+        const AmxBlock block{rows, (rows + strip_rows - 1) / strip_rows, static_cast<int>((end - unit) / kGroupUnits)};
+        arrange_inputs<kType>(cut.inputs(cut.tile_begin(tile), unit), cut.input_stride, block, inputs);
+        written(&inputs);
+        const bool fetches = tile * lines < kLines;
+        const int64_t ahead = tile * lines * block.groups * 64;
+        return [&inputs, kernel, block, lines, fetches, ahead](const uint32_t* weights, const uint32_t* next,
+                                                               float* sums, bool accumulate) {
+            const bool asks = next != nullptr && fetches;
+            multiply_panel_amx<kType>(kernel, inputs, block, weights, sums, accumulate,
+                                      reinterpret_cast<const char*>(asks ? next : weights) + (asks ? ahead : 0),
+                                      asks ? lines : 0);
         };
     });
     _tile_release();
@@ -508,14 +547,12 @@ void multiply_tiles(Cut& cut) {
 template <DType kType>
 void multiply(Cut& cut) {
 #if defined(__AMX_BF16__)
-    if constexpr (kType == DType::bf16) {
-        multiply_amx(cut);
-    } else {
-        multiply_tiles<kType>(cut);
+    if constexpr (kType == DType::bf16) return multiply_amx(cut);
+    if constexpr (is_quantized(kType)) {
+        if (cut.num_rows >= kLeastRowsAmx<kType>) return multiply_quantized_amx<kType>(cut);
     }
-#else
-    multiply_tiles<kType>(cut);
 #endif
+    multiply_tiles<kType>(cut);
 }
 
 // Threads that share the panels; the others share the rows. Panels first, since splitting rows reads weights twice.

@@ -4,8 +4,6 @@
 // A block of 16 units of a panel is what they want of weights as it is: 16 rows of pairs of inputs, 16 columns each.
 // Products of 32 inputs are summed before they are added to an element's sum, in an order of the processor's; blocks
 // begin at multiples of 32 inputs, so that neither rows nor threads change a bit.
-//
-// Never run on such a processor: what is said of caches is reckoned, not measured.
 #pragma once
 
 #include <cstring>
@@ -22,26 +20,19 @@ namespace {
 
 constexpr int kRowsAmx = 32;
 constexpr int64_t kUnitsAmx = 16;
-// Units of a block along the inputs, with which 32 rows (38 KB) stay in the first-level cache.
-constexpr int64_t kBlockUnitsAmx = 304;
+// Units of a block along the inputs: 32 rows (16 KB) and a panel (16 KB) stay in the first-level cache.
+constexpr int64_t kBlockUnitsAmx = 128;
 constexpr int kLinesAmx = static_cast<int>(kUnitsAmx * kPanelColumns / 16);  // cache lines of weights of a block
 
 // The compiler's instructions for tiles do not tell it that they read all of this memory.
 BOUGH_INLINE void written(const void* memory) { asm volatile("" : : "r"(memory) : "memory"); }
 
-// What a processor is told of its eight tile registers: sums of the upper and the lower 16 rows, two each; inputs of
-// both; weights of the left and the right 16 columns.
-class AmxShape {
+// What a processor is told of its eight tile registers. Of one that is not set there is none.
+class AmxLayout {
 public:
-    // For up to kRowsAmx rows.
-    explicit AmxShape(int rows) {
-        const int upper = rows < 16 ? rows : 16, lower = rows - upper;
-        const int rows_of[8] = {upper, upper, lower, lower, upper, lower, 16, 16};
-        for (int tile = 0; tile < 8; ++tile) {
-            if (rows_of[tile] == 0) continue;  // such a register does not exist
-            layout_.row_bytes[tile] = 64;
-            layout_.rows[tile] = static_cast<uint8_t>(rows_of[tile]);
-        }
+    void set(int tile, int rows, int row_bytes) {
+        layout_.row_bytes[tile] = static_cast<uint16_t>(row_bytes);
+        layout_.rows[tile] = static_cast<uint8_t>(rows);
     }
     void load() const {
         written(&layout_);
@@ -59,6 +50,18 @@ private:
     static_assert(sizeof(Layout) == 64, "as the processor has it");
     alignas(64) Layout layout_;
 };
+
+// Registers for up to kRowsAmx rows: sums of the upper and the lower 16 rows, two each; inputs of both; weights of the
+// left and the right 16 columns.
+inline void load_shape_amx(int rows) {
+    const int upper = rows < 16 ? rows : 16, lower = rows - upper;
+    const int rows_of[8] = {upper, upper, lower, lower, upper, lower, 16, 16};
+    AmxLayout layout;
+    for (int tile = 0; tile < 8; ++tile) {
+        if (rows_of[tile] > 0) layout.set(tile, rows_of[tile], 64);
+    }
+    layout.load();
+}
 
 // The next cache lines to ask for, some of them with each block.
 struct AmxFetch {

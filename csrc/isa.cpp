@@ -44,12 +44,12 @@ BOUGH_TABLE(avx512vnni)
 #if defined(BOUGH_HAS_avx512bf16)
 BOUGH_TABLE(avx512bf16)
 #endif
-#if defined(BOUGH_HAS_amxbf16)
-namespace amxbf16 {
+#if defined(BOUGH_HAS_amx)
+namespace amx {
 extern const GemmKernels gemm_kernels;
 const KernelTable table{avx512bf16::attention_kernels, avx512bf16::elementwise_kernels, avx512bf16::logprob_kernels,
                         avx512bf16::sampling_kernels, gemm_kernels};
-}  // namespace amxbf16
+}  // namespace amx
 #endif
 
 namespace {
@@ -82,8 +82,8 @@ constexpr const KernelTable* tables[kNumIsas] = {
 #else
     nullptr,
 #endif
-#if defined(BOUGH_HAS_amxbf16)
-    &amxbf16::table,
+#if defined(BOUGH_HAS_amx)
+    &amx::table,
 #else
     nullptr,
 #endif
@@ -138,8 +138,8 @@ uint32_t detect() {
     found |= bit_of(Isa::avx512vnni);
     if (!(more & kAvx512Bf16)) return found;
     found |= bit_of(Isa::avx512bf16);
-    constexpr uint32_t kAmx = 1U << 22 | 1U << 24;  // products of bfloat16, and tiles
-    return (d & kAmx) == kAmx && may_use_tiles(state) ? found | bit_of(Isa::amxbf16) : found;
+    constexpr uint32_t kAmx = 1U << 22 | 1U << 24 | 1U << 25;  // products of bfloat16, tiles, products of int8
+    return (d & kAmx) == kAmx && may_use_tiles(state) ? found | bit_of(Isa::amx) : found;
 }
 #else
 uint32_t detect() { return bit_of(Isa::portable); }

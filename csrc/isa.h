@@ -18,7 +18,7 @@ enum class Isa : int32_t {
     avx512 = 3,      // AVX-512 F, BW, DQ, VL
     avx512vnni = 4,  // int8 dot products
     avx512bf16 = 5,  // bfloat16 dot products
-    amxbf16 = 6,     // products of bfloat16 tiles (AMX)
+    amx = 6,         // products of tiles of bfloat16 and int8
 };
 
 constexpr int kNumIsas = 7;

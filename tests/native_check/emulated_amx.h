@@ -12,6 +12,7 @@
 
 #define __AMX_TILE__ 1
 #define __AMX_BF16__ 1
+#define __AMX_INT8__ 1
 
 namespace emulated {
 
@@ -76,10 +77,15 @@ static inline float bf16_at(const uint8_t* row, int element) {
     return flushed(x);
 }
 
-static inline void tile_dpbf16ps(int sum, int left, int right) {
+static inline void require_product(int sum, int left, int right) {
     Tile &into = tile(sum), &a = tile(left), &b = tile(right);
     require(into.rows == a.rows && into.row_bytes == b.row_bytes && a.row_bytes == 4 * b.rows, "shapes of a product");
     require(sum != left && sum != right && left != right, "one register twice");
+}
+
+static inline void tile_dpbf16ps(int sum, int left, int right) {
+    require_product(sum, left, right);
+    Tile &into = tile(sum), &a = tile(left), &b = tile(right);
     for (int row = 0; row < a.rows; ++row) {
         for (int column = 0; column < b.row_bytes / 4; ++column) {
             float even = 0.0F, odd = 0.0F, whole;
@@ -90,6 +96,23 @@ static inline void tile_dpbf16ps(int sum, int left, int right) {
             }
             std::memcpy(&whole, into.bytes[row] + 4 * column, sizeof whole);
             whole = flushed(flushed(whole) + flushed(even + odd));
+            std::memcpy(into.bytes[row] + 4 * column, &whole, sizeof whole);
+        }
+    }
+}
+
+// Signed bytes of both.
+static inline void tile_dpbssd(int sum, int left, int right) {
+    require_product(sum, left, right);
+    Tile &into = tile(sum), &a = tile(left), &b = tile(right);
+    for (int row = 0; row < a.rows; ++row) {
+        for (int column = 0; column < b.row_bytes / 4; ++column) {
+            int32_t whole;
+            std::memcpy(&whole, into.bytes[row] + 4 * column, sizeof whole);
+            for (int k = 0; k < a.row_bytes; ++k) {
+                const int weight = static_cast<int8_t>(b.bytes[k / 4][4 * column + k % 4]);
+                whole += static_cast<int8_t>(a.bytes[row][k]) * weight;
+            }
             std::memcpy(into.bytes[row] + 4 * column, &whole, sizeof whole);
         }
     }
@@ -109,3 +132,5 @@ static inline void tile_dpbf16ps(int sum, int left, int right) {
 #define _tile_stored emulated::tile_stored
 #undef _tile_dpbf16ps
 #define _tile_dpbf16ps emulated::tile_dpbf16ps
+#undef _tile_dpbssd
+#define _tile_dpbssd emulated::tile_dpbssd

@@ -92,7 +92,7 @@ class Isa(IntEnum):
     AVX512 = 3
     AVX512VNNI = 4
     AVX512BF16 = 5
-    AMXBF16 = 6
+    AMX = 6
 
 
 class LibraryMissing(Exception):
