@@ -33,15 +33,20 @@ constexpr int kLinesPerFetch =
 
 // How far ahead a tile that is the only one asks for its weights.
 constexpr int64_t kAheadBytes = kAvx2Alone ? 8192 : 4096;
-// For which caches tiles ask, as __builtin_prefetch has it. A tile that is the only one (it asks for as much as it
-// reads) reads its weights once in a step: in other caches than the first they would take the place of what Python
-// needs between two steps. Weights that several tiles read come into all caches, which was faster than into the second
-// alone, though they do not fit into the first; with AVX2 alone it was not.
+// For which caches tiles ask, as __builtin_prefetch has it. With AVX512-BF16 and no AMX a processor is AMD's; there a
+// tile that is the only one (it asks for as much as it reads) reads its weights once in a step: in other caches than
+// the first they would take the place of what Python needs between two steps. Weights that several tiles read come into
+// all caches, which was faster than into the second alone, though they do not fit into the first. Intel's processors
+// have so few requests of the first-level cache under way that most weights from memory come a fifth as fast, and AMD's
+// with AVX2 alone are faster with the second-level cache, too.
 constexpr int kFirstCache = 0, kAllButFirst = 2, kAllCaches = 3;
+#if defined(__AVX512BF16__) && !defined(__AMX_BF16__)
 template <DType kType, int kLines>
-constexpr int kFetchLocality = kAvx2Alone                        ? kAllButFirst
-                               : kLines == kLinesPerFetch<kType> ? kFirstCache
-                                                                 : kAllCaches;
+constexpr int kFetchLocality = kLines == kLinesPerFetch<kType> ? kFirstCache : kAllCaches;
+#else
+template <DType, int>
+constexpr int kFetchLocality = kAllButFirst;
+#endif
 
 }  // namespace
 }  // namespace BOUGH_ISA
