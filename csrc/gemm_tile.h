@@ -31,19 +31,20 @@ template <DType kType>
 constexpr int kLinesPerFetch =
     is_quantized(kType) ? static_cast<int>(group_words(kType)) / 16 : kUnroll * static_cast<int>(kPanelColumns) / 16;
 
-// How far ahead a tile that is the only one asks for its weights.
-constexpr int64_t kAheadBytes = kAvx2Alone ? 8192 : 4096;
-// For which caches tiles ask, as __builtin_prefetch has it. With AVX512-BF16 and no AMX a processor is AMD's; there a
-// tile that is the only one (it asks for as much as it reads) reads its weights once in a step: in other caches than
-// the first they would take the place of what Python needs between two steps. Weights that several tiles read come into
-// all caches, which was faster than into the second alone, though they do not fit into the first. Intel's processors
-// have so few requests of the first-level cache under way that most weights from memory come a fifth as fast, and AMD's
-// with AVX2 alone are faster with the second-level cache, too.
+// How far ahead a tile that is the only one asks for its weights, and for which caches tiles ask, as __builtin_prefetch
+// has it. With AVX512-BF16 and no AMX a processor is AMD's; there a tile that is the only one (it asks for as much as
+// it reads) reads its weights once in a step: in other caches than the first they would take the place of what Python
+// needs between two steps. Weights that several tiles read come into all caches, which was faster than into the second
+// alone, though they do not fit into the first. Intel's processors have few requests of the first-level cache under
+// way, so that weights come half as fast, and slow down where the address asked for has the place in a page of the one
+// that is read.
 constexpr int kFirstCache = 0, kAllButFirst = 2, kAllCaches = 3;
 #if defined(__AVX512BF16__) && !defined(__AMX_BF16__)
+constexpr int64_t kAheadBytes = 4096;
 template <DType kType, int kLines>
 constexpr int kFetchLocality = kLines == kLinesPerFetch<kType> ? kFirstCache : kAllCaches;
 #else
+constexpr int64_t kAheadBytes = kAvx2Alone ? 8192 : 3072;
 template <DType, int>
 constexpr int kFetchLocality = kAllButFirst;
 #endif
