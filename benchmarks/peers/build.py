@@ -96,5 +96,9 @@ class PeerEnvironment:
         (vendored,) = sources.glob("*/vendor/llama.cpp")
         build = self._directory / "llama-build"
         options = [f"-D{name}={value}" for name, value in CMAKE_OPTIONS.items()]
+        processor = Path("/proc/cpuinfo")
+        if processor.exists() and "amx_tile" in processor.read_text(encoding="utf-8"):
+            # g++ 12 does not know that loading the configuration of tiles reads it, and drops most of what is written.
+            options.append("-DCMAKE_CXX_FLAGS=-fno-dse -fno-tree-dse")
         subprocess.run(["cmake", "-S", vendored, "-B", build, *options], check=True)
         subprocess.run(["cmake", "--build", build, "--parallel", str(jobs), "--target", *TOOLS], check=True)
