@@ -345,9 +345,10 @@ private:
                 key_rows(keys, key + v * kLanes, rows);
                 transpose_lanes(rows, num_units_, s_.keys + v / 2 * (num_units_ * kPanel) + v % 2 * kLanes);
             }
-            multiply<Unit, 0>(count, s_.queries + first_row * num_units_, s_.keys, num_units_, num_units_ * kPanel,
-                              vectors, s_.scores + key, kScoreStride,
-                              upcoming_rows(upcoming_.keys, part++, parts, num_units_));
+            multiply<Unit, 0>(
+                count, s_.queries + first_row * num_units_, s_.keys, num_units_, num_units_ * kPanel, vectors,
+                s_.scores + key, kScoreStride,
+                upcoming_rows(upcoming_.keys, part++, parts, num_units_ * num_column_tiles(count, vectors)));
         }
         float largest[kTilePad] = {};
         float totals[kTilePad] = {};
@@ -362,7 +363,8 @@ private:
         const int first_unit = first / Unit::kPerUnit;
         const int end_unit = end / Unit::kPerUnit;
         const int whole_rows = Unit::kPerUnit == 2 ? kPanel : kLanes;
-        const Upcoming next = upcoming_rows(upcoming_.values, 0, 1, end_unit - first_unit);
+        const int64_t steps = static_cast<int64_t>(end_unit - first_unit) * num_column_tiles(count, num_vectors_);
+        const Upcoming next = upcoming_rows(upcoming_.values, 0, 1, steps);
         if (call_.kv.dtype == DType::i8 || dim_ % whole_rows != 0) {
             for (int key = first; key < end; key += kLanes) pack_value_lanes(keys, key);
             multiply<Unit, kScoreStride>(count, weights + first_unit, s_.values + first_unit * kPanel,

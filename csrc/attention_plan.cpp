@@ -10,6 +10,8 @@ namespace {
 
 constexpr int64_t kMaxPartialBytes = int64_t{32} << 20;
 constexpr int kMinItemRows = 64;
+// Blocks of a row per thread from which on it is split by blocks: fewer would leave threads idle.
+constexpr int64_t kMinBlocksPerThread = 4;
 constexpr int64_t kPackRows = 8;  // packing a key costs about as much as this many query rows that look at it
 
 int64_t max_item_rows(const AttentionShape& shape) { return std::max<int64_t>(kItemRows, shape.num_heads); }
@@ -74,8 +76,16 @@ private:
     bool plan_row(int32_t row) {
         const int64_t queries = rows_.extend_lens[row];
         const int64_t kv_heads = shape_.num_kv_heads;
-        if (queries * shape_.num_heads <= max_item_rows(shape_) && cost(row, 0, queries, kv_heads) <= share_ / 4) {
-            return add(row, 0, queries, 0, static_cast<int32_t>(kv_heads), 1);
+        if (queries * shape_.num_heads <= max_item_rows(shape_)) {
+            const AttentionItem all = item_of(row, 0, queries, 0, static_cast<int32_t>(kv_heads));
+            const int64_t all_cost = cost(row, 0, queries, kv_heads);
+            if (all_cost <= share_ / 4) return add(all, 1);
+            // Keys of all heads lie side by side: threads that each read those of one head disturb each other's
+            // fetches.
+            const int64_t pieces = pieces_of(all_cost);
+            if (num_blocks(all) >= kMinBlocksPerThread * plan_->num_threads && can_split(all, pieces)) {
+                return add(all, pieces);
+            }
         }
         int64_t tile = tile_queries(shape_, kItemRows);
         const int64_t smallest = tile_queries(shape_, kMinItemRows);
@@ -87,48 +97,59 @@ private:
         for (int32_t head = 0; head < kv_heads; ++head) {
             for (int64_t first = 0; first < queries; first += tile) {
                 const int64_t count = std::min(tile, queries - first);
-                int64_t pieces = 1;
                 const int64_t item_cost = cost(row, first, count, 1);
-                if (!even && item_cost > share_ / 4)
-                    pieces = (8 * item_cost + share_ - 1) / std::max<int64_t>(share_, 1);
-                if (!add(row, first, count, head, head + 1, pieces)) return false;
+                const int64_t pieces = !even && item_cost > share_ / 4 ? pieces_of(item_cost) : 1;
+                if (!add(item_of(row, first, count, head, head + 1), pieces)) return false;
             }
         }
         return true;
     }
 
-    // One item, or up to `pieces` with partial results if there is room for them.
-    bool add(int32_t row, int64_t first_query, int64_t num_queries, int32_t first_head, int32_t end_head,
-             int64_t pieces) {
+    int64_t pieces_of(int64_t item_cost) const { return (8 * item_cost + share_ - 1) / std::max<int64_t>(share_, 1); }
+
+    AttentionItem item_of(int32_t row, int64_t first_query, int64_t num_queries, int32_t first_head,
+                          int32_t end_head) const {
         const int64_t last = rows_.prefix_lens[row] + first_query + num_queries;
-        const int32_t first_block = static_cast<int32_t>(first_visible(row, first_query) / kBlockTokens);
-        const int32_t end_block = static_cast<int32_t>((last + kBlockTokens - 1) / kBlockTokens);
-        const int64_t num_blocks = end_block - first_block;
-        AttentionItem item{row,
-                           static_cast<int32_t>(first_query),
-                           static_cast<int32_t>(num_queries),
-                           first_head,
-                           end_head,
-                           first_block,
-                           end_block,
-                           -1};
-        pieces = std::min(pieces, num_blocks);
-        const int64_t floats = partial_floats(num_queries * group_ * (end_head - first_head), shape_.head_dim);
-        // Splitting may use what the bound leaves for it, so that a later row finds room for its unsplit items.
-        if (pieces > 1 && floats * num_blocks <= free_partials_ && split_items_ + pieces <= 16 * plan_->num_threads) {
+        const int64_t first_block = first_visible(row, first_query) / kBlockTokens;
+        const int64_t end_block = (last + kBlockTokens - 1) / kBlockTokens;
+        return {row,      static_cast<int32_t>(first_query), static_cast<int32_t>(num_queries), first_head,
+                end_head, static_cast<int32_t>(first_block), static_cast<int32_t>(end_block),   -1};
+    }
+
+    static int64_t num_blocks(const AttentionItem& item) { return item.end_block - item.first_block; }
+
+    // Floats of a partial result of each of the item's blocks.
+    int64_t floats_per_block(const AttentionItem& item) const {
+        return partial_floats(item.num_queries * group_ * (item.end_head - item.first_head), shape_.head_dim);
+    }
+
+    // Whether there is room for partial results. Splitting may use what the bound leaves for it, so that a later row
+    // finds room for its unsplit items.
+    bool can_split(const AttentionItem& item, int64_t pieces) const {
+        return floats_per_block(item) * num_blocks(item) <= free_partials_ &&
+               split_items_ + pieces <= 16 * plan_->num_threads;
+    }
+
+    // One item, or up to `pieces` with partial results if there is room for them.
+    bool add(AttentionItem item, int64_t pieces) {
+        const int64_t blocks = num_blocks(item);
+        pieces = std::min(pieces, blocks);
+        if (pieces > 1 && can_split(item, pieces)) {
+            const int32_t first_block = item.first_block;
+            const int64_t floats = floats_per_block(item);
             split_items_ += pieces;
-            merges_[plan_->num_merges++] = {row,           item.first_query, item.num_queries,
-                                            first_head,    end_head,         static_cast<int32_t>(num_blocks),
+            merges_[plan_->num_merges++] = {item.row,        item.first_query, item.num_queries,
+                                            item.first_head, item.end_head,    static_cast<int32_t>(blocks),
                                             used_partials_};
             for (int64_t piece = 0; piece < pieces; ++piece) {
-                const int64_t begin = num_blocks * piece / pieces;
+                const int64_t begin = blocks * piece / pieces;
                 item.first_block = first_block + static_cast<int32_t>(begin);
-                item.end_block = first_block + static_cast<int32_t>(num_blocks * (piece + 1) / pieces);
+                item.end_block = first_block + static_cast<int32_t>(blocks * (piece + 1) / pieces);
                 item.partial = used_partials_ + begin * floats;
                 items_[plan_->num_items++] = item;
             }
-            used_partials_ += floats * num_blocks;
-            free_partials_ -= floats * num_blocks;
+            used_partials_ += floats * blocks;
+            free_partials_ -= floats * blocks;
             return true;
         }
         if (plan_->num_items >= plan_->max_items) return false;

@@ -109,25 +109,32 @@ BOUGH_INLINE void multiply_tile(const uint32_t* left, const uint32_t* right, int
     }
 }
 
-// The same for any number of vectors; panels of the right operand are `panel_size` units apart.
+// Tiles that so many vectors of columns are cut into: few rows need more columns to keep the multipliers busy.
+BOUGH_INLINE int num_column_tiles(int num_rows, int num_vectors) {
+    const int wide = num_rows <= kTileRows / 2 ? num_vectors / 4 : 0;
+    return wide + (num_vectors - 4 * wide + 1) / 2;
+}
+
+// The same for any number of vectors; panels of the right operand are `panel_size` units apart. The steps of `upcoming`
+// are the units of all tiles.
 template <class Unit, int kRows, int kRowStride>
 static void multiply_rows(const uint32_t* left, const uint32_t* right, int64_t num_units, int64_t panel_size,
                           int num_vectors, float* product, int64_t product_stride, const Upcoming& upcoming) {
     int done = 0;
-    if constexpr (kRows <= kTileRows / 2) {  // few rows need more columns to keep the multipliers busy
-        for (; done + 4 <= num_vectors; done += 4) {
+    int64_t step = 0;
+    if constexpr (kRows <= kTileRows / 2) {
+        for (; done + 4 <= num_vectors; done += 4, step += num_units) {
             multiply_tile<Unit, kRows, 4, kRowStride>(left, right + done / 2 * panel_size, num_units, panel_size,
-                                                      product + done * kLanes, product_stride, upcoming,
-                                                      done * num_units);
+                                                      product + done * kLanes, product_stride, upcoming, step);
         }
     }
-    for (; done + 2 <= num_vectors; done += 2) {
+    for (; done + 2 <= num_vectors; done += 2, step += num_units) {
         multiply_tile<Unit, kRows, 2, kRowStride>(left, right + done / 2 * panel_size, num_units, panel_size,
-                                                  product + done * kLanes, product_stride, upcoming, done * num_units);
+                                                  product + done * kLanes, product_stride, upcoming, step);
     }
     if (done < num_vectors) {
         multiply_tile<Unit, kRows, 1, kRowStride>(left, right + done / 2 * panel_size, num_units, panel_size,
-                                                  product + done * kLanes, product_stride, upcoming, done * num_units);
+                                                  product + done * kLanes, product_stride, upcoming, step);
     }
 }
 
@@ -229,24 +236,23 @@ BOUGH_INLINE void weigh_rows_tile(const uint32_t* weights, const void* const* ro
 template <class Unit, class Rows, int kRows, int kRowStride>
 static void weigh_rows(const uint32_t* weights, const void* const* rows, int first_unit, int end_unit, int num_vectors,
                        float* product, int64_t product_stride, const Upcoming& upcoming) {
+    const int64_t num_units = end_unit - first_unit;
     int done = 0;
+    int64_t step = 0;
     if constexpr (kRows <= kTileRows / 2) {
-        for (; done + 4 <= num_vectors; done += 4) {
+        for (; done + 4 <= num_vectors; done += 4, step += num_units) {
             weigh_rows_tile<Unit, Rows, kRows, 4, kRowStride>(weights, rows, first_unit, end_unit, done * kLanes,
-                                                              product + done * kLanes, product_stride, upcoming,
-                                                              done * (end_unit - first_unit));
+                                                              product + done * kLanes, product_stride, upcoming, step);
         }
     }
-    for (; done + 2 <= num_vectors; done += 2) {
+    for (; done + 2 <= num_vectors; done += 2, step += num_units) {
         weigh_rows_tile<Unit, Rows, kRows, 2, kRowStride>(weights, rows, first_unit, end_unit, done * kLanes,
-                                                          product + done * kLanes, product_stride, upcoming,
-                                                          done * (end_unit - first_unit));
+                                                          product + done * kLanes, product_stride, upcoming, step);
     }
     if constexpr (Rows::kStep == 1) {
         if (done < num_vectors) {
             weigh_rows_tile<Unit, Rows, kRows, 1, kRowStride>(weights, rows, first_unit, end_unit, done * kLanes,
-                                                              product + done * kLanes, product_stride, upcoming,
-                                                              done * (end_unit - first_unit));
+                                                              product + done * kLanes, product_stride, upcoming, step);
         }
     }
 }
