@@ -109,26 +109,27 @@ public:
         if (item.partial < 0) write_output(item.row, item.first_query, item.first_head, item.end_head, rows);
     }
 
-    // Fold an item's partial results, in ascending order of their blocks.
+    // Fold the partial results of an item's head, in ascending order of their blocks.
     void merge(const AttentionMerge& item, const float* partials) {
         const int64_t rows = static_cast<int64_t>(item.num_queries) * group_;
         const int64_t all_rows = rows * (item.end_head - item.first_head);
+        const int64_t first_row = rows * (item.head - item.first_head);
         const int64_t stride = partial_floats(all_rows, dim_);
         for (int64_t block = 0; block < item.num_blocks; ++block) {
             const float* partial = partials + item.partial + block * stride;
-            const float* sums = partial + 2 * all_rows;
-            for (int64_t row = 0; row < all_rows; row += kTileRows) {
-                const int count = static_cast<int>(at_most(kTileRows, all_rows - row));
+            const float* sums = partial + 2 * all_rows + first_row * padded_;
+            for (int64_t row = 0; row < rows; row += kTileRows) {
+                const int count = static_cast<int>(at_most(kTileRows, rows - row));
                 float largest[kTilePad] = {};
                 float totals[kTilePad] = {};
                 for (int i = 0; i < count; ++i) {
-                    largest[i] = partial[row + i];
-                    totals[i] = partial[all_rows + row + i];
+                    largest[i] = partial[first_row + row + i];
+                    totals[i] = partial[all_rows + first_row + row + i];
                 }
                 fold(row, count, largest, totals, sums + row * padded_, block == 0);
             }
         }
-        write_output(item.row, item.first_query, item.first_head, item.end_head, rows);
+        write_output(item.row, item.first_query, item.head, item.head + 1, rows);
     }
 
 private:

@@ -138,9 +138,16 @@ private:
             const int32_t first_block = item.first_block;
             const int64_t floats = floats_per_block(item);
             split_items_ += pieces;
-            merges_[plan_->num_merges++] = {item.row,        item.first_query, item.num_queries,
-                                            item.first_head, item.end_head,    static_cast<int32_t>(blocks),
-                                            used_partials_};
+            for (int32_t head = item.first_head; head < item.end_head; ++head) {
+                merges_[plan_->num_merges++] = {item.row,
+                                                item.first_query,
+                                                item.num_queries,
+                                                head,
+                                                item.first_head,
+                                                item.end_head,
+                                                static_cast<int32_t>(blocks),
+                                                used_partials_};
+            }
             for (int64_t piece = 0; piece < pieces; ++piece) {
                 const int64_t begin = blocks * piece / pieces;
                 item.first_block = first_block + static_cast<int32_t>(begin);

@@ -25,12 +25,13 @@ struct AttentionItem {
     int64_t partial;  // -1: the item writes its output; else where in the partial results its first block's is
 };
 
-// An item whose blocks were computed apart.
+// One KV head of an item whose blocks were computed apart.
 struct AttentionMerge {
     int32_t row;
     int32_t first_query;
     int32_t num_queries;
-    int32_t first_head;
+    int32_t head;
+    int32_t first_head;  // of the item
     int32_t end_head;
     int32_t num_blocks;
     int64_t partial;

@@ -26,9 +26,9 @@
 // for i8, the second power. Behind the groups are the factor, NaN if any input is not finite; the number of outliers;
 // and for each of them the index of its group, and a group.
 //
-// One accumulator per output element runs over all inputs in ascending order (with AMX over sums of 32 each), in every
-// tile and with every number of threads: an element's value depends on its own row and column alone. Sums are in
-// float32.
+// One accumulator per output element runs over all inputs in ascending order (of bfloat16 with AMX over sums of 32
+// each), in every tile and with every number of threads: an element's value depends on its own row and column alone.
+// Sums are in float32.
 #pragma once
 
 #include <cstddef>

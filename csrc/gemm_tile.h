@@ -8,7 +8,8 @@ namespace bough {
 namespace BOUGH_ISA {
 namespace {
 
-// Constants below were measured on a Zen 3 for processors with AVX2 alone, on a Zen 4 and a Zen 5 for the others.
+// Constants below were measured on a Zen 3 for processors with AVX2 alone, on a Xeon with AMX for Intel's with AVX-512,
+// on a Zen 4 and a Zen 5 for the others.
 #if defined(__AVX2__) && !defined(__AVX512F__)
 constexpr bool kAvx2Alone = true;
 #else
@@ -32,21 +33,23 @@ constexpr int kLinesPerFetch =
     is_quantized(kType) ? static_cast<int>(group_words(kType)) / 16 : kUnroll * static_cast<int>(kPanelColumns) / 16;
 
 // How far ahead a tile that is the only one asks for its weights, and for which caches tiles ask, as __builtin_prefetch
-// has it. With AVX512-BF16 and no AMX a processor is AMD's; there a tile that is the only one (it asks for as much as
-// it reads) reads its weights once in a step: in other caches than the first they would take the place of what Python
-// needs between two steps. Weights that several tiles read come into all caches, which was faster than into the second
-// alone, though they do not fit into the first. Intel's processors have few requests of the first-level cache under
-// way, so that weights come half as fast, and slow down where the address asked for has the place in a page of the one
-// that is read.
+// has it. A tile that is the only one (it asks for as much as it reads) reads its weights once in a step: in other
+// caches than the first they would take the place of what Python needs between two steps. Weights that several tiles
+// read come into all caches, which was faster than into the second alone, though they do not fit into the first.
+// Intel's processors have few requests of the first-level cache under way, so that weights come half as fast, and slow
+// down where the address asked for has the place in a page of the one that is read. With AVX-512, those with
+// AVX512-BF16 and no AMX are AMD's, but for a few; the others are Intel's.
 constexpr int kFirstCache = 0, kAllButFirst = 2, kAllCaches = 3;
-#if defined(__AVX512BF16__) && !defined(__AMX_BF16__)
-constexpr int64_t kAheadBytes = 4096;
-template <DType kType, int kLines>
-constexpr int kFetchLocality = kLines == kLinesPerFetch<kType> ? kFirstCache : kAllCaches;
-#else
-constexpr int64_t kAheadBytes = kAvx2Alone ? 8192 : 3072;
+#if defined(__AVX512F__) && (!defined(__AVX512BF16__) || defined(__AMX_BF16__))
+constexpr int64_t kAheadBytes = 3072;
 template <DType, int>
 constexpr int kFetchLocality = kAllButFirst;
+#else
+constexpr int64_t kAheadBytes = kAvx2Alone ? 8192 : 4096;
+template <DType kType, int kLines>
+constexpr int kFetchLocality = kAvx2Alone                        ? kAllButFirst
+                               : kLines == kLinesPerFetch<kType> ? kFirstCache
+                                                                 : kAllCaches;
 #endif
 
 }  // namespace

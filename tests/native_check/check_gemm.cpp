@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 namespace check {
 
@@ -239,7 +240,7 @@ void check_row_alone(const GemmCall& among, const Stored& output, int64_t row) {
     const int64_t columns = among.epilogue == kSiluMul ? outputs / 2 : outputs;
     for (int64_t column = 0; column < columns; ++column) {
         const float found = result.at(column), wanted = output.at(row * among.output_stride + column);
-        expect(found == wanted, "a row alone", double{found}, double{wanted});
+        expect(std::memcmp(&found, &wanted, sizeof found) == 0, "a row alone", double{found}, double{wanted});
     }
 }
 
@@ -251,7 +252,7 @@ void check_gemm(ThreadPool& pool) {
     // A quantised block has at most 2432 inputs.
     const int64_t inputs = is_quantized(dtype) ? pick({1, 3, 48, 130, 1301, 5000}) : pick({1, 3, 48, 130, 1301});
     const int64_t outputs = gated ? pick({2, 32, 70, 128}) : pick({1, 32, 33, 96, 300});
-    const int64_t rows = pick({1, 2, 7, 13, 25, 33, 60, 131});
+    const int64_t rows = pick({1, 2, 7, 13, 24, 25, 33, 44, 60, 67, 131});
     Weights weights(pool, outputs, inputs, dtype, gated ? kGated : kPlain, flip());
     check_placing();
     check_packing(pool, weights);

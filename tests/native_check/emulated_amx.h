@@ -79,7 +79,8 @@ static inline float bf16_at(const uint8_t* row, int element) {
 
 static inline void require_product(int sum, int left, int right) {
     Tile &into = tile(sum), &a = tile(left), &b = tile(right);
-    require(into.rows == a.rows && into.row_bytes == b.row_bytes && a.row_bytes == 4 * b.rows, "shapes of a product");
+    require(into.rows == a.rows && into.row_bytes == b.row_bytes && a.row_bytes == 4 * b.rows && b.row_bytes % 4 == 0,
+            "shapes of a product");
     require(sum != left && sum != right && left != right, "one register twice");
 }
 
