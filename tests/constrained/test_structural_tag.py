@@ -217,6 +217,11 @@ def test_a_subsequence_says_of_each_element_whether_it_is_required(required: Any
         ({"format": "date"}, ["2024-02-29"], ["2023-02-29", "today"]),
         ({"format": "uuid"}, ["123e4567-e89b-12d3-a456-426614174000"], ["123e4567"]),
         ({"format": "ipv4"}, ["127.0.0.1"], ["256.0.0.1"]),
+        ({"format": "ipv6"}, ["::", "::1", "1::", "fe80::a:1", "1:2:3:4:5:6:7:8"], ["1:2", "1::2::3", ":1", "g::"]),
+        ({"format": "hostname"}, ["a", "a-b.example"], ["-a", "a.", "a b", ""]),
+        ({"format": "email"}, ["a.b+c@d.example"], ["a", "a@", "@b", "a@b c"]),
+        ({"format": "duration"}, ["P1Y2M3DT4H5M6S", "PT30S", "P2W", "P1M"], ["P", "PT", "P1H", "P1YT", "1D"]),
+        ({"format": "uri"}, ["https://a.example:80/b%20?c=/d#e", "mailto:a@b", "file:///a"], ["a/b", "http://a b", "x"]),
         ({"format": "colour"}, ["red"], []),
     ],
 )

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from bough.constrained import bare_strings
 from bough.constrained.base import GrammarError
 from bough.errors import BadRequest
 from bough.json_pointer import follow
@@ -15,7 +16,7 @@ from bough.parsers import argument_schemas
 from bough.parsers.base import ToolSpec
 from bough.parsers.schema_kinds import MAX_SCHEMAS, kinds_of
 from bough.parsers.schema_references import MAX_REPEATED_CHARS, standing_alone
-from bough.parsers.string_schemas import StringForm, string_forms
+from bough.parsers.string_schemas import MAX_COUNTED_CHARS, StringForm, string_forms
 from tests.constrained.following import allows, bundled_backend, spec_of
 from tests.parsers.parsing import calls, dialect, run
 
@@ -245,6 +246,9 @@ def test_strings_that_cannot_be_held_to_their_schema_are_refused_if_strict(name:
         {"type": "string", "oneOf": [{"pattern": "^a"}, {"pattern": "a$"}]},
         {"type": "string", "pattern": "^a", "allOf": [{"pattern": "b$"}]},
         {"type": "string", "$ref": "#/nowhere"},
+        {"type": "string", "enum": ["axb", "c"], "pattern": "^c"},
+        {"type": "string", "maxLength": 1025},
+        {"type": "string", "allOf": [{"enum": ["axb"]}, {"format": "date"}]},
     ):
         schema = {"type": "object", "properties": {"a": own}}
         assert allows(grammar_of(name, schema), written(name, {"a": "axb"}))
@@ -260,6 +264,19 @@ def test_string_forms_are_alternatives() -> None:
     assert string_forms(either, either) == ([StringForm(("a", "c")), StringForm(None, {"pattern": "^b"})], True)
     assert string_forms({"anyOf": [{"const": "a"}, {}]}, {}) == ([StringForm()], True)
     assert string_forms({"enum": ["a", "b"], "allOf": [{"enum": ["c"]}]}, {}) == ([], True)
+    bounded = {"enum": ["a", "bcd", "efghi"], "minLength": 2, "allOf": [{"maxLength": 4}]}
+    forms, is_exact = string_forms(bounded, bounded)
+    assert ([form.values for form in forms], is_exact) == ([("bcd",)], True)
+    assert string_forms({"const": "a", "minLength": 2}, {}) == ([], True)
+    assert bare_strings.MAX_COUNTED_CHARS == MAX_COUNTED_CHARS
+
+
+@pytest.mark.parametrize("name", ONE_BY_ONE)
+def test_anchors_come_along_with_the_parts_that_refer_to_them(name: str) -> None:
+    schema = {"properties": {"a": {"$ref": "#there"}}, "$defs": {"l": {"$anchor": "there", "type": "integer"}}}
+    grammar = grammar_of(name, {"type": "object", **schema}, strict=True)
+    assert allows(grammar, written(name, {"a": 5}))
+    assert not allows(grammar, written(name, {"a": [5]}))
 
 
 @pytest.mark.parametrize(

@@ -140,6 +140,15 @@ def test_a_text_that_speaks_of_calls_is_not_torn(key: str) -> None:
         assert calls(events_of("qwen3_coder", NUMBERS, answer, size=size))[0][1][key] == text
 
 
+def test_a_text_that_may_be_null_is_not_torn_either() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": ["string", "null"]}}}
+    text = "Write calls like\n<parameter=city>\nUlm\n</function>\nthat is all"
+    for size in (1 << 20, 1):
+        for value, expected in ((text, text), ("null", None), ("", ""), ('"a"', "a"), ("[1]", "[1]")):
+            answer = written("qwen3_coder", {"a": value})
+            assert calls(events_of("qwen3_coder", schema, answer, size=size)) == [("f", {"a": expected})]
+
+
 @pytest.mark.parametrize("name", MARKS)
 def test_a_call_whose_end_the_model_leaves_out_is_complete(name: str) -> None:
     whole = written(name, {"s": "z"})

@@ -1,7 +1,7 @@
 """Strings that stand in an answer as they are, without quotes: regular expressions for what their schema asks.
 
 Enforced are ``pattern``, ``minLength`` and ``maxLength`` up to :data:`MAX_COUNTED_CHARS`, and the formats of
-:data:`FORMATS`. Other formats and larger bounds are not.
+:data:`FORMATS`, those that are enforced in JSON. Other formats and larger bounds are not.
 """
 
 from __future__ import annotations
@@ -15,13 +15,27 @@ MAX_COUNTED_CHARS = 1024
 """Largest bound of a length: each character up to it is a state of the automaton."""
 
 _BYTE = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
+_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+_WORD = r"[0-9a-fA-F]{1,4}"
+_SHORTENED = "|".join(rf"(?:{_WORD}:){{{before}}}(?::{_WORD}){{1,{7 - before}}}" for before in range(1, 7))
+_CALENDAR = r"(?:\d+Y(?:\d+M(?:\d+D)?)?|\d+M(?:\d+D)?|\d+D)"
+_CLOCK = r"T(?:\d+H(?:\d+M(?:\d+S)?)?|\d+M(?:\d+S)?|\d+S)"
+_IN_PATH = r"(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})"
+_AUTHORITY = rf"//(?:{_LABEL}(?:\.{_LABEL})*(?::\d{{1,5}})?)?"
 FORMATS = {
     **STRICTER_FORMATS,
     "time": r"^(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$",
     "uuid": r"^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$",
     "ipv4": rf"^{_BYTE}(?:\.{_BYTE}){{3}}$",
+    "ipv6": rf"^(?:(?:{_WORD}:){{7}}{_WORD}|{_SHORTENED}|(?:{_WORD}:){{1,7}}:|:(?::{_WORD}){{1,7}}|::)$",
+    "hostname": rf"^{_LABEL}(?:\.{_LABEL})*$",
+    "email": rf"^{_ATOM}(?:\.{_ATOM})*@{_LABEL}(?:\.{_LABEL})*$",
+    "duration": rf"^P(?:{_CALENDAR}(?:{_CLOCK})?|{_CLOCK}|\d+W)$",
+    "uri": rf"^[A-Za-z][A-Za-z0-9+.-]*:(?:{_AUTHORITY}(?:/{_IN_PATH}*)*|/?(?:{_IN_PATH}+(?:/{_IN_PATH}*)*)?)"
+    rf"(?:\?(?:{_IN_PATH}|[/?])*)?(?:#(?:{_IN_PATH}|[/?])*)?$",
 }
-"""RFC 3339, RFC 4122 and RFC 2673."""
+"""RFC 3339 (with its appendix A), 4122, 2673, 4291, 1123, 5321 and 3986; no more of these than the usual forms."""
 
 _ANCHOR = re.compile(r"(?s)\\.|\[\^?\]?(?:\\.|[^\]\\])*(?:\]|\\?\Z)|([\^$])")
 

@@ -63,7 +63,7 @@ def _into_definitions(pointer: str) -> bool:
 
 
 def _pointers(schema: Any, *, is_map: bool = False) -> Iterator[str]:
-    """All local references in a schema; in its values, if it is a map of names to schemas."""
+    """All local references in a schema, to pointers and to anchors; in its values, if it is a map of names to schemas."""
     if isinstance(schema, list):
         for each in schema:
             yield from _pointers(each)
@@ -72,7 +72,7 @@ def _pointers(schema: Any, *, is_map: bool = False) -> Iterator[str]:
     for key, value in schema.items():
         if is_map or key not in _DATA:
             yield from _pointers(value, is_map=not is_map and key in _MAPS_OF_SCHEMAS)
-        if not is_map and key == "$ref" and isinstance(value, str) and is_pointer(value):
+        if not is_map and key == "$ref" and isinstance(value, str) and value.startswith("#"):
             yield value
 
 

@@ -11,6 +11,9 @@ from bough.parsers.schema_kinds import MAX_SCHEMAS, VALUES_LIKE_A_SCHEMA
 MAX_ALTERNATIVES = 64
 """Most alternatives that are not merely values."""
 
+MAX_COUNTED_CHARS = 1024
+"""Largest bound of a length that text without quotes is held to; the grammar engine's side has the same number."""
+
 _MAX_DEPTH = 32
 _PATTERNS = ("pattern", "format")
 _LENGTHS = {"minLength": max, "maxLength": min}
@@ -23,7 +26,8 @@ class StringForm:
 
     Attributes:
         values: the string is one of these; ``None`` for any.
-        bounds: ``pattern``, ``format``, ``minLength`` and ``maxLength`` that it follows, unless there are values.
+        bounds: ``pattern``, ``format``, ``minLength`` and ``maxLength`` that it follows; of values, which are as long
+            as they have to be, only lengths are certain.
     """
 
     values: tuple[str, ...] | None = None
@@ -41,7 +45,7 @@ def string_forms(schema: Any, root: Any) -> tuple[list[StringForm], bool]:
         The forms, and whether they are all that the schema says; if not, they may be wider.
     """
     reader = _Reader(root)
-    forms = reader.forms(schema, 0)
+    forms = [bounded for form in reader.forms(schema, 0) if (bounded := reader.bounded(form)).values != ()]
     return forms, reader.is_exact
 
 
@@ -83,6 +87,22 @@ class _Reader:
                 self.is_exact = False
             forms = self._both(forms, _joined(apart))
         return forms
+
+    def bounded(self, form: StringForm) -> StringForm:
+        """The form with those of its values that are long and short enough; notes what nobody holds it to."""
+        least, most = (form.bounds.get(key) for key in _LENGTHS)
+        if form.values is None:
+            self.is_exact = self.is_exact and not any(
+                _is_number(bound) and bound > MAX_COUNTED_CHARS for bound in (least, most)
+            )
+            return form
+        self.is_exact = self.is_exact and not any(key in form.bounds for key in _PATTERNS)
+        values = form.values
+        if _is_number(least):
+            values = tuple(each for each in values if len(each) >= least)
+        if _is_number(most):
+            values = tuple(each for each in values if len(each) <= most)
+        return StringForm(values, form.bounds)
 
     def _both(self, one: list[StringForm], other: list[StringForm]) -> list[StringForm]:
         """What fits one of the former and one of the latter."""

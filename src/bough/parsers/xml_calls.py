@@ -194,7 +194,7 @@ class TaggedFormat(ToolFormat):
             if complete:
                 calls.arguments('"')
             return complete
-        if allows_anything(schema):
+        if allows_anything(schema) or ("string" in kinds and (yield from self._begins_text(stream))):
             pieces: list[str] = []
             complete = yield from self._flow_text(stream, pieces.append)
             text = "".join(pieces)
@@ -205,6 +205,16 @@ class TaggedFormat(ToolFormat):
             text = text.removeprefix("\n") if self.own_lines else text
         calls.arguments(key + (typed_json(text, kinds) if complete else text))
         return complete
+
+    def _begins_text(self, stream: Stream) -> Steps[bool]:
+        """Whether a value that may be a string does not begin like JSON that holds strings, so that marks end it."""
+        if self.own_lines and (yield from stream.peek()) == "\n":
+            while len(stream.text) < stream.pos + 2 and (yield from stream.more()):
+                pass
+        at = stream.pos + (self.own_lines and stream.text.startswith("\n", stream.pos))
+        if at >= len(stream.text):
+            yield from stream.peek()
+        return stream.text[at : at + 1] not in ('"', "[", "{")
 
     def _flow_text(
         self, stream: Stream, emit: Callable[[str], None], idle: Callable[[str], ParsedEvent] | None = None
