@@ -63,7 +63,7 @@ def _into_definitions(pointer: str) -> bool:
 
 
 def _pointers(schema: Any, *, is_map: bool = False) -> Iterator[str]:
-    """All local references in a schema, to pointers and to anchors; in its values, if it is a map of names to schemas."""
+    """All local references in a schema, anchors too; in its values, if it is a map of names to schemas."""
     if isinstance(schema, list):
         for each in schema:
             yield from _pointers(each)
