@@ -77,6 +77,25 @@ def test_a_sliding_window_makes_it_the_first_mistral(tmp_path: Path) -> None:
     assert config.layer_windows == (128, 128)
 
 
+@pytest.mark.parametrize(
+    ("kind", "factor", "expected"),
+    [
+        ("none", 4.0, ("default", 1.0)),
+        ("none", None, ("default", 1.0)),
+        ("linear", 4.0, ("linear", 4.0)),
+        (None, 4.0, ("linear", 4.0)),
+        (None, 1.0, ("default", 1.0)),
+        (None, None, ("default", 1.0)),
+    ],
+)
+def test_positions_are_scaled_unless_the_file_says_that_they_are_not(
+    tmp_path: Path, kind: str | None, factor: float | None, expected: tuple[str, float]
+) -> None:
+    scaling = {"llama__rope__scaling__type": kind, "llama__rope__scaling__factor": factor}
+    rope = read(write(tmp_path / "m.gguf", **scaling)).rope
+    assert (rope.rope_type, rope.factor) == expected
+
+
 def test_tokens_that_end_a_turn_are_found_by_id_and_by_name(tmp_path: Path) -> None:
     tokens = ["a", "</s>", "<|eot_id|>", "<|im_end|>", "<|end|>"]
     entries = {

@@ -105,7 +105,9 @@ def test_context_length_follows_the_rope_scaling(tmp_path: Path, values: dict[st
 
 
 def test_context_length_beyond_the_model_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"--context-length 4097 exceeds the 4096 positions"):
+    with pytest.raises(
+        ConfigError, match=r"--context-length 4097 exceeds the 4096 positions.*--json-model-override-args"
+    ):
         config_of(tmp_path, context_length=4097)
 
 
@@ -122,6 +124,33 @@ def test_both_spellings_of_rope_mean_the_same(tmp_path: Path) -> None:
     new = config_of(tmp_path, {"rope_parameters": {**scaling, "rope_type": "llama3", "rope_theta": 5e5}}).rope
     assert old == new
     assert (old.rope_theta, old.low_freq_factor) == (5e5, 2.0)
+
+
+def test_overriding_the_scaling_keeps_the_base_in_the_other_spelling(tmp_path: Path) -> None:
+    values = {"rope_parameters": {"rope_theta": 1_000_000, "rope_type": "default"}}
+    scaling = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4096}
+    rope = config_of(tmp_path, values, overrides={"rope_scaling": scaling}).rope
+    assert (rope.rope_type, rope.rope_theta, rope.factor) == ("yarn", 1e6, 4.0)
+    rope = config_of(tmp_path, values, overrides={"rope_scaling": scaling, "rope_theta": 5e5}).rope
+    assert rope.rope_theta == 5e5
+    rope = config_of(tmp_path, values, overrides={"rope_scaling": {**scaling, "rope_theta": 2e5}}).rope
+    assert rope.rope_theta == 2e5
+
+
+@pytest.mark.parametrize(
+    ("architecture", "positions"),
+    [
+        ("LlamaForCausalLM", 2048),
+        ("MistralForCausalLM", 131_072),
+        ("Qwen2ForCausalLM", 32_768),
+        ("Qwen3ForCausalLM", 32_768),
+        ("Qwen3Model", 32_768),
+    ],
+)
+def test_positions_that_are_left_out_are_those_of_the_family(tmp_path: Path, architecture: str, positions: int) -> None:
+    values = {key: value for key, value in LLAMA.items() if key != "max_position_embeddings"}
+    write(tmp_path, "config.json", {**values, "architectures": [architecture]})
+    assert ModelConfig.from_path(str(tmp_path)).context_len == positions
 
 
 # --- windows ---
@@ -242,6 +271,8 @@ def test_bfloat16_arithmetic_is_recognised(tmp_path: Path, cpuinfo: str, expecte
 
 # --- what is refused ---
 
+SCALING = {"type": "linear", "factor": 2.0}
+
 
 @pytest.mark.parametrize(
     ("values", "complaint"),
@@ -262,6 +293,14 @@ def test_bfloat16_arithmetic_is_recognised(tmp_path: Path, cpuinfo: str, expecte
         ({"rope_scaling": [1]}, "rope_parameters must be an object"),
         ({"rope_parameters": {"full_attention": {"rope_theta": 1e4}}}, "rope_parameters must be the same for all"),
         ({"partial_rotary_factor": 0.5}, "partial_rotary_factor must be 1"),
+        (
+            {"rope_scaling": SCALING, "rope_parameters": {"partial_rotary_factor": 0.5}},
+            "partial_rotary_factor must be 1, got 0.5",
+        ),
+        (
+            {"rope_scaling": SCALING, "rope_parameters": {"full_attention": {"rope_theta": 1e4}}},
+            "rope_parameters must be the same for all",
+        ),
         ({"torch_dtype": "int8"}, "dtype must be float32, bfloat16 or float16"),
         ({"eos_token_id": "</s>"}, "eos_token_id must be a token id"),
         ({"tie_word_embeddings": 1}, "tie_word_embeddings must be true or false"),

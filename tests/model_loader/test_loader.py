@@ -179,3 +179,58 @@ def test_a_file_that_the_system_does_not_map_is_named_with_its_size(
     monkeypatch.setattr("bough.model_loader.sources.safe_open", refuse)
     with pytest.raises(StartupError, match=r"cannot map .*model\.safetensors, 0\.00 GiB, .*several smaller files"):
         load(directory)
+
+
+@pytest.fixture
+def tied(tmp_path: Path) -> Path:
+    save_checkpoint(tmp_path, "Llama", tie_word_embeddings=True)
+    return tmp_path
+
+
+def with_head(directory: Path, head: torch.Tensor) -> torch.Tensor:
+    """Add a head of its own to a tied checkpoint; its embedding."""
+    tensors = load_file(directory / "model.safetensors")
+    save_file({**tensors, "lm_head.weight": head}, directory / "model.safetensors")
+    return tensors["model.embed_tokens.weight"]
+
+
+@pytest.mark.parametrize("shards", [1, 2, 3])
+def test_a_tied_checkpoint_with_another_head_is_refused_unless_it_is_to_be_used(tied: Path, shards: int) -> None:
+    head = torch.randn(160, 48)
+    embedding = with_head(tied, head)
+    if shards > 1:
+        split(tied, shards)
+    with pytest.raises(StartupError, match=r"another lm_head\.weight than .*tie_word_embeddings.*--json-model-overr"):
+        load(tied)
+    loaded = weights(load(tied, overrides={"tie_word_embeddings": False}))
+    assert torch.equal(loaded["lm_head.weight"], head)
+    assert torch.equal(loaded["model.embed_tokens.weight"], embedding)
+
+
+def test_a_tied_checkpoint_may_have_the_head_twice(tied: Path) -> None:
+    expected = load_file(tied / "model.safetensors")
+    with_head(tied, expected["model.embed_tokens.weight"].clone())
+    assert_same(weights(load(tied)), expected)
+    assert_same(weights(load(tied, dtype="bfloat16")), {name: tensor.bfloat16() for name, tensor in expected.items()})
+
+
+def test_a_tied_checkpoint_may_have_the_heads_name_alone(tied: Path) -> None:
+    expected = load_file(tied / "model.safetensors")
+    others = {name: tensor for name, tensor in expected.items() if name != "model.embed_tokens.weight"}
+    save_file({**others, "lm_head.weight": expected["model.embed_tokens.weight"]}, tied / "model.safetensors")
+    assert_same(weights(load(tied)), expected)
+
+
+def test_scales_of_kv_in_a_checkpoint_that_is_not_quantised_are_no_weights(directory: Path) -> None:
+    algorithms = {"quant_algo": None, "kv_cache_quant_algo": "FP8"}
+    (directory / "hf_quant_config.json").write_text(json.dumps({"quantization": algorithms}))
+    expected = load_file(directory / "model.safetensors")
+    scales = {"0.self_attn.k_proj.k_scale": 0.5, "0.self_attn.v_proj.v_scale": 0.25}
+    scales |= {"1.self_attn.k_proj.output_scale": 2.0}
+    more = {f"model.layers.{name}": torch.tensor(scale) for name, scale in scales.items()}
+    save_file(expected | more, directory / "model.safetensors")
+    split(directory, 2)
+    assert_same(weights(load(directory)), expected)
+    source = open_source(ModelConfig.from_path(str(directory), device="cpu"), "auto")
+    assert source is not None
+    assert source.kv_scales() == {0: (0.5, 0.25), 1: (2.0, 1.0)}

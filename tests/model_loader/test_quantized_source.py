@@ -9,13 +9,14 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from bough.config.model_config import ModelConfig
 from bough.errors import ModelError, StartupError
-from bough.model_loader.loader import open_source
+from bough.model_loader.loader import load_model, open_source
 from bough.model_loader.sources import Weight
 from bough.observability.progress import Progress
 from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, make_runner
 from tests.models.checkpoints import VOCAB_SIZE, Checkpoint, save_checkpoint
-from tests.models.quantized_checkpoints import Draw, Stored, awq, gptq, integers, packed, quantize
+from tests.models.quantized_checkpoints import Draw, Stored, awq, gptq, integers, packed, quantize, set_config
 from tests.native import needs_native
 
 PROMPT = random.Random(0).choices(range(VOCAB_SIZE), k=40)
@@ -132,6 +133,13 @@ CASES: dict[str, Case] = {
         8,
         -1,
         True,
+    ),
+    "integers, one scale, zero points": (
+        compressed_config("int-quantized", 8, None, symmetric=False, strategy="tensor"),
+        lambda d: integers(d, symmetric=False, per_tensor=True),
+        8,
+        -1,
+        False,
     ),
 }
 
@@ -261,6 +269,48 @@ def test_groups_in_the_order_of_activations_are_followed(tmp_path: Path, layout:
     quantize(checkpoint, config, store, bits=4, group=32, symmetric=True)
     assert error_of(checkpoint, dtype="float32", native=False) < 1e-5
     assert error_of(checkpoint) < 0.06
+
+
+def test_groups_in_no_order_are_in_the_usual_one(tmp_path: Path) -> None:
+    def store(draw: Draw) -> Stored:
+        tensors, numbers = packed(draw, symmetric=True)
+        # What compressed-tensors begins with.
+        return {**tensors, "weight_g_idx": torch.full((draw.codes.shape[1],), -1, dtype=torch.int32)}, numbers
+
+    config = compressed_config("pack-quantized", 4, 32, symmetric=True)
+    checkpoint = quantize(save_checkpoint(tmp_path, "Llama", **WIDE), config, store, bits=4, group=32, symmetric=True)
+    assert error_of(checkpoint, dtype="float32", native=False) < 1e-5
+    source = open_source(ModelConfig.from_path(str(tmp_path)), "auto")
+    assert source is not None
+    assert source.form("model.layers.0.mlp.down_proj.weight") == "int4"
+
+
+def test_a_body_without_a_prefix_keeps_its_form_and_its_biases(tmp_path: Path) -> None:
+    checkpoint = make(tmp_path, "gptq 4 bits")
+    file = tmp_path / "model.safetensors"
+    tensors = {name.removeprefix("model."): tensor for name, tensor in load_file(file).items() if "lm_head" not in name}
+    tensors["layers.0.self_attn.q_proj.bias"].zero_()
+    tensors["layers.0.mlp.down_proj.bias"] = torch.zeros(WIDE["hidden_size"])
+    save_file(tensors, file)
+    set_config(tmp_path, architectures=["Qwen2Model"])
+    config = ModelConfig.from_path(str(tmp_path), device="cpu", dtype="float32")
+    source = open_source(config, "auto")
+    assert source is not None
+    name = "model.layers.0.mlp.down_proj.weight"
+    assert source.form(name) == "int4"
+    model = load_model(config, source=source, device=torch.device("cpu"), seed=0)
+    assert torch.equal(model.checkpoint_weights[name].read(), checkpoint.reference.get_parameter(name))
+    assert not model.checkpoint_weights["model.layers.0.self_attn.q_proj.bias"].read().any()
+
+
+@needs_native
+def test_a_matrix_with_two_names_is_told_of_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    checkpoint = save_checkpoint(tmp_path, "Qwen2", tie_word_embeddings=True, **WIDE)
+    make_runner(quantize(checkpoint, gptq_config(4, 64), gptq, bits=4, group=64, symmetric=True).path)
+    (told,) = [line for line in caplog.messages if "become int8" in line]
+    assert told.startswith("1 ")
+    assert "embed_tokens" in told
 
 
 @needs_native

@@ -88,12 +88,13 @@ def packed(draw: Draw, *, symmetric: bool, order: torch.Tensor | None = None) ->
 def integers(draw: Draw, *, symmetric: bool, per_tensor: bool = False) -> Stored:
     if per_tensor:
         draw.scales[:] = draw.scales[0, 0]
+        draw.zeros[:] = draw.zeros[0, 0]
     tensors = {
         "weight": (draw.codes - 128).to(torch.int8),
         "weight_scale": draw.scales[0] if per_tensor else draw.scales,
     }
     if not symmetric:
-        tensors["weight_zero_point"] = (draw.zeros - 128).to(torch.int8)
+        tensors["weight_zero_point"] = ((draw.zeros[0] if per_tensor else draw.zeros) - 128).to(torch.int8)
     return tensors, draw.numbers()
 
 

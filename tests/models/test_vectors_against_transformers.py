@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from bough.errors import ConfigError
 from tests.models.vector_checkpoints import (
     VOCAB_SIZE,
     VectorCheckpoint,
@@ -129,6 +130,17 @@ def test_rewards(tmp_path: Path) -> None:
     with torch.inference_mode():
         for prompt, vector in zip(batch, scheduler.vectors(batch), strict=True):
             assert_close(vector, head(body.states(prompt)[-1]))
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("max_total_tokens", 2048), ("mem_fraction_static", 0.5), ("page_size", 16)]
+)
+def test_encoders_refuse_settings_of_a_cache_that_they_do_not_have(tmp_path: Path, option: str, value: float) -> None:
+    save_vector_checkpoint(tmp_path, "BertModel")
+    flag = f"--{option.replace('_', '-')}"
+    with pytest.raises(ConfigError, match=f"^{flag} is for language models, not BertModel") as caught:
+        VectorScheduler(tmp_path, **{option: value})
+    assert caught.value.param == option
 
 
 def test_shortened_embeddings_have_length_one(tmp_path: Path) -> None:

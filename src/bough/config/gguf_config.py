@@ -132,12 +132,12 @@ class _Reader:
                 raise ConfigError(f"{self._file.path}: {ROPE_FACTORS} must be one row of F32", param="model_path")
             stored = self._file.read_rows(factors, 0, 1).reshape(-1)
             return {"rope_type": FREQUENCY_FACTORS, "factors": stored.view(np.float32).tolist()}
-        kind = self._file.text(self._key("rope.scaling.type")) or "none"
-        # An older spelling of linear scaling has the factor alone.
         factor = self._number("rope.scaling.factor", self._number("rope.scale_linear", 1.0))
-        if kind == "none" and factor == 1.0:
+        # An older spelling of linear scaling has the factor alone.
+        kind = self._file.text(self._key("rope.scaling.type")) or ("none" if factor == 1.0 else "linear")
+        if kind == "none":
             return None
-        if kind in ("none", "linear"):
+        if kind == "linear":
             return {"rope_type": "linear", "factor": factor}
         if kind != "yarn":
             raise self._file.wrong(self._key("rope.scaling.type"), "must be none, linear or yarn")

@@ -43,9 +43,15 @@ _DTYPE_ALIASES: dict[str, DTypeName] = {
 }
 # What a family's own configuration class supplies where config.json is silent, as far as families differ.
 _FAMILY_DEFAULTS: dict[str, dict[str, Any]] = {
-    "MistralForCausalLM": {"sliding_window": 4096, "num_key_value_heads": 8},
-    "Qwen2ForCausalLM": {"sliding_window": 4096, "max_window_layers": 28, "num_key_value_heads": 32},
+    "MistralForCausalLM": {"max_position_embeddings": 131_072, "sliding_window": 4096, "num_key_value_heads": 8},
+    "Qwen2ForCausalLM": {
+        "max_position_embeddings": 32_768,
+        "sliding_window": 4096,
+        "max_window_layers": 28,
+        "num_key_value_heads": 32,
+    },
     "Qwen3ForCausalLM": {
+        "max_position_embeddings": 32_768,
         "sliding_window": 4096,
         "max_window_layers": 28,
         "num_key_value_heads": 32,
@@ -376,17 +382,18 @@ class _Parser:
         raw = self.values.get("rope_scaling") or self.values.get("rope_parameters") or {}
         if not isinstance(raw, dict):
             raise self.error("rope_parameters", "must be an object", raw)
-        if any(isinstance(value, dict) for value in raw.values()):
-            raise self.error("rope_parameters", "must be the same for all layers", raw)
+        # What scaling alone, such as an override, leaves unsaid may stand beside it or in the other spelling.
+        stored = self.values.get("rope_parameters")
+        places = [raw, self.values, stored if isinstance(stored, dict) else {}]
+        if any(isinstance(value, dict) for place in (raw, places[-1]) for value in place.values()):
+            raise self.error("rope_parameters", "must be the same for all layers", stored or raw)
         rope_type: Any = raw.get("rope_type") or raw.get("type") or "default"
         if rope_type not in _ROPE_TYPES:
             raise self.error("rope_type", f"must be one of {', '.join(_ROPE_TYPES)}", rope_type)
-        if (
-            self.number("partial_rotary_factor", 1.0) != 1.0
-            or self.number("partial_rotary_factor", 1.0, values=raw) != 1.0
-        ):
-            raise self.error("partial_rotary_factor", "must be 1", raw.get("partial_rotary_factor"))
-        theta_source = raw if raw.get("rope_theta") is not None else self.values
+        for place in places:
+            if (rotated := self.number("partial_rotary_factor", 1.0, values=place)) != 1.0:
+                raise self.error("partial_rotary_factor", "must be 1", rotated)
+        theta_source = next((place for place in places if place.get("rope_theta") is not None), {})
         original = self.values.get("original_max_position_embeddings") or raw.get("original_max_position_embeddings")
         if original is not None and (isinstance(original, bool) or not isinstance(original, int) or original < 1):
             raise self.error("original_max_position_embeddings", "must be a whole number of at least 1", original)
@@ -434,7 +441,7 @@ class _Parser:
         if wanted > limit:
             raise ConfigError(
                 f"--context-length {wanted} exceeds the {limit} positions that the model was made for; lower it, or "
-                f"set rope_scaling in {self.source}",
+                f"set rope_scaling in {self.source} or with --json-model-override-args",
                 param="context_length",
             )
         return wanted

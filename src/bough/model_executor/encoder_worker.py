@@ -58,7 +58,13 @@ class EncoderWorker:
                 f"--quantization {server_args.quantization} is for language models, not {self.config.architecture}",
                 param="quantization",
             )
-        for name in ("attention_backend", "cuda_graph_max_bs"):
+        for name in (
+            "attention_backend",
+            "cuda_graph_max_bs",
+            "max_total_tokens",
+            "mem_fraction_static",
+            "page_size",
+        ):
             if getattr(server_args, name) is not None:
                 flag = f"--{name.replace('_', '-')}"
                 raise ConfigError(f"{flag} is for language models, not {self.config.architecture}", param=name)

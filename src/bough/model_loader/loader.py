@@ -93,6 +93,7 @@ def load_checkpoint(model: Model, source: WeightSource) -> None:
                 ) from error
             except (ModelError, OSError) as error:
                 raise StartupError(f"cannot load {file}: {error}") from error
+    loaded |= _filled_by_second_names(model, source, loaded)
     missing = sorted(model.required_names - loaded)
     if missing:
         shown = ", ".join(missing[:NAMES_SHOWN]) + (", …" if len(missing) > NAMES_SHOWN else "")
@@ -100,6 +101,29 @@ def load_checkpoint(model: Model, source: WeightSource) -> None:
         raise StartupError(f"the checkpoint in {where} lacks {len(missing)} of {needed} weights: {shown}")
     seconds = time.perf_counter() - begin
     logger.info("loaded %d weights, %.2f GB, in %.1f s", len(loaded), total_bytes / 1e9, seconds)
+
+
+def _filled_by_second_names(model: Model, source: WeightSource, loaded: set[str]) -> set[str]:
+    """The names of weights that a checkpoint has only under another one, as a tied head's: these are filled now.
+
+    Raises:
+        StartupError: if it has both, and they differ.
+    """
+    weights, filled = model.checkpoint_weights, set[str]()
+    first_names = {weights[name].key: name for name in model.required_names}
+    for second in weights.keys() - model.required_names:
+        first, tensor = first_names[weights[second].key], source.numbers(second)
+        if tensor is None:
+            continue
+        if first not in loaded:
+            filled |= model.load_weights([(first, tensor)])
+        elif (other := source.numbers(first)) is not None and not torch.equal(tensor.to(other.dtype), other):
+            raise StartupError(
+                f"the checkpoint in {source.files[0].parent} has another {second} than {first}, though "
+                f"tie_word_embeddings says that they are the same; to use both, start with "
+                f"--json-model-override-args '{{\"tie_word_embeddings\": false}}'"
+            )
+    return filled
 
 
 @torch.no_grad()

@@ -6,20 +6,17 @@ read byte by byte, lowest bits first.
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from safetensors import SafetensorError
 
 from bough.config.stored_quantization import Layout, StoredQuantization
 from bough.errors import StartupError
 from bough.layers.quantized_rows import QuantizedRows
 from bough.layers.stored_formats import StoredForm
-from bough.model_loader.sources import SafetensorsSource, Weight, open_tensors
+from bough.model_loader.sources import SafetensorsSource, Weight, is_of_attention, open_tensors
 from bough.observability.progress import Progress
 
 _CODES: dict[Layout, str] = {
@@ -43,12 +40,6 @@ _COMPANIONS = (
     # What a model was calibrated with; inputs are quantised by what they are instead.
     *("input_scale", "input_scale_ub", "input_zero_point", "output_scale", "output_zero_point", "activation_scale"),
 )
-_OF_ATTENTION = ("q_scale", "k_scale", "v_scale", "kv_scale", "prob_scale")
-"""What attention was calibrated with."""
-_KV_SCALE = re.compile(
-    r"\blayers\.(\d{1,6})\.self_attn\.(?:(?:\w+\.)?([kv]|kv)_scale|([kv])_proj\.output_scale)$", re.ASCII
-)
-"""By layer; some tools give keys and values one scale, others call theirs those of the projections' outputs."""
 _AWQ_PLACES = [0, 4, 1, 5, 2, 6, 3, 7]
 """Where in a word AWQ has each of eight columns."""
 
@@ -102,8 +93,10 @@ class QuantizedSource(SafetensorsSource):
         return self._forms[name]
 
     def _find_form(self, name: str) -> StoredForm | None:
-        module = name.removesuffix(".weight")
-        if module not in self._modules:
+        stem = name.removesuffix(".weight")
+        # A model without its head is stored without this prefix, too.
+        module = next((each for each in (stem, stem.removeprefix("model.")) if each in self._modules), None)
+        if module is None:
             return None
         stored = self._quantization
         if stored.is_float8:
@@ -114,19 +107,6 @@ class QuantizedSource(SafetensorsSource):
         if self._zeros(module) is None:
             return "int4"
         return "int8" if stored.layout == "integers" else "uint4"
-
-    def kv_scales(self) -> dict[int, tuple[float, float]]:
-        """See :class:`WeightSource`."""
-        found: dict[int, dict[str, float]] = {}
-        for name in self._files:
-            match = _KV_SCALE.search(name)
-            if match is not None:
-                module, _, part = name.rpartition(".")
-                scale = self._tensor(module, part).float().flatten().tolist()
-                if len(scale) != 1 or not 0 < scale[0] < math.inf:
-                    raise StartupError(f"tensor {name} must be one positive number")
-                found.setdefault(int(match[1]), {}).update(dict.fromkeys(match[2] or match[3], scale[0]))
-        return {layer: (pair.get("k", 1.0), pair.get("v", 1.0)) for layer, pair in found.items()}
 
     def read(self, file: Path, progress: Progress, known: Collection[str]) -> Iterator[tuple[str, Weight]]:
         """See :class:`WeightSource`."""
@@ -139,9 +119,9 @@ class QuantizedSource(SafetensorsSource):
             elif tensor.dtype == torch.float8_e4m3fn:
                 raise StartupError(f"the checkpoint has no scales of {name}; download it again")
             # Some tools give every module a bias, of zeros where the model has none.
-            elif part not in _OF_ATTENTION and not (
+            elif not is_of_attention(name) and not (
                 module in self._modules
-                and (part in _COMPANIONS or (part == "bias" and name not in known and not bool(tensor.any())))
+                and (part in _COMPANIONS or (part == "bias" and _is_needless(name, tensor, known)))
             ):
                 yield name, tensor
             progress.advance(tensor.nbytes)
@@ -160,6 +140,8 @@ class QuantizedSource(SafetensorsSource):
         if scales.ndim != 2 or len(scales) not in (1, rows):
             raise StartupError(f"{module} has scales {list(scales.shape)} for {rows} rows")
         scales = scales.expand(rows, -1).contiguous()
+        if zeros is not None and len(zeros) == 1:
+            zeros = zeros.expand(rows, -1)
         if zeros is not None and zeros.shape != scales.shape:
             raise StartupError(f"{module} has zero points {list(zeros.shape)} for scales {list(scales.shape)}")
         if order is not None:
@@ -236,6 +218,8 @@ class QuantizedSource(SafetensorsSource):
         if f"{module}.{name}" not in self._files or module in self._centred:
             return None
         stored = self._tensor(module, name, torch.int8 if layout == "integers" else torch.int32)
+        if layout == "integers" and stored.ndim < 2:
+            stored = stored.reshape(-1, 1)
         if stored.ndim != 2:
             raise StartupError(f"{module} has zero points {list(stored.shape)}, which are no matrix")
         middle = 0 if layout == "integers" else 2 ** (bits - 1)
@@ -266,6 +250,8 @@ class QuantizedSource(SafetensorsSource):
             raise StartupError(
                 f"tensor {module}.{name} must be a list of whole numbers, got {order.dtype} {list(order.shape)}"
             )
+        if self._quantization.layout == "packed" and bool((order == -1).any()):
+            return None  # what compressed-tensors starts with, and leaves where nothing is reordered
         order = order.long()
         inputs = max(len(order), 1)
         size = min(self._quantization.group or inputs, inputs)
@@ -275,12 +261,7 @@ class QuantizedSource(SafetensorsSource):
         """A file, mapped. Only one is at a time: their pages count as this process's memory."""
         if self._opened is None or self._opened[0] != file:
             self._opened = None
-            try:
-                self._opened = (file, open_tensors(file))
-            except SafetensorError as error:
-                raise StartupError(
-                    f"cannot load {file}: it is damaged or cut short ({error}); download it again"
-                ) from None
+            self._opened = (file, open_tensors(file))
         return self._opened[1]
 
     def _tensor(self, module: str, part: str, dtype: torch.dtype | None = None) -> torch.Tensor:
@@ -291,6 +272,10 @@ class QuantizedSource(SafetensorsSource):
         if dtype is not None and tensor.dtype != dtype:
             raise StartupError(f"tensor {name} must be {dtype}, got {tensor.dtype}")
         return tensor
+
+
+def _is_needless(name: str, bias: torch.Tensor, known: Collection[str]) -> bool:
+    return name not in known and f"model.{name}" not in known and not bool(bias.any())
 
 
 def _unpacked(words: torch.Tensor, bits: Literal[4, 8]) -> torch.Tensor:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 
 from bough.config.checkpoint import read_json
 from bough.errors import StartupError
@@ -22,6 +24,13 @@ NAMES_SHOWN = 8
 _INDEX_FILE = "model.safetensors.index.json"
 _SINGLE_FILE = "model.safetensors"
 _PICKLED_SUFFIXES = (".bin", ".pt", ".pth", ".ckpt")
+
+_OF_ATTENTION = ("q_scale", "k_scale", "v_scale", "kv_scale", "prob_scale")
+"""What attention was calibrated with."""
+_KV_SCALE = re.compile(
+    r"\blayers\.(\d{1,6})\.self_attn\.(?:(?:\w+\.)?([kv]|kv)_scale|([kv])_proj\.output_scale)$", re.ASCII
+)
+"""By layer; some tools give keys and values one scale, others call theirs those of the projections' outputs."""
 
 
 class WeightSource(ABC):
@@ -62,6 +71,10 @@ class WeightSource(ABC):
         """
         return {}
 
+    def numbers(self, name: str) -> torch.Tensor | None:
+        """A weight that is stored in floating point of 16 bits or more, as it is; ``None`` if there is none."""
+        return None
+
     @abstractmethod
     def read(self, file: Path, progress: Progress, known: Collection[str]) -> Iterator[tuple[str, Weight]]:
         """Names and weights of one of the files; each can be let go before the next is made.
@@ -86,24 +99,55 @@ class SafetensorsSource(WeightSource):
         """
         self.files = checkpoint_files(directory)
 
+    def kv_scales(self) -> dict[int, tuple[float, float]]:
+        """See :class:`WeightSource`."""
+        found: dict[int, dict[str, float]] = {}
+        for file in self.files:
+            with open_tensors(file) as tensors:
+                for name in tensors.keys():  # noqa: SIM118 - no mapping
+                    match = _KV_SCALE.search(name)
+                    if match is None:
+                        continue
+                    scale = tensors.get_tensor(name).float().flatten().tolist()
+                    if len(scale) != 1 or not 0 < scale[0] < math.inf:
+                        raise StartupError(f"tensor {name} must be one positive number")
+                    found.setdefault(int(match[1]), {}).update(dict.fromkeys(match[2] or match[3], scale[0]))
+        return {layer: (pair.get("k", 1.0), pair.get("v", 1.0)) for layer, pair in found.items()}
+
+    def numbers(self, name: str) -> torch.Tensor | None:
+        """See :class:`WeightSource`."""
+        for file in self.files:
+            with open_tensors(file) as tensors:
+                if name in tensors.keys():  # noqa: SIM118 - no mapping
+                    tensor: torch.Tensor = tensors.get_tensor(name)
+                    return tensor if tensor.is_floating_point() and tensor.element_size() > 1 else None
+        return None
+
     def read(self, file: Path, progress: Progress, known: Collection[str]) -> Iterator[tuple[str, Weight]]:
         """See :class:`WeightSource`."""
         with open_tensors(file) as tensors:
             for name in tensors.keys():  # noqa: SIM118 - no mapping
                 tensor = tensors.get_tensor(name)
-                yield name, tensor
+                if not is_of_attention(name):
+                    yield name, tensor
                 progress.advance(tensor.nbytes)
+
+
+def is_of_attention(name: str) -> bool:
+    """Whether a tensor is what attention was calibrated with, which is no weight of a model."""
+    return name.rpartition(".")[2] in _OF_ATTENTION or _KV_SCALE.search(name) is not None
 
 
 def open_tensors(file: Path) -> Any:
     """A safetensors file, mapped into memory.
 
     Raises:
-        SafetensorError: if it is damaged.
-        StartupError: if the system refuses to map it.
+        StartupError: if it is damaged, or the system refuses to map it.
     """
     try:
         return safe_open(file, framework="pt", device="cpu")
+    except SafetensorError as error:
+        raise StartupError(f"cannot load {file}: it is damaged or cut short ({error}); download it again") from None
     except RuntimeError as error:
         # The system refuses what is larger than all memory it has, though only single weights are read at a time.
         raise StartupError(

@@ -181,7 +181,7 @@ class LlamaForCausalLM(CausalLM):
             config.hidden_size,
             torch_dtype(config),
             tied_to=self.model.embed_tokens if config.tie_word_embeddings else None,
-            method=method.for_matrix(("lm_head",)),
+            method=TORCH if config.tie_word_embeddings else method.for_matrix(("lm_head",)),
         )
 
     @classmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,19 +91,13 @@ class _Reader:
 
     def bounded(self, form: StringForm) -> StringForm:
         """The form with those of its values that are long and short enough; notes what nobody holds it to."""
-        least, most = (form.bounds.get(key) for key in _LENGTHS)
+        bounds: dict[str, Any] = {key: form.bounds[key] for key in _LENGTHS if _is_number(form.bounds.get(key))}
         if form.values is None:
-            self.is_exact = self.is_exact and not any(
-                _is_number(bound) and bound > MAX_COUNTED_CHARS for bound in (least, most)
-            )
+            self.is_exact = self.is_exact and all(bound <= MAX_COUNTED_CHARS for bound in bounds.values())
             return form
         self.is_exact = self.is_exact and not any(key in form.bounds for key in _PATTERNS)
-        values = form.values
-        if _is_number(least):
-            values = tuple(each for each in values if len(each) >= least)
-        if _is_number(most):
-            values = tuple(each for each in values if len(each) <= most)
-        return StringForm(values, form.bounds)
+        least, most = bounds.get("minLength", 0), bounds.get("maxLength", math.inf)
+        return StringForm(tuple(each for each in form.values if least <= len(each) <= most), form.bounds)
 
     def _both(self, one: list[StringForm], other: list[StringForm]) -> list[StringForm]:
         """What fits one of the former and one of the latter."""
