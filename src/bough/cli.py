@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import itertools
 import os
 import sys
@@ -44,6 +45,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def run_reporting_errors(command: Callable[[list[str]], int], argv: list[str]) -> int:
     """Run ``command(argv)``; an error becomes one line on stderr and a status, with a traceback in debug mode only."""
+    _mend_standard_streams()
     try:
         try:
             status = command(argv)
@@ -63,6 +65,16 @@ def run_reporting_errors(command: Callable[[list[str]], int], argv: list[str]) -
     except Exception as error:
         _report(error, f"internal error: {type(error).__name__}: {error} (--log-level debug shows where)", argv)
         return FAILURE_STATUS
+
+
+def _mend_standard_streams() -> None:
+    """Let streams that the process was started without lead nowhere, and spell out what a terminal cannot show."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - open until the process ends
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _report(error: Exception, message: str, argv: list[str]) -> None:

@@ -26,6 +26,8 @@ class FakeServer:
         model: name of the only model.
         hung_up: number of clients that left in the middle of an endless answer.
         chat_deltas: what chat completions stream, if not one word a token.
+        chat_data: the data of all events of chat completions as they are sent, if not the usual ones.
+        models_answer: what the list of models is, if not the usual one.
     """
 
     def __init__(self) -> None:
@@ -36,9 +38,13 @@ class FakeServer:
         self.endless = False
         self.hung_up = 0
         self.chat_deltas: list[dict[str, str]] | None = None
+        self.chat_data: list[str] | None = None
+        self.models_answer: str | None = None
         self.url = ""
 
     async def models(self, request: web.Request) -> web.Response:
+        if self.models_answer is not None:
+            return web.Response(text=self.models_answer)
         return web.json_response({"object": "list", "data": [{"id": self.model, "object": "model"}]})
 
     async def server_info(self, request: web.Request) -> web.Response:
@@ -82,6 +88,9 @@ class FakeServer:
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
         body = await self._body(request)
+        if self.chat_data is not None:
+            text = "".join(f"data: {data}\n\n" for data in self.chat_data)
+            return web.Response(text=text, content_type="text/event-stream")
         count = body.get("max_tokens", 4)
         usage = {"prompt_tokens": 9, "completion_tokens": count, "prompt_tokens_details": None}
         opening = {"choices": [{"delta": {"role": "assistant", "content": ""}, "finish_reason": None}]}

@@ -87,6 +87,8 @@ def test_a_file_is_read_up_to_the_number_of_prompts(tmp_path):
         ({}, "exactly one of"),
         ({"prompt": 3}, "prompt must be text"),
         ({"input_ids": "a"}, "input_ids must be a list"),
+        ({"input_ids": ["a"]}, "line 1: input_ids must be a list of numbers"),
+        ({"messages": ["hi"]}, "line 1: messages must be a list of objects"),
         ({"prompt": "a", "output_len": True}, "output_len must be a whole number of at least 1"),
         ({"prompt": "a", "output_len": 0}, "output_len must be a whole number of at least 1"),
     ],

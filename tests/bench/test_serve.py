@@ -10,7 +10,7 @@ from bough.bench.client import BenchClient, Load, Measurement, connect, run_load
 from bough.bench.datasets import BenchRequest, DatasetArgs
 from bough.bench.serve import BenchServeArgs, main, run_benchmark
 from bough.cli import main as bough
-from bough.errors import StartupError
+from bough.errors import ConfigError, StartupError
 from tests.bench.fake_server import CACHED_TOKENS, VOCAB_SIZE
 
 SMALL = {"num_prompts": 6, "random_input_len": 10, "random_output_len": 5, "random_range_ratio": 1}
@@ -77,6 +77,33 @@ def test_a_failing_warm_up_ends_the_run(server):
     server.fail_with = 400
     with pytest.raises(StartupError, match="nothing was measured: HTTP 400"):
         measure(server, warmup_requests=1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ('{"data": null}', "/v1/models lists no model; name one with --model"),
+        ("[]", "lists no model"),
+        ('{"data": []}', "lists no model"),
+        ("<html>", "/v1/models answered with no JSON: b'<html>'"),
+    ],
+)
+def test_a_list_of_models_of_an_unfamiliar_form_is_told(server, answer, message):
+    server.models_answer = answer
+    with pytest.raises(StartupError, match=message):
+        measure(server)
+
+
+def test_an_address_with_colons_gets_brackets():
+    url = BenchServeArgs(host="::1").url
+    assert url == "http://[::1]:30000"
+    assert BenchServeArgs(base_url=url).url == url
+
+
+@pytest.mark.parametrize("url", ["localhost:8000", "http://", "http://localhost:99999"])
+def test_what_is_no_address_is_refused_at_once(url):
+    with pytest.raises(ConfigError, match="must look like http://host:port"):
+        BenchServeArgs(base_url=url)
 
 
 class Recorder(BenchClient):

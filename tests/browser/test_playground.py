@@ -502,6 +502,28 @@ def test_markdown_is_rendered_and_nothing_in_it_runs(page: Page) -> None:
     assert shown.locator("a").get_attribute("href") == "https://example.org"
 
 
+def test_code_ends_with_as_many_backticks_as_it_began_with(page: Page) -> None:
+    unended = "`" * 1000 + "x" * 3000
+    answer_with(page, {"content": f"a ```b``` `` `c` `` \\``d` `e`` {unended}"})
+    ask(page, "x")
+    wait_for_answers(page, 1)
+    shown = page.locator(".message.assistant .text")
+    assert shown.locator("code").all_inner_texts() == ["b", "`c`", "d"]
+    expect(shown).to_contain_text("`d `e`` ")
+    expect(shown).to_contain_text(unended)
+
+
+def test_long_thoughts_are_painted_as_rarely_as_long_answers(page: Page) -> None:
+    page.evaluate(
+        "() => { const wait = setTimeout; window.waits = [];"
+        " window.setTimeout = (done, time) => { window.waits.push(time); return wait(done, time); }; }"
+    )
+    answer_with(page, {"reasoning_content": "x" * 40_000}, {"content": "Yes."})
+    ask(page, "x")
+    wait_for_answers(page, 1)
+    assert 200 <= max(page.evaluate("window.waits")) < 1000
+
+
 def test_a_link_of_an_answer_opens_beside_the_page_and_tells_not_whence(page: Page) -> None:
     sent: list[dict[str, str]] = []
 

@@ -81,6 +81,35 @@ def test_a_failing_server_is_an_error(server, conversation, failure, message):
         list(conversation.ask("hi"))
 
 
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ('{"error": "overloaded"}', "^overloaded$"),
+        ('{"error": {"code": 3}}', "^{'code': 3}$"),
+        ("{}", "does not answer as OpenAI's interface does: KeyError: 'choices'"),
+        ('{"choices": null}', "does not answer as"),
+        ('{"choices": [{"delta": null}]}', "does not answer as"),
+        ('{"choices": [{"delta": {"content": 3}}]}', "does not answer as .* content is no text"),
+        ("[]", "does not answer as"),
+        ("<html>", "does not answer as"),
+    ],
+)
+def test_an_event_of_an_unfamiliar_form_is_a_failure(server, conversation, data, message):
+    list(conversation.ask("hi"))
+    before = list(conversation.messages)
+    server.chat_data = [data]
+    with pytest.raises(RequestFailed, match=message):
+        list(conversation.ask("more"))
+    assert conversation.messages == before
+
+
+@pytest.mark.parametrize("answer", ['{"data": null}', '{"data": []}', '{"data": [{}]}', "[]", "<html>"])
+def test_a_list_of_models_of_an_unfamiliar_form_is_told(server, answer, capsys):
+    server.models_answer = answer
+    assert main(["chat", "--url", server.url]) == 1
+    assert f"error: {server.url} does not answer as OpenAI's interface does" in capsys.readouterr().err
+
+
 def say(monkeypatch, *lines: str | BaseException, prompts: list[str] | None = None) -> None:
     left = iter(lines)
 
@@ -135,10 +164,16 @@ def test_only_a_terminal_gets_prompts(server, monkeypatch, in_terminal, prompt):
     assert prompts == [prompt, prompt]
 
 
-def test_ctrl_c_stops_the_answer_and_not_the_chat(server, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("in_terminal", "status", "written_at_last"), [(True, 0, "w0 w1 w2  (stopped)\n\n"), (False, 130, "w0 w1 w2 \n")]
+)
+def test_ctrl_c_stops_the_answer_and_the_chat_only_behind_a_pipe(
+    server, monkeypatch, capsys, in_terminal, status, written_at_last
+):
     server.endless = True
     written = 0
     say(monkeypatch, "hi")
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: in_terminal))
     real_print = print
 
     def print_until_interrupted(*args, **kwargs):
@@ -150,8 +185,40 @@ def test_ctrl_c_stops_the_answer_and_not_the_chat(server, monkeypatch, capsys):
         real_print(*args, **kwargs)
 
     monkeypatch.setattr("builtins.print", print_until_interrupted)
-    assert main(["chat", "--url", server.url]) == 0
-    assert "w0 w1 w2  (stopped)" in capsys.readouterr().out
+    assert main(["chat", "--url", server.url, "--history-file", "none"]) == status
+    assert capsys.readouterr().out.endswith(written_at_last)
+
+
+@pytest.mark.parametrize(("in_terminal", "status"), [(True, 0), (False, 1)])
+def test_a_refused_question_is_in_the_status_behind_a_pipe(server, monkeypatch, capsys, in_terminal, status):
+    server.fail_with = 429
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: in_terminal))
+    say(monkeypatch, "one", "two")
+    assert main(["chat", "--url", server.url, "--history-file", "none"]) == status
+    assert capsys.readouterr().err == "the server says: no (status 429)\n" * 2
+
+
+@pytest.mark.parametrize(("in_terminal", "status", "asked"), [(True, 0, 1), (False, 2, 0)])
+def test_input_that_is_no_text_is_told(server, monkeypatch, capsys, in_terminal, status, asked):
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: in_terminal))
+    say(monkeypatch, UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"), "hi")
+    assert main(["chat", "--url", server.url, "--history-file", "none"]) == status
+    captured = capsys.readouterr()
+    assert "cannot be read: 'utf-8' codec can't decode byte 0xff" in captured.out + captured.err
+    assert len(server.requests) == asked
+
+
+def test_what_cannot_be_shown_is_spelled_out(server):
+    server.chat_deltas = [{"content": "é"}]
+    done = subprocess.run(
+        [sys.executable, "-m", "bough", "chat", "--url", server.url],
+        input="hi\n",
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "\\xe9\n", "")
 
 
 def test_thoughts_are_no_part_of_the_conversation(server, conversation):

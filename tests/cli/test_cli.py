@@ -107,6 +107,18 @@ def test_a_reader_may_leave_before_the_end(argv):
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize(
+    ("line", "status", "said"),
+    [("version >&-", 0, ""), ("sevre 2>&-", 2, ""), ("generate <&-", 2, "bough: error: there is nothing to .*\n")],
+)
+def test_standard_streams_may_be_closed(line, status, said):
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m bough {line}"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (status, "")
+    assert re.fullmatch(said, done.stderr)
+
+
 @pytest.mark.parametrize("argv", [["version"], ["serve", "--help"], ["bench", "serve", "--help"], ["chat", "--help"]])
 def test_help_imports_nothing_heavy(argv):
     code = (

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 from types import SimpleNamespace
 from typing import ClassVar
 
@@ -52,6 +53,18 @@ def test_a_stream_is_printed_piece_by_piece(capsys):
     assert capsys.readouterr().out == "one two\n"
 
 
+@pytest.mark.parametrize("flags", [[], ["--stream"]])
+@pytest.mark.parametrize(("in_terminal", "shown"), [(True, "a\\x1b[2Jb\n"), (False, "a\x1b[2Jb\n")])
+def test_a_model_commands_no_terminal(engine, monkeypatch, capsys, flags, in_terminal, shown):
+    def generate(self, prompt, sampling_params, stream=False):
+        return [{"text": "a\x1b"}, {"text": "[2Jb"}] if stream else {"text": "a\x1b[2Jb"}
+
+    monkeypatch.setattr(engine, "generate", generate)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: in_terminal)
+    assert main(["generate", "--prompt", "hi", *flags]) == 0
+    assert capsys.readouterr().out == shown
+
+
 def test_no_number_of_samples_is_one(capsys):
     assert main(["generate", "--prompt", "hi", "--stream", "--sampling-params", '{"n": null}']) == 0
     assert capsys.readouterr().out == "one two\n"
@@ -100,6 +113,12 @@ def test_nobody_is_left_waiting_at_a_terminal(monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
     assert main(["generate"]) == 2
     assert "give --prompt TEXT" in capsys.readouterr().err
+
+
+def test_input_that_is_no_text_is_refused(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xff"), encoding="utf-8"))
+    assert main(["generate"]) == 2
+    assert "standard input cannot be read: 'utf-8' codec can't decode byte 0xff" in capsys.readouterr().err
 
 
 def test_nothing_to_complete_is_refused(monkeypatch, capsys):

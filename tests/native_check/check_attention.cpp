@@ -43,7 +43,7 @@ void check_attention(ThreadPool& threads) {
     std::vector<int32_t> prefix, extend, first, req_slots;
     int64_t tokens = 0, longest = 0, slots_used = page;
     for (int64_t row = 0; row < num_rows; ++row) {
-        prefix.push_back(static_cast<int32_t>(pick({0, 1, 255, 256, 300, 700})));
+        prefix.push_back(static_cast<int32_t>(pick({0, 1, 255, 256, 300, 700, 4000})));
         extend.push_back(static_cast<int32_t>(pick({1, 1, 2, 30})));
         first.push_back(static_cast<int32_t>(tokens));
         req_slots.push_back(static_cast<int32_t>(num_rows - 1 - row));

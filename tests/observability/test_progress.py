@@ -26,3 +26,10 @@ def test_bar_follows_the_log_level(
     with Progress("Loading", 100) as progress:
         progress.advance(50)
     assert bool(terminal.getvalue()) == is_shown
+
+
+def test_a_process_without_standard_error_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    with Progress("Loading", 100, shown=True) as progress:
+        progress.advance(50)
+    assert progress.done == 50

@@ -92,9 +92,13 @@ class BenchClient:
         """The JSON that ``GET path`` answers with.
 
         Raises:
-            StartupError: if the server does not answer with status 200.
+            StartupError: if the server does not answer with status 200 and JSON.
         """
-        return json.loads(await self._fetch("GET", path))
+        content = await self._fetch("GET", path)
+        try:
+            return json.loads(content)
+        except ValueError:
+            raise StartupError(f"{self.base_url}{path} answered with no JSON: {content[:200]!r}") from None
 
     async def wait_until_ready(self, timeout: float) -> None:
         """Return once the server lists its models.

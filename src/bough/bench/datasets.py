@@ -190,15 +190,16 @@ def _from_line(line: str, where: str, default_output_len: int) -> BenchRequest:
     output_len = fields.get("output_len", default_output_len)
     if not isinstance(output_len, int) or isinstance(output_len, bool) or output_len < 1:
         raise wrong(f"output_len must be a whole number of at least 1, got {output_len!r}")
-    forms: tuple[tuple[str, str, type], ...] = (
-        ("prompt", "text", str),
-        ("input_ids", "input_ids", list),
-        ("messages", "messages", list),
+    forms: tuple[tuple[str, str, type, type, str], ...] = (
+        ("prompt", "text", str, str, "text"),
+        ("input_ids", "input_ids", list, int, "a list of numbers"),
+        ("messages", "messages", list, dict, "a list of objects"),
     )
     given = [form for form in forms if form[0] in fields]
     if len(given) != 1:
         raise wrong("must have exactly one of prompt, input_ids, messages")
-    key, attribute, expected = given[0]
-    if not isinstance(fields[key], expected):
-        raise wrong(f"{key} must be {'text' if expected is str else 'a list'}")
+    key, attribute, expected, of, description = given[0]
+    items = fields[key] if isinstance(fields[key], list) else []
+    if not isinstance(fields[key], expected) or not all(isinstance(each, of) for each in items):
+        raise wrong(f"{key} must be {description}")
     return BenchRequest(output_len, **{attribute: fields[key]})

@@ -12,6 +12,7 @@ from bough.bench.options import engine_arguments, output_file
 from bough.bench.report import write_json
 from bough.config.command_line import given_options
 from bough.config.options import OptionTable, option
+from bough.errors import ConfigError
 
 if TYPE_CHECKING:
     from bough import Engine
@@ -37,7 +38,15 @@ def run_offline(engine: Engine, requests: list[BenchRequest], *, warm_up: bool) 
 
     Returns:
         Durations in seconds, token counts, and throughputs per second.
+
+    Raises:
+        ConfigError: if some requests have ids and others text, which one call of the engine does not take.
     """
+    if len({each.input_ids is None for each in requests}) > 1:
+        raise ConfigError(
+            "--dataset-path must have input_ids in all of its lines or in none: all prompts go into one call",
+            param="dataset_path",
+        )
     if warm_up:
         _generate(engine, requests[:1])
         engine.flush_cache()

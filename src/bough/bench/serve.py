@@ -24,10 +24,6 @@ LOAD = "Load"
 OUTPUT = "Output"
 
 
-def _positive(value: float) -> str | None:
-    return None if value > 0.0 else "must be greater than 0"
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BenchServeArgs(OptionTable):
     """Which server is measured, and how hard it is pressed."""
@@ -36,7 +32,12 @@ class BenchServeArgs(OptionTable):
         "native", help="Interface to use: /generate, /v1/completions or /v1/chat/completions.", group=TARGET
     )
     base_url: str | None = option(
-        None, help="Address of the server.", group=TARGET, metavar="URL", default_text="http://HOST:PORT"
+        None,
+        help="Address of the server.",
+        group=TARGET,
+        metavar="URL",
+        default_text="http://HOST:PORT",
+        rule=rules.server_url,
     )
     host: str = option("127.0.0.1", help="Host, where there is no --base-url.", group=TARGET, metavar="ADDRESS")
     port: int = option(30000, help="Port, where there is no --base-url.", group=TARGET, minimum=1, maximum=65535)
@@ -68,7 +69,7 @@ class BenchServeArgs(OptionTable):
         help="Requests per second, at random (Poisson) moments; inf sends all at once.",
         group=LOAD,
         infinite=True,
-        rule=_positive,
+        rule=rules.positive,
     )
     max_concurrency: int | None = option(
         None, help="Most requests in flight.", group=LOAD, default_text="no limit", minimum=1
@@ -95,7 +96,8 @@ class BenchServeArgs(OptionTable):
     @property
     def url(self) -> str:
         """Address of the server."""
-        return self.base_url or f"http://{self.host}:{self.port}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return self.base_url or f"http://{host}:{self.port}"
 
     @property
     def sampling(self) -> Sampling:
@@ -110,13 +112,13 @@ async def run_benchmark(args: BenchServeArgs, dataset: DatasetArgs) -> dict[str,
         The options and the figures of :func:`bough.bench.metrics.summarise`, as plain values.
 
     Raises:
-        StartupError: if the server does not answer, or a warm-up request fails.
+        StartupError: if the server does not answer, names no model, or a warm-up request fails.
         ConfigError: if the dataset is wrong, or the certificates to trust.
     """
     keys = read_keys(args.api_key, args.api_key_file, "api_key_file")
     async with connect(args.url, keys[0] if keys else None, args.ca_cert) as client:
         await client.wait_until_ready(args.ready_check_timeout_sec)
-        model = args.model or (await client.get_json("/v1/models"))["data"][0]["id"]
+        model = args.model or await _first_model(client)
         requests = make_requests(dataset, vocab_size=await _vocab_size(client, dataset))
         await _warm_up(client, requests, args, model)
         load = Load(args.request_rate, args.max_concurrency, dataset.seed)
@@ -134,6 +136,14 @@ async def run_benchmark(args: BenchServeArgs, dataset: DatasetArgs) -> dict[str,
     if args.output_details:
         result["requests"] = details(measurement.answers)
     return result
+
+
+async def _first_model(client: BenchClient) -> str:
+    models = await client.get_json("/v1/models")
+    try:
+        return str(models["data"][0]["id"])
+    except (LookupError, TypeError):
+        raise StartupError(f"{client.base_url}/v1/models lists no model; name one with --model") from None
 
 
 async def _warm_up(client: BenchClient, requests: list[BenchRequest], args: BenchServeArgs, model: str) -> None:

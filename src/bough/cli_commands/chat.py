@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from bough.cli_commands.terminal_markdown import DIM, PLAIN, MarkdownStream, harmless
+from bough.config import rules
 from bough.config.command_line import CommandParser, add_config_option, add_options, given_options
 from bough.config.options import OptionTable, did_you_mean, option
 from bough.config.server_args import ServerArgs
@@ -21,6 +22,8 @@ from bough.config.user_paths import user_path
 from bough.entrypoints.http.access import own_key, read_keys
 from bough.entrypoints.http.tls import client_tls_context
 from bough.errors import BadRequest, ConfigError, RequestFailed
+
+FAILED_STATUS = 1
 
 CHAT = "Chat"
 
@@ -43,16 +46,6 @@ _MOST_REMEMBERED_QUESTIONS = 1000
 _QUOTES = '"""'
 
 
-def _url_rule(value: str) -> str | None:
-    try:
-        parts = urlsplit(value)
-        host, _ = parts.hostname or "", parts.port  # each raises ValueError for what cannot be one
-        is_address = parts.scheme in ("http", "https") and bool(host.encode("idna")) and " " not in host
-    except ValueError:
-        is_address = False
-    return None if is_address else "must look like http://host:port"
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChatArgs(OptionTable):
     """Whom to talk with, and how."""
@@ -63,7 +56,7 @@ class ChatArgs(OptionTable):
         group=CHAT,
         metavar="URL",
         default_text="a server of its own, for as long as the chat lasts",
-        rule=_url_rule,
+        rule=rules.server_url,
     )
     ca_cert: str | None = option(
         None,
@@ -116,7 +109,7 @@ class ChatServer:
     """A server with the OpenAI interface, reached over one connection per request.
 
     Every method raises :class:`BadRequest` if the server refuses, and :class:`RequestFailed` if it cannot be reached,
-    fails or hangs up.
+    fails, hangs up or answers in a form that is not OpenAI's.
 
     Args:
         url: of the server.
@@ -140,13 +133,14 @@ class ChatServer:
         """What is thought and said in answer to ``body``; closing the generator stops the server's work."""
         with self._request("POST", "/v1/chat/completions", {**body, "stream": True}) as response:
             for event in _events(response):
-                if "error" in event:
-                    raise RequestFailed(str(event["error"].get("message", event["error"])))
+                if error := event.get("error"):
+                    raise RequestFailed(str(error.get("message", error) if isinstance(error, dict) else error))
                 for choice in event["choices"]:
-                    if thought := choice["delta"].get("reasoning_content"):
-                        yield Piece(thought, is_thought=True)
-                    if content := choice["delta"].get("content"):
-                        yield Piece(content)
+                    for name in ("reasoning_content", "content"):
+                        if text := choice["delta"].get(name):
+                            if not isinstance(text, str):
+                                raise TypeError(f"{name} is no text")
+                            yield Piece(text, is_thought=name == "reasoning_content")
 
     @contextlib.contextmanager
     def _request(
@@ -168,7 +162,13 @@ class ChatServer:
                 message = _error_message(response.read())
                 failure = BadRequest if 400 <= response.status < 500 else RequestFailed
                 raise failure(f"the server says: {message} (status {response.status})")
-            yield response
+            try:
+                yield response
+            except (AttributeError, LookupError, TypeError, ValueError) as error:
+                reason = f"{type(error).__name__}: {error}"
+                raise RequestFailed(
+                    f"{self._url.geturl()} does not answer as OpenAI's interface does: {reason}"
+                ) from None
         except (OSError, http.client.HTTPException) as error:
             raise RequestFailed(f"no answer from {self._url.geturl()}: {error or type(error).__name__}") from None
         finally:
@@ -255,16 +255,26 @@ class Chat:
     Args:
         conversation: to go on with.
         plain: whether markdown stays as it is written.
+
+    Attributes:
+        status: to exit with; not 0 if a question failed that nobody at a terminal could ask again.
     """
 
     def __init__(self, conversation: Conversation, *, plain: bool = False) -> None:
+        self.status = 0
         self._conversation = conversation
         self._asks_terminal = sys.stdin.isatty()
         self._answers_terminal = sys.stdout.isatty()
         self._plain = plain
 
     def talk(self) -> None:
-        """Read questions and print answers until the user leaves."""
+        """Read questions and print answers until the user leaves.
+
+        Raises:
+            KeyboardInterrupt: if there is a Ctrl-C and nobody sits at a terminal, who could go on.
+            ConfigError: if what stands at standard input is no text.
+            RequestFailed: if the server fails and nobody sits at a terminal.
+        """
         while True:
             try:
                 text, is_quoted = self._read()
@@ -276,6 +286,11 @@ class Chat:
                 if not self._asks_terminal:
                     raise
                 print("\n(/exit or Ctrl-D leaves)")
+                continue
+            except UnicodeDecodeError as error:
+                if not self._asks_terminal:
+                    raise ConfigError(f"standard input cannot be read: {error}") from None
+                print(f"(this cannot be read: {error})")
                 continue
             if text.startswith("/") and not is_quoted:
                 if not self._obey(text):
@@ -351,6 +366,8 @@ class Chat:
                 print(markdown.feed(piece.text) if renders else self._as_is(piece.text), end="", flush=True)
         except KeyboardInterrupt:
             pieces.close()
+            if not self._asks_terminal:
+                raise
             ending = " (stopped)\n"
         except (BadRequest, RequestFailed) as error:
             failure = error
@@ -358,8 +375,10 @@ class Chat:
         finally:  # however an answer ends, nothing of it is lost and the terminal gets its own style back
             print((PLAIN if thinking else "") + markdown.end(), end=ending, flush=True)
         if failure is not None:
-            if not self._asks_terminal and isinstance(failure, RequestFailed):
-                raise failure
+            if not self._asks_terminal:
+                if isinstance(failure, RequestFailed):
+                    raise failure
+                self.status = FAILED_STATUS
             print(harmless(str(failure)), file=sys.stderr)
 
     def _as_is(self, text: str) -> str:
@@ -450,5 +469,6 @@ def _run(args: ChatArgs, server: ChatServer) -> int:
         print(f"Talking with {harmless(model)}. /help lists the commands.")
     conversation = Conversation(server, model, system=args.system, fields=args.request_fields())
     with _remembered_questions(args.history_file):
-        Chat(conversation, plain=args.plain).talk()
-    return 0
+        chat = Chat(conversation, plain=args.plain)
+        chat.talk()
+    return chat.status

@@ -16,6 +16,7 @@ from bough.cli_commands.batch_file import (
     open_output,
     read_requests,
 )
+from bough.cli_commands.terminal_markdown import harmless
 from bough.config import rules
 from bough.config.command_line import CommandParser, add_config_option, add_options, given_options
 from bough.config.options import OptionTable, option
@@ -132,7 +133,10 @@ def _complete(args: GenerateArgs, engine_options: dict[str, Any]) -> int:
     prompt = args.prompt
     # A terminal would wait for an end of the input that nobody knows to give.
     if prompt is None and not sys.stdin.isatty():
-        prompt = sys.stdin.read().removesuffix("\n")  # of the last line; a model would begin another one
+        try:
+            prompt = sys.stdin.read().removesuffix("\n")  # of the last line; a model would begin another one
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"standard input cannot be read: {error}") from None
     if not prompt:
         raise ConfigError("there is nothing to complete: give --prompt TEXT, or the text at standard input")
     from bough import Engine
@@ -142,14 +146,18 @@ def _complete(args: GenerateArgs, engine_options: dict[str, Any]) -> int:
     with Engine(**engine_options) as engine:
         if args.stream:
             for event in engine.generate(prompt, args.sampling(), stream=True):
-                print(event["text"], end="", flush=True)
+                print(_shown(event["text"]), end="", flush=True)
             print()
             return 0
         output = engine.generate(prompt, args.sampling())
     outputs = output if isinstance(output, list) else [output]
     for each in outputs:
-        print(json.dumps(each) if args.output_json else each["text"])
+        print(json.dumps(each) if args.output_json else _shown(each["text"]))
     return 0
+
+
+def _shown(text: str) -> str:
+    return harmless(text) if sys.stdout.isatty() else text
 
 
 def _answer_file(source: Path, target: Path, args: GenerateArgs, engine_options: dict[str, Any]) -> int:

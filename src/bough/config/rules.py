@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from urllib.parse import urlsplit
 
 from bough.errors import BadRequest
 
@@ -74,6 +75,17 @@ def split_origins(value: str) -> list[str]:
 def http_url(value: str) -> str | None:
     """Where to send something over HTTP."""
     return None if re.match(r"https?://[^/]", value) else "must begin with http:// or https:// and a host"
+
+
+def server_url(value: str) -> str | None:
+    """Where a server is reached over HTTP."""
+    try:
+        parts = urlsplit(value)
+        host, _ = parts.hostname or "", parts.port  # each raises ValueError for what cannot be one
+        is_address = parts.scheme in ("http", "https") and bool(host.encode("idna")) and " " not in host
+    except ValueError:
+        is_address = False
+    return None if is_address else "must look like http://host:port"
 
 
 def metrics_prefix(value: str) -> str | None:

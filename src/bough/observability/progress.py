@@ -27,7 +27,8 @@ class Progress:
         self.what = what
         self.total = max(total, 1)
         self.done = 0
-        self._on_terminal = sys.stderr.isatty() and (logger.isEnabledFor(logging.INFO) if shown is None else shown)
+        is_wanted = logger.isEnabledFor(logging.INFO) if shown is None else shown
+        self._on_terminal = sys.stderr is not None and sys.stderr.isatty() and is_wanted
         self._next_shown = time.monotonic() + (0.0 if self._on_terminal else _LOG_INTERVAL)
 
     def __enter__(self) -> Progress:

@@ -132,7 +132,7 @@ async function answer(asked) {
       if (!pending) {
         pending = true;
         // Painting costs as much as the text is long: long answers are painted less often.
-        setTimeout(() => requestAnimationFrame(paint), message.content.length / 200);
+        setTimeout(() => requestAnimationFrame(paint), (message.content.length + message.reasoning_content.length) / 200);
       }
     }
     if (!message.shown.finish) message.shown.error = "the answer broke off";

@@ -3,7 +3,7 @@
 import { copyButton, element } from "./dom.js";
 
 const INLINE = [
-  [/^(`+)(.+?)\1(?!`)/s, (m) => [element("code", {}, m[2].trim() || m[2])]],
+  [/^(`+)(?!`)(.+?)(?<!`)\1(?!`)/s, (m) => [element("code", {}, m[2].trim() || m[2])]],
   [/^\*\*(?=\S)(.+?\S)\*\*|^\*\*(\S)\*\*/s, (m) => [element("strong", {}, ...inline(m[1] ?? m[2]))]],
   [/^__(?=\S)(.*?\S)__(?!\w)/s, (m) => [element("strong", {}, ...inline(m[1]))]],
   [/^~~(?=\S)(.*?\S)~~/s, (m) => [element("del", {}, ...inline(m[1]))]],
@@ -29,12 +29,13 @@ function inline(text) {
     const here = text[at];
     if (here === "\\" && /[\\`*_{}[\]()#+.!|~<>-]/.test(text[at + 1] ?? "")) {
       plain += text[at + 1];
+      before = "";
       at += 2;
       continue;
     }
     let found = null;
-    // An underscore or a URL within a word is part of the word.
-    if ("`*~![<".includes(here) || (/[_h]/.test(here) && !/\w/.test(before))) {
+    // An underscore or a URL within a word is part of the word, a backtick within a run part of the run.
+    if ("*~![<".includes(here) || (here === "`" && before !== "`") || (/[_h]/.test(here) && !/\w/.test(before))) {
       const rest = text.slice(at, at + 4000);
       for (const [pattern, make] of INLINE) {
         const match = pattern.exec(rest);

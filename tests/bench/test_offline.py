@@ -1,0 +1,46 @@
+"""Throughput of the engine alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bough.bench.datasets import BenchRequest
+from bough.bench.offline import run_offline
+from bough.errors import ConfigError
+
+IDS = BenchRequest(2, input_ids=[1, 2, 3])
+TEXT = BenchRequest(2, text="a")
+MESSAGES = BenchRequest(2, messages=[{"role": "user", "content": "b"}])
+
+
+class RecordingEngine:
+    """Remembers the prompts that it was asked for."""
+
+    def __init__(self) -> None:
+        self.prompts: list[Any] = []
+
+    def flush_cache(self) -> None:
+        self.prompts.clear()
+
+    def generate(self, prompt: Any = None, sampling_params: Any = None, *, input_ids: Any = None) -> list[Any]:
+        self.prompts += prompt or input_ids
+        meta = {"prompt_tokens": 3, "cached_tokens": 0, "completion_tokens": 2}
+        return [{"meta_info": meta} for _ in sampling_params]
+
+
+@pytest.mark.parametrize(("requests", "prompts"), [([IDS, IDS], [[1, 2, 3]] * 2), ([TEXT, MESSAGES], ["a", "b"])])
+def test_ids_are_asked_for_as_they_are_and_the_rest_as_text(requests, prompts):
+    engine: Any = RecordingEngine()
+    assert run_offline(engine, requests, warm_up=True)["total_output_tokens"] == 4
+    assert engine.prompts == prompts
+
+
+@pytest.mark.parametrize("other", [TEXT, MESSAGES])
+def test_ids_beside_text_are_refused(other):
+    engine: Any = RecordingEngine()
+    with pytest.raises(ConfigError, match="must have input_ids in all of its lines or in none") as caught:
+        run_offline(engine, [IDS, other], warm_up=True)
+    assert caught.value.param == "dataset_path"
+    assert engine.prompts == []
