@@ -10,7 +10,8 @@ namespace {
 
 constexpr int64_t kMaxPartialBytes = int64_t{32} << 20;
 constexpr int kMinItemRows = 64;
-// Blocks of a row per thread from which on it is split by blocks: fewer would leave threads idle.
+// Blocks of a row per thread from which on all of its heads are split together: with fewer, the block that one thread
+// has more than another weighs too much.
 constexpr int64_t kMinBlocksPerThread = 4;
 constexpr int64_t kPackRows = 8;  // packing a key costs about as much as this many query rows that look at it
 
@@ -135,6 +136,8 @@ private:
         const int64_t blocks = num_blocks(item);
         pieces = std::min(pieces, blocks);
         if (pieces > 1 && can_split(item, pieces)) {
+            if (plan_->num_items + pieces > plan_->max_items) return false;
+            if (plan_->num_merges + item.end_head - item.first_head > plan_->max_items) return false;
             const int32_t first_block = item.first_block;
             const int64_t floats = floats_per_block(item);
             split_items_ += pieces;
@@ -164,7 +167,7 @@ private:
         return true;
     }
 
-    // Neighbouring items go to the same thread: they share keys.
+    // Neighbouring items go to the same thread: their keys are the same, or near in memory.
     void assign() {
         int32_t* first_item = plan_->first_items;
         const int64_t threads = plan_->num_threads;

@@ -37,7 +37,7 @@ void check_attention(ThreadPool& threads) {
     const int32_t group = static_cast<int32_t>(pick({1, 2, 4, 7, 13}));
     const int32_t dim = static_cast<int32_t>(pick({1, 8, 33, 37, 64, 80}));
     const int32_t page = static_cast<int32_t>(pick({1, 16}));
-    const int32_t window = static_cast<int32_t>(pick({0, 0, 1, 100}));
+    const int32_t window = static_cast<int32_t>(pick({0, 0, 1, 100, 3500}));
     const int32_t heads = kv_heads * group;
     const int64_t num_rows = between(1, 4);
     std::vector<int32_t> prefix, extend, first, req_slots;

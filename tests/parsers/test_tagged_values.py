@@ -144,9 +144,22 @@ def test_a_text_that_may_be_null_is_not_torn_either() -> None:
     schema = {"type": "object", "properties": {"a": {"type": ["string", "null"]}}}
     text = "Write calls like\n<parameter=city>\nUlm\n</function>\nthat is all"
     for size in (1 << 20, 1):
-        for value, expected in ((text, text), ("null", None), ("", ""), ('"a"', "a"), ("[1]", "[1]")):
+        for value, expected in (
+            *((each, each) for each in (text, f"[{text}", f"{{{text}", "[1]", "")),
+            ("null", None),
+            ('"a"', "a"),
+        ):
             answer = written("qwen3_coder", {"a": value})
             assert calls(events_of("qwen3_coder", schema, answer, size=size)) == [("f", {"a": expected})]
+
+
+@pytest.mark.parametrize("name", MARKS)
+def test_json_behind_white_space_may_hold_the_mark(name: str) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": ["string", "object"]}}}
+    value = {"b": f"c{MARKS[name]}d"}
+    for size in (1 << 20, 1):
+        answer = written(name, {"a": f"\n  {json.dumps(value)}"})
+        assert calls(events_of(name, schema, answer, size=size)) == [("f", {"a": value})]
 
 
 @pytest.mark.parametrize("name", MARKS)

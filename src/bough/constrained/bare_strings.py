@@ -35,7 +35,8 @@ FORMATS = {
     "uri": rf"^[A-Za-z][A-Za-z0-9+.-]*:(?:{_AUTHORITY}(?:/{_IN_PATH}*)*|/?(?:{_IN_PATH}+(?:/{_IN_PATH}*)*)?)"
     rf"(?:\?(?:{_IN_PATH}|[/?])*)?(?:#(?:{_IN_PATH}|[/?])*)?$",
 }
-"""RFC 3339 (with its appendix A), 4122, 2673, 4291, 1123, 5321 and 3986; no more of these than the usual forms."""
+"""RFC 3339 (with its appendix A), 4122, 2673, 4291, 1123, 5321 and 3986; no more of these than the usual forms, and
+labels of a host are counted, but not all of them together."""
 
 _ANCHOR = re.compile(r"(?s)\\.|\[\^?\]?(?:\\.|[^\]\\])*(?:\]|\\?\Z)|([\^$])")
 

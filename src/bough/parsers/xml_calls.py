@@ -22,7 +22,7 @@ from bough.parsers.argument_schemas import (
 )
 from bough.parsers.base import Content, ParsedEvent, ToolSpec
 from bough.parsers.schema_kinds import kinds_of
-from bough.parsers.stream import NotACall, Steps, Stream
+from bough.parsers.stream import MAX_TRIMMED_CHARS, NotACall, Steps, Stream
 from bough.parsers.string_schemas import string_forms
 from bough.parsers.structural import (
     Format,
@@ -194,7 +194,7 @@ class TaggedFormat(ToolFormat):
             if complete:
                 calls.arguments('"')
             return complete
-        if allows_anything(schema) or ("string" in kinds and (yield from self._begins_text(stream))):
+        if allows_anything(schema) or ("string" in kinds and (yield from _begins_text(stream, kinds))):
             pieces: list[str] = []
             complete = yield from self._flow_text(stream, pieces.append)
             text = "".join(pieces)
@@ -206,16 +206,6 @@ class TaggedFormat(ToolFormat):
         calls.arguments(key + (typed_json(text, kinds) if complete else text))
         return complete
 
-    def _begins_text(self, stream: Stream) -> Steps[bool]:
-        """Whether a value that may be a string does not begin like JSON that holds strings, so that marks end it."""
-        if self.own_lines and (yield from stream.peek()) == "\n":
-            while len(stream.text) < stream.pos + 2 and (yield from stream.more()):
-                pass
-        at = stream.pos + (self.own_lines and stream.text.startswith("\n", stream.pos))
-        if at >= len(stream.text):
-            yield from stream.peek()
-        return stream.text[at : at + 1] not in ('"', "[", "{")
-
     def _flow_text(
         self, stream: Stream, emit: Callable[[str], None], idle: Callable[[str], ParsedEvent] | None = None
     ) -> Steps[bool]:
@@ -226,6 +216,23 @@ class TaggedFormat(ToolFormat):
                 emit, self.value_end, drop_newline=self.own_lines, tail=self.tail_of_calls, idle=idle
             )
         )
+
+
+def _begins_text(stream: Stream, kinds: frozenset[str]) -> Steps[bool]:
+    """Whether a value that may be a string does not begin like JSON of its types in which marks may stand.
+
+    White space before it, up to :data:`MAX_TRIMMED_CHARS`, is looked past, not read.
+    """
+    openers = ('"', *("[" if "array" in kinds else ""), *("{" if "object" in kinds else ""))
+    at, limit = stream.pos, stream.pos + MAX_TRIMMED_CHARS
+    while at < limit:
+        if at < len(stream.text):
+            if not stream.text[at].isspace():
+                break
+            at += 1
+        elif not (yield from stream.more()):
+            break
+    return stream.text[at : at + 1] not in openers
 
 
 class QwenCoderFormat(TaggedFormat):
