@@ -24,6 +24,10 @@ MAX_PIECE_TOKENS = 1024
 make matrix products no faster, only their buffers larger."""
 
 
+# Plain numbers: a member of an enumeration takes a numpy comparison microseconds, once a step.
+_CHOICE, _LOGITS = int(Wanted.CHOICE), int(Wanted.LOGITS)
+
+
 def kernel_bytes(config: ModelConfig, num_threads: int, max_rows: int, max_step_tokens: int) -> int:
     """Memory that native kernels keep for their own use, beside activations and logits, in bytes.
 
@@ -96,12 +100,22 @@ class CpuGraphRunner:
         self._logits = torch.zeros(logit_rows, config.vocab_size, dtype=torch.float32)
         self._kept_alive = (model, kv_pool, req_to_token, last_token)
         self._hidden_size = config.hidden_size
+        # Steps are copied to addresses that the kernels know already: to ask an array for its own takes a microsecond.
+        self._inputs = np.zeros((5, max_rows), dtype=np.int32)
+        self._wanted = np.zeros(max_rows, dtype=np.uint8)
+        self._next_tokens = np.zeros(max_rows, dtype=np.int32)
+        self._finite = np.zeros(max_rows, dtype=np.bool_)
+        self._addresses = [_address(row) for row in self._inputs]
         self._step = Step(
             req_to_token=req_to_token.data_ptr(),
             table_stride=req_to_token.stride(0),
             last_tokens=last_token.data_ptr(),
             logits=self._logits.data_ptr(),
+            wanted=_address(self._wanted),
+            next_tokens=_address(self._next_tokens),
+            finite=_address(self._finite),
         )
+        self._step.req_slots, self._step.prefix_lens, self._step.extend_lens = self._addresses[:3]
 
     def can_run(self, plan: StepPlan) -> bool:
         """Whether :meth:`replay` can run this step: all steps with rows."""
@@ -121,30 +135,34 @@ class CpuGraphRunner:
             ValueError: if the plan names rows, tokens or slots that do not exist, or the lengths of its arrays do not
                 fit together; nothing has been changed.
         """
-        step = self._step
-        arrays = tuple(
-            np.ascontiguousarray(array, dtype=np.int32)
-            for array in (plan.req_slots, plan.prefix_lens, plan.extend_lens, plan.input_ids, plan.out_slots)
-        )
-        _check_lengths(plan, arrays[2], wanted)
-        next_token_ids = np.full(plan.num_rows, FUTURE_TOKEN, dtype=np.int32)
-        finite = np.ones(plan.num_rows, dtype=np.bool_)
-        kept = torch.empty(plan.num_tokens, self._hidden_size, dtype=self._dtype) if hidden_states else None
-        step.num_rows = plan.num_rows
-        step.req_slots, step.prefix_lens, step.extend_lens, step.input_ids, step.out_slots = map(_address, arrays)
-        step.wanted = _address(wanted)
-        step.next_tokens = _address(next_token_ids)
-        step.finite = _address(finite)
+        step, rows, tokens = self._step, plan.num_rows, plan.num_tokens
+        _check_lengths(plan, np.ascontiguousarray(plan.extend_lens, dtype=np.int32), wanted)
+        if rows > len(self._wanted):
+            raise ValueError(f"the step has {rows} rows, but there is room for {len(self._wanted)}")
+        inputs = self._inputs
+        inputs[0, :rows], inputs[1, :rows], inputs[2, :rows] = plan.req_slots, plan.prefix_lens, plan.extend_lens
+        if tokens <= inputs.shape[1]:
+            inputs[3, :tokens], inputs[4, :tokens] = plan.input_ids, plan.out_slots
+            step.input_ids, step.out_slots = self._addresses[3:]
+        else:
+            long = [np.ascontiguousarray(array, dtype=np.int32) for array in (plan.input_ids, plan.out_slots)]
+            step.input_ids, step.out_slots = map(_address, long)
+        self._wanted[:rows] = wanted
+        self._next_tokens[:rows] = FUTURE_TOKEN
+        self._finite[:rows] = True
+        kept = torch.empty(tokens, self._hidden_size, dtype=self._dtype) if hidden_states else None
+        step.num_rows = rows
         step.hidden_states = None if kept is None else kept.data_ptr()
-        if plan.masks is not None and (wanted == Wanted.CHOICE).any():
+        if plan.masks is not None and (wanted == _CHOICE).any():
             self._run_masked(step, plan, plan.masks)
         else:
             step.allowed = step.masks_ready = None
             if plan.masks is not None:
                 plan.masks.begin()
             self._program.run(step)
-        num_logits = int(np.count_nonzero(wanted == Wanted.LOGITS))
-        return ReplayResult(next_token_ids, finite, self._logits[:num_logits] if num_logits else None, kept)
+        num_logits = int(np.count_nonzero(wanted == _LOGITS))
+        logits = self._logits[:num_logits] if num_logits else None
+        return ReplayResult(self._next_tokens[:rows].copy(), self._finite[:rows].copy(), logits, kept)
 
     def _run_masked(self, step: Step, plan: StepPlan, masks: TokenMasks | PendingMasks) -> None:
         """Run a step in which choices may not be among all tokens. The layers do not wait for that, only the head."""

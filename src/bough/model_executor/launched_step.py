@@ -87,7 +87,7 @@ class LaunchedStep:
             finite[outcome.sampled.rows] = next(arrays)
         if outcome.checked is not None:
             finite[outcome.checked.rows] = next(arrays)
-        failed = np.flatnonzero(~finite).tolist()
+        failed = (~finite).nonzero()[0].tolist()
         if failed:
             self._on_failed(plan, failed)
         return StepResult(

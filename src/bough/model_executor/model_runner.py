@@ -55,6 +55,10 @@ _KV_DTYPES = {
 }
 
 
+_WANTED_OF_SAMPLING = np.array([Wanted.CHOICE, Wanted.LOGITS], dtype=np.uint8)
+"""By whether a row needs logits."""
+
+
 class DecodedRows(NamedTuple):
     """What a recorded step computed of ``n`` decode rows."""
 
@@ -279,10 +283,10 @@ class ModelRunner:
         return DecodedRows(result.hidden_states, result.logits, others)
 
     def _replay_step(self, graph_runner: GraphRunner, plan: StepPlan) -> StepOutcome:
-        sampling_rows = np.flatnonzero(plan.sample)
+        sampling_rows = plan.sample.nonzero()[0]
         by_logits = self.rows_that_need_logits(plan, sampling_rows)
         wanted = np.zeros(plan.num_rows, dtype=np.uint8)
-        wanted[sampling_rows] = np.where(by_logits, Wanted.LOGITS, Wanted.CHOICE)
+        wanted[sampling_rows] = _WANTED_OF_SAMPLING[by_logits.view(np.uint8)]
         hidden_wanted = bool(plan.pooling) or any(len(request.targets) for request in plan.logprobs)
         result = graph_runner.replay(plan, wanted, hidden_states=hidden_wanted)
         outcome = StepOutcome(result.next_token_ids, result.finite)

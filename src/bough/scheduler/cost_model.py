@@ -63,8 +63,8 @@ class CostModel:
         self.base = base
         self.per_token = per_token
         self.per_token_context = per_token_context
-        self._moments: _FloatArray = np.zeros((3, 3))
-        self._targets: _FloatArray = np.zeros(3)
+        # Of the features of all observations, each divided by its seconds: products of pairs, and the features.
+        self._sums = [0.0] * 9
         self._observed = 0
         self._least_share = least_share
         self._probed: _FloatArray = np.array([base, per_token, per_token_context or per_token * _CONTEXT_SHARE])
@@ -105,11 +105,10 @@ class CostModel:
         if seconds <= 0.0:
             return
         overrun = seconds > 2 * self.seconds(tokens, token_context)
-        row = _features(tokens, token_context) / seconds
-        self._moments *= _FORGETTING
-        self._moments += np.outer(row, row)
-        self._targets *= _FORGETTING
-        self._targets += row
+        # Once a step: arrays of three numbers cost more than the numbers.
+        x, y, z = 1.0 / seconds, tokens / seconds, token_context / seconds
+        added = (x * x, x * y, x * z, y * y, y * z, z * z, x, y, z)
+        self._sums = [_FORGETTING * total + each for total, each in zip(self._sums, added, strict=True)]
         self._observed += 1
         if overrun or self._observed % REFIT_INTERVAL_STEPS == 0:
             self._refit()
@@ -131,7 +130,9 @@ class CostModel:
     def _refit(self) -> None:
         probed = np.maximum(self._probed, _SMALLEST)
         prior = np.diag(_PRIOR_WEIGHT / probed**2)
-        fitted = _solve(self._moments + prior, self._targets + prior @ probed, (0, 1, 2))
+        xx, xy, xz, yy, yz, zz, *targets = self._sums
+        moments = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        fitted = _solve(moments + prior, np.array(targets) + prior @ probed, (0, 1, 2))
         fitted[1:] = np.maximum(fitted[1:], self._least_share * self._probed[1:])
         self.base, self.per_token, self.per_token_context = fitted.tolist()
 

@@ -215,7 +215,7 @@ class OutputProcessor:
         self, planned: Planned, tokens: IntArray, logprobs: dict[int, RowLogprobResult], deltas: list[OutputDelta]
     ) -> None:
         table = self.table
-        rows = np.flatnonzero(planned.alive & planned.plan.sample)
+        rows = (planned.alive & planned.plan.sample).nonzero()[0]
         if len(rows) == 0:
             return
         slots = planned.plan.req_slots[rows]
@@ -232,7 +232,7 @@ class OutputProcessor:
         due = out_len >= table.next_send[slots]
         table.next_send[slots[due]] = out_len[due] + table.send_interval[slots[due]]
         careful = table.careful[slots]
-        speaking = np.flatnonzero(ended | due | careful)
+        speaking = (ended | due | careful).nonzero()[0]
 
         reqs = table.reqs
         for slot in slots[out_len == 1].tolist():

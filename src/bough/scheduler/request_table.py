@@ -111,7 +111,7 @@ class RequestTable:
         """
         able = self.decoding & (self.planned_out < self.max_new)
         if not self.num_constrained:
-            return np.flatnonzero(able).astype(np.int32), _NO_SLOTS
+            return able.nonzero()[0].astype(np.int32), _NO_SLOTS
         unplanned = self.known_len - self.planned_len
         unplanned[self.planned_out != self.out_len] = 0
         others = able & self.constrained & (unplanned != 1)

@@ -196,7 +196,7 @@ class StepBuilder:
         return PendingMasks(rows, matchers, self._vocab_size, extra_ends, allowed, early)
 
     def _decode_logprobs(self, decode_slots: IntArray) -> list[RowLogprobs]:
-        rows = np.flatnonzero(self._table.logprobs[decode_slots])
+        rows = self._table.logprobs[decode_slots].nonzero()[0]
         result: list[RowLogprobs] = []
         for row in rows.tolist():
             req = self._table.reqs[decode_slots[row]]
