@@ -1,4 +1,5 @@
-# Everything a developer does here. On a fresh machine only Python 3.10+ and git are needed.
+# Everything a developer does here. A fresh machine needs Linux, Python 3.10 to 3.13 with venv, make and git; and g++ or
+# clang++ for the native kernels.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -135,7 +136,7 @@ site: $(DEV_STAMP) ## Build the documentation as a site in build/site; fails at 
 	$(BIN)/mkdocs build --strict
 
 clean: ## Remove the environment and everything that is made from the sources
-	rm -rf $(VENV) $(VENV)-clients $(VENV)-browser $(VENV)-peers build dist results src/*.egg-info src/bough/kernels/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-clients $(VENV)-browser $(VENV)-peers $(VENV)-fuzz build dist results src/*.egg-info src/bough/kernels/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -2,8 +2,8 @@
 
 python examples/semantic_search.py [model]
 
-It takes a model made for embeddings, such as all-MiniLM-L6-v2. The bundled model is none: without another one, the mean
-of its states is taken, which shows how it is done, but says little about meaning.
+It takes a model made for embeddings, such as sentence-transformers/all-MiniLM-L6-v2. The bundled model is none: without
+another one, the mean of its states is taken, which shows how it is done, but says little about meaning.
 """
 
 from __future__ import annotations

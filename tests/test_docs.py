@@ -14,9 +14,11 @@ from bough.config.options import options_by_key
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").glob("*.md")])
 FLAGS_OF_OTHERS = {
-    *("help", "config", "no-", "torch-backend", "repeats", "output", "check", "target", "sglang", "vllm"),
+    *("help", "config", "no-", "torch-backend", "repeats", "output", "check", "target", "sglang", "vllm", "seconds"),
+    "from-file",
 }
-"""Flags in the documentation that are in no table of options: of argparse, uv, docker and this repository's scripts."""
+"""Flags in the documentation that are in no table of options: of argparse, uv, docker, kubectl and this repository's
+scripts."""
 
 
 def relative(path: Path) -> str:

@@ -13,16 +13,20 @@ from pathlib import Path
 from bough.cli_commands.completion import TABLES
 from bough.config.options import Option, OptionTable, groups_of
 from bough.entrypoints.http.describe import limits_markdown, markdown
+from bough.ipc.messages import Heartbeat
+from bough.observability.metrics import CAPACITIES, DEFAULT_PREFIX, Metrics
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
 NOTE = "<!-- Written by tools/generate_docs.py; change the code instead. -->\n"
 
 NOTES = {
-    "serve": "Also the keys of a `--config` file and the keywords of `Engine`, there with underscores. "
-    "`python -m bough.launch_server` takes the same flags.",
+    "serve": "`bough serve [MODEL] [--config FILE] [FLAGS]`; MODEL is the same as `--model-path`. The flags are also "
+    "the keys of a `--config` file and the keywords of `Engine`, there with underscores. "
+    "`python -m bough.launch_server` takes the same.",
     "generate": "Besides these, every flag of `bough serve`.",
-    "chat": "Without `--url`, every flag of `bough serve` too.",
+    "chat": "Without `--url`, every flag of `bough serve` too; with it `--api-key`, `--api-key-file` (of which the "
+    "first key is sent) and `--log-level`.",
     "bench offline": "Besides these, the dataset flags of `bough bench serve` and every flag of `bough serve`.",
     "bench latency": "Besides these, every flag of `bough serve`.",
     "bench compare": "Its arguments are files that the others wrote with `--output-file`.",
@@ -34,8 +38,9 @@ def flags_page() -> str:
     parts = [
         NOTE,
         "# Flags\n",
-        "A switch is off unless it is given; its `--no-` form undoes what a configuration file says. Sizes may be "
-        "written `32k` or `16MiB`, in powers of 1024. Bough reads no environment variables of its own.\n",
+        "A switch is off unless it is given; its `--no-` form undoes what a configuration file says. Where the value "
+        "is *or like 32k* or *or like 16MiB*, letters stand for powers of 1024: `32k` is 32768. Bough reads no "
+        "environment variables of its own.\n",
         "A configuration file is YAML with one `flag: value` per line. What the command line says wins:\n",
         "```yaml\nmodel-path: /models/llama\nport: 8000\nmax-running-requests: 64\ndisable-radix-cache: false\n```\n",
     ]
@@ -65,7 +70,7 @@ def flag_row(option: Option) -> str:
         value = ", ".join(f"`{choice}`" for choice in option.choices)
     else:
         value = {"int": "whole number", "float": "number", "str": "text", "json": "JSON object"}[option.kind]
-        value += f", {option.declared.unit}" if option.declared.unit else ""
+        value += f", {option.measure}" if option.measure else ""
     exact = option.default is not None and not option.declared.default_text and option.kind != "bool"
     default = f"`{option.default_text}`" if exact else option.default_text
     cells = (flags, value, default, option.declared.help)
@@ -82,7 +87,42 @@ def limits_page() -> str:
     return f"{NOTE}\n{limits_markdown().rstrip()}\n"
 
 
-PAGES: dict[str, Callable[[], str]] = {"flags.md": flags_page, "endpoints.md": endpoints_page, "limits.md": limits_page}
+def metrics_page() -> str:
+    """Every metric of a server."""
+    metrics = Metrics("", prefix="")
+    # What is shown only once there is something to show.
+    metrics.startup_time = 1.0
+    metrics.capacities = {field: 1.0 for _, field, _, _ in CAPACITIES}
+    metrics.heartbeats["scheduler", 0] = Heartbeat("scheduler", 0)
+    metrics.http_requests["/generate", "POST"] = 1
+    metrics.http_responses["/generate", "POST", 200] = 1
+    parts = [
+        NOTE,
+        "# Metrics\n",
+        f"What `GET /metrics` shows. Before each name stands `{DEFAULT_PREFIX}`, or what `--metrics-prefix` says; each "
+        "has the label `model_name` and those named here. A histogram `NAME` is `NAME_bucket`, with the label `le`, "
+        "`NAME_sum` and `NAME_count`. [Observability](observability.md#metrics) says which answers which question.\n",
+        "| Metric | Kind | Labels | Meaning |\n|---|---|---|---|",
+    ]
+    for family in metrics.collect():
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        found = dict.fromkeys(label for sample in family.samples for label in sample.labels)
+        labels = ", ".join(f"`{label}`" for label in found if label not in ("model_name", "le"))
+        parts.append(f"| `{name}` | {family.type} | {labels} | {family.documentation} |")
+    return "\n".join([*parts, "", LOADS_GAUGES, ""])
+
+
+LOADS_GAUGES = """\
+`GET /v1/loads?format=prometheus` shows the numbers of [`/v1/loads`](endpoints.md#query-parameters) as gauges behind
+`bough_`, whatever the prefix, with the label `dp_rank`; those of a section have its name before theirs:
+`bough_num_running_reqs`, `bough_memory_token_capacity`, `bough_queues_waiting`."""
+
+PAGES: dict[str, Callable[[], str]] = {
+    "flags.md": flags_page,
+    "endpoints.md": endpoints_page,
+    "limits.md": limits_page,
+    "metrics.md": metrics_page,
+}
 
 
 def stale_pages() -> list[str]:

@@ -149,3 +149,11 @@ def test_defaults_are_shown_as_a_reader_wants_them():
     assert shown["place"] == "none"
     assert shown["loud"] == "off"
     assert shown["count"] == "4"
+    assert shown["rate"] == "1"
+
+
+def test_a_unit_is_shown_with_the_form_that_a_number_may_have():
+    shown = {each.name: each.measure for each in options_of(Table)}
+    assert shown["size"] == "bytes, or like 16MiB"
+    assert shown["count"] == "things"
+    assert shown["loud"] == ""

@@ -201,4 +201,4 @@ def test_a_missing_package_is_named() -> None:
         "except ConfigError as error:\n    print(error)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert "pip install 'bough[otel]'" in done.stdout
+    assert "pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http" in done.stdout

@@ -116,5 +116,5 @@ def _import_pyplot() -> ModuleType:
         matplotlib.use("agg")
         from matplotlib import pyplot
     except ImportError:
-        raise StartupError("--plot needs matplotlib: pip install 'bough[plot]', or matplotlib itself") from None
+        raise StartupError("--plot needs matplotlib: pip install matplotlib") from None
     return pyplot

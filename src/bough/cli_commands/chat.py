@@ -81,7 +81,7 @@ class ChatArgs(OptionTable):
         help="Where a terminal's questions are remembered for the next chat; `none`: nowhere.",
         group=CHAT,
         metavar="FILE",
-        default_text="~/.local/state/bough/chat-history",
+        default_text="bough/chat-history in $XDG_STATE_HOME, else in ~/.local/state",
     )
 
     def request_fields(self) -> dict[str, Any]:
@@ -437,7 +437,7 @@ def main(argv: list[str]) -> int:
         prog="bough chat",
         usage="bough chat [--url URL] [flags]",
         description="Talk with a model. Without --url a server is started, which the flags of bough serve are for.",
-        epilog=HELP.replace("\n", "; "),
+        epilog="In the chat: " + HELP.replace(".\n", "\n").replace("\n", "; "),
     )
     add_config_option(parser)
     add_options(parser, ChatArgs)

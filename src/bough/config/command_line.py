@@ -76,8 +76,8 @@ def help_text(each: Option) -> str:
     """One entry of ``--help``: meaning, unit, default."""
     if each.kind == "bool" and not each.default:
         return each.declared.help
-    unit = f"{each.declared.unit}, " if each.declared.unit else ""
-    return f"{each.declared.help} [{unit}default: {each.default_text}]"
+    measure = f"{each.measure}; " if each.measure else ""
+    return f"{each.declared.help} [{measure}default: {each.default_text}]"
 
 
 def add_config_option(parser: argparse.ArgumentParser) -> None:

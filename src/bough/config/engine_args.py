@@ -68,7 +68,8 @@ class EngineArgs(OptionTable):
     dtype: DType = option(
         "auto",
         help="Type of weights and activations. `auto` takes the checkpoint's type; on a CPU, half precision becomes "
-        "bfloat16, and float32 for encoders and without vector instructions.",
+        "bfloat16, but float32 for encoders, and where there are neither native kernels with AVX2 or newer "
+        "nor instructions for bfloat16.",
         group=MODEL,
     )
     quantization: Quantization = option(
@@ -91,7 +92,7 @@ class EngineArgs(OptionTable):
     )
     context_length: int | None = option(
         None,
-        help="Longest sequence, prompt and output together. Accepts 32k for 32768.",
+        help="Longest sequence, prompt and output together.",
         group=MODEL,
         unit="tokens",
         default_text="from the model's config.json",
@@ -124,7 +125,7 @@ class EngineArgs(OptionTable):
         None,
         help="Share of the memory left beside the weights and what computing takes that goes to the KV cache.",
         group=MEMORY,
-        default_text="0.4 on a CPU and at most twice the weights or 512 MiB, whichever is more, 0.9 on CUDA",
+        default_text="0.9 on CUDA; 0.4 on a CPU, but at most twice the weights or 512 MiB, whichever is more",
         rule=rules.fraction,
     )
     max_running_requests: int | None = option(
@@ -132,7 +133,8 @@ class EngineArgs(OptionTable):
         help="Most requests that are computed at the same time.",
         group=MEMORY,
         unit="requests",
-        default_text="chosen from the size of the KV cache",
+        default_text="256 on CUDA; on a CPU what a decode step of 150 ms can compute, 8 to 256; fewer if the KV cache "
+        "is small",
         minimum=1,
     )
     max_queued_requests: int | None = option(
@@ -166,7 +168,7 @@ class EngineArgs(OptionTable):
         help="Most bytes of prompts that wait to be computed: text, token ids at 4 bytes each, and 1 KiB at least for "
         "every output; and what their parameters (a schema, lists of tokens) take in the scheduler, for each prompt "
         "anew. Further requests are answered with 503; a single one is always taken, unless the parameters of its "
-        "outputs alone are more (413). Accepts 128MiB.",
+        "outputs alone are more (413).",
         group=MEMORY,
         unit="bytes",
         minimum=1024,
@@ -222,7 +224,7 @@ class EngineArgs(OptionTable):
         help="Tokens per page of the KV cache, a power of two. Prefixes are shared in whole pages.",
         group=MEMORY,
         unit="tokens",
-        default_text="the attention backend's choice",
+        default_text="16",
         minimum=1,
         maximum=1024,
         rule=rules.power_of_two,
@@ -240,7 +242,7 @@ class EngineArgs(OptionTable):
         None,
         help="Process the results of a step before launching the next one, instead of while it runs.",
         group=MEMORY,
-        default_text="on a CPU yes, where it makes no difference; elsewhere no",
+        default_text="on for a CPU, where it makes no difference; else off",
     )
 
     device: Device = option("auto", help="Where the model runs. `auto`: CUDA if there is one, else CPU.", group=DEVICE)

@@ -135,9 +135,18 @@ class Option:
             return self.declared.default_text or "none"
         if self.kind == "bool":
             return "on" if self.default else "off"
-        if self.declared.unit == "bytes" and self.default % 2**20 == 0:
-            return f"{self.default // 2**20} MiB"
-        return str(self.default)
+        if self.declared.unit == "bytes":
+            for size, name in ((2**20, "MiB"), (2**10, "KiB")):
+                if self.default and self.default % size == 0:
+                    return f"{self.default // size} {name}"
+        return f"{self.default:g}" if self.kind == "float" else str(self.default)
+
+    @property
+    def measure(self) -> str:
+        """The unit of the value, and in which other form it may be written; may be empty."""
+        if not self.declared.scaled:
+            return self.declared.unit
+        return f"{self.declared.unit}, or like {'16MiB' if self.declared.unit == 'bytes' else '32k'}"
 
     def parse(self, text: str, *, shown: str) -> Any:
         """Value of the text ``text``, as written on a command line.

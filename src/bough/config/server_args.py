@@ -57,7 +57,7 @@ class ServerArgs(EngineArgs):
     )
     max_body_size: int = option(
         32 * 2**20,
-        help="Largest request body; a larger one is answered with 413. Accepts 16MiB.",
+        help="Largest request body; a larger one is answered with 413.",
         group=SERVER,
         unit="bytes",
         minimum=1024,
@@ -147,8 +147,8 @@ class ServerArgs(EngineArgs):
 
     served_model_name: str | None = option(
         None,
-        help="Name of the model in `/v1/models`, and in answers to requests that name none. A request may name any "
-        "model: there is only this one.",
+        help="Name of the model in `/v1/models`, and in answers to requests that name none. Requests may name any "
+        "model, since there is only this one; those of `/v1/responses` must name it or none.",
         group=API,
         metavar="NAME",
         default_text="the model path",
@@ -198,7 +198,7 @@ class ServerArgs(EngineArgs):
     )
     max_stored_response_bytes: int = option(
         64 * 2**20,
-        help="Most memory for kept responses, as JSON. Accepts 64MiB.",
+        help="Most memory for kept responses, as JSON.",
         group=API,
         unit="bytes",
         minimum=0,
@@ -321,7 +321,11 @@ class ServerArgs(EngineArgs):
     log_format: LogFormat = option(
         "text", help="How a log line looks: text, or a JSON object with named fields.", group=OPERATIONS
     )
-    log_requests: bool = option(False, help="Log every request and its outcome, without prompts.", group=OPERATIONS)
+    log_requests: bool = option(
+        False,
+        help="Log the end of every request; --log-requests-level says how much, prompts only from 2 on.",
+        group=OPERATIONS,
+    )
     log_requests_level: int = option(
         0,
         help="How much --log-requests tells: 0 the outcome; 1 the arrival and sampling parameters, too, with only the "

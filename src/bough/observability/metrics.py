@@ -39,7 +39,7 @@ MAX_REASONS = 32
 
 _GIB = 2**30
 
-_CAPACITIES = (
+CAPACITIES = (
     ("context_len", "context_len", 1, "Longest sequence, in tokens."),
     ("max_running_requests", "max_running_requests", 1, "Most outputs that are computed at the same time."),
     ("page_size", "page_size", 1, "Tokens in a page of the KV cache."),
@@ -166,7 +166,7 @@ class Metrics(Collector):
         self.http_responses: Counter[tuple[str, str, int]] = Counter()
         """By (endpoint, method, status)."""
         self.capacities: dict[str, float] = {}
-        """What the server was sized to, by the names of :data:`_CAPACITIES`."""
+        """What the server was sized to, by the fields of :data:`CAPACITIES`."""
         self.startup_time = 0.0
         """Seconds; shown once it is set."""
         self._started = time.time()
@@ -353,7 +353,7 @@ class Metrics(Collector):
             yield self._counter(name, documentation, total(field))
 
     def _static_metrics(self) -> Iterator[Metric]:
-        for name, field, scale, documentation in _CAPACITIES:
+        for name, field, scale, documentation in CAPACITIES:
             if field in self.capacities:
                 yield self._gauge(name, documentation, self.capacities[field] / scale)
         build = GaugeMetricFamily(

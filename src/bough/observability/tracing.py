@@ -52,7 +52,8 @@ def create_tracer(server_args: ServerArgs) -> Tracer | None:
         from bough.observability.otel import OtelTracer
     except ImportError as error:
         raise ConfigError(
-            f"--otlp-traces-endpoint needs OpenTelemetry ({error}): pip install 'bough[otel]'",
+            f"--otlp-traces-endpoint needs OpenTelemetry ({error}): "
+            "pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http",
             param="otlp_traces_endpoint",
         ) from None
     return OtelTracer.exporting(

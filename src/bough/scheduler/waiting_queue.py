@@ -13,7 +13,7 @@ from bough.scheduler.req import Req, ReqState
 from bough.step_plan import IntArray
 
 AGE_LIMIT_SECONDS = 5.0
-"""A request that has waited longer is not overtaken any more, whatever the policy."""
+"""A request that has waited longer is overtaken only by a higher priority, whatever the policy."""
 
 CACHE_AWARE_QUEUE_LIMIT = 128
 """Longest queue that is ordered by a look into the prefix cache for every request; beyond it, arrival order."""

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 import schemathesis
 
-from bough.entrypoints.http.describe import markdown
+from bough.entrypoints.http.describe import limits_markdown, markdown
 from bough.entrypoints.http.examples import ANSWERS, REQUESTS
 from bough.entrypoints.http.meanings import MEANINGS
 from bough.entrypoints.http.native.protocol import SAMPLING_PARAMS, SAMPLING_SCHEMAS
@@ -61,6 +61,30 @@ def test_every_field_is_in_the_markdown() -> None:
                 assert f"`{name}`" in text
     for name in UNSUPPORTED_SAMPLING_PARAMS:
         assert f"`{name}`" in text
+
+
+def test_every_query_parameter_is_in_the_markdown() -> None:
+    text = markdown()
+    for info in ROUTES:
+        for parameter in info.query:
+            assert re.search(rf"^\| `{re.escape(info.path)}`.* \| `{parameter.name}` \| ", text, flags=re.MULTILINE)
+
+
+def test_values_that_ask_for_nothing_are_told_of_fields_that_are_refused() -> None:
+    text = markdown()
+    for info in ROUTES:
+        if info.body is not None:
+            for name, refused in info.body.refused.items():
+                values = [f"`{msgspec.json.encode(value).decode()}`" for value in refused.neutral]
+                line = re.escape(f"- `{name}`: {refused.meaning}") + "".join(f".*{re.escape(each)}" for each in values)
+                assert re.search(f"^{line}", text, flags=re.MULTILINE), name
+
+
+def test_defaults_of_limits_have_units() -> None:
+    text = limits_markdown()
+    assert "`--max-url-length` (8 KiB)" in text
+    assert "`--session-timeout` (3600 seconds)" in text
+    assert "`--max-requests-per-key` (no limit)" in text
 
 
 def test_every_sampling_parameter_is_described() -> None:

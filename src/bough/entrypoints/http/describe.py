@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 
 import msgspec
 
-from bough.config.options import options_by_key
+from bough.config.options import Option, options_by_key
 from bough.config.server_args import ServerArgs
 from bough.constrained.structural_tag import MAX_PARTS
 from bough.entrypoints.chat.tools import MAX_TOOLS
@@ -91,7 +91,7 @@ LIMITS: dict[str, str] = {
     f"{MAX_TOKENS_PER_BAD_WORD} tokens each, {MAX_BAD_WORD_TOKENS} together, with and without a space before them",
     "a JSON schema, pattern, grammar or list of choices": "`--max-grammar-size`, at most "
     f"{MAX_GRAMMAR_BYTES // 1024} KiB",
-    "nesting of a JSON schema": f"`--max-grammar-depth` brackets, at most {MAX_GRAMMAR_DEPTH}; an object in "
+    "nesting of a JSON schema": f"`--max-grammar-depth`, at most {MAX_GRAMMAR_DEPTH}; an object in "
     "`properties` costs two",
     "parts of a structural tag, or of one made of `tools`": str(MAX_PARTS),
     "a tool call of which function or arguments come out only at its end": f"{MAX_HELD_CHARS // 1024} Ki characters; "
@@ -125,9 +125,9 @@ _ERRORS = (
     "at Ollama. What is refused before its route is known, such as a path that is none or headers that are too large,",
     "is refused in OpenAI's words.",
     "",
-    "A field that is not supported yet is refused where it asks for something. Null, and the value that means the",
-    "same as leaving it out (`false`, `0`, an empty list; the lists below name it), asks for nothing and is accepted,",
-    "so that clients that send all fields with their defaults work.",
+    "A field that is not supported yet is refused where it asks for something. Null, and a value that means the same",
+    "as leaving it out (`false`, `0`, an empty list; the lists below name them), asks for nothing and is accepted, so",
+    "that clients that send all fields with their defaults work.",
     "",
     "After a stream has begun, an error is its last event but for `[DONE]`: the same object, with the status as `code`",
     "on `/generate`. `/v1/messages` has an event `error` and `/v1/responses` the event `response.failed`; neither says",
@@ -135,6 +135,7 @@ _ERRORS = (
 )
 
 _REF = "{name}"
+_REFUSED = "Not supported yet; refused, unless null or a value that asks for nothing:"
 
 
 def markdown() -> str:
@@ -146,7 +147,8 @@ def markdown() -> str:
         lines.append(f"| {paths} | {', '.join(info.methods)} | {info.summary} |")
     lines += [
         "",
-        "`/docs` and `/openapi.json` describe the same on a running server. [Limits](limits.md) has the bounds.",
+        "`/docs` and `/openapi.json` of a running server describe answers, status codes and examples as well.",
+        "[Limits](limits.md) has the bounds.",
         "",
     ]
     lines += [*_ERRORS, ""]
@@ -155,15 +157,13 @@ def markdown() -> str:
         if info.body is not None and id(info.body) not in described:
             described.add(id(info.body))
             lines += _body_section(info, info.body)
+    lines += _query_section()
     lines += ["## `sampling_params` of /generate", "", "| field | value | default | what |", "|---|---|---|---|"]
     defaults = {field.name: field.default for field in msgspec.structs.fields(SamplingParams)}
     for name, (value, meaning) in SAMPLING_PARAMS.items():
         lines.append(f"| `{name}` | {value} | `{_json(defaults[name])}` | {meaning} |")
-    lines += ["", "Not supported yet; refused, unless null or a value that asks for nothing:", ""]
-    lines += [
-        f"- `{name}`: {meaning} (`{_json(neutral)}` asks for nothing)"
-        for name, (meaning, neutral) in UNSUPPORTED_SAMPLING_PARAMS.items()
-    ]
+    lines += ["", _REFUSED, ""]
+    lines += [_refused(name, meaning, (value,)) for name, (meaning, value) in UNSUPPORTED_SAMPLING_PARAMS.items()]
     lines += ["", "## Routes that are not supported yet", "", "They are answered with status 501.", ""]
     lines += [f"- `{path}`: {meaning}" for path, meaning in LATER.items()]
     return "\n".join([*lines, ""])
@@ -179,9 +179,15 @@ def limits_markdown() -> str:
     for what, limit in LIMITS.items():
         shown = limit
         for flag in dict.fromkeys(re.findall(r"--[a-z-]+", limit)):
-            shown = shown.replace(f"`{flag}`", f"`{flag}` ({options[flag[2:]].default_text})")
+            shown = shown.replace(f"`{flag}`", f"`{flag}` ({_with_unit(options[flag[2:]])})")
         lines.append(f"| {what} | {shown} |")
     return "\n".join([*lines, ""])
+
+
+def _with_unit(option: Option) -> str:
+    """The default of an option, with the unit of a bare number."""
+    is_bare = option.default_text.replace(".", "").isdigit()
+    return f"{option.default_text} {option.declared.unit}".rstrip() if is_bare else option.default_text
 
 
 def _body_section(info: RouteInfo, spec: BodySpec[Any]) -> list[str]:
@@ -205,10 +211,31 @@ def _body_section(info: RouteInfo, spec: BodySpec[Any]) -> list[str]:
         lines += [f"- `{name}`: {meaning}" for name, meaning in spec.no_effect.items()]
         lines.append("")
     if spec.refused:
-        lines += ["Not supported yet; refused, unless null or a value that asks for nothing:", ""]
-        lines += [f"- `{name}`: {refused.meaning}" for name, refused in spec.refused.items()]
+        lines += [_REFUSED, ""]
+        lines += [_refused(name, refused.meaning, refused.neutral) for name, refused in spec.refused.items()]
         lines.append("")
     return lines
+
+
+def _refused(name: str, meaning: str, neutral: tuple[Any, ...]) -> str:
+    """An item of a list of fields that are refused."""
+    if not neutral:
+        return f"- `{name}`: {meaning}"
+    asks = "asks" if len(neutral) == 1 else "ask"
+    return f"- `{name}`: {meaning} ({', '.join(f'`{_json(value)}`' for value in neutral)} {asks} for nothing)"
+
+
+def _query_section() -> list[str]:
+    lines = ["## Query parameters", "", "| route | name | value | default | what |", "|---|---|---|---|---|"]
+    for info in ROUTES:
+        paths = ", ".join(f"`{path}`" for path in (info.path, *info.aliases))
+        for parameter in info.query:
+            # No JSON, in which strings would have quotes.
+            kind = ", ".join(f"`{word}`" for word in parameter.schema.get("enum", ())) or _type(parameter.schema, {})
+            default = parameter.schema.get("default")
+            default = "" if default is None else f"`{default if isinstance(default, str) else _json(default)}`"
+            lines.append(f"| {paths} | `{parameter.name}` | {kind} | {default} | {parameter.description} |")
+    return [*lines, ""]
 
 
 def _type(schema: dict[str, Any], components: dict[str, Any]) -> str:

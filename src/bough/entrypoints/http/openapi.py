@@ -49,8 +49,9 @@ STATUSES = {
 """What an error status means, whatever the route."""
 
 _ABOUT = (
-    "Text generation over OpenAI's interface and a native one. `null` for any optional field of a request is the same "
-    "as its absence. Unknown fields are refused, as are fields of other servers that this one does not implement."
+    "Text, embeddings and scores over the interfaces of OpenAI, Anthropic and Ollama and a native one. `null` for any "
+    "optional field of a request is the same as its absence. Unknown fields are refused, as are fields of other "
+    "servers that this one does not implement."
 )
 
 

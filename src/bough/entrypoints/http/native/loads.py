@@ -51,7 +51,7 @@ LOADS_QUERY = (
     QueryParameter(
         "include",
         {"type": "string", "default": "all", "pattern": f"^({_NAMES})(,({_NAMES}))*$"},
-        "Sections, with commas between.",
+        f"Sections, with commas between: {', '.join(f'`{name}`' for name in SECTIONS)}; or `all`.",
     ),
     QueryParameter("format", {"enum": list(FORMATS), "default": "json"}, "JSON, or gauges for Prometheus."),
 )
