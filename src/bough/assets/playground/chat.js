@@ -167,9 +167,9 @@ function stats(usage, begun, first, ended, finish) {
   if (usage) {
     const cached = usage.prompt_tokens_details?.cached_tokens ?? 0;
     parts.push(`${usage.prompt_tokens} prompt tokens${cached ? ` (${cached} cached)` : ""}`, `${usage.completion_tokens} generated`);
-    if (first !== null && usage.completion_tokens > 1 && ended > first) {
-      parts.push(`${((usage.completion_tokens - 1) / ((ended - first) / 1000)).toFixed(0)} tokens/s`);
-    }
+    // Tokens of a short answer may come together: the time between them says nothing then, that of the whole answer does.
+    const [tokens, time] = ended - first > 50 ? [usage.completion_tokens - 1, ended - first] : [usage.completion_tokens, ended - begun];
+    if (first !== null && usage.completion_tokens > 1 && time > 0) parts.push(`${((tokens * 1000) / time).toFixed(0)} tokens/s`);
   }
   if (first !== null) parts.push(`first after ${(first - begun).toFixed(0)} ms`);
   if (finish && finish !== "stop") parts.push(finish === "length" ? "cut off at the most tokens" : finish.replace("_", " "));
