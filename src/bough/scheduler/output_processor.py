@@ -160,8 +160,7 @@ class OutputProcessor:
         deltas: list[OutputDelta],
     ) -> None:
         plan = planned.plan
-        for req in planned.jump_reqs:
-            req.jump_from = -1
+        self._process_jumps(planned)
         for index, req in enumerate(planned.extend_reqs):
             row = plan.num_decode_rows + index
             if not planned.alive[row]:
@@ -173,6 +172,16 @@ class OutputProcessor:
             if delta is not None:
                 deltas.append(delta)
                 planned.alive[row] = delta.finish_reason is None
+
+    @staticmethod
+    def _process_jumps(planned: Planned) -> None:
+        """Pieces of output that was not sampled are computed; the next ones may be in flight."""
+        plan = planned.plan
+        first = plan.num_decode_rows + len(planned.extend_reqs)
+        for row, req in enumerate(planned.jump_reqs, first):
+            if planned.alive[row]:
+                is_last = plan.sample[row]
+                req.jump_from = -1 if is_last else int(plan.prefix_lens[row] + plan.extend_lens[row])
 
     def _process_prompt(
         self,
