@@ -8,16 +8,19 @@ import sys
 import tracemalloc
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from bough.ipc.messages import ControlReq, Heartbeat, TokenizedGenerateReqInput
+from bough.ipc.messages import BatchTokenIDOutput, ControlReq, Heartbeat, TokenizedGenerateReqInput
+from bough.managers.detokenizer_manager import DetokenizerManager
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler import requests as requests_module
 from bough.scheduler import scheduler as scheduler_module
 from bough.scheduler.req import Req
 from bough.step_plan import StepPlan, StepResult
+from tests.constrained.following import bundled_tokenizer
 from tests.scheduler.harness import VOCAB_SIZE, Harness, prompt_of
 
 
@@ -266,6 +269,22 @@ def test_an_error_in_ending_one_request_keeps_no_last_word_of_others() -> None:
     ]
     harness.run()
     assert len(harness.scheduler.requests) == 0
+
+
+@pytest.mark.parametrize("fields", [{}, {"stop": ("this does not occur",)}])
+def test_an_error_in_ending_a_request_leaves_nothing_with_the_detokenizer(fields: dict[str, Any]) -> None:
+    tokenizer = bundled_tokenizer()
+    harness = Harness(tokenizer=tokenizer, vocab_size=tokenizer.vocab_size)
+    harness.scheduler._strict_accounting = False
+    (rid,) = harness.submit(prompt_of(20, vocab_size=tokenizer.vocab_size), **fields)
+    Moody(harness, harness.scheduler.requests, "_give_back", rid)
+    harness.run()
+    detokenizer = DetokenizerManager(tokenizer)
+    last = detokenizer.handle_batch(BatchTokenIDOutput(harness.outputs[rid].deltas)).deltas[-1]
+    assert last.text is not None
+    assert last.finish_reason is not None
+    assert last.finish_reason.message == "internal error while ending the request"
+    assert (len(detokenizer), detokenizer.num_failed) == (0, 0)
 
 
 def test_rows_that_fail_on_the_device_end_alone() -> None:
