@@ -823,17 +823,22 @@ class OutOfOrder:
     """A compiled grammar that nothing can follow."""
 
     num_bytes = 0
+    is_worn = False
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
 
     def matcher(self) -> Any:
-        raise RuntimeError("out of order")
+        raise self.error
 
 
 @pytest.mark.parametrize("waits", [False, True])
-def test_a_grammar_that_cannot_be_begun_ends_its_requests_alone(gate: Gate, waits: bool) -> None:
+@pytest.mark.parametrize("error", [RuntimeError("out of order"), Panic("index out of bounds")])
+def test_a_grammar_that_cannot_be_begun_ends_its_requests_alone(gate: Gate, waits: bool, error: BaseException) -> None:
     event = gate.hold("[a-c]{5}")
     h = harness(gate, timeout_s=60.0)
     compile_well = gate.compile
-    gate_compile = {"[d-f]{5}": OutOfOrder()}
+    gate_compile = {"[d-f]{5}": OutOfOrder(error)}
     h.scheduler.grammars._compiler._compile = lambda spec, *rest: (  # type: ignore[union-attr]
         gate_compile.get(spec.text) or compile_well(spec, *rest)
     )
