@@ -18,6 +18,7 @@ from bough.managers.detokenizer_manager import DetokenizerManager
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler import requests as requests_module
 from bough.scheduler import scheduler as scheduler_module
+from bough.scheduler.cost_model import CostModel
 from bough.scheduler.req import Req
 from bough.step_plan import StepPlan, StepResult
 from tests.constrained.following import bundled_tokenizer
@@ -373,6 +374,32 @@ def test_prompt_logprobs_cover_exactly_what_was_asked_for(chunk: int | None, sta
             assert [token for _, token in entry.chosen or []] == [3, 5]
     assert output.token_ids == harness.expected(prompt, 8)
     assert [entry.token_id for entry in output.logprobs] == output.token_ids
+
+
+@pytest.mark.parametrize("chunk", [None, 100])
+def test_a_prompt_is_as_quick_as_others_up_to_where_its_logprobs_begin(chunk: int | None) -> None:
+    def pieces(start: int) -> list[int]:
+        harness = Harness(max_total_num_tokens=8192, context_len=2048, chunked_prefill_size=chunk, verify=False)
+        costs = CostModel(0.1, 4e-4, 0.0)
+        costs.observe = lambda *_: None  # type: ignore[method-assign]
+        harness.scheduler.cost_model = harness.scheduler.planner.cost_model = costs
+        harness.submit(prompt_of(5, 1), max_new_tokens=1500)
+        harness.step()
+        first = len(harness.worker.steps)
+        prompt = prompt_of(1000, 2)
+        (rid,) = harness.submit(prompt, max_new_tokens=1, return_logprob=start >= 0, logprob_start_len=start)
+        while rid not in harness.outputs or harness.outputs[rid].finish_reason is None:
+            harness.step()
+        entries = harness.outputs[rid].input_logprobs or []
+        assert [entry.token_id for entry in entries] == (prompt[start:] if start >= 0 else [])
+        return [int(plan.extend_lens[-1]) for plan, _ in harness.worker.steps[first:]]
+
+    without, all_of_it = pieces(-1), pieces(0)
+    assert len(all_of_it) > 2 * len(without)
+    assert len(pieces(990)) <= len(without) + 1
+    half = pieces(500)
+    assert half[:3] == without[:3]
+    assert half[-3:-1] == all_of_it[-3:-1]
 
 
 def test_logprobs_travel_with_their_tokens() -> None:

@@ -33,7 +33,7 @@ SHORT_PROMPT_TOKENS = 512
 """A prompt of at most this length starts however many longer ones are unfinished, and goes before them."""
 
 LOGPROB_TOKEN_PRICE = 3
-"""What such a token costs beside running requests, in others: the head and all that reads its logits."""
+"""What a token whose logits are read costs beside running requests, in others: the head, and all that reads them."""
 
 OLDEST_PROMPT_SHARE = 0.5
 OTHER_PROMPTS_SHARE = 0.25
@@ -269,9 +269,14 @@ class StepPlanner:
         floor = 0 if any(chunks.values()) else min(self._min_chunk, budget.most_tokens(context))
         is_long, price = _is_long(req), 1
         most = max(budget.tokens_for(context, share, is_long=is_long), floor)
-        if req.logprob_next < req.prompt_len:
+        wants_logprobs = req.logprob_next < req.prompt_len
+        # The first token of this step whose logits are read, if any are.
+        first_read = max(req.logprob_next - 1, context - given)
+        if wants_logprobs and context < first_read:
+            most = min(most, first_read - context)
+        elif wants_logprobs:
             price = LOGPROB_TOKEN_PRICE
-            most = min(-(-most // price), budget.logprob_tokens - given)
+            most = min(-(-most // price), budget.logprob_tokens - (context - first_read))
         tokens = min(req.fill_len - context, most)
         if tokens > 0:
             budget.spend(tokens * price, context, is_long=is_long)

@@ -22,7 +22,7 @@ SHORT_CHUNK_TOKENS = 64
 """Tokens of short prompts that a step has time for, within its target, whatever running requests are used to."""
 
 LOGPROB_CHUNK_TOKENS = 512
-"""Most tokens per step of a prompt whose logprobs are wanted: each costs the language-model head as well."""
+"""Most tokens per step of a prompt whose logits are read: each costs the language-model head as well."""
 
 LOGPROB_CHUNK_BESIDE_DECODE = 64
 """The same while other requests generate."""
@@ -105,7 +105,7 @@ class StepBudget:
             cost_model: what tokens take.
             seconds: for all.
             tokens: for all.
-            logprob_tokens: most tokens with logprobs of one prompt.
+            logprob_tokens: most tokens of one prompt whose logits are read.
             long_prompt_seconds: of ``seconds``, what long prompts may take.
             most_seconds: what a prompt's minimum may take.
         """
