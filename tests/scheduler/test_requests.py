@@ -20,6 +20,7 @@ from bough.scheduler import requests as requests_module
 from bough.scheduler import scheduler as scheduler_module
 from bough.scheduler.cost_model import CostModel
 from bough.scheduler.req import Req
+from bough.scheduler.step_budget import PROMPT_LOGPROBS_PER_STEP
 from bough.step_plan import StepPlan, StepResult
 from tests.constrained.following import bundled_tokenizer
 from tests.scheduler.harness import VOCAB_SIZE, Harness, prompt_of
@@ -400,6 +401,22 @@ def test_a_prompt_is_as_quick_as_others_up_to_where_its_logprobs_begin(chunk: in
     half = pieces(500)
     assert half[:3] == without[:3]
     assert half[-3:-1] == all_of_it[-3:-1]
+
+
+@pytest.mark.parametrize(("per_token", "most_tokens"), [(21, 512), (129, 127), (1000, 16), (20_000, 1)])
+def test_logprobs_of_prompts_come_in_pieces_that_hold_nobody_up(per_token: int, most_tokens: int) -> None:
+    harness = Harness(max_total_num_tokens=8192, context_len=2048, vocab_size=30_000, verify=False)
+    costs = harness.scheduler.cost_model = harness.scheduler.planner.cost_model = CostModel(1e-4, 1e-6, 0.0)
+    costs.observe = lambda *_: None  # type: ignore[method-assign]
+    prompts = [prompt_of(most_tokens * 3, seed) for seed in range(3)]
+    wanted = {"return_logprob": True, "logprob_start_len": 0, "token_ids_logprob": list(range(per_token - 1))}
+    rids = [harness.submit(prompt, max_new_tokens=1, **wanted)[0] for prompt in prompts]
+    harness.run()
+    for rid, prompt in zip(rids, prompts, strict=True):
+        assert [entry.token_id for entry in harness.outputs[rid].input_logprobs or []] == prompt
+    sizes = [[len(item.targets) for item in plan.logprobs] for plan, _ in harness.worker.steps]
+    assert max(map(max, sizes)) == most_tokens
+    assert max(map(sum, sizes)) <= max(PROMPT_LOGPROBS_PER_STEP // per_token, 1)
 
 
 def test_logprobs_travel_with_their_tokens() -> None:

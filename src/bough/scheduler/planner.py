@@ -276,10 +276,12 @@ class StepPlanner:
             most = min(most, first_read - context)
         elif wants_logprobs:
             price = LOGPROB_TOKEN_PRICE
-            most = min(-(-most // price), budget.logprob_tokens - (context - first_read))
+            most = min(-(-most // price), budget.logprob_tokens_for(req.logprobs_per_token, context - first_read))
         tokens = min(req.fill_len - context, most)
         if tokens > 0:
             budget.spend(tokens * price, context, is_long=is_long)
+            if price > 1:
+                budget.spend_logprobs(tokens * req.logprobs_per_token)
             chunks[req] = given + tokens
 
     @staticmethod
