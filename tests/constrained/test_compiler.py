@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -204,6 +205,29 @@ def test_jobs_that_nobody_waits_for_are_not_begun(make: Any, backend: Backend) -
     finish(compiler, again)
     assert "unwanted" not in backend.begun
     assert not unwanted.done
+
+
+def test_forgetting_many_jobs_takes_a_bounded_number_of_calls_for_each(make: Any, backend: Backend) -> None:
+    compiler = make()
+    gate = backend.hold("busy")
+    busy = compiler.submit(spec("busy"))
+    until(lambda: backend.begun == ["busy"])
+    wanted = [busy, *(compiler.submit(spec(f"wanted{i}")) for i in range(100))]
+    for i in range(100):
+        compiler.submit(spec(f"unwanted{i}"))
+    calls = 0
+
+    def profile(frame: FrameType, event: str, arg: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(profile)
+    compiler.forget_all_but({id(job) for job in wanted})
+    sys.setprofile(None)
+    assert calls < 10 * 200
+    gate.set()
+    finish(compiler, *wanted)
+    assert backend.begun == ["busy", *(f"wanted{i}" for i in range(100))]
 
 
 def test_cache_drops_what_was_used_longest_ago() -> None:

@@ -112,6 +112,14 @@ def test_the_longest_sequence_fits(encoder_path: Path, decoder_path: Path) -> No
     assert len(scheduler.vectors([[5] * 100])[0]) == 48
 
 
+@pytest.mark.parametrize("page_size", [1, 16])
+def test_a_sequence_may_fill_the_pool(decoder_path: Path, page_size: int) -> None:
+    scheduler = VectorScheduler(decoder_path, is_embedding=True, max_total_tokens=96, page_size=page_size)
+    assert scheduler.scheduler.info.max_req_input_len == 96
+    for _ in range(2):  # the second time some of it is cached, and locked
+        assert [len(vector) for vector in scheduler.vectors([[5] * 96, [5] * 95, [7]])] == [48, 48, 48]
+
+
 def test_a_full_queue_refuses_and_an_abort_ends_what_waits(encoder_path: Path) -> None:
     scheduler = VectorScheduler(encoder_path, max_running_requests=1, max_queued_requests=1)
     for rid in ("first", "second", "third"):

@@ -560,6 +560,38 @@ def test_what_is_cached_after_a_jump_is_right(overlap: bool) -> None:
     assert h.outputs["again"].cached_tokens >= len(PROMPT) + len(output) - 3
 
 
+@pytest.mark.parametrize("overlap", [False, True, "ahead"])
+@pytest.mark.parametrize("failing", [0, 1, 2])
+def test_a_step_that_fails_within_a_jump_leaves_nothing_in_the_cache_that_was_not_computed(
+    overlap: bool | str, failing: int
+) -> None:
+    # The fake device checks every KV slot that is read.
+    h = harness(overlap=overlap, chunked_prefill_size=16)
+    original = h.worker.worker.forward_batch_generation
+    pieces = iter(range(100))
+
+    def forward(plan: StepPlan) -> StepResult:
+        is_piece = plan.num_decode_rows == 1 and plan.num_tokens == 1 + 16 and plan.prefix_lens[1] >= len(PROMPT)
+        if is_piece and next(pieces) == failing:
+            raise RuntimeError("injected")
+        return original(plan)
+
+    h.worker.worker.forward_batch_generation = forward  # type: ignore[method-assign]
+    h.submit(prompt_of(9, 1, VOCAB_SIZE), rid="free", max_new_tokens=80)
+    h.step()
+    h.submit(PROMPT, rid="jump", regex=f"[0-9]{LONG_TEXT[:300]}[0-9]", max_new_tokens=200)
+    h.run()
+    assert h.scheduler.counters.failed_steps == 1
+    assert text_of(h.outputs["jump"])[1:-1] == LONG_TEXT[:300]
+    assert len(h.outputs["free"].token_ids) == 80
+    follow_up = [*PROMPT, *h.outputs["jump"].token_ids]
+    h.submit(follow_up, rid="again", max_new_tokens=5)
+    h.run()
+    h.close()
+    assert h.outputs["again"].cached_tokens >= len(follow_up) - 3
+    assert h.outputs["again"].token_ids == FakeModel(VOCAB_SIZE, EOS_IDS).expected_tokens(follow_up, 5)
+
+
 def test_a_jump_is_cut_by_max_new_tokens_and_by_stop_strings() -> None:
     h = harness()
     for limit in range(1, 15):
@@ -791,17 +823,22 @@ class OutOfOrder:
     """A compiled grammar that nothing can follow."""
 
     num_bytes = 0
+    is_worn = False
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
 
     def matcher(self) -> Any:
-        raise RuntimeError("out of order")
+        raise self.error
 
 
 @pytest.mark.parametrize("waits", [False, True])
-def test_a_grammar_that_cannot_be_begun_ends_its_requests_alone(gate: Gate, waits: bool) -> None:
+@pytest.mark.parametrize("error", [RuntimeError("out of order"), Panic("index out of bounds")])
+def test_a_grammar_that_cannot_be_begun_ends_its_requests_alone(gate: Gate, waits: bool, error: BaseException) -> None:
     event = gate.hold("[a-c]{5}")
     h = harness(gate, timeout_s=60.0)
     compile_well = gate.compile
-    gate_compile = {"[d-f]{5}": OutOfOrder()}
+    gate_compile = {"[d-f]{5}": OutOfOrder(error)}
     h.scheduler.grammars._compiler._compile = lambda spec, *rest: (  # type: ignore[union-attr]
         gate_compile.get(spec.text) or compile_well(spec, *rest)
     )

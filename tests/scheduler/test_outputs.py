@@ -305,6 +305,22 @@ def test_accounts_that_do_not_add_up_are_an_error_in_tests_and_a_counted_repair_
         assert harness.outputs[later].token_ids == harness.expected(prompt_of(20), 8)
 
 
+def test_where_memory_is_lost_a_request_that_has_no_room_waits_for_nothing() -> None:
+    harness = Harness(max_total_num_tokens=64)
+    harness.scheduler._strict_accounting = False
+    assert harness.scheduler.kv.allocator.alloc_extend(1, 0, -1) is not None
+    (large,) = harness.submit(prompt_of(63), max_new_tokens=1)
+    (small,) = harness.submit(prompt_of(20), max_new_tokens=1)
+    harness.run(max_steps=20)
+    reason = harness.outputs[large].finish_reason
+    assert reason is not None
+    assert (reason.type, reason.status_code) == ("abort", 503)
+    assert harness.outputs[small].token_ids == harness.expected(prompt_of(20), 1)
+    (large,) = harness.submit(prompt_of(63), max_new_tokens=1)
+    harness.run(max_steps=20)
+    assert harness.outputs[large].token_ids == harness.expected(prompt_of(63), 1)
+
+
 def test_an_interval_longer_than_any_output_holds_back_all_but_the_first_token() -> None:
     harness = Harness(max_total_num_tokens=64, schedule_conservativeness=0.05)
     for number in range(4):

@@ -8,16 +8,21 @@ import sys
 import tracemalloc
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from bough.ipc.messages import ControlReq, Heartbeat, TokenizedGenerateReqInput
+from bough.ipc.messages import BatchTokenIDOutput, ControlReq, Heartbeat, TokenizedGenerateReqInput
+from bough.managers.detokenizer_manager import DetokenizerManager
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler import requests as requests_module
 from bough.scheduler import scheduler as scheduler_module
+from bough.scheduler.cost_model import CostModel
 from bough.scheduler.req import Req
+from bough.scheduler.step_budget import PROMPT_LOGPROBS_PER_STEP
 from bough.step_plan import StepPlan, StepResult
+from tests.constrained.following import bundled_tokenizer
 from tests.scheduler.harness import VOCAB_SIZE, Harness, prompt_of
 
 
@@ -268,6 +273,22 @@ def test_an_error_in_ending_one_request_keeps_no_last_word_of_others() -> None:
     assert len(harness.scheduler.requests) == 0
 
 
+@pytest.mark.parametrize("fields", [{}, {"stop": ("this does not occur",)}])
+def test_an_error_in_ending_a_request_leaves_nothing_with_the_detokenizer(fields: dict[str, Any]) -> None:
+    tokenizer = bundled_tokenizer()
+    harness = Harness(tokenizer=tokenizer, vocab_size=tokenizer.vocab_size)
+    harness.scheduler._strict_accounting = False
+    (rid,) = harness.submit(prompt_of(20, vocab_size=tokenizer.vocab_size), **fields)
+    Moody(harness, harness.scheduler.requests, "_give_back", rid)
+    harness.run()
+    detokenizer = DetokenizerManager(tokenizer)
+    last = detokenizer.handle_batch(BatchTokenIDOutput(harness.outputs[rid].deltas)).deltas[-1]
+    assert last.text is not None
+    assert last.finish_reason is not None
+    assert last.finish_reason.message == "internal error while ending the request"
+    assert (len(detokenizer), detokenizer.num_failed) == (0, 0)
+
+
 def test_rows_that_fail_on_the_device_end_alone() -> None:
     harness = Harness()
     rids = [harness.submit(prompt_of(20, seed))[0] for seed in range(3)]
@@ -354,6 +375,48 @@ def test_prompt_logprobs_cover_exactly_what_was_asked_for(chunk: int | None, sta
             assert [token for _, token in entry.chosen or []] == [3, 5]
     assert output.token_ids == harness.expected(prompt, 8)
     assert [entry.token_id for entry in output.logprobs] == output.token_ids
+
+
+@pytest.mark.parametrize("chunk", [None, 100])
+def test_a_prompt_is_as_quick_as_others_up_to_where_its_logprobs_begin(chunk: int | None) -> None:
+    def pieces(start: int) -> list[int]:
+        harness = Harness(max_total_num_tokens=8192, context_len=2048, chunked_prefill_size=chunk, verify=False)
+        costs = CostModel(0.1, 4e-4, 0.0)
+        costs.observe = lambda *_: None  # type: ignore[method-assign]
+        harness.scheduler.cost_model = harness.scheduler.planner.cost_model = costs
+        harness.submit(prompt_of(5, 1), max_new_tokens=1500)
+        harness.step()
+        first = len(harness.worker.steps)
+        prompt = prompt_of(1000, 2)
+        (rid,) = harness.submit(prompt, max_new_tokens=1, return_logprob=start >= 0, logprob_start_len=start)
+        while rid not in harness.outputs or harness.outputs[rid].finish_reason is None:
+            harness.step()
+        entries = harness.outputs[rid].input_logprobs or []
+        assert [entry.token_id for entry in entries] == (prompt[start:] if start >= 0 else [])
+        return [int(plan.extend_lens[-1]) for plan, _ in harness.worker.steps[first:]]
+
+    without, all_of_it = pieces(-1), pieces(0)
+    assert len(all_of_it) > 2 * len(without)
+    assert len(pieces(990)) <= len(without) + 1
+    half = pieces(500)
+    assert half[:3] == without[:3]
+    assert half[-3:-1] == all_of_it[-3:-1]
+
+
+@pytest.mark.parametrize(("per_token", "most_tokens"), [(21, 512), (129, 127), (1000, 16), (20_000, 1)])
+def test_logprobs_of_prompts_come_in_pieces_that_hold_nobody_up(per_token: int, most_tokens: int) -> None:
+    harness = Harness(max_total_num_tokens=8192, context_len=2048, vocab_size=30_000, verify=False)
+    costs = harness.scheduler.cost_model = harness.scheduler.planner.cost_model = CostModel(1e-4, 1e-6, 0.0)
+    costs.observe = lambda *_: None  # type: ignore[method-assign]
+    prompts = [prompt_of(most_tokens * 3, seed) for seed in range(3)]
+    wanted = {"return_logprob": True, "logprob_start_len": 0, "token_ids_logprob": list(range(per_token - 1))}
+    rids = [harness.submit(prompt, max_new_tokens=1, **wanted)[0] for prompt in prompts]
+    harness.run()
+    for rid, prompt in zip(rids, prompts, strict=True):
+        assert [entry.token_id for entry in harness.outputs[rid].input_logprobs or []] == prompt
+    sizes = [[len(item.targets) for item in plan.logprobs] for plan, _ in harness.worker.steps]
+    assert max(map(max, sizes)) == most_tokens
+    assert max(map(sum, sizes)) <= max(PROMPT_LOGPROBS_PER_STEP // per_token, 1)
 
 
 def test_logprobs_travel_with_their_tokens() -> None:

@@ -11,6 +11,8 @@ import re2
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from bough.ipc.messages import BatchTokenIDOutput
+from bough.managers.detokenizer_manager import DetokenizerManager
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler import text_stops
 from bough.tokenization.tokenizer import SpecialTokens, Tokenizer
@@ -104,6 +106,28 @@ def test_ids_never_run_ahead_of_their_text() -> None:
         assert said.startswith(so_far.rstrip("\ufffd")), "an id came before the last character of its text"
         assert [entry.token_id for entry in delta.logprobs or []] == delta.token_ids
     assert said == text
+
+
+@pytest.mark.parametrize("method", ["push", "finish"])
+def test_an_error_in_looking_for_stops_is_what_the_client_is_told(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    harness = harness_with_text()
+    (rid,) = harness.submit(text_prompt(3), max_new_tokens=COUNT, stop=("this does not occur",))
+    for _ in range(9):
+        harness.step()
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("out of order")
+
+    monkeypatch.setattr(text_stops.TextStops, method, fail)
+    harness.run()
+    output = harness.outputs[rid]
+    assert output.text.startswith(tokenizer().decode(output.token_ids))
+    detokenizer = DetokenizerManager(tokenizer())
+    last = detokenizer.handle_batch(BatchTokenIDOutput(output.deltas)).deltas[-1]
+    assert (len(detokenizer), detokenizer.num_failed) == (0, 0)
+    assert last.finish_reason is not None
+    assert (last.finish_reason.type, last.finish_reason.status_code) == ("abort", 500)
+    assert "internal error while" in (last.finish_reason.message or "")
 
 
 def test_neighbours_without_stops_are_untouched() -> None:

@@ -46,7 +46,7 @@ NICENESS = 5
 """How far the workers stand back behind the thread that computes."""
 
 
-@dataclass
+@dataclass(eq=False)
 class CompileJob:
     """A grammar that is being compiled, or is ready, or has failed.
 
@@ -220,8 +220,10 @@ class GrammarCompiler:
             return
         with self._changed:
             for lane in self._lanes:
-                for job in [job for job in lane.queue if id(job) not in wanted]:
-                    lane.queue.remove(job)
+                unwanted = [job for job in lane.queue if id(job) not in wanted]
+                if unwanted:
+                    lane.queue = deque(job for job in lane.queue if id(job) in wanted)
+                for job in unwanted:
                     del self._jobs[job.spec]
 
     def poll(self) -> list[CompileJob]:

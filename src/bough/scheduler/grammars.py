@@ -6,7 +6,7 @@ import logging
 from collections.abc import Collection
 
 from bough.config.server_args import ServerArgs
-from bough.constrained.base import GrammarError
+from bough.constrained.base import Grammar, GrammarError
 from bough.constrained.compiler import GrammarCompiler
 from bough.constrained.create import create_compiler
 from bough.errors import BoughError, RequestFailed
@@ -37,7 +37,7 @@ class Grammars:
         """Take the samples of a new request.
 
         Raises:
-            BoughError: the grammar cannot be used, or this server cannot follow any.
+            BoughError: the grammar cannot be used, the engine fails on it, or this server cannot follow any.
         """
         if self._compiler is None:
             raise GrammarError(self._why_not, kind=spec.kind)
@@ -49,7 +49,7 @@ class Grammars:
                 self._requests.add_compiling(req, job)
             return
         for req in reqs:
-            req.matcher = job.grammar.matcher()
+            _begin(req, job.grammar)
         for req in reqs:
             self._requests.add(req)
 
@@ -66,10 +66,9 @@ class Grammars:
         for req, job in list(waiting.items()):
             if job.grammar is not None:
                 try:
-                    req.matcher = job.grammar.matcher()
-                except Exception:
-                    logger.exception("Could not begin to follow the grammar of request %r", req.rid)
-                    failed.append((req, RequestFailed("internal error while preparing the grammar")))
+                    _begin(req, job.grammar)
+                except RequestFailed as error:
+                    failed.append((req, error))
                 else:
                     self._requests.compiled(req)
             elif job.error is not None:
@@ -85,6 +84,21 @@ class Grammars:
         """End the compiler's threads."""
         if self._compiler is not None:
             self._compiler.close()
+
+
+def _begin(req: Req, grammar: Grammar) -> None:
+    """Give a request its matcher.
+
+    Raises:
+        RequestFailed: the engine fails on it.
+    """
+    try:
+        req.matcher = grammar.matcher()
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # a panic of the engine is not an Exception
+        logger.exception("Could not begin to follow the grammar of request %r", req.rid)
+        raise RequestFailed("internal error while preparing the grammar") from None
 
 
 def grammars_for(

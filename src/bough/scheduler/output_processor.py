@@ -76,7 +76,8 @@ class OutputProcessor:
             logger.exception("Could not end request %r in order", req.rid)
             self.requests.forget(req)
             message = reason.message or "internal error while ending the request"
-            return OutputDelta(req.rid, [], "", FinishReason("abort", message=message, status_code=500))
+            # Without a text, so that a detokenizer that knows the request forgets it.
+            return OutputDelta(req.rid, [], None, FinishReason("abort", message=message, status_code=500))
 
     def _finish(self, req: Req, reason: FinishReason, *, keep: bool) -> OutputDelta:
         if req.text_stops is not None:
@@ -85,6 +86,9 @@ class OutputProcessor:
             except Exception:
                 logger.exception("Could not decode the end of request %r", req.rid)
                 req.text_stops, matched = None, None
+                if reason.type != "abort":  # some of its text is missing
+                    message = "internal error while decoding the end of the output"
+                    reason = FinishReason("abort", message=message, status_code=500)
             late = req.text_stops is not None and req.text_stops.matched_late
             if matched is not None and (late or reason.type == "length"):
                 reason = FinishReason("stop", matched=matched)
@@ -160,8 +164,7 @@ class OutputProcessor:
         deltas: list[OutputDelta],
     ) -> None:
         plan = planned.plan
-        for req in planned.jump_reqs:
-            req.jump_from = -1
+        self._process_jumps(planned)
         for index, req in enumerate(planned.extend_reqs):
             row = plan.num_decode_rows + index
             if not planned.alive[row]:
@@ -173,6 +176,16 @@ class OutputProcessor:
             if delta is not None:
                 deltas.append(delta)
                 planned.alive[row] = delta.finish_reason is None
+
+    @staticmethod
+    def _process_jumps(planned: Planned) -> None:
+        """Pieces of output that was not sampled are computed; the next ones may be in flight."""
+        plan = planned.plan
+        first = plan.num_decode_rows + len(planned.extend_reqs)
+        for row, req in enumerate(planned.jump_reqs, first):
+            if planned.alive[row]:
+                is_last = plan.sample[row]
+                req.jump_from = -1 if is_last else int(plan.prefix_lens[row] + plan.extend_lens[row])
 
     def _process_prompt(
         self,
@@ -357,6 +370,8 @@ class OutputProcessor:
         until = len(output)
         if req.text_stops is not None:
             text, until = req.text_stops.take_text()
+        elif req.sampling_params.has_text_stops:  # lost to an error; no detokenizer knows the request
+            text, until = "", req.sent_len
         delta = OutputDelta(
             rid=req.rid,
             token_ids=output[req.sent_len : until].tolist(),
@@ -372,7 +387,7 @@ class OutputProcessor:
                 delta.input_logprobs, req.input_logprobs = req.input_logprobs, []
         if first:
             req.announced = True
-            if req.text_stops is None and req.pooling is None:
+            if text is None and req.pooling is None:
                 delta.decode = DecodeInit(
                     req.prompt[-PROMPT_TAIL_TOKENS:].tolist(),
                     req.sampling_params.skip_special_tokens,

@@ -33,7 +33,7 @@ SHORT_PROMPT_TOKENS = 512
 """A prompt of at most this length starts however many longer ones are unfinished, and goes before them."""
 
 LOGPROB_TOKEN_PRICE = 3
-"""What such a token costs beside running requests, in others: the head and all that reads its logits."""
+"""What a token whose logits are read costs beside running requests, in others: the head, and all that reads them."""
 
 OLDEST_PROMPT_SHARE = 0.5
 OTHER_PROMPTS_SHARE = 0.25
@@ -55,6 +55,8 @@ class PlanOutcome:
         exhausted: requests that cannot go on because they alone fill the pool; they end with ``length``.
         complete: requests that were found to have ended already when memory ran out.
         retracted: memory ran out and a request lost its slot.
+        unstartable: a request for which there is no room although nobody holds any; it would wait, and hold up
+            others, for ever.
     """
 
     planned: Planned | None = None
@@ -62,6 +64,7 @@ class PlanOutcome:
     exhausted: list[Req] = field(default_factory=list)
     complete: list[Req] = field(default_factory=list)
     retracted: bool = False
+    unstartable: Req | None = None
 
 
 class StepPlanner:
@@ -112,7 +115,7 @@ class StepPlanner:
             idle = len(decode_slots) == 0 and not jumps
             rows = self._allocate_chunks(self._plan_prefill(now, budget, idle, may_admit=not outcome.retracted)) + jumps
         if len(decode_slots) == 0 and not rows:
-            self._resolve_standstill(outcome, in_flight)
+            self._resolve_standstill(outcome, now, in_flight)
             return outcome
         outcome.planned = self._builder.build(decode_slots, decode_kv, rows, decode_context)
         return outcome
@@ -192,11 +195,17 @@ class StepPlanner:
         """Sorts requests by who keeps its memory longest: the oldest of the highest priority."""
         return (-req.priority if self.queue.use_priority else 0, req.order)
 
-    def _resolve_standstill(self, outcome: PlanOutcome, in_flight: bool) -> None:
-        """Unfinished prompts hold all memory between them and none can go on: let go of the youngest."""
-        if not self.requests.unfinished or outcome.exhausted:
+    def _resolve_standstill(self, outcome: PlanOutcome, now: float, in_flight: bool) -> None:
+        """Unfinished prompts hold all memory between them and none can go on: let go of the youngest.
+
+        Where nobody holds any, and still nobody could start, some is lost; the accounts are set right at idle.
+        """
+        if outcome.exhausted:
             return
-        if in_flight:
+        if not self.requests.unfinished:
+            if not in_flight and self.requests.num_holding == 0:
+                outcome.unstartable = next((req for req, _ in self.queue.ordered(now, 1)), None)
+        elif in_flight:
             outcome.needs_drain = True
         elif len(self.requests.unfinished) > 1:
             self.requests.retract(self.requests.unfinished[-1])
@@ -260,12 +269,19 @@ class StepPlanner:
         floor = 0 if any(chunks.values()) else min(self._min_chunk, budget.most_tokens(context))
         is_long, price = _is_long(req), 1
         most = max(budget.tokens_for(context, share, is_long=is_long), floor)
-        if req.logprob_next < req.prompt_len:
+        wants_logprobs = req.logprob_next < req.prompt_len
+        # The first token of this step whose logits are read, if any are.
+        first_read = max(req.logprob_next - 1, context - given)
+        if wants_logprobs and context < first_read:
+            most = min(most, first_read - context)
+        elif wants_logprobs:
             price = LOGPROB_TOKEN_PRICE
-            most = min(-(-most // price), budget.logprob_tokens - given)
+            most = min(-(-most // price), budget.logprob_tokens_for(req.logprobs_per_token, context - first_read))
         tokens = min(req.fill_len - context, most)
         if tokens > 0:
             budget.spend(tokens * price, context, is_long=is_long)
+            if price > 1:
+                budget.spend_logprobs(tokens * req.logprobs_per_token)
             chunks[req] = given + tokens
 
     @staticmethod
@@ -310,7 +326,8 @@ class StepPlanner:
         )
         if self.limits.whole_prompts:
             fits_step = self._fits_whole(whole, chunks, budget)
-        need = whole + (1 if nothing_runs else self._future_tokens(req) + self.kv.page_size)
+        # A prompt after which nothing is generated may have all the memory there is.
+        need = whole + (min(self._remaining(req), 1) if nothing_runs else self._future_tokens(req) + self.kv.page_size)
         if not (fits_step or nothing_runs) or need > self.kv.available_tokens - reserved:
             return False
         kv = self.kv.begin(fill, req.extra_key, req.max_prefix_len, req.priority)
@@ -345,8 +362,12 @@ class StepPlanner:
         return count
 
     def _future_tokens(self, req: Req) -> float:
-        remaining = req.max_new_tokens - len(req.output_before_slot)
-        return min(remaining, OUTPUT_CLIP_TOKENS) * self.ratio.value
+        return min(self._remaining(req), OUTPUT_CLIP_TOKENS) * self.ratio.value
+
+    @staticmethod
+    def _remaining(req: Req) -> int:
+        """Most tokens that a waiting request may still generate."""
+        return req.max_new_tokens - len(req.output_before_slot)
 
     def _reserved_tokens(self) -> float:
         """Tokens that those who hold slots are expected to ask for: the rest of prompts, of jumps, and output."""

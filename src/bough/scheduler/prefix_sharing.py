@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from bough.mem_cache.kv_cache_manager import KVCacheManager
 from bough.scheduler.req import Req, ReqState
+from bough.scheduler.step_budget import LOGPROB_CHUNK_TOKENS, PROMPT_LOGPROBS_PER_STEP
 from bough.step_plan import IntArray
 
 MIN_SHARED_TOKENS = 32
@@ -47,7 +48,8 @@ class PrefixSharing:
         fill, page = req.fill_ids, kv.page_size
         best, best_len = None, 0
         for leader in self._by_beginning.get(_beginning(req), ()):
-            shared = min(_common_prefix_len(fill, leader.fill_ids), req.max_prefix_len) // page * page
+            shared = min(_common_prefix_len(fill, leader.fill_ids), req.max_prefix_len, _quick_len(leader))
+            shared = shared // page * page
             if shared > best_len:
                 best, best_len = leader, shared
         if best is None or best.kv is None or best.kv.owned_len >= best_len:
@@ -113,6 +115,15 @@ class PrefixSharing:
 
 def _beginning(req: Req) -> _Beginning:
     return req.extra_key, req.fill_ids[:MIN_SHARED_TOKENS].tobytes()
+
+
+def _quick_len(leader: Req) -> int:
+    """Tokens of a leader that are worth waiting for: not those whose many logprobs keep its pieces small.
+
+    With few of them it is mostly time that bounds the pieces, of which whoever computes beside it would take some.
+    """
+    has_many = leader.logprobs_per_token * LOGPROB_CHUNK_TOKENS > PROMPT_LOGPROBS_PER_STEP
+    return leader.logprob_next - 1 if has_many and leader.logprob_next < leader.prompt_len else leader.fill_len
 
 
 def _common_prefix_len(a: IntArray, b: IntArray) -> int:

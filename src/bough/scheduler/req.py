@@ -183,6 +183,11 @@ class Req:
         return len(self.prompt)
 
     @property
+    def logprobs_per_token(self) -> int:
+        """Logprobs that each token has whose logprob is wanted: its own and those of alternatives."""
+        return 1 + self.top_logprobs_num + len(self.token_ids_logprob)
+
+    @property
     def fill_ids(self) -> IntArray:
         """Tokens to have in the KV cache before decoding goes on: the prompt and what retraction interrupted."""
         if len(self.output_before_slot) == 0:

@@ -319,7 +319,11 @@ class Scheduler:
             for req in outcome.exhausted:
                 reason = FinishReason("length", length=len(self.table.output_ids(req)))
                 self.stream_output([self.output.finish(req, reason)])
-            if outcome.needs_drain:
+            if outcome.unstartable is not None:
+                message = "there is no room for the request, though nothing runs; try again"
+                logger.error("Request %r cannot start: %s", outcome.unstartable.rid, message)
+                self.stream_output([self.output.fail(outcome.unstartable, message, status_code=503)])
+            elif outcome.needs_drain:
                 if self.requests.in_flight:
                     self.process_batch_result()
             elif outcome.planned is not None or not outcome.exhausted:

@@ -22,10 +22,14 @@ SHORT_CHUNK_TOKENS = 64
 """Tokens of short prompts that a step has time for, within its target, whatever running requests are used to."""
 
 LOGPROB_CHUNK_TOKENS = 512
-"""Most tokens per step of a prompt whose logprobs are wanted: each costs the language-model head as well."""
+"""Most tokens per step of a prompt whose logits are read: each costs the language-model head as well."""
 
 LOGPROB_CHUNK_BESIDE_DECODE = 64
 """The same while other requests generate."""
+
+PROMPT_LOGPROBS_PER_STEP = 16_384
+"""Most logprobs of prompt tokens and of their alternatives in a step: whoever receives them is busy for half a
+microsecond with each, all at once. That is enough for 20 alternatives of every token that one prompt may have."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,7 @@ class StepBudget:
             cost_model: what tokens take.
             seconds: for all.
             tokens: for all.
-            logprob_tokens: most tokens with logprobs of one prompt.
+            logprob_tokens: most tokens of one prompt whose logits are read.
             long_prompt_seconds: of ``seconds``, what long prompts may take.
             most_seconds: what a prompt's minimum may take.
         """
@@ -114,7 +118,8 @@ class StepBudget:
         self._most_seconds = most_seconds
         self._total_seconds = self._seconds = seconds
         self._total_tokens = self._tokens = tokens
-        self.logprob_tokens = logprob_tokens
+        self._logprob_tokens = logprob_tokens
+        self._logprobs = PROMPT_LOGPROBS_PER_STEP
 
     @property
     def is_spent(self) -> bool:
@@ -147,6 +152,20 @@ class StepBudget:
         if is_long:
             seconds = min(seconds, self._long_prompt_seconds)
         return min(tokens, self._cost_model.tokens_within(seconds, context))
+
+    def logprob_tokens_for(self, per_token: int, given: int) -> int:
+        """Most tokens that a prompt may take whose logits are read; at least one for the first in the step that asks.
+
+        Args:
+            per_token: logprobs that each of them has, those of alternatives included.
+            given: how many of them the prompt has in this step.
+        """
+        is_first = self._logprobs == PROMPT_LOGPROBS_PER_STEP
+        return min(self._logprob_tokens - given, max(self._logprobs // per_token, int(is_first)))
+
+    def spend_logprobs(self, count: int) -> None:
+        """Take so many logprobs of a prompt."""
+        self._logprobs -= count
 
     def spend(self, tokens: int, context: int, *, is_long: bool = False) -> None:
         """Take what so many tokens of a request cost."""

@@ -129,7 +129,8 @@ class StepBuilder:
             if jumps:
                 samples_token = end == int(table.known_len[slot])
                 table.planned_out[slot] += samples_token
-                req.jump_from = prefix
+                if req.jump_from < 0:  # else a piece before this one is computed still
+                    req.jump_from = prefix
             row_logprobs = _prompt_logprobs(req, num_decode + index, prefix, end, samples_token)
             if row_logprobs is not None:
                 logprobs.append(row_logprobs)
