@@ -20,7 +20,6 @@ ENCODE = BodySpec(
         "input_ids": {"anyOf": [TOKEN_IDS_SCHEMA, {"type": "array", "items": TOKEN_IDS_SCHEMA}, {"type": "null"}]}
     },
     no_effect={
-        "no_logs": "Keep the request out of the log.",
         "sampling_params": "How tokens are chosen; none are.",
         "is_cross_encoder_request": "Pairs of texts are known by their form.",
         "routing_key": "Name for a routing policy that this server does not have.",
