@@ -122,7 +122,16 @@ EXCEEDED: dict[str, list[tuple[tuple[str, dict[str, Any]], str, str]]] = {
             "token_ids_logprob",
         )
     ],
-    "`rid`": [(chat(rid="x" * 257), "256", "rid")],
+    "`rid`": [
+        (chat(rid="x" * 257), "256", "rid"),
+        (chat(session_params={"id": "s", "rid": "x" * 265}), "264", "session_params"),
+    ],
+    "`model`": [
+        (chat(model="x" * 1025), "1024", "model"),
+        (("/v1/completions", {"prompt": "Hi", "model": "x" * 1025}), "1024", "model"),
+        (("/v1/responses", {"input": "Hi", "model": "x" * 1025}), "1024", "model"),
+        (("/v1/embeddings", {"input": "Hi", "model": "x" * 1025}), "1024", "model"),
+    ],
     "`extra_key`, `cache_salt`": [
         (chat(extra_key="x" * 1025), "1024", "extra_key"),
         (chat(cache_salt="x" * 1025), "1024", "cache_salt"),

@@ -349,6 +349,8 @@ def test_leaving_early_ends_the_request(http: httpx.Client, thinker: RunningServ
         ({"tools": [CLOCK], "tool_choice": {"type": "allowed_tools", "mode": [], "tools": [CLOCK]}}, "tool_choice"),
         ({"tools": [CLOCK], "tool_choice": {"type": "function", "name": {}}}, "tool_choice"),
         ({"request_id": "x"}, "request_id"),
+        ({"request_id": "resp_x\n"}, "request_id"),
+        ({"input": [{"role": "assistant", "content": "x", "phase": 1}]}, "input[0].phase"),
         ({"input": [{"role": "tool", "content": "x"}]}, "input[0].role"),
         ({"input": [{"role": "user", "content": [{"type": "input_image"}]}]}, "input[0].content[0]"),
         ({"input": [{"type": "function_call", "name": "f"}]}, "input[0].call_id"),
@@ -641,3 +643,19 @@ def test_all_thoughts_before_an_answer_are_its_thoughts(items: list[dict[str, An
     thoughts = [{"type": "reasoning", "id": f"r{number}", **item} for number, item in enumerate(items)]
     answer = {"type": "message", "id": "m", "role": "assistant", "content": "hi"}
     assert conversation([*thoughts, answer]) == [{"role": "assistant", "content": "hi", "reasoning_content": thought}]
+
+
+def test_the_phase_of_a_message_reaches_the_template(http: httpx.Client, thinker: RunningServer) -> None:
+    thinker.engine.says = "It is nine."
+    messages = [
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": "hm", "phase": "commentary"},
+        {"role": "assistant", "content": "ho", "phase": None},
+    ]
+    made = http.post(PATH, json={"input": messages}).json()
+    listed = http.get(f"{PATH}/{made['id']}/input_items", params={"order": "asc"}).json()["data"]
+    assert [item.get("phase") for item in listed] == [None, "commentary", None]
+    assert conversation(listed)[1:] == [
+        {"role": "assistant", "content": "hm", "phase": "commentary"},
+        {"role": "assistant", "content": "ho"},
+    ]

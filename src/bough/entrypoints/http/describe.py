@@ -29,6 +29,7 @@ from bough.entrypoints.http.routes import ROUTES, RouteInfo
 from bough.entrypoints.http.routes_later import LATER
 from bough.entrypoints.http.server import HANDSHAKE_TIMEOUT
 from bough.entrypoints.http.shapes import SHAPES
+from bough.entrypoints.http.shared_fields import MAX_MODEL_NAME_CHARS
 from bough.managers.io_struct import (
     MAX_CACHE_KEY_CHARS,
     MAX_RID_CHARS,
@@ -110,6 +111,7 @@ LIMITS: dict[str, str] = {
     f"{MAX_TOP_LOGPROBS} on `/generate`",
     "`token_ids_logprob`": f"{MAX_TOKEN_IDS_LOGPROB} ids",
     "`rid`": f"{MAX_RID_CHARS} characters",
+    "`model`": f"{MAX_MODEL_NAME_CHARS} characters",
     "`extra_key`, `cache_salt`": f"{MAX_CACHE_KEY_CHARS} characters",
     "sessions": "`--max-sessions`; beyond it 503",
     "tokens that sessions remember": "`--max-session-tokens` together (beyond it 503), `capacity_of_str_len` in one",

@@ -10,7 +10,7 @@ from msgspec import Meta
 from bough.entrypoints.chat.tools import MAX_TOOLS, Effort
 from bough.entrypoints.http.fields import BodySpec, Refused, drop_extras
 from bough.entrypoints.http.openai.protocol import CHAT, MAX_MESSAGES, MAX_TOP_LOGPROBS
-from bough.entrypoints.http.shared_fields import SamplingFields
+from bough.entrypoints.http.shared_fields import ModelName, SamplingFields
 
 WITH_LOGPROBS = "message.output_text.logprobs"
 """What ``include`` may ask for that changes something."""
@@ -54,9 +54,9 @@ class ResponsesRequest(SamplingFields, kw_only=True):
     instructions: Annotated[
         str | None, Meta(description="What the model is told first; not carried over to later responses.")
     ] = None
-    model: Annotated[str | None, Meta(description="Name of the model: the one that is served.")] = None
+    model: Annotated[ModelName | None, Meta(description="Name of the model: the one that is served.")] = None
     request_id: Annotated[
-        Annotated[str, Meta(pattern=r"^resp_[A-Za-z0-9_-]{1,128}$")] | None,
+        Annotated[str, Meta(pattern=r"^resp_[A-Za-z0-9_-]{1,128}$(?!\n)")] | None,
         Meta(description="Id of the response; made up if absent."),
     ] = None
     previous_response_id: Annotated[
