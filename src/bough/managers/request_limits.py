@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,12 @@ MAX_STREAM_INTERVAL = 2**31 - 1
 
 IDS_PER_TURN = 32_768
 """Token ids checked between two turns of the event loop: about 0.4 ms."""
+
+WORK_PER_TURN = 8192
+"""Characters and entries of parameters looked at between two turns of the event loop: at most about a millisecond."""
+
+WORK_PER_REQUEST = 256
+"""What a request counts besides."""
 
 
 @dataclass(frozen=True)
@@ -71,14 +77,30 @@ class RequestLimits:
             pooling=model_config.pooling,
         )
 
-    def check_params_of(self, requests: Iterable[GenerateRequest]) -> None:
-        """The sampling parameters of some requests, those that several share once; raises :class:`BadRequest`."""
+    def check_each(self, requests: Sequence[GenerateRequest]) -> Iterator[int]:
+        """What can be said about the requests of a call before their prompts are encoded; parameters that several share
+        are looked at once.
+
+        Yields:
+            how much work was done, for :data:`WORK_PER_TURN`.
+
+        Raises:
+            BadRequest: naming the field at fault.
+        """
         for request in {id(request.sampling_params): request for request in requests}.values():
-            self.check_params(
-                request.sampling_params,
-                tag_is_ours=request.grammar_param is not None,
-                grammar_param=request.grammar_param,
-            )
+            self.check_params_of(request)
+            yield work_of_params(request)
+        for request in requests:
+            self.check(request)
+            yield WORK_PER_REQUEST + len(request.token_ids_logprob or ())
+
+    def check_params_of(self, request: GenerateRequest) -> None:
+        """The sampling parameters of a request; raises :class:`BadRequest`."""
+        self.check_params(
+            request.sampling_params,
+            tag_is_ours=request.grammar_param is not None,
+            grammar_param=request.grammar_param,
+        )
 
     def check_params(
         self,
@@ -244,6 +266,11 @@ class RequestLimits:
         if wanted is not None and request.exact_max_new_tokens is not None:
             raise context_length_exceeded(self.context_len, num_prompt_tokens, wanted, request.exact_max_new_tokens)
         return msgspec.structs.replace(params, max_new_tokens=room, min_new_tokens=min(params.min_new_tokens, room))
+
+
+def work_of_params(request: GenerateRequest) -> int:
+    """How much work it is to look at the parameters of a request, for :data:`WORK_PER_TURN`."""
+    return WORK_PER_REQUEST + request.sampling_params.size
 
 
 def _check_bound(what: str, given: int, bound: int, flag: str, param: str | None = None) -> None:

@@ -183,7 +183,7 @@ class ChatCore:
             ends_context=self._goes_on(job),
             exact_max_new_tokens=job.exact_max_tokens,
         )
-        self.manager.check_room([request])  # before its prompt is made
+        self.manager.check_room(request)  # before its prompt is made
         dialect = self.dialect(job.tools)
         request.input_ids = prompt = await self.prompt(job)
         thoughts = self._thoughts(job, prompt)

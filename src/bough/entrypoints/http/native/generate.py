@@ -15,6 +15,7 @@ from bough.ipc.messages import OutputDelta
 from bough.managers.io_struct import UNSUPPORTED_SAMPLING_PARAMS, GenerateReqInput, GenerateRequest
 from bough.managers.native_output import failure_of
 from bough.managers.req_state import ReqState
+from bough.managers.request_limits import WORK_PER_TURN, work_of_params
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.managers.turns import collect
 
@@ -52,11 +53,11 @@ class GenerateHandler:
         )
         if self._args.allow_unknown_fields:
             drop_unknown_params(body)
-        requests = await collect(
-            body.requests(
-                preferred=self._args.preferred_sampling_params, max_outputs=self._args.max_outputs_per_request
-            )
+        made = body.requests(
+            preferred=self._args.preferred_sampling_params, max_outputs=self._args.max_outputs_per_request
         )
+        has_params_each = isinstance(body.sampling_params, list)
+        requests = await (collect(made, WORK_PER_TURN, work_of_params) if has_params_each else collect(made))
         pattern_lists = {request.sampling_params.stop_regex for request in requests}
         await compile_patterns(self._manager.prompt_encoder, pattern_lists, "sampling_params.stop_regex")
         if body.stream:
