@@ -166,7 +166,9 @@ class TokenizerManager:
             chat_template = load_chat_template(tokenizer, server_args.chat_template)
         self.chat_template = chat_template
         self.conversations = ConversationEncoder(chat_template, self.prompt_encoder)
-        self._preparer = RequestPreparer(self.limits, self.sessions, tokenizer, self.prompt_encoder)
+        self._preparer = RequestPreparer(
+            self.limits, self.sessions, tokenizer, self.prompt_encoder, self.outputs.waiting
+        )
         self._reasoning = self._reasoning_markers()
         self._channels = channels
         self._control_calls = ControlCalls(channels.send)
@@ -308,7 +310,7 @@ class TokenizerManager:
         await self.model_update_lock.acquire_reader()
         # An update need not wait for clients to read what is finished.
         signal.expect(len(states), self.model_update_lock.release_reader)
-        messages = await self._preparer.prepare(requests)
+        messages = await self._preparer.prepare(requests, states, self.queue_wait.retry_after)
         turns = Turns(REQUESTS_PER_TURN)
         first = 0
         for message, request in zip(messages, requests, strict=True):

@@ -82,7 +82,7 @@ EXCEEDED: dict[str, list[tuple[tuple[str, dict[str, Any]], str, str]]] = {
     "prompts that `/v1/decisions`, `/v1/rerank` or `/v1/score` make of one text and each of many": [
         (("/v1/rerank", {"query": "x" * 20_000, "documents": ["y"] * 2048}), "--max-body-size", "documents"),
     ],
-    "parameters of a batch in memory, where each prompt has a copy": [
+    "parameters of a batch, and contexts of its sessions, in memory, where each prompt has a copy": [
         (
             ("/generate", {"text": ["Hi"] * 2048, "sampling_params": {"allowed_token_ids": [5] * 16_384}}),
             "--max-queued-bytes",

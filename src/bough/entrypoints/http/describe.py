@@ -77,7 +77,9 @@ LIMITS: dict[str, str] = {
     "together; beyond it 413",
     "waiting requests": "`--max-queued-requests`; beyond it 503",
     "what waits, in memory": "`--max-queued-bytes`; beyond it 503",
-    "parameters of a batch in memory, where each prompt has a copy": "`--max-queued-bytes`; beyond it 413",
+    "parameters of a batch, and contexts of its sessions, in memory, where each prompt has a copy": (
+        "`--max-queued-bytes`; beyond it 413"
+    ),
     "requests with one key at a time": "`--max-requests-per-key`; beyond it 429",
     "fields of a body": str(MAX_MEMBERS),
     "nesting of JSON": f"{MAX_DEPTH} levels, in a body under {LARGE_BODY_BYTES // 1024} KiB {MAX_SMALL_DEPTH}",
