@@ -14,6 +14,7 @@ from bough.managers.request_limits import RequestLimits
 from bough.managers.sessions import SessionStore
 from bough.managers.turns import Turns
 from bough.managers.waiting_prompts import WaitingPrompts, prompt_bytes
+from bough.sampling.sampling_params import SamplingParams
 from bough.tokenization.tokenizer import Tokenizer
 
 REQUESTS_PER_TURN = 32
@@ -69,9 +70,16 @@ class RequestPreparer:
         self._waiting.recount(requests, states, before, retry_after)
         await self._put_contexts_before(requests)
         turns = Turns(REQUESTS_PER_TURN)
-        messages = []
+        checked: list[SamplingParams] = []
         for request in requests:
-            messages.append(await self._message(request))
+            checked.append(await self._fitted(request))
+            await turns.spend()
+        fitted: Sequence[SamplingParams] = checked
+        if states[0].context is not None:  # the owner of an engine may have what fits into memory
+            fitted = self._limits.fit_logprobs(requests, checked)
+        messages = []
+        for request, sampling_params in zip(requests, fitted, strict=True):
+            messages.append(_message(request, sampling_params))
             await turns.spend()
         for request in reversed(requests):  # of those that replace each other the last one stays
             if request.turn is not None:
@@ -120,23 +128,29 @@ class RequestPreparer:
                 request.input_ids = request.turn.prompt()
                 await turns.spend(len(request.input_ids))
 
-    async def _message(self, request: GenerateRequest) -> TokenizedGenerateReqInput | TokenizedEmbeddingReqInput:
-        """What the scheduler gets of a request whose prompt is encoded.
+    async def _fitted(self, request: GenerateRequest) -> SamplingParams:
+        """The sampling parameters, as they fit into the context, of a request whose prompt is encoded.
 
         Raises:
             BadRequest: if a limit that depends on the prompt is exceeded.
         """
         for _ in self._limits.check_prompt(request):
             await asyncio.sleep(0)
-        assert request.input_ids is not None, "checked"
-        sampling_params = self._limits.fit_into_context(request)
-        if isinstance(request, EmbeddingRequest):
-            return TokenizedEmbeddingReqInput(
-                rid=request.rids[0],
-                input_ids=request.input_ids.tobytes(),
-                token_types=request.token_types,
-                dimensions=request.dimensions,
-                priority=request.priority,
-                extra_key=request.extra_key,
-            )
+        return self._limits.fit_into_context(request)
+
+
+def _message(
+    request: GenerateRequest, sampling_params: SamplingParams
+) -> TokenizedGenerateReqInput | TokenizedEmbeddingReqInput:
+    """What the scheduler gets of a request that is checked."""
+    if not isinstance(request, EmbeddingRequest):
         return request.to_message(sampling_params)
+    assert request.input_ids is not None, "checked"
+    return TokenizedEmbeddingReqInput(
+        rid=request.rids[0],
+        input_ids=request.input_ids.tobytes(),
+        token_types=request.token_types,
+        dimensions=request.dimensions,
+        priority=request.priority,
+        extra_key=request.extra_key,
+    )

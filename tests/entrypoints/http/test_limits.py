@@ -122,6 +122,30 @@ EXCEEDED: dict[str, list[tuple[tuple[str, dict[str, Any]], str, str]]] = {
             "token_ids_logprob",
         )
     ],
+    "logprobs of all outputs, at all positions, with alternatives and `token_ids_logprob`": [
+        (
+            (
+                "/generate",
+                {
+                    "input_ids": [5] * 400,
+                    "return_logprob": True,
+                    "logprob_start_len": 0,
+                    "token_ids_logprob": [5] * 1024,
+                    "sampling_params": {"n": 128, "max_new_tokens": 1},
+                },
+            ),
+            "16777216",
+            "token_ids_logprob",
+        ),
+        (
+            (
+                "/v1/completions",
+                {"prompt": [[5] * 500] * 1750, "logprobs": 20, "echo": True, "max_tokens": 1},
+            ),
+            "16777216",
+            "top_logprobs_num",
+        ),
+    ],
     "`rid`": [
         (chat(rid="x" * 257), "256", "rid"),
         (chat(session_params={"id": "s", "rid": "x" * 265}), "264", "session_params"),
@@ -177,7 +201,7 @@ def test_every_bound_is_exceeded_somewhere() -> None:
 def test_what_is_beyond_a_bound_is_refused_by_name(client: httpx.Client, bound: str) -> None:
     for (path, body), named, param in EXCEEDED[bound]:
         answer = client.post(path, content=msgspec.json.encode(body), headers=JSON)
-        assert answer.status_code == (413 if named.startswith("--max-") else 400), answer.text[:300]
+        assert answer.status_code == (413 if named.startswith(("--max-", "16777216")) else 400), answer.text[:300]
         error = answer.json()["error"]
         assert named in error["message"]
         assert (error["param"] or "").startswith(param)

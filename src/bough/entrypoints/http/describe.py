@@ -10,6 +10,7 @@ from typing import Any, get_type_hints
 
 import msgspec
 
+from bough.config import ceilings
 from bough.config.options import options_by_key
 from bough.config.server_args import ServerArgs
 from bough.constrained.structural_tag import MAX_PARTS
@@ -112,6 +113,9 @@ LIMITS: dict[str, str] = {
     "alternatives per token": f"`--max-logprobs`, at most {MAX_OPENAI_TOP_LOGPROBS} on OpenAI routes and "
     f"{MAX_TOP_LOGPROBS} on `/generate`",
     "`token_ids_logprob`": f"{MAX_TOKEN_IDS_LOGPROB} ids",
+    "logprobs of all outputs, at all positions, with alternatives and `token_ids_logprob`": (
+        f"{ceilings.LOGPROB_ENTRIES}; beyond it 413, or outputs without a bound of their own end earlier"
+    ),
     "`rid`": f"{MAX_RID_CHARS} characters",
     "`model`": f"{MAX_MODEL_NAME_CHARS} characters",
     "`extra_key`, `cache_salt`": f"{MAX_CACHE_KEY_CHARS} characters",
