@@ -37,6 +37,7 @@ def asked(**fields: Any) -> tuple[str, dict[str, Any]]:
     return "/v1/decisions", {"input": "Hi", "questions": [{"id": "q", "question": "Which?", **fields}]}
 
 
+LONG = [{"role": "user", "content": "x" * (4 << 20)}]
 MANY_VALUES = {**CALL, "function": {"name": "f", "arguments": json.dumps({"a": [0] * 65_537})}}
 
 EXCEEDED: dict[str, list[tuple[tuple[str, dict[str, Any]], str, str]]] = {
@@ -44,6 +45,11 @@ EXCEEDED: dict[str, list[tuple[tuple[str, dict[str, Any]], str, str]]] = {
     "prompt and output together": [
         (chat(max_tokens=600), "512", "max_tokens"),
         (("/v1/completions", {"prompt": [5] * 600}), "512", "prompt"),
+    ],
+    "characters of a text that is a prompt, or measured by `/tokenize` or `/v1/messages/count_tokens`": [
+        (("/tokenize", {"prompt": ["Hi", "x" * (4 << 20) + "x"]}), "413: at most 4194304", "prompt[1]"),
+        (("/tokenize", chat(messages=LONG)[1]), "413: at most 4194304", "messages"),
+        (("/v1/completions", {"prompt": "x" * (4 << 20) + "x"}), "4194304", "prompt"),
     ],
     "prompts times `n`": [(("/v1/completions", {"prompt": ["x"] * 1025, "n": 2}), "2048", "prompt")],
     "fields of a body": [(chat(**{f"x{number}": 0 for number in range(1025)}), "1024", "")],
@@ -134,7 +140,7 @@ EXCEEDED: dict[str, list[tuple[tuple[str, dict[str, Any]], str, str]]] = {
                     "sampling_params": {"n": 128, "max_new_tokens": 1},
                 },
             ),
-            "16777216",
+            "413: at most 16777216",
             "token_ids_logprob",
         ),
         (
@@ -142,7 +148,7 @@ EXCEEDED: dict[str, list[tuple[tuple[str, dict[str, Any]], str, str]]] = {
                 "/v1/completions",
                 {"prompt": [[5] * 500] * 1750, "logprobs": 20, "echo": True, "max_tokens": 1},
             ),
-            "16777216",
+            "413: at most 16777216",
             "top_logprobs_num",
         ),
     ],
@@ -201,9 +207,9 @@ def test_every_bound_is_exceeded_somewhere() -> None:
 def test_what_is_beyond_a_bound_is_refused_by_name(client: httpx.Client, bound: str) -> None:
     for (path, body), named, param in EXCEEDED[bound]:
         answer = client.post(path, content=msgspec.json.encode(body), headers=JSON)
-        assert answer.status_code == (413 if named.startswith(("--max-", "16777216")) else 400), answer.text[:300]
+        assert answer.status_code == (413 if named.startswith(("--max-", "413: ")) else 400), answer.text[:300]
         error = answer.json()["error"]
-        assert named in error["message"]
+        assert named.removeprefix("413: ") in error["message"]
         assert (error["param"] or "").startswith(param)
         assert error["type"] == "invalid_request_error"
         assert isinstance(error["code"], str)

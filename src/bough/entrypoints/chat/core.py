@@ -108,10 +108,11 @@ class ChatCore:
 
         Args:
             job: says what is in it.
-            bounded: whether one that is certainly too long is refused, unless it is to be cut.
+            bounded: whether one that is certainly too long is refused.
 
         Raises:
             BadRequest: if the template refuses the conversation, or it is certainly too long.
+            PayloadTooLarge: if its text is longer than any may be that is encoded.
         """
         if job.input_ids is not None:
             return last_tokens(job.input_ids, job.truncate_prompt_tokens)
@@ -130,7 +131,8 @@ class ChatCore:
             continue_final_message=job.continue_final_message,
             behind=behind,
             template_kwargs=job.template_kwargs,
-            bounded=bounded and job.truncate_prompt_tokens is None,
+            keep=job.truncate_prompt_tokens,
+            bounded=bounded,
             where=job.prompt_param,
         )
         return last_tokens(ids, job.truncate_prompt_tokens)

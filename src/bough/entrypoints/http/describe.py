@@ -38,6 +38,7 @@ from bough.managers.io_struct import (
     MAX_TOP_LOGPROBS,
     UNSUPPORTED_SAMPLING_PARAMS,
 )
+from bough.managers.prompt_encoder import CHARS_PER_TOKEN, MAX_CHARS
 from bough.managers.sessions import MAX_TURNS
 from bough.parsers.stream import MAX_HELD_CHARS
 from bough.parsers.structural import MAX_CALLS
@@ -73,6 +74,9 @@ LIMITS: dict[str, str] = {
     "requests of a connection behind the one that is answered": f"{MAX_PIPELINED}; more are read when there is room",
     "time that a client reads nothing (HTTPS: less than 64 KiB)": f"{WRITE_TIMEOUT:g} s; then the connection is cut",
     "prompt and output together": "the context length (`max_model_len` of `/v1/models`)",
+    "characters of a text that is a prompt, or measured by `/tokenize` or `/v1/messages/count_tokens`": (
+        f"{MAX_CHARS}, or {CHARS_PER_TOKEN} for each token of the context if that is more; measured beyond it 413"
+    ),
     "prompts times `n`": f"`--max-outputs-per-request`, at most {MAX_OUTPUTS_PER_REQUEST}",
     "prompts that `/v1/decisions`, `/v1/rerank` or `/v1/score` make of one text and each of many": "`--max-body-size` "
     "together; beyond it 413",

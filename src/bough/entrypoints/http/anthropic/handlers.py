@@ -68,7 +68,7 @@ class MessagesHandlers:
             allow_unknown=manager.server_args.allow_unknown_fields,
             max_tokens=manager.limits.max_prompt_tokens,
         )
-        prompt = await self._core.prompt(self._job(body, SamplingParams(), "", stream=False))
+        prompt = await self._core.prompt(self._job(body, SamplingParams(), "", stream=False), bounded=False)
         return Response(msgspec.json.encode({"input_tokens": len(prompt)}))
 
     def _job(self, body: CountTokensRequest, params: SamplingParams, rid: str, *, stream: bool) -> ChatJob:
