@@ -243,9 +243,10 @@ class ChatCore:
         markers = None
         if reasoning is not None and not job.separate_reasoning and tokenizer is not None:
             markers = ReasoningMarkers(reasoning, tokenizer)
+        tools = job.tools.tools if job.tools.callable else ()
         for _ in job.rids:
             parser = dialect.parser(
-                job.tools.tools,
+                tools,
                 parse_tools=job.tools.callable,
                 separate_reasoning=job.separate_reasoning,
                 thinking=thinking,

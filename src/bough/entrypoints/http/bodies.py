@@ -125,6 +125,7 @@ class Upload:
         body: complete; ``None`` before and afterwards.
         size: bytes received.
         reserved: bytes accounted for.
+        kept: how many of them count until the answer is complete.
         failure: why it was given up, by others.
     """
 
@@ -132,6 +133,7 @@ class Upload:
         self.body: bytes | None = None
         self.size = 0
         self.reserved = 0
+        self.kept = 0
         self.failure: BoughError | None = None
         self._intake = intake
         self._loop = asyncio.get_running_loop()
@@ -169,6 +171,10 @@ class Upload:
         """The body, which is no longer held here. Its bytes go on counting: they become a conversation or a prompt."""
         body, self.body = self.body or b"", None
         return body
+
+    def taken(self) -> None:
+        """What it asks for counts elsewhere now, and what is kept besides goes on counting here."""
+        self._intake.reserve(self, min(self.reserved, self.kept))
 
     def release(self) -> None:
         """Its bytes count no more. Doing it twice does nothing."""

@@ -56,6 +56,7 @@ class EncodeHandler:
     async def __call__(self, call: Call) -> Response:
         """Answer one request: a JSON object, or an array of them for a batch."""
         manager = self._manager
+        call.keep()
         body = await ENCODE.parse(
             call.take_body(),
             allow_unknown=manager.server_args.allow_unknown_fields,

@@ -187,6 +187,7 @@ class VectorHandlers:
 
     async def _parse(self, spec: BodySpec[Body], call: Call) -> Body:
         manager = self._manager
+        call.keep()
         return await spec.parse(
             call.take_body(),
             allow_unknown=manager.server_args.allow_unknown_fields,
