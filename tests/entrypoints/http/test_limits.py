@@ -85,7 +85,7 @@ EXCEEDED: dict[str, list[tuple[tuple[str, dict[str, Any]], str, str]]] = {
         (chat(bad_words=["x y " * 40]), "1 to 32 tokens", "bad_words"),
         (generate(bad_words=[f"{number:016x}" for number in range(256)]), "4096 tokens", "bad_words"),
     ],
-    "prompts that `/v1/decisions`, `/v1/rerank` or `/v1/score` make of one text and each of many": [
+    "prompts that `/v1/decisions`, `/v1/rerank`, `/v1/score` or `suffix` make of one text and each of many": [
         (("/v1/rerank", {"query": "x" * 20_000, "documents": ["y"] * 2048}), "--max-body-size", "documents"),
     ],
     "parameters of a batch, and contexts of its sessions, in memory, where each prompt has a copy": [
@@ -112,8 +112,9 @@ EXCEEDED: dict[str, list[tuple[tuple[str, dict[str, Any]], str, str]]] = {
         (asked(type="choice", options=[{"name": f"o{number}"} for number in range(27)]), "26", "questions"),
         (asked(type="score", levels=[f"l{number}" for number in range(11)]), "10", "questions"),
     ],
-    "`metadata` of a response": [
-        (("/v1/responses", {"input": "Hi", "metadata": {f"k{number}": "v" for number in range(17)}}), "16", "metadata")
+    "`metadata` and `user` of a response": [
+        (("/v1/responses", {"input": "Hi", "metadata": {f"k{number}": "v" for number in range(17)}}), "16", "metadata"),
+        (("/v1/responses", {"input": "Hi", "user": "x" * 1025}), "1024", "user"),
     ],
     "values in the arguments of an earlier tool call": [(chat(**called(MANY_VALUES)), "65536", "messages[1]")],
     "alternatives per token": [

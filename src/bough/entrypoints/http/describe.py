@@ -25,7 +25,7 @@ from bough.entrypoints.http.openai.messages import MAX_TOOL_CALLS
 from bough.entrypoints.http.openai.protocol import MAX_MESSAGES
 from bough.entrypoints.http.openai.protocol import MAX_TOP_LOGPROBS as MAX_OPENAI_TOP_LOGPROBS
 from bough.entrypoints.http.responses.handlers import MAX_ITEMS_LISTED
-from bough.entrypoints.http.responses.protocol import MAX_METADATA_ENTRIES
+from bough.entrypoints.http.responses.protocol import MAX_METADATA_ENTRIES, MAX_USER_CHARS
 from bough.entrypoints.http.routes import ROUTES, RouteInfo
 from bough.entrypoints.http.routes_later import LATER
 from bough.entrypoints.http.server import HANDSHAKE_TIMEOUT
@@ -78,8 +78,9 @@ LIMITS: dict[str, str] = {
         f"{MAX_CHARS}, or {CHARS_PER_TOKEN} for each token of the context if that is more; measured beyond it 413"
     ),
     "prompts times `n`": f"`--max-outputs-per-request`, at most {MAX_OUTPUTS_PER_REQUEST}",
-    "prompts that `/v1/decisions`, `/v1/rerank` or `/v1/score` make of one text and each of many": "`--max-body-size` "
-    "together; beyond it 413",
+    "prompts that `/v1/decisions`, `/v1/rerank`, `/v1/score` or `suffix` make of one text and each of many": (
+        "`--max-body-size` together; beyond it 413"
+    ),
     "waiting requests": "`--max-queued-requests`; beyond it 503",
     "what waits, in memory": "`--max-queued-bytes`; beyond it 503",
     "parameters of a batch, and contexts of its sessions, in memory, where each prompt has a copy": (
@@ -110,7 +111,7 @@ LIMITS: dict[str, str] = {
     "tool calls of a message": str(MAX_TOOL_CALLS),
     "tool calls of an answer that has to be some (`tool_choice` `required`)": str(MAX_CALLS),
     "options and levels of a question of `/v1/decisions`": f"{MAX_OPTIONS} and {MAX_LEVELS}",
-    "`metadata` of a response": f"{MAX_METADATA_ENTRIES} entries",
+    "`metadata` and `user` of a response": f"{MAX_METADATA_ENTRIES} entries, {MAX_USER_CHARS} characters",
     "responses that are kept": "`--max-stored-responses`, and `--max-stored-response-bytes` together; older ones go",
     "items of a response listed at once": str(MAX_ITEMS_LISTED),
     "values in the arguments of an earlier tool call": str(MAX_CALL_ELEMENTS),

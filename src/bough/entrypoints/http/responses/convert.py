@@ -70,6 +70,13 @@ def input_items(body: ResponsesRequest, find: Find, unknown: dict[str, None] | N
     return [_item(item, f"input[{index}]", find, unknown) for index, item in enumerate(body.input)]
 
 
+def referred_ids(body: ResponsesRequest) -> list[str]:
+    """Ids of items that are only named."""
+    given = () if isinstance(body.input, str) else body.input
+    named = (item.get("id") for item in given if item.get("type") in (None, "item_reference"))
+    return [each for each in named if isinstance(each, str)]
+
+
 def _item(given: Item, place: str, find: Find, unknown: dict[str, None] | None) -> Item:
     kind = given.get("type")
     if kind is None:

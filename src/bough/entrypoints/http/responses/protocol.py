@@ -16,6 +16,7 @@ WITH_LOGPROBS = "message.output_text.logprobs"
 """What ``include`` may ask for that changes something."""
 
 MAX_METADATA_ENTRIES = 16
+MAX_USER_CHARS = 1024
 MetadataKey = Annotated[str, Meta(max_length=64)]
 MetadataValue = Annotated[str, Meta(max_length=512)]
 
@@ -112,7 +113,9 @@ class ResponsesRequest(SamplingFields, kw_only=True):
         Annotated[dict[MetadataKey, MetadataValue], Meta(max_length=MAX_METADATA_ENTRIES)] | None,
         Meta(description="Notes of the caller, given back with the response."),
     ] = None
-    user: Annotated[str | None, Meta(description="Given back with the response.")] = None
+    user: Annotated[
+        Annotated[str, Meta(max_length=MAX_USER_CHARS)] | None, Meta(description="Given back with the response.")
+    ] = None
     chat_template_kwargs: Annotated[dict[str, Any] | None, Meta(description="Variables of the chat template.")] = None
 
 
