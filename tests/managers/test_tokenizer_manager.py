@@ -17,7 +17,7 @@ from bough.entrypoints.http.errors import error_headers
 from bough.errors import BadRequest, EngineDead, Overloaded, PayloadTooLarge, RequestFailed
 from bough.ipc.messages import BatchStrOutput, ControlReply, FinishReason, OutputDelta
 from bough.managers.embedding_struct import probe_request
-from bough.managers.io_struct import GenerateReqInput
+from bough.managers.io_struct import GenerateReqInput, GenerateRequest
 from bough.managers.native_output import TIMES
 from bough.managers.req_state import ReqState
 from bough.managers.sessions import SessionParams
@@ -609,6 +609,18 @@ class TestWaitingPrompts:
             assert manager.outputs.waiting.num_bytes == len(text) + len(engine.received[0].input_ids) > 1024
             engine.gate.set()
             await waiting
+
+        run(test)
+
+    def test_nothing_is_kept_of_a_text_but_the_end_that_was_asked_for(self, run: Any) -> None:
+        async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+            engine.gate.clear()
+            params = SamplingParams(max_new_tokens=2)
+            request = GenerateRequest(rids=["r"], text="x" * 100_000, truncate_prompt_tokens=7, sampling_params=params)
+            async with manager.generation([request]) as generation:
+                assert len(engine.received[0].input_ids) == 4 * 7
+                assert generation.states[0].obj.text is None
+                assert manager.outputs.waiting.num_bytes == 1024
 
         run(test)
 

@@ -103,7 +103,10 @@ class RequestPreparer:
         encoded = await encoder.encode(texts, params, add_special_tokens=with_text[0].add_special_tokens)
         for request, ids in zip(with_text, encoded, strict=True):
             keep = request.truncate_prompt_tokens
-            request.input_ids = ids if keep is None or len(ids) <= keep else ids[len(ids) - keep :]
+            request.input_ids = ids
+            if keep is not None and len(ids) > keep:
+                request.input_ids = ids[len(ids) - keep :]
+                request.text, request.ids_are_ours = None, True  # the text may be much longer than the prompt
 
     async def _begin_session_turns(self, requests: Sequence[GenerateRequest]) -> None:
         """Look up the context of their sessions for requests that belong to one."""

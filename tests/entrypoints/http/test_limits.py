@@ -173,7 +173,7 @@ EXCEEDED: dict[str, list[tuple[tuple[str, dict[str, Any]], str, str]]] = {
 ELSEWHERE = {
     # test_raw_connections.py, test_pipelining.py, test_tls.py, test_access.py
     "requests of a connection behind the one that is answered",
-    "bodies over 64 KiB that are being received, parsed or encoded, together",
+    "bodies over 64 KiB that are being received, parsed, encoded or kept for answers, together",
     "request line and headers",
     "path and query",
     "time for a handshake, with HTTPS",

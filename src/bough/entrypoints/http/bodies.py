@@ -1,5 +1,5 @@
 """Receives request bodies: how large one may be, how long it may take, and what all of them may occupy together, until
-what they ask for is taken or answered."""
+what they ask for is taken, or answered where some of them is needed until then."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class ClientLeft(Exception):
 class BodyIntake:
     """Receives the bodies of all requests of a server.
 
-    When those that are incomplete, or wait to be parsed or encoded, exceed ``max_pending_size`` together, the slowest
-    of the uploads that have taken longer than :data:`PATIENCE` is given up; if there is none, the one that grows. A
-    single one is always taken.
+    When those that are incomplete, wait to be parsed or encoded, or are kept exceed ``max_pending_size`` together, the
+    slowest of the uploads that have taken longer than :data:`PATIENCE` is given up; if there is none, the one that
+    grows. A single one is always taken.
 
     Args:
         max_body_size: bytes of one body.

@@ -62,7 +62,7 @@ from bough.tokenization.chat_template import MAX_CALL_ELEMENTS
 
 LIMITS: dict[str, str] = {
     "request body": "`--max-body-size`; beyond it 413",
-    "bodies over 64 KiB that are being received, parsed or encoded, together": (
+    "bodies over 64 KiB that are being received, parsed, encoded or kept for answers, together": (
         "`--max-pending-body-size`; beyond it 503, slow ones first"
     ),
     "request line and headers": "`--max-header-size`, `--max-headers`; beyond them 431",
