@@ -172,6 +172,8 @@ def test_no_body_is_answered_with_a_server_error(rerank_server: Server, path: st
 def test_classes_have_names_and_probabilities(classify_server: Server, classifier: VectorCheckpoint) -> None:
     tokenizer = Tokenizer.from_pretrained(classifier.path)
     expected = [classifier.scores(tokenizer.encode(text).tolist()).softmax(-1) for text in DOCUMENTS]
+    named = classify_server.post("/v1/classify", input="x", rid='a"b\\c').json()
+    assert named["id"] == 'classify-a"b\\c'
     answer = classify_server.post("/v1/classify", input=DOCUMENTS, rid="x").json()
     assert answer["id"] == "classify-x"
     for index, (item, probabilities) in enumerate(zip(answer["data"], expected, strict=True)):

@@ -11,9 +11,16 @@ from typing import Any
 import pytest
 
 from bough.config.engine_args import bundled_model_path
-from bough.errors import BadRequest
+from bough.errors import BadRequest, PayloadTooLarge
 from bough.managers.io_struct import GenerateRequest
-from bough.managers.prompt_encoder import LANE_CHARS, PIECE_CHARS, PromptEncoder, encode_bad_words
+from bough.managers.prompt_encoder import (
+    LANE_CHARS,
+    MAX_CHARS,
+    PIECE_CHARS,
+    SPARE_TOKENS,
+    PromptEncoder,
+    encode_bad_words,
+)
 from bough.sampling.sampling_params import SamplingParams
 from bough.tokenization.tokenizer import Tokenizer
 
@@ -116,3 +123,53 @@ def test_what_is_to_be_cut_may_be_of_any_length() -> None:
         encoder.close()
 
     asyncio.run(main())
+
+
+class TestLongTexts:
+    class Tokenizer:
+        """A character is a token; no token stands for more."""
+
+        def __init__(self, max_token_bytes: int | None = 1) -> None:
+            self.max_token_bytes = max_token_bytes
+            self.lengths: list[int] = []
+
+        def encode_batch(self, texts: Sequence[str], add_special_tokens: bool = True) -> list[array[int]]:
+            self.lengths += map(len, texts)
+            return [array("i", list(text.encode())) for text in texts]
+
+        def encode_rendered(self, texts: Sequence[str], *, param: str | None = None) -> list[array[int]]:
+            return self.encode_batch(texts)
+
+    @pytest.mark.parametrize("max_token_bytes", [1, 1000, None])
+    def test_a_text_is_not_read_beyond_a_bound(self, max_token_bytes: int | None) -> None:
+        tokenizer: Any = self.Tokenizer(max_token_bytes)
+        encoder = PromptEncoder(tokenizer, 1000)
+        too_long = "x" * (MAX_CHARS + 1)
+        with pytest.raises(BadRequest) as refused:
+            asyncio.run(encoder.encode([too_long], ["prompt"]))
+        assert refused.value.code == "context_length_exceeded"
+        with pytest.raises(BadRequest):
+            asyncio.run(encoder.encode_rendered(lambda: too_long, 1, "messages"))
+        for measured in (
+            encoder.encode([too_long], ["prompt"], bounded=False),
+            encoder.encode_rendered(lambda: too_long, 1, "messages", bounded=False),
+        ):
+            with pytest.raises(PayloadTooLarge):
+                asyncio.run(measured)
+        assert tokenizer.lengths == []
+        (ids,) = asyncio.run(encoder.encode([too_long[1:]], ["prompt"], bounded=False))
+        assert len(ids) == MAX_CHARS
+        encoder.close()
+
+    def test_a_long_context_may_be_measured_whole(self) -> None:
+        tokenizer: Any = self.Tokenizer()
+        PromptEncoder(tokenizer, MAX_CHARS).check_length(16 * MAX_CHARS, "prompt", bounded=False)
+
+    def test_only_the_end_that_is_kept_of_a_conversation_is_encoded(self) -> None:
+        tokenizer: Any = self.Tokenizer()
+        encoder = PromptEncoder(tokenizer, 1000)
+        text = "".join(chr(97 + number % 26) for number in range(100_000))
+        ids = asyncio.run(encoder.encode_rendered(lambda: text, 1, "messages", keep=10))
+        assert bytes(ids[-10:].tolist()) == text[-10:].encode()
+        assert tokenizer.lengths == [10 + SPARE_TOKENS]
+        encoder.close()

@@ -13,7 +13,8 @@ import pytest
 
 from bough.ipc.messages import OutputDelta
 from bough.managers import request_log
-from bough.managers.io_struct import GenerateRequest
+from bough.managers.embedding_struct import EmbeddingReqInput
+from bough.managers.io_struct import GenerateReqInput, GenerateRequest
 from bough.managers.req_state import ReadySignal, ReqState
 from bough.managers.request_log import BEGINNING_CHARS, DUMPED_REQUESTS, Ending, RecentRequests, RequestLog
 from bough.observability.request_context import CURRENT, RequestContext
@@ -25,22 +26,23 @@ FINISHED = Ending("finished", "stop")
 REFUSED = Ending("refused", "refused: invalid_grammar (regex)", f"regex: nothing to repeat in {SECRET}")
 
 
-def make_state(rid: str = "r") -> ReqState:
+def make_state(rid: str = "r", *, no_logs: bool = False) -> ReqState:
     request = GenerateRequest(
         rids=[rid],
         text=SECRET * 40,
         input_ids=array("i", range(5)),
         sampling_params=SamplingParams(temperature=0.5, stop=(STOP,), max_new_tokens=7),
+        no_logs=no_logs,
     )
     return ReqState(rid, 0, request, ReadySignal(), created_time=0.0)
 
 
-def written(level: int | None, caplog: pytest.LogCaptureFixture) -> list[str]:
+def written(level: int | None, caplog: pytest.LogCaptureFixture, *, no_logs: bool = False) -> list[str]:
     caplog.set_level("INFO")
-    log, state = RequestLog(level), make_state()
+    log, state = RequestLog(level), make_state(no_logs=no_logs)
     log.on_sent(state)
     for _ in range(BEGINNING_CHARS if log.keeps_text else 0):
-        log.on_text("r", OutputDelta("r", [1], text="ab"))
+        log.on_text(state, OutputDelta("r", [1], text="ab"))
     log.on_end(state.obj, "r", FINISHED, state, 2)
     return caplog.messages
 
@@ -74,6 +76,17 @@ def test_level_3_shows_all(caplog: pytest.LogCaptureFixture) -> None:
     arrived, ended = written(3, caplog)
     assert SECRET * 40 in arrived
     assert "ab" * BEGINNING_CHARS in ended
+
+
+@pytest.mark.parametrize("level", [0, 1, 2, 3])
+def test_a_request_that_is_to_be_in_no_log_is_in_none(caplog: pytest.LogCaptureFixture, level: int) -> None:
+    assert written(level, caplog, no_logs=True) == []
+
+
+def test_every_prompt_of_a_batch_stays_out_of_the_log() -> None:
+    texts = GenerateReqInput(text=["a", "b"], no_logs=True).expand()
+    vectors = EmbeddingReqInput(text=["a", "b"], no_logs=True).requests()
+    assert all(request.no_logs for request in (*texts, *vectors))
 
 
 def test_records_have_fields_and_the_id_of_the_http_request(caplog: pytest.LogCaptureFixture) -> None:
@@ -127,6 +140,13 @@ class TestCrashDump:
         (alive,) = self.dumped(tmp_path, with_prompts=True)["unfinished"]
         assert alive["prompt"] == SECRET * 40
         assert alive["sampling_params"]["stop"] == [STOP]
+
+    def test_has_no_text_of_a_request_that_is_to_be_in_no_log(self, tmp_path: Path) -> None:
+        recent = RecentRequests(str(tmp_path), with_prompts=True)
+        recent.on_end(make_state(no_logs=True), REFUSED)
+        text = recent.write("x", [make_state(no_logs=True)]).read_text()
+        assert SECRET not in text
+        assert STOP not in text
 
     @pytest.mark.parametrize("with_prompts", [False, True])
     def test_errors_quote_requests_only_if_prompts_are_wanted(self, tmp_path: Path, *, with_prompts: bool) -> None:

@@ -14,14 +14,15 @@ from bough.config.server_args import ServerArgs
 from bough.entrypoints.chat.core import ChatCore
 from bough.entrypoints.chat.job import ChatJob
 from bough.entrypoints.http.errors import error_headers
-from bough.errors import BadRequest, EngineDead, Overloaded, RequestFailed
+from bough.errors import BadRequest, EngineDead, Overloaded, PayloadTooLarge, RequestFailed
 from bough.ipc.messages import BatchStrOutput, ControlReply, FinishReason, OutputDelta
 from bough.managers.embedding_struct import probe_request
-from bough.managers.io_struct import GenerateReqInput
+from bough.managers.io_struct import GenerateReqInput, GenerateRequest
 from bough.managers.native_output import TIMES
 from bough.managers.req_state import ReqState
 from bough.managers.sessions import SessionParams
 from bough.managers.tokenizer_manager import TokenizerManager
+from bough.observability.request_context import CURRENT, RequestContext
 from bough.sampling.sampling_params import SamplingParams
 from tests.entrypoints.http.fake_engine import FakeEngine
 from tests.entrypoints.http.server import CONTEXT_LEN, tiny_model_config
@@ -563,6 +564,65 @@ class TestWaitingPrompts:
             assert manager.outputs.waiting.num_bytes == 0
 
         run(test, max_queued_bytes=1024)
+
+    def test_contexts_of_sessions_count_for_each_prompt_that_goes_on_from_them(self, run: Any) -> None:
+        async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+            manager.sessions.open(session_id="s")
+            params = {"max_new_tokens": 1}
+            first = SessionParams(id="s")
+            await results_of(manager, input_ids=[5] * 400, rid="first", session_params=first, sampling_params=params)
+            received = len(engine.received)
+            engine.gate.clear()
+            fields = {
+                "input_ids": [[7]] * 20,
+                "session_params": [SessionParams(id="s", rid="first")] * 20,
+                "sampling_params": params,
+            }
+            waiting = asyncio.create_task(results_of(manager, **fields))
+            await running(engine, 20)
+            assert manager.outputs.waiting.num_bytes == 20 * 4 * 402
+            assert [len(each.input_ids) for each in engine.received[received:]] == [4 * 402] * 20
+            with pytest.raises(Overloaded, match=r"max-queued-bytes"):
+                await results_of(manager, **fields)
+            assert len(engine.received) == received + 20
+            engine.gate.set()
+            await waiting
+            token = CURRENT.set(RequestContext("r"))
+            try:
+                with pytest.raises(PayloadTooLarge, match=r"contexts of their sessions"):
+                    await results_of(
+                        manager, **{**fields, "input_ids": [[7]] * 40, "session_params": fields["session_params"] * 2}
+                    )
+            finally:
+                CURRENT.reset(token)
+            assert manager.outputs.waiting.num_bytes == 0
+            assert manager.sessions.num_tokens == 401 + 20 * 2
+
+        run(test, max_queued_bytes=64_000)
+
+    def test_token_ids_of_a_text_count_once_they_are_known(self, run: Any) -> None:
+        async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+            engine.gate.clear()
+            text = "y " * 220
+            waiting = asyncio.create_task(results_of(manager, text=text, sampling_params={"max_new_tokens": 2}))
+            await running(engine)
+            assert manager.outputs.waiting.num_bytes == len(text) + len(engine.received[0].input_ids) > 1024
+            engine.gate.set()
+            await waiting
+
+        run(test)
+
+    def test_nothing_is_kept_of_a_text_but_the_end_that_was_asked_for(self, run: Any) -> None:
+        async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
+            engine.gate.clear()
+            params = SamplingParams(max_new_tokens=2)
+            request = GenerateRequest(rids=["r"], text="x" * 100_000, truncate_prompt_tokens=7, sampling_params=params)
+            async with manager.generation([request]) as generation:
+                assert len(engine.received[0].input_ids) == 4 * 7
+                assert generation.states[0].obj.text is None
+                assert manager.outputs.waiting.num_bytes == 1024
+
+        run(test)
 
     @pytest.mark.parametrize("end", ["finished", "aborted", "refused", "failed", "left"])
     def test_parameters_count_for_each_prompt_until_it_has_begun_or_ended(self, run: Any, end: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from concurrent.futures import Future
 from typing import Any
 
@@ -58,6 +59,21 @@ def test_a_job_that_nobody_waits_for_any_more_is_not_begun() -> None:
     busy.end()
     last.result(5)
     assert done == ["wanted"]
+    lane.close()
+
+
+def test_of_a_job_that_nobody_waits_for_any_more_nothing_is_kept() -> None:
+    class Text:
+        def read(self) -> None: ...
+
+    lane, text = WorkerLane("test"), Text()
+    busy, alive = Busy(lane), weakref.ref(text)
+    given_up = lane.submit(0.0, text.read)
+    del text
+    assert alive() is not None
+    given_up.cancel()
+    assert alive() is None
+    busy.end()
     lane.close()
 
 

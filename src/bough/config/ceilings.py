@@ -11,6 +11,10 @@ PARALLEL_SAMPLES = 128
 TOP_LOGPROBS = 128
 """Alternatives per position."""
 
+LOGPROB_ENTRIES = 16 * 2**20
+"""Logprobs of one HTTP request: those of all alternatives at all positions of all outputs. Each takes about 130 bytes
+in the main process until it is written."""
+
 STOP_STRINGS = 32
 """Stop strings of a request, and as many stop patterns."""
 

@@ -65,8 +65,8 @@ class ServerArgs(EngineArgs):
     )
     max_pending_body_size: int = option(
         256 * 2**20,
-        help="Most bytes of request bodies that are being received, parsed or encoded, over all connections; beyond it "
-        "uploads are answered with 503, slow ones first. A single one is always taken.",
+        help="Most bytes of request bodies that are being received, parsed, encoded or kept for answers, over all "
+        "connections; beyond it uploads are answered with 503, slow ones first. A single one is always taken.",
         group=SERVER,
         unit="bytes",
         minimum=1024,

@@ -49,6 +49,7 @@ class ConversationEncoder:
         behind: Sequence[Message] = (),
         template_kwargs: Mapping[str, Any] | None = None,
         where: str = "messages",
+        keep: int | None = None,
         bounded: bool = True,
     ) -> TokenIds:
         """The prompt for a conversation.
@@ -64,10 +65,12 @@ class ConversationEncoder:
                 the text of the last of them.
             template_kwargs: further variables of the template.
             where: what the client called the messages, for errors.
+            keep: how many tokens of the prompt's end are wanted, at least; ``None``: all.
             bounded: whether a conversation that is certainly too long for the model is refused.
 
         Raises:
             BadRequest: if the model has no template, or the template cannot render this.
+            PayloadTooLarge: if its text is longer than any may be that is encoded.
         """
         template, encoder = self._template, self._encoder
         if template is None or encoder is None:
@@ -95,7 +98,7 @@ class ConversationEncoder:
         num_chars += text_size([messages, tools, documents])
         if template_kwargs:  # which can make a template slow whatever the messages are
             num_chars = max(num_chars, INLINE_CHARS + 1)
-        return await encoder.encode_rendered(render, num_chars, where, bounded=bounded)
+        return await encoder.encode_rendered(render, num_chars, where, keep=keep, bounded=bounded)
 
 
 def text_size(value: Any, enough: int = LANE_CHARS[-1]) -> int:

@@ -15,6 +15,7 @@ from msgspec import Meta
 from bough.errors import BadRequest
 from bough.json_words import wrong_field
 from bough.managers.io_struct import (
+    NO_LOGS,
     GenerateRequest,
     QueueFields,
     RequestId,
@@ -63,6 +64,7 @@ class EmbeddingReqInput(QueueFields, kw_only=True):
     ] = None
     return_prompt_token_ids: Annotated[bool, Meta(description="Add `prompt_token_ids` to the answer.")] = False
     log_metrics: Annotated[bool, Meta(description="Count this request in `/metrics`.")] = True
+    no_logs: Annotated[bool, NO_LOGS] = False
 
     @property
     def is_batch(self) -> bool:
@@ -99,6 +101,7 @@ class EmbeddingReqInput(QueueFields, kw_only=True):
             truncate_to=self.truncate_prompt_tokens,
             return_prompt_token_ids=self.return_prompt_token_ids,
             log_metrics=self.log_metrics,
+            no_logs=self.no_logs,
             priority=self.priority,
             timeout=self.timeout,
             extra_key=self.prefix_namespace,

@@ -61,6 +61,9 @@ _TIMEOUT = Meta(
     description="Seconds that the request may take, from its arrival; then it ends with what there is (`finish_reason` "
     "`abort`), or with status 504 if there is nothing. `--request-timeout` may be shorter."
 )
+NO_LOGS = Meta(
+    description="Keep the request out of the log of requests (`--log-requests`), and its texts out of crash dumps."
+)
 _EXTRA_KEY = Meta(description="Namespace of the prefix cache: only requests with the same key share prefixes.")
 _CACHE_SALT = Meta(description="Secret that keeps others from telling, by timing, whether a prefix is cached.")
 
@@ -120,6 +123,7 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
     return_prompt_token_ids: Annotated[bool, Meta(description="Add `prompt_token_ids` to the answer.")] = False
     stream: Annotated[bool, Meta(description="Answer with server-sent events.")] = False
     log_metrics: Annotated[bool, Meta(description="Count this request in `/metrics`.")] = True
+    no_logs: Annotated[bool, NO_LOGS] = False
     priority: Annotated[Priority | None, _PRIORITY] = None
     timeout: Annotated[Timeout | None, _TIMEOUT] = None
     extra_key: Annotated[CacheKey | list[CacheKey] | None, _EXTRA_KEY] = None
@@ -194,6 +198,7 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
                 return_text_in_logprobs=self.return_text_in_logprobs,
                 return_prompt_token_ids=self.return_prompt_token_ids,
                 log_metrics=self.log_metrics,
+                no_logs=self.no_logs,
                 priority=self.priority,
                 timeout=self.timeout,
                 extra_key=cache_namespace(extra_key[i], cache_salt[i]),
@@ -341,6 +346,7 @@ class GenerateRequest(msgspec.Struct, kw_only=True):
     return_text_in_logprobs: bool = False
     return_prompt_token_ids: bool = False
     log_metrics: bool = True
+    no_logs: bool = False
     priority: int | None = None
     timeout: float | None = None
     """Seconds from its arrival."""

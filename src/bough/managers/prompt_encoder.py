@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TypeVar
 
-from bough.errors import BadRequest
+from bough.errors import BadRequest, PayloadTooLarge
 from bough.managers.embedding_struct import EmbeddingRequest
 from bough.managers.io_struct import GenerateRequest
 from bough.managers.worker_lane import WorkerLane
@@ -35,6 +35,13 @@ PIECE_CHARS = 50_000
 SECONDS_PER_CHAR = 0.5e-6
 """About how long encoding takes."""
 
+MAX_CHARS = 4 * 2**20
+"""Longest text that is encoded, be it for its length alone: up to 200 bytes are taken per character meanwhile."""
+
+CHARS_PER_TOKEN = 16
+"""Where the model takes more than :data:`MAX_CHARS` that way, so long a text may be. Only runs of spaces and the like
+have as many characters per token."""
+
 SPARE_TOKENS = 64
 """Text for so many more tokens than are wanted is looked at, since the last ones depend on what follows."""
 
@@ -50,13 +57,14 @@ class PromptEncoder:
     def __init__(self, tokenizer: Tokenizer, max_prompt_tokens: int) -> None:
         self._tokenizer = tokenizer
         self._max_prompt_tokens = max_prompt_tokens
+        self._max_chars = max(MAX_CHARS, CHARS_PER_TOKEN * max_prompt_tokens)
         # Found by a walk over the vocabulary, which must not happen on the event loop at the first request.
         self._max_token_bytes = tokenizer.max_token_bytes
         self._lanes = [WorkerLane(f"bough-encode-{index}") for index in range(len(LANE_CHARS) + 1)]
         self._apart = WorkerLane("bough-patterns")
 
     async def encode(
-        self, texts: Sequence[str], params: Sequence[str], *, add_special_tokens: bool = True
+        self, texts: Sequence[str], params: Sequence[str], *, add_special_tokens: bool = True, bounded: bool = True
     ) -> list[TokenIds]:
         """Token ids of plain texts.
 
@@ -64,12 +72,14 @@ class PromptEncoder:
             texts: prompts.
             params: what the client called each of them, for errors.
             add_special_tokens: with what the tokenizer puts around a text, such as a BOS token.
+            bounded: see :meth:`check_length`.
 
         Raises:
             BadRequest: if a text is certainly longer than a prompt may be, or cannot be encoded.
+            PayloadTooLarge: if a text is longer than any may be.
         """
         for text, param in zip(texts, params, strict=True):
-            self.check_length(len(text), param)
+            self.check_length(len(text), param, bounded=bounded)
             check_text(text, param)
         encoded: list[TokenIds] = []
         for piece in _pieces(texts):
@@ -112,17 +122,22 @@ class PromptEncoder:
         return await self.run(num_chars, lambda: self._tokenizer.encode_segments(bounded, limits, firsts))
 
     def ending(self, text: str, num_tokens: int) -> str:
-        """As much of a text as its last ``num_tokens`` tokens can possibly stand for, and a little more."""
-        token_bytes = self._max_token_bytes
-        return text if token_bytes is None else text[-(num_tokens + SPARE_TOKENS) * token_bytes :]
+        """As much of a text as its last ``num_tokens`` tokens can possibly stand for, and a little more; or as much as
+        is encoded at all."""
+        return text[-self._most_chars(num_tokens) :]
 
     def _beginning(self, text: str, num_tokens: int) -> str:
-        """As much of a text as its first ``num_tokens`` tokens can possibly stand for, and a little more."""
+        """The same of its first tokens."""
+        return text[: self._most_chars(num_tokens)]
+
+    def _most_chars(self, num_tokens: int) -> int:
         token_bytes = self._max_token_bytes
-        return text if token_bytes is None else text[: (num_tokens + SPARE_TOKENS) * token_bytes]
+        if token_bytes is None:
+            return self._max_chars
+        return min((num_tokens + SPARE_TOKENS) * token_bytes, self._max_chars)
 
     async def encode_rendered(
-        self, render: Callable[[], str], num_chars: int, param: str, *, bounded: bool = True
+        self, render: Callable[[], str], num_chars: int, param: str, *, keep: int | None = None, bounded: bool = True
     ) -> TokenIds:
         """Token ids of a conversation, as the model was trained to see it.
 
@@ -130,16 +145,19 @@ class PromptEncoder:
             render: makes the text of it.
             num_chars: about how much text it goes through.
             param: what the client called it, for errors.
-            bounded: whether what is certainly longer than a prompt may be is refused.
+            keep: how many tokens of its end are wanted, at least; ``None``: all.
+            bounded: see :meth:`check_length`.
 
         Raises:
             BadRequest: if the template refuses the conversation, or it is certainly too long.
+            PayloadTooLarge: if its text is longer than any may be.
         """
 
         def work() -> TokenIds:
             text = render()
-            if bounded:
-                self.check_length(len(text), param)
+            if keep is not None:
+                text = self.ending(text, keep)
+            self.check_length(len(text), param, bounded=bounded)
             return self._tokenizer.encode_rendered([text], param=param)[0]
 
         return await self.run(num_chars, work)
@@ -148,12 +166,31 @@ class PromptEncoder:
         """See :func:`~bough.sampling.bad_words.sequences_of`; always in a thread: many short texts take long, too."""
         return await self.run_apart(partial(sequences_of, words, self._tokenizer, vocab_size))
 
-    def check_length(self, num_chars: int, param: str) -> None:
-        """Raise :class:`BadRequest` if a text of so many characters has more tokens than a prompt may have.
+    def check_length(self, num_chars: int, param: str, *, bounded: bool = True) -> None:
+        """See to it that a text of so many characters may be encoded.
 
-        By more than :data:`SPARE_TOKENS`: what is about to be cut to the length of a prompt may have so many more.
+        Args:
+            num_chars: of the text.
+            param: what the client called it.
+            bounded: whether it is a prompt, and not only to be measured.
+
+        Raises:
+            BadRequest: if it is a prompt and has more tokens than that may have, by more than :data:`SPARE_TOKENS`:
+                what is about to be cut to the length of a prompt may have so many more.
+            PayloadTooLarge: if it is none, and longer than any text may be.
         """
-        token_bytes = self._max_token_bytes
+        if num_chars > self._max_chars:
+            if not bounded:
+                raise PayloadTooLarge(
+                    f"{param} has {num_chars} characters, and at most {self._max_chars} are encoded", param=param
+                )
+            raise BadRequest(
+                f"This model's maximum prompt length is {self._max_prompt_tokens} tokens. However, your prompt has "
+                f"{num_chars} characters, of which at most {self._max_chars} are encoded.",
+                param=param,
+                code="context_length_exceeded",
+            )
+        token_bytes = self._max_token_bytes if bounded else None
         if token_bytes is None:
             return
         least = -(-num_chars // token_bytes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from bough.config import ceilings
 from bough.config.model_config import ModelConfig
 from bough.config.pooling import PoolingConfig
 from bough.config.server_args import ServerArgs
-from bough.errors import BadRequest
+from bough.errors import BadRequest, PayloadTooLarge
 from bough.managers.embedding_struct import EmbeddingRequest
 from bough.managers.io_struct import GenerateRequest
 from bough.sampling.sampling_params import ClientName, GrammarSpec, SamplingParams, in_sampling_params, json_problem
@@ -22,6 +22,12 @@ MAX_STREAM_INTERVAL = 2**31 - 1
 
 IDS_PER_TURN = 32_768
 """Token ids checked between two turns of the event loop: about 0.4 ms."""
+
+WORK_PER_TURN = 8192
+"""Characters and entries of parameters looked at between two turns of the event loop: at most about a millisecond."""
+
+WORK_PER_REQUEST = 256
+"""What a request counts besides."""
 
 
 @dataclass(frozen=True)
@@ -71,14 +77,30 @@ class RequestLimits:
             pooling=model_config.pooling,
         )
 
-    def check_params_of(self, requests: Iterable[GenerateRequest]) -> None:
-        """The sampling parameters of some requests, those that several share once; raises :class:`BadRequest`."""
+    def check_each(self, requests: Sequence[GenerateRequest]) -> Iterator[int]:
+        """What can be said about the requests of a call before their prompts are encoded; parameters that several share
+        are looked at once.
+
+        Yields:
+            how much work was done, for :data:`WORK_PER_TURN`.
+
+        Raises:
+            BadRequest: naming the field at fault.
+        """
         for request in {id(request.sampling_params): request for request in requests}.values():
-            self.check_params(
-                request.sampling_params,
-                tag_is_ours=request.grammar_param is not None,
-                grammar_param=request.grammar_param,
-            )
+            self.check_params_of(request)
+            yield work_of_params(request)
+        for request in requests:
+            self.check(request)
+            yield WORK_PER_REQUEST + len(request.token_ids_logprob or ())
+
+    def check_params_of(self, request: GenerateRequest) -> None:
+        """The sampling parameters of a request; raises :class:`BadRequest`."""
+        self.check_params(
+            request.sampling_params,
+            tag_is_ours=request.grammar_param is not None,
+            grammar_param=request.grammar_param,
+        )
 
     def check_params(
         self,
@@ -243,7 +265,71 @@ class RequestLimits:
             return params
         if wanted is not None and request.exact_max_new_tokens is not None:
             raise context_length_exceeded(self.context_len, num_prompt_tokens, wanted, request.exact_max_new_tokens)
-        return msgspec.structs.replace(params, max_new_tokens=room, min_new_tokens=min(params.min_new_tokens, room))
+        return _shortened(params, room)
+
+    def fit_logprobs(
+        self, requests: Sequence[GenerateRequest], fitted: Sequence[SamplingParams]
+    ) -> Sequence[SamplingParams]:
+        """Sampling parameters with which a call has no more logprobs than it may have: outputs that were to go on until
+        the context is full end before.
+
+        Args:
+            requests: of the call, encoded.
+            fitted: what :meth:`fit_into_context` says of each.
+
+        Raises:
+            PayloadTooLarge: if there were too many all the same.
+        """
+        most, entries, per_open_token = ceilings.LOGPROB_ENTRIES, 0, 0
+        for request, params in zip(requests, fitted, strict=True):
+            if not request.return_logprob:
+                continue
+            start = request.logprob_start_len
+            positions = 0 if start < 0 else len(request.input_ids or ()) - start
+            if request.sampling_params.max_new_tokens is None:
+                per_open_token += _logprobs_per_position(request)
+            else:
+                positions += params.max_new_tokens or 0
+            entries += _logprobs_per_position(request) * positions
+        if entries + per_open_token > most:
+            raise _too_many_logprobs(requests, entries + per_open_token)
+        if not per_open_token:
+            return fitted
+        num_tokens = (most - entries) // per_open_token
+        return [
+            _shortened(params, num_tokens)
+            if request.return_logprob and request.sampling_params.max_new_tokens is None
+            else params
+            for request, params in zip(requests, fitted, strict=True)
+        ]
+
+
+def work_of_params(request: GenerateRequest) -> int:
+    """How much work it is to look at the parameters of a request, for :data:`WORK_PER_TURN`."""
+    return WORK_PER_REQUEST + request.sampling_params.size
+
+
+def _shortened(params: SamplingParams, num_tokens: int) -> SamplingParams:
+    """Sampling parameters of an output that has so many tokens at most."""
+    if params.max_new_tokens is not None and params.max_new_tokens <= num_tokens:
+        return params
+    fewest = min(params.min_new_tokens, num_tokens)
+    return msgspec.structs.replace(params, max_new_tokens=num_tokens, min_new_tokens=fewest)
+
+
+def _logprobs_per_position(request: GenerateRequest) -> int:
+    """Logprobs of all outputs of a request together."""
+    return len(request.rids) * (1 + request.top_logprobs_num + len(request.token_ids_logprob or ()))
+
+
+def _too_many_logprobs(requests: Sequence[GenerateRequest], entries: int) -> PayloadTooLarge:
+    largest = max(requests, key=_logprobs_per_position)
+    num_ids, num_top = len(largest.token_ids_logprob or ()), largest.top_logprobs_num
+    return PayloadTooLarge(
+        f"the outputs of this request would have {entries} logprobs, and at most {ceilings.LOGPROB_ENTRIES} are "
+        "allowed; ask for fewer outputs, tokens or alternatives, or for none of the prompt",
+        param="token_ids_logprob" if num_ids > num_top else "top_logprobs_num" if num_top else None,
+    )
 
 
 def _check_bound(what: str, given: int, bound: int, flag: str, param: str | None = None) -> None:

@@ -77,9 +77,9 @@ class RequestLog:
 
     def on_sent(self, state: ReqState) -> None:
         """A request goes to the scheduler."""
-        if self._level < ARRIVALS:
-            return
         request = state.obj
+        if self._level < ARRIVALS or request.no_logs:
+            return
         fields: dict[str, Any] = {
             **_names(state.rid, state),
             "prompt_tokens": len(request.input_ids or ()),
@@ -93,8 +93,11 @@ class RequestLog:
             message += ", prompt %(prompt)r"
         logger.info(message, fields, extra={"event": "request_arrived"})
 
-    def on_text(self, rid: str, delta: OutputDelta) -> None:
+    def on_text(self, state: ReqState, delta: OutputDelta) -> None:
         """An output goes on."""
+        if state.obj.no_logs:
+            return
+        rid = state.rid
         text = self._texts.get(rid, "")
         if self._level >= EVERYTHING or len(text) <= BEGINNING_CHARS:
             new = delta.text if delta.text is not None else "".join(f"{token} " for token in delta.token_ids)
@@ -104,7 +107,7 @@ class RequestLog:
         self, request: GenerateRequest, rid: str, ending: Ending, state: ReqState | None, cached_tokens: int
     ) -> None:
         """An output has ended."""
-        if self._level < OUTCOMES:
+        if self._level < OUTCOMES or request.no_logs:
             return
         fields: dict[str, Any] = {
             **_names(rid, state),
@@ -208,7 +211,8 @@ class RecentRequests:
 
     def on_end(self, state: ReqState, ending: Ending) -> None:
         """An output has ended."""
-        ended = self._describe(state, ending.outcome, ending.describe(with_texts=self._with_prompts))
+        how = ending.describe(with_texts=self._with_prompts and not state.obj.no_logs)
+        ended = self._describe(state, ending.outcome, how)
         size = ended.text_bytes
         self._ended.append((ended, size))
         self._text_bytes += size
@@ -254,7 +258,7 @@ class RecentRequests:
         # Texts are remembered as they are: rendering them would cost every request, and more memory.
         prompt: str | TokenIds | None = None
         params: dict[str, Any] | SamplingParams
-        if self._with_prompts:
+        if self._with_prompts and not request.no_logs:
             prompt = request.text if request.text is not None else request.input_ids
             params = request.sampling_params
         else:

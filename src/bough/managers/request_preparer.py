@@ -9,13 +9,19 @@ from bough.ipc.messages import TokenizedEmbeddingReqInput, TokenizedGenerateReqI
 from bough.managers.embedding_struct import EmbeddingRequest
 from bough.managers.io_struct import GenerateRequest
 from bough.managers.prompt_encoder import PromptEncoder, encode_bad_words, encode_segments
+from bough.managers.req_state import ReqState
 from bough.managers.request_limits import RequestLimits
 from bough.managers.sessions import SessionStore
 from bough.managers.turns import Turns
+from bough.managers.waiting_prompts import WaitingPrompts, prompt_bytes
+from bough.sampling.sampling_params import SamplingParams
 from bough.tokenization.tokenizer import Tokenizer
 
 REQUESTS_PER_TURN = 32
 """Prompts of a batch handled between two turns of the event loop."""
+
+TOKENS_PER_TURN = 4096
+"""The same for tokens of sessions: about a millisecond where each turn of a session has added one."""
 
 
 class RequestPreparer:
@@ -26,6 +32,7 @@ class RequestPreparer:
         sessions: the conversations that are remembered.
         tokenizer: ``None`` if prompts are ids.
         encoder: of texts; ``None`` without a tokenizer.
+        waiting: the bound on what waits.
     """
 
     def __init__(
@@ -34,27 +41,45 @@ class RequestPreparer:
         sessions: SessionStore,
         tokenizer: Tokenizer | None,
         encoder: PromptEncoder | None,
+        waiting: WaitingPrompts,
     ) -> None:
         self._limits = limits
         self._sessions = sessions
         self._tokenizer = tokenizer
         self._encoder = encoder
+        self._waiting = waiting
 
     async def prepare(
-        self, requests: Sequence[GenerateRequest]
+        self, requests: Sequence[GenerateRequest], states: Sequence[ReqState], retry_after: float
     ) -> list[TokenizedGenerateReqInput | TokenizedEmbeddingReqInput]:
         """Messages for the requests of a call, which get their ids, banned sequences and turns of sessions.
 
+        Args:
+            requests: of the call.
+            states: of their outputs, which wait.
+            retry_after: seconds after which to try again if too much waits.
+
         Raises:
             BadRequest: if a prompt cannot be encoded, or goes beyond a limit.
+            PayloadTooLarge, Overloaded: if prompts come out too large to wait.
         """
+        before = [prompt_bytes(request) for request in requests]
         await self._encode_texts(requests)
         await encode_bad_words(self._encoder, requests, self._limits.vocab_size)
-        self._begin_session_turns(requests)
+        await self._begin_session_turns(requests)
+        self._waiting.recount(requests, states, before, retry_after)
+        await self._put_contexts_before(requests)
         turns = Turns(REQUESTS_PER_TURN)
-        messages = []
+        checked: list[SamplingParams] = []
         for request in requests:
-            messages.append(await self._message(request))
+            checked.append(await self._fitted(request))
+            await turns.spend()
+        fitted: Sequence[SamplingParams] = checked
+        if states[0].context is not None:  # the owner of an engine may have what fits into memory
+            fitted = self._limits.fit_logprobs(requests, checked)
+        messages = []
+        for request, sampling_params in zip(requests, fitted, strict=True):
+            messages.append(_message(request, sampling_params))
             await turns.spend()
         for request in reversed(requests):  # of those that replace each other the last one stays
             if request.turn is not None:
@@ -78,10 +103,14 @@ class RequestPreparer:
         encoded = await encoder.encode(texts, params, add_special_tokens=with_text[0].add_special_tokens)
         for request, ids in zip(with_text, encoded, strict=True):
             keep = request.truncate_prompt_tokens
-            request.input_ids = ids if keep is None or len(ids) <= keep else ids[len(ids) - keep :]
+            request.input_ids = ids
+            if keep is not None and len(ids) > keep:
+                request.input_ids = ids[len(ids) - keep :]
+                request.text, request.ids_are_ours = None, True  # the text may be much longer than the prompt
 
-    def _begin_session_turns(self, requests: Sequence[GenerateRequest]) -> None:
-        """Put the context of their sessions before the prompts of requests that belong to one."""
+    async def _begin_session_turns(self, requests: Sequence[GenerateRequest]) -> None:
+        """Look up the context of their sessions for requests that belong to one."""
+        turns = Turns(TOKENS_PER_TURN)
         for request in requests:
             if request.session_params is None:
                 continue
@@ -92,25 +121,39 @@ class RequestPreparer:
             request.turn = self._sessions.begin_turn(
                 request.session_params, request.rids[0], request.input_ids, bos, joints
             )
-            request.input_ids = request.turn.prompt()
+            await turns.spend(request.turn.prompt_len)
 
-    async def _message(self, request: GenerateRequest) -> TokenizedGenerateReqInput | TokenizedEmbeddingReqInput:
-        """What the scheduler gets of a request whose prompt is encoded.
+    async def _put_contexts_before(self, requests: Sequence[GenerateRequest]) -> None:
+        """Make whole prompts of those that go on from the context of their session."""
+        turns = Turns(TOKENS_PER_TURN)
+        for request in requests:
+            if request.turn is not None:
+                request.input_ids = request.turn.prompt()
+                await turns.spend(len(request.input_ids))
+
+    async def _fitted(self, request: GenerateRequest) -> SamplingParams:
+        """The sampling parameters, as they fit into the context, of a request whose prompt is encoded.
 
         Raises:
             BadRequest: if a limit that depends on the prompt is exceeded.
         """
         for _ in self._limits.check_prompt(request):
             await asyncio.sleep(0)
-        assert request.input_ids is not None, "checked"
-        sampling_params = self._limits.fit_into_context(request)
-        if isinstance(request, EmbeddingRequest):
-            return TokenizedEmbeddingReqInput(
-                rid=request.rids[0],
-                input_ids=request.input_ids.tobytes(),
-                token_types=request.token_types,
-                dimensions=request.dimensions,
-                priority=request.priority,
-                extra_key=request.extra_key,
-            )
+        return self._limits.fit_into_context(request)
+
+
+def _message(
+    request: GenerateRequest, sampling_params: SamplingParams
+) -> TokenizedGenerateReqInput | TokenizedEmbeddingReqInput:
+    """What the scheduler gets of a request that is checked."""
+    if not isinstance(request, EmbeddingRequest):
         return request.to_message(sampling_params)
+    assert request.input_ids is not None, "checked"
+    return TokenizedEmbeddingReqInput(
+        rid=request.rids[0],
+        input_ids=request.input_ids.tobytes(),
+        token_types=request.token_types,
+        dimensions=request.dimensions,
+        priority=request.priority,
+        extra_key=request.extra_key,
+    )

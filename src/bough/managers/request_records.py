@@ -55,7 +55,7 @@ class RequestRecords:
         state.last_time = now
         state.completion_tokens = delta.completion_tokens
         if self._log.keeps_text:
-            self._log.on_text(state.rid, delta)
+            self._log.on_text(state, delta)
         if not state.obj.log_metrics:
             return
         num_tokens = gaps = len(delta.token_ids)
@@ -77,7 +77,7 @@ class RequestRecords:
         reason = delta.finish_reason
         assert reason is not None
         if self._log.keeps_text and not delta.token_ids:
-            self._log.on_text(state.rid, delta)
+            self._log.on_text(state, delta)
         if delta.last_token_delay is not None:
             state.last_token_time = state.sent_time + delta.last_token_delay
         outcome: Outcome = "finished"

@@ -23,6 +23,8 @@ from bough.tokenization.tokenizer import TokenIds
 logger = logging.getLogger(__name__)
 
 MAX_SESSION_ID_CHARS = 256
+MAX_TURN_ID_CHARS = 256 + 8
+"""Of the id of an earlier request: as long as a client may make it, and its number where it was one of several."""
 MAX_TURNS = 4096
 """Most turns that one session remembers."""
 
@@ -38,7 +40,7 @@ class SessionParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     id: Annotated[SessionId, Meta(description="Id of the session.")]
     rid: Annotated[
-        Annotated[str, Meta(min_length=1)] | None,
+        Annotated[str, Meta(min_length=1, max_length=MAX_TURN_ID_CHARS)] | None,
         Meta(description="Id of the request, in this session, to go on from; without it a new conversation begins."),
     ] = None
     offset: Annotated[

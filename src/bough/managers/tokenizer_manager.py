@@ -43,7 +43,7 @@ from bough.managers.prompt_encoder import PromptEncoder
 from bough.managers.queue_wait import QueueWait
 from bough.managers.reasoning_span import ReasoningMarkers
 from bough.managers.req_state import EVENTS_AT_ONCE, Outbox, ReadySignal, ReqState, write_all
-from bough.managers.request_limits import RequestLimits
+from bough.managers.request_limits import WORK_PER_TURN, RequestLimits
 from bough.managers.request_log import RecentRequests, RequestLog
 from bough.managers.request_preparer import REQUESTS_PER_TURN, RequestPreparer
 from bough.managers.request_records import RequestRecords
@@ -166,7 +166,9 @@ class TokenizerManager:
             chat_template = load_chat_template(tokenizer, server_args.chat_template)
         self.chat_template = chat_template
         self.conversations = ConversationEncoder(chat_template, self.prompt_encoder)
-        self._preparer = RequestPreparer(self.limits, self.sessions, tokenizer, self.prompt_encoder)
+        self._preparer = RequestPreparer(
+            self.limits, self.sessions, tokenizer, self.prompt_encoder, self.outputs.waiting
+        )
         self._reasoning = self._reasoning_markers()
         self._channels = channels
         self._control_calls = ControlCalls(channels.send)
@@ -299,16 +301,16 @@ class TokenizerManager:
     ) -> None:
         """Take the requests of a call and send them; ``states`` gets those of its outputs."""
         self._check_open()
-        self.limits.check_params_of(requests)
-        for request in requests:
-            self.limits.check(request)
+        turns = Turns(WORK_PER_TURN)
+        for work in self.limits.check_each(requests):
+            await turns.spend(work)
         if not all_the_way:
             self._check_places(requests)
         await self._register(requests, states, signal)
         await self.model_update_lock.acquire_reader()
         # An update need not wait for clients to read what is finished.
         signal.expect(len(states), self.model_update_lock.release_reader)
-        messages = await self._preparer.prepare(requests)
+        messages = await self._preparer.prepare(requests, states, self.queue_wait.retry_after)
         turns = Turns(REQUESTS_PER_TURN)
         first = 0
         for message, request in zip(messages, requests, strict=True):
@@ -390,25 +392,26 @@ class TokenizerManager:
         if self.health.state is ServerState.DRAINING:
             raise Overloaded("the server is shutting down", code="shutting_down")
 
-    def check_room(self, requests: Sequence[GenerateRequest]) -> None:
-        """See to it that no work is done for requests which could not be taken now; records that if it is so.
+    def check_room(self, request: GenerateRequest) -> None:
+        """See to it that no work is done for a request which could not be taken now; records that if it is so.
 
         Raises:
-            BadRequest: if they could never be taken and it is seen here.
+            BadRequest: if it could never be taken and that is seen here.
             Overloaded: if the server takes no requests, or the queue is full.
             EngineDead: if the engine has died.
         """
         try:
             self._check_open()
-            self._check_places(requests)
+            if self.outputs.places.are_taken:
+                self.limits.check_params_of(request)  # a client's fault comes first
+            self._check_places([request])
         except BoughError as error:
-            self.outputs.refuse(requests, [], error)
+            self.outputs.refuse([request], [], error)
             raise
 
     def _check_places(self, requests: Sequence[GenerateRequest]) -> None:
         places = self.outputs.places
         if places.are_taken:
-            self.limits.check_params_of(requests)  # a client's fault comes first
             places.refuse(requests, self.queue_wait.retry_after)
 
     async def _register(self, requests: Sequence[GenerateRequest], states: list[ReqState], signal: ReadySignal) -> None:

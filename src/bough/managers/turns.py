@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -31,11 +31,11 @@ class Turns:
             await asyncio.sleep(0)
 
 
-async def collect(items: Iterable[T], length: int = 64) -> list[T]:
-    """The items as a list, made ``length`` at a time."""
+async def collect(items: Iterable[T], length: int = 64, work: Callable[[T], int] | None = None) -> list[T]:
+    """The items as a list, made ``length`` at a time; or as many as have cost so much ``work``."""
     turns = Turns(length)
     result = []
     for item in items:
         result.append(item)
-        await turns.spend()
+        await turns.spend(1 if work is None else work(item))
     return result

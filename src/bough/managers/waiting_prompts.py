@@ -82,24 +82,64 @@ class WaitingPrompts:
                 held = by_params[id(params)] = self._held_by(params)
             of_prompt, of_output = _with_fields(held, request)
             of_parameters += of_prompt + of_output * len(request.rids)
-            sizes.append(max(_size_of(request), MIN_BYTES) + of_prompt + of_output)
+            sizes.append(max(prompt_bytes(request), MIN_BYTES) + of_prompt + of_output)
             sizes += [MIN_BYTES + of_output] * (len(request.rids) - 1)
         if of_parameters > self._limit and len(states) > 1 and states[0].context is not None:
             raise PayloadTooLarge(
                 f"the parameters of {len(states)} outputs take {of_parameters} bytes while these wait, and at most "
                 f"{self._limit} may wait (--max-queued-bytes); send fewer prompts at a time"
             )
-        arriving = sum(sizes)
-        if self.num_bytes and self.num_bytes + arriving > self._limit:
+        self._check_room(self.num_bytes, sum(sizes), retry_after)
+        self.num_bytes += sum(sizes)
+        for state, size in zip(states, sizes, strict=True):
+            state.waiting_bytes = size
+
+    def recount(
+        self,
+        requests: Sequence[GenerateRequest],
+        states: Sequence[ReqState],
+        before: Sequence[int],
+        retry_after: float = 1.0,
+    ) -> None:
+        """The prompts of requests that were added are known now: texts are encoded, the contexts of sessions looked up.
+
+        Args:
+            requests, states: as they were added.
+            before: :func:`prompt_bytes` of each request, then.
+            retry_after: seconds after which to try again if too much waits.
+
+        Raises:
+            PayloadTooLarge: if the contexts of their sessions are more than may ever wait; then nothing has changed.
+            Overloaded: if too much waits beside them; then nothing has changed.
+        """
+        sizes = [state.waiting_bytes for state in states]
+        index = 0
+        for request, size in zip(requests, before, strict=True):
+            if sizes[index]:  # else it waits no more: its client may have left meanwhile
+                sizes[index] += max(prompt_bytes(request), MIN_BYTES) - max(size, MIN_BYTES)
+            index += len(request.rids)
+        counted, total = sum(state.waiting_bytes for state in states), sum(sizes)
+        has_contexts = any(request.turn is not None for request in requests)
+        if total > self._limit and has_contexts and len(states) > 1 and states[0].context is not None:
+            raise PayloadTooLarge(
+                f"{len(requests)} prompts with the contexts of their sessions take {total} bytes while they wait, and "
+                f"at most {self._limit} may wait (--max-queued-bytes); send fewer prompts at a time"
+            )
+        if total > counted:
+            self._check_room(self.num_bytes - counted, total, retry_after)
+        self.num_bytes += total - counted
+        for state, size in zip(states, sizes, strict=True):
+            state.waiting_bytes = size
+
+    def _check_room(self, others: int, arriving: int, retry_after: float) -> None:
+        """Raise :class:`Overloaded` if so many bytes may not wait beside those of others."""
+        if others and others + arriving > self._limit:
             raise Overloaded(
-                f"too much waits to be computed: prompts of {self.num_bytes} bytes, these have {arriving}, and at most "
+                f"too much waits to be computed: prompts of {others} bytes, these have {arriving}, and at most "
                 f"{self._limit} may wait (--max-queued-bytes); try again later",
                 retry_after=retry_after,
                 code="queue_full",
             )
-        self.num_bytes += arriving
-        for state, size in zip(states, sizes, strict=True):
-            state.waiting_bytes = size
 
     def remove(self, state: ReqState) -> None:
         """An output waits no more. Doing it twice does nothing."""
@@ -126,8 +166,10 @@ class WaitingPrompts:
         return _Held(of_prompt, of_output + (_TEXT_STOPS_BYTES if params.has_text_stops else 0))
 
 
-def _size_of(request: GenerateRequest) -> int:
-    num_bytes = _TOKEN_BYTES * len(request.input_ids or ()) + len(request.text or "")
+def prompt_bytes(request: GenerateRequest) -> int:
+    """What a prompt takes, as far as it is known: its text, its token ids, and the context that it goes on from."""
+    num_tokens = request.turn.prompt_len if request.turn is not None else len(request.input_ids or ())
+    num_bytes = _TOKEN_BYTES * num_tokens + len(request.text or "")
     if isinstance(request, EmbeddingRequest):
         num_bytes += len(request.text_pair or "")
     return num_bytes

@@ -37,7 +37,10 @@ class WorkerLane:
     def __init__(self, name: str) -> None:
         self._name = name
         self._wake = threading.Condition()
-        self._jobs: list[tuple[float, int, Callable[[], Any], Future[Any]]] = []
+        self._jobs: list[tuple[float, int, Future[Any]]] = []
+        self._work: dict[int, Callable[[], Any]] = {}
+        """By number of the job. Nothing is kept of one that is cancelled: it may hold a long text, and its turn may be
+        far off."""
         self._count = 0
         self._closed = False
         self._thread: threading.Thread | None = None
@@ -62,8 +65,11 @@ class WorkerLane:
                 thread.start()
                 self._thread = thread
             self._count += 1
-            heapq.heappush(self._jobs, (time.monotonic() + PATIENCE * seconds, self._count, work, future))
+            number = self._count
+            self._work[number] = work
+            heapq.heappush(self._jobs, (time.monotonic() + PATIENCE * seconds, number, future))
             self._wake.notify()
+        future.add_done_callback(lambda _: self._work.pop(number, None))
         return future
 
     def close(self) -> None:
@@ -92,9 +98,10 @@ class WorkerLane:
                     self._wake.wait()
                 if self._closed:
                     return
-                *_, work, future = heapq.heappop(self._jobs)
+                _, number, future = heapq.heappop(self._jobs)
             if not future.set_running_or_notify_cancel():
                 continue
+            work = self._work.pop(number)
             try:
                 future.set_result(work())
             except BaseException as error:  # handed to whoever waits for the result

@@ -22,7 +22,8 @@ class RequestContext(msgspec.Struct):
     Attributes:
         request_id: what the client has called it in ``x-request-id``, or an id made here.
         span: of the whole request, if it is traced.
-        on_taken: to be called once what it asks for counts among what waits to be computed; its body no longer does.
+        on_taken: to be called once what it asks for counts among what waits to be computed; of its body only what is
+            kept counts then.
     """
 
     request_id: str

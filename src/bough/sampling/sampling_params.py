@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import accumulate, count
+from operator import sub
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -167,6 +169,18 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
         return self.json_schema, self.regex, self.ebnf, self.structural_tag, self.choice
 
     @property
+    def size(self) -> int:
+        """Characters of texts and entries of lists: how much work it is to look at them all."""
+        size = len(self.stop_token_ids) + len(self.logit_bias or ()) + len(self.allowed_token_ids or ())
+        if self.has_text_stops or self.bad_words:
+            size += sum(map(len, (*self.stop, *self.stop_regex, *self.bad_words)))
+        if self.has_grammar:
+            size += sum(
+                sum(map(len, each)) if isinstance(each, tuple) else len(each or "") for each in self._grammars()
+            )
+        return size
+
+    @property
     def has_penalties(self) -> bool:
         """Whether logits depend on the tokens generated so far."""
         return self.frequency_penalty != 0.0 or self.presence_penalty != 0.0 or self.repetition_penalty != 1.0
@@ -318,7 +332,10 @@ _SCALAR_OR_LIST = frozenset({"stop", "stop_token_ids", "stop_regex"})
 
 _HALF_PAIR = "holds half a surrogate pair, which no text can match"
 # A string without an end goes to the end of the text: else each quote in it would be tried as the beginning of one.
-_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)', re.DOTALL)
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_STEPS = bytes.maketrans(b"[{]}", bytes([2, 2, 0, 0]))
+"""From brackets to one more than the step that each is, up or down."""
 
 
 @lru_cache(maxsize=64)
@@ -342,14 +359,9 @@ def _grammar_problem(spec: GrammarSpec, is_ours: bool) -> str | None:
 @lru_cache(maxsize=64)
 def json_problem(text: str, *, may_be_boolean: bool, max_depth: int = MAX_GRAMMAR_DEPTH) -> str | None:
     """What keeps a text from being a JSON object (or a boolean) of bounded depth; ``None`` if nothing does."""
-    depth = deepest = 0
-    for match in _STRING_OR_BRACKET.finditer(text):
-        token = match.group()
-        if token in "[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif token in "]}":
-            depth -= 1
+    outside = _STRING.sub("", text).encode("utf-8", "surrogatepass")
+    steps = outside.translate(_STEPS, _NO_BRACKETS)
+    deepest = max(map(sub, accumulate(steps), count(1)), default=0)
     if deepest > max_depth:
         return f"is nested {deepest} levels deep, and at most {max_depth} are allowed"
     try:

@@ -187,6 +187,14 @@ def test_tokens_are_counted_as_they_are_used(api: anthropic.Anthropic, thinker: 
     assert counted.input_tokens == used.input_tokens + (used.cache_read_input_tokens or 0)
 
 
+def test_a_conversation_that_is_too_long_is_counted_too(http: httpx.Client) -> None:
+    body = {"model": "m", "messages": [{"role": "user", "content": "a" * 100_000}]}
+    assert http.post(f"{PATH}/count_tokens", json=body).json()["input_tokens"] > 100_000
+    assert http.post(PATH, json={**body, "max_tokens": 1}).status_code == 400
+    body["messages"][0]["content"] = "a" * (4 << 20)
+    assert http.post(f"{PATH}/count_tokens", json=body).status_code == 413
+
+
 def test_tools_that_a_server_would_run_are_left_out(http: httpx.Client, thinker: RunningServer) -> None:
     search = {"type": "web_search_20250305", "name": "web_search", "max_uses": 3}
     body = {"model": "m", "max_tokens": 5, "messages": [USER], "tools": [search, WEATHER]}

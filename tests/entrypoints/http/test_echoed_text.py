@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bough.entrypoints.http.logprobs import EchoedText, TokenNames
+from bough.entrypoints.http.logprobs import Echo, EchoedText, TokenNames
 from bough.tokenization.tokenizer import Tokenizer
 from tests.tokenization import small_tokenizers as small
 
@@ -15,7 +15,7 @@ TEXT = st.lists(st.sampled_from(["Hi", " there", "ä", "🌱", "\n", "  ", "<s>"
 
 
 def offsets(tokenizer: Tokenizer, text: str, ids: list[int]) -> list[int]:
-    echoed = EchoedText(TokenNames(tokenizer), text)
+    echoed = EchoedText(TokenNames(tokenizer), Echo(text))
     return [echoed.offset_of(token) for token in ids]
 
 

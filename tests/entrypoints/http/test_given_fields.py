@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from bough.entrypoints.http.logprobs import Echo
 from bough.errors import EngineDead
 from tests.entrypoints.http.server import RunningServer, running_server
 
@@ -111,6 +113,31 @@ def test_a_prompt_that_was_cut_is_echoed_as_it_is(server: RunningServer, client:
         assert choice["text"].startswith(server.tokenizer.decode(ids[-4:]))
         assert len(choice["text"]) < len(COMPLETION["prompt"])
         assert len(choice["logprobs"]["tokens"]) == 5
+
+
+def test_an_echo_is_made_once_for_all_choices_of_its_prompt(
+    server: RunningServer, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[list[int]] = []
+    decode, encoded = server.manager.tokenizer.decode, Echo.encoded.func
+    monkeypatch.setattr(
+        server.manager.tokenizer, "decode", lambda ids, **options: (made.append(list(ids)), decode(ids, **options))[1]
+    )
+    texts: list[str] = []
+    counted = cached_property(lambda echo: (texts.append(echo.text), encoded(echo))[1])
+    counted.__set_name__(Echo, "encoded")
+    monkeypatch.setattr(Echo, "encoded", counted)
+    body = {"prompt": [[65, 66], [67]], "n": 3, "echo": True, "logprobs": 0, "max_tokens": 1}
+    assert client.post("/v1/completions", json=body).status_code == 200
+    assert [each for each in made if each in ([65, 66], [67])] == [[65, 66], [67]]
+    assert len(texts) == 2
+
+
+def test_a_prompt_that_is_too_long_is_not_prepared_to_be_echoed(client: httpx.Client) -> None:
+    body = {"prompt": ["Hi", "a" * 100_000], "n": 3, "echo": True, "logprobs": 0}
+    refused = client.post("/v1/completions", json=body)
+    assert refused.json()["error"]["param"] == "prompt[1]"
+    assert refused.json()["error"]["code"] == "context_length_exceeded"
 
 
 def test_a_text_that_is_far_too_long_may_be_cut(client: httpx.Client) -> None:

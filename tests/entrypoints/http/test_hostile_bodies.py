@@ -27,6 +27,7 @@ HOSTILE_VALUES: dict[str, bytes] = {
     "invalid utf-8": b'"\xff\xfe"',
     "overlong utf-8": b'"\xc0\xaf"',
     "surrogate as utf-8": b'"\xed\xa0\x80"',
+    "quote and backslash": b'"a\\"b\\\\c\\u0001"',
     "nul": b'"\\u0000"',
     "control character": b'"\x01"',
     "noncharacters": '"\uffff\ufffe\U0010ffff"'.encode(),

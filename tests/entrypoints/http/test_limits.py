@@ -37,6 +37,7 @@ def asked(**fields: Any) -> tuple[str, dict[str, Any]]:
     return "/v1/decisions", {"input": "Hi", "questions": [{"id": "q", "question": "Which?", **fields}]}
 
 
+LONG = [{"role": "user", "content": "x" * (4 << 20)}]
 MANY_VALUES = {**CALL, "function": {"name": "f", "arguments": json.dumps({"a": [0] * 65_537})}}
 
 EXCEEDED: dict[str, list[tuple[tuple[str, dict[str, Any]], str, str]]] = {
@@ -44,6 +45,11 @@ EXCEEDED: dict[str, list[tuple[tuple[str, dict[str, Any]], str, str]]] = {
     "prompt and output together": [
         (chat(max_tokens=600), "512", "max_tokens"),
         (("/v1/completions", {"prompt": [5] * 600}), "512", "prompt"),
+    ],
+    "characters of a text that is a prompt, or measured by `/tokenize` or `/v1/messages/count_tokens`": [
+        (("/tokenize", {"prompt": ["Hi", "x" * (4 << 20) + "x"]}), "413: at most 4194304", "prompt[1]"),
+        (("/tokenize", chat(messages=LONG)[1]), "413: at most 4194304", "messages"),
+        (("/v1/completions", {"prompt": "x" * (4 << 20) + "x"}), "4194304", "prompt"),
     ],
     "prompts times `n`": [(("/v1/completions", {"prompt": ["x"] * 1025, "n": 2}), "2048", "prompt")],
     "fields of a body": [(chat(**{f"x{number}": 0 for number in range(1025)}), "1024", "")],
@@ -79,10 +85,10 @@ EXCEEDED: dict[str, list[tuple[tuple[str, dict[str, Any]], str, str]]] = {
         (chat(bad_words=["x y " * 40]), "1 to 32 tokens", "bad_words"),
         (generate(bad_words=[f"{number:016x}" for number in range(256)]), "4096 tokens", "bad_words"),
     ],
-    "prompts that `/v1/decisions`, `/v1/rerank` or `/v1/score` make of one text and each of many": [
+    "prompts that `/v1/decisions`, `/v1/rerank`, `/v1/score` or `suffix` make of one text and each of many": [
         (("/v1/rerank", {"query": "x" * 20_000, "documents": ["y"] * 2048}), "--max-body-size", "documents"),
     ],
-    "parameters of a batch in memory, where each prompt has a copy": [
+    "parameters of a batch, and contexts of its sessions, in memory, where each prompt has a copy": [
         (
             ("/generate", {"text": ["Hi"] * 2048, "sampling_params": {"allowed_token_ids": [5] * 16_384}}),
             "--max-queued-bytes",
@@ -106,8 +112,9 @@ EXCEEDED: dict[str, list[tuple[tuple[str, dict[str, Any]], str, str]]] = {
         (asked(type="choice", options=[{"name": f"o{number}"} for number in range(27)]), "26", "questions"),
         (asked(type="score", levels=[f"l{number}" for number in range(11)]), "10", "questions"),
     ],
-    "`metadata` of a response": [
-        (("/v1/responses", {"input": "Hi", "metadata": {f"k{number}": "v" for number in range(17)}}), "16", "metadata")
+    "`metadata` and `user` of a response": [
+        (("/v1/responses", {"input": "Hi", "metadata": {f"k{number}": "v" for number in range(17)}}), "16", "metadata"),
+        (("/v1/responses", {"input": "Hi", "user": "x" * 1025}), "1024", "user"),
     ],
     "values in the arguments of an earlier tool call": [(chat(**called(MANY_VALUES)), "65536", "messages[1]")],
     "alternatives per token": [
@@ -122,7 +129,40 @@ EXCEEDED: dict[str, list[tuple[tuple[str, dict[str, Any]], str, str]]] = {
             "token_ids_logprob",
         )
     ],
-    "`rid`": [(chat(rid="x" * 257), "256", "rid")],
+    "logprobs of all outputs, at all positions, with alternatives and `token_ids_logprob`": [
+        (
+            (
+                "/generate",
+                {
+                    "input_ids": [5] * 400,
+                    "return_logprob": True,
+                    "logprob_start_len": 0,
+                    "token_ids_logprob": [5] * 1024,
+                    "sampling_params": {"n": 128, "max_new_tokens": 1},
+                },
+            ),
+            "413: at most 16777216",
+            "token_ids_logprob",
+        ),
+        (
+            (
+                "/v1/completions",
+                {"prompt": [[5] * 500] * 1750, "logprobs": 20, "echo": True, "max_tokens": 1},
+            ),
+            "413: at most 16777216",
+            "top_logprobs_num",
+        ),
+    ],
+    "`rid`": [
+        (chat(rid="x" * 257), "256", "rid"),
+        (chat(session_params={"id": "s", "rid": "x" * 265}), "264", "session_params"),
+    ],
+    "`model`": [
+        (chat(model="x" * 1025), "1024", "model"),
+        (("/v1/completions", {"prompt": "Hi", "model": "x" * 1025}), "1024", "model"),
+        (("/v1/responses", {"input": "Hi", "model": "x" * 1025}), "1024", "model"),
+        (("/v1/embeddings", {"input": "Hi", "model": "x" * 1025}), "1024", "model"),
+    ],
     "`extra_key`, `cache_salt`": [
         (chat(extra_key="x" * 1025), "1024", "extra_key"),
         (chat(cache_salt="x" * 1025), "1024", "cache_salt"),
@@ -133,7 +173,7 @@ EXCEEDED: dict[str, list[tuple[tuple[str, dict[str, Any]], str, str]]] = {
 ELSEWHERE = {
     # test_raw_connections.py, test_pipelining.py, test_tls.py, test_access.py
     "requests of a connection behind the one that is answered",
-    "bodies over 64 KiB that are being received, parsed or encoded, together",
+    "bodies over 64 KiB that are being received, parsed, encoded or kept for answers, together",
     "request line and headers",
     "path and query",
     "time for a handshake, with HTTPS",
@@ -168,9 +208,9 @@ def test_every_bound_is_exceeded_somewhere() -> None:
 def test_what_is_beyond_a_bound_is_refused_by_name(client: httpx.Client, bound: str) -> None:
     for (path, body), named, param in EXCEEDED[bound]:
         answer = client.post(path, content=msgspec.json.encode(body), headers=JSON)
-        assert answer.status_code == (413 if named.startswith("--max-") else 400), answer.text[:300]
+        assert answer.status_code == (413 if named.startswith(("--max-", "413: ")) else 400), answer.text[:300]
         error = answer.json()["error"]
-        assert named in error["message"]
+        assert named.removeprefix("413: ") in error["message"]
         assert (error["param"] or "").startswith(param)
         assert error["type"] == "invalid_request_error"
         assert isinstance(error["code"], str)

@@ -1,13 +1,18 @@
-"""What a request leaves behind in the main process: nothing."""
+"""What a request leaves behind in the main process: nothing; and of its body nothing from when its prompt waits."""
 
 from __future__ import annotations
 
 import gc
 import itertools
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import httpx
+import pytest
 
+from bough.entrypoints.chat.job import ChatJob
+from bough.entrypoints.http.routes import ROUTES
 from tests.entrypoints.http.server import RunningServer
 
 PARAMS = {"max_new_tokens": 3}
@@ -55,3 +60,34 @@ def test_requests_of_all_kinds_leave_no_memory_allocated(server: RunningServer, 
     levels.append(server.run(allocated))
     growth = min(after - before for before, after in itertools.pairwise(levels))
     assert growth < ROUNDS / 2, "something is kept of all requests of a kind"
+
+
+SAID = {"messages": [{"role": "user", "content": "Hi"}]}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/generate", {"text": ["Hi"], "sampling_params": {"max_new_tokens": 3}}),
+        ("/v1/completions", {"prompt": ["Hi"], "max_tokens": 3, "logprobs": 1}),
+        ("/v1/chat/completions", {**SAID, "max_tokens": 3, "n": 2}),
+        ("/v1/messages", {**SAID, "model": "m", "max_tokens": 3}),
+        ("/v1/responses", {"input": "Hi", "max_output_tokens": 3, "top_logprobs": 1}),
+        ("/api/chat", {**SAID, "model": "m", "options": {"num_predict": 3}}),
+        ("/api/generate", {"prompt": "Hi", "model": "m", "options": {"num_predict": 3}}),
+    ],
+)
+def test_a_body_is_not_kept_while_it_is_answered(
+    server: RunningServer, client: httpx.Client, path: str, body: dict[str, Any], *, stream: bool
+) -> None:
+    kinds = (ChatJob, *{info.body.model for info in ROUTES if info.body is not None})
+    server.run(server.engine.gate.clear)
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(client.post, path, json={**body, "stream": stream})
+        server.wait_until(lambda: server.engine.running)
+        gc.collect()
+        kept = server.run(lambda: [type(each) for each in gc.get_objects() if isinstance(each, kinds)])
+        server.run(server.engine.gate.set)
+        assert answer.result().status_code == 200
+    assert kept == []

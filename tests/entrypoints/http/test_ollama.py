@@ -246,6 +246,8 @@ def test_gaps_are_filled_by_models_that_have_the_tokens(http: httpx.Client, tmp_
         assert answer.status_code == 200
         gap = "<|fim_prefix|>def f():<|fim_suffix|>return x<|fim_middle|>"
         assert prompt_of(server) == gap
+        many = coder.post("/v1/completions", json={"prompt": ["def f():"] * 2000, "suffix": "x" * 20_000})
+        assert (many.status_code, many.json()["error"]["param"]) == (413, "prompt")
         body = {"model": "m", "prompt": "def f():", "suffix": "return x", "stream": False}
         assert coder.post("/api/generate", json=body).status_code == 200
         assert prompt_of(server) == gap

@@ -323,6 +323,22 @@ class TestBodies:
             assert server.run(lambda: server.manager.outputs.waiting.num_bytes) > 0
         server.wait_until(lambda: not server.engine.running)
 
+    @pytest.mark.parametrize("store", [False, True])
+    def test_what_a_response_gives_back_counts_until_it_is_complete(
+        self, server: RunningServer, *, store: bool
+    ) -> None:
+        server.run(server.engine.gate.clear)
+        tool = {"type": "function", "name": "f", "description": "x" * 100_000}
+        fields = {"tools": [tool], "tool_choice": "none", "max_output_tokens": 3, "store": store}
+        dropped = {"safety_identifier": "x" * 200_000}
+        with server.connect() as connection:
+            connection.sendall(request_bytes("/v1/responses", {"input": "Hi", **fields, **dropped}))
+            server.wait_until(lambda: server.engine.running)
+            assert 100_000 < server.run(lambda: server.app.intake.pending_bytes) < 110_000
+            server.run(server.engine.gate.set)
+            assert status_of(connection.recv(65536)) == 200
+        server.wait_until(lambda: server.app.intake.pending_bytes == 0)
+
     def test_body_in_many_small_pieces(self, server: RunningServer) -> None:
         data = request_bytes(
             "/generate", {"text": "Hi", "sampling_params": {"max_new_tokens": 2}}, headers="connection: close\r\n"

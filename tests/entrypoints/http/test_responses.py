@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +19,9 @@ from bough.entrypoints.chat.core import ChatCore
 from bough.entrypoints.http.asgi import Call
 from bough.entrypoints.http.bodies import BodyIntake
 from bough.entrypoints.http.responses.convert import conversation
+from bough.entrypoints.http.responses.event_log import EventLog
 from bough.entrypoints.http.responses.handlers import ResponsesHandlers
+from bough.entrypoints.http.responses.pages import items_at, page_of
 from bough.entrypoints.http.responses.store import ResponseStore, StoredResponse
 from bough.errors import BadRequest, NotFound, Overloaded
 from tests.entrypoints.http.server import MODEL_NAME, RunningServer, running_server
@@ -349,6 +352,8 @@ def test_leaving_early_ends_the_request(http: httpx.Client, thinker: RunningServ
         ({"tools": [CLOCK], "tool_choice": {"type": "allowed_tools", "mode": [], "tools": [CLOCK]}}, "tool_choice"),
         ({"tools": [CLOCK], "tool_choice": {"type": "function", "name": {}}}, "tool_choice"),
         ({"request_id": "x"}, "request_id"),
+        ({"request_id": "resp_x\n"}, "request_id"),
+        ({"input": [{"role": "assistant", "content": "x", "phase": 1}]}, "input[0].phase"),
         ({"input": [{"role": "tool", "content": "x"}]}, "input[0].role"),
         ({"input": [{"role": "user", "content": [{"type": "input_image"}]}]}, "input[0].content[0]"),
         ({"input": [{"type": "function_call", "name": "f"}]}, "input[0].call_id"),
@@ -582,6 +587,35 @@ class TestStore:
         store.delete("a")
         store.reserve("a", "request_id")
 
+    def test_what_is_being_made_counts_as_it_grows(self) -> None:
+        store = ResponseStore(100, 300_000)
+        store.put(self.entry("old", 100_000))
+        body = {"output": [], "instructions": "x" * 50_000}
+        made = StoredResponse("made", body, [{"id": "item_made"}])
+        made.task = Working()  # type: ignore[assignment]
+        made.log = EventLog()
+        store.put(made, must_fit=True)
+        assert 150_000 < store.num_bytes < 152_000
+        made.log.add([b"x" * 40_000])
+        made.growth = 20_000
+        store.note_growth(made)
+        assert store.num_bytes < 152_000, "little by little it would cost too much"
+        made.log.add([b"x" * 40_000])
+        store.note_growth(made)
+        assert 250_000 < store.num_bytes < 252_000
+        made.log.add([b"x" * 100_000])
+        store.note_growth(made)
+        assert [store.has(name) for name in ("old", "made")] == [False, True]
+        made.complete(b'{"output":[]}')
+        store.put(made)
+        assert 180_000 < store.num_bytes < 182_000
+        made.task = None
+        store.delete("made")
+        assert store.num_bytes == 0
+        made.log.add([b"x" * 100_000])
+        store.note_growth(made)
+        assert store.num_bytes == 0, "it is forgotten"
+
     def test_a_long_conversation_needs_no_recursion(self) -> None:
         store = ResponseStore(3, 2**30)
         entry = None
@@ -641,3 +675,84 @@ def test_all_thoughts_before_an_answer_are_its_thoughts(items: list[dict[str, An
     thoughts = [{"type": "reasoning", "id": f"r{number}", **item} for number, item in enumerate(items)]
     answer = {"type": "message", "id": "m", "role": "assistant", "content": "hi"}
     assert conversation([*thoughts, answer]) == [{"role": "assistant", "content": "hi", "reasoning_content": thought}]
+
+
+def test_the_phase_of_a_message_reaches_the_template(http: httpx.Client, thinker: RunningServer) -> None:
+    thinker.engine.says = "It is nine."
+    messages = [
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": "hm", "phase": "commentary"},
+        {"role": "assistant", "content": "ho", "phase": None},
+    ]
+    made = http.post(PATH, json={"input": messages}).json()
+    listed = http.get(f"{PATH}/{made['id']}/input_items", params={"order": "asc"}).json()["data"]
+    assert [item.get("phase") for item in listed] == [None, "commentary", None]
+    assert conversation(listed)[1:] == [
+        {"role": "assistant", "content": "hm", "phase": "commentary"},
+        {"role": "assistant", "content": "ho"},
+    ]
+
+
+def test_pages_of_a_conversation_have_its_items_in_order(http: httpx.Client, thinker: RunningServer) -> None:
+    thinker.engine.says = "It is nine."
+    first = http.post(PATH, json={"input": [{"role": "user", "content": f"a{number}"} for number in range(3)]}).json()
+    again = {"previous_response_id": first["id"], "input": [{"role": "user", "content": f"b{n}"} for n in range(2)]}
+    last = http.post(PATH, json=again).json()
+    for order in ("asc", "desc"):
+        whole = http.get(f"{PATH}/{last['id']}/input_items", params={"order": order}).json()
+        texts = [item["content"][0]["text"] for item in whole["data"]]
+        expected = ["a0", "a1", "a2", "It is nine.", "b0", "b1"]
+        assert texts == (expected if order == "asc" else expected[::-1])
+        assert whole["has_more"] is False
+        paged, after = [], {}
+        for has_more in (True, True, False):
+            query = {"order": order, "limit": "2", **after}
+            page = http.get(f"{PATH}/{last['id']}/input_items", params=query).json()
+            assert page["has_more"] is has_more
+            assert (page["first_id"], page["last_id"]) == (page["data"][0]["id"], page["data"][1]["id"])
+            paged += page["data"]
+            after = {"after": page["last_id"]}
+        assert paged == whole["data"]
+        end = http.get(f"{PATH}/{last['id']}/input_items", params={"order": order, **after}).json()
+        assert end == {"object": "list", "data": [], "first_id": None, "last_id": None, "has_more": False}
+    assert http.get(f"{PATH}/{last['id']}/input_items", params={"after": "x"}).json()["error"]["param"] == "after"
+
+
+def test_a_page_decodes_only_the_responses_that_are_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry, decoded = None, []
+    for number in range(50):
+        entry = StoredResponse(str(number), {"output": [{"id": f"out_{number}"}]}, [{"id": f"in_{number}"}], entry)
+        entry.complete(b'{"output":[{"id":"out_%d"}]}' % number)
+    assert entry is not None
+    for name in ("items", "output"):
+        whole = getattr(StoredResponse, name)
+        monkeypatch.setattr(
+            StoredResponse, name, lambda part, name=name, whole=whole: (decoded.append((name, part.id)), whole(part))[1]
+        )
+
+    def page(after: str | None, limit: int, *, newest_first: bool) -> list[str]:
+        places, _ = asyncio.run(page_of(entry, after, limit, newest_first=newest_first))
+        return [item["id"] for item in items_at(places)]
+
+    assert page(None, 2, newest_first=True) == ["in_49", "out_48"]
+    assert decoded == [("items", "49"), ("items", "48"), ("output", "48")]
+    decoded.clear()
+    assert page("out_20", 3, newest_first=False) == ["in_21", "out_21", "in_22"]
+    assert decoded == [("items", "21"), ("output", "21"), ("items", "22")]
+
+
+def test_a_long_conversation_is_not_read_on_the_event_loop(
+    http: httpx.Client, thinker: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thinker.engine.says = "It is nine."
+    threads: list[threading.Thread] = []
+    decoding = StoredResponse.items
+    monkeypatch.setattr(
+        StoredResponse, "items", lambda entry: (threads.append(threading.current_thread()), decoding(entry))[1]
+    )
+    first = http.post(PATH, json={"input": [{"role": "user", "content": "a" * 1000}]}).json()
+    (item,) = http.get(f"{PATH}/{first['id']}/input_items").json()["data"]
+    http.post(PATH, json={"input": "Hi", "previous_response_id": first["id"]}).raise_for_status()
+    http.post(PATH, json={"input": [{"id": item["id"]}]}).raise_for_status()
+    assert len(threads) == 3
+    assert all(thread.name.startswith("bough-encode") for thread in threads)

@@ -15,6 +15,8 @@ from bough.entrypoints.http.native.protocol import GENERATE
 from bough.entrypoints.http.openai.protocol import CHAT, COMPLETIONS
 from bough.errors import BadRequest
 from bough.managers.io_struct import GenerateReqInput
+from bough.managers.request_limits import WORK_PER_TURN
+from bough.managers.turns import Turns
 
 CHAT_BODY = {"messages": [{"role": "user", "content": "Hi"}]}
 LONGEST_PAUSE = 0.2
@@ -56,6 +58,30 @@ def test_the_number_of_prompts_is_looked_at_before_their_sampling_parameters() -
     with pytest.raises(BadRequest, match="at most 99") as caught:
         body.expand(max_outputs=99)
     assert caught.value.param == "text"
+
+
+def test_the_parameters_of_many_prompts_are_looked_at_in_many_turns(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = 0
+    spend = Turns.spend
+
+    async def counted(self: Turns, amount: int = 1) -> None:
+        nonlocal turns
+        before = self._left
+        await spend(self, amount)
+        turns += self._left > before - amount
+
+    monkeypatch.setattr(Turns, "spend", counted)
+    schemas = [json.dumps({"enum": [[]] * 2000 + [number]}) for number in range(100)]
+    params = [{"max_new_tokens": 1, "json_schema": schema} for schema in schemas]
+    assert client.post("/generate", json={"text": ["Hi"] * 100, "sampling_params": params}).status_code == 200
+    least = sum(map(len, schemas)) // WORK_PER_TURN
+    assert turns >= 2 * least, "once when they are read, and once when the model's limits are known"
+    turns = 0
+    shared = {"text": ["Hi"] * 100, "sampling_params": params[0]}
+    assert client.post("/generate", json=shared).status_code == 200
+    assert turns < least, "what all prompts have in common is looked at once"
 
 
 def test_different_stop_patterns_are_bounded_over_all_prompts(client: httpx.Client) -> None:

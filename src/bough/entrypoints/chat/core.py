@@ -108,10 +108,11 @@ class ChatCore:
 
         Args:
             job: says what is in it.
-            bounded: whether one that is certainly too long is refused, unless it is to be cut.
+            bounded: whether one that is certainly too long is refused.
 
         Raises:
             BadRequest: if the template refuses the conversation, or it is certainly too long.
+            PayloadTooLarge: if its text is longer than any may be that is encoded.
         """
         if job.input_ids is not None:
             return last_tokens(job.input_ids, job.truncate_prompt_tokens)
@@ -130,7 +131,8 @@ class ChatCore:
             continue_final_message=job.continue_final_message,
             behind=behind,
             template_kwargs=job.template_kwargs,
-            bounded=bounded and job.truncate_prompt_tokens is None,
+            keep=job.truncate_prompt_tokens,
+            bounded=bounded,
             where=job.prompt_param,
         )
         return last_tokens(ids, job.truncate_prompt_tokens)
@@ -183,7 +185,7 @@ class ChatCore:
             ends_context=self._goes_on(job),
             exact_max_new_tokens=job.exact_max_tokens,
         )
-        self.manager.check_room([request])  # before its prompt is made
+        self.manager.check_room(request)  # before its prompt is made
         dialect = self.dialect(job.tools)
         request.input_ids = prompt = await self.prompt(job)
         thoughts = self._thoughts(job, prompt)
@@ -241,9 +243,10 @@ class ChatCore:
         markers = None
         if reasoning is not None and not job.separate_reasoning and tokenizer is not None:
             markers = ReasoningMarkers(reasoning, tokenizer)
+        tools = job.tools.tools if job.tools.callable else ()
         for _ in job.rids:
             parser = dialect.parser(
-                job.tools.tools,
+                tools,
                 parse_tools=job.tools.callable,
                 separate_reasoning=job.separate_reasoning,
                 thinking=thinking,

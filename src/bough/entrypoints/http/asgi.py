@@ -209,7 +209,7 @@ class Call:
         except ClientLeft:
             self.client_left = True
             raise asyncio.CancelledError from None
-        return self._upload.release
+        return self._upload.taken
 
     @property
     def body(self) -> bytes:
@@ -223,6 +223,13 @@ class Call:
         if self._upload is not None:
             body = self._upload.take()
         return body if members is None else members
+
+    def keep(self, num_bytes: int | None = None) -> None:
+        """So many bytes of the body, or all of it, are needed until the answer is complete, and count until then; else
+        they do until what it asks for waits, and counts itself.
+        """
+        if self._upload is not None:
+            self._upload.kept = self._upload.size if num_bytes is None else num_bytes
 
     def keep_members(self, members: Mapping[str, RawValue]) -> None:
         """What the body consists of, so that :meth:`take_body` need not be split again."""

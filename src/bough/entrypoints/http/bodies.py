@@ -1,5 +1,5 @@
 """Receives request bodies: how large one may be, how long it may take, and what all of them may occupy together, until
-what they ask for is taken or answered."""
+what they ask for is taken, or answered where some of them is needed until then."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class ClientLeft(Exception):
 class BodyIntake:
     """Receives the bodies of all requests of a server.
 
-    When those that are incomplete, or wait to be parsed or encoded, exceed ``max_pending_size`` together, the slowest
-    of the uploads that have taken longer than :data:`PATIENCE` is given up; if there is none, the one that grows. A
-    single one is always taken.
+    When those that are incomplete, wait to be parsed or encoded, or are kept exceed ``max_pending_size`` together, the
+    slowest of the uploads that have taken longer than :data:`PATIENCE` is given up; if there is none, the one that
+    grows. A single one is always taken.
 
     Args:
         max_body_size: bytes of one body.
@@ -125,6 +125,7 @@ class Upload:
         body: complete; ``None`` before and afterwards.
         size: bytes received.
         reserved: bytes accounted for.
+        kept: how many of them count until the answer is complete.
         failure: why it was given up, by others.
     """
 
@@ -132,6 +133,7 @@ class Upload:
         self.body: bytes | None = None
         self.size = 0
         self.reserved = 0
+        self.kept = 0
         self.failure: BoughError | None = None
         self._intake = intake
         self._loop = asyncio.get_running_loop()
@@ -169,6 +171,10 @@ class Upload:
         """The body, which is no longer held here. Its bytes go on counting: they become a conversation or a prompt."""
         body, self.body = self.body or b"", None
         return body
+
+    def taken(self) -> None:
+        """What it asks for counts elsewhere now, and what is kept besides goes on counting here."""
+        self._intake.reserve(self, min(self.reserved, self.kept))
 
     def release(self) -> None:
         """Its bytes count no more. Doing it twice does nothing."""

@@ -10,6 +10,7 @@ from typing import Any, get_type_hints
 
 import msgspec
 
+from bough.config import ceilings
 from bough.config.options import Option, options_by_key
 from bough.config.server_args import ServerArgs
 from bough.constrained.structural_tag import MAX_PARTS
@@ -24,11 +25,12 @@ from bough.entrypoints.http.openai.messages import MAX_TOOL_CALLS
 from bough.entrypoints.http.openai.protocol import MAX_MESSAGES
 from bough.entrypoints.http.openai.protocol import MAX_TOP_LOGPROBS as MAX_OPENAI_TOP_LOGPROBS
 from bough.entrypoints.http.responses.handlers import MAX_ITEMS_LISTED
-from bough.entrypoints.http.responses.protocol import MAX_METADATA_ENTRIES
+from bough.entrypoints.http.responses.protocol import MAX_METADATA_ENTRIES, MAX_USER_CHARS
 from bough.entrypoints.http.routes import ROUTES, RouteInfo
 from bough.entrypoints.http.routes_later import LATER
 from bough.entrypoints.http.server import HANDSHAKE_TIMEOUT
 from bough.entrypoints.http.shapes import SHAPES
+from bough.entrypoints.http.shared_fields import MAX_MODEL_NAME_CHARS
 from bough.managers.io_struct import (
     MAX_CACHE_KEY_CHARS,
     MAX_RID_CHARS,
@@ -36,6 +38,7 @@ from bough.managers.io_struct import (
     MAX_TOP_LOGPROBS,
     UNSUPPORTED_SAMPLING_PARAMS,
 )
+from bough.managers.prompt_encoder import CHARS_PER_TOKEN, MAX_CHARS
 from bough.managers.sessions import MAX_TURNS
 from bough.parsers.stream import MAX_HELD_CHARS
 from bough.parsers.structural import MAX_CALLS
@@ -59,7 +62,7 @@ from bough.tokenization.chat_template import MAX_CALL_ELEMENTS
 
 LIMITS: dict[str, str] = {
     "request body": "`--max-body-size`; beyond it 413",
-    "bodies over 64 KiB that are being received, parsed or encoded, together": (
+    "bodies over 64 KiB that are being received, parsed, encoded or kept for answers, together": (
         "`--max-pending-body-size`; beyond it 503, slow ones first"
     ),
     "request line and headers": "`--max-header-size`, `--max-headers`; beyond them 431",
@@ -71,12 +74,18 @@ LIMITS: dict[str, str] = {
     "requests of a connection behind the one that is answered": f"{MAX_PIPELINED}; more are read when there is room",
     "time that a client reads nothing (HTTPS: less than 64 KiB)": f"{WRITE_TIMEOUT:g} s; then the connection is cut",
     "prompt and output together": "the context length (`max_model_len` of `/v1/models`)",
+    "characters of a text that is a prompt, or measured by `/tokenize` or `/v1/messages/count_tokens`": (
+        f"{MAX_CHARS}, or {CHARS_PER_TOKEN} for each token of the context if that is more; measured beyond it 413"
+    ),
     "prompts times `n`": f"`--max-outputs-per-request`, at most {MAX_OUTPUTS_PER_REQUEST}",
-    "prompts that `/v1/decisions`, `/v1/rerank` or `/v1/score` make of one text and each of many": "`--max-body-size` "
-    "together; beyond it 413",
+    "prompts that `/v1/decisions`, `/v1/rerank`, `/v1/score` or `suffix` make of one text and each of many": (
+        "`--max-body-size` together; beyond it 413"
+    ),
     "waiting requests": "`--max-queued-requests`; beyond it 503",
     "what waits, in memory": "`--max-queued-bytes`; beyond it 503",
-    "parameters of a batch in memory, where each prompt has a copy": "`--max-queued-bytes`; beyond it 413",
+    "parameters of a batch, and contexts of its sessions, in memory, where each prompt has a copy": (
+        "`--max-queued-bytes`; beyond it 413"
+    ),
     "requests with one key at a time": "`--max-requests-per-key`; beyond it 429",
     "fields of a body": str(MAX_MEMBERS),
     "nesting of JSON": f"{MAX_DEPTH} levels, in a body under {LARGE_BODY_BYTES // 1024} KiB {MAX_SMALL_DEPTH}",
@@ -102,14 +111,18 @@ LIMITS: dict[str, str] = {
     "tool calls of a message": str(MAX_TOOL_CALLS),
     "tool calls of an answer that has to be some (`tool_choice` `required`)": str(MAX_CALLS),
     "options and levels of a question of `/v1/decisions`": f"{MAX_OPTIONS} and {MAX_LEVELS}",
-    "`metadata` of a response": f"{MAX_METADATA_ENTRIES} entries",
+    "`metadata` and `user` of a response": f"{MAX_METADATA_ENTRIES} entries, {MAX_USER_CHARS} characters",
     "responses that are kept": "`--max-stored-responses`, and `--max-stored-response-bytes` together; older ones go",
     "items of a response listed at once": str(MAX_ITEMS_LISTED),
     "values in the arguments of an earlier tool call": str(MAX_CALL_ELEMENTS),
     "alternatives per token": f"`--max-logprobs`, at most {MAX_OPENAI_TOP_LOGPROBS} on OpenAI routes and "
     f"{MAX_TOP_LOGPROBS} on `/generate`",
     "`token_ids_logprob`": f"{MAX_TOKEN_IDS_LOGPROB} ids",
+    "logprobs of all outputs, at all positions, with alternatives and `token_ids_logprob`": (
+        f"{ceilings.LOGPROB_ENTRIES}; beyond it 413, or outputs without a bound of their own end earlier"
+    ),
     "`rid`": f"{MAX_RID_CHARS} characters",
+    "`model`": f"{MAX_MODEL_NAME_CHARS} characters",
     "`extra_key`, `cache_salt`": f"{MAX_CACHE_KEY_CHARS} characters",
     "sessions": "`--max-sessions`; beyond it 503",
     "tokens that sessions remember": "`--max-session-tokens` together (beyond it 503), `capacity_of_str_len` in one",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import codecs
 from collections.abc import Sequence
+from functools import cached_property
 
 import msgspec
 
@@ -131,6 +132,18 @@ def _with_rank(logprob: float, rank: int | None, text: str) -> dict[str, object]
     return {"logprob": max(logprob, IMPOSSIBLE), "rank": rank, "decoded_token": text}
 
 
+class Echo:
+    """The text of a prompt that goes before its outputs: encoded once for all of them, and if somebody needs it."""
+
+    def __init__(self, text: str = "") -> None:
+        self.text = text
+
+    @cached_property
+    def encoded(self) -> bytes:
+        """The text in UTF-8."""
+        return self.text.encode()
+
+
 class EchoedText:
     """Finds the tokens of a prompt, one after the other, in the text that is echoed for it.
 
@@ -138,10 +151,10 @@ class EchoedText:
     added. Where a tokenizer has changed a text, tokens count as long as their own texts are.
     """
 
-    def __init__(self, names: TokenNames, text: str) -> None:
+    def __init__(self, names: TokenNames, echo: Echo) -> None:
         self._names = names
-        self._text = text
-        self._encoded = text.encode()
+        self._text = echo.text
+        self._encoded = echo.encoded
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._position = self._offset = 0
 
@@ -178,12 +191,12 @@ class CompletionLogprobs:
         echo: text that goes before the output, to whose tokens :meth:`add_prompt` belongs.
     """
 
-    def __init__(self, names: TokenNames, skip_special_tokens: bool, num_top: int, echo: str = "") -> None:
+    def __init__(self, names: TokenNames, skip_special_tokens: bool, num_top: int, echo: Echo) -> None:
         self._names = names
         self._skip_special_tokens = skip_special_tokens
         self._num_top = num_top
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-        self._offset = len(echo)
+        self._offset = len(echo.text)
         self._prompt = EchoedText(names, echo)
         self._lists = {name: bytearray() for name in ("text_offset", "token_logprobs", "tokens", "top_logprobs")}
 

@@ -14,6 +14,10 @@ from bough.sampling.sampling_params import (
     MIN_REPETITION_PENALTY,
 )
 
+MAX_MODEL_NAME_CHARS = 1024
+"""Of what a client calls the model: answers repeat it, some of them once per choice."""
+
+ModelName = Annotated[str, Meta(max_length=MAX_MODEL_NAME_CHARS)]
 StopString = Annotated[str, Meta(min_length=1, max_length=MAX_STOP_STRING_CHARS)]
 
 Temperature = Annotated[

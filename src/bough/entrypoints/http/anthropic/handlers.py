@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from bough.entrypoints.chat.constraints import constraint_param
-from bough.entrypoints.chat.core import ChatCore
+from bough.entrypoints.chat.core import ChatCore, ChatRun
 from bough.entrypoints.chat.job import ChatJob
 from bough.entrypoints.chat.sampling import make_sampling_params, sampling_defaults
 from bough.entrypoints.http.anthropic import convert
@@ -38,6 +38,14 @@ class MessagesHandlers:
 
     async def messages(self, call: Call) -> Response | EventStream:
         """``POST /v1/messages``."""
+        run, writer = await self._prepare(call)
+        if run.request.stream:
+            sink = chat_sink(call.writer, run, writer.plain_events)
+            return EventStream(writer.events(self._core.deltas(run, sink)), end=b"")
+        return Response(await writer.whole(self._core.deltas(run)))
+
+    async def _prepare(self, call: Call) -> tuple[ChatRun, MessageWriter]:
+        """Read a request, of which nothing is left but what is returned."""
         self._require_tokenizer()
         manager = self._manager
         body = await MESSAGES.parse(
@@ -53,11 +61,8 @@ class MessagesHandlers:
             )
         message_id = f"msg_{new_request_id()}"
         run = await self._core.prepare(self._job(body, self._params(body), message_id, stream=body.stream))
-        writer = MessageWriter(message_id, body.model, shows_thinking=thinking is None or thinking.display != "omitted")
-        if body.stream:
-            sink = chat_sink(call.writer, run, writer.plain_events)
-            return EventStream(writer.events(self._core.deltas(run, sink)), end=b"")
-        return Response(await writer.whole(self._core.deltas(run)))
+        shows_thinking = thinking is None or thinking.display != "omitted"
+        return run, MessageWriter(message_id, body.model, shows_thinking=shows_thinking)
 
     async def count_tokens(self, call: Call) -> Response:
         """``POST /v1/messages/count_tokens``."""
@@ -68,7 +73,7 @@ class MessagesHandlers:
             allow_unknown=manager.server_args.allow_unknown_fields,
             max_tokens=manager.limits.max_prompt_tokens,
         )
-        prompt = await self._core.prompt(self._job(body, SamplingParams(), "", stream=False))
+        prompt = await self._core.prompt(self._job(body, SamplingParams(), "", stream=False), bounded=False)
         return Response(msgspec.json.encode({"input_tokens": len(prompt)}))
 
     def _job(self, body: CountTokensRequest, params: SamplingParams, rid: str, *, stream: bool) -> ChatJob:

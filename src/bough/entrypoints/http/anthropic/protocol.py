@@ -10,7 +10,7 @@ from msgspec import Meta
 from bough.entrypoints.chat.tools import MAX_TOOLS
 from bough.entrypoints.http.fields import BodySpec, Refused, drop_extras
 from bough.entrypoints.http.openai.protocol import MAX_MESSAGES
-from bough.entrypoints.http.shared_fields import StopString, Temperature, TopK, TopP
+from bough.entrypoints.http.shared_fields import ModelName, StopString, Temperature, TopK, TopP
 from bough.sampling.sampling_params import MAX_STOP_STRINGS
 
 MIN_THINKING_BUDGET = 1024
@@ -50,7 +50,7 @@ class OutputConfig(msgspec.Struct, forbid_unknown_fields=True):
 class CountTokensRequest(msgspec.Struct, kw_only=True):
     """Body of ``/v1/messages/count_tokens``."""
 
-    model: Annotated[str, Meta(description="Name of the model. Any name is taken and given back.")]
+    model: Annotated[ModelName, Meta(description="Name of the model. Any name is taken and given back.")]
     messages: Annotated[
         Annotated[list[dict[str, Any]], Meta(min_length=1, max_length=MAX_MESSAGES)],
         Meta(

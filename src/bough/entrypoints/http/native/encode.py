@@ -20,7 +20,6 @@ ENCODE = BodySpec(
         "input_ids": {"anyOf": [TOKEN_IDS_SCHEMA, {"type": "array", "items": TOKEN_IDS_SCHEMA}, {"type": "null"}]}
     },
     no_effect={
-        "no_logs": "Keep the request out of the log.",
         "sampling_params": "How tokens are chosen; none are.",
         "is_cross_encoder_request": "Pairs of texts are known by their form.",
         "routing_key": "Name for a routing policy that this server does not have.",
@@ -57,6 +56,7 @@ class EncodeHandler:
     async def __call__(self, call: Call) -> Response:
         """Answer one request: a JSON object, or an array of them for a batch."""
         manager = self._manager
+        call.keep()
         body = await ENCODE.parse(
             call.take_body(),
             allow_unknown=manager.server_args.allow_unknown_fields,

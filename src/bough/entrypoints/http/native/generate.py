@@ -15,6 +15,7 @@ from bough.ipc.messages import OutputDelta
 from bough.managers.io_struct import UNSUPPORTED_SAMPLING_PARAMS, GenerateReqInput, GenerateRequest
 from bough.managers.native_output import failure_of
 from bough.managers.req_state import ReqState
+from bough.managers.request_limits import WORK_PER_TURN, work_of_params
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.managers.turns import collect
 
@@ -45,6 +46,13 @@ class GenerateHandler:
 
     async def __call__(self, call: Call) -> Response | EventStream:
         """Answer one request: a JSON object, an array of them (batch or ``n > 1``), or a stream of objects."""
+        requests, is_batch = await self._read(call)
+        if requests[0].stream:
+            return EventStream(self._events(requests, call.writer, is_batch=is_batch))
+        return Response(await self._whole(requests, is_batch=is_batch))
+
+    async def _read(self, call: Call) -> tuple[list[GenerateRequest], bool]:
+        """What a body asks for, of which nothing else is left, and whether the answer is a list."""
         body = await GENERATE.parse(
             call.take_body(),
             allow_unknown=self._args.allow_unknown_fields,
@@ -52,22 +60,20 @@ class GenerateHandler:
         )
         if self._args.allow_unknown_fields:
             drop_unknown_params(body)
-        requests = await collect(
-            body.requests(
-                preferred=self._args.preferred_sampling_params, max_outputs=self._args.max_outputs_per_request
-            )
+        made = body.requests(
+            preferred=self._args.preferred_sampling_params, max_outputs=self._args.max_outputs_per_request
         )
+        has_params_each = isinstance(body.sampling_params, list)
+        requests = await (collect(made, WORK_PER_TURN, work_of_params) if has_params_each else collect(made))
         pattern_lists = {request.sampling_params.stop_regex for request in requests}
         await compile_patterns(self._manager.prompt_encoder, pattern_lists, "sampling_params.stop_regex")
-        if body.stream:
-            return EventStream(self._events(body, requests, call.writer))
-        return Response(await self._whole(body, requests))
+        return requests, body.is_batch
 
     async def _events(
-        self, body: GenerateReqInput, requests: Sequence[GenerateRequest], writer: BodyWriter | None
+        self, requests: Sequence[GenerateRequest], writer: BodyWriter | None, *, is_batch: bool
     ) -> AsyncGenerator[bytes, None]:
         async with self._manager.generation(requests) as generation:
-            single = len(generation.states) == 1 and not body.is_batch
+            single = len(generation.states) == 1 and not is_batch
             make = self._manager.native_output
             outputs = [make(state, with_index=not single, as_json=True) for state in generation.states]
 
@@ -89,7 +95,7 @@ class GenerateHandler:
                     events.append(b"data: %b\n\n" % msgspec.json.encode(output.answer(delta)))
                 yield b"".join(events)
 
-    async def _whole(self, body: GenerateReqInput, requests: Sequence[GenerateRequest]) -> bytes:
+    async def _whole(self, requests: Sequence[GenerateRequest], *, is_batch: bool) -> bytes:
         async with self._manager.generation(requests) as generation:
             outputs = [b""] * len(generation.states)
             while generation.unfinished:
@@ -100,4 +106,4 @@ class GenerateHandler:
                     output = self._manager.native_output(state, with_index=False, as_json=True)
                     await add_paced(output.add, delta)
                     outputs[state.index] = msgspec.json.encode(output.answer(delta))
-        return outputs[0] if len(outputs) == 1 and not body.is_batch else b"[%b]" % b",".join(outputs)
+        return outputs[0] if len(outputs) == 1 and not is_batch else b"[%b]" % b",".join(outputs)

@@ -169,7 +169,6 @@ GENERATE = BodySpec(
         },
     },
     no_effect={
-        "no_logs": "Keep the request out of the log.",
         "session_id": "Name of a conversation, for the caller's own use.",
         "conversation_id": "Name of a conversation, for the caller's own use.",
         "routing_key": "Name for a routing policy that this server does not have.",

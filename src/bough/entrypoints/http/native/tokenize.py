@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from typing import Annotated, Any
 
 import msgspec
@@ -20,7 +20,7 @@ from bough.errors import BadRequest
 from bough.managers.io_struct import pack_token_ids
 from bough.managers.prompt_encoder import PromptEncoder
 from bough.managers.tokenizer_manager import TokenizerManager
-from bough.tokenization.tokenizer import TokenIds, Tokenizer, check_text
+from bough.tokenization.tokenizer import TokenIds, Tokenizer
 
 _IDS_PER_PIECE = 65_536
 """Token ids written in one go, in which no other thread runs: about a millisecond."""
@@ -130,14 +130,9 @@ class TokenizeHandlers:
                 raise BadRequest(f"{name} needs messages", param=name)
         texts = [body.prompt] if isinstance(body.prompt, str) else body.prompt
         assert texts is not None, "one of both is given"
-        for index, text in enumerate(texts):
-            param = "prompt" if isinstance(body.prompt, str) else f"prompt[{index}]"
-            check_text(text, param)
-
-        def work() -> bytes:
-            return self._json(body, tokenizer, tokenizer.encode_batch(texts, body.add_special_tokens))
-
-        return Response(await encoder.run(sum(map(len, texts)), work))
+        params = ["prompt" if isinstance(body.prompt, str) else f"prompt[{index}]" for index in range(len(texts))]
+        encoded = await encoder.encode(texts, params, add_special_tokens=body.add_special_tokens, bounded=False)
+        return Response(await encoder.run(sum(map(len, texts)), lambda: self._json(body, tokenizer, encoded)))
 
     async def detokenize(self, call: Call) -> Response:
         """``POST /detokenize``: text of token ids."""
@@ -174,15 +169,19 @@ class TokenizeHandlers:
     def _json(self, body: TokenizeRequest, tokenizer: Tokenizer, encoded: Sequence[TokenIds]) -> bytes:
         """The answer to ``/tokenize``: lists of lists if the prompt is a list."""
         is_list = isinstance(body.prompt, list)
-        lists, counts = [_ids_json(ids) for ids in encoded], [len(ids) for ids in encoded]
+
+        def listed(described: Callable[[TokenIds], Sequence[Any]]) -> msgspec.Raw:
+            lists = [_in_pieces(ids, described) for ids in encoded]
+            return msgspec.Raw(b"[%b]" % b",".join(lists) if is_list else lists[0])
+
+        counts = [len(ids) for ids in encoded]
         answer: dict[str, Any] = {
-            "tokens": msgspec.Raw(b"[%b]" % b",".join(lists) if is_list else lists[0]),
+            "tokens": listed(lambda ids: ids.tolist()),
             "count": counts if is_list else counts[0],
             "max_model_len": self._manager.limits.context_len,
         }
         if body.return_token_strs:
-            strings = [[tokenizer.id_to_token(token) for token in ids] for ids in encoded]
-            answer["token_strs"] = strings if is_list else strings[0]
+            answer["token_strs"] = listed(lambda ids: [tokenizer.id_to_token(token) for token in ids])
         return msgspec.json.encode(answer)
 
     def _tools(self, param: str) -> tuple[Tokenizer, PromptEncoder]:
@@ -192,6 +191,6 @@ class TokenizeHandlers:
         return tokenizer, encoder
 
 
-def _ids_json(ids: TokenIds) -> bytes:
-    pieces = (ids[start : start + _IDS_PER_PIECE].tolist() for start in range(0, len(ids), _IDS_PER_PIECE))
+def _in_pieces(ids: TokenIds, described: Callable[[TokenIds], Sequence[Any]]) -> bytes:
+    pieces = (described(ids[start : start + _IDS_PER_PIECE]) for start in range(0, len(ids), _IDS_PER_PIECE))
     return b"[%b]" % b",".join(msgspec.json.encode(piece)[1:-1] for piece in pieces)

@@ -63,6 +63,7 @@ class OllamaEmbedHandlers:
 
     async def _parse(self, spec: BodySpec[Body], call: Call) -> Body:
         require_embeddings(self._manager)
+        call.keep()
         allow_unknown = self._manager.server_args.allow_unknown_fields
         return await spec.parse(call.take_body(), allow_unknown=allow_unknown, max_tokens=0)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -43,6 +43,14 @@ _NAMES = {engine: f"options.{name}" for name, engine in SAMPLING_OPTIONS.items()
 _LINES = b"application/x-ndjson"
 
 
+class _Prepared(NamedTuple):
+    """A request that is ready to go."""
+
+    run: ChatRun
+    writer: OllamaWriter
+    with_logprobs: bool
+
+
 class OllamaHandlers:
     """Answers in Ollama's dialect.
 
@@ -61,6 +69,10 @@ class OllamaHandlers:
 
     async def chat(self, call: Call) -> Response | EventStream:
         """``POST /api/chat``."""
+        return await self._answer(call, await self._prepare_chat(call))
+
+    async def _prepare_chat(self, call: Call) -> _Prepared | Response:
+        """Read a request, of which nothing is left but what is returned; or what it is answered with at once."""
         started = time.monotonic()
         body = await OLLAMA_CHAT.parse(call.take_body(), allow_unknown=self._allow_unknown, max_tokens=0)
         self._require_tokenizer()
@@ -71,10 +83,14 @@ class OllamaHandlers:
         if not messages:
             return _loaded({"message": {"role": "assistant", "content": ""}}, body)
         run = await self._core.prepare(job)
-        return await self._answer(call, body, run, started, is_chat=True)
+        return _Prepared(run, self._writer(body, run, started, is_chat=True), with_logprobs=body.logprobs)
 
     async def generate(self, call: Call) -> Response | EventStream:
         """``POST /api/generate``."""
+        return await self._answer(call, await self._prepare_text(call))
+
+    async def _prepare_text(self, call: Call) -> _Prepared | Response:
+        """The same for a prompt."""
         started = time.monotonic()
         body = await OLLAMA_GENERATE.parse(call.take_body(), allow_unknown=self._allow_unknown, max_tokens=0)
         self._require_tokenizer()
@@ -90,7 +106,7 @@ class OllamaHandlers:
                 messages.append({"role": "system", "content": body.system})
             messages.append({"role": "user", "content": body.prompt})
         run = await self._core.prepare(self._job(body, messages=messages, input_ids=ids))
-        return await self._answer(call, body, run, started, is_chat=False)
+        return _Prepared(run, self._writer(body, run, started, is_chat=False), with_logprobs=body.logprobs)
 
     async def tags(self, call: Call) -> Response:
         """``GET /api/tags``: the models that there are, which is one."""
@@ -167,10 +183,8 @@ class OllamaHandlers:
             values, None, "options.num_predict", self._defaults, self._manager.limits, constraint, _NAMES
         )
 
-    async def _answer(
-        self, call: Call, body: OllamaShared, run: ChatRun, started: float, *, is_chat: bool
-    ) -> Response | EventStream:
-        writer = OllamaWriter(
+    def _writer(self, body: OllamaShared, run: ChatRun, started: float, *, is_chat: bool) -> OllamaWriter:
+        return OllamaWriter(
             body.model,
             is_chat=is_chat,
             names=self._names if body.logprobs else None,
@@ -178,8 +192,13 @@ class OllamaHandlers:
             skip_special_tokens=run.request.sampling_params.skip_special_tokens,
             started=started,
         )
-        if body.stream:
-            sink = None if body.logprobs else chat_sink(call.writer, run, writer.plain_lines)
+
+    async def _answer(self, call: Call, prepared: _Prepared | Response) -> Response | EventStream:
+        if isinstance(prepared, Response):
+            return prepared
+        run, writer, with_logprobs = prepared
+        if run.request.stream:
+            sink = None if with_logprobs else chat_sink(call.writer, run, writer.plain_lines)
             return EventStream(writer.lines(self._core.deltas(run, sink)), end=b"", content_type=_LINES)
         return Response(await writer.whole(self._core.deltas(run)))
 

@@ -11,6 +11,7 @@ from msgspec import Meta
 from bough.entrypoints.chat.tools import MAX_TOOLS
 from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec, Refused, drop_extras, is_neutral
 from bough.entrypoints.http.openai.protocol import MAX_MESSAGES, MAX_TOP_LOGPROBS
+from bough.entrypoints.http.shared_fields import ModelName
 from bough.errors import BadRequest
 from bough.managers.embedding_struct import Dimensions
 
@@ -78,7 +79,7 @@ class OllamaMessage(msgspec.Struct, forbid_unknown_fields=True):
 class OllamaShared(msgspec.Struct, kw_only=True):
     """What ``/api/chat`` and ``/api/generate`` have in common."""
 
-    model: Annotated[str, Meta(description="Name of the model. Any name is taken and given back.")]
+    model: Annotated[ModelName, Meta(description="Name of the model. Any name is taken and given back.")]
     stream: Annotated[bool, Meta(description="Answer with a JSON object a line, as it comes.")] = True
     format: Annotated[
         str | dict[str, Any] | None, Meta(description="`json`, or a JSON schema, that the answer follows.")
@@ -128,7 +129,7 @@ class OllamaGenerateRequest(OllamaShared, kw_only=True):
 class OllamaEmbedRequest(msgspec.Struct, kw_only=True):
     """Body of ``/api/embed``."""
 
-    model: Annotated[str, Meta(description="Name of the model. Any name is taken and given back.")]
+    model: Annotated[ModelName, Meta(description="Name of the model. Any name is taken and given back.")]
     input: Annotated[
         str | Annotated[list[str], Meta(max_length=MAX_OUTPUTS_PER_REQUEST)],
         Meta(description="A text, or several; nothing, for a look whether the model is there."),
@@ -145,14 +146,14 @@ class OllamaEmbedRequest(msgspec.Struct, kw_only=True):
 class OllamaEmbeddingsRequest(msgspec.Struct, kw_only=True):
     """Body of ``/api/embeddings``."""
 
-    model: Annotated[str, Meta(description="Name of the model. Any name means the one that is served.")]
+    model: Annotated[ModelName, Meta(description="Name of the model. Any name means the one that is served.")]
     prompt: Annotated[str, Meta(description="The text; a longer one is cut at its end.")] = ""
 
 
 class OllamaShowRequest(msgspec.Struct, kw_only=True):
     """Body of ``/api/show``."""
 
-    model: Annotated[str, Meta(description="Name of the model. Any name means the one that is served.")] = ""
+    model: Annotated[ModelName, Meta(description="Name of the model. Any name means the one that is served.")] = ""
 
 
 def _tidy_messages(value: Any, unknown: dict[str, None] | None) -> Any:

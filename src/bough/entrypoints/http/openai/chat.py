@@ -31,7 +31,7 @@ from bough.entrypoints.http.openai.structured import find_constraint
 from bough.entrypoints.http.openai.tools import tool_use
 from bough.entrypoints.http.pacing import compile_patterns
 from bough.errors import BadRequest
-from bough.managers.io_struct import pack_token_ids
+from bough.managers.io_struct import GenerateRequest, pack_token_ids
 from bough.managers.tokenizer_manager import TokenizerManager
 
 
@@ -49,6 +49,10 @@ class ChatHandler(OpenAIHandler):
 
     async def __call__(self, call: Call) -> Response | EventStream:
         """Answer one request."""
+        return await self.answer(call, *await self._prepare(call))
+
+    async def _prepare(self, call: Call) -> tuple[Answer, list[GenerateRequest], list[ChatChoiceWriter]]:
+        """Read a request, of which nothing is left but what is returned."""
         manager = self.manager
         check_headers(call.headers)
         body, given = await CHAT.parse_given(
@@ -75,7 +79,7 @@ class ChatHandler(OpenAIHandler):
             echo=body.messages[-1].text() if body.echo else "",
         )
         writers = [ChatChoiceWriter(answer.chunk_start, index, run.readers[index], options) for index in range(body.n)]
-        return await self.answer(call, answer, body, [run.request], writers)
+        return answer, [run.request], writers
 
     def _job(self, body: ChatCompletionRequest, given: Set[str], unknown: dict[str, None] | None) -> ChatJob:
         if body.top_logprobs and not body.logprobs:

@@ -11,7 +11,7 @@ from bough.entrypoints.chat.constraints import constraint_param
 from bough.entrypoints.chat.core import last_tokens
 from bough.entrypoints.http.asgi import Call, EventStream, Response
 from bough.entrypoints.http.fields import unknown_members
-from bough.entrypoints.http.logprobs import CompletionLogprobs, TokenNames, prompt_logprobs
+from bough.entrypoints.http.logprobs import CompletionLogprobs, Echo, TokenNames, prompt_logprobs
 from bough.entrypoints.http.openai.fill_in_middle import find_gap_format
 from bough.entrypoints.http.openai.headers import check_headers
 from bough.entrypoints.http.openai.protocol import COMPLETIONS, CompletionRequest
@@ -26,6 +26,7 @@ from bough.entrypoints.http.openai.serving import (
     tokens_to_keep,
 )
 from bough.entrypoints.http.openai.structured import find_constraint
+from bough.entrypoints.http.openai.vector_protocol import check_batch
 from bough.entrypoints.http.pacing import add_paced, compile_patterns
 from bough.errors import BadRequest
 from bough.ipc.messages import OutputDelta
@@ -49,6 +50,10 @@ class CompletionHandler(OpenAIHandler):
 
     async def __call__(self, call: Call) -> Response | EventStream:
         """Answer one request; choices are in order of prompts, and those of one prompt next to each other."""
+        return await self.answer(call, *await self._prepare(call))
+
+    async def _prepare(self, call: Call) -> tuple[Answer, list[GenerateRequest], list[CompletionChoiceWriter]]:
+        """Read a request, of which nothing is left but what is returned."""
         manager = self.manager
         check_headers(call.headers)
         body, given = await COMPLETIONS.parse_given(
@@ -109,6 +114,10 @@ class CompletionHandler(OpenAIHandler):
             )
             for index, prompt in enumerate(prompts)
         ]
+        echoes = [Echo()] * len(prompts)
+        if body.echo:
+            names = [request.prompt_param for request in requests]
+            echoes = [await self._echo(prompt, name, body) for prompt, name in zip(prompts, names, strict=True)]
         answer = Answer("text_completion", "text_completion", rids[0], self.model_name(body), body)
         writers = [
             CompletionChoiceWriter(
@@ -117,11 +126,11 @@ class CompletionHandler(OpenAIHandler):
                 self.names(as_ids=body.return_tokens_as_token_ids),
                 body,
                 requests[index // n],
-                await self._echo(prompts[index // n], body) if body.echo else "",
+                echoes[index // n],
             )
             for index in range(len(rids))
         ]
-        return await self.answer(call, answer, body, requests, writers)
+        return answer, requests, writers
 
     def _with_gaps(self, prompts: list[str | TokenIds], body: CompletionRequest) -> list[str | TokenIds]:
         """The prompts that make a model fill the gap before ``suffix``, if there is one."""
@@ -137,6 +146,8 @@ class CompletionHandler(OpenAIHandler):
             raise BadRequest("suffix needs prompts that are text", param="suffix")
         if body.echo:
             raise BadRequest("suffix cannot be combined with echo", param="suffix")
+        sizes = [len(text) for text in texts]
+        check_batch(self.manager.server_args, "prompt", "suffix", len(body.suffix), sizes)
         return [format_.prompt(text, body.suffix) for text in texts]
 
     async def _last_tokens(self, prompt: str | TokenIds, keep: int, body: CompletionRequest) -> str | TokenIds:
@@ -151,16 +162,20 @@ class CompletionHandler(OpenAIHandler):
             prompt = ids
         return last_tokens(prompt, keep)
 
-    async def _echo(self, prompt: str | TokenIds, body: CompletionRequest) -> str:
-        if isinstance(prompt, str):
-            return prompt
+    async def _echo(self, prompt: str | TokenIds, param: str, body: CompletionRequest) -> Echo:
+        """The text of a prompt, unless it is certainly too long."""
         manager = self.manager
         assert manager.tokenizer is not None, "checked before"
         assert manager.prompt_encoder is not None, "there is a tokenizer"
-        manager.limits.check_token_ids(prompt, "prompt")
+        if isinstance(prompt, str):
+            manager.prompt_encoder.check_length(len(prompt), param)
+            return Echo(prompt)
+        manager.limits.check_token_ids(prompt, param)
         decode = manager.tokenizer.decode
-        return await manager.prompt_encoder.run(
-            4 * len(prompt), lambda: decode(prompt, skip_special_tokens=body.skip_special_tokens)
+        return Echo(
+            await manager.prompt_encoder.run(
+                4 * len(prompt), lambda: decode(prompt, skip_special_tokens=body.skip_special_tokens)
+            )
         )
 
 
@@ -183,11 +198,11 @@ class CompletionChoiceWriter(ChoiceWriter):
         names: TokenNames,
         body: CompletionRequest,
         request: GenerateRequest,
-        echo: str,
+        echo: Echo,
     ) -> None:
         self._names = names
         self._request = request
-        self._echo = echo
+        self._echo = echo.text
         self._started = False
         self._token_ids = body.return_token_ids
         self._prompt_token_ids = body.return_token_ids or body.return_prompt_token_ids

@@ -141,6 +141,7 @@ class DecisionsHandler:
     async def __call__(self, call: Call) -> Response:
         """``POST /v1/decisions``."""
         manager = self._manager
+        call.keep()
         body = await DECISIONS.parse(
             call.take_body(), allow_unknown=manager.server_args.allow_unknown_fields, max_tokens=0
         )

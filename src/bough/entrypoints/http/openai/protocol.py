@@ -10,7 +10,7 @@ from msgspec import Meta
 from bough.entrypoints.chat.tools import MAX_TOOLS, Effort, Reasoning
 from bough.entrypoints.http.fields import BodySpec, Refused, drop_extras
 from bough.entrypoints.http.openai.messages import ChatMessage, tidy_messages
-from bough.entrypoints.http.shared_fields import SamplingFields
+from bough.entrypoints.http.shared_fields import ModelName, SamplingFields
 from bough.managers.io_struct import RequestId
 from bough.managers.sessions import SessionParams
 from bough.sampling.sampling_params import (
@@ -53,7 +53,7 @@ class SharedFields(SamplingFields, kw_only=True):
     """What completions and chat completions have in common."""
 
     model: Annotated[
-        str | None,
+        ModelName | None,
         Meta(description="Name of the model. Any name is taken and given back: the server serves one model."),
     ] = None
     stream: Annotated[bool, Meta(description="Answer with server-sent events.")] = False

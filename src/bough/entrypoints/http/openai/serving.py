@@ -88,7 +88,10 @@ class Answer:
         chunk_kind: value of ``object`` in an event.
         rid: id of the answer.
         model: name of the model, as the client knows it.
-        options: the request, for what it wants of the stream.
+        options: the request, for what it wants of the answer. It is not kept: its texts may be long.
+
+    Attributes:
+        is_stream: whether it is to be streamed.
     """
 
     def __init__(self, kind: str, chunk_kind: str, rid: str, model: str, options: SharedFields) -> None:
@@ -97,7 +100,10 @@ class Answer:
         self._whole_start = frame % (_encode(rid), _encode(kind), created, _encode(model))
         self.chunk_start = b"data: " + frame % (_encode(rid), _encode(chunk_kind), created, _encode(model))
         """Beginning of every event, up to the first choice."""
-        self._options = options
+        self.is_stream = options.stream
+        self._n = options.n
+        self._with_meta_info = options.return_meta_info
+        self._with_cached_details = options.return_cached_tokens_details
         stream_options = options.stream_options
         self._include_usage = stream_options is not None and bool(stream_options.include_usage)
         self._continuous_usage = stream_options is not None and bool(stream_options.continuous_usage_stats)
@@ -107,7 +113,6 @@ class Answer:
         manager: TokenizerManager,
         requests: Sequence[GenerateRequest],
         writers: Sequence[ChoiceWriter],
-        n: int,
         body_writer: BodyWriter | None,
     ) -> AsyncGenerator[bytes, None]:
         """Run the requests and write events as results come.
@@ -116,13 +121,12 @@ class Answer:
             manager: does the work.
             requests: what to do.
             writers: one per choice.
-            n: choices per prompt.
             body_writer: for events that are written as they come.
 
         Raises:
             BoughError: if a choice fails; before the first event or after it.
         """
-        usage = Usage(len(writers), n)
+        usage = Usage(len(writers), self._n)
         suffix = b',"usage":null' if self._include_usage else b""
         continuous = self._continuous_usage
         cached = [0] * len(writers)
@@ -178,7 +182,6 @@ class Answer:
         usage = Usage(len(writers), n)
         choices = [b""] * len(writers)
         members = b""
-        options = self._options
         scores = [0.0] * len(writers)
         cached = [0] * len(writers)
         async with manager.generation(requests) as generation:
@@ -192,7 +195,7 @@ class Answer:
                         await writer.parse(delta)
                     usage.update(state, delta, writer.reasoning_tokens)
                     choice = await writer.whole(delta)
-                    if options.return_meta_info:
+                    if self._with_meta_info:
                         info = meta_info(state, delta)
                         info["reasoning_tokens"] = writer.reasoning_tokens or 0
                         choice = b'%b,"meta_info":%b}' % (choice[:-1], _encode(info))
@@ -201,8 +204,8 @@ class Answer:
                     scores[state.index] = _score(delta)
                     if state.index == 0:
                         members = await writer.members(delta)
-        if n > options.n:
-            best = _best(scores, n, options.n)
+        if n > self._n:
+            best = _best(scores, n, self._n)
             choices, cached = [choices[index] for index in best], [cached[index] for index in best]
         return b'%b%b],"usage":%b,"metadata":%b%b}' % (
             self._whole_start,
@@ -218,7 +221,7 @@ class Answer:
         Args:
             cached: tokens of the prompt that were cached, per choice.
         """
-        if not self._options.return_cached_tokens_details:
+        if not self._with_cached_details:
             return b""
         details = [{"device": each, "host": 0} for each in cached]
         return b',"sglext":%b' % _encode({"cached_tokens_details": details if len(details) > 1 else details[0]})
@@ -262,13 +265,15 @@ class OpenAIHandler:
         self,
         call: Call,
         answer: Answer,
-        body: SharedFields,
         requests: Sequence[GenerateRequest],
         writers: Sequence[ChoiceWriter],
     ) -> Response | EventStream:
-        """Run the requests and answer in the way that the client asked for."""
-        if body.stream:
-            return EventStream(answer.stream(self.manager, requests, writers, body.n, call.writer))
+        """Run the requests and answer in the way that the client asked for.
+
+        What the body holds besides them counts no more, so whoever calls this must not have kept it.
+        """
+        if answer.is_stream:
+            return EventStream(answer.stream(self.manager, requests, writers, call.writer))
         return Response(await answer.whole(self.manager, requests, writers, requests[0].sampling_params.n))
 
 

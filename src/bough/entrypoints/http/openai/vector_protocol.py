@@ -12,6 +12,7 @@ from bough.config.server_args import ServerArgs
 from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec, Refused
 from bough.entrypoints.http.openai.messages import TextPart
 from bough.entrypoints.http.openai.protocol import TokenId
+from bough.entrypoints.http.shared_fields import ModelName
 from bough.errors import BadRequest, PayloadTooLarge
 from bough.managers.embedding_struct import Dimensions, Truncation
 from bough.managers.io_struct import QueueFields, RequestId
@@ -26,7 +27,7 @@ class VectorFields(QueueFields, kw_only=True):
     """What these bodies have in common."""
 
     model: Annotated[
-        str | None,
+        ModelName | None,
         Meta(description="Name of the model. Any name is taken and given back: the server serves one model."),
     ] = None
     rid: Annotated[RequestId | None, Meta(description="Id of the request; made up if absent.")] = None

@@ -79,9 +79,9 @@ class VectorHandlers:
             data.append(_encode(entry))
             await turns.spend(len(labels))
         return Response(
-            b'{"id":"classify-%b","object":"list","created":%d,"model":%b,"data":[%b],"usage":%b}'
+            b'{"id":%b,"object":"list","created":%d,"model":%b,"data":[%b],"usage":%b}'
             % (
-                (body.rid or new_request_id()).encode(),
+                _encode(f"classify-{body.rid or new_request_id()}"),
                 int(time.time()),
                 _encode(self._model(body)),
                 b",".join(data),
@@ -187,6 +187,7 @@ class VectorHandlers:
 
     async def _parse(self, spec: BodySpec[Body], call: Call) -> Body:
         manager = self._manager
+        call.keep()
         return await spec.parse(
             call.take_body(),
             allow_unknown=manager.server_args.allow_unknown_fields,

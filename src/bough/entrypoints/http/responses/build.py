@@ -42,11 +42,13 @@ class ResponseBuilder:
 
     Attributes:
         final: the response object for good, as JSON; empty until then.
+        num_bytes: of the output so far, about.
     """
 
     def __init__(self, body: dict[str, Any], describe: Describe | None = None, *, tells: bool) -> None:
         self.body = body
         self.final = b""
+        self.num_bytes = 0
         self._describe = describe
         self._tells = tells
         self._parts: list[bytes] = []
@@ -188,6 +190,7 @@ class ResponseBuilder:
         elif not text:
             return
         self._pieces.append(text)
+        self.num_bytes += len(text) + len(logprobs)
         if self._tells:
             self._sequence_number += 1
             self._parts.append(

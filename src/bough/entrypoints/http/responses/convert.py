@@ -70,6 +70,13 @@ def input_items(body: ResponsesRequest, find: Find, unknown: dict[str, None] | N
     return [_item(item, f"input[{index}]", find, unknown) for index, item in enumerate(body.input)]
 
 
+def referred_ids(body: ResponsesRequest) -> list[str]:
+    """Ids of items that are only named."""
+    given = () if isinstance(body.input, str) else body.input
+    named = (item.get("id") for item in given if item.get("type") in (None, "item_reference"))
+    return [each for each in named if isinstance(each, str)]
+
+
 def _item(given: Item, place: str, find: Find, unknown: dict[str, None] | None) -> Item:
     kind = given.get("type")
     if kind is None:
@@ -92,6 +99,8 @@ def _item(given: Item, place: str, find: Find, unknown: dict[str, None] | None) 
         if role not in _ROLES:
             raise BadRequest(f"{place}.role must be one of {', '.join(_ROLES)}", param=f"{place}.role")
         kept["content"] = _content(item.get("content"), f"{place}.content", unknown)
+        if item.get("phase") is not None:
+            kept["phase"] = _string(item, "phase", place)
     elif kind == "function_call":
         kept |= {name: _string(item, name, place) for name in ("call_id", "name", "arguments")}
     elif kind == "function_call_output":
@@ -144,9 +153,10 @@ def conversation(items: Sequence[Item]) -> list[Message]:
             if "content" in turn or "tool_calls" in turn:
                 end_turn()
             turn["content"] = _text(item["content"])
+            turn |= _phase(item)
         elif kind == "message":
             end_turn()
-            messages.append({"role": item["role"], "content": _text(item["content"])})
+            messages.append({"role": item["role"], "content": _text(item["content"]), **_phase(item)})
         elif kind == "function_call":
             turn.setdefault("tool_calls", []).append(template_call(item["call_id"], item["name"], item["arguments"]))
         elif kind == "reasoning":
@@ -181,6 +191,11 @@ def _text(content: str | list[Item]) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(part[_TEXT_PARTS[part["type"]]] for part in content)
+
+
+def _phase(item: Item) -> dict[str, str]:
+    """What a message says of its place in the answer, for templates that show that."""
+    return {"phase": item["phase"]} if "phase" in item else {}
 
 
 def _id(item: Mapping[str, Any], place: str) -> str | None:

@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -24,6 +25,7 @@ from bough.entrypoints.http.logprobs import TokenNames, chat_logprobs
 from bough.entrypoints.http.responses import convert
 from bough.entrypoints.http.responses.build import Describe, ResponseBuilder
 from bough.entrypoints.http.responses.event_log import EventLog
+from bough.entrypoints.http.responses.pages import items_at, page_of
 from bough.entrypoints.http.responses.protocol import RESPONSES, WITH_LOGPROBS, ResponsesRequest
 from bough.entrypoints.http.responses.store import ResponseStore, StoredResponse
 from bough.errors import BadRequest, BoughError, NotFound, RequestFailed
@@ -64,7 +66,24 @@ class ResponsesHandlers:
 
     async def create(self, call: Call) -> Response | EventStream:
         """``POST /v1/responses``."""
-        if self._names is None:
+        builder, run, entry, in_background = await self._prepare(call)
+        if entry is not None and in_background:
+            if run.request.stream:
+                entry.log = EventLog()
+            queued = self._start(entry, builder, run, call)
+            return Response(queued) if entry.log is None else EventStream(entry.log.follow(0), end=b"")
+        if run.request.stream:
+            return EventStream(self._events(entry, builder, run, call.writer), end=b"")
+        await self._run(builder, run)
+        self._keep(entry, builder)
+        return Response(builder.final)
+
+    async def _prepare(self, call: Call) -> tuple[ResponseBuilder, ChatRun, StoredResponse | None, bool]:
+        """Read a request, of which nothing is left but what is returned: what makes the response, what the engine is
+        to do, what is kept of it, and whether it is made in the background.
+        """
+        encoder = self._manager.prompt_encoder
+        if self._names is None or encoder is None:
             raise BadRequest("responses need a tokenizer, and this server has none; use /generate", param="input")
         body = await RESPONSES.parse(
             call.take_body(),
@@ -87,25 +106,20 @@ class ResponsesHandlers:
             else:
                 give_back()
         with unknown_members(allowed=self._manager.server_args.allow_unknown_fields) as unknown:
-            items = convert.input_items(body, self.store.finder(), unknown)
+            num_chars = self.store.size_of(convert.referred_ids(body))
+            items = await encoder.run(num_chars, partial(convert.input_items, body, self.store.finder(), unknown))
             tools = convert.tool_use(body, unknown)
             constraint = convert.constraint(body, unknown)
-        everything = [*(previous.conversation() if previous is not None else ()), *items]
-        job, run = await self._prepare(body, everything, tools, constraint)
+        earlier: list[convert.Item] = []
+        if previous is not None:
+            earlier = await encoder.run(sum(part.size for part in previous.chain()), previous.conversation)
+        job, run = await self._ready(body, [*earlier, *items], tools, constraint)
         response_id = body.request_id or f"resp_{job.rids[0]}"
         blank = _response(response_id, body, job, self._manager.served_model_name)
         builder = ResponseBuilder(blank, self._describe(job, run), tells=body.stream)
         entry = StoredResponse(response_id, blank, items, previous) if keep else None
-        if entry is not None and body.background:
-            if body.stream:
-                entry.log = EventLog()
-            queued = self._start(entry, builder, run, call)
-            return Response(queued) if entry.log is None else EventStream(entry.log.follow(0), end=b"")
-        if body.stream:
-            return EventStream(self._events(entry, builder, run, call.writer), end=b"")
-        await self._run(builder, run)
-        self._keep(entry, builder)
-        return Response(builder.final)
+        call.keep(len(msgspec.json.encode(blank)) if entry is None else entry.size)
+        return builder, run, entry, body.background
 
     async def one(self, call: Call) -> Response | EventStream:
         """``GET`` and ``DELETE /v1/responses/{response_id}``."""
@@ -144,32 +158,29 @@ class ResponsesHandlers:
         is_number = limit.isascii() and limit.isdigit() and len(limit) < 10
         if not is_number or not 1 <= int(limit) <= MAX_ITEMS_LISTED:
             raise BadRequest(f"limit must be between 1 and {MAX_ITEMS_LISTED}", param="limit")
-        earlier = entry.previous.conversation() if entry.previous is not None else []
-        items = [*earlier, *entry.items()]
-        if order == "desc":
-            items.reverse()
-        if after is not None:
-            place = next((index for index, item in enumerate(items) if item.get("id") == after), None)
-            if place is None:
-                raise BadRequest("after names no item of this response", param="after")
-            items = items[place + 1 :]
-        page = items[: int(limit)]
-        return Response(
-            msgspec.json.encode(
+        encoder = self._manager.prompt_encoder
+        assert encoder is not None, "there are responses only with a tokenizer"
+        page, has_more = await page_of(entry, after, int(limit), newest_first=order == "desc")
+        num_bytes = sum(part.size for part in {id(place.entry): place.entry for place in page}.values())
+
+        def work() -> bytes:
+            data = [_listed(item) for item in items_at(page)]
+            return msgspec.json.encode(
                 {
                     "object": "list",
-                    "data": [_listed(item) for item in page],
-                    "first_id": page[0].get("id") if page else None,
-                    "last_id": page[-1].get("id") if page else None,
-                    "has_more": len(page) < len(items),
+                    "data": data,
+                    "first_id": data[0]["id"] if data else None,
+                    "last_id": data[-1]["id"] if data else None,
+                    "has_more": has_more,
                 }
             )
-        )
+
+        return Response(await encoder.run(num_bytes, work))
 
     # --- work -------------------------------------------------------------------------------------------------------
 
-    async def _run(self, builder: ResponseBuilder, run: ChatRun, log: EventLog | None = None) -> None:
-        """Make a response whole.
+    async def _run(self, builder: ResponseBuilder, run: ChatRun, entry: StoredResponse | None = None) -> None:
+        """Make a response whole; ``entry``, if it is made in the background, has its events and what it takes.
 
         Raises:
             BoughError: if it fails.
@@ -178,8 +189,11 @@ class ResponsesHandlers:
         async with aclosing(self._core.deltas(run)) as deltas:
             async for delta in deltas:
                 await builder.add(delta)
-                if log is not None:
-                    log.add(builder.take())
+                if entry is not None:
+                    if entry.log is not None:
+                        entry.log.add(builder.take())
+                    entry.growth = builder.num_bytes
+                    self.store.note_growth(entry)
 
     async def _events(
         self, entry: StoredResponse | None, builder: ResponseBuilder, run: ChatRun, writer: BodyWriter | None
@@ -222,7 +236,7 @@ class ResponsesHandlers:
 
     async def _work(self, entry: StoredResponse, builder: ResponseBuilder, run: ChatRun) -> None:
         try:
-            await self._run(builder, run, entry.log)
+            await self._run(builder, run, entry)
         except asyncio.CancelledError:
             builder.cancel()
         except BoughError as error:
@@ -253,7 +267,7 @@ class ResponsesHandlers:
 
     # --- from requests to jobs --------------------------------------------------------------------------------------
 
-    async def _prepare(
+    async def _ready(
         self, body: ResponsesRequest, items: list[convert.Item], tools: ToolUse, constraint: Constraint | None
     ) -> tuple[ChatJob, ChatRun]:
         """The job, and what it takes to run it; with ``truncation``, of as many turns as there is room for.
@@ -335,13 +349,13 @@ class ResponsesHandlers:
         )
 
     def _describe(self, job: ChatJob, run: ChatRun) -> Describe | None:
-        names = self._names
+        names, num_top = self._names, job.top_logprobs
         if not job.logprobs or names is None:
             return None
         skip_special = run.request.sampling_params.skip_special_tokens
 
         def describe(entries: Sequence[PositionLogprobs]) -> list[bytes]:
-            return chat_logprobs(entries, names, skip_special, job.top_logprobs)
+            return chat_logprobs(entries, names, skip_special, num_top)
 
         return describe
 

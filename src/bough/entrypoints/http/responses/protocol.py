@@ -10,12 +10,13 @@ from msgspec import Meta
 from bough.entrypoints.chat.tools import MAX_TOOLS, Effort
 from bough.entrypoints.http.fields import BodySpec, Refused, drop_extras
 from bough.entrypoints.http.openai.protocol import CHAT, MAX_MESSAGES, MAX_TOP_LOGPROBS
-from bough.entrypoints.http.shared_fields import SamplingFields
+from bough.entrypoints.http.shared_fields import ModelName, SamplingFields
 
 WITH_LOGPROBS = "message.output_text.logprobs"
 """What ``include`` may ask for that changes something."""
 
 MAX_METADATA_ENTRIES = 16
+MAX_USER_CHARS = 1024
 MetadataKey = Annotated[str, Meta(max_length=64)]
 MetadataValue = Annotated[str, Meta(max_length=512)]
 
@@ -54,9 +55,9 @@ class ResponsesRequest(SamplingFields, kw_only=True):
     instructions: Annotated[
         str | None, Meta(description="What the model is told first; not carried over to later responses.")
     ] = None
-    model: Annotated[str | None, Meta(description="Name of the model: the one that is served.")] = None
+    model: Annotated[ModelName | None, Meta(description="Name of the model: the one that is served.")] = None
     request_id: Annotated[
-        Annotated[str, Meta(pattern=r"^resp_[A-Za-z0-9_-]{1,128}$")] | None,
+        Annotated[str, Meta(pattern=r"^resp_[A-Za-z0-9_-]{1,128}$(?!\n)")] | None,
         Meta(description="Id of the response; made up if absent."),
     ] = None
     previous_response_id: Annotated[
@@ -112,7 +113,9 @@ class ResponsesRequest(SamplingFields, kw_only=True):
         Annotated[dict[MetadataKey, MetadataValue], Meta(max_length=MAX_METADATA_ENTRIES)] | None,
         Meta(description="Notes of the caller, given back with the response."),
     ] = None
-    user: Annotated[str | None, Meta(description="Given back with the response.")] = None
+    user: Annotated[
+        Annotated[str, Meta(max_length=MAX_USER_CHARS)] | None, Meta(description="Given back with the response.")
+    ] = None
     chat_template_kwargs: Annotated[dict[str, Any] | None, Meta(description="Variables of the chat template.")] = None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -19,6 +19,9 @@ _PER_ENTRY = 512
 
 _PER_ITEM = 256
 """Bytes that it takes to find an item by its id."""
+
+RECOUNTED_BYTES = 64 * 1024
+"""A response that is being made is counted anew whenever it has grown by so much."""
 
 
 class _WithOutput(msgspec.Struct):
@@ -44,6 +47,7 @@ class StoredResponse:
         holders: entries of a store, and later responses, that need this one.
         counted: bytes that the store counts for it.
         log: its events, if it is made in the background and may be followed.
+        growth: bytes of output that the response object has by now, about; counts until that is complete.
     """
 
     def __init__(
@@ -54,11 +58,14 @@ class StoredResponse:
         self.holders = 0
         self.counted = 0
         self.log: EventLog | None = None
+        self.growth = 0
         self._body: dict[str, Any] | None = body
+        self._blank_bytes = len(msgspec.json.encode(body))
         self._encoded = b""
         self._items = msgspec.json.encode(items)
         self._previous = previous
-        self._item_ids = [item["id"] for item in items]
+        self._input_ids: list[str] = [item["id"] for item in items]
+        self._output_ids: list[str] = []
 
     @property
     def is_running(self) -> bool:
@@ -73,22 +80,35 @@ class StoredResponse:
     @property
     def item_ids(self) -> list[str]:
         """Ids of its own items, and of its output if that is complete."""
-        return self._item_ids
+        return [*self._input_ids, *self._output_ids]
+
+    @property
+    def input_ids(self) -> list[str]:
+        """Ids of its own items."""
+        return self._input_ids
+
+    @property
+    def output_ids(self) -> list[str]:
+        """Ids of its output, if that is complete."""
+        return self._output_ids
 
     @property
     def size(self) -> int:
         """Bytes that it takes, without those before it."""
+        num_items = len(self._input_ids) + len(self._output_ids)
+        body = len(self._encoded) if self._body is None else self._blank_bytes + self.growth
         log = 0 if self.log is None else self.log.num_bytes
-        return _PER_ENTRY + _PER_ITEM * len(self._item_ids) + len(self._items) + len(self._encoded) + log
+        return _PER_ENTRY + _PER_ITEM * num_items + len(self._items) + body + log
 
     def to_json(self) -> bytes:
         """The response object as it is now."""
-        return self._encoded if self._body is None else msgspec.json.encode(self._body)
+        body = self._body
+        return self._encoded if body is None else msgspec.json.encode(body)
 
     def complete(self, encoded: bytes) -> None:
         """Nothing more comes; ``encoded`` is the response object for good."""
         if self._body is not None:
-            self._item_ids = [*self._item_ids, *(item["id"] for item in self._body["output"])]
+            self._output_ids = [item["id"] for item in self._body["output"]]
         self._body, self._encoded = None, encoded
 
     def chain(self) -> Iterator[StoredResponse]:
@@ -231,11 +251,20 @@ class ResponseStore:
         for item_id in dict.fromkeys(entry.item_ids):
             self._by_item.setdefault(item_id, []).append(entry)
         self._hold(entry)
-        for other in list(self._entries.values()):
-            if not self._is_full:
-                break
-            if not other.is_running and other is not entry:
-                self._remove(other)
+        self._make_room(entry)
+
+    def note_growth(self, entry: StoredResponse) -> None:
+        """Count one anew that is still being made, if it has grown by much and is kept; others make room."""
+        growth = entry.size - entry.counted
+        if entry.holders and growth >= RECOUNTED_BYTES:
+            entry.counted += growth
+            self.num_bytes += growth
+            self._make_room(entry)
+
+    def size_of(self, item_ids: Iterable[str]) -> int:
+        """Bytes that have to be read to find items of these ids."""
+        found = {entry.id: entry.size for item_id in item_ids for entry in self._by_item.get(item_id, ())[:1]}
+        return sum(found.values())
 
     def delete(self, response_id: str) -> None:
         """Forget a response, and end the work on it.
@@ -247,6 +276,14 @@ class ResponseStore:
         self._remove(entry)
         if entry.task is not None:
             entry.task.cancel()
+
+    def _make_room(self, entry: StoredResponse) -> None:
+        """Forget older ones than this until there is room, or all others are being worked on."""
+        for other in list(self._entries.values()):
+            if not self._is_full:
+                break
+            if not other.is_running and other is not entry:
+                self._remove(other)
 
     @property
     def _is_full(self) -> bool:
