@@ -513,6 +513,27 @@ def test_code_ends_with_as_many_backticks_as_it_began_with(page: Page) -> None:
     expect(shown).to_contain_text(unended)
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Oak | elm\n{blanks}x", "x"),
+        ("# Oak{blanks}x", "x"),
+        ("-{blanks}x\u2028y", "x"),
+        ("- Oak{lines}- Elm", "Elm"),
+    ],
+    ids=["table", "heading", "item", "list"],
+)
+def test_no_answer_keeps_the_page_busy(page: Page, text: str, shown: str) -> None:
+    # So many that looking at each anew for every other would take minutes.
+    text = text.format(blanks=" " * 200_000, lines="\n" * 200_000)
+    answer_with(page, {"content": text})
+    ask(page, "x")
+    wait_for_answers(page, 1)
+    expect(page.locator(".message.assistant .text")).to_contain_text(shown)
+    page.reload()
+    expect(page.locator(".message.assistant .text")).to_contain_text(shown)
+
+
 def test_long_thoughts_are_painted_as_rarely_as_long_answers(page: Page) -> None:
     page.evaluate(
         "() => { const wait = setTimeout; window.waits = [];"
