@@ -24,6 +24,9 @@ const EXAMPLE_TOOL = [{
 
 const byId = (id) => document.getElementById(id);
 
+/** Whether a key sends what was typed. An Enter that takes what an input method proposes does not; Safari tells by 229. */
+const sends = (event) => event.key === "Enter" && !event.shiftKey && !event.isComposing && event.keyCode !== 229;
+
 /** Messages as the server takes them, each with what the page knows of it under `shown`. */
 let messages = [];
 let model = "";
@@ -258,7 +261,7 @@ function edit(message) {
     if (!running && area.value.trim()) anew(message, area.value);
   };
   area.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) done(event);
+    if (sends(event)) done(event);
     if (event.key !== "Escape") return;
     event.stopPropagation(); // which would end a running answer, too
     leave();
@@ -443,7 +446,7 @@ export function startChat(servedModel) {
     answer(asked);
   });
   byId("prompt").addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    if (!sends(event)) return;
     event.preventDefault();
     byId("composer").requestSubmit();
   });
