@@ -598,6 +598,56 @@ def test_the_conversation_outlives_a_reload_and_can_be_forgotten(page: Page) -> 
     expect(page.locator(".message")).to_have_count(0)
 
 
+@pytest.mark.parametrize(
+    "stored",
+    [
+        "{",
+        "{}",
+        '{"settings": {}, "messages": [5]}',
+        '{"settings": {"warmth": "1", "temperature": "0.5"}, "messages": []}',
+    ],
+)
+def test_what_another_version_remembered_is_no_hindrance(page: Page, stored: str) -> None:
+    page.evaluate("text => sessionStorage.setItem('bough.conversation', text)", stored)
+    page.reload()
+    expect(page.locator("#model")).to_contain_text("sapling")
+    expect(page.locator("#temperature")).to_have_value("0.5" if "temperature" in stored else "")
+    bodies = answer_with(page, {"content": "Yes."})
+    ask(page, "First?")
+    wait_for_answers(page, 1)
+    assert bodies[0]["messages"] == [{"role": "user", "content": "First?"}]
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "for (const name of ['localStorage', 'sessionStorage'])"
+        " Object.defineProperty(window, name, {get() { throw new DOMException('blocked', 'SecurityError'); }});",
+        "Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError'); };",
+    ],
+    ids=["blocked", "full"],
+)
+def test_it_works_where_nothing_can_be_stored(page: Page, script: str) -> None:
+    def need_key(route: object) -> None:
+        if "authorization" in route.request.headers:
+            route.continue_()
+        else:
+            route.fulfill(status=401, json={"error": {"message": "A key is needed"}})
+
+    page.add_init_script(script)
+    page.route("**/v1/models", need_key)
+    page.reload()
+    page.get_by_label("Key", exact=True).fill("sk-1")
+    page.get_by_role("button", name="Go on").click()
+    expect(page.locator("#model")).to_contain_text("sapling")
+    answer_with(page, {"content": "Yes."})
+    ask(page, "First?")
+    wait_for_answers(page, 1)
+    for theme in ("dark", "light"):
+        page.get_by_role("button", name="Change between light and dark").click()
+        expect(page.locator("html")).to_have_attribute("data-theme", theme)
+
+
 def test_the_engine_and_its_tree_move(page: Page, server: Server) -> None:
     page.get_by_role("tab", name="Engine").click()
     requests = page.locator(".tile", has_text="Requests").locator("strong")

@@ -3,6 +3,7 @@
 import { call, events } from "./api.js";
 import { arrange, copyButton, element } from "./dom.js";
 import { render } from "./markdown.js";
+import { ofTab } from "./storage.js";
 
 const STORE = "bough.conversation";
 const MAX_STORED = 1_000_000;
@@ -398,17 +399,22 @@ function store() {
   let text = pack(messages);
   if (text.length > MAX_STORED) text = pack(messages.map((each) => (each.shown ? { ...each, shown: { ...each.shown, logprobs: [] } } : each)));
   if (text.length > MAX_STORED) text = pack([]);
-  sessionStorage.setItem(STORE, text);
+  ofTab.set(STORE, text);
 }
 
+/** Show what is remembered, but nothing of it that is not as this page remembers it: another version may have left it. */
 function restore() {
   byId("schema").value = JSON.stringify(EXAMPLE_SCHEMA, null, 2);
-  const text = sessionStorage.getItem(STORE);
-  if (!text) return;
-  const stored = JSON.parse(text);
-  messages = stored.messages;
-  for (const [id, value] of Object.entries(stored.settings)) byId(id).value = value;
-  byId("logprobs").checked = stored.logprobs;
+  try {
+    const stored = JSON.parse(ofTab.get(STORE)) ?? { messages, settings: {} };
+    for (const id of SETTINGS) if (typeof stored.settings[id] === "string") byId(id).value = stored.settings[id];
+    byId("logprobs").checked = stored.logprobs === true;
+    messages = stored.messages;
+    redraw();
+  } catch {
+    messages = [];
+    redraw();
+  }
 }
 
 function settingsChanged() {
@@ -421,7 +427,6 @@ export function startChat(servedModel) {
   model = servedModel;
   restore();
   settingsChanged();
-  redraw();
   if (window.matchMedia("(max-width: 50rem)").matches) byId("settings").open = false;
   byId("settings").addEventListener("input", settingsChanged);
   byId("example-tool").addEventListener("click", () => {
