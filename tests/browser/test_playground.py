@@ -302,6 +302,21 @@ def test_a_setting_put_back_is_asked_for_no_more(page: Page) -> None:
     assert set(bodies[1]) == {"model", "messages", "stream", "stream_options"}
 
 
+def test_a_change_of_the_settings_writes_down_no_conversation(page: Page) -> None:
+    answer_with(page, {"content": "Yes."})
+    ask(page, "x")
+    wait_for_answers(page, 1)
+    page.evaluate(
+        "() => { window.written = []; const set = Storage.prototype.setItem;"
+        " Storage.prototype.setItem = function (name, text) { window.written.push(name); set.call(this, name, text); }; }"
+    )
+    page.get_by_label("System prompt").press_sequentially("Be short.")
+    assert set(page.evaluate("window.written")) == {"bough.settings"}
+    page.reload()
+    expect(page.get_by_label("System prompt")).to_have_value("Be short.")
+    expect(page.locator(".message.assistant")).to_contain_text("Yes.")
+
+
 def test_a_setting_that_cannot_be_is_named(page: Page) -> None:
     wrong = {"temperature": "7", "top_p": "1.5", "top_k": "-2", "min_p": "2", "repetition_penalty": "3"}
     wrong |= {"max_tokens": "0", "seed": "1.5"}
@@ -598,20 +613,14 @@ def test_the_conversation_outlives_a_reload_and_can_be_forgotten(page: Page) -> 
     expect(page.locator(".message")).to_have_count(0)
 
 
-@pytest.mark.parametrize(
-    "stored",
-    [
-        "{",
-        "{}",
-        '{"settings": {}, "messages": [5]}',
-        '{"settings": {"warmth": "1", "temperature": "0.5"}, "messages": []}',
-    ],
-)
-def test_what_another_version_remembered_is_no_hindrance(page: Page, stored: str) -> None:
-    page.evaluate("text => sessionStorage.setItem('bough.conversation', text)", stored)
+@pytest.mark.parametrize("conversation", ["{", '{"messages": []}', "[5]"])
+@pytest.mark.parametrize("settings", ["{", "5", '{"warmth": "1", "temperature": "0.5", "seed": {}}'])
+def test_what_another_version_remembered_is_no_hindrance(page: Page, conversation: str, settings: str) -> None:
+    for name, text in (("conversation", conversation), ("settings", settings)):
+        page.evaluate("([name, text]) => sessionStorage.setItem(`bough.${name}`, text)", [name, text])
     page.reload()
     expect(page.locator("#model")).to_contain_text("sapling")
-    expect(page.locator("#temperature")).to_have_value("0.5" if "temperature" in stored else "")
+    expect(page.locator("#temperature")).to_have_value("0.5" if "temperature" in settings else "")
     bodies = answer_with(page, {"content": "Yes."})
     ask(page, "First?")
     wait_for_answers(page, 1)

@@ -5,7 +5,8 @@ import { arrange, copyButton, element } from "./dom.js";
 import { render } from "./markdown.js";
 import { ofTab } from "./storage.js";
 
-const STORE = "bough.conversation";
+const CONVERSATION = "bough.conversation";
+const SETTINGS = "bough.settings";
 const MAX_STORED = 1_000_000;
 const NUMBERS = ["temperature", "top_p", "top_k", "min_p", "repetition_penalty", "max_tokens", "seed"];
 const EXAMPLE_SCHEMA = {
@@ -391,25 +392,30 @@ function setBusy(busy) {
 
 // --- remembered in this tab -----------------------------------------------------------------------------------------
 
-const SETTINGS = ["system", ...NUMBERS, "stop_text", "thinking", "form", "schema", "tools", "tool_choice"];
+const TEXTS = ["system", ...NUMBERS, "stop_text", "thinking", "form", "schema", "tools", "tool_choice"];
 
 function store() {
-  const settings = Object.fromEntries(SETTINGS.map((id) => [id, byId(id).value]));
-  const pack = (kept) => JSON.stringify({ messages: kept, settings, logprobs: byId("logprobs").checked });
-  let text = pack(messages);
-  if (text.length > MAX_STORED) text = pack(messages.map((each) => (each.shown ? { ...each, shown: { ...each.shown, logprobs: [] } } : each)));
-  if (text.length > MAX_STORED) text = pack([]);
-  ofTab.set(STORE, text);
+  let text = JSON.stringify(messages);
+  if (text.length > MAX_STORED) text = JSON.stringify(messages.map((each) => (each.shown ? { ...each, shown: { ...each.shown, logprobs: [] } } : each)));
+  if (text.length > MAX_STORED) text = "[]";
+  ofTab.set(CONVERSATION, text);
+}
+
+function remembered(name) {
+  try {
+    return JSON.parse(ofTab.get(name));
+  } catch {
+    return null;
+  }
 }
 
 /** Show what is remembered, but nothing of it that is not as this page remembers it: another version may have left it. */
 function restore() {
-  byId("schema").value = JSON.stringify(EXAMPLE_SCHEMA, null, 2);
+  const settings = { schema: JSON.stringify(EXAMPLE_SCHEMA, null, 2), ...remembered(SETTINGS) };
+  for (const id of TEXTS) if (typeof settings[id] === "string") byId(id).value = settings[id];
+  byId("logprobs").checked = settings.logprobs === true;
   try {
-    const stored = JSON.parse(ofTab.get(STORE)) ?? { messages, settings: {} };
-    for (const id of SETTINGS) if (typeof stored.settings[id] === "string") byId(id).value = stored.settings[id];
-    byId("logprobs").checked = stored.logprobs === true;
-    messages = stored.messages;
+    messages = remembered(CONVERSATION) ?? [];
     redraw();
   } catch {
     messages = [];
@@ -419,7 +425,8 @@ function restore() {
 
 function settingsChanged() {
   byId("schema-label").hidden = byId("form").value !== "json_schema";
-  store();
+  const settings = Object.fromEntries(TEXTS.map((id) => [id, byId(id).value]));
+  ofTab.set(SETTINGS, JSON.stringify({ ...settings, logprobs: byId("logprobs").checked }));
 }
 
 /** Make the chat usable. */
