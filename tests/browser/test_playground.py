@@ -307,8 +307,8 @@ def test_a_change_of_the_settings_writes_down_no_conversation(page: Page) -> Non
     ask(page, "x")
     wait_for_answers(page, 1)
     page.evaluate(
-        "() => { window.written = []; const set = Storage.prototype.setItem;"
-        " Storage.prototype.setItem = function (name, text) { window.written.push(name); set.call(this, name, text); }; }"
+        "() => { const set = Storage.prototype.setItem; window.written = [];"
+        " Storage.prototype.setItem = function (...given) { window.written.push(given[0]); set.apply(this, given); }; }"
     )
     page.get_by_label("System prompt").press_sequentially("Be short.")
     assert set(page.evaluate("window.written")) == {"bough.settings"}
