@@ -550,6 +550,14 @@ def test_no_answer_keeps_the_page_busy(page: Page, text: str, shown: str) -> Non
     expect(page.locator(".message.assistant .text")).to_contain_text(shown)
 
 
+def test_a_paragraph_of_very_many_lines_is_shown(page: Page) -> None:
+    # A call takes fewer arguments than this has lines and breaks.
+    answer_with(page, {"content": "x\n" * 80_000})
+    ask(page, "x")
+    expect(page.locator(".message.assistant .stats")).to_have_count(1, timeout=20_000)
+    assert page.locator(".message.assistant .text br").count() == 79_999
+
+
 def test_long_thoughts_are_painted_as_rarely_as_long_answers(page: Page) -> None:
     page.evaluate(
         "() => { const wait = setTimeout; window.waits = [];"

@@ -4,11 +4,11 @@ import { copyButton, element } from "./dom.js";
 
 const INLINE = [
   [/^(`+)(?!`)(.+?)(?<!`)\1(?!`)/s, (m) => [element("code", {}, m[2].trim() || m[2])]],
-  [/^\*\*(?=\S)(.+?\S)\*\*|^\*\*(\S)\*\*/s, (m) => [element("strong", {}, ...inline(m[1] ?? m[2]))]],
-  [/^__(?=\S)(.*?\S)__(?!\w)/s, (m) => [element("strong", {}, ...inline(m[1]))]],
-  [/^~~(?=\S)(.*?\S)~~/s, (m) => [element("del", {}, ...inline(m[1]))]],
-  [/^\*(?=[^\s*])(.*?[^\s*])\*(?!\*)|^\*([^\s*])\*(?!\*)/s, (m) => [element("em", {}, ...inline(m[1] ?? m[2]))]],
-  [/^_(?=[^\s_])(.*?[^\s_])_(?!\w)/s, (m) => [element("em", {}, ...inline(m[1]))]],
+  [/^\*\*(?=\S)(.+?\S)\*\*|^\*\*(\S)\*\*/s, (m) => [element("strong", {}, inline(m[1] ?? m[2]))]],
+  [/^__(?=\S)(.*?\S)__(?!\w)/s, (m) => [element("strong", {}, inline(m[1]))]],
+  [/^~~(?=\S)(.*?\S)~~/s, (m) => [element("del", {}, inline(m[1]))]],
+  [/^\*(?=[^\s*])(.*?[^\s*])\*(?!\*)|^\*([^\s*])\*(?!\*)/s, (m) => [element("em", {}, inline(m[1] ?? m[2]))]],
+  [/^_(?=[^\s_])(.*?[^\s_])_(?!\w)/s, (m) => [element("em", {}, inline(m[1]))]],
   [/^!?\[([^\]\n]*)\]\(([^()\s]+(?:\([^()\s]*\)[^()\s]*)*)(?:\s+"[^"\n]*")?\)/, (m) => link(m[1], m[2])],
   [/^<(https?:\/\/[^\s<>]+)>/, (m) => link(m[1], m[1])],
   [/^\bhttps?:\/\/[^\s<>"')\]]*[^\s<>"')\].,;:!?]/, (m) => link(m[0], m[0])],
@@ -17,7 +17,7 @@ const INLINE = [
 /** A link if it leads to the web or to mail; pictures are links as well, because nothing is loaded from elsewhere. */
 function link(label, target) {
   if (!/^(https?:|mailto:)/i.test(target)) return [label || target];
-  return [element("a", { href: target, target: "_blank", rel: "noopener noreferrer" }, ...(label === target ? [label] : inline(label || target)))];
+  return [element("a", { href: target, target: "_blank", rel: "noopener noreferrer" }, label === target ? label : inline(label || target))];
 }
 
 /** The nodes of a text without blocks. */
@@ -62,7 +62,7 @@ function lines(text) {
   const nodes = [];
   text.split("\n").forEach((line, index) => {
     if (index) nodes.push(element("br"));
-    nodes.push(...inline(line.trim()));
+    for (const node of inline(line.trim())) nodes.push(node);
   });
   return nodes;
 }
@@ -83,8 +83,8 @@ const isRule = (line) => cells(line).every((cell) => /^:?-+:?$/.test(cell));
 function table(rows) {
   const [head, , ...body] = rows;
   return element("div", { className: "scroll" }, element("table", {},
-    element("thead", {}, element("tr", {}, ...cells(head).map((cell) => element("th", { scope: "col" }, ...inline(cell))))),
-    element("tbody", {}, ...body.map((row) => element("tr", {}, ...cells(row).map((cell) => element("td", {}, ...inline(cell))))))));
+    element("thead", {}, element("tr", {}, cells(head).map((cell) => element("th", { scope: "col" }, inline(cell))))),
+    element("tbody", {}, body.map((row) => element("tr", {}, cells(row).map((cell) => element("td", {}, inline(cell))))))));
 }
 
 /** A list from lines of which the first is an item; `depth` bounds how deep lists may lie in lists. */
@@ -101,7 +101,7 @@ function list(source, depth) {
   for (const item of items) {
     const blocks = depth < 8 ? [...render(item.join("\n"), depth + 1).childNodes] : [item.join("\n")];
     const only = blocks[0]?.tagName === "P" ? [...blocks[0].childNodes, ...blocks.slice(1)] : blocks;
-    made.append(element("li", {}, ...only));
+    made.append(element("li", {}, only));
   }
   return made;
 }
@@ -138,7 +138,7 @@ export function render(text, depth = 0) {
     }
     if (heading) {
       // The page has its own first and second level.
-      fragment.append(element(`h${Math.min(heading[1].length + 2, 6)}`, {}, ...inline(heading[2].replace(/(?<=\S)\s+#+$/, ""))));
+      fragment.append(element(`h${Math.min(heading[1].length + 2, 6)}`, {}, inline(heading[2].replace(/(?<=\S)\s+#+$/, ""))));
     } else if (/^\s{0,3}([-*_])(\s*\1){2,}\s*$/.test(line)) {
       fragment.append(element("hr"));
     } else if (/^\s{0,3}>/.test(line) && depth < 8) {
@@ -152,7 +152,7 @@ export function render(text, depth = 0) {
       fragment.append(list(source.slice(at, end), depth));
     } else {
       while (end < source.length && source[end].trim() && !/^\s{0,3}(`{3,}|~{3,}|#{1,6}\s|>)/.test(source[end]) && !ITEM.test(source[end])) end += 1;
-      fragment.append(element("p", {}, ...lines(source.slice(at, end).join("\n"))));
+      fragment.append(element("p", {}, lines(source.slice(at, end).join("\n"))));
     }
     at = end;
   }
