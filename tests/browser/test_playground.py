@@ -92,17 +92,18 @@ def test_a_message_is_sent_by_its_button_unless_it_is_blank(page: Page) -> None:
     assert [body["messages"] for body in bodies] == [[{"role": "user", "content": "First?"}]]
 
 
-def test_an_enter_that_ends_a_composition_sends_nothing(page: Page) -> None:
+@pytest.mark.parametrize("told", [{"isComposing": True}, {"keyCode": 229}], ids=["as specified", "in Safari"])
+def test_an_enter_that_ends_a_composition_sends_nothing(page: Page, told: dict[str, object]) -> None:
     bodies = answer_with(page, {"content": "はい。"})
     prompt = page.get_by_label("Your message", exact=True)
     prompt.fill("木")
     # As input methods do, for which Enter takes the characters that they propose.
-    prompt.dispatch_event("keydown", {"key": "Enter", "isComposing": True})
+    prompt.dispatch_event("keydown", {"key": "Enter", **told})
     expect(prompt).to_have_value("木")
     prompt.press("Enter")
     wait_for_answers(page, 1)
     page.get_by_role("button", name="Edit").click()
-    page.get_by_label("Your message, to be changed").dispatch_event("keydown", {"key": "Enter", "isComposing": True})
+    page.get_by_label("Your message, to be changed").dispatch_event("keydown", {"key": "Enter", **told})
     expect(page.get_by_label("Your message, to be changed")).to_be_visible()
     assert len(bodies) == 1
 
@@ -299,6 +300,21 @@ def test_a_setting_put_back_is_asked_for_no_more(page: Page) -> None:
     ask(page, "y")
     wait_for_answers(page, 2)
     assert set(bodies[1]) == {"model", "messages", "stream", "stream_options"}
+
+
+def test_a_change_of_the_settings_writes_down_no_conversation(page: Page) -> None:
+    answer_with(page, {"content": "Yes."})
+    ask(page, "x")
+    wait_for_answers(page, 1)
+    page.evaluate(
+        "() => { const set = Storage.prototype.setItem; window.written = [];"
+        " Storage.prototype.setItem = function (...given) { window.written.push(given[0]); set.apply(this, given); }; }"
+    )
+    page.get_by_label("System prompt").press_sequentially("Be short.")
+    assert set(page.evaluate("window.written")) == {"bough.settings"}
+    page.reload()
+    expect(page.get_by_label("System prompt")).to_have_value("Be short.")
+    expect(page.locator(".message.assistant")).to_contain_text("Yes.")
 
 
 def test_a_setting_that_cannot_be_is_named(page: Page) -> None:
@@ -513,6 +529,35 @@ def test_code_ends_with_as_many_backticks_as_it_began_with(page: Page) -> None:
     expect(shown).to_contain_text(unended)
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Oak | elm\n{blanks}x", "x"),
+        ("# Oak{blanks}x", "x"),
+        ("-{blanks}x\u2028y", "x"),
+        ("- Oak{lines}- Elm", "Elm"),
+    ],
+    ids=["table", "heading", "item", "list"],
+)
+def test_no_answer_keeps_the_page_busy(page: Page, text: str, shown: str) -> None:
+    # So many that looking at each anew for every other would take minutes.
+    text = text.format(blanks=" " * 200_000, lines="\n" * 200_000)
+    answer_with(page, {"content": text})
+    ask(page, "x")
+    wait_for_answers(page, 1)
+    expect(page.locator(".message.assistant .text")).to_contain_text(shown)
+    page.reload()
+    expect(page.locator(".message.assistant .text")).to_contain_text(shown)
+
+
+def test_a_paragraph_of_very_many_lines_is_shown(page: Page) -> None:
+    # A call takes fewer arguments than this has lines and breaks.
+    answer_with(page, {"content": "x\n" * 80_000})
+    ask(page, "x")
+    expect(page.locator(".message.assistant .stats")).to_have_count(1, timeout=20_000)
+    assert page.locator(".message.assistant .text br").count() == 79_999
+
+
 def test_long_thoughts_are_painted_as_rarely_as_long_answers(page: Page) -> None:
     page.evaluate(
         "() => { const wait = setTimeout; window.waits = [];"
@@ -574,6 +619,50 @@ def test_the_conversation_outlives_a_reload_and_can_be_forgotten(page: Page) -> 
     page.reload()
     page.wait_for_selector('#model:has-text("sapling")')
     expect(page.locator(".message")).to_have_count(0)
+
+
+@pytest.mark.parametrize("conversation", ["{", '{"messages": []}', "[5]"])
+@pytest.mark.parametrize("settings", ["{", "5", '{"warmth": "1", "temperature": "0.5", "seed": {}}'])
+def test_what_another_version_remembered_is_no_hindrance(page: Page, conversation: str, settings: str) -> None:
+    for name, text in (("conversation", conversation), ("settings", settings)):
+        page.evaluate("([name, text]) => sessionStorage.setItem(`bough.${name}`, text)", [name, text])
+    page.reload()
+    expect(page.locator("#model")).to_contain_text("sapling")
+    expect(page.locator("#temperature")).to_have_value("0.5" if "temperature" in settings else "")
+    bodies = answer_with(page, {"content": "Yes."})
+    ask(page, "First?")
+    wait_for_answers(page, 1)
+    assert bodies[0]["messages"] == [{"role": "user", "content": "First?"}]
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "for (const name of ['localStorage', 'sessionStorage'])"
+        " Object.defineProperty(window, name, {get() { throw new DOMException('blocked', 'SecurityError'); }});",
+        "Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError'); };",
+    ],
+    ids=["blocked", "full"],
+)
+def test_it_works_where_nothing_can_be_stored(page: Page, script: str) -> None:
+    def need_key(route: object) -> None:
+        if "authorization" in route.request.headers:
+            route.continue_()
+        else:
+            route.fulfill(status=401, json={"error": {"message": "A key is needed"}})
+
+    page.add_init_script(script)
+    page.route("**/v1/models", need_key)
+    page.reload()
+    page.get_by_label("Key", exact=True).fill("sk-1")
+    page.get_by_role("button", name="Go on").click()
+    expect(page.locator("#model")).to_contain_text("sapling")
+    answer_with(page, {"content": "Yes."})
+    ask(page, "First?")
+    wait_for_answers(page, 1)
+    for theme in ("dark", "light"):
+        page.get_by_role("button", name="Change between light and dark").click()
+        expect(page.locator("html")).to_have_attribute("data-theme", theme)
 
 
 def test_the_engine_and_its_tree_move(page: Page, server: Server) -> None:

@@ -144,6 +144,16 @@ class TestCompose:
         grace = int(service["stop_grace_period"].removesuffix("s"))
         assert grace > float(flags(service["command"])["shutdown-timeout"])
 
+    def test_signals_reach_a_server_that_has_no_handlers_yet(self) -> None:
+        assert COMPOSE["services"]["bough"]["init"] is True
+
+    def test_what_triton_compiles_can_be_written_and_loaded(self) -> None:
+        (directory,) = re.findall(r" TRITON_CACHE_DIR=(\S+)", INSTRUCTIONS)
+        service = COMPOSE["services"]["bough"]
+        assert service["read_only"]
+        mounted = {path: options.split(",") for path, _, options in (each.partition(":") for each in service["tmpfs"])}
+        assert "exec" in mounted[str(Path(directory).parent)]
+
     def test_prometheus_scrapes_the_service_and_grafana_asks_prometheus(self) -> None:
         monitoring = DEPLOY / "monitoring"
         (job,) = load(monitoring / "prometheus.yml")["scrape_configs"]
@@ -315,6 +325,11 @@ class TestSystemd:
         given = re.findall(r"--((?:admin-)?api-key)-file \$\{CREDENTIALS_DIRECTORY\}/([\w-]+)", UNIT)
         assert given == [("api-key", "api-keys"), ("admin-api-key", "admin-api-keys")]
         assert credentials == [name for _, name in given]
+
+    def test_what_is_downloaded_and_compiled_goes_where_it_may_write(self) -> None:
+        (cache,) = re.findall(r"^CacheDirectory=(\w+)", UNIT, re.MULTILINE)
+        kept = dict(re.findall(r"^Environment=(\w+)=(\S+)", UNIT, re.MULTILINE))
+        assert kept == {"HF_HOME": f"/var/cache/{cache}", "TRITON_CACHE_DIR": f"/var/cache/{cache}/triton"}
 
     @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
     def test_systemd_understands_it(self, tmp_path: Path) -> None:

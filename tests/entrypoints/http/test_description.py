@@ -30,7 +30,9 @@ def test_every_route_and_field_is_in_the_openapi_document(client: httpx.Client) 
     for info in ROUTES:
         for path in (info.path, *info.aliases):
             operations = schema["paths"][path.replace(":path", "")]
-            assert {method.upper() for method in operations} == set(info.methods)
+            methods = {method for each in ROUTES if path in (each.path, *each.aliases) for method in each.methods}
+            assert {method.upper() for method in operations} == methods
+            assert all(operations[method.lower()]["summary"] == info.summary for method in info.methods)
         if info.body is not None:
             properties = schema["components"]["schemas"][info.body.model.__name__]["properties"]
             assert set(info.body.names) == set(properties)
@@ -41,6 +43,31 @@ def test_ranges_are_in_the_openapi_document() -> None:
     properties = openapi_schema()["components"]["schemas"]["ChatCompletionRequest"]["properties"]
     assert properties["n"]["maximum"] == 128
     assert properties["presence_penalty"]["anyOf"][0]["minimum"] == -2
+
+
+def test_methods_of_a_path_are_described_each_by_itself() -> None:
+    path = openapi_schema()["paths"]["/v1/responses/{response_id}"]
+    told = {method: path[method]["responses"]["200"]["content"] for method in ("get", "delete")}
+    assert set(told["get"]) == {"application/json", "text/event-stream"}
+    assert set(told["delete"]) == {"application/json"}
+    assert told["delete"]["application/json"]["example"]["deleted"] is True
+    named = {method: [each["name"] for each in path[method]["parameters"]] for method in told}
+    assert named == {"get": ["stream", "starting_after", "response_id"], "delete": ["response_id"]}
+
+
+def test_a_wrong_method_is_told_all_that_the_path_has(client: httpx.Client) -> None:
+    for path, allowed in (("/v1/responses/resp_x", "DELETE, GET, HEAD"), ("/generate", "POST, PUT")):
+        answer = client.patch(path)
+        assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
+
+
+def test_content_types_that_few_get_are_described(client: httpx.Client) -> None:
+    paths = openapi_schema()["paths"]
+    for path, kind in (("/", "text/html"), ("/v1/loads?format=prometheus", "text/plain")):
+        answer = client.get(path, headers={"accept": kind})
+        assert answer.headers["content-type"].startswith(kind)
+        told = paths[path.split("?")[0]]["get"]["responses"]["200"]["content"]
+        assert set(told) == {"application/json", kind}
 
 
 def test_a_body_is_required_where_its_absence_is_refused(client: httpx.Client) -> None:

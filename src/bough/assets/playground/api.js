@@ -1,5 +1,7 @@
 // Calls to the server this page came from: the key, errors, server-sent events.
 
+import { ofTab } from "./storage.js";
+
 const KEY = "bough.key";
 
 /** A refusal of the server, or that there was none to be heard. */
@@ -25,7 +27,7 @@ function askForKey(refusal) {
     dialog.returnValue = "cancel";
     dialog.addEventListener("close", () => {
       asking = null;
-      if (dialog.returnValue === "ok" && input.value) sessionStorage.setItem(KEY, input.value);
+      if (dialog.returnValue === "ok" && input.value) ofTab.set(KEY, input.value);
       resolve(dialog.returnValue === "ok" && input.value !== "");
     }, { once: true });
     dialog.showModal();
@@ -50,7 +52,7 @@ function messageOf(body, status) {
 export async function call(path, { body, signal, asks = true } = {}) {
   for (;;) {
     const headers = {};
-    const key = sessionStorage.getItem(KEY);
+    const key = ofTab.get(KEY);
     if (key) headers.authorization = `Bearer ${key}`;
     if (body !== undefined) headers["content-type"] = "application/json";
     let response;
@@ -69,7 +71,7 @@ export async function call(path, { body, signal, asks = true } = {}) {
     const text = await response.text();
     if (response.status !== 401 || !asks) throw new ServerError(messageOf(text, response.status), response.status);
     // Another key may have been typed meanwhile; Cancel keeps the one that there is.
-    if (key !== sessionStorage.getItem(KEY)) continue;
+    if (key !== ofTab.get(KEY)) continue;
     const message = messageOf(text, response.status);
     if (!(await askForKey(key ? message : ""))) throw new ServerError(message, response.status);
   }

@@ -3,8 +3,10 @@
 import { call, events } from "./api.js";
 import { arrange, copyButton, element } from "./dom.js";
 import { render } from "./markdown.js";
+import { ofTab } from "./storage.js";
 
-const STORE = "bough.conversation";
+const CONVERSATION = "bough.conversation";
+const SETTINGS = "bough.settings";
 const MAX_STORED = 1_000_000;
 const NUMBERS = ["temperature", "top_p", "top_k", "min_p", "repetition_penalty", "max_tokens", "seed"];
 const EXAMPLE_SCHEMA = {
@@ -23,6 +25,9 @@ const EXAMPLE_TOOL = [{
 }];
 
 const byId = (id) => document.getElementById(id);
+
+/** Whether a key sends what was typed. An Enter that takes what an input method proposes does not; Safari tells by 229. */
+const sends = (event) => event.key === "Enter" && !event.shiftKey && !event.isComposing && event.keyCode !== 229;
 
 /** Messages as the server takes them, each with what the page knows of it under `shown`. */
 let messages = [];
@@ -258,7 +263,7 @@ function edit(message) {
     if (!running && area.value.trim()) anew(message, area.value);
   };
   area.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) done(event);
+    if (sends(event)) done(event);
     if (event.key !== "Escape") return;
     event.stopPropagation(); // which would end a running answer, too
     leave();
@@ -387,30 +392,41 @@ function setBusy(busy) {
 
 // --- remembered in this tab -----------------------------------------------------------------------------------------
 
-const SETTINGS = ["system", ...NUMBERS, "stop_text", "thinking", "form", "schema", "tools", "tool_choice"];
+const TEXTS = ["system", ...NUMBERS, "stop_text", "thinking", "form", "schema", "tools", "tool_choice"];
 
 function store() {
-  const settings = Object.fromEntries(SETTINGS.map((id) => [id, byId(id).value]));
-  const pack = (kept) => JSON.stringify({ messages: kept, settings, logprobs: byId("logprobs").checked });
-  let text = pack(messages);
-  if (text.length > MAX_STORED) text = pack(messages.map((each) => (each.shown ? { ...each, shown: { ...each.shown, logprobs: [] } } : each)));
-  if (text.length > MAX_STORED) text = pack([]);
-  sessionStorage.setItem(STORE, text);
+  let text = JSON.stringify(messages);
+  if (text.length > MAX_STORED) text = JSON.stringify(messages.map((each) => (each.shown ? { ...each, shown: { ...each.shown, logprobs: [] } } : each)));
+  if (text.length > MAX_STORED) text = "[]";
+  ofTab.set(CONVERSATION, text);
 }
 
+function remembered(name) {
+  try {
+    return JSON.parse(ofTab.get(name));
+  } catch {
+    return null;
+  }
+}
+
+/** Show what is remembered, but nothing of it that is not as this page remembers it: another version may have left it. */
 function restore() {
-  byId("schema").value = JSON.stringify(EXAMPLE_SCHEMA, null, 2);
-  const text = sessionStorage.getItem(STORE);
-  if (!text) return;
-  const stored = JSON.parse(text);
-  messages = stored.messages;
-  for (const [id, value] of Object.entries(stored.settings)) byId(id).value = value;
-  byId("logprobs").checked = stored.logprobs;
+  const settings = { schema: JSON.stringify(EXAMPLE_SCHEMA, null, 2), ...remembered(SETTINGS) };
+  for (const id of TEXTS) if (typeof settings[id] === "string") byId(id).value = settings[id];
+  byId("logprobs").checked = settings.logprobs === true;
+  try {
+    messages = remembered(CONVERSATION) ?? [];
+    redraw();
+  } catch {
+    messages = [];
+    redraw();
+  }
 }
 
 function settingsChanged() {
   byId("schema-label").hidden = byId("form").value !== "json_schema";
-  store();
+  const settings = Object.fromEntries(TEXTS.map((id) => [id, byId(id).value]));
+  ofTab.set(SETTINGS, JSON.stringify({ ...settings, logprobs: byId("logprobs").checked }));
 }
 
 /** Make the chat usable. */
@@ -418,7 +434,6 @@ export function startChat(servedModel) {
   model = servedModel;
   restore();
   settingsChanged();
-  redraw();
   if (window.matchMedia("(max-width: 50rem)").matches) byId("settings").open = false;
   byId("settings").addEventListener("input", settingsChanged);
   byId("example-tool").addEventListener("click", () => {
@@ -443,7 +458,7 @@ export function startChat(servedModel) {
     answer(asked);
   });
   byId("prompt").addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    if (!sends(event)) return;
     event.preventDefault();
     byId("composer").requestSubmit();
   });

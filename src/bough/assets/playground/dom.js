@@ -1,6 +1,6 @@
 // Building and rearranging what the page shows. Text only ever becomes text nodes.
 
-/** An element with a class and children; strings become text. */
+/** An element with a class and children, or arrays of them; strings become text. */
 export function element(tag, properties = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -9,7 +9,7 @@ export function element(tag, properties = {}, ...children) {
     else if (name in made && !name.startsWith("aria")) made[name] = value;
     else made.setAttribute(name, value);
   }
-  made.append(...children);
+  for (const child of children.flat()) made.append(child); // one by one: a call takes about a hundred thousand arguments
   return made;
 }
 

@@ -3,6 +3,7 @@
 import { call } from "./api.js";
 import { startChat } from "./chat.js";
 import { startEngine, stopEngine, watchTree } from "./engine.js";
+import { ofBrowser } from "./storage.js";
 
 const byId = (id) => document.getElementById(id);
 const TABS = ["chat", "engine"];
@@ -35,11 +36,11 @@ const THEME = "bough.theme";
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
 
 function showTheme() {
-  document.documentElement.dataset.theme = localStorage.getItem(THEME) ?? (dark.matches ? "dark" : "light");
+  document.documentElement.dataset.theme = ofBrowser.get(THEME) ?? (dark.matches ? "dark" : "light");
 }
 
 byId("theme").addEventListener("click", () => {
-  localStorage.setItem(THEME, document.documentElement.dataset.theme === "dark" ? "light" : "dark");
+  ofBrowser.set(THEME, document.documentElement.dataset.theme === "dark" ? "light" : "dark");
   showTheme();
 });
 dark.addEventListener("change", showTheme);

@@ -14,6 +14,7 @@ from msgspec import Meta
 
 JSON = "application/json"
 TEXT = "text/plain"
+HTML = "text/html"
 EVENTS = "text/event-stream"
 LINES = "application/x-ndjson"
 
@@ -26,7 +27,7 @@ class Answer:
         model: type of the JSON; ``None`` for text.
         or_model: another type that the JSON may have.
         events: type of a server-sent event, where an answer may be streamed.
-        also_text: whether it is text under some circumstances.
+        also: content types that it has under some circumstances.
         text_statuses: errors that are told as plain text.
         statuses: errors besides those of every route of its kind.
         events_type: content type of what is streamed.
@@ -37,7 +38,7 @@ class Answer:
     model: Any = Any
     or_model: Any = None
     events: Any = None
-    also_text: bool = False
+    also: tuple[str, ...] = ()
     text_statuses: tuple[int, ...] = ()
     statuses: tuple[int, ...] = ()
     events_type: str = EVENTS

@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response as StarletteResponse
-from starlette.routing import Route
+from starlette.routing import Match, Route
 
 from bough import __version__
 from bough.entrypoints.http.access import Access, Gate
@@ -158,6 +158,9 @@ async def _render_routing_error(request: Request, error: Exception) -> Starlette
     described = BoughError(f"{request.method} {request.url.path}: {_reason(status)}", code=_CODES.get(status))
     described.status_code = status
     headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
+    if status == 405:  # of the routes that share the path, Starlette names the methods of the first
+        sharing = (each for each in request.app.routes if each.matches(request.scope)[0] is not Match.NONE)
+        headers["Allow"] = ", ".join(sorted({method for each in sharing for method in each.methods}))
     headers[REQUEST_ID_HEADER.decode()] = request_id_of(request.scope["headers"])
     body = dialect_of(request.url.path, request.scope["headers"]).body(described)
     return StarletteResponse(body, status, headers, media_type="application/json")

@@ -141,6 +141,7 @@ ANSWERS: dict[str, Any] = {
         "error": None,
         "incomplete_details": None,
     },
+    "DeletedAnswer": {"id": _RESPONSE_ID, "object": "response", "deleted": True},
     "ItemsAnswer": {
         "object": "list",
         "data": [{"id": "msg_1", "type": "message", "role": "user", "content": [_INPUT_TEXT]}],

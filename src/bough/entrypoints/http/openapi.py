@@ -103,10 +103,12 @@ def openapi_schema() -> dict[str, Any]:
     for info in ROUTES:
         for path in (info.path, *info.aliases):
             shown = path.replace(":path", "")
-            paths[shown] = {
-                method.lower(): {**_operation(info, shown, references), "operationId": _operation_id(method, shown)}
-                for method in info.methods
-            }
+            paths.setdefault(shown, {}).update(
+                {
+                    method.lower(): {**_operation(info, shown, references), "operationId": _operation_id(method, shown)}
+                    for method in info.methods
+                }
+            )
     operations = {each["operationId"]: each for path in paths.values() for each in path.values()}
     for name, links in _LINKS.items():
         operations[name]["responses"]["200"]["links"] = links
@@ -278,8 +280,8 @@ def _responses(info: RouteInfo, path: str, references: dict[str, Any]) -> dict[s
         usual = (get_args(answer.model) or (answer.model,))[0]
         if usual.__name__ in ANSWERS:
             content[JSON]["example"] = ANSWERS[usual.__name__]
-    if answer.model is None or answer.also_text:
-        content[TEXT] = {"schema": {"type": "string"}}
+    for kind in (*answer.also, *((TEXT,) if answer.model is None else ())):
+        content[kind] = {"schema": {"type": "string"}}
     if answer.events is not None:
         kinds = [references[_key(answer.events)]]
         if not answer.tells_errors:

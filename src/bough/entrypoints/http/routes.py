@@ -7,7 +7,7 @@ from typing import Any
 
 from bough.entrypoints.chat.core import ChatCore
 from bough.entrypoints.http.access import Access
-from bough.entrypoints.http.answers import ANY_JSON, LINES, Answer, QueryParameter
+from bough.entrypoints.http.answers import ANY_JSON, HTML, LINES, TEXT, Answer, QueryParameter
 from bough.entrypoints.http.anthropic.answers import AnthropicEvent, AnthropicMessage, TokenCountAnswer
 from bough.entrypoints.http.anthropic.handlers import MessagesHandlers
 from bough.entrypoints.http.anthropic.protocol import COUNT_TOKENS, MESSAGES
@@ -109,7 +109,7 @@ class RouteInfo:
     """What is said of a route in the documentation, and what it needs.
 
     Attributes:
-        path: with parameters in braces.
+        path: with parameters in braces; several routes with other methods may share one, and then its handler.
         methods: HTTP methods.
         summary: one line.
         dialect: how errors look.
@@ -159,7 +159,14 @@ class RouteInfo:
         return self.has_body and self.dialect in (OPENAI, ANTHROPIC)
 
 
-ROOT = RouteInfo("/", ("GET",), "Says that the server is running.", NATIVE, is_probe=True, answer=Answer(str))
+ROOT = RouteInfo(
+    "/",
+    ("GET",),
+    "Says that the server is running. Who accepts HTML gets the playground.",
+    NATIVE,
+    is_probe=True,
+    answer=Answer(str, also=(HTML,)),
+)
 HEALTH = RouteInfo(
     "/health",
     ("GET",),
@@ -310,10 +317,10 @@ RESPONSES_ROUTE = RouteInfo(
 )
 RESPONSE_ROUTE = RouteInfo(
     "/v1/responses/{response_id}",
-    ("GET", "DELETE"),
-    "A response that is kept; or forget it.",
+    ("GET",),
+    "A response that is kept.",
     OPENAI,
-    answer=Answer(ResponseAnswer, DeletedAnswer, events=ResponseEvent),
+    answer=Answer(ResponseAnswer, events=ResponseEvent),
     query=(
         QueryParameter(
             "stream",
@@ -322,6 +329,9 @@ RESPONSE_ROUTE = RouteInfo(
         ),
         QueryParameter("starting_after", {"type": "integer", "minimum": 0}, "Only the events behind this one."),
     ),
+)
+DELETE_RESPONSE_ROUTE = RouteInfo(
+    RESPONSE_ROUTE.path, ("DELETE",), "Forget a response that is kept.", OPENAI, answer=Answer(DeletedAnswer)
 )
 CANCEL_RESPONSE_ROUTE = RouteInfo(
     "/v1/responses/{response_id}/cancel",
@@ -484,7 +494,7 @@ LOADS = RouteInfo(
     ("GET",),
     "How busy the schedulers are, for routers.",
     NATIVE,
-    answer=Answer(LoadsAnswer, also_text=True),
+    answer=Answer(LoadsAnswer, also=(TEXT,)),
     query=LOADS_QUERY,
 )
 OPEN_SESSION_ROUTE = RouteInfo(
@@ -514,7 +524,7 @@ INVOCABLE: tuple[BodySpec[Any], ...] = (CHAT, COMPLETIONS, EMBEDDINGS, GENERATE)
 
 ROUTES: tuple[RouteInfo, ...] = (
     *(CHAT_ROUTE, COMPLETIONS_ROUTE, GENERATE_ROUTE, LIST_MODELS, GET_MODEL, MODEL_INFO, SERVER_INFO, FLUSH_CACHE),
-    *(RESPONSES_ROUTE, RESPONSE_ROUTE, CANCEL_RESPONSE_ROUTE, RESPONSE_ITEMS_ROUTE),
+    *(RESPONSES_ROUTE, RESPONSE_ROUTE, DELETE_RESPONSE_ROUTE, CANCEL_RESPONSE_ROUTE, RESPONSE_ITEMS_ROUTE),
     *(MESSAGES_ROUTE, COUNT_TOKENS_ROUTE),
     *(OLLAMA_CHAT_ROUTE, OLLAMA_GENERATE_ROUTE, OLLAMA_EMBED_ROUTE, OLLAMA_EMBEDDINGS_ROUTE, OLLAMA_SHOW_ROUTE),
     *(OLLAMA_TAGS, OLLAMA_PS, OLLAMA_VERSION),
