@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
@@ -24,7 +25,8 @@ class LoopThread:
 
     def __init__(self, name: str) -> None:
         self._loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
-        self._lock = threading.Lock()
+        # The collector may close somebody's stream while this thread submits, and a signal handler the engine.
+        self._lock = threading.RLock()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
@@ -40,7 +42,7 @@ class LoopThread:
         Raises:
             EngineDead: if the loop is closed.
         """
-        with self._lock:
+        with self._lock, contextlib.suppress(RuntimeError):  # closed by a signal handler just now
             if not self._closed:
                 return asyncio.run_coroutine_threadsafe(work, self._loop)
         work.close()
