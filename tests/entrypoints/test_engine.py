@@ -297,6 +297,7 @@ def test_engine_that_is_forgotten_ends_by_itself():
 SCRIPT = textwrap.dedent(
     """
     import asyncio, os, signal, sys, threading, time
+    from bough.errors import EngineDead
     from tests.entrypoints.test_engine import EchoEngine, IDS
 
     # Ignored, and inherited as such, where a shell runs the tests in its background.
@@ -324,6 +325,19 @@ SCRIPT = textwrap.dedent(
             sys.exit(0)
         os.waitpid(pid, 0)
         assert engine.generate(input_ids=IDS, sampling_params=params)["output_ids"] == IDS
+    elif how == "signal in shutdown":
+        signal.signal(signal.SIGTERM, lambda *_: engine.shutdown())
+        end_loop = engine._parts._end_loop
+        engine._parts._end_loop = lambda: (signal.raise_signal(signal.SIGTERM), end_loop())
+        engine.shutdown()
+    elif how == "signal in a call":
+        signal.signal(signal.SIGTERM, lambda *_: engine.shutdown())
+        os.kill(engine.get_all_child_pids()[0], signal.SIGSTOP)
+        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        try:
+            engine.collective_rpc("get_internal_state")
+        except EngineDead:
+            pass
     elif how == "wait":
         engine.generate(input_ids=IDS, sampling_params={"max_new_tokens": 1000}, extra_key="slow")
     """
@@ -331,7 +345,16 @@ SCRIPT = textwrap.dedent(
 
 
 @pytest.mark.parametrize(
-    ("how", "status"), [("guardless", 0), ("thread", 0), ("exception", 1), ("stream", 0), ("fork", 0)]
+    ("how", "status"),
+    [
+        ("guardless", 0),
+        ("thread", 0),
+        ("exception", 1),
+        ("stream", 0),
+        ("fork", 0),
+        ("signal in shutdown", 0),
+        ("signal in a call", 0),
+    ],
 )
 def test_script_without_a_guard_that_never_shuts_down_ends_cleanly(tmp_path, how, status):
     script = tmp_path / "script.py"

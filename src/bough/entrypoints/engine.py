@@ -55,7 +55,7 @@ class EngineParts:
     def __init__(self, plan: LaunchPlan) -> None:
         timer = StartupTimer()
         self._owner_pid = os.getpid()
-        self._close_lock = threading.Lock()
+        self._close_lock = threading.RLock()  # a signal handler may close what its own thread is closing
         self._closed = False
         self._supervisor: ProcessSupervisor | None = None
         self._loop_thread: LoopThread | None = None
