@@ -321,9 +321,17 @@ SCRIPT = textwrap.dedent(
     elif how == "fork":
         pid = os.fork()
         if pid == 0:
+            stream = engine.generate(input_ids=IDS, sampling_params=params, stream=True)
+            for call in (engine.flush_cache, lambda: engine.collective_rpc("flush_cache"), lambda: next(stream)):
+                try:
+                    call()
+                except EngineDead as error:
+                    assert "fork" in error.message
+                else:
+                    os._exit(1)
             engine.shutdown()
             sys.exit(0)
-        os.waitpid(pid, 0)
+        assert os.waitpid(pid, 0)[1] == 0
         assert engine.generate(input_ids=IDS, sampling_params=params)["output_ids"] == IDS
     elif how == "signal in shutdown":
         signal.signal(signal.SIGTERM, lambda *_: engine.shutdown())

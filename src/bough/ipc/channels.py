@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import threading
 import time
 from collections import deque
@@ -23,7 +24,7 @@ import msgspec
 import zmq
 
 from bough.config.port_args import PortArgs
-from bough.errors import BadRequest, EngineDead, Overloaded, RequestFailed
+from bough.errors import NOT_IN_A_FORK, BadRequest, EngineDead, Overloaded, RequestFailed
 from bough.ipc.codec import MessageDecoder, encode
 from bough.ipc.messages import (
     BatchEmbeddingOutput,
@@ -394,6 +395,7 @@ class RpcClient:
         self._lock = threading.RLock()  # a signal handler may close what its own thread calls
         self._open_calls = 0
         self._closing = False
+        self._owner_pid = os.getpid()
 
     def call(self, method: str, parameters: dict[str, Any], *, timeout_s: float) -> RpcReqOutput:
         """Call ``method`` on every rank and wait for the answer.
@@ -401,8 +403,10 @@ class RpcClient:
         Raises:
             BadRequest: if the parameters cannot be sent.
             RequestFailed: if no answer came within ``timeout_s`` seconds.
-            EngineDead: if the engine dies meanwhile.
+            EngineDead: if the engine dies meanwhile, or this is a fork of its host.
         """
+        if os.getpid() != self._owner_pid:
+            raise EngineDead(NOT_IN_A_FORK)
         try:
             frame = encode(RpcReqInput(method, parameters))
         except (TypeError, ValueError, OverflowError) as error:
