@@ -6,7 +6,6 @@ the mapping to a wire format happens in one place per API dialect and nowhere el
 
 from __future__ import annotations
 
-
 NOT_IN_A_FORK = "the engine belongs to the process that made it, of which this one is a fork"
 """Message of the :class:`EngineDead` that calls in a fork of an engine's host raise."""
 

@@ -348,6 +348,31 @@ def test_a_home_that_nobody_has_is_a_directory_that_is_not_there() -> None:
         resolve_model_path("~nosuchuser/model")
 
 
+@pytest.mark.parametrize("path", ["/tmp/" + "x" * 300, "/tmp/" + "x" * 300 + ".gguf", "x" * 300, "/x" * 3000])
+def test_names_that_are_too_long_are_said_to_be(path: str) -> None:
+    with pytest.raises(ConfigError, match=r"cannot read .*: File name too long") as caught:
+        resolve_model_path(path, param="tokenizer_path")
+    assert caught.value.param == "tokenizer_path"
+
+
+def test_too_long_names_of_what_is_not_there_are_not_looked_for() -> None:
+    with pytest.raises(ConfigError, match="no such directory: /absent/"):
+        resolve_model_path("/absent/" + "x" * 300)
+
+
+def test_files_that_cannot_be_looked_at_are_not_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "config.json").symlink_to("config.json")
+    with pytest.raises(ConfigError, match=r"cannot read .*config.json: Too many levels of symbolic links"):
+        ModelConfig.from_path(str(tmp_path))
+
+    def closed(self: Path, **_: Any) -> Any:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "stat", closed)
+    with pytest.raises(ConfigError, match="cannot read /root/model: Permission denied"):
+        resolve_model_path("/root/model")
+
+
 def test_model_that_is_not_in_the_cache_while_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import huggingface_hub.constants
 

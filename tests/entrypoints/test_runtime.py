@@ -143,9 +143,11 @@ def test_stream_is_read_to_its_end_where_the_connection_ends_with_it():
 
 
 def test_answer_that_is_no_json_is_a_failure():
-    with answering(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n<!DOCTYPE") as endpoint:
-        with pytest.raises(RequestFailed, match=r"no JSON from http://.*/model_info, status 200"):
-            endpoint.get_model_info()
+    with (
+        answering(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n<!DOCTYPE") as endpoint,
+        pytest.raises(RequestFailed, match=r"no JSON from http://.*/model_info, status 200"),
+    ):
+        endpoint.get_model_info()
 
 
 def test_busy_port_is_passed_over_and_nothing_is_left_after_shutdown(runtime):

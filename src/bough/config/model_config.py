@@ -14,6 +14,7 @@ import msgspec
 from bough.config.checkpoint import read_json, resolve_model_path
 from bough.config.pooling import PoolingConfig, PoolingMethod, max_sequence_tokens, read_pooling
 from bough.config.stored_quantization import StoredQuantization, quantization_entry, read_stored_quantization
+from bough.config.user_paths import path_kind
 from bough.errors import ConfigError
 from bough.kernels.library import Isa, LibraryMissing, best_isa
 from bough.models.registry import (
@@ -220,11 +221,12 @@ class ModelConfig:
 def _read_json_files(directory: Path) -> tuple[Path, dict[str, Any], dict[str, Any]]:
     """Path and content of config.json, and the content of generation_config.json."""
     config_file, generation_file = directory / "config.json", directory / "generation_config.json"
-    if not config_file.is_file():
+    if path_kind(config_file, "model_path") != "file":
         raise ConfigError(
             f"{directory} is not a checkpoint in Hugging Face format: it has no config.json", param="model_path"
         )
-    contents = [read_json(config_file), read_json(generation_file) if generation_file.is_file() else {}]
+    has_generation_file = path_kind(generation_file, "model_path") == "file"
+    contents = [read_json(config_file), read_json(generation_file) if has_generation_file else {}]
     for file, content in zip((config_file, generation_file), contents, strict=True):
         if not isinstance(content, dict):
             raise ConfigError(f"{file} must hold a JSON object", param="model_path")

@@ -16,7 +16,7 @@ import uvloop
 from bough.bench.datasets import DatasetArgs
 from bough.bench.serve import BenchServeArgs, run_benchmark
 from bough.config.server_args import ServerArgs
-from bough.entrypoints.http.access import Access, Gate
+from bough.entrypoints.http.access import Access, Gate, read_keys
 from bough.entrypoints.http.routes import ROUTES
 from bough.entrypoints.http.routes_later import LATER, METHODS
 from bough.entrypoints.runtime import RuntimeEndpoint
@@ -332,6 +332,12 @@ def test_files_of_keys_are_checked(tmp_path: Path, content: str, complaint: str)
         Gate(ServerArgs(api_key_file=str(file)))
     with pytest.raises(ConfigError, match="cannot be read: No such file"):
         Gate(ServerArgs(admin_api_key_file=str(tmp_path / "absent")))
+
+
+def test_files_of_keys_may_be_in_a_home_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "keys").write_text("a\n")
+    assert read_keys(None, "~/keys", "api_key_file") == ["a"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")

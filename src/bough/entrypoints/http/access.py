@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import partial
-from pathlib import Path
 
 from bough.config import rules
 from bough.config.server_args import ServerArgs
+from bough.config.user_paths import user_path
 from bough.entrypoints.http.cors import CrossOrigin
 from bough.errors import ConfigError, RequestFailed, TooManyRequests
 
@@ -163,8 +163,9 @@ def read_keys(key: str | None, file: str | None, param: str) -> list[str]:
         return keys
     flag = "--" + param.replace("_", "-")
     try:
-        text = Path(file).read_text(encoding="utf-8")
-        if os.name == "posix" and stat.S_IMODE(os.stat(file).st_mode) & 0o077:
+        path = user_path(file)
+        text = path.read_text(encoding="utf-8")
+        if os.name == "posix" and stat.S_IMODE(path.stat().st_mode) & 0o077:
             logger.warning("%s %s can be read by other users: chmod 600 keeps its keys secret", flag, file)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
