@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import logging
 import os
 import signal
@@ -115,6 +116,12 @@ def test_what_is_wrong_with_a_request_is_a_value_error(engine):
     with pytest.raises(BadRequest):
         list(engine.generate("x", {"no_such_parameter": 1}, stream=True))
     assert engine.generate(input_ids=IDS, sampling_params={"max_new_tokens": 3})["output_ids"] == IDS
+
+
+@pytest.mark.parametrize("pairs", ["ab", ["ab", "cd"], [("a", "b"), "cd"], [("a", 1)], [("a",)], [1], 1, None, []])
+def test_what_is_reranked_are_pairs(engine, pairs):
+    with pytest.raises(BadRequest, match="prompt must be a list of pairs"):
+        engine.rerank(pairs)
 
 
 def test_it_works_inside_a_running_event_loop(engine):
@@ -452,6 +459,16 @@ def test_dead_child_makes_pending_and_later_calls_raise(victim):
         assert eventually(lambda: not any(map(is_running, pids)), timeout=5)
 
 
+@pytest.mark.parametrize("how", ["die", "hang"])
+def test_crash_dump_tells_what_was_unfinished(tmp_path, how):
+    with EchoEngine(watchdog_timeout=2.0, crash_dump_folder=str(tmp_path)) as engine:
+        with pytest.raises(EngineDead):
+            engine.generate(input_ids=IDS, extra_key=how)
+        assert eventually(lambda: any(path.stat().st_size for path in tmp_path.iterdir()))
+        (path,) = tmp_path.iterdir()
+        assert [each["outcome"] for each in json.loads(path.read_text())["unfinished"]] == ["unfinished"]
+
+
 def test_hung_child_is_dead_after_the_watchdog_time():
     with EchoEngine(watchdog_timeout=2.0) as engine:
         pids = engine.get_all_child_pids()
@@ -521,5 +538,7 @@ def test_wrong_options_are_refused_before_anything_starts():
         EchoEngine(max_running_request=3)
     with pytest.raises(ConfigError, match="no such directory"):
         EchoEngine(model_path="/no/such/directory")
+    with pytest.raises(ConfigError, match="otlp_traces_endpoint is for servers"):
+        EchoEngine(otlp_traces_endpoint="http://localhost:4318/v1/traces")
     with pytest.raises(ConfigError, match="not both"):
         EchoEngine(server_args=ServerArgs(), log_level="info")
