@@ -341,12 +341,17 @@ def test_files_of_keys_may_be_in_a_home_directory(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
-def test_files_that_others_can_read_are_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    ("mode", "told"), [(0o600, False), (0o440, False), (0o640, False), (0o644, True), (0o660, True), (0o602, True)]
+)
+def test_files_that_are_open_to_others_are_told_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, mode: int, told: bool
+) -> None:
     file = tmp_path / "keys"
     file.write_text("a\n")
-    file.chmod(0o644)
+    file.chmod(mode)
     Gate(ServerArgs(api_key_file=str(file)))
-    assert "can be read by other users" in caplog.text
+    assert ("is open to other users" in caplog.text) == told
 
 
 def test_a_wrong_key_is_not_repeated() -> None:

@@ -25,6 +25,9 @@ Headers = Sequence[tuple[bytes, bytes]]
 
 _SCHEME = b"bearer "
 
+_TOO_OPEN = stat.S_IRWXO | stat.S_IWGRP
+"""Permissions that a file of keys should not have. Its group may read it: Kubernetes mounts secrets like that."""
+
 
 class Access(Enum):
     """What a route asks of its callers."""
@@ -165,8 +168,10 @@ def read_keys(key: str | None, file: str | None, param: str) -> list[str]:
     try:
         path = user_path(file)
         text = path.read_text(encoding="utf-8")
-        if os.name == "posix" and stat.S_IMODE(path.stat().st_mode) & 0o077:
-            logger.warning("%s %s can be read by other users: chmod 600 keeps its keys secret", flag, file)
+        if os.name == "posix" and stat.S_IMODE(path.stat().st_mode) & _TOO_OPEN:
+            logger.warning(
+                "%s %s is open to other users: chmod 600, or 640 for a group, keeps its keys secret", flag, file
+            )
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise ConfigError(f"{flag} {file} cannot be read: {reason}", param=param) from None
