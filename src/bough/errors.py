@@ -6,6 +6,9 @@ the mapping to a wire format happens in one place per API dialect and nowhere el
 
 from __future__ import annotations
 
+NOT_IN_A_FORK = "the engine belongs to the process that made it, of which this one is a fork"
+"""Message of the :class:`EngineDead` that calls in a fork of an engine's host raise."""
+
 
 class BoughError(Exception):
     """Base of every deliberate error.
@@ -75,7 +78,7 @@ class RequestFailed(BoughError):
 
 
 class EngineDead(BoughError):
-    """A part of the engine has died or was shut down; this engine will answer nothing more."""
+    """A part of the engine has died or was shut down, or it is another process's; it will answer nothing more."""
 
     status_code = 503
 

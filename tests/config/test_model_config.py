@@ -284,6 +284,19 @@ SCALING = {"type": "linear", "factor": 2.0}
         ({"hidden_size": "64"}, "hidden_size must be a whole number"),
         ({"hidden_size": 65}, "hidden_size must be a multiple of num_attention_heads"),
         ({"num_hidden_layers": 0}, "num_hidden_layers must be"),
+        ({"num_hidden_layers": 10**9}, "num_hidden_layers must be at most 10000"),
+        ({"num_hidden_layers": 10**20}, "num_hidden_layers must be at most 10000"),
+        ({"vocab_size": 2**31}, "vocab_size must be at most 2147483647"),
+        ({"max_position_embeddings": 10**20}, "max_position_embeddings must be at most 2147483647"),
+        ({"rms_norm_eps": 10**400}, "rms_norm_eps must be at most 1.79"),
+        ({"rope_theta": 0}, "rope_theta must be greater than 0"),
+        ({"rope_scaling": {"type": "linear", "factor": 1e308}}, "factor must leave at most 2147483647 positions"),
+        ({"rope_scaling": {"type": "dynamic", "factor": 1e308}}, "factor must leave at most 2147483647 positions"),
+        ({"rope_scaling": {"type": "yarn", "factor": 1e30}}, "factor must leave at most 2147483647 positions"),
+        (
+            {"rope_scaling": {"type": "yarn", "factor": 2.0, "original_max_position_embeddings": 10**400}},
+            "original_max_position_embeddings must be at most",
+        ),
         ({"num_key_value_heads": 3}, "must be a multiple of num_key_value_heads 3"),
         ({"head_dim": 7}, "head_dim must be even"),
         ({"hidden_act": "gelu"}, "hidden_act must be silu or swish, got 'gelu'"),
@@ -346,6 +359,31 @@ def test_configuration_that_is_no_json_object(tmp_path: Path, content: str) -> N
 def test_a_home_that_nobody_has_is_a_directory_that_is_not_there() -> None:
     with pytest.raises(ConfigError, match="no such directory: ~nosuchuser/model"):
         resolve_model_path("~nosuchuser/model")
+
+
+@pytest.mark.parametrize("path", ["/tmp/" + "x" * 300, "/tmp/" + "x" * 300 + ".gguf", "x" * 300, "/x" * 3000])
+def test_names_that_are_too_long_are_said_to_be(path: str) -> None:
+    with pytest.raises(ConfigError, match=r"cannot read .*: File name too long") as caught:
+        resolve_model_path(path, param="tokenizer_path")
+    assert caught.value.param == "tokenizer_path"
+
+
+def test_too_long_names_of_what_is_not_there_are_not_looked_for() -> None:
+    with pytest.raises(ConfigError, match="no such directory: /absent/"):
+        resolve_model_path("/absent/" + "x" * 300)
+
+
+def test_files_that_cannot_be_looked_at_are_not_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "config.json").symlink_to("config.json")
+    with pytest.raises(ConfigError, match=r"cannot read .*config.json: Too many levels of symbolic links"):
+        ModelConfig.from_path(str(tmp_path))
+
+    def closed(self: Path, **_: Any) -> Any:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "stat", closed)
+    with pytest.raises(ConfigError, match="cannot read /root/model: Permission denied"):
+        resolve_model_path("/root/model")
 
 
 def test_model_that_is_not_in_the_cache_while_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

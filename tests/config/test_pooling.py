@@ -128,6 +128,11 @@ def test_positions_of_roberta_begin_after_padding(tmp_path: Path) -> None:
         ),
         ({**BERT, "architectures": ["BertForSequenceClassification"], "num_labels": 0}, {}, "num_labels must be"),
         (
+            {**BERT, "architectures": ["BertForSequenceClassification"], "num_labels": 10**9},
+            {},
+            "num_labels must be at most",
+        ),
+        (
             {
                 **BERT,
                 "architectures": ["BertForSequenceClassification"],

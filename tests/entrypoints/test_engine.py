@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import logging
 import os
 import signal
@@ -115,6 +116,12 @@ def test_what_is_wrong_with_a_request_is_a_value_error(engine):
     with pytest.raises(BadRequest):
         list(engine.generate("x", {"no_such_parameter": 1}, stream=True))
     assert engine.generate(input_ids=IDS, sampling_params={"max_new_tokens": 3})["output_ids"] == IDS
+
+
+@pytest.mark.parametrize("pairs", ["ab", ["ab", "cd"], [("a", "b"), "cd"], [("a", 1)], [("a",)], [1], 1, None, []])
+def test_what_is_reranked_are_pairs(engine, pairs):
+    with pytest.raises(BadRequest, match="prompt must be a list of pairs"):
+        engine.rerank(pairs)
 
 
 def test_it_works_inside_a_running_event_loop(engine):
@@ -297,6 +304,7 @@ def test_engine_that_is_forgotten_ends_by_itself():
 SCRIPT = textwrap.dedent(
     """
     import asyncio, os, signal, sys, threading, time
+    from bough.errors import EngineDead
     from tests.entrypoints.test_engine import EchoEngine, IDS
 
     # Ignored, and inherited as such, where a shell runs the tests in its background.
@@ -320,10 +328,31 @@ SCRIPT = textwrap.dedent(
     elif how == "fork":
         pid = os.fork()
         if pid == 0:
+            stream = engine.generate(input_ids=IDS, sampling_params=params, stream=True)
+            for call in (engine.flush_cache, lambda: engine.collective_rpc("flush_cache"), lambda: next(stream)):
+                try:
+                    call()
+                except EngineDead as error:
+                    assert "fork" in error.message
+                else:
+                    os._exit(1)
             engine.shutdown()
             sys.exit(0)
-        os.waitpid(pid, 0)
+        assert os.waitpid(pid, 0)[1] == 0
         assert engine.generate(input_ids=IDS, sampling_params=params)["output_ids"] == IDS
+    elif how == "signal in shutdown":
+        signal.signal(signal.SIGTERM, lambda *_: engine.shutdown())
+        end_loop = engine._parts._end_loop
+        engine._parts._end_loop = lambda: (signal.raise_signal(signal.SIGTERM), end_loop())
+        engine.shutdown()
+    elif how == "signal in a call":
+        signal.signal(signal.SIGTERM, lambda *_: engine.shutdown())
+        os.kill(engine.get_all_child_pids()[0], signal.SIGSTOP)
+        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        try:
+            engine.collective_rpc("get_internal_state")
+        except EngineDead:
+            pass
     elif how == "wait":
         engine.generate(input_ids=IDS, sampling_params={"max_new_tokens": 1000}, extra_key="slow")
     """
@@ -331,7 +360,16 @@ SCRIPT = textwrap.dedent(
 
 
 @pytest.mark.parametrize(
-    ("how", "status"), [("guardless", 0), ("thread", 0), ("exception", 1), ("stream", 0), ("fork", 0)]
+    ("how", "status"),
+    [
+        ("guardless", 0),
+        ("thread", 0),
+        ("exception", 1),
+        ("stream", 0),
+        ("fork", 0),
+        ("signal in shutdown", 0),
+        ("signal in a call", 0),
+    ],
 )
 def test_script_without_a_guard_that_never_shuts_down_ends_cleanly(tmp_path, how, status):
     script = tmp_path / "script.py"
@@ -421,6 +459,16 @@ def test_dead_child_makes_pending_and_later_calls_raise(victim):
         assert eventually(lambda: not any(map(is_running, pids)), timeout=5)
 
 
+@pytest.mark.parametrize("how", ["die", "hang"])
+def test_crash_dump_tells_what_was_unfinished(tmp_path, how):
+    with EchoEngine(watchdog_timeout=2.0, crash_dump_folder=str(tmp_path)) as engine:
+        with pytest.raises(EngineDead):
+            engine.generate(input_ids=IDS, extra_key=how)
+        assert eventually(lambda: any(path.stat().st_size for path in tmp_path.iterdir()))
+        (path,) = tmp_path.iterdir()
+        assert [each["outcome"] for each in json.loads(path.read_text())["unfinished"]] == ["unfinished"]
+
+
 def test_hung_child_is_dead_after_the_watchdog_time():
     with EchoEngine(watchdog_timeout=2.0) as engine:
         pids = engine.get_all_child_pids()
@@ -490,5 +538,7 @@ def test_wrong_options_are_refused_before_anything_starts():
         EchoEngine(max_running_request=3)
     with pytest.raises(ConfigError, match="no such directory"):
         EchoEngine(model_path="/no/such/directory")
+    with pytest.raises(ConfigError, match="otlp_traces_endpoint is for servers"):
+        EchoEngine(otlp_traces_endpoint="http://localhost:4318/v1/traces")
     with pytest.raises(ConfigError, match="not both"):
         EchoEngine(server_args=ServerArgs(), log_level="info")

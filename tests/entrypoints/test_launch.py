@@ -310,6 +310,30 @@ def test_second_signal_ends_at_once(serve):
     assert server.leaves_nothing()
 
 
+def test_server_whose_terminal_is_closed_ends_in_order(serve):
+    server = serve().wait_until_ready()
+    with server.stream(count=20) as events:
+        for pid in (server.process.pid, *server.pids):
+            os.kill(pid, signal.SIGHUP)
+        assert list(events)[-1] == "[DONE]"
+    assert server.wait() == 0
+    assert server.leaves_nothing()
+
+
+def test_server_under_nohup_outlives_its_terminal(serve):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        server = serve()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    server.wait_until_ready()
+    server.signal(signal.SIGHUP)
+    time.sleep(0.5)
+    assert server.generate().status_code == 200
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
+
+
 def test_signal_that_is_delivered_twice_is_one(serve):
     server = serve().wait_until_ready()
     server.signal(signal.SIGTERM)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -97,8 +98,11 @@ def test_what_is_wrong_is_said(runtime):
         runtime.generate("x", {"top_p": 2.0})
     with pytest.raises(BadRequest, match="neither embeddings nor"):
         runtime.encode("x")
-    with pytest.raises(BadRequest, match="not the URL of a server"):
-        RuntimeEndpoint("localhost:1")
+    for url in ("localhost:1", "http://localhost:99999", "http://localhost:one", "http://[::1"):
+        with pytest.raises(BadRequest, match="not the URL of a server"):
+            RuntimeEndpoint(url)
+    with pytest.raises(RequestFailed, match="no answer from"):
+        RuntimeEndpoint(f"http://{'a' * 64}.example").get_model_info()
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
@@ -108,6 +112,42 @@ def test_what_is_wrong_is_said(runtime):
         Runtime(model_path="/no/such/model")
     with pytest.raises(ConfigError, match="Runtime has none to show"):
         Runtime(ssl_certfile="server.pem", ssl_ca_certs="ca.pem")
+
+
+@contextlib.contextmanager
+def answering(answer: bytes) -> Iterator[RuntimeEndpoint]:
+    """A server that answers one request with these bytes and hangs up."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield RuntimeEndpoint(f"http://127.0.0.1:{listener.getsockname()[1]}")
+        thread.join(5)
+
+
+def test_stream_is_read_to_its_end_where_the_connection_ends_with_it():
+    """Proxies answer like that."""
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+    with answering(head + b'data: {"text": "a"}\n\ndata: {"text": "ab"}\n\ndata: [DONE]\n\n') as endpoint:
+        assert [event["text"] for event in endpoint.stream(text="x")] == ["a", "ab"]
+    with answering(head + b'data: {"text": "a"}\n\n') as endpoint:
+        events = endpoint.stream(text="x")
+        assert next(events) == {"text": "a"}
+        events.close()
+
+
+def test_answer_that_is_no_json_is_a_failure():
+    with (
+        answering(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n<!DOCTYPE") as endpoint,
+        pytest.raises(RequestFailed, match=r"no JSON from http://.*/model_info, status 200"),
+    ):
+        endpoint.get_model_info()
 
 
 def test_busy_port_is_passed_over_and_nothing_is_left_after_shutdown(runtime):

@@ -132,6 +132,15 @@ def test_a_crash_dump_tells_who_was_cut_off_by_a_death(serve, tmp_path):  # noqa
     assert {each["outcome"] for each in dump["ended"]} == {"finished"}
 
 
+def test_server_that_still_downloads_its_model_ends_at_once(serve):  # noqa: F811
+    """With a status of its own, for as the first process of a container it would not be ended by the signal itself."""
+    server = serve("--served-model-name", "download", module=BROKEN)
+    assert eventually(lambda: "downloading\n" in server.lines, START_TIMEOUT)
+    server.signal(signal.SIGTERM)
+    assert server.wait(5) == 128 + signal.SIGTERM
+    assert server.leaves_nothing()
+
+
 @pytest.mark.parametrize("part", ["health check", "http"])
 def test_a_part_of_the_main_process_that_fails_ends_the_server(serve, part):  # noqa: F811
     server = serve("--served-model-name", part, module=BROKEN)

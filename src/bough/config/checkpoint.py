@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from bough.config.model_suggestions import hub_id_like, path_like
-from bough.config.user_paths import user_path
+from bough.config.user_paths import path_kind, user_path
 from bough.errors import ConfigError
 
 SMALL_FILES = ("*.json", "*.jinja", "tokenizer.model", "*.tiktoken", "merges.txt", "vocab.txt")
@@ -25,7 +25,9 @@ _HUB_GGUF = re.compile(r"([\w][\w.\-]*/[\w][\w.\-]*)/((?:[\w][\w.\- ]*/)*[\w][\w
 _MAX_JSON_BYTES = 512 * 2**20
 
 
-def resolve_model_path(model_path: str, *, revision: str | None = None, load_format: str = "auto") -> Path:
+def resolve_model_path(
+    model_path: str, *, revision: str | None = None, load_format: str = "auto", param: str = "model_path"
+) -> Path:
     """Directory that holds the files of ``model_path``, downloading them from the hub if it is no local directory.
 
     A GGUF file stands for itself, and for a directory with no other weights.
@@ -38,42 +40,45 @@ def resolve_model_path(model_path: str, *, revision: str | None = None, load_for
         revision: branch, tag or commit on the hub; a local directory has none.
         load_format: ``gguf`` wants the directory's GGUF file, whatever else it has; with ``dummy`` no weights are
             downloaded, and with ``safetensors`` those of a GGUF file are not taken.
+        param: the option that ``model_path`` comes from.
 
     Raises:
         ConfigError: if there is neither such a directory nor such a model, or it cannot be downloaded.
     """
     local = user_path(model_path)
-    if local.exists() and revision is not None:
-        what = "directory" if local.is_dir() else "file"
+    kind = path_kind(local, param)
+    if kind is not None and revision is not None:
+        what = "directory" if kind == "directory" else "file"
         raise ConfigError(
             f"--revision {revision} is for models on the hub, and {model_path} is a local {what}", param="revision"
         )
-    if local.is_dir():
-        return _weights_in(local.resolve(), load_format)
-    if local.is_file() and local.suffix == GGUF_SUFFIX and load_format != "safetensors":
+    if kind == "directory":
+        return _weights_in(local.resolve(), load_format, param)
+    if kind == "file" and local.suffix == GGUF_SUFFIX and load_format != "safetensors":
         return local.absolute()  # not resolved: the hub's cache has links to files without names
-    if local.exists():
+    if kind is not None:
         raise ConfigError(
             f"{model_path} is a file; give a GGUF file, or the directory of a checkpoint in Hugging Face format",
-            param="model_path",
+            param=param,
         )
     on_hub = _HUB_GGUF.fullmatch(model_path)
     if on_hub is not None and not local.parent.exists():
-        return _download_gguf(on_hub[1], on_hub[2], revision)
+        return _download_gguf(on_hub[1], on_hub[2], revision, param)
     if local.suffix == GGUF_SUFFIX:
-        raise ConfigError(f"no such file: {model_path}{path_like(model_path)}", param="model_path")
+        raise ConfigError(f"no such file: {model_path}{path_like(model_path)}", param=param)
     if _looks_like_path(model_path) or not _HUB_ID.fullmatch(model_path):
         advice = path_like(model_path) or "; give the directory of a checkpoint or the id of a model on the hub"
-        raise ConfigError(f"no such directory: {model_path}{advice}", param="model_path")
+        raise ConfigError(f"no such directory: {model_path}{advice}", param=param)
     if load_format == "gguf":
         raise ConfigError(
             f"{model_path} is a model on the hub; name one of its GGUF files, {model_path}/NAME.gguf",
-            param="model_path",
+            param=param,
         )
-    return _download(model_path, revision, SMALL_FILES if load_format == "dummy" else SMALL_FILES + WEIGHT_FILES)
+    patterns = SMALL_FILES if load_format == "dummy" else SMALL_FILES + WEIGHT_FILES
+    return _download(model_path, revision, patterns, param)
 
 
-def _weights_in(directory: Path, load_format: str) -> Path:
+def _weights_in(directory: Path, load_format: str, param: str) -> Path:
     wanted = load_format == "gguf"
     if not wanted and (load_format != "auto" or any(directory.glob("*.safetensors"))):
         return directory
@@ -81,7 +86,7 @@ def _weights_in(directory: Path, load_format: str) -> Path:
 
     found = find_gguf(directory)
     if wanted and found is None:
-        raise ConfigError(f"{directory} has no GGUF file", param="model_path")
+        raise ConfigError(f"{directory} has no GGUF file", param=param)
     return found or directory
 
 
@@ -105,16 +110,16 @@ def _looks_like_path(text: str) -> bool:
     return text.startswith((".", "~", os.sep)) or text.count("/") > 1 or os.path.isabs(text)
 
 
-def _download_gguf(model_id: str, name: str, revision: str | None) -> Path:
+def _download_gguf(model_id: str, name: str, revision: str | None, param: str) -> Path:
     """A GGUF file of a model on the hub, with the others if the model is split."""
     parts = re.sub(r"-\d{5}-of-(\d{5})\.gguf$", r"-?????-of-\1.gguf", name)
-    file = _download(model_id, revision, (parts,)) / name
+    file = _download(model_id, revision, (parts,), param) / name
     if not file.is_file():
-        raise ConfigError(f"the hub's model {model_id} has no file {name}", param="model_path")
+        raise ConfigError(f"the hub's model {model_id} has no file {name}", param=param)
     return file
 
 
-def _download(model_id: str, revision: str | None, patterns: tuple[str, ...]) -> Path:
+def _download(model_id: str, revision: str | None, patterns: tuple[str, ...], param: str) -> Path:
     from huggingface_hub import errors as hub_errors
     from huggingface_hub import snapshot_download  # late: half a second that local checkpoints need not pay
 
@@ -136,7 +141,7 @@ def _download(model_id: str, revision: str | None, patterns: tuple[str, ...]) ->
         reason = _one_line(error)
     except (hub_errors.HfHubHTTPError, OSError) as error:
         reason = f"the download failed: {_one_line(error)}"
-    raise ConfigError(f"cannot get model {shown}: {reason}", param="model_path")
+    raise ConfigError(f"cannot get model {shown}: {reason}", param=param)
 
 
 def _one_line(error: Exception) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 
 from bough.config.checkpoint import resolve_model_path
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
+from bough.config.user_paths import path_kind, user_path
 
 
 def with_local_files(args: ServerArgs) -> ServerArgs:
@@ -23,8 +23,10 @@ def with_local_files(args: ServerArgs) -> ServerArgs:
     tokenizer = args.tokenizer_path or args.model_path
     if tokenizer == args.model_path:
         tokenizer = model
-    elif not Path(tokenizer).is_file():  # a tokenizer.json or a GGUF file may be given as it is
-        tokenizer = str(resolve_model_path(tokenizer, load_format="dummy"))
+    elif path_kind(user_path(tokenizer), "tokenizer_path") == "file":  # a tokenizer.json or a GGUF file, as it is
+        tokenizer = str(user_path(tokenizer))
+    else:
+        tokenizer = str(resolve_model_path(tokenizer, load_format="dummy", param="tokenizer_path"))
     return dataclasses.replace(args, model_path=model, tokenizer_path=tokenizer, revision=None)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import platform
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -14,6 +15,7 @@ import msgspec
 from bough.config.checkpoint import read_json, resolve_model_path
 from bough.config.pooling import PoolingConfig, PoolingMethod, max_sequence_tokens, read_pooling
 from bough.config.stored_quantization import StoredQuantization, quantization_entry, read_stored_quantization
+from bough.config.user_paths import path_kind
 from bough.errors import ConfigError
 from bough.kernels.library import Isa, LibraryMissing, best_isa
 from bough.models.registry import (
@@ -58,6 +60,10 @@ _FAMILY_DEFAULTS: dict[str, dict[str, Any]] = {
         "head_dim": 128,
     },
 }
+_LARGEST_INTEGER = 2**31 - 1
+"""No size of a model is larger, nor a number of positions: they are 32 bits wide in kernels."""
+_MOST_LAYERS = 10_000
+"""Some things are made for each layer before a file says that it has none."""
 _DEFAULT_ROPE_THETA = 10_000.0
 _DEFAULT_LAYER_NORM_EPS = 1e-12
 _DEFAULT_TYPE_VOCAB_SIZE = 2
@@ -220,11 +226,12 @@ class ModelConfig:
 def _read_json_files(directory: Path) -> tuple[Path, dict[str, Any], dict[str, Any]]:
     """Path and content of config.json, and the content of generation_config.json."""
     config_file, generation_file = directory / "config.json", directory / "generation_config.json"
-    if not config_file.is_file():
+    if path_kind(config_file, "model_path") != "file":
         raise ConfigError(
             f"{directory} is not a checkpoint in Hugging Face format: it has no config.json", param="model_path"
         )
-    contents = [read_json(config_file), read_json(generation_file) if generation_file.is_file() else {}]
+    has_generation_file = path_kind(generation_file, "model_path") == "file"
+    contents = [read_json(config_file), read_json(generation_file) if has_generation_file else {}]
     for file, content in zip((config_file, generation_file), contents, strict=True):
         if not isinstance(content, dict):
             raise ConfigError(f"{file} must hold a JSON object", param="model_path")
@@ -255,12 +262,16 @@ class _Parser:
     def error(self, key: str, rule: str, value: Any) -> ConfigError:
         return ConfigError(f"{self.source}: {key} {rule}, got {value!r}", param="model_path")
 
-    def integer(self, key: str, default: int | None = None, *, minimum: int = 1) -> int:
+    def integer(
+        self, key: str, default: int | None = None, *, minimum: int = 1, maximum: int = _LARGEST_INTEGER
+    ) -> int:
         value = self.values.get(key)
         if value is None and default is not None:
             return default
         if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
             raise self.error(key, f"must be a whole number of at least {minimum}", value)
+        if value > maximum:
+            raise self.error(key, f"must be at most {maximum}", value)
         return value
 
     def number(self, key: str, default: float, *, values: dict[str, Any] | None = None, minimum: float = 0.0) -> float:
@@ -269,6 +280,8 @@ class _Parser:
             return default
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not minimum <= value < math.inf:
             raise self.error(key, f"must be a number of at least {minimum}", value)
+        if value > sys.float_info.max:  # a whole number that has no end of digits
+            raise self.error(key, f"must be at most {sys.float_info.max}", value)
         return float(value)
 
     def boolean(self, key: str, default: bool) -> bool:
@@ -300,7 +313,7 @@ class _Parser:
         if (activation := self.values.get("hidden_act", activations[0])) not in activations:
             raise self.error("hidden_act", f"must be {' or '.join(activations)}", activation)
         vocab_size = self.integer("vocab_size")
-        num_layers = self.integer("num_hidden_layers")
+        num_layers = self.integer("num_hidden_layers", maximum=_MOST_LAYERS)
         num_heads = self.integer("num_attention_heads")
         num_kv_heads = self.integer("num_key_value_heads", num_heads)
         if num_heads % num_kv_heads:
@@ -397,6 +410,8 @@ class _Parser:
         original = self.values.get("original_max_position_embeddings") or raw.get("original_max_position_embeddings")
         if original is not None and (isinstance(original, bool) or not isinstance(original, int) or original < 1):
             raise self.error("original_max_position_embeddings", "must be a whole number of at least 1", original)
+        if original is not None and original > _LARGEST_INTEGER:
+            raise self.error("original_max_position_embeddings", f"must be at most {_LARGEST_INTEGER}", original)
         original_positions = original or max_positions
         if rope_type not in ("default", "yarn", FREQUENCY_FACTORS) and raw.get("factor") is None:
             raise self.error("factor", f"must be given for rope type {rope_type}", None)
@@ -420,6 +435,10 @@ class _Parser:
             truncate=raw.get("truncate", True) is not False,
             frequency_factors=self._frequency_factors(raw) if rope_type == FREQUENCY_FACTORS else (),
         )
+        if rope.rope_theta == 0.0:
+            raise self.error("rope_theta", "must be greater than 0", rope.rope_theta)
+        if max(max_positions, original_positions) * rope.factor > _LARGEST_INTEGER:
+            raise self.error("factor", f"must leave at most {_LARGEST_INTEGER} positions", rope.factor)
         derived = max_positions
         if rope_type == "linear":
             derived = int(max_positions * rope.factor)

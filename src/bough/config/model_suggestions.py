@@ -19,7 +19,7 @@ def path_like(path: str) -> str:
     given = user_path(path)
     found = Path(given.anchor)
     for part in given.relative_to(given.anchor).parts:
-        names = [part] if (found / part).exists() else difflib.get_close_matches(part, _names_in(found), 1, 0.7)
+        names = [part] if os.path.exists(found / part) else difflib.get_close_matches(part, _names_in(found), 1, 0.7)
         if not names:
             return ""
         found /= names[0]

@@ -17,6 +17,8 @@ from bough.models.registry import BACKBONES, ENCODER_MODULES
 PoolingMethod = Literal["cls", "mean", "max", "last"]
 Activation = Literal["identity", "sigmoid", "softmax"]
 
+_MOST_NUMBERED_LABELS = 100_000
+"""Classes without names that a number alone may ask for."""
 _CLASSIFIER_SUFFIX = "ForSequenceClassification"
 _REWARD_SUFFIX = "ForRewardModel"
 
@@ -181,6 +183,8 @@ def _labels(config: dict[str, Any], directory: Path) -> tuple[str, ...]:
         count = 2 if count is None else count
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise ConfigError(f"{directory}: num_labels must be a whole number of at least 1, got {count!r}")
+        if count > _MOST_NUMBERED_LABELS:
+            raise ConfigError(f"{directory}: num_labels must be at most {_MOST_NUMBERED_LABELS}, got {count!r}")
         return tuple(f"LABEL_{index}" for index in range(count))
     if not isinstance(names, dict) or set(names) != {str(index) for index in range(len(names))} or not names:
         raise ConfigError(f"{directory}: id2label must name the classes 0, 1 and so on, got {names!r}")

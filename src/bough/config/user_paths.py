@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
+from typing import Literal
+
+from bough.errors import ConfigError
 
 
 def user_path(text: str) -> Path:
@@ -12,3 +16,25 @@ def user_path(text: str) -> Path:
     Where there is no such user it stands for itself, as in a shell; ``Path.expanduser`` raises ``RuntimeError``.
     """
     return Path(os.path.expanduser(text))
+
+
+def path_kind(path: Path, param: str) -> Literal["directory", "file", "other"] | None:
+    """What is at a path; ``None`` if there is nothing.
+
+    Args:
+        path: where to look.
+        param: the option that the path comes from.
+
+    Raises:
+        ConfigError: if nobody can tell: a directory above is closed to this user, a name is too long. Of these,
+            ``Path.exists`` and its like raise some, and take others for absence, depending on Python's version.
+    """
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # the last of a null byte
+        return None
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror or error}", param=param) from None
+    if stat.S_ISDIR(mode):
+        return "directory"
+    return "file" if stat.S_ISREG(mode) else "other"

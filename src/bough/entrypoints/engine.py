@@ -55,7 +55,7 @@ class EngineParts:
     def __init__(self, plan: LaunchPlan) -> None:
         timer = StartupTimer()
         self._owner_pid = os.getpid()
-        self._close_lock = threading.Lock()
+        self._close_lock = threading.RLock()  # a signal handler may close what its own thread is closing
         self._closed = False
         self._supervisor: ProcessSupervisor | None = None
         self._loop_thread: LoopThread | None = None
@@ -216,6 +216,7 @@ class EngineParts:
         self.manager.fail_all(error)
         assert self._supervisor is not None
         threading.Thread(target=self._supervisor.stop, name="bough-end-children", daemon=True).start()
+        self.manager.dump_requests(message)
 
 
 class Engine:
@@ -241,6 +242,11 @@ class Engine:
             server_args = ServerArgs(**{"log_level": "error", **options})
         elif options:
             raise ConfigError(f"give either server_args or single options, not both ({', '.join(sorted(options))})")
+        if server_args.otlp_traces_endpoint is not None:
+            raise ConfigError(
+                "otlp_traces_endpoint is for servers, whose HTTP requests are traced: Runtime is one",
+                param="otlp_traces_endpoint",
+            )
         plan = LaunchPlan.make(server_args, scheduler_module=self.scheduler_module)
         self.server_args = plan.server_args
         self._parts = EngineParts(plan)
@@ -589,3 +595,4 @@ async def _next(events: AsyncIterator[Any]) -> Any:
 
 async def _fail_all(manager: TokenizerManager, error: EngineDead) -> None:
     manager.fail_all(error)
+    manager.dump_requests(error.message)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import resource
+import signal
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from bough.config.local_files import load_model_config, with_local_files
@@ -26,6 +29,9 @@ logger = logging.getLogger(__name__)
 
 SCHEDULER_MODULE = "bough.scheduler.process"
 DETOKENIZER_MODULE = "bough.managers.detokenizer_process"
+
+SIGNAL_STATUS = 128
+"""Added to a signal's number, as shells have it."""
 
 HEALTH_CHECK_SECONDS = 1.0
 
@@ -132,6 +138,7 @@ def launch_server(
     """
     timer = StartupTimer.from_process_start()
     dump_stacks_on_signal()
+    signal.signal(signal.SIGTERM, _end_at_once)
     configure_logging(server_args.log_level, log_format=server_args.log_format)
     _allow_many_connections()
     from bough.entrypoints.http.server import bind_socket
@@ -147,6 +154,14 @@ def launch_server(
         from bough.entrypoints.server_run import ServerRun
 
         return uvloop.run(ServerRun(plan, listener, timer, on_ready).run())
+
+
+def _end_at_once(number: int, frame: FrameType | None) -> None:
+    """What SIGTERM does while there is nothing but this process, which may be downloading a model for an hour.
+
+    As the first process of a container it would hear nothing of signals that it has no handler for.
+    """
+    os._exit(SIGNAL_STATUS + number)
 
 
 def _allow_many_connections() -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
+import os
 import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 import uvloop
 
-from bough.errors import EngineDead
+from bough.errors import NOT_IN_A_FORK, EngineDead
 
 T = TypeVar("T")
 
@@ -24,8 +26,10 @@ class LoopThread:
 
     def __init__(self, name: str) -> None:
         self._loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
-        self._lock = threading.Lock()
+        # The collector may close somebody's stream while this thread submits, and a signal handler the engine.
+        self._lock = threading.RLock()
         self._closed = False
+        self._owner_pid = os.getpid()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
@@ -38,9 +42,12 @@ class LoopThread:
         """Start ``work`` on the loop; cancelling the future cancels it.
 
         Raises:
-            EngineDead: if the loop is closed.
+            EngineDead: if the loop is closed, or this is a fork of the process that it runs in.
         """
-        with self._lock:
+        if os.getpid() != self._owner_pid:  # before the lock, which a thread that is not here may have held
+            work.close()
+            raise EngineDead(NOT_IN_A_FORK)
+        with self._lock, contextlib.suppress(RuntimeError):  # closed by a signal handler just now
             if not self._closed:
                 return asyncio.run_coroutine_threadsafe(work, self._loop)
         work.close()

@@ -11,7 +11,7 @@ import select
 import socket
 import weakref
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from bough.config.local_files import with_local_files
@@ -32,6 +32,15 @@ END_TIMEOUT_SECONDS = 10.0
 HIGHEST_PORT = 65535
 
 _RUNTIME_MODULE = "bough.entrypoints.runtime_process"
+
+
+class _Answer(NamedTuple):
+    """An answer of which the head is there."""
+
+    connection: http.client.HTTPConnection
+    response: http.client.HTTPResponse
+    connected: socket.socket
+    """The connection forgets its own where the answer says that it is the last one."""
 
 
 class RuntimeEndpoint:
@@ -56,7 +65,11 @@ class RuntimeEndpoint:
         if api_key is not None:
             self._headers["Authorization"] = f"Bearer {api_key}"
         self.base_url = base_url.rstrip("/")
-        self._address = urlsplit(self.base_url)
+        try:
+            self._address = urlsplit(self.base_url)
+            self._port = self._address.port
+        except ValueError as error:
+            raise BadRequest(f"not the URL of a server: {base_url} ({error})", param="base_url") from None
         if self._address.scheme not in ("http", "https") or not self._address.hostname:
             raise BadRequest(f"not the URL of a server: {base_url}", param="base_url")
         self._tls = client_tls_context(self.base_url, verify)
@@ -71,7 +84,7 @@ class RuntimeEndpoint:
 
     def stream(self, **fields: Any) -> EventReader:
         """``POST /generate`` with these fields; iterate over the result for events as they come."""
-        return EventReader(*self._open("POST", "/generate", {**fields, "stream": True}))
+        return EventReader(self._open("POST", "/generate", {**fields, "stream": True}))
 
     def get_model_info(self) -> dict[str, Any]:
         """``GET /model_info``."""
@@ -83,56 +96,53 @@ class RuntimeEndpoint:
 
     def flush_cache(self) -> None:
         """``POST /flush_cache``: forget all cached prefixes."""
-        connection, _ = self._open("POST", "/flush_cache")
-        connection.close()
+        self._open("POST", "/flush_cache").connection.close()
 
     def post(self, path: str, fields: dict[str, Any]) -> tuple[int, Any]:
         """``POST`` to any endpoint that answers with JSON; returns the status, whatever it is, and the answer."""
-        connection, response = self._send("POST", path, fields)
-        with contextlib.closing(connection), self._reported():
-            text = response.read()
-        try:
-            return response.status, json.loads(text)
-        except ValueError:
-            raise RequestFailed(f"no JSON from {self.base_url}{path}, status {response.status}") from None
+        answer = self._send("POST", path, fields)
+        return answer.response.status, self._content(path, answer)
 
     def _json(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-        connection, response = self._open(method, path, body)
-        with contextlib.closing(connection), self._reported():
-            return json.loads(response.read())
+        return self._content(path, self._open(method, path, body))
 
-    def _open(
-        self, method: str, path: str, body: dict[str, Any] | None = None
-    ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
-        """Send a request; returns when the head of a good answer is there."""
-        connection, response = self._send(method, path, body)
+    def _content(self, path: str, answer: _Answer) -> Any:
+        with contextlib.closing(answer.connection), self._reported():
+            text = answer.response.read()
         try:
-            if response.status != http.client.OK:
-                with self._reported():
-                    raise _refusal(response.status, response.read())
-        except BaseException:
-            connection.close()
-            raise
-        return connection, response
+            return json.loads(text)
+        except ValueError:
+            raise RequestFailed(f"no JSON from {self.base_url}{path}, status {answer.response.status}") from None
 
-    def _send(
-        self, method: str, path: str, body: dict[str, Any] | None = None
-    ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+    def _open(self, method: str, path: str, body: dict[str, Any] | None = None) -> _Answer:
+        """Send a request; returns when the head of a good answer is there."""
+        answer = self._send(method, path, body)
+        try:
+            if answer.response.status != http.client.OK:
+                with self._reported():
+                    raise _refusal(answer.response.status, answer.response.read())
+        except BaseException:
+            answer.connection.close()
+            raise
+        return answer
+
+    def _send(self, method: str, path: str, body: dict[str, Any] | None = None) -> _Answer:
         """Send a request; returns when the head of an answer is there."""
-        address = self._address
-        host, timeout = address.hostname or "", CONNECT_TIMEOUT_SECONDS
-        connection = (
-            http.client.HTTPConnection(host, address.port, timeout=timeout)
-            if self._tls is None
-            else http.client.HTTPSConnection(host, address.port, timeout=timeout, context=self._tls)
-        )
+        host, timeout = self._address.hostname or "", CONNECT_TIMEOUT_SECONDS
+        with self._reported():
+            connection = (
+                http.client.HTTPConnection(host, self._port, timeout=timeout)
+                if self._tls is None
+                else http.client.HTTPSConnection(host, self._port, timeout=timeout, context=self._tls)
+            )
         try:
             with self._reported():
                 connection.connect()
-                connection.sock.settimeout(None)  # reaching the server may not take long, an answer may
+                connected = connection.sock
+                connected.settimeout(None)  # reaching the server may not take long, an answer may
                 payload = None if body is None else json.dumps(body).encode()
-                connection.request(method, address.path + path, payload, self._headers)
-                return connection, connection.getresponse()
+                connection.request(method, self._address.path + path, payload, self._headers)
+                return _Answer(connection, connection.getresponse(), connected)
         except BaseException:
             connection.close()
             raise
@@ -141,17 +151,15 @@ class RuntimeEndpoint:
     def _reported(self) -> Iterator[None]:
         try:
             yield
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, http.client.HTTPException, UnicodeError) as error:  # the last of a host that is no name
             raise RequestFailed(f"no answer from {self.base_url}: {error or type(error).__name__}") from None
 
 
 class EventReader:
     """Iterates over the events of a streamed answer. Close it to make the server stop early."""
 
-    def __init__(self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse) -> None:
-        self._connection = connection
-        self._response = response
-        self._socket = connection.sock
+    def __init__(self, answer: _Answer) -> None:
+        self._connection, self._response, self._socket = answer
 
     def __iter__(self) -> EventReader:
         return self
@@ -180,6 +188,7 @@ class EventReader:
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._connection.close()
+        self._response.close()
 
 
 class Runtime:

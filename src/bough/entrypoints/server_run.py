@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, Any
 from bough.config.port_args import PortArgs
 from bough.entrypoints.http.access import Gate
 from bough.entrypoints.http.tls import tls_context
-from bough.entrypoints.launch import HEALTH_CHECK_SECONDS, LaunchPlan, _launch_subprocesses, watch_health
+from bough.entrypoints.launch import (
+    HEALTH_CHECK_SECONDS,
+    SIGNAL_STATUS,
+    LaunchPlan,
+    _launch_subprocesses,
+    watch_health,
+)
 from bough.errors import BoughError, EngineDead, Overloaded, StartupError
 from bough.ipc.channels import TokenizerChannels
 from bough.ipc.messages import ShutdownReq
@@ -32,9 +38,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FAILURE_STATUS = 1
-SIGNAL_STATUS = 128
-"""Added to a signal's number, as shells have it."""
-
 LAST_ANSWERS_SECONDS = 1.0
 """How long clients may take to read answers that are complete, once the server ends."""
 
@@ -103,7 +106,10 @@ class ServerRun:
             StartupError: if the server cannot start.
         """
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
+        numbers = [signal.SIGINT, signal.SIGTERM]
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # which nohup makes it
+            numbers.append(signal.SIGHUP)
+        for number in numbers:
             loop.add_signal_handler(number, self._on_signal, number)
         try:
             if await self._unless_ended(self._start()):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bough.errors import BadRequest
@@ -52,8 +52,12 @@ def score_args(query: Any, items: Any, label_token_ids: Any) -> tuple[Any, Any, 
 
 async def rerank_native(manager: TokenizerManager, pairs: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
     """The relevance of the document in each pair of a query and a document, as ``Engine.rerank`` returns it."""
-    given = [list(pair) for pair in pairs]
-    if not given or any(len(pair) != 2 or not all(isinstance(text, str) for text in pair) for pair in given):
+    listed = isinstance(pairs, Iterable) and not isinstance(pairs, str)
+    given = [plain(pair) for pair in pairs] if listed else []
+    # Two letters are no pair, though they can be unpacked like one.
+    if not given or not all(
+        isinstance(pair, list) and len(pair) == 2 and all(isinstance(text, str) for text in pair) for pair in given
+    ):
         raise BadRequest("prompt must be a list of pairs of a query and a document", param="prompt")
     results = await rerank(manager, [(query, document) for query, document in given], param="prompt")
     return [{"embedding": each.relevance, "meta_info": each.meta_info} for each in results]

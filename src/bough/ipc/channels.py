@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
+import threading
 import time
 from collections import deque
 from typing import Any
@@ -22,7 +24,7 @@ import msgspec
 import zmq
 
 from bough.config.port_args import PortArgs
-from bough.errors import BadRequest, EngineDead, Overloaded, RequestFailed
+from bough.errors import NOT_IN_A_FORK, BadRequest, EngineDead, Overloaded, RequestFailed
 from bough.ipc.codec import MessageDecoder, encode
 from bough.ipc.messages import (
     BatchEmbeddingOutput,
@@ -390,6 +392,10 @@ class RpcClient:
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._endpoint = port_args.rpc_ipc_name
         self._dead: EngineDead | None = None
+        self._lock = threading.RLock()  # a signal handler may close what its own thread calls
+        self._open_calls = 0
+        self._closing = False
+        self._owner_pid = os.getpid()
 
     def call(self, method: str, parameters: dict[str, Any], *, timeout_s: float) -> RpcReqOutput:
         """Call ``method`` on every rank and wait for the answer.
@@ -397,13 +403,25 @@ class RpcClient:
         Raises:
             BadRequest: if the parameters cannot be sent.
             RequestFailed: if no answer came within ``timeout_s`` seconds.
-            EngineDead: if the engine dies meanwhile.
+            EngineDead: if the engine dies meanwhile, or this is a fork of its host.
         """
+        if os.getpid() != self._owner_pid:
+            raise EngineDead(NOT_IN_A_FORK)
         try:
             frame = encode(RpcReqInput(method, parameters))
         except (TypeError, ValueError, OverflowError) as error:
             raise BadRequest(f"the parameters of {method} cannot be sent: {error}") from None
-        self._check()
+        with self._lock:
+            self._open_calls += 1
+        try:
+            self._check()
+            return self._exchange(method, frame, timeout_s)
+        finally:
+            with self._lock:
+                self._open_calls -= 1
+            self._end_if_idle()
+
+    def _exchange(self, method: str, frame: bytes, timeout_s: float) -> RpcReqOutput:
         decoder: msgspec.msgpack.Decoder[RpcReqOutput] = msgspec.msgpack.Decoder(RpcReqOutput)
         deadline = time.monotonic() + timeout_s
         with self._context.socket(zmq.DEALER) as socket:
@@ -423,8 +441,18 @@ class RpcClient:
         self._dead = error
 
     def close(self) -> None:
-        """Free what is held. No call may be running that :meth:`fail` has not ended."""
-        self._context.term()
+        """Free what is held, at the latest when the last call ends; :meth:`fail` ends them.
+
+        Does not wait for calls: in a signal handler the thread that waits would be the one that calls.
+        """
+        self._closing = True
+        self._end_if_idle()
+
+    def _end_if_idle(self) -> None:
+        with self._lock:
+            idle = self._closing and self._open_calls == 0
+        if idle:
+            self._context.term()
 
     def _check(self) -> None:
         if self._dead is not None:

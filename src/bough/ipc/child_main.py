@@ -78,8 +78,8 @@ class Child:
 def run_child(work: Callable[[Child], int], argv: list[str]) -> int:
     """Be a child process: run ``work`` until it returns the exit status.
 
-    SIGINT and SIGTERM are ignored: a terminal sends the one, a service manager the other, to every process of a
-    server at once, and only the parent knows what has to be finished before the end.
+    SIGINT, SIGHUP, SIGQUIT and SIGTERM are ignored: a terminal sends the first three, a service manager the last, to
+    every process of a server at once, and only the parent knows what has to be finished before the end.
 
     Args:
         work: calls :meth:`Child.ready` as soon as it is. What it raises before that is reported to the parent; what
@@ -90,8 +90,8 @@ def run_child(work: Callable[[Child], int], argv: list[str]) -> int:
         print("This program is a part of Bough and is started by it; to start a server: bough serve", file=sys.stderr)
         return USAGE_STATUS
     dump_stacks_on_signal()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     config_fd, status_fd = map(int, argv)
     os.set_inheritable(config_fd, False)
     os.set_inheritable(status_fd, False)

@@ -16,7 +16,7 @@ import uvloop
 from bough.bench.datasets import DatasetArgs
 from bough.bench.serve import BenchServeArgs, run_benchmark
 from bough.config.server_args import ServerArgs
-from bough.entrypoints.http.access import Access, Gate
+from bough.entrypoints.http.access import Access, Gate, read_keys
 from bough.entrypoints.http.routes import ROUTES
 from bough.entrypoints.http.routes_later import LATER, METHODS
 from bough.entrypoints.runtime import RuntimeEndpoint
@@ -334,13 +334,24 @@ def test_files_of_keys_are_checked(tmp_path: Path, content: str, complaint: str)
         Gate(ServerArgs(admin_api_key_file=str(tmp_path / "absent")))
 
 
+def test_files_of_keys_may_be_in_a_home_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "keys").write_text("a\n")
+    assert read_keys(None, "~/keys", "api_key_file") == ["a"]
+
+
 @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
-def test_files_that_others_can_read_are_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    ("mode", "told"), [(0o600, False), (0o440, False), (0o640, False), (0o644, True), (0o660, True), (0o602, True)]
+)
+def test_files_that_are_open_to_others_are_told_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, mode: int, told: bool
+) -> None:
     file = tmp_path / "keys"
     file.write_text("a\n")
-    file.chmod(0o644)
+    file.chmod(mode)
     Gate(ServerArgs(api_key_file=str(file)))
-    assert "can be read by other users" in caplog.text
+    assert ("is open to other users" in caplog.text) == told
 
 
 def test_a_wrong_key_is_not_repeated() -> None:

@@ -174,6 +174,18 @@ class TestServerOptions:
             api.completions.create(model="m", prompt="a", max_tokens=1)
             assert self.params(server) == config
 
+    def test_what_no_request_may_ask_for_is_no_default_either(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        config = {"temperature": "0.7", "top_p": 0, "top_k": 20, "min_p": -1, "repetition_penalty": 2.5}
+        with running_server(tmp_path, generation_config=config) as server:
+            api = openai.OpenAI(base_url=f"{server.url}/v1", api_key="none")
+            api.chat.completions.create(model="m", messages=MESSAGES, max_tokens=1)
+            assert self.params(server) == {"temperature": 1.0, "top_p": 1.0, "top_k": 20}
+        told = [record.message for record in caplog.records if "generation_config" in record.message]
+        for name in ("temperature", "top_p", "min_p", "repetition_penalty"):
+            assert sum(f"point: {name} must be" in message for message in told) == 1, told
+
     def test_sampling_defaults_of_openai(self, tmp_path: Path) -> None:
         config = {"temperature": 0.6, "top_p": 0.95}
         with running_server(tmp_path, generation_config=config, sampling_defaults="openai") as server:

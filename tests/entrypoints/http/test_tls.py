@@ -158,9 +158,16 @@ def test_encrypted_keys_need_their_password(pems: Path) -> None:
             tls_context(ServerArgs(**files, ssl_keyfile_password=password))
 
 
+def test_files_may_be_in_a_home_directory(pems: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(pems))
+    names = {"ssl_certfile": "server.pem", "ssl_keyfile": "server.key", "ssl_ca_certs": "server.pem"}
+    assert tls_context(ServerArgs(**{option: f"~/{name}" for option, name in names.items()})) is not None
+
+
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
+        ({"ssl_certfile": "x" * 300}, "cannot read .*: File name too long"),
         ({"ssl_keyfile": "server.key"}, "--ssl-keyfile needs --ssl-certfile"),
         ({"ssl_certfile": "absent.pem"}, "absent.pem is no file"),
         ({"ssl_certfile": "server.pem", "ssl_keyfile": "client.key"}, "key values mismatch"),

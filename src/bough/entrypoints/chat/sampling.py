@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
 from bough.entrypoints.chat.constraints import Constraint
+from bough.errors import BadRequest
 from bough.managers.request_limits import RequestLimits
 from bough.sampling.sampling_params import GRAMMAR_KINDS, SamplingParams
+
+logger = logging.getLogger(__name__)
 
 _MODEL_DEFAULTS = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")
 """What a checkpoint's generation_config.json may set."""
@@ -20,10 +25,26 @@ def sampling_defaults(server_args: ServerArgs, model_config: ModelConfig) -> dic
     defaults: dict[str, Any] = {}
     if server_args.sampling_defaults == "model":
         config = model_config.generation_config
-        defaults = {name: config[name] for name in _MODEL_DEFAULTS if config.get(name) is not None}
-        if defaults.get("top_k") == 0:  # "off" in these files
-            del defaults["top_k"]
+        given = {name: config[name] for name in _MODEL_DEFAULTS if config.get(name) is not None}
+        if given.get("top_k") == 0:  # "off" in these files
+            del given["top_k"]
+        defaults = {name: value for name, value in given.items() if _is_allowed(name, value, model_config.model_path)}
     return {**defaults, **(server_args.preferred_sampling_params or {})}
+
+
+def _is_allowed(name: str, value: Any, model_path: str) -> bool:
+    """Whether a request may have a model's default; if not, no client is at fault, and the server's log tells of it."""
+    try:
+        SamplingParams.from_dict({name: value}, named=lambda field: field).validate(None, named=lambda field: field)
+    except (BadRequest, OverflowError) as error:
+        _tell(model_path, str(error))
+        return False
+    return True
+
+
+@lru_cache(maxsize=64)  # every dialect asks for the defaults
+def _tell(model_path: str, complaint: str) -> None:
+    logger.warning("The generation_config of %s is not followed in one point: %s", model_path, complaint)
 
 
 def make_sampling_params(

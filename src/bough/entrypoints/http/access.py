@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import partial
-from pathlib import Path
 
 from bough.config import rules
 from bough.config.server_args import ServerArgs
+from bough.config.user_paths import user_path
 from bough.entrypoints.http.cors import CrossOrigin
 from bough.errors import ConfigError, RequestFailed, TooManyRequests
 
@@ -24,6 +24,9 @@ logger = logging.getLogger(__name__)
 Headers = Sequence[tuple[bytes, bytes]]
 
 _SCHEME = b"bearer "
+
+_TOO_OPEN = stat.S_IRWXO | stat.S_IWGRP
+"""Permissions that a file of keys should not have. Its group may read it: Kubernetes mounts secrets like that."""
 
 
 class Access(Enum):
@@ -163,9 +166,12 @@ def read_keys(key: str | None, file: str | None, param: str) -> list[str]:
         return keys
     flag = "--" + param.replace("_", "-")
     try:
-        text = Path(file).read_text(encoding="utf-8")
-        if os.name == "posix" and stat.S_IMODE(os.stat(file).st_mode) & 0o077:
-            logger.warning("%s %s can be read by other users: chmod 600 keeps its keys secret", flag, file)
+        path = user_path(file)
+        text = path.read_text(encoding="utf-8")
+        if os.name == "posix" and stat.S_IMODE(path.stat().st_mode) & _TOO_OPEN:
+            logger.warning(
+                "%s %s is open to other users: chmod 600, or 640 for a group, keeps its keys secret", flag, file
+            )
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise ConfigError(f"{flag} {file} cannot be read: {reason}", param=param) from None

@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from bough.config.server_args import ServerArgs
+from bough.config.user_paths import path_kind, user_path
 from bough.errors import ConfigError
 
 
@@ -21,24 +22,23 @@ def tls_context(args: ServerArgs) -> ssl.SSLContext | None:
             if getattr(args, name) is not None:
                 raise ConfigError(f"--{name.replace('_', '-')} needs --ssl-certfile", param=name)
         return None
-    for name in ("ssl_certfile", "ssl_keyfile", "ssl_ca_certs"):
-        file = getattr(args, name)
-        if file is not None and not Path(file).is_file():
-            raise ConfigError(f"--{name.replace('_', '-')} {file} is no file", param=name)
+    certificate = _file(args.ssl_certfile, "ssl_certfile")
+    key = None if args.ssl_keyfile is None else _file(args.ssl_keyfile, "ssl_keyfile")
+    trusted = None if args.ssl_ca_certs is None else _file(args.ssl_ca_certs, "ssl_ca_certs")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION  # it costs the server far more than its clients
     try:
         # With an empty password an encrypted key is refused; with none somebody would be asked at the terminal.
-        context.load_cert_chain(args.ssl_certfile, args.ssl_keyfile, args.ssl_keyfile_password or "")
+        context.load_cert_chain(certificate, key, args.ssl_keyfile_password or "")
     except (ssl.SSLError, OSError) as error:
         raise ConfigError(
             f"--ssl-certfile {args.ssl_certfile} cannot be used with its private key: {_reason(error)}",
             param="ssl_certfile",
         ) from None
-    if args.ssl_ca_certs is not None:
+    if trusted is not None:
         try:
-            context.load_verify_locations(args.ssl_ca_certs)
+            context.load_verify_locations(trusted)
         except (ssl.SSLError, OSError) as error:
             raise ConfigError(
                 f"--ssl-ca-certs {args.ssl_ca_certs} cannot be used: {_reason(error)}", param="ssl_ca_certs"
@@ -70,6 +70,13 @@ def client_tls_context(url: str, verify: bool | str = True) -> ssl.SSLContext | 
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
+
+
+def _file(text: str, name: str) -> Path:
+    path = user_path(text)
+    if path_kind(path, name) != "file":
+        raise ConfigError(f"--{name.replace('_', '-')} {text} is no file", param=name)
+    return path
 
 
 def _reason(error: OSError) -> str:
