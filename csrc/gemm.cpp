@@ -86,7 +86,7 @@ __attribute__((noinline)) void multiply_tile(const uint32_t* input, int64_t inpu
                 constexpr int kNow = (kLines + fetching_passes(kRows) - 1) / fetching_passes(kRows);
 #pragma GCC unroll 8
                 for (int line = 0; line < kNow; ++line) {
-                    __builtin_prefetch(prefetch + line * 64, 0, kFetchLocality<kType, kLines>);
+                    __builtin_prefetch(prefetch + line * 64, 0, kFetchLocality<kType, kRows, kLines>);
                 }
                 prefetch += kNow * 64;
             }
@@ -332,7 +332,7 @@ void multiply_few_tiles(const Cut& cut) {
                 float* at = sums + (begin - cut.first_row) * kColumns;
                 // One tile that reads its weights once is some way behind what it asks for; others share in asking for
                 // the next block.
-                const char* ahead = reinterpret_cast<const char*>(weights) + kAheadBytes;
+                const char* ahead = reinterpret_cast<const char*>(weights) + ahead_bytes(kType, rows);
                 if (cut.num_tiles > 1 || fetching_passes(rows) > 1) {
                     const int64_t lines = tile * ((end - unit) / kUnitsPerFetch<kType>)*kLines;
                     ahead = reinterpret_cast<const char*>(cut.weights(panel, end)) + lines * 64;
@@ -472,7 +472,7 @@ void multiply_amx(Cut& cut) {
                    const uint32_t* weights, const uint32_t* next, float* sums, bool accumulate) {
             AmxFetch fetch;
             // A single tile is some way behind what it asks for; others share in asking for the next block.
-            if (cut.num_tiles == 1) next = weights + kAheadBytes / 4;
+            if (cut.num_tiles == 1) next = weights + ahead_bytes(DType::bf16, rows) / 4;
             if (next != nullptr && fetches) fetch = {reinterpret_cast<const char*>(next) + ahead, lines};
             multiply_tile_amx(rows, input, cut.input_stride, weights, units, sums, accumulate, fetch);
         };

@@ -157,7 +157,7 @@ __attribute__((noinline)) void multiply_tile_quantized(const uint32_t* input, in
             if (kLines > 0 && first < fetching_passes(kRows) * kLanes * kVectors) {
                 constexpr int kNow = (kLines + fetching_passes(kRows) - 1) / fetching_passes(kRows);
                 BOUGH_UNROLL for (int line = 0; line < kNow; ++line) {
-                    __builtin_prefetch(prefetch + line * 64, 0, kFetchLocality<kType, kLines>);
+                    __builtin_prefetch(prefetch + line * 64, 0, kFetchLocality<kType, kRows, kLines>);
                 }
                 prefetch += kNow * 64;
             }
