@@ -9,7 +9,7 @@ A language model of the given shape with random weights decodes under a real sch
 ``outside`` is the share of runner and scheduler. The same is done with as many layers of hardly any width, where all of
 the time is overhead, natively and with torch: what a step costs in Python without a recorded program.
 
-    python benchmarks/cpu_graphs.py [--threads N] [--running 1 8 32] [--output FILE]
+    python benchmarks/cpu_graphs.py [--threads N] [--running 1 8 32] [--quantization none int8 int4] [--output FILE]
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ import statistics
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from unittest import mock
 
 import msgspec
 import numpy as np
 
+from bough.config.engine_args import Quantization
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs, resolve
 from bough.ipc.messages import BatchTokenIDOutput, OutputDelta, TokenizedGenerateReqInput
@@ -85,7 +86,9 @@ class Stopwatch:
         return run_program
 
 
-def measure(shape: dict[str, Any], running: int, threads: int, steps: int, *, native: bool) -> dict[str, float]:
+def measure(
+    shape: dict[str, Any], running: int, threads: int, steps: int, *, native: bool, quantization: Quantization = "none"
+) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as directory:
         Path(directory, "config.json").write_text(json.dumps(shape))
         args = resolve(
@@ -93,6 +96,7 @@ def measure(shape: dict[str, Any], running: int, threads: int, steps: int, *, na
                 model_path=directory,
                 load_format="dummy",
                 device="cpu",
+                quantization=quantization,
                 cpu_threads=threads,
                 random_seed=0,
                 skip_tokenizer_init=True,
@@ -146,19 +150,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, help="default: one per core")
     parser.add_argument("--running", type=int, nargs="+", default=[1, 8, 32])
+    parser.add_argument("--quantization", nargs="+", choices=get_args(Quantization), default=["none"], help="of 0.5B")
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--output", type=Path)
     args = parser.parse_args()
     rows: list[dict[str, Any]] = []
     print(f"{'model':<22} {'running':>8} {'kernels µs':>11} {'runner µs':>10} {'scheduler µs':>13} {'outside':>8}")
-    for name, shape, native in (
-        ("0.5B, native", SHAPE, True),
-        ("24 layers, native", SHAPE | NARROW, True),
-        ("24 layers, torch", SHAPE | NARROW, False),
-    ):
+    variants: list[tuple[str, dict[str, Any], bool, Quantization]] = [
+        *((f"0.5B, {'bf16' if each == 'none' else each}, native", SHAPE, True, each) for each in args.quantization),
+        ("24 layers, native", SHAPE | NARROW, True, "none"),
+        ("24 layers, torch", SHAPE | NARROW, False, "none"),
+    ]
+    for name, shape, native, quantization in variants:
         for running in args.running:
             threads = args.threads if native and shape is SHAPE else 1
-            row = {"model": name, **measure(shape, running, threads, args.steps, native=native)}
+            figures = measure(shape, running, threads, args.steps, native=native, quantization=quantization)
+            row = {"model": name, **figures}
             rows.append(row)
             print(
                 f"{name:<22} {running:8} {row['kernels_us']:11.0f} {row['runner_us']:10.0f} "
