@@ -14,9 +14,11 @@ if not Path("/dev/nvidiactl").exists():
     # Before anything imports Triton: without a GPU its kernels are interpreted.
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
+# How long an example takes says how busy the machine is.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 # make fuzz: as long as one has patience for.
-settings.register_profile("thorough", max_examples=60, deadline=None)
-
+settings.register_profile("thorough", max_examples=60)
 
 EXIT_SECONDS = 120
 """In which an interpreter that has nothing left to test has to end."""

@@ -7,6 +7,9 @@ from urllib.parse import unquote
 
 _MAX_CHARS = 4096
 
+MAX_REFERENCES = 32
+"""Most references that are followed from one to the next."""
+
 
 def is_pointer(reference: str) -> bool:
     """Whether a reference is a pointer into its own document; ``#name`` is an anchor."""

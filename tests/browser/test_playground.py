@@ -966,7 +966,7 @@ def test_both_themes(browser: Browser, server: Server, theme: str, pytestconfig:
         page.get_by_role("tab", name="Engine").click()
         with ThreadPoolExecutor(8) as pool:
             # More than a picture can be taken of: what is seen is the engine at work.
-            for topic in ("oak", "elm", "ash", "fir", "pine", "beech", "birch", "willow") * 2:
+            for topic in ("oak", "elm", "ash", "fir", "pine", "beech", "birch", "willow") * (16 if kept else 2):
                 messages = [
                     {"role": "system", "content": SYSTEM},
                     {"role": "user", "content": f"Tell me about the {topic}."},

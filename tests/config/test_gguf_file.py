@@ -99,7 +99,7 @@ def test_every_cut_within_the_head_and_the_last_tensor_is_noticed(tmp_path: Path
         refusal(path, whole[:length])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(data=st.data())
 def test_damage_is_refused_or_harmless(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     path = tmp_path_factory.getbasetemp() / "damaged.gguf"

@@ -15,7 +15,7 @@ import pytest
 from bough import LLMEngine, SamplingParams
 from bough.entrypoints.llm_engine import RequestOutput
 from bough.errors import BadRequest, EngineDead
-from tests.entrypoints.leftovers import own_resources
+from tests.entrypoints.leftovers import children
 
 GREEDY = {"temperature": 0.0, "max_new_tokens": 6, "ignore_eos": True}
 
@@ -154,13 +154,20 @@ def test_request_that_cannot_be_decoded_ends_in_the_scheduler_too(engine):
     assert run(engine)["r"].outputs[0].finish_reason == "length"
 
 
-def test_statistics_and_no_other_process(engine):
+def test_statistics(engine):
     before = engine.get_stats().decode_tokens_total
     engine.add_request("r", "A tree", GREEDY)
     run(engine)
     assert engine.get_stats().decode_tokens_total == before + 6
     assert engine.get_stats().num_running_reqs == 0
-    assert own_resources()[2] == []
+
+
+def test_no_other_process():
+    before = children()
+    with small_engine() as engine:
+        engine.add_request("r", "A tree", GREEDY)
+        engine.step()
+        assert children() == before
 
 
 def small_engine(**options: Any) -> LLMEngine:

@@ -17,7 +17,7 @@ def alone(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
 
 
 @given(lengths=st.lists(st.integers(1, 70), min_size=1, max_size=30).map(sorted), seed=st.integers(0, 1000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_sequence_is_by_itself(lengths: list[int], seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     q, k, v = torch.randn(3, sum(lengths), 2, 6, generator=generator)
@@ -27,7 +27,6 @@ def test_every_sequence_is_by_itself(lengths: list[int], seed: int) -> None:
 
 
 @given(lengths=st.lists(st.integers(1, 4000), min_size=1, max_size=200).map(sorted))
-@settings(deadline=None)
 def test_groups_cover_all_tokens_and_waste_little(lengths: list[int]) -> None:
     groups = group_by_length(lengths, CPU)
     assert [group.start for group in groups] == [0, *(group.stop for group in groups[:-1])]

@@ -14,7 +14,7 @@ def lengths(values: list[int]) -> np.ndarray:
     return np.array(values, dtype=np.int32)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.integers(1, 3000), min_size=1, max_size=40), windows, page_sizes, st.integers(16, 6000))
 def test_decode_blocks_cover_exactly_what_each_row_sees(
     seq_lens: list[int], window: int | None, page_size: int, max_group_tokens: int
@@ -40,7 +40,6 @@ def test_decode_blocks_cover_exactly_what_each_row_sees(
         assert len(group.rows) == 1 or len(group.rows) * group.width <= max_group_tokens
 
 
-@settings(deadline=None)
 @given(st.integers(1, 5000), page_sizes)
 def test_decode_splits_lie_at_the_same_positions_whatever_the_batch(length: int, page_size: int) -> None:
     alone = plan_decode(lengths([length]), None, page_size, 4096)
@@ -69,7 +68,7 @@ def test_padding_of_a_large_group_is_bounded() -> None:
     assert padded < 1.4 * (512 * 20 + 20 * 500)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.lists(st.tuples(st.integers(0, 3000), st.integers(1, 2500)), min_size=1, max_size=6),
     windows,

@@ -120,7 +120,7 @@ def any_params(draw: st.DrawFn, vocab_size: int) -> SamplingParams:
     )
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(data=st.data(), vocab_size=st.sampled_from([50, 1000, 8192, 9001]), seed=st.integers(0, 2**32 - 1))
 def test_a_request_gets_the_same_tokens_alone_among_neighbours_and_after_a_retraction(
     data: st.DataObject, vocab_size: int, seed: int

@@ -217,7 +217,7 @@ def test_an_id_that_is_used_again_begins_anew() -> None:
     assert len(manager) == 0
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_after_every_delta_ids_text_and_logprobs_agree(data: st.DataObject) -> None:
     tokenizer = data.draw(st.sampled_from([TOKENIZER, SENTENCEPIECE]))

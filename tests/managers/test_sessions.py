@@ -324,7 +324,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(STEPS)
 def test_any_tree_of_turns_gives_the_prompts_of_a_plain_model(steps: list[Any]) -> None:
     sessions = Sessions()

@@ -243,5 +243,5 @@ class Allocations(RuleBasedStateMachine):
         self.allocator.check_integrity()
 
 
-Allocations.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+Allocations.TestCase.settings = settings(max_examples=60, stateful_step_count=40)
 TestAllocations = Allocations.TestCase

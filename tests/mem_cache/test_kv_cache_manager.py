@@ -523,5 +523,5 @@ class RequestsAgainstContent(RuleBasedStateMachine):
         assert self.allocator.available_size == self.allocator.total_size
 
 
-RequestsAgainstContent.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+RequestsAgainstContent.TestCase.settings = settings(max_examples=150, stateful_step_count=40)
 TestRequestsAgainstContent = RequestsAgainstContent.TestCase

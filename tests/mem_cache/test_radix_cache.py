@@ -486,5 +486,5 @@ class TreeAgainstModel(RuleBasedStateMachine):
         assert self.allocator.available_size + len(self.known) * self.page_size == self.allocator.total_size
 
 
-TreeAgainstModel.TestCase.settings = settings(max_examples=120, stateful_step_count=40, deadline=None)
+TreeAgainstModel.TestCase.settings = settings(max_examples=120, stateful_step_count=40)
 TestTreeAgainstModel = TreeAgainstModel.TestCase

@@ -37,7 +37,7 @@ def editing_params(draw: st.DrawFn, vocab_size: int) -> SamplingParams:
     )
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(data=st.data(), vocab_size=st.sampled_from([7, 64, 131]), seed=st.integers(0, 2**32 - 1))
 def test_logits_are_edited_as_the_naive_reference_says_over_many_steps(
     data: st.DataObject, vocab_size: int, seed: int

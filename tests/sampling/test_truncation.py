@@ -106,7 +106,7 @@ def test_flat_distributions_keep_thousands_of_tokens_exactly(params: SamplingPar
     check_distribution(draw_on_cpu(logits, params), probabilities(logits[0].numpy(), params))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     vocab_size=st.sampled_from([3, 64, 100, 700, 8192]),
     levels=st.integers(1, 40),

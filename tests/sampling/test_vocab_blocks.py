@@ -51,7 +51,7 @@ def test_gathered_blocks_are_padded_with_minus_infinity(vocab_size: int) -> None
     assert torch.equal(gathered[0], padded.view(-1, BLOCK)[blocks[0]])
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(
     vocab_size=st.sampled_from(VOCAB_SIZES),
     share=st.floats(0.0, 1.0),

@@ -756,9 +756,10 @@ def test_streams_do_not_wait_while_the_engine_compiles() -> None:
         return h.scheduler.requests.num_holding == 3
 
     run_for(h, 20, step)
-    # The vocabulary alone takes half a second, in which nothing else could run.
-    assert np.quantile(gaps, 0.95) < 0.03
-    assert max(gaps) < 0.3
+    # The vocabulary alone takes half a second of one thread. If nothing else could run meanwhile, most of the time
+    # would be in few long steps; on a busy machine all of them take longer.
+    assert sum(gap for gap in gaps if gap > 0.1) < sum(gaps) / 3
+    assert max(gaps) < sum(gaps) / 4
     assert h.scheduler.requests.num_holding == 3
     h.abort(abort_all=True)
     h.run()

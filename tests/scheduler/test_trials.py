@@ -134,7 +134,7 @@ def test_requests_that_come_and_go_during_a_trial() -> None:
     cache=st.booleans(),
     page_size=st.sampled_from([1, 4]),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_whoever_is_poisonous_fails_and_nobody_else(
     poisoned: set[int], shared: int, slots: int, overlap: bool, chunk: int | None, cache: bool, page_size: int
 ) -> None:

@@ -55,7 +55,7 @@ def test_the_pattern_itself_is_kept(pattern: str) -> None:
         assert full(tree.whole, text) == full(pattern, text), text
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(pattern=looking_patterns, text=st.text(alphabet="abA\n中", max_size=8))
 def test_random_patterns_are_kept(pattern: str, text: str) -> None:
     try:
@@ -67,7 +67,7 @@ def test_random_patterns_are_kept(pattern: str, text: str) -> None:
     assert (found and found.start()) == (expected and expected.start())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(pattern=plain_patterns)
 def test_beginnings_are_those_of_the_matches(pattern: str) -> None:
     tree = parse(pattern)

@@ -103,7 +103,7 @@ def matcher_for(patterns: list[str], stop: list[str], keep: bool) -> StopMatcher
         raise
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(
     text=letters,
     patterns=st.lists(plain_patterns, min_size=1, max_size=2),
@@ -119,7 +119,7 @@ def test_patterns_in_pieces_as_in_the_whole_text(
     assert outcome == run(StopMatcher(stop, patterns, keep), [text])
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(
     text=letters,
     patterns=st.lists(looking_patterns, min_size=1, max_size=2),

@@ -55,7 +55,7 @@ def test_pairs_as_the_reference_has_them(tokenizer: Tokenizer, reference: transf
     second=st.none() | st.lists(st.sampled_from(["bark", "leafless", "!"]), min_size=1, max_size=30).map(" ".join),
     limit=st.integers(3, 80),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_only_the_end_of_the_last_text_is_cut(
     tokenizer: Tokenizer,
     reference: transformers.PreTrainedTokenizerBase,

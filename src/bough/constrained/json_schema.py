@@ -16,7 +16,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from bough.json_pointer import follow
+from bough.json_pointer import MAX_REFERENCES, follow
 from bough.sampling.sampling_params import SCHEMA_OPTIONS
 
 MAX_ONE_OF = 512
@@ -47,7 +47,6 @@ STRICTER_FORMATS = {"date": f"^{_DATE}$", "date-time": f"^{_DATE}T{_TIME}$"}
 _SCHEMAS = ("additionalProperties", "items", "contains", "not", "if", "then", "else", "propertyNames")
 _LISTS_OF_SCHEMAS = ("anyOf", "oneOf", "allOf", "prefixItems", "items")
 _MAPS_OF_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
-_MAX_REFERENCES = 32
 
 
 class SchemaError(ValueError):
@@ -151,7 +150,7 @@ class _Rewriter:
         return {_canonical(value) for value in values}
 
     def _resolve(self, schema: Any) -> Any:
-        for _ in range(_MAX_REFERENCES):
+        for _ in range(MAX_REFERENCES):
             if not isinstance(schema, dict) or "$ref" not in schema:
                 return schema
             target = follow(self._root, schema["$ref"])

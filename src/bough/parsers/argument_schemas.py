@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from bough.errors import BadRequest
-from bough.json_pointer import follow
+from bough.json_pointer import MAX_REFERENCES, follow
 from bough.parsers.base import ToolSpec
 from bough.parsers.schema_kinds import kinds_of
-from bough.parsers.schema_references import MAX_REFERENCES, standing_alone
+from bough.parsers.schema_references import standing_alone
 from bough.sampling.sampling_params import LENIENTLY, SCHEMA_OPTIONS
 
 _OF_WHOLE_OBJECTS = (

@@ -59,11 +59,11 @@ class _Search:
         told = [self._named(schema.get("type")), self._listed(schema)]
         if "$ref" in schema:
             told.append(self.kinds(follow(self._root, schema["$ref"]), depth + 1))
-        for each in _list(schema, "allOf"):
+        for each in list_of(schema, "allOf"):
             told.append(self.kinds(each, depth + 1))
             if self._left < 0:
                 break
-        told += (self._either(_list(schema, key), depth + 1) for key in ("anyOf", "oneOf"))
+        told += (self._either(list_of(schema, key), depth + 1) for key in ("anyOf", "oneOf"))
         result: frozenset[str] | None = None
         for each in told:
             if each is not None:
@@ -72,7 +72,7 @@ class _Search:
         return result
 
     def _listed(self, schema: dict[str, Any]) -> frozenset[str] | None:
-        values = [schema["const"]] if "const" in schema else _list(schema, "enum")
+        values = [schema["const"]] if "const" in schema else list_of(schema, "enum")
         if not values or not self._may_take(len(values)):
             return None
         return _with_integers({_KINDS[kind] for kind in set(map(type, values)) if kind in _KINDS})
@@ -101,6 +101,7 @@ def _with_integers(kinds: set[str]) -> frozenset[str]:
     return _EVERY_NUMBER | kinds if "number" in kinds else frozenset(kinds)
 
 
-def _list(schema: dict[str, Any], key: str) -> list[Any]:
+def list_of(schema: dict[str, Any], key: str) -> list[Any]:
+    """What a keyword lists; nothing if that is no list."""
     value = schema.get(key)
     return value if isinstance(value, list) else []

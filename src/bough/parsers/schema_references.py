@@ -14,9 +14,6 @@ from bough.sampling.sampling_params import SCHEMA_OPTIONS
 MAX_REPEATED_CHARS = 1 << 20
 """Characters that the definitions of a schema may come to when each part that refers to them has its own."""
 
-MAX_REFERENCES = 32
-"""Most references that are followed from one to the next."""
-
 _DEFINITIONS = ("$defs", "definitions")
 _ALL = "arguments"
 _INTO_ALL = f"#/$defs/{_ALL}"

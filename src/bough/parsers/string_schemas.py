@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bough.json_pointer import follow
-from bough.parsers.schema_kinds import MAX_SCHEMAS, VALUES_LIKE_A_SCHEMA
+from bough.parsers.schema_kinds import MAX_SCHEMAS, VALUES_LIKE_A_SCHEMA, list_of
 
 MAX_ALTERNATIVES = 64
 """Most alternatives that are not merely values."""
@@ -77,8 +77,8 @@ class _Reader:
         if listed == ():
             return []
         parts = [[follow(self._root, schema["$ref"])]] if "$ref" in schema else []
-        parts += [[each] for each in _list(schema, "allOf")]
-        parts += [_list(schema, key) for key in ("anyOf", "oneOf") if _list(schema, key)]
+        parts += [[each] for each in list_of(schema, "allOf")]
+        parts += [list_of(schema, key) for key in ("anyOf", "oneOf") if list_of(schema, key)]
         for alternatives in parts:
             if self._left < 0:
                 self.is_exact = False
@@ -135,11 +135,6 @@ def _joined(forms: list[StringForm]) -> list[StringForm]:
     if StringForm() in rest:
         return [StringForm()]
     return [StringForm(tuple(dict.fromkeys(values))), *rest] if values else rest
-
-
-def _list(schema: dict[str, Any], key: str) -> list[Any]:
-    value = schema.get(key)
-    return value if isinstance(value, list) else []
 
 
 def _is_number(value: Any) -> bool:

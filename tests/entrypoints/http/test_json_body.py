@@ -37,7 +37,7 @@ def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_body, "SLICE_BYTES", 64)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(objects, spaces, st.booleans())
 def test_objects_come_apart_as_they_would_at_once(value: dict[str, Any], indent: int | None, ascii_only: bool) -> None:
     body = json.dumps(value, indent=indent, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
@@ -60,7 +60,7 @@ def test_space_may_be_anywhere_and_of_any_length(length: int) -> None:
         split(body + b"x")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(objects, st.data())
 def test_damaged_objects_are_refused_or_read_as_they_would_be_at_once(
     value: dict[str, Any], data: st.DataObject

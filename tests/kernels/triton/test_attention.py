@@ -15,7 +15,7 @@ from tests.kernels.triton import cases
 from tests.triton_interpreter import same_bits_in_every_row  # noqa: F401 (a fixture)
 
 RANDOM_SHAPES = settings(
-    max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 
 shapes = st.fixed_dictionaries(
