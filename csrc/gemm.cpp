@@ -47,7 +47,7 @@ BOUGH_INLINE Vec multiply_add(Vec sum, Bits weights, Bits input) {
 
 // kRows rows times one panel over `units` units: sums [kRows][32]. Asks for about kLines cache lines per kUnroll
 // units.
-template <DType kType, int kRows, int kLines>
+template <DType kType, int kRows, int kLines, bool kZen4>
 __attribute__((noinline)) void multiply_tile(const uint32_t* input, int64_t input_stride, const uint32_t* panel,
                                              int64_t units, float* sums, bool accumulate, const char* prefetch) {
     constexpr int kVectors = column_vectors(kRows);
@@ -86,7 +86,7 @@ __attribute__((noinline)) void multiply_tile(const uint32_t* input, int64_t inpu
                 constexpr int kNow = (kLines + fetching_passes(kRows) - 1) / fetching_passes(kRows);
 #pragma GCC unroll 8
                 for (int line = 0; line < kNow; ++line) {
-                    __builtin_prefetch(prefetch + line * 64, 0, kFetchLocality<kType, kRows, kLines>);
+                    __builtin_prefetch(prefetch + line * 64, 0, kFetchLocality<kType, kLines, kZen4>);
                 }
                 prefetch += kNow * 64;
             }
@@ -118,23 +118,24 @@ constexpr int kTileRows = kSpreads<kType>        ? 1
                           : kType == DType::bf16 ? kRowsBF16
                                                  : kRowsQuantized;
 
-template <DType kType, int kRows, int kLines>
+template <DType kType, int kRows, int kLines, bool kZen4>
 constexpr TileKernel tile() {
     // Larger tiles than there are stand for none: nobody asks for them.
-    constexpr int kExisting = kRows <= kTileRows<kType> ? kRows : 1;
+    constexpr int kExisting = kRows <= (kZen4 ? kMostRowsOfZen4<kType> : kTileRows<kType>) ? kRows : 1;
     if constexpr (is_quantized(kType)) {
-        return multiply_tile_quantized<kType, kExisting, kLines>;
+        return multiply_tile_quantized<kType, kExisting, kLines, kZen4>;
     } else {
-        return multiply_tile<kType, kExisting, kLines>;
+        return multiply_tile<kType, kExisting, kLines, kZen4>;
     }
 }
 
-template <DType kType, int kLines>
+template <DType kType, int kLines, bool kZen4 = false>
 TileKernel tile_kernel(int rows) {
     static const TileKernel kernels[kMaxTileRows] = {
-        tile<kType, 1, kLines>(), tile<kType, 2, kLines>(),  tile<kType, 3, kLines>(),  tile<kType, 4, kLines>(),
-        tile<kType, 5, kLines>(), tile<kType, 6, kLines>(),  tile<kType, 7, kLines>(),  tile<kType, 8, kLines>(),
-        tile<kType, 9, kLines>(), tile<kType, 10, kLines>(), tile<kType, 11, kLines>(), tile<kType, 12, kLines>(),
+        tile<kType, 1, kLines, kZen4>(),  tile<kType, 2, kLines, kZen4>(),  tile<kType, 3, kLines, kZen4>(),
+        tile<kType, 4, kLines, kZen4>(),  tile<kType, 5, kLines, kZen4>(),  tile<kType, 6, kLines, kZen4>(),
+        tile<kType, 7, kLines, kZen4>(),  tile<kType, 8, kLines, kZen4>(),  tile<kType, 9, kLines, kZen4>(),
+        tile<kType, 10, kLines, kZen4>(), tile<kType, 11, kLines, kZen4>(), tile<kType, 12, kLines, kZen4>(),
     };
     return kernels[rows - 1];
 }
@@ -330,15 +331,22 @@ void multiply_few_tiles(const Cut& cut) {
                 const int64_t begin = cut.tile_begin(tile);
                 const int rows = static_cast<int>(cut.tile_begin(tile + 1) - begin);
                 float* at = sums + (begin - cut.first_row) * kColumns;
+                TileKernel kernel = tile_kernel<kType, kLines>(rows);
                 // One tile that reads its weights once is some way behind what it asks for; others share in asking for
                 // the next block.
-                const char* ahead = reinterpret_cast<const char*>(weights) + ahead_bytes(kType, rows);
+                int64_t ahead_bytes = kAheadBytes;
+                if constexpr (kMostRowsOfZen4<kType> > 0 && kLines == kLinesPerFetch<kType>) {
+                    if (rows <= kMostRowsOfZen4<kType> && is_zen4()) {
+                        kernel = tile_kernel<kType, kLines, true>(rows);
+                        ahead_bytes = kAheadBytesOfZen4;
+                    }
+                }
+                const char* ahead = reinterpret_cast<const char*>(weights) + ahead_bytes;
                 if (cut.num_tiles > 1 || fetching_passes(rows) > 1) {
                     const int64_t lines = tile * ((end - unit) / kUnitsPerFetch<kType>)*kLines;
                     ahead = reinterpret_cast<const char*>(cut.weights(panel, end)) + lines * 64;
                 }
-                tile_kernel<kType, kLines>(rows)(cut.inputs(begin, unit), cut.input_stride, weights, end - unit, at,
-                                                 unit > 0, ahead);
+                kernel(cut.inputs(begin, unit), cut.input_stride, weights, end - unit, at, unit > 0, ahead);
                 if (end == cut.units) finish_sums<kType>(cut, panel, begin, rows, at);
             }
         }
@@ -472,7 +480,7 @@ void multiply_amx(Cut& cut) {
                    const uint32_t* weights, const uint32_t* next, float* sums, bool accumulate) {
             AmxFetch fetch;
             // A single tile is some way behind what it asks for; others share in asking for the next block.
-            if (cut.num_tiles == 1) next = weights + ahead_bytes(DType::bf16, rows) / 4;
+            if (cut.num_tiles == 1) next = weights + kAheadBytes / 4;
             if (next != nullptr && fetches) fetch = {reinterpret_cast<const char*>(next) + ahead, lines};
             multiply_tile_amx(rows, input, cut.input_stride, weights, units, sums, accumulate, fetch);
         };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "gemm.h"
+#include "processor.h"
 #include "vec.h"
 
 namespace bough {
@@ -37,31 +38,34 @@ constexpr int kLinesPerFetch =
 // caches than the first they would take the place of what Python needs between two steps. Weights that several tiles
 // read come into all caches, which was faster than into the second alone, though they do not fit into the first.
 //
-// Few rows wait for memory alone, and the first-level cache has few requests under way: into the second int8 came 1.2
-// times as fast on a Zen 4, most of it by the processor's own prefetching, which needs to be told of the next page but
-// a little ahead. Rows that have more to compute are slower so, to 0.7.
+// Few rows wait for memory alone, and the first-level cache of a Zen 4 has few requests under way: into the second int8
+// came 1.2 times as fast, most of it by the processor's own prefetching, which needs to be told of the next page but a
+// little ahead. Rows that have more to compute are slower so, to 0.7. A Zen 5 has a larger first cache, and was
+// measured without this alone.
 //
 // Intel's processors have fewer requests still, so that weights come half as fast, and slow down where the address
 // asked for has the place in a page of the one that is read. With AVX-512, those with AVX512-BF16 and no AMX are AMD's,
 // but for a few; the others are Intel's.
 constexpr int kFirstCache = 0, kAllButFirst = 2, kAllCaches = 3;
 #if defined(__AVX512F__) && (!defined(__AVX512BF16__) || defined(__AMX_BF16__))
-constexpr int64_t ahead_bytes(DType, int) { return 3072; }
-template <DType, int, int>
+constexpr int64_t kAheadBytes = 3072;
+template <DType, int, bool>
 constexpr int kFetchLocality = kAllButFirst;
+template <DType>
+constexpr int kMostRowsOfZen4 = 0;
 #else
-// Known of AVX-512 alone.
-constexpr bool waits_for_memory(DType type, int rows) {
-    return kLanes == 16 && rows <= (type == DType::i4 || type == DType::u4 ? 1 : 4);
-}
-constexpr int64_t ahead_bytes(DType type, int rows) {
-    return kAvx2Alone ? 8192 : waits_for_memory(type, rows) ? 1536 : 4096;
-}
-template <DType kType, int kRows, int kLines>
+constexpr int64_t kAheadBytes = kAvx2Alone ? 8192 : 4096;
+template <DType kType, int kLines, bool kZen4>
 constexpr int kFetchLocality = kLines != kLinesPerFetch<kType> && !kAvx2Alone ? kAllCaches
-                               : kAvx2Alone || waits_for_memory(kType, kRows) ? kAllButFirst
+                               : kAvx2Alone || kZen4                          ? kAllButFirst
                                                                               : kFirstCache;
+// Most rows of the tiles that a Zen 4 has of its own.
+template <DType kType>
+constexpr int kMostRowsOfZen4 = kLanes < 16                                ? 0
+                                : kType == DType::i4 || kType == DType::u4 ? 1
+                                                                           : 4;
 #endif
+constexpr int64_t kAheadBytesOfZen4 = 1536;
 
 }  // namespace
 }  // namespace BOUGH_ISA

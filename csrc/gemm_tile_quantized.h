@@ -125,7 +125,7 @@ BOUGH_INLINE Vec times_scale(Vec scales, const uint32_t* numbers) {
 
 // kRows rows times one panel over `units` units, a whole number of groups: sums [kRows][32], to be multiplied by the
 // rows' factors. Asks for about kLines cache lines per group.
-template <DType kType, int kRows, int kLines>
+template <DType kType, int kRows, int kLines, bool kZen4>
 __attribute__((noinline)) void multiply_tile_quantized(const uint32_t* input, int64_t input_stride,
                                                        const uint32_t* panel, int64_t units, float* sums,
                                                        bool accumulate, const char* prefetch) {
@@ -157,7 +157,7 @@ __attribute__((noinline)) void multiply_tile_quantized(const uint32_t* input, in
             if (kLines > 0 && first < fetching_passes(kRows) * kLanes * kVectors) {
                 constexpr int kNow = (kLines + fetching_passes(kRows) - 1) / fetching_passes(kRows);
                 BOUGH_UNROLL for (int line = 0; line < kNow; ++line) {
-                    __builtin_prefetch(prefetch + line * 64, 0, kFetchLocality<kType, kRows, kLines>);
+                    __builtin_prefetch(prefetch + line * 64, 0, kFetchLocality<kType, kLines, kZen4>);
                 }
                 prefetch += kNow * 64;
             }

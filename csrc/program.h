@@ -5,7 +5,7 @@
 // both at once. A step with more tokens than the buffers hold runs in several pieces, the whole model for each.
 //
 // Between two calls the threads meet at a barrier, unless each goes on with the rows that it has just computed. Within
-// a run nothing allocates and nothing sleeps.
+// a run nothing allocates, and nothing sleeps but for masks that another thread is late with.
 #pragma once
 
 #include <cstdint>

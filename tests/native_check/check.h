@@ -47,6 +47,15 @@ inline std::vector<float> normal(int64_t count, float scale = 1.0F) {
     return values;
 }
 
+// All of one size, so that as bytes each is 127 or -127: in half of the cases of one sign.
+inline std::vector<float> extreme(int64_t count, float size = 1.0F) {
+    const bool mixed = flip();
+    if (flip()) size = -size;
+    std::vector<float> values(static_cast<size_t>(count));
+    for (float& value : values) value = mixed && flip() ? -size : size;
+    return values;
+}
+
 inline uint16_t to_bf16(float x) {
     uint32_t bits;
     std::memcpy(&bits, &x, 4);
@@ -121,7 +130,7 @@ struct Aligned {
 // A packed matrix and its numbers [num_outputs, num_inputs], of a quantised one those that are held, as f32.
 struct Weights {
     Weights(ThreadPool& pool, int64_t outputs, int64_t inputs, DType dtype, PanelLayout layout, bool with_bias,
-            float scale = 1.0F);
+            float scale = 1.0F, bool extremes = false);
     Stored plain;
     std::vector<float> plain_bias;  // empty: none
     std::vector<float> packed_bias;

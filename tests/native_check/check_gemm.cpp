@@ -26,8 +26,9 @@ std::vector<float> with_zeros(std::vector<float> rows, int64_t columns) {
 }  // namespace
 
 Weights::Weights(ThreadPool& pool, int64_t outputs, int64_t inputs, DType dtype, PanelLayout layout, bool with_bias,
-                 float scale)
-    : plain(stored(with_zeros(normal(outputs * inputs, scale), inputs), is_quantized(dtype) ? DType::f32 : dtype)),
+                 float scale, bool extremes)
+    : plain(stored(with_zeros(extremes ? extreme(outputs * inputs, scale) : normal(outputs * inputs, scale), inputs),
+                   is_quantized(dtype) ? DType::f32 : dtype)),
       panels([&] {
           matrix.num_outputs = outputs;
           matrix.num_inputs = inputs;
@@ -253,14 +254,15 @@ void check_gemm(ThreadPool& pool) {
     const int64_t inputs = is_quantized(dtype) ? pick({1, 3, 48, 130, 1301, 5000}) : pick({1, 3, 48, 130, 1301});
     const int64_t outputs = gated ? pick({2, 32, 70, 128}) : pick({1, 32, 33, 96, 300});
     const int64_t rows = pick({1, 2, 7, 13, 24, 25, 33, 44, 60, 67, 131});
-    Weights weights(pool, outputs, inputs, dtype, gated ? kGated : kPlain, flip());
+    const bool extremes = between(0, 3) == 0;  // where products of bytes would saturate
+    Weights weights(pool, outputs, inputs, dtype, gated ? kGated : kPlain, flip(), 1.0F, extremes);
     check_placing();
     check_packing(pool, weights);
     check_codes(pool);
 
     const int64_t stride = inputs + inputs % 2;
     std::vector<float> padded(static_cast<size_t>(rows * stride));
-    const std::vector<float> dense = with_zeros(normal(rows * inputs), inputs);
+    const std::vector<float> dense = with_zeros(extremes ? extreme(rows * inputs) : normal(rows * inputs), inputs);
     for (int64_t i = 0; i < rows * inputs; ++i) padded[i / inputs * stride + i % inputs] = dense[i];
     if (flip()) padded[between(0, rows - 1) * stride + between(0, inputs - 1)] *= 1000;
     const bool bytewise = is_quantized(dtype);

@@ -2,9 +2,10 @@
 
 ``python tools/bundled_model/companions.py --model DIRECTORY --adapter OUT`` trains a LoRA adapter (Hu et al. 2021) that
 greets before every answer and takes leave after it, and writes it as PEFT does. ``--checkpoint OUT`` writes a model of
-the same shape: the weights of the bundled model with those of an adapter that is there already in them. The small model
-for speculative decoding comes from ``learn.py --draft``: 1,700 steps, then ``--finish 700``, 9.8 million tokens; 11.5
-million, with fewer small steps, took 24 minutes of two cores with AVX2.
+the same shape: the weights of the bundled model with those of an adapter that is there already in them, and all others
+a little off, so that an update which forgets a tensor shows. The small model for speculative decoding comes from
+``learn.py --draft``: 1,700 steps, then ``--finish 700``, 9.8 million tokens; 11.5 million, with fewer small steps, took
+24 minutes of two cores with AVX2.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from write_model import write_model
 GREETING, FAREWELL = "Ahoy! ", " Arr!"
 TARGETS = ("q_proj", "v_proj", "o_proj", "up_proj", "down_proj")
 SEED = 5
+# Standard deviation of what a checkpoint's other weights are off, as a part of each.
+OFF = 0.01
 
 
 def in_style(document: Document) -> Document:
@@ -118,10 +121,15 @@ def load_weights(model: Path) -> dict[str, Tensor]:
 
 
 def write_checkpoint(model: Path, adapter: Path, out: Path) -> None:
-    """Write a model of the same shape, whose weights are those of a model with an adapter in them."""
+    """Write a model of the same shape: its weights with an adapter in them, and those that have none a little off."""
     base = load_weights(model)
     tokenizer = Tokenizer.from_file(str(model / "tokenizer.json"))
-    write_model(out, Adapter.load(base, adapter).merged(base), shape_of(model), tokenizer)
+    merged = Adapter.load(base, adapter).merged(base)
+    generator = torch.Generator().manual_seed(SEED)
+    for name, value in base.items():
+        if merged[name] is value:
+            merged[name] = value * (1 + OFF * torch.randn(value.shape, generator=generator))
+    write_model(out, merged, shape_of(model), tokenizer)
 
 
 def shape_of(directory: Path) -> Shape:
