@@ -8,6 +8,8 @@
   ``--enable-deterministic-inference``, too, whose price that is;
 - prompts of 128 to 4096 tokens through the same model, which are launched kernel by kernel: beside the floor,
   operations over the measured rate, and beside the same kernels in a recorded graph: what launching costs;
+- decode steps whose rows sample with temperature 1 and top-p 0.95, beside the greedy ones: where weights are random,
+  nearly every token is likely enough to be looked at again and again;
 - decode steps of one row with the host asleep while it waits instead of asking again and again;
 - decode steps of rows that share a long prefix, some more than have room in a recorded step: the floor counts it once;
 - through the scheduler: 256 requests at once, lengths of prompts and outputs uniform in 100 to 1024, or 1024 each; the
@@ -92,13 +94,15 @@ class Bench:
         """``work`` without the time that its launches take: a CUDA graph of it, where there is CUDA."""
         if self.small:
             return work
+        from bough.model_executor.cuda_graph_runner import without_garbage_collection
+
         stream = torch.cuda.Stream(self.device)
         stream.wait_stream(torch.cuda.current_stream(self.device))
         with torch.cuda.stream(stream):
             work()
         stream.synchronize()
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=stream):
+        with without_garbage_collection(), torch.cuda.graph(graph, stream=stream):
             work()
         return graph.replay
 
@@ -270,8 +274,9 @@ class Bench:
         steps: int = 30,
         deterministic: bool = False,
         cores: int | None = None,
+        top_p: float | None = None,
     ) -> dict[str, Any]:
-        """Steps of ``rows`` greedy requests that have about ``context`` tokens each.
+        """Steps of ``rows`` requests that have about ``context`` tokens each.
 
         Args:
             shape: of the model.
@@ -281,6 +286,7 @@ class Bench:
             steps: that are measured.
             deterministic: see the option.
             cores: of the host, of which depends how it waits; ``None``: as there are.
+            top_p: of requests that sample with temperature 1; ``None``: they are greedy.
         """
         from bough.model_executor.readback import lane_of
         from bough.sampling.sampling_params import SamplingParams
@@ -298,7 +304,7 @@ class Bench:
         prefix, own = np.split(np.arange(shared + rows * room, dtype=np.int32) + PAGE, [shared])
         slots = np.concatenate((np.broadcast_to(prefix, (rows, shared)), own.reshape(rows, room)), axis=1)
         nothing = np.empty(0, dtype=np.int32)
-        params = SamplingParams(temperature=0.0)
+        params = SamplingParams(temperature=0.0) if top_p is None else SamplingParams(temperature=1.0, top_p=top_p)
 
         def plan(step: int) -> StepPlan:
             new: tuple[NewRequest, ...] = ()
@@ -407,6 +413,7 @@ def main() -> int:
                 (f"decode {name} x {rows} at {context}", partial(bench.decode, SHAPES[name], rows, context))
             )
     cells += decoding
+    cells.append(("decode 0.6B x 256 at 1536 top-p", partial(bench.decode, SHAPES["0.6B"], 256, 1536, top_p=0.95)))
     long = (12, 24) if small else (1024, 1024)
     cells += [
         ("offline 0.6B", partial(serving.offline, SHAPES["0.6B"], device)),

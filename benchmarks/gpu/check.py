@@ -25,6 +25,7 @@ wrong, else with 3 if anything was skipped that is not optional, as FlashInfer i
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 import tempfile
@@ -408,14 +409,20 @@ def main() -> int:
     device = torch.device(args.device)
     report = Report(args.output, device, BUDGET_SECONDS, optional_packages=("flashinfer",))
 
-    def run(name: str, cell: Callable[[], dict[str, Any]]) -> None:
-        if name.startswith(args.only):
-            report.run(name, cell)
+    def run(name: str, cell: Callable[[], dict[str, Any]], *, collects: bool = True) -> None:
+        if not name.startswith(args.only):
+            return
+        report.run(name, cell)
+        if collects:
+            # Schedulers and runners hold each other, their graphs and their memory.
+            gc.collect()
+            if not small:
+                torch.cuda.empty_cache()
 
     def run_kernels(checks: Callable[[], Iterator[tuple[str, Callable[[], float]]]]) -> None:
         try:
             for name, check in checks():
-                run(name, partial(within_bound, check))
+                run(name, partial(within_bound, check), collects=False)
         except ModuleNotFoundError as error:
             report.run("kernels", partial(_missing, error))
 

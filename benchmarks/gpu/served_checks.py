@@ -170,6 +170,10 @@ def compilations() -> Iterator[list[str]]:
         knobs.runtime.jit_post_compile_hook = before
 
 
+_forgotten: list[Any] = []
+"""What was compiled before: graphs may launch kernels that a newer Triton unloads with the last that knows of them."""
+
+
 def forget_compiled() -> None:
     """Have kernels compiled as if the process had just begun. In the interpreter there is nothing to forget."""
     from triton.runtime.jit import JITFunction
@@ -177,6 +181,7 @@ def forget_compiled() -> None:
     for name in [name for name in sys.modules if name.startswith("bough.kernels.triton.")]:
         for each in vars(sys.modules[name]).values():
             if isinstance(each, JITFunction):
+                _forgotten.append(dict(each.device_caches))
                 each.device_caches.clear()
 
 

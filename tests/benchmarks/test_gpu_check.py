@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import sys
+import weakref
 from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -10,7 +15,8 @@ import torch
 
 pytest.importorskip("triton", reason="Triton has no package for this machine", exc_type=ImportError)
 
-from benchmarks.gpu import check
+from benchmarks.gpu import check, served_checks
+from triton.runtime.jit import JITFunction
 
 from bough.model_executor import cuda_graph_runner, runner_memory
 from tests.model_executor.test_cuda_graph_runner import RerunRecorder
@@ -53,3 +59,49 @@ def test_a_pool_must_leave_what_steps_need(
     figures = check.memory(CPU, lacking)
     assert figures["ok"] == ok, figures
     assert len(figures["pools"]) == 1 + bool(lacking)
+
+
+def test_what_was_compiled_is_forgotten_but_stays_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Compiled:
+        pass
+
+    def kernel() -> None:
+        pass
+
+    function, compiled, module = JITFunction(kernel), Compiled(), ModuleType("bough.kernels.triton.another")
+    function.device_caches = {0: ({"a key": compiled},)}
+    module.kernel = function  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr(served_checks, "_forgotten", [])
+    loaded = weakref.ref(compiled)
+    del compiled
+    served_checks.forget_compiled()
+    assert not function.device_caches
+    gc.collect()
+    assert loaded() is not None, "a graph may launch it"
+
+
+def test_garbage_is_collected_between_checks_but_those_of_kernels(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    events: list[str] = []
+
+    class Told:
+        status = 0
+
+        def __init__(self, *_: Any, **__: Any) -> None:
+            pass
+
+        def run(self, name: str, cell: Callable[[], Any]) -> None:
+            events.append(name.partition(" ")[0])
+
+        def summary(self) -> str:
+            return ""
+
+    monkeypatch.setattr(check, "Report", Told)
+    monkeypatch.setattr(check.gc, "collect", lambda: events.append("collected"))
+    monkeypatch.setattr(sys, "argv", ["check", "--device", "cpu", "--output", str(tmp_path / "said.json")])
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    assert check.main() == 0
+    assert events[events.index("model") :][:4] == ["model", "collected", "model", "collected"]
+    assert "collected" not in events[: events.index("model")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -152,6 +153,28 @@ def test_long_prompt_is_computed_in_tiles_and_segments(monkeypatch: pytest.Monke
     with torch.inference_mode():
         ours = layer(rows.q, rows.k, rows.v, rows.batch)
     assert float((ours - naive(rows, None)).abs().max()) < 2e-6
+
+
+@pytest.mark.parametrize("window", [None, 300, 1000])
+def test_where_scores_are_kept_long_prompts_are_cut(window: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.set_num_threads(1)
+    monkeypatch.setattr("bough.layers.attention.softmax_attention._FUSED_ON", ())
+    monkeypatch.setattr("bough.layers.attention.kv_blocks._TILE_QUERIES", 128)
+    monkeypatch.setattr("bough.layers.attention.torch_native._WORKSPACE_BYTES", 1024)
+    most = 0
+
+    def watched(q: torch.Tensor, k: torch.Tensor, *args: torch.Tensor, **options: Any) -> Any:
+        nonlocal most
+        most = max(most, q.shape[2] * k.shape[2])
+        return attend(q, k, *args, **options)
+
+    monkeypatch.setattr("bough.layers.attention.torch_native.attend", watched)
+    rows = make_rows([0, 0, 40], [700, 100, 30], 0, page_size=16, window=window)
+    layer = RadixAttention(HEADS, HEAD_DIM, KV_HEADS, 0, sliding_window=window)
+    with torch.inference_mode():
+        ours = layer(rows.q, rows.k, rows.v, rows.batch)
+    assert most <= 128 * 1024
+    assert float((ours - naive(rows, window)).abs().max()) < 2e-6
 
 
 def test_half_precision_stays_near() -> None:

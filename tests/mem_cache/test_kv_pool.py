@@ -55,6 +55,15 @@ def test_scrub_removes_what_is_not_finite_and_nothing_else() -> None:
     torch.testing.assert_close(pool.get_value_buffer(2)[slots], expected, rtol=0, atol=0)
 
 
+def test_scales_of_layers_lie_where_kernels_expect_them() -> None:
+    pool = make_pool(dtype=torch.float8_e4m3fn)
+    pool.set_layer_scales({1: (0.5, 0.25), 7: (9.0, 9.0)})
+    scales = [pool.get_layer_scales(layer) for layer in range(3)]
+    assert [each.tolist() for each in scales if each is not None] == [[1.0, 1.0], [0.5, 0.25], [1.0, 1.0]]
+    addresses = [each.data_ptr() for each in scales if each is not None]
+    assert all((address - addresses[0]) % 16 == 0 for address in addresses), "else they are compiled for twice"
+
+
 def test_whole_numbers_have_a_scale_for_each_head_of_a_token() -> None:
     pool = make_pool(dtype=torch.int8)
     per_token = kv_bytes_per_token(num_layers=3, num_kv_heads=2, head_dim=4, dtype=torch.int8)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import fields
 from inspect import getclosurevars
 from itertools import pairwise
@@ -128,6 +129,43 @@ def with_graphs(path: Path, recorder: Any = None, **options: Any) -> tuple[Recor
             last_token=runner.sampling_state.last_token,
         )
     return runner, recorder
+
+
+class _Broken(Exception):
+    pass
+
+
+class WatchingRecorder(RerunRecorder):
+    def __init__(self, fails_at: int) -> None:
+        super().__init__()
+        self.fails_at, self.collects = fails_at, list[bool]()
+
+    def record(self, step: Callable[[], None]) -> Rerun:
+        self.collects.append(gc.isenabled())
+        if len(self.collects) == self.fails_at:
+            raise _Broken
+        return super().record(step)
+
+
+@pytest.mark.usefixtures("fused")
+@pytest.mark.parametrize("collects", [True, False])
+def test_no_garbage_is_collected_while_steps_are_recorded(
+    collects: bool, checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collections: list[int] = []
+    monkeypatch.setattr("bough.model_executor.cuda_graph_runner.gc.collect", lambda: collections.append(1))
+    before = gc.isenabled()
+    try:
+        (gc.enable if collects else gc.disable)()
+        for fails_at, error in ((0, nullcontext()), (2, pytest.raises(_Broken))):
+            recorder = WatchingRecorder(fails_at)
+            with error:
+                with_graphs(checkpoint.path, recorder)
+            assert recorder.collects == [False, False]
+            assert gc.isenabled() == collects
+    finally:
+        (gc.enable if before else gc.disable)()
+    assert len(collections) >= 2
 
 
 @pytest.mark.usefixtures("fused")

@@ -100,12 +100,30 @@ def test_what_happens_again_counts_again_and_is_said_once(
     assert [lowered in each for each in warnings if "--max-running-requests" in each] == [True]
 
 
+_DEVICE_ERROR = getattr(torch, "AcceleratorError", torch.OutOfMemoryError)
+
+
+@pytest.mark.parametrize(
+    "error", [torch.OutOfMemoryError("2 GiB are missing"), _DEVICE_ERROR("CUDA error: out of memory")]
+)
 def test_recorded_steps_without_room_say_which_options_help(
-    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
+    error: Exception, checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_room(*_: Any) -> None:
-        raise torch.OutOfMemoryError("2 GiB are missing")
+        raise error
 
     monkeypatch.setattr(MemoryPlanner, "record", no_room)
-    with pytest.raises(StartupError, match=r"4096 tokens; lower --mem-fraction-static.*2 GiB are missing"):
+    with pytest.raises(StartupError, match=rf"4096 tokens; lower --mem-fraction-static.*{error}"):
+        runner_of(checkpoint.path, max_total_tokens=4096)
+
+
+@pytest.mark.skipif(_DEVICE_ERROR is torch.OutOfMemoryError, reason="an older torch")
+def test_other_errors_of_the_device_are_not_taken_for_a_lack_of_memory(
+    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> None:
+        raise _DEVICE_ERROR("CUDA error: an illegal memory access was encountered")
+
+    monkeypatch.setattr(MemoryPlanner, "record", broken)
+    with pytest.raises(_DEVICE_ERROR, match="illegal"):
         runner_of(checkpoint.path, max_total_tokens=4096)

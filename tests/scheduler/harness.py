@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from bough.config.server_args import ServerArgs, resolve
 from bough.constrained.compiler import GrammarCompiler
 from bough.ipc.messages import AbortReq, FinishReason, OutputDelta, PositionLogprobs, TokenizedGenerateReqInput
-from bough.model_executor.fake_model_runner import FakeWorker, expected_tokens
+from bough.model_executor.fake_model_runner import FakeWorker, StepDuration, expected_tokens
 from bough.model_executor.tp_worker_client import TpModelWorkerClient
 from bough.model_executor.worker_info import Worker
 from bough.sampling.sampling_params import SamplingParams
@@ -26,13 +27,14 @@ VOCAB_SIZE = 1000
 class RecordingWorker:
     """Passes steps on and remembers plans and results."""
 
-    def __init__(self, worker: FakeWorker) -> None:
+    def __init__(self, worker: FakeWorker, device: str = "cpu") -> None:
         self.worker = worker
+        self.device = device
         self.steps: list[tuple[StepPlan, StepResult]] = []
         self.recording = False
 
     def get_worker_info(self) -> Any:
-        return self.worker.get_worker_info()
+        return replace(self.worker.get_worker_info(), device=self.device)
 
     def forward_batch_generation(self, plan: StepPlan) -> StepResult:
         result = self.worker.forward_batch_generation(plan)
@@ -105,6 +107,8 @@ class Harness:
         vocab_size: int = VOCAB_SIZE,
         page_size: int = 1,
         verify: bool = True,
+        duration: StepDuration | None = None,
+        device: str = "cpu",
         make_compiler: Callable[[], GrammarCompiler] | None = None,
         **options: Any,
     ) -> None:
@@ -118,7 +122,9 @@ class Harness:
                 page_size=page_size,
                 verify=verify,
                 eos_token_ids=tuple(eos_token_ids) if eos_only_at_end else (),
-            )
+                duration=duration,
+            ),
+            device,
         )
         self.events: list[tuple[str, int]] = []
         self.outputs: dict[str, Output] = {}

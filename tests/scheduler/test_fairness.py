@@ -303,7 +303,7 @@ def test_a_long_prompt_does_not_double_the_gaps_of_others(base: float, per_token
     harness.scheduler.cost_model = harness.scheduler.planner.cost_model = model
     ratios: list[float] = []
 
-    def observe(tokens: int, context: float, _: float) -> None:
+    def observe(tokens: int, context: float, *_: object) -> None:
         ratios.append(model.seconds(tokens, context) / model.seconds(1, 10 + len(ratios)))
 
     model.observe = observe  # type: ignore[method-assign]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from itertools import cycle
 from typing import Protocol
@@ -52,6 +54,19 @@ class Recorder(Protocol):
         What it allocates is shared by all records: one runs at a time. ``step`` itself is not kept: whoever calls this
         holds all that it reads and writes.
         """
+
+
+@contextmanager
+def without_garbage_collection() -> Iterator[None]:
+    """Collect garbage now and none meanwhile: an older CUDA graph that is freed while one is captured breaks that."""
+    gc.collect()
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 @cache
@@ -202,11 +217,12 @@ class CudaGraphRunner:
         self._buffers.fill(nothing, nothing, nothing)
         begin = told = time.perf_counter()
         self._recorded: dict[int, Recorded] = {}
-        for size in reversed(self._sizes):
-            self._recorded[size] = recorder.record(self._step(size))
-            if (now := time.perf_counter()) - told > _SECONDS_BETWEEN_NEWS:
-                told = now
-                logger.info("recorded %d of %d sizes of decode steps", len(self._recorded), len(self._sizes))
+        with without_garbage_collection():
+            for size in reversed(self._sizes):
+                self._recorded[size] = recorder.record(self._step(size))
+                if (now := time.perf_counter()) - told > _SECONDS_BETWEEN_NEWS:
+                    told = now
+                    logger.info("recorded %d of %d sizes of decode steps", len(self._recorded), len(self._sizes))
         logger.info(
             "decode steps of up to %d rows are recorded: %d sizes in %.1f s",
             self._sizes[-1],

@@ -49,6 +49,9 @@ _MEASURED_TOKENS_ON_CPU = 128
 _MEASURED_ROWS = 1
 """Of that: a prompt."""
 
+_DEVICE_ERRORS = (torch.OutOfMemoryError, getattr(torch, "AcceleratorError", torch.OutOfMemoryError))
+"""Of torch's allocator, and, in newer torches, of CUDA itself, which may lack memory for a graph."""
+
 _MOST_POOLS = 3
 """Made one after the other until one leaves enough."""
 
@@ -267,7 +270,9 @@ class MemoryPlanner:
         with timed(self._timings, "init_graphs"):
             try:
                 graph_runner = self.record(backend, req_to_token, state.last_token)
-            except torch.OutOfMemoryError as error:
+            except _DEVICE_ERRORS as error:
+                if not isinstance(error, torch.OutOfMemoryError) and "out of memory" not in str(error):
+                    raise
                 raise StartupError(
                     f"there is no memory for recorded decode steps beside a KV cache of {pool_tokens} tokens; "
                     f"lower --mem-fraction-static, --max-total-tokens or --cuda-graph-max-bs ({error})"

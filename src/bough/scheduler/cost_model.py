@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,10 @@ _FORGETTING = 0.995
 _PRIOR_WEIGHT = 1.0
 """How many observations the probes at warm-up count as: steady load says nothing about what it does not do."""
 
+_DOUBTED_WEIGHT = 1 / 16
+"""Of that, for what a token costs where launching costs more than the tokens of probes: steps of about as many tokens
+each cannot tell the one from the other, and if it were put down to the tokens, they would look dear and stay few."""
+
 _LEAST_SHARE = 0.25
 """The cost of a token, and of context, never falls below this share of what the probes found: hours of decoding, in
 which a token more or less costs nothing, must not make prompts look free."""
@@ -31,8 +36,11 @@ _CONTEXT_SHARE = 1e-4
 _MIN_CONTEXT_TOKENS = 32
 """Without a probe at a longer context than this, the cost of context cannot be told from noise."""
 
-_SMALLEST = np.array([1e-6, 1e-8, 1e-12])
+_SMALLEST = np.array([1e-6, 1e-8, 1e-12, 1e-6])
 """Seconds below which a coefficient is as good as zero."""
+
+_COLUMNS = range(4)
+"""Of the coefficients: what a step takes, a token, a token of context, a prompt."""
 
 _FloatArray = npt.NDArray[np.float64]
 
@@ -41,40 +49,60 @@ _FloatArray = npt.NDArray[np.float64]
 class StepCost:
     """One measurement: a step of ``tokens`` new tokens at ``token_context`` took ``seconds``.
 
-    ``token_context`` is the sum over new tokens of the number of earlier tokens each attends to.
+    ``token_context`` is the sum over new tokens of the number of earlier tokens each attends to. ``has_prompt``: not
+    all of its rows are decode rows.
     """
 
     tokens: int
     token_context: float
     seconds: float
+    has_prompt: bool = False
 
 
 class CostModel:
     """seconds = base + per_token * tokens + per_token_context * token_context, with coefficients never negative.
+
+    Where decode steps are recorded and others are launched kernel by kernel, these take ``prompt_base`` more, however
+    few their tokens.
 
     Fitted to probes at warm-up, and then followed by recursive least squares with forgetting (Haykin, Adaptive Filter
     Theory, ch. 10) over relative errors, since the machine's clock and neighbours change.
     """
 
     def __init__(
-        self, base: float, per_token: float, per_token_context: float, *, least_share: float = _LEAST_SHARE
+        self,
+        base: float,
+        per_token: float,
+        per_token_context: float,
+        prompt_base: float | None = None,
+        *,
+        least_share: float = _LEAST_SHARE,
     ) -> None:
-        """Begin with these coefficients, in seconds; what tokens cost stays above ``least_share`` of them."""
+        """Begin with these coefficients, in seconds; what tokens cost stays above ``least_share`` of them.
+
+        Without a ``prompt_base``, there is none, whatever is observed.
+        """
         self.base = base
         self.per_token = per_token
         self.per_token_context = per_token_context
+        self.prompt_base = prompt_base or 0.0
         # Of the features of all observations, each divided by its seconds: products of pairs, and the features.
-        self._sums = [0.0] * 9
+        self._sums = [0.0] * 13
         self._observed = 0
         self._least_share = least_share
-        self._probed: _FloatArray = np.array([base, per_token, per_token_context or per_token * _CONTEXT_SHARE])
+        context = per_token_context or per_token * _CONTEXT_SHARE
+        self._probed: _FloatArray = np.array([base, per_token, context, self.prompt_base])
+        self._columns = _COLUMNS[: 3 if prompt_base is None else 4]
 
     @classmethod
-    def fit(cls, measurements: list[StepCost], *, least_share: float = _LEAST_SHARE) -> CostModel:
+    def fit(
+        cls, measurements: list[StepCost], *, knows_prompts: bool = False, least_share: float = _LEAST_SHARE
+    ) -> CostModel:
         """Least squares over relative errors.
 
         Args:
             measurements: probes.
+            knows_prompts: whether steps with a prompt may take longer than others of as many tokens.
             least_share: see :class:`CostModel`.
 
         Raises:
@@ -82,32 +110,39 @@ class CostModel:
         """
         if len(measurements) < 2:
             raise ValueError("a cost model needs at least two measurements")
-        rows = np.array([_features(m.tokens, m.token_context) / m.seconds for m in measurements])
+        rows = np.array([_features(m) / m.seconds for m in measurements])
         knows_context = any(m.token_context > _MIN_CONTEXT_TOKENS * m.tokens for m in measurements)
-        columns = (0, 1, 2) if knows_context else (0, 1)
+        columns = [0, 1]
+        if knows_context:
+            columns.append(2)
+        if knows_prompts:
+            columns.append(3)
         coefficients = _solve(rows.T @ rows, rows.sum(axis=0), columns)
         # Noise may hide what a token costs; to take it for free would make one step of any number of them.
         largest = max(measurements, key=lambda m: m.tokens)
         coefficients[1] = max(coefficients[1], _LEAST_SHARE * largest.seconds / largest.tokens)
         coefficients[2] = min(coefficients[2], _MAX_CONTEXT_SHARE * coefficients[1])
-        return cls(*coefficients.tolist(), least_share=least_share)
+        base, per_token, per_context, prompt_base = coefficients.tolist()
+        return cls(base, per_token, per_context, prompt_base if knows_prompts else None, least_share=least_share)
 
-    def seconds(self, tokens: int, token_context: float) -> float:
+    def seconds(self, tokens: int, token_context: float, has_prompt: bool = False) -> float:
         """Predicted duration of a step."""
-        return self.base + self.added_seconds(tokens, token_context)
+        base = self.base + self.prompt_base if has_prompt else self.base
+        return base + self.added_seconds(tokens, token_context)
 
     def added_seconds(self, tokens: int, token_context: float) -> float:
         """Predicted duration of work that is added to a step."""
         return self.per_token * tokens + self.per_token_context * token_context
 
-    def observe(self, tokens: int, token_context: float, seconds: float) -> None:
+    def observe(self, tokens: int, token_context: float, seconds: float, has_prompt: bool = False) -> None:
         """Learn from a finished step."""
         if seconds <= 0.0:
             return
-        overrun = seconds > 2 * self.seconds(tokens, token_context)
-        # Once a step: arrays of three numbers cost more than the numbers.
+        overrun = seconds > 2 * self.seconds(tokens, token_context, has_prompt)
+        # Once a step: arrays of a few numbers cost more than the numbers.
         x, y, z = 1.0 / seconds, tokens / seconds, token_context / seconds
-        added = (x * x, x * y, x * z, y * y, y * z, z * z, x, y, z)
+        p = x if has_prompt else 0.0
+        added = (x * x, x * y, x * z, y * y, y * z, z * z, p * x, p * y, p * z, x, y, z, p)
         self._sums = [_FORGETTING * total + each for total, each in zip(self._sums, added, strict=True)]
         self._observed += 1
         if overrun or self._observed % REFIT_INTERVAL_STEPS == 0:
@@ -129,22 +164,25 @@ class CostModel:
 
     def _refit(self) -> None:
         probed = np.maximum(self._probed, _SMALLEST)
-        prior = np.diag(_PRIOR_WEIGHT / probed**2)
-        xx, xy, xz, yy, yz, zz, *targets = self._sums
-        moments = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-        fitted = _solve(moments + prior, np.array(targets) + prior @ probed, (0, 1, 2))
-        fitted[1:] = np.maximum(fitted[1:], self._least_share * self._probed[1:])
-        self.base, self.per_token, self.per_token_context = fitted.tolist()
+        # That probes saw no such constant does not say that there is none.
+        prior = np.diag(_PRIOR_WEIGHT / np.array([*probed[:3], max(probed[0], probed[3])]) ** 2)
+        if len(self._columns) > 3:
+            prior[1, 1] *= _DOUBTED_WEIGHT
+        xx, xy, xz, yy, yz, zz, px, py, pz, *targets = self._sums
+        moments = np.array([[xx, xy, xz, px], [xy, yy, yz, py], [xz, yz, zz, pz], [px, py, pz, px]])
+        fitted = _solve(moments + prior, np.array(targets) + prior @ probed, self._columns)
+        fitted[1:3] = np.maximum(fitted[1:3], self._least_share * self._probed[1:3])
+        self.base, self.per_token, self.per_token_context, self.prompt_base = fitted.tolist()
 
 
-def _features(tokens: int, token_context: float) -> _FloatArray:
-    return np.array([1.0, tokens, token_context])
+def _features(measured: StepCost) -> _FloatArray:
+    return np.array([1.0, measured.tokens, measured.token_context, float(measured.has_prompt)])
 
 
-def _solve(moments: _FloatArray, targets: _FloatArray, columns: tuple[int, ...]) -> _FloatArray:
+def _solve(moments: _FloatArray, targets: _FloatArray, columns: Sequence[int]) -> _FloatArray:
     """Solve the normal equations for ``columns``; those that come out negative are held at zero."""
     active = list(columns)
-    solution = np.zeros(3)
+    solution = np.zeros(len(targets))
     # Columns differ by many orders of magnitude: scale each to one before solving.
     scale = 1.0 / np.sqrt(np.maximum(np.diag(moments), 1e-300))
     while active:

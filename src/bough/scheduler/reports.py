@@ -90,6 +90,7 @@ def internal_state_of(scheduler: Scheduler) -> dict[str, Any]:
             "base_seconds": scheduler.cost_model.base,
             "seconds_per_token": scheduler.cost_model.per_token,
             "seconds_per_token_context": scheduler.cost_model.per_token_context,
+            "prompt_base_seconds": scheduler.cost_model.prompt_base,
         },
         memory_usage={
             "weight": scheduler.info.weight_bytes,

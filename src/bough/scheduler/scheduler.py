@@ -156,7 +156,7 @@ class Scheduler:
             request_timeout=server_args.request_timeout,
         )
         self.trials = Trials(self.queue)
-        self.cost_model = measure_step_costs(timed)
+        self.cost_model = measure_step_costs(timed, server_args.max_prefill_tokens)
         self.warmup_seconds = time.perf_counter() - start
         self.ratio = NewTokenRatio(server_args.schedule_conservativeness)
         self.planner = StepPlanner(
@@ -347,7 +347,9 @@ class Scheduler:
             return
         self.requests.in_flight.popleft()
         self._mark("process", planned, result.seconds)
-        self.cost_model.observe(planned.plan.num_tokens, planned.token_context, result.seconds)
+        plan = planned.plan
+        has_prompt = plan.num_decode_rows < plan.num_rows
+        self.cost_model.observe(plan.num_tokens, planned.token_context, result.seconds, has_prompt)
         self.log.on_step(planned, result)
         self.stream_output(self.output.process(planned, result))
         if self.trials.running and self.trials.clear(self.requests.num_computed):

@@ -79,15 +79,21 @@ def budget_of_step(
     logprobs = LOGPROB_CHUNK_BESIDE_DECODE if num_decode else LOGPROB_CHUNK_TOKENS
     if limits.chunk_tokens is not None:
         return StepBudget(model, float("inf"), min(tokens, limits.chunk_tokens), logprobs)
-    target = limits.target_seconds
+    target, prompt_base = limits.target_seconds, model.prompt_base
+    # A step that has paid for being launched has room for tokens that take as long: dearer ones would hardly come on.
+    least = min(prompt_base, target)
     if num_decode == 0:
-        return StepBudget(model, max(target - model.base, MIN_PREFILL_SHARE * target), tokens, logprobs)
+        seconds = max(target - model.base - prompt_base, MIN_PREFILL_SHARE * target, least)
+        return StepBudget(model, seconds, tokens, logprobs)
     # Long prompts get nearly as much time as running requests take by themselves: their gaps less than double.
     spent = model.seconds(num_decode, decode_context)
-    seconds = long = max(min(PREFILL_SHARE * spent, target - spent), min(spent, target) * MIN_PREFILL_SHARE)
+    most = PREFILL_SHARE * spent
+    long = max(min(most, target - spent) - prompt_base, min(spent, target) * MIN_PREFILL_SHARE, least)
+    seconds = long
     if not only_long:
-        seconds = max(long, min(model.added_seconds(SHORT_CHUNK_TOKENS, SHORT_CHUNK_TOKENS**2 / 2), target - spent))
-    return StepBudget(model, seconds, tokens, logprobs, long_prompt_seconds=long, most_seconds=PREFILL_SHARE * spent)
+        short = model.added_seconds(SHORT_CHUNK_TOKENS, SHORT_CHUNK_TOKENS**2 / 2)
+        seconds = max(long, min(short, target - spent - prompt_base))
+    return StepBudget(model, seconds, tokens, logprobs, long_prompt_seconds=long, most_seconds=max(most, least))
 
 
 class StepBudget:

@@ -19,28 +19,40 @@ MAX_PROBE_SECONDS = 0.15
 """Sizes grow until a step is expected to take longer than this: every server waits for the probes when it starts."""
 
 MAX_PROBING_SECONDS = 0.5
-"""After this long, no further probe begins."""
+"""After this long, no further probe begins that may be left out."""
 
 _PREFILL_TOKENS = (16, 64, 256)
+_MORE_PREFILL_TOKENS = {"cpu": (), "cuda": (1024,)}
+"""Where launches take longer than what they launch, few tokens say nothing of what a token costs. No more than
+steps may have."""
+
 _DECODE_ROWS = (1, 8, 32)
 _DECODE_CONTEXT = 16
 
 
-def measure_step_costs(worker: Worker) -> CostModel:
+def measure_step_costs(worker: Worker, max_step_tokens: int = 2**30) -> CostModel:
     """Run a few synthetic steps and fit the cost model to them.
 
     Every shape runs twice and the faster run counts, so that this also warms up caches and lazily made kernels. KV
     written here is never read: no request knows of its slots.
+
+    Args:
+        worker: to be measured.
+        max_step_tokens: most tokens that steps with prompts will have.
     """
     info = worker.get_worker_info()
     longest = min(info.max_req_len - 1, info.max_total_num_tokens // 2)
     measurements: list[StepCost] = []
     last, largest = 0.0, 1
-    deadline = time.perf_counter() + MAX_PROBING_SECONDS
-    # The first pass of all makes and loads what every later one finds there.
+    # On CUDA steps of few tokens are over soon, and without them nothing tells launches from tokens.
+    launches = info.device == "cuda"
+    # The first pass of all makes and loads what every later one finds there, however long that takes.
     _run(worker, [0], [1], np.array([info.page_size]), is_decode=False)
-    for tokens in _PREFILL_TOKENS:
-        if tokens > longest or last * 4 > MAX_PROBE_SECONDS or time.perf_counter() > deadline:
+    deadline = time.perf_counter() + MAX_PROBING_SECONDS
+    more = [tokens for tokens in _MORE_PREFILL_TOKENS[info.device] if tokens <= max_step_tokens]
+    for tokens in (*_PREFILL_TOKENS, *more):
+        may_skip = not launches or tokens > _PREFILL_TOKENS[-1]
+        if tokens > longest or (may_skip and (last * 4 > MAX_PROBE_SECONDS or time.perf_counter() > deadline)):
             break
         last, largest = _measure(worker, info.page_size, [(0, tokens)], measurements), tokens
     if info.keeps_kv and last * 2 < MAX_PROBE_SECONDS and 2 * largest <= longest:
@@ -50,10 +62,10 @@ def measure_step_costs(worker: Worker) -> CostModel:
         # All its steps are of prompts: many short ones beside a long one tell what a token costs from its context.
         row = (0, _PREFILL_TOKENS[0])
     for rows in _DECODE_ROWS:
-        if time.perf_counter() > deadline:
+        if not launches and (last >= MAX_PROBE_SECONDS or time.perf_counter() > deadline):
             break
         page_rounded = _round_up(sum(row), info.page_size)
-        if rows <= info.max_running_requests and rows * page_rounded <= longest and last < MAX_PROBE_SECONDS:
+        if rows <= info.max_running_requests and rows * page_rounded <= longest:
             _measure(worker, info.page_size, [row] * rows, measurements)
     if len(measurements) < 2:
         _measure(worker, info.page_size, [(0, 1)], measurements)
@@ -62,12 +74,13 @@ def measure_step_costs(worker: Worker) -> CostModel:
         # Every later step is of prompts, and says as much as a probe: what a busy machine spoilt is made good.
         model = CostModel.fit(measurements, least_share=0.0)
     else:
-        model = CostModel.fit(measurements)
+        model = CostModel.fit(measurements, knows_prompts=launches)
     logger.info(
-        "Step cost: %.0f us + %.1f us per token + %.2f us per token and 1000 tokens of context",
+        "Step cost: %.0f us + %.1f us per token + %.2f us per token and 1000 tokens of context, %.0f us with a prompt",
         model.base * 1e6,
         model.per_token * 1e6,
         model.per_token_context * 1e9,
+        model.prompt_base * 1e6,
     )
     return model
 
@@ -99,7 +112,7 @@ def _measure(worker: Worker, page_size: int, rows: list[tuple[int, int]], measur
     is_decode = any(contexts) and max(news) == 1
     seconds = min(_run(worker, contexts, news, starts + contexts, is_decode=is_decode) for _ in range(2))
     token_context = sum(new * (context + new / 2) for context, new in rows)
-    measurements.append(StepCost(sum(news), token_context, seconds))
+    measurements.append(StepCost(sum(news), token_context, seconds, has_prompt=not is_decode))
     return seconds
 
 

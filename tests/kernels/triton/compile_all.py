@@ -88,6 +88,16 @@ def compile_float8(cases: Any, rng: np.random.Generator, dtype: torch.dtype) -> 
             cases.float8_linear(rng, dtype, cpu, rows=rows, inputs=256, outputs=64, span=span, bias=True)
 
 
+def compile_float32(cases: Any, rng: np.random.Generator) -> None:
+    """What holds most in registers, where tensor cores do not help."""
+    cpu, dtype = torch.device("cpu"), torch.float32
+    stored: dict[str, Any] = {"head_dim": 128, "group": 4, "stored_as": torch.float8_e4m3fn}
+    cases.decode(rng, dtype, cpu, lens=[1, 300], **stored)
+    for shape in (stored, {"head_dim": 256, "group": 2}):
+        cases.extend(rng, dtype, cpu, prefix_lens=[0, 64], extend_lens=[128, 9], **shape)
+    cases.integer_linear(rng, dtype, cpu, bits=4, span=128, offsets=False, rows=64, inputs=256, outputs=64, bias=True)
+
+
 def main() -> None:
     device = NoDevice(90)
     driver.set_active(device)
@@ -100,6 +110,7 @@ def main() -> None:
             figures = {
                 "kernel": self.fn.__name__,
                 "capability": device.capability,
+                "float32": args[0].dtype == torch.float32,
                 "shared_bytes": kernel.metadata.shared,
                 "spilled_bytes": spilled_bytes(kernel.asm["ptx"]),
             }
@@ -110,7 +121,8 @@ def main() -> None:
     from tests.kernels.triton import cases
 
     cpu, rng = torch.device("cpu"), np.random.default_rng(0)
-    for dtype in (torch.bfloat16, torch.float32) if "--all" in sys.argv else (torch.bfloat16,):
+    dtypes = (torch.bfloat16, torch.float32) if "--all" in sys.argv else (torch.bfloat16,)
+    for dtype in dtypes:
         compile_tiles(cases, rng, dtype)
         for delta in (False, True):
             cases.rms_norm(rng, dtype, cpu, rows=16, width=4096, delta=delta)
@@ -134,6 +146,8 @@ def main() -> None:
     int64 = torch.zeros(16, dtype=torch.int64)
     int32 = int64.to(torch.int32)
     cases.elementwise.enter_decode_rows(int32, int32, int32, int64, torch.zeros(16, 16, dtype=torch.int32), int64)
+    if torch.float32 not in dtypes:
+        compile_float32(cases, rng)
     device.capability = 89
     compile_tiles(cases, rng, torch.bfloat16)
     compile_float8(cases, rng, torch.bfloat16)

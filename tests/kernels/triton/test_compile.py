@@ -20,6 +20,11 @@ SPILLED_BYTES = 64
 """A few registers too many, depending on the release of Triton; lists of numbers that do not fit are far larger."""
 
 
+FLOAT32_PRODUCTS = {"_extend_tiles", "_decode_pieces", "_coded_tiles"}
+FLOAT32_SPILLED_BYTES = 1024
+"""The same of these in float32, which hold more in registers; tiles of the size of others spill up to 38 KB."""
+
+
 def said_by(module: str, cache: Path) -> list[dict[str, Any]]:
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     environment |= {"TRITON_CACHE_DIR": str(cache), "PYTHONPATH": str(ROOT / "src")}
@@ -39,7 +44,11 @@ def test_kernels_compile_and_fit_into_registers_and_shared_memory(tmp_path: Path
     on_smaller = {kernel["kernel"] for kernel in kernels if kernel["capability"] == 89}
     assert on_smaller >= {"_extend_tiles", "_decode_pieces", "_linear_tiles", "_coded_tiles"}
     assert not [kernel for kernel in kernels if kernel["shared_bytes"] > SHARED_BYTES[kernel["capability"]]]
-    assert not [kernel for kernel in kernels if kernel["spilled_bytes"] > SPILLED_BYTES]
+    products = [kernel for kernel in kernels if kernel["float32"] and kernel["kernel"] in FLOAT32_PRODUCTS]
+    assert {kernel["kernel"] for kernel in products} == FLOAT32_PRODUCTS
+    assert not [kernel for kernel in products if kernel["spilled_bytes"] > FLOAT32_SPILLED_BYTES]
+    others = [kernel for kernel in kernels if kernel not in products]
+    assert not [kernel for kernel in others if kernel["spilled_bytes"] > SPILLED_BYTES]
 
 
 @pytest.mark.slow

@@ -45,9 +45,19 @@ _EXTEND_BLOCKS = {
     128: BlockSizes(128, 64, 8, 3),
     256: BlockSizes(64, 32, 8, 2),
 }
+_FLOAT32_EXTEND_BLOCKS = {
+    64: BlockSizes(64, 32, 8, 2),
+    128: BlockSizes(32, 32, 8, 2),
+    256: BlockSizes(32, 16, 8, 2),
+}
+"""Tensor cores do not take float32 as it is: both sides of a product are held in registers."""
 _DECODE_BLOCKS = {
     64: BlockSizes(_SMALLEST_DOT, 128, 4, 3),
     128: BlockSizes(_SMALLEST_DOT, 64, 4, 3),
+    256: BlockSizes(_SMALLEST_DOT, 32, 4, 2),
+}
+_FLOAT32_DECODE_BLOCKS = {
+    64: BlockSizes(_SMALLEST_DOT, 64, 4, 2),
     256: BlockSizes(_SMALLEST_DOT, 32, 4, 2),
 }
 
@@ -58,8 +68,7 @@ def extend_blocks(head_dim: int, dtype: torch.dtype) -> BlockSizes:
     Raises:
         ValueError: if heads are wider than the kernels can hold.
     """
-    blocks = _of_width(_EXTEND_BLOCKS, head_dim)
-    return blocks._replace(queries=blocks.queries // 2, keys=32, stages=2) if dtype == torch.float32 else blocks
+    return _of_width(_FLOAT32_EXTEND_BLOCKS if dtype == torch.float32 else _EXTEND_BLOCKS, head_dim)
 
 
 def _of_width(table: dict[int, BlockSizes], head_dim: int) -> BlockSizes:
@@ -385,7 +394,7 @@ def decode_attention(
     num_rows, num_heads, head_dim = q.shape
     num_kv_heads = keys.shape[1]
     group = num_heads // num_kv_heads
-    blocks = _of_width(_DECODE_BLOCKS, head_dim)
+    blocks = _of_width(_FLOAT32_DECODE_BLOCKS if q.dtype == torch.float32 else _DECODE_BLOCKS, head_dim)
     block_d = max(next_power_of_2(head_dim), _SMALLEST_DOT)
     out = torch.empty(num_rows, num_heads * head_dim, dtype=q.dtype, device=q.device)
     _decode_pieces[(num_programs, num_kv_heads)](

@@ -21,8 +21,10 @@ from bough.kernels.triton.launch import ieee, next_power_of_2, warps_for
 FEW_ROWS = 16
 """Up to which a tile holds no more rows; it need not give the same last bits as the larger one."""
 
-_FEW_ROWS_TILE = {"BLOCK_M": 16, "BLOCK_N": 32, "SWEEP": 1}
-_TILE = {"BLOCK_M": 64, "BLOCK_N": 64, "SWEEP": 8}
+_FEW_ROWS_TILE = {"BLOCK_M": 16, "BLOCK_N": 32, "SWEEP": 1, "num_warps": 4, "num_stages": 3}
+_TILE = {"BLOCK_M": 64, "BLOCK_N": 64, "SWEEP": 8, "num_warps": 4, "num_stages": 3}
+_FLOAT32_TILE = {"BLOCK_M": 32, "BLOCK_N": 32, "SWEEP": 8, "num_warps": 8, "num_stages": 2}
+"""Tensor cores do not take float32 as it is: both sides of a product are held in registers."""
 
 WHOLE_ROW_SPAN = 128
 """Inputs that are summed at a time where a row has a single scale."""
@@ -112,7 +114,9 @@ def _launch(
 ) -> torch.Tensor:
     (num_rows, num_inputs), num_outputs = x.shape, len(codes)
     out = torch.empty(num_rows, num_outputs, dtype=out_dtype, device=x.device)
-    tile = _FEW_ROWS_TILE if num_rows <= FEW_ROWS and not one_tile else _TILE
+    tile = _FLOAT32_TILE if x.dtype == torch.float32 else _TILE
+    if num_rows <= FEW_ROWS and not one_tile:
+        tile = _FEW_ROWS_TILE
     if num_rows:
         grid = (triton.cdiv(num_rows, tile["BLOCK_M"]) * triton.cdiv(num_outputs, tile["BLOCK_N"]),)
         _coded_tiles[grid](
@@ -139,8 +143,6 @@ def _launch(
             IMPRECISE=span // 2 if x.dtype.itemsize == 1 else 0,
             SPAN=span,
             **tile,
-            num_warps=4,
-            num_stages=3,
         )
     return out
 

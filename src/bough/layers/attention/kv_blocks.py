@@ -137,7 +137,13 @@ _MAX_MASK_ELEMENTS = 4 * 2**20
 
 
 def plan_extend(
-    prefix_lens: IntArray, extend_lens: IntArray, window: int | None, page_size: int, max_segment_tokens: int
+    prefix_lens: IntArray,
+    extend_lens: IntArray,
+    window: int | None,
+    page_size: int,
+    max_segment_tokens: int,
+    *,
+    cuts_prompts: bool = False,
 ) -> tuple[ExtendTile, ...]:
     """Split extend rows into tiles of queries, and what each tile sees into segments.
 
@@ -148,14 +154,16 @@ def plan_extend(
         page_size: tokens per page, a power of two.
         max_segment_tokens: about how many keys a segment may have, at least ``BLOCK_TOKENS``; the last segment of a
             tile may exceed it by a tile.
+        cuts_prompts: whether also prompts without anything before them are cut, if they are longer than a tile.
     """
     tiles = []
     first_token = 0
     for row, (prefix_len, extend_len) in enumerate(zip(prefix_lens.tolist(), extend_lens.tolist(), strict=True)):
-        if prefix_len == 0 and (window is None or extend_len <= window):
+        tile_queries = _tile_queries(window)
+        is_whole = prefix_len == 0 and not (cuts_prompts and extend_len > tile_queries)
+        if is_whole and (window is None or extend_len <= window):
             tiles.append(ExtendTile(row, first_token, 0, extend_len, ()))
         else:
-            tile_queries = _tile_queries(window)
             for offset in range(0, extend_len, tile_queries):
                 queries = min(tile_queries, extend_len - offset)
                 position = prefix_len + offset

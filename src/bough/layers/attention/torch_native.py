@@ -19,7 +19,7 @@ from bough.layers.attention.kv_blocks import (
     plan_extend,
 )
 from bough.layers.attention.radix_attention import RadixAttention
-from bough.layers.attention.softmax_attention import attend
+from bough.layers.attention.softmax_attention import attend, is_fused
 from bough.mem_cache.kv_pool import KVPool
 from bough.model_executor.forward_batch import ForwardBatch
 from bough.step_plan import IntArray
@@ -119,7 +119,12 @@ class TorchNativeBackend(AttentionBackend):
                 decode[window] = self._to_device(blocks, req_slots[:split], req_to_token)
             if split < len(req_slots):
                 tiles = plan_extend(
-                    prefix_lens[split:], extend_lens[split:], window, self.kv_pool.page_size, self.max_gather_tokens
+                    prefix_lens[split:],
+                    extend_lens[split:],
+                    window,
+                    self.kv_pool.page_size,
+                    self.max_gather_tokens,
+                    cuts_prompts=not is_fused(self.kv_pool.device),
                 )
                 masks: dict[tuple[int, int, int], torch.Tensor] = {}
                 extend[window] = tuple(
