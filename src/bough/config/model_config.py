@@ -102,6 +102,11 @@ class EncoderParameters:
     first_position: int
     """Row of the table of positions that a sequence's first token has."""
 
+    @property
+    def padding_id(self) -> int | None:
+        """Token without a position of its own, which has the row of its id; ``None`` if all tokens count."""
+        return self.first_position - 1 if self.first_position else None
+
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
