@@ -108,11 +108,48 @@ def test_positions_of_roberta_begin_after_padding(tmp_path: Path) -> None:
     assert read(tmp_path, config).context_len == 62
 
 
+@pytest.mark.parametrize("kind", ["roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet"])
+def test_the_longest_sequence_may_stand_in_a_file_of_an_older_name(tmp_path: Path, kind: str) -> None:
+    (tmp_path / f"sentence_{kind}_config.json").write_text('{"max_seq_length": 20}')
+    assert read(tmp_path, BERT).context_len == 20
+    (tmp_path / "sentence_bert_config.json").write_text('{"do_lower_case": false}')
+    assert read(tmp_path, BERT).context_len == 64, "the first file that says something counts"
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [(20, 20), (100, 64), (10**30, 64), (1e30, 64), (32.5, 64), (True, 64), (0, 64), ("20", 64), (None, 64)],
+)
+def test_the_longest_sequence_of_a_pipeline_may_be_its_tokenizers(tmp_path: Path, limit: Any, expected: int) -> None:
+    """As sentence-transformers writes it from version 6 on."""
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"model_max_length": limit}))
+    assert read(tmp_path, BERT).context_len == 64, "no pipeline"
+    pipeline(tmp_path, "Transformer", "Pooling", pooling_mode="mean")
+    (tmp_path / "sentence_bert_config.json").write_text('{"transformer_task": "feature-extraction"}')
+    assert read(tmp_path, BERT).context_len == expected
+    (tmp_path / "sentence_bert_config.json").write_text('{"max_seq_length": 30}')
+    assert read(tmp_path, BERT).context_len == 30
+
+
+def test_heads_of_encoders_share_the_states_out_whatever_the_file_says(tmp_path: Path) -> None:
+    assert read(tmp_path, {**BERT, "head_dim": 7}).head_dim == 8
+    with pytest.raises(ConfigError, match="hidden_size must be a multiple of num_attention_heads 3"):
+        read(tmp_path, {**BERT, "head_dim": 8, "num_attention_heads": 3})
+
+
 @pytest.mark.parametrize(
     ("config", "options", "complaint"),
     [
         (QWEN3, {"pooling_method": "mean"}, "--pooling-method mean: Qwen3ForCausalLM generates text"),
         ({**QWEN3, "is_causal": False}, {"is_embedding": True}, "attends to later tokens"),
+        ({**QWEN3, "is_causal": False}, {}, "Qwen3ForCausalLM with is_causal false attends to later tokens"),
+        ({**QWEN3, "is_causal": 0}, {}, "is_causal must be true or false"),
+        ({**BERT, "is_decoder": True}, {}, "BertModel with is_decoder true attends to earlier tokens only"),
+        (
+            {**QWEN3, "architectures": ["Qwen3ForSequenceClassification"], "pad_token_id": "x"},
+            {},
+            "pad_token_id must be a token id",
+        ),
         ({**BERT, "hidden_act": "swiglu"}, {}, "hidden_act must be gelu"),
         ({**BERT, "position_embedding_type": "relative_key"}, {}, "position_embedding_type must be absolute"),
         ({**BERT, "matryoshka_dimensions": [17]}, {}, "matryoshka_dimensions must list numbers from 1 to 16"),

@@ -317,6 +317,7 @@ class _Parser:
         activations = _ENCODER_ACTIVATIONS if self.is_encoder else ("silu", "swish")
         if (activation := self.values.get("hidden_act", activations[0])) not in activations:
             raise self.error("hidden_act", f"must be {' or '.join(activations)}", activation)
+        self._check_direction()
         vocab_size = self.integer("vocab_size")
         num_layers = self.integer("num_hidden_layers", maximum=_MOST_LAYERS)
         num_heads = self.integer("num_attention_heads")
@@ -326,9 +327,10 @@ class _Parser:
                 "num_attention_heads", f"must be a multiple of num_key_value_heads {num_kv_heads}", num_heads
             )
         hidden_size = self.integer("hidden_size")
-        if self.values.get("head_dim") is None and hidden_size % num_heads:
+        # The heads of encoders share the states out among them, whatever else the file says.
+        if (self.is_encoder or self.values.get("head_dim") is None) and hidden_size % num_heads:
             raise self.error("hidden_size", f"must be a multiple of num_attention_heads {num_heads}", hidden_size)
-        head_dim = self.integer("head_dim", max(hidden_size // num_heads, 1))
+        head_dim = hidden_size // num_heads if self.is_encoder else self.integer("head_dim", hidden_size // num_heads)
         if head_dim % 2 and not self.is_encoder:
             raise self.error("head_dim", "must be even", head_dim)
         rope, derived = self._rope()
@@ -374,6 +376,21 @@ class _Parser:
             encoder=encoder,
             stored_quantization=None if quantization is None else read_stored_quantization(self.source, quantization),
         )
+
+    def _check_direction(self) -> None:
+        """Attention goes one way in language models and both in encoders, whatever else their classes could do."""
+        if self.is_encoder and self.boolean("is_decoder", False):
+            raise ConfigError(
+                f"{self.source}: {self.architecture} with is_decoder true attends to earlier tokens only, which is not "
+                "supported",
+                param="model_path",
+            )
+        if not self.is_encoder and not self.boolean("is_causal", True):
+            raise ConfigError(
+                f"{self.source}: {self.architecture} with is_causal false attends to later tokens as well, which is "
+                "not supported",
+                param="model_path",
+            )
 
     def _encoder(self) -> EncoderParameters:
         # RoBERTa's first rows of the table, up to that of the padding token's id, are for padding.

@@ -88,11 +88,6 @@ def read_pooling(
                 param="pooling_method",
             )
         return None
-    if config.get("is_causal") is False and architecture not in ENCODER_MODULES:
-        raise ConfigError(
-            f"{directory}: {architecture} with is_causal false attends to later tokens as well, which is not supported",
-            param="model_path",
-        )
     is_encoder = architecture in ENCODER_MODULES
     if architecture.endswith((_CLASSIFIER_SUFFIX, _REWARD_SUFFIX)):
         fixed: PoolingMethod = "cls" if is_encoder else "last"
