@@ -95,6 +95,51 @@ def test_classes(tmp_path: Path) -> None:
     assert pooling_of(tmp_path, {**one, "sbert_ce_default_activation_function": identity}).activation == "identity"
 
 
+CLASSIFIER = {**BERT, "architectures": ["BertForSequenceClassification"]}
+IDENTITY, SIGMOID = "torch.nn.modules.linear.Identity", "torch.nn.modules.activation.Sigmoid"
+
+
+@pytest.mark.parametrize(
+    ("config", "library", "activation"),
+    [
+        ({}, {"activation_fn": IDENTITY}, "identity"),
+        ({}, {"activation_fn": None}, "sigmoid"),
+        ({"sentence_transformers": {"version": "4.0.0"}}, {"activation_fn": IDENTITY}, "identity"),
+        ({"sentence_transformers": {"activation_fn": SIGMOID}}, {"activation_fn": IDENTITY}, "sigmoid"),
+        ({"sbert_ce_default_activation_function": SIGMOID}, {"activation_fn": IDENTITY}, "sigmoid"),
+        ({"problem_type": "regression"}, {"activation_fn": SIGMOID}, "sigmoid"),
+        ({"problem_type": "regression"}, {}, "identity"),
+        ({"problem_type": "regression", "num_labels": 3}, {}, "identity"),
+        ({"problem_type": ["regression"], "num_labels": 3}, {}, "softmax"),
+        # What the library writes for all that have several classes.
+        ({"num_labels": 3}, {"activation_fn": IDENTITY}, "softmax"),
+        ({"num_labels": 3, "problem_type": "multi_label_classification"}, {"activation_fn": IDENTITY}, "sigmoid"),
+        ({"num_labels": 3}, {"activation_fn": SIGMOID}, "sigmoid"),
+    ],
+)
+def test_the_activation_stands_in_one_place_or_another(
+    tmp_path: Path, config: dict[str, Any], library: dict[str, Any], activation: str
+) -> None:
+    (tmp_path / "config_sentence_transformers.json").write_text(json.dumps(library))
+    assert pooling_of(tmp_path, {**CLASSIFIER, "num_labels": 1, **config}).activation == activation
+
+
+def test_an_activation_that_is_not_supported_is_refused_wherever_it_stands(tmp_path: Path) -> None:
+    (tmp_path / "config_sentence_transformers.json").write_text('{"activation_fn": "torch.nn.ReLU"}')
+    with pytest.raises(ConfigError, match=r"activation torch\.nn\.ReLU is not supported; supported are Identity, "):
+        read(tmp_path, {**CLASSIFIER, "num_labels": 1})
+
+
+@pytest.mark.parametrize(("pad", "expected"), [(None, None), (-1, None), (0, 0), (7, 7)])
+def test_classes_of_language_models_are_not_read_from_padding(
+    tmp_path: Path, pad: int | None, expected: int | None
+) -> None:
+    config = {**QWEN3, "pad_token_id": pad}
+    assert pooling_of(tmp_path, {**config, "architectures": ["Qwen3ForSequenceClassification"]}).padding_id == expected
+    assert pooling_of(tmp_path, {**config, "architectures": ["Qwen3ForRewardModel"]}).padding_id is None
+    assert pooling_of(tmp_path, config, is_embedding=True).padding_id is None
+
+
 def test_matryoshka(tmp_path: Path) -> None:
     assert pooling_of(tmp_path, BERT).matryoshka is False
     assert pooling_of(tmp_path, {**BERT, "matryoshka_dimensions": [16, 4]}).matryoshka == (4, 16)

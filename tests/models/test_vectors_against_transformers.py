@@ -129,10 +129,18 @@ def test_language_model_class_scores(family: str, labels: int, tmp_path: Path) -
         assert_close(vector, checkpoint.scores(prompt))
 
 
+def test_classes_of_language_models_are_read_from_the_last_token_that_is_no_padding(tmp_path: Path) -> None:
+    checkpoint = save_vector_checkpoint(tmp_path, "Qwen3ForSequenceClassification", num_labels=2, pad_token_id=0)
+    scheduler = VectorScheduler(tmp_path, chunked_prefill_size=5, max_total_tokens=2048)
+    batch = [[7, 8, 0], [7, 0, 8, 9, 0, 0, 0], [0, 7, 0], [7] * 6 + [0] * 11, [0, 0, 0], [0]]
+    for prompt, vector in zip(batch, scheduler.vectors(batch), strict=True):
+        assert_close(vector, checkpoint.scores(prompt))
+
+
 def test_rewards(tmp_path: Path) -> None:
     body, head = save_reward_checkpoint(tmp_path)
     scheduler = VectorScheduler(tmp_path, max_total_tokens=2048)
-    batch = prompts(4)
+    batch = [*prompts(4), [5, 1, 1]]
     with torch.inference_mode():
         for prompt, vector in zip(batch, scheduler.vectors(batch), strict=True):
             assert_close(vector, head(body.states(prompt)[-1]))

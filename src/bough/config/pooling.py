@@ -46,6 +46,8 @@ class PoolingConfig:
     """Names of the classes; ``None`` if the vector is an embedding."""
     activation: Activation = "identity"
     """What turns a classifier's scores into probabilities or relevance."""
+    padding_id: int | None = None
+    """Token that a language model's classes are not read from, where it stands at the end; ``None``: there is none."""
     matryoshka: bool | tuple[int, ...] = False
     """Whether the vector's first dimensions are an embedding by themselves; which numbers of them, if only some."""
 
@@ -96,8 +98,11 @@ def read_pooling(
                 f"--pooling-method {method}: {architecture} reads its classes from the {fixed} token",
                 param="pooling_method",
             )
-        labels = _labels(config, directory) if architecture.endswith(_CLASSIFIER_SUFFIX) else ("LABEL_0",)
-        return PoolingConfig(fixed, False, len(labels), labels, _activation(config, len(labels), directory))
+        has_classes = architecture.endswith(_CLASSIFIER_SUFFIX)
+        labels = _labels(config, directory) if has_classes else ("LABEL_0",)
+        activation = _activation(config, len(labels), directory)
+        padding_id = _padding_id(config, directory) if has_classes and not is_encoder else None
+        return PoolingConfig(fixed, False, len(labels), labels, activation, padding_id)
     read, normalize = _pipeline(directory, modules) if modules else (None, True)
     return PoolingConfig(
         method or read or ("cls" if is_encoder else "last"),
@@ -184,6 +189,13 @@ def _labels(config: dict[str, Any], directory: Path) -> tuple[str, ...]:
     if not isinstance(names, dict) or set(names) != {str(index) for index in range(len(names))} or not names:
         raise ConfigError(f"{directory}: id2label must name the classes 0, 1 and so on, got {names!r}")
     return tuple(str(names[str(index)]) for index in range(len(names)))
+
+
+def _padding_id(config: dict[str, Any], directory: Path) -> int | None:
+    token_id = config.get("pad_token_id")
+    if token_id is not None and (isinstance(token_id, bool) or not isinstance(token_id, int)):
+        raise ConfigError(f"{directory}: pad_token_id must be a token id, got {token_id!r}", param="model_path")
+    return token_id if token_id is not None and token_id >= 0 else None  # some files write -1 for none
 
 
 def _activation(config: dict[str, Any], num_labels: int, directory: Path) -> Activation:
