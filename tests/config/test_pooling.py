@@ -74,9 +74,12 @@ def test_the_users_choice_wins(tmp_path: Path) -> None:
         ({"pooling_mode_lasttoken": True}, "last"),
         ({"pooling_mode": "max", "embedding_dimension": 16}, "max"),
         ({"pooling_mode": "lasttoken"}, "last"),
+        ({"pooling_mode": ["cls"]}, "cls"),
+        ({"pooling_mode_mean_tokens": False, "word_embedding_dimension": 16}, "mean"),
+        ({}, "mean"),
     ],
 )
-def test_both_spellings_of_a_pooling(tmp_path: Path, modes: dict[str, Any], method: str) -> None:
+def test_all_spellings_of_a_pooling(tmp_path: Path, modes: dict[str, Any], method: str) -> None:
     """A language model that brings a pipeline is an embedding model without being told."""
     pipeline(tmp_path, "Transformer", "Pooling", "Normalize", **modes)
     assert pooling_of(tmp_path, QWEN3) == PoolingConfig(method, True, 16)

@@ -343,7 +343,7 @@ class _Parser:
             directory, self.architecture, self.values, hidden_size, is_embedding=is_embedding, method=pooling_method
         )
         if pooling is not None and context_length is None:
-            context_length = min(max_sequence_tokens(directory) or derived, derived)
+            context_length = max_sequence_tokens(directory, derived)
         checkpoint_dtype = self._checkpoint_dtype()
         device_type = _device_type(device)
         return ModelConfig(
