@@ -153,6 +153,15 @@ def test_positions_that_are_left_out_are_those_of_the_family(tmp_path: Path, arc
     assert ModelConfig.from_path(str(tmp_path)).context_len == positions
 
 
+@pytest.mark.parametrize(
+    ("truncate", "expected"), [({}, True), ({"truncate": None}, False), ({"truncate": False}, False)]
+)
+def test_yarn_truncates_unless_told_otherwise(tmp_path: Path, truncate: dict[str, Any], expected: bool) -> None:
+    scaling = {"type": "yarn", "factor": 2.0, "beta_fast": 0, **truncate}
+    rope = config_of(tmp_path, {"rope_scaling": scaling}).rope
+    assert (rope.truncate, rope.beta_fast) == (expected, 32.0)
+
+
 # --- windows ---
 
 WINDOWED = {"use_sliding_window": True, "sliding_window": 8}
@@ -272,6 +281,11 @@ def test_bfloat16_arithmetic_is_recognised(tmp_path: Path, cpuinfo: str, expecte
 # --- what is refused ---
 
 SCALING = {"type": "linear", "factor": 2.0}
+YARN = {"rope_scaling": {"type": "yarn", "factor": 2.0}}
+
+
+def yarn(**entries: Any) -> dict[str, Any]:
+    return {"rope_scaling": {**YARN["rope_scaling"], **entries}}
 
 
 @pytest.mark.parametrize(
@@ -289,7 +303,30 @@ SCALING = {"type": "linear", "factor": 2.0}
         ({"vocab_size": 2**31}, "vocab_size must be at most 2147483647"),
         ({"max_position_embeddings": 10**20}, "max_position_embeddings must be at most 2147483647"),
         ({"rms_norm_eps": 10**400}, "rms_norm_eps must be at most 1.79"),
-        ({"rope_theta": 0}, "rope_theta must be greater than 0"),
+        ({"rope_theta": 0}, "rope_theta must be a number of at least 1"),
+        ({"rope_theta": 1e-320}, "rope_theta must be a number of at least 1"),
+        ({**YARN, "rope_theta": 1}, "rope_theta must be a number of at least 1.001"),
+        (yarn(beta_fast=1e308), "beta_fast must be at most 1000000"),
+        (yarn(beta_fast=True), "beta_fast must be a number"),
+        (yarn(beta_slow=5e-324), "beta_slow must be a number of at least 1e-06"),
+        (yarn(attention_factor=1e300), "attention_factor must be at most"),
+        (yarn(mscale=1e308, mscale_all_dim=1e308), "mscale must be at most"),
+        (yarn(truncate="false"), "truncate must be true or false, got 'false'"),
+        ({"rope_scaling": {"type": "dynamic", "factor": 2.0}, "head_dim": 2}, "head_dim must be at least 4"),
+        (
+            {"rope_scaling": {"type": "llama3", "factor": 2.0, "low_freq_factor": 4.0}},
+            "high_freq_factor must be greater than low_freq_factor, got 4",
+        ),
+        (
+            {"rope_scaling": {"type": "llama3", "factor": 2.0, "high_freq_factor": 1e308}},
+            "high_freq_factor must be at most",
+        ),
+        (
+            {"rope_scaling": {"type": "frequency_factors", "factors": [1.0, 1e-320, 1.0, 1.0]}},
+            "factors must be a list of numbers of at least 1e-06",
+        ),
+        ({"attention_bias": "false"}, "attention_bias must be true or false, got 'false'"),
+        ({"mlp_bias": 0}, "mlp_bias must be true or false"),
         ({"rope_scaling": {"type": "linear", "factor": 1e308}}, "factor must leave at most 2147483647 positions"),
         ({"rope_scaling": {"type": "dynamic", "factor": 1e308}}, "factor must leave at most 2147483647 positions"),
         ({"rope_scaling": {"type": "yarn", "factor": 1e30}}, "factor must leave at most 2147483647 positions"),
@@ -323,6 +360,14 @@ SCALING = {"type": "linear", "factor": 2.0}
         ),
         (
             {"architectures": ["Qwen2ForCausalLM"], "use_sliding_window": True, "layer_types": ["full_attention"]},
+            "layer_types must list 4",
+        ),
+        (
+            {
+                "architectures": ["Qwen2ForCausalLM"],
+                **WINDOWED,
+                "layer_types": [["full_attention"], {}, "full_attention", "full_attention"],
+            },
             "layer_types must list 4",
         ),
     ],

@@ -74,9 +74,12 @@ def test_the_users_choice_wins(tmp_path: Path) -> None:
         ({"pooling_mode_lasttoken": True}, "last"),
         ({"pooling_mode": "max", "embedding_dimension": 16}, "max"),
         ({"pooling_mode": "lasttoken"}, "last"),
+        ({"pooling_mode": ["cls"]}, "cls"),
+        ({"pooling_mode_mean_tokens": False, "word_embedding_dimension": 16}, "mean"),
+        ({}, "mean"),
     ],
 )
-def test_both_spellings_of_a_pooling(tmp_path: Path, modes: dict[str, Any], method: str) -> None:
+def test_all_spellings_of_a_pooling(tmp_path: Path, modes: dict[str, Any], method: str) -> None:
     """A language model that brings a pipeline is an embedding model without being told."""
     pipeline(tmp_path, "Transformer", "Pooling", "Normalize", **modes)
     assert pooling_of(tmp_path, QWEN3) == PoolingConfig(method, True, 16)
@@ -95,6 +98,51 @@ def test_classes(tmp_path: Path) -> None:
     assert pooling_of(tmp_path, {**one, "sbert_ce_default_activation_function": identity}).activation == "identity"
 
 
+CLASSIFIER = {**BERT, "architectures": ["BertForSequenceClassification"]}
+IDENTITY, SIGMOID = "torch.nn.modules.linear.Identity", "torch.nn.modules.activation.Sigmoid"
+
+
+@pytest.mark.parametrize(
+    ("config", "library", "activation"),
+    [
+        ({}, {"activation_fn": IDENTITY}, "identity"),
+        ({}, {"activation_fn": None}, "sigmoid"),
+        ({"sentence_transformers": {"version": "4.0.0"}}, {"activation_fn": IDENTITY}, "identity"),
+        ({"sentence_transformers": {"activation_fn": SIGMOID}}, {"activation_fn": IDENTITY}, "sigmoid"),
+        ({"sbert_ce_default_activation_function": SIGMOID}, {"activation_fn": IDENTITY}, "sigmoid"),
+        ({"problem_type": "regression"}, {"activation_fn": SIGMOID}, "sigmoid"),
+        ({"problem_type": "regression"}, {}, "identity"),
+        ({"problem_type": "regression", "num_labels": 3}, {}, "identity"),
+        ({"problem_type": ["regression"], "num_labels": 3}, {}, "softmax"),
+        # What the library writes for all that have several classes.
+        ({"num_labels": 3}, {"activation_fn": IDENTITY}, "softmax"),
+        ({"num_labels": 3, "problem_type": "multi_label_classification"}, {"activation_fn": IDENTITY}, "sigmoid"),
+        ({"num_labels": 3}, {"activation_fn": SIGMOID}, "sigmoid"),
+    ],
+)
+def test_the_activation_stands_in_one_place_or_another(
+    tmp_path: Path, config: dict[str, Any], library: dict[str, Any], activation: str
+) -> None:
+    (tmp_path / "config_sentence_transformers.json").write_text(json.dumps(library))
+    assert pooling_of(tmp_path, {**CLASSIFIER, "num_labels": 1, **config}).activation == activation
+
+
+def test_an_activation_that_is_not_supported_is_refused_wherever_it_stands(tmp_path: Path) -> None:
+    (tmp_path / "config_sentence_transformers.json").write_text('{"activation_fn": "torch.nn.ReLU"}')
+    with pytest.raises(ConfigError, match=r"activation torch\.nn\.ReLU is not supported; supported are Identity, "):
+        read(tmp_path, {**CLASSIFIER, "num_labels": 1})
+
+
+@pytest.mark.parametrize(("pad", "expected"), [(None, None), (-1, None), (0, 0), (7, 7)])
+def test_classes_of_language_models_are_not_read_from_padding(
+    tmp_path: Path, pad: int | None, expected: int | None
+) -> None:
+    config = {**QWEN3, "pad_token_id": pad}
+    assert pooling_of(tmp_path, {**config, "architectures": ["Qwen3ForSequenceClassification"]}).padding_id == expected
+    assert pooling_of(tmp_path, {**config, "architectures": ["Qwen3ForRewardModel"]}).padding_id is None
+    assert pooling_of(tmp_path, config, is_embedding=True).padding_id is None
+
+
 def test_matryoshka(tmp_path: Path) -> None:
     assert pooling_of(tmp_path, BERT).matryoshka is False
     assert pooling_of(tmp_path, {**BERT, "matryoshka_dimensions": [16, 4]}).matryoshka == (4, 16)
@@ -108,11 +156,48 @@ def test_positions_of_roberta_begin_after_padding(tmp_path: Path) -> None:
     assert read(tmp_path, config).context_len == 62
 
 
+@pytest.mark.parametrize("kind", ["roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet"])
+def test_the_longest_sequence_may_stand_in_a_file_of_an_older_name(tmp_path: Path, kind: str) -> None:
+    (tmp_path / f"sentence_{kind}_config.json").write_text('{"max_seq_length": 20}')
+    assert read(tmp_path, BERT).context_len == 20
+    (tmp_path / "sentence_bert_config.json").write_text('{"do_lower_case": false}')
+    assert read(tmp_path, BERT).context_len == 64, "the first file that says something counts"
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [(20, 20), (100, 64), (10**30, 64), (1e30, 64), (32.5, 64), (True, 64), (0, 64), ("20", 64), (None, 64)],
+)
+def test_the_longest_sequence_of_a_pipeline_may_be_its_tokenizers(tmp_path: Path, limit: Any, expected: int) -> None:
+    """As sentence-transformers writes it from version 6 on."""
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"model_max_length": limit}))
+    assert read(tmp_path, BERT).context_len == 64, "no pipeline"
+    pipeline(tmp_path, "Transformer", "Pooling", pooling_mode="mean")
+    (tmp_path / "sentence_bert_config.json").write_text('{"transformer_task": "feature-extraction"}')
+    assert read(tmp_path, BERT).context_len == expected
+    (tmp_path / "sentence_bert_config.json").write_text('{"max_seq_length": 30}')
+    assert read(tmp_path, BERT).context_len == 30
+
+
+def test_heads_of_encoders_share_the_states_out_whatever_the_file_says(tmp_path: Path) -> None:
+    assert read(tmp_path, {**BERT, "head_dim": 7}).head_dim == 8
+    with pytest.raises(ConfigError, match="hidden_size must be a multiple of num_attention_heads 3"):
+        read(tmp_path, {**BERT, "head_dim": 8, "num_attention_heads": 3})
+
+
 @pytest.mark.parametrize(
     ("config", "options", "complaint"),
     [
         (QWEN3, {"pooling_method": "mean"}, "--pooling-method mean: Qwen3ForCausalLM generates text"),
         ({**QWEN3, "is_causal": False}, {"is_embedding": True}, "attends to later tokens"),
+        ({**QWEN3, "is_causal": False}, {}, "Qwen3ForCausalLM with is_causal false attends to later tokens"),
+        ({**QWEN3, "is_causal": 0}, {}, "is_causal must be true or false"),
+        ({**BERT, "is_decoder": True}, {}, "BertModel with is_decoder true attends to earlier tokens only"),
+        (
+            {**QWEN3, "architectures": ["Qwen3ForSequenceClassification"], "pad_token_id": "x"},
+            {},
+            "pad_token_id must be a token id",
+        ),
         ({**BERT, "hidden_act": "swiglu"}, {}, "hidden_act must be gelu"),
         ({**BERT, "position_embedding_type": "relative_key"}, {}, "position_embedding_type must be absolute"),
         ({**BERT, "matryoshka_dimensions": [17]}, {}, "matryoshka_dimensions must list numbers from 1 to 16"),

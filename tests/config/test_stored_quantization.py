@@ -104,6 +104,23 @@ def test_everything_else_is_refused_with_what_is_supported(raw: Any, named: str)
     assert "supported are GPTQ, AWQ (gemm) and compressed-tensors" in message
 
 
+def test_what_autogptq_says_beside_the_configuration_counts(tmp_path: Path) -> None:
+    file = tmp_path / "quantize_config.json"
+    file.write_text('{"bits": 8, "group_size": 32, "desc_act": true, "sym": true, "checkpoint_format": null}')
+    entry = quantization_entry(tmp_path, {})
+    assert read_stored_quantization(file, entry) == StoredQuantization("gptq", 8, 32, 1)
+    assert quantization_entry(tmp_path, {"quantization_config": {"quant_method": "awq"}}) == {"quant_method": "awq"}
+    file.write_text('{"bits": 4, "quant_method": "awq"}')
+    entry = quantization_entry(tmp_path, {})
+    assert read_stored_quantization(file, entry) == StoredQuantization("awq", 4, 128)
+    file.write_text('{"bits": 4, "checkpoint_format": "marlin"}')
+    with pytest.raises(ConfigError, match="GPTQ in the format marlin"):
+        read_stored_quantization(file, quantization_entry(tmp_path, {}))
+    file.write_text("[]")
+    with pytest.raises(ConfigError, match="must hold a JSON object"):
+        quantization_entry(tmp_path, {})
+
+
 def test_what_modelopt_says_beside_the_configuration_counts(tmp_path: Path) -> None:
     file = tmp_path / "hf_quant_config.json"
     assert quantization_entry(tmp_path, {}) is None

@@ -104,6 +104,41 @@ def test_bad_scales_far_down_leave_all_rows_as_they_were(minimums: bool) -> None
     assert not weight.read().any()
 
 
+@pytest.mark.parametrize(("stored", "held", "too_large"), [("int8", 7800.0, 8400.0), ("int4", 440.0, 600.0)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_numbers_too_large_for_a_scale_far_down_leave_all_rows_as_they_were(
+    stored: WeightFormat, held: float, too_large: float, dtype: torch.dtype
+) -> None:
+    layer = MergedLinear(
+        INPUTS, {"q": 6000}, bias=False, dtype=torch.float32, method=PackedMethod(ThreadPool(2), stored)
+    )
+    weight = dict(layer.checkpoint_weights())["q.weight"]
+    tensor = torch.zeros(6000, INPUTS, dtype=dtype)
+    tensor[0] = 1.0
+    for number in (too_large, -too_large, float("inf"), float("nan")):
+        tensor[5000, 3] = number
+        with pytest.raises(ModelError, match=f"not finite, or too large for scales of {stored}"):
+            weight.write(tensor)
+        assert not weight.read().any()
+    tensor[5000, 3] = held
+    weight.write(tensor)
+    assert bool(weight.read().isfinite().all())
+    assert weight.read()[5000, 3] == pytest.approx(held, rel=0.01)
+
+
+def test_numbers_too_large_to_be_quantised_anew_are_refused() -> None:
+    weight = dict(layer_of("int4").checkpoint_weights())["q.weight"]
+    rows = rows_of(8, 32)
+    rows.scales[:] = 6.0
+    rows.codes[:] = 10
+    weight.write_quantized(rows)
+    assert bool((weight.read() == 60).all())
+    rows.codes[39, INPUTS - 1] = 127
+    with pytest.raises(ModelError, match="too large for scales of int4"):
+        weight.write_quantized(rows)
+    assert bool((weight.read() == 60).all())
+
+
 def test_small_matrices_of_one_format_share_huge_pages() -> None:
     formats = packed_formats(ThreadPool(1), lambda name: "int4" if "int4" in name else None)
     below = formats.below("layers.0")

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import math
+from itertools import product
+
+import pytest
 import torch
 
 from bough.config.model_config import RopeParameters
@@ -24,6 +28,28 @@ def test_rotation_depends_on_relative_position_only() -> None:
 def test_dynamic_scaling_does_nothing_within_the_original_context() -> None:
     plain = RopeParameters("default", rope_theta=1e4, max_position_embeddings=100)
     torch.testing.assert_close(inverse_frequencies(8, DYNAMIC, 100), inverse_frequencies(8, plain, 100))
+
+
+@pytest.mark.parametrize("head_dim", [2, 64])
+@pytest.mark.parametrize("context_len", [1, 2**31 - 1])
+def test_the_ends_of_what_configurations_may_say_give_finite_rotations(head_dim: int, context_len: int) -> None:
+    """The bounds of :mod:`bough.config.model_config`."""
+    ropes = [RopeParameters("default", rope_theta=theta, max_position_embeddings=1) for theta in (1.0, 1e308)]
+    ends = (1e-6, 1e6)
+    for theta, fast, slow, truncate in product((1.001, 1e308), ends, ends, (True, False)):
+        yarn = RopeParameters("yarn", theta, 1, 2.0**31, context_len, beta_fast=fast, beta_slow=slow, truncate=truncate)
+        ropes.append(yarn)
+        ropes.append(RopeParameters("yarn", theta, 1, 2.0, context_len, mscale=1e6, mscale_all_dim=5e-324))
+    for theta, low in product((1.0, 1e308), (0.0, 1e6 * (1 - 1e-15))):
+        ropes.append(RopeParameters("llama3", theta, 1, 2.0**31, 1, low_freq_factor=low, high_freq_factor=1e6))
+        if head_dim > 2:
+            ropes.append(RopeParameters("dynamic", theta, 1, 2.0**31))
+    factors = tuple([1e-6, 1e308] * head_dim)[: head_dim // 2]
+    ropes.append(RopeParameters("frequency_factors", 1.0, 1, frequency_factors=factors))
+    for rope in ropes:
+        frequencies, scaling = inverse_frequencies(head_dim, rope, context_len)
+        assert bool(frequencies.isfinite().all()), rope
+        assert math.isfinite(scaling), rope
 
 
 def test_dynamic_scaling_follows_the_served_context_beyond_it() -> None:

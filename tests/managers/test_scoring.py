@@ -5,9 +5,16 @@ from typing import Any, cast
 
 import pytest
 
+from bough.config.pooling import PoolingConfig
 from bough.errors import BadRequest
-from bough.managers.scoring import score
+from bough.managers.scoring import class_probabilities, score
 from bough.managers.tokenizer_manager import TokenizerManager
+
+
+@pytest.mark.parametrize("scores", [[2.5], [-3.0, 0.5, 7.0]])
+def test_scores_of_a_regression_are_what_they_are(scores: list[float]) -> None:
+    labels = tuple(f"LABEL_{index}" for index in range(len(scores)))
+    assert class_probabilities(PoolingConfig("cls", False, len(scores), labels, "identity"), scores) == scores
 
 
 @pytest.mark.parametrize("temperature", [0, 0.0, -1.0, float("nan"), float("inf"), 10**400, "1"])

@@ -78,7 +78,7 @@ def eight_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ({}, 8),
         ({f"sys/devices/system/cpu/cpu{c}/topology/thread_siblings_list": f"{c % 4},{c % 4 + 4}" for c in range(8)}, 4),
-        ({"proc/self/cgroup": "0::/a", "sys/fs/cgroup/a/cpu.max": "250000 100000"}, 3),
+        ({"proc/self/cgroup": "0::/a", "sys/fs/cgroup/a/cpu.max": "250000 100000"}, 2),
         ({"proc/self/cgroup": "0::/a/b", "sys/fs/cgroup/a/cpu.max": "50000 100000"}, 1),
         ({"proc/self/cgroup": "0::/a", "sys/fs/cgroup/a/cpu.max": "max 100000"}, 8),
         (

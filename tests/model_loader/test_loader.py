@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from bough.config.model_config import ModelConfig
 from bough.errors import StartupError
 from bough.model_loader.loader import load_model, open_source
-from bough.model_loader.sources import checkpoint_files
+from bough.model_loader.sources import SafetensorsSource
 from bough.models.base import CausalLM
 from bough.observability.progress import Progress
 from tests.models.checkpoints import save_checkpoint
@@ -57,7 +57,7 @@ def test_shards_and_single_file_give_the_same_model(directory: Path) -> None:
     single = weights(load(directory))
     assert_same(single, load_file(directory / "model.safetensors"))
     split(directory, 3)
-    assert len(checkpoint_files(directory)) == 3
+    assert len(SafetensorsSource(directory).files) == 3
     assert_same(weights(load(directory)), single)
 
 
@@ -65,6 +65,32 @@ def test_files_that_the_index_does_not_name_are_not_read(directory: Path) -> Non
     split(directory, 2)
     save_file({"adapter": torch.zeros(1)}, directory / "adapter.safetensors")
     load(directory)
+
+
+@pytest.mark.parametrize("name", ["model.norm.weight", "lm_head.weight"])
+def test_of_a_tensor_in_two_files_that_counts_which_the_index_names(directory: Path, name: str) -> None:
+    single = weights(load(directory))
+    split(directory, 3)
+    index = directory / "model.safetensors.index.json"
+    mapped = json.loads(index.read_text())["weight_map"][name]
+    for file in directory.glob("model-*.safetensors"):
+        if file.name != mapped:
+            save_file({**load_file(file), name: torch.full_like(single[name], 7.0)}, file)
+    assert_same(weights(load(directory)), single)
+    found = SafetensorsSource(directory).numbers(name)
+    assert found is not None
+    assert torch.equal(found, single[name])
+
+
+def test_a_tensor_in_two_files_is_refused_where_no_index_says_which_counts(directory: Path) -> None:
+    single = weights(load(directory))
+    split(directory, 2)
+    (directory / "model.safetensors.index.json").unlink()
+    assert_same(weights(load(directory)), single)
+    save_file({"model.norm.weight": torch.zeros(48)}, directory / "left-over.safetensors")
+    both = r"both left-over\.safetensors and model-0000\d-of-00002\.safetensors have a tensor model\.norm\.weight"
+    with pytest.raises(StartupError, match=both):
+        load(directory)
 
 
 def test_weights_are_cast_while_loading(directory: Path) -> None:

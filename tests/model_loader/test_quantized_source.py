@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -301,6 +302,17 @@ def test_a_body_without_a_prefix_keeps_its_form_and_its_biases(tmp_path: Path) -
     model = load_model(config, source=source, device=torch.device("cpu"), seed=0)
     assert torch.equal(model.checkpoint_weights[name].read(), checkpoint.reference.get_parameter(name))
     assert not model.checkpoint_weights["model.layers.0.self_attn.q_proj.bias"].read().any()
+
+
+def test_a_configuration_of_gptq_may_stand_beside_that_of_the_model(tmp_path: Path) -> None:
+    checkpoint = make(tmp_path, "gptq 4 bits")
+    file = tmp_path / "config.json"
+    config = json.loads(file.read_text())
+    saved = config.pop("quantization_config")
+    saved.pop("quant_method")
+    file.write_text(json.dumps(config))
+    (tmp_path / "quantize_config.json").write_text(json.dumps(saved))
+    assert error_of(checkpoint, dtype="float32", native=False) < 1e-5
 
 
 @needs_native

@@ -34,8 +34,7 @@ LENGTHS = (1, 2, 3, 17, 17, 40, 5, 98, 64, 33, 16, 1, 7)
 
 def prompts(seed: int = 0, lengths: tuple[int, ...] = LENGTHS) -> list[list[int]]:
     rng = random.Random(seed)
-    # Not the padding tokens: transformers gives them no position of their own.
-    return [rng.choices(range(5, VOCAB_SIZE), k=length) for length in lengths]
+    return [rng.choices(range(VOCAB_SIZE), k=length) for length in lengths]
 
 
 def assert_close(ours: np.ndarray, reference: torch.Tensor) -> None:
@@ -68,6 +67,13 @@ def test_encoder_embeddings(architecture: str, mode: str, tmp_path: Path) -> Non
     batch = [prompt[:longest] for prompt in prompts()]
     for prompt, vector in zip(batch, scheduler.vectors(batch), strict=True):
         assert_close(vector, embedding(checkpoint, prompt, mode, normalize=mode != "max_tokens"))
+
+
+def test_padding_tokens_of_roberta_have_no_position_of_their_own(tmp_path: Path) -> None:
+    checkpoint = save_vector_checkpoint(tmp_path, "RobertaModel", type_vocab_size=1)
+    batch = [[7, 1, 8, 1, 1, 9], [1, 7, 8], [1], [7, 8, 1, 9, 10], [7, 1, 1, 1, 8]]
+    for prompt, vector in zip(batch, VectorScheduler(tmp_path).vectors(batch), strict=True):
+        assert_close(vector, embedding(checkpoint, prompt, "cls_token"))
 
 
 @pytest.mark.parametrize("labels", [1, 3])
@@ -123,10 +129,18 @@ def test_language_model_class_scores(family: str, labels: int, tmp_path: Path) -
         assert_close(vector, checkpoint.scores(prompt))
 
 
+def test_classes_of_language_models_are_read_from_the_last_token_that_is_no_padding(tmp_path: Path) -> None:
+    checkpoint = save_vector_checkpoint(tmp_path, "Qwen3ForSequenceClassification", num_labels=2, pad_token_id=0)
+    scheduler = VectorScheduler(tmp_path, chunked_prefill_size=5, max_total_tokens=2048)
+    batch = [[7, 8, 0], [7, 0, 8, 9, 0, 0, 0], [0, 7, 0], [7] * 6 + [0] * 11, [0, 0, 0], [0]]
+    for prompt, vector in zip(batch, scheduler.vectors(batch), strict=True):
+        assert_close(vector, checkpoint.scores(prompt))
+
+
 def test_rewards(tmp_path: Path) -> None:
     body, head = save_reward_checkpoint(tmp_path)
     scheduler = VectorScheduler(tmp_path, max_total_tokens=2048)
-    batch = prompts(4)
+    batch = [*prompts(4), [5, 1, 1]]
     with torch.inference_mode():
         for prompt, vector in zip(batch, scheduler.vectors(batch), strict=True):
             assert_close(vector, head(body.states(prompt)[-1]))

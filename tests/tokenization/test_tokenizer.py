@@ -123,6 +123,30 @@ def test_padding_and_truncation_of_the_file_are_ignored(tmp_path: Path) -> None:
     assert tokenizer.encode(TEXT).tolist() == small.byte_level_bpe().encode(TEXT).ids
 
 
+def test_a_pipeline_may_make_text_lower_case_first(tmp_path: Path) -> None:
+    backend = copy_of(small.byte_level_bpe())
+    plain = Tokenizer(copy_of(backend))
+    path = write_checkpoint(tmp_path, backend, sentence_bert_config={"do_lower_case": True})
+    lower = Tokenizer.from_pretrained(path)
+    assert lower.encode("The Größe") == plain.encode("the größe") != plain.encode("The Größe")
+    [(pair, _)] = lower.encode_segments([("The", "Größe")], [None], ["text"])
+    assert pair == plain.encode_segments([("the", "größe")], [None], ["text"])[0][0]
+    (tmp_path / "sentence_bert_config.json").write_text('{"do_lower_case": false}')
+    assert Tokenizer.from_pretrained(path).encode("The") == plain.encode("The")
+    (tmp_path / "sentence_bert_config.json").write_text('{"do_lower_case": "yes"}')
+    with pytest.raises(ConfigError, match=r"sentence_bert_config.json: do_lower_case must be true or false"):
+        Tokenizer.from_pretrained(path)
+
+
+def test_a_tokenizer_in_python_does_not_make_text_lower_case_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transformers_tokenizer, "_convert", lambda files: {"python_only": True})
+    (tmp_path / "sentence_bert_config.json").write_text('{"do_lower_case": true}')
+    with pytest.raises(ConfigError, match="do_lower_case of its pipeline is not supported"):
+        byt5(tmp_path)
+
+
 def test_chat_templates_are_found_in_every_place(tmp_path: Path) -> None:
     def templates(config: Any, **files: str) -> dict[str, str]:
         directory = tmp_path / str(len(list(tmp_path.iterdir())))

@@ -65,6 +65,10 @@ _LARGEST_INTEGER = 2**31 - 1
 _MOST_LAYERS = 10_000
 """Some things are made for each layer before a file says that it has none."""
 _DEFAULT_ROPE_THETA = 10_000.0
+_LEAST_YARN_THETA = 1.001
+"""Its logarithm divides."""
+_LEAST_OF_ROPE, _MOST_OF_ROPE = 1e-6, 1e6
+"""What multiplies, divides or bounds frequencies is between these; beyond them they may come out infinite."""
 _DEFAULT_LAYER_NORM_EPS = 1e-12
 _DEFAULT_TYPE_VOCAB_SIZE = 2
 _ENCODER_ACTIVATIONS = ("gelu", "gelu_new", "gelu_pytorch_tanh", "relu", "silu", "swish")
@@ -101,6 +105,11 @@ class EncoderParameters:
     """Kinds of texts that tokens tell apart: two where a model reads pairs."""
     first_position: int
     """Row of the table of positions that a sequence's first token has."""
+
+    @property
+    def padding_id(self) -> int | None:
+        """Token without a position of its own, which has the row of its id; ``None`` if all tokens count."""
+        return self.first_position - 1 if self.first_position else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,14 +283,22 @@ class _Parser:
             raise self.error(key, f"must be at most {maximum}", value)
         return value
 
-    def number(self, key: str, default: float, *, values: dict[str, Any] | None = None, minimum: float = 0.0) -> float:
+    def number(
+        self,
+        key: str,
+        default: float,
+        *,
+        values: dict[str, Any] | None = None,
+        minimum: float = 0.0,
+        maximum: float = sys.float_info.max,
+    ) -> float:
         value = (self.values if values is None else values).get(key)
         if value is None:
             return default
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not minimum <= value < math.inf:
             raise self.error(key, f"must be a number of at least {minimum}", value)
-        if value > sys.float_info.max:  # a whole number that has no end of digits
-            raise self.error(key, f"must be at most {sys.float_info.max}", value)
+        if value > maximum:  # perhaps a whole number that has no end of digits
+            raise self.error(key, f"must be at most {maximum}", value)
         return float(value)
 
     def boolean(self, key: str, default: bool) -> bool:
@@ -312,6 +329,9 @@ class _Parser:
         activations = _ENCODER_ACTIVATIONS if self.is_encoder else ("silu", "swish")
         if (activation := self.values.get("hidden_act", activations[0])) not in activations:
             raise self.error("hidden_act", f"must be {' or '.join(activations)}", activation)
+        self._check_direction()
+        for key in ("attention_bias", "mlp_bias"):  # for the families that have them, in their own words
+            self.boolean(key, False)
         vocab_size = self.integer("vocab_size")
         num_layers = self.integer("num_hidden_layers", maximum=_MOST_LAYERS)
         num_heads = self.integer("num_attention_heads")
@@ -321,12 +341,15 @@ class _Parser:
                 "num_attention_heads", f"must be a multiple of num_key_value_heads {num_kv_heads}", num_heads
             )
         hidden_size = self.integer("hidden_size")
-        if self.values.get("head_dim") is None and hidden_size % num_heads:
+        # The heads of encoders share the states out among them, whatever else the file says.
+        if (self.is_encoder or self.values.get("head_dim") is None) and hidden_size % num_heads:
             raise self.error("hidden_size", f"must be a multiple of num_attention_heads {num_heads}", hidden_size)
-        head_dim = self.integer("head_dim", max(hidden_size // num_heads, 1))
+        head_dim = hidden_size // num_heads if self.is_encoder else self.integer("head_dim", hidden_size // num_heads)
         if head_dim % 2 and not self.is_encoder:
             raise self.error("head_dim", "must be even", head_dim)
         rope, derived = self._rope()
+        if rope.rope_type == "dynamic" and head_dim < 4:
+            raise self.error("head_dim", "must be at least 4 for rope type dynamic", head_dim)
         if len(rope.frequency_factors) not in (0, head_dim // 2):
             raise self.error("factors", f"must have {head_dim // 2} entries", len(rope.frequency_factors))
         encoder = self._encoder() if self.is_encoder else None
@@ -336,7 +359,7 @@ class _Parser:
             directory, self.architecture, self.values, hidden_size, is_embedding=is_embedding, method=pooling_method
         )
         if pooling is not None and context_length is None:
-            context_length = min(max_sequence_tokens(directory) or derived, derived)
+            context_length = max_sequence_tokens(directory, derived)
         checkpoint_dtype = self._checkpoint_dtype()
         device_type = _device_type(device)
         return ModelConfig(
@@ -369,6 +392,21 @@ class _Parser:
             encoder=encoder,
             stored_quantization=None if quantization is None else read_stored_quantization(self.source, quantization),
         )
+
+    def _check_direction(self) -> None:
+        """Attention goes one way in language models and both in encoders, whatever else their classes could do."""
+        if self.is_encoder and self.boolean("is_decoder", False):
+            raise ConfigError(
+                f"{self.source}: {self.architecture} with is_decoder true attends to earlier tokens only, which is not "
+                "supported",
+                param="model_path",
+            )
+        if not self.is_encoder and not self.boolean("is_causal", True):
+            raise ConfigError(
+                f"{self.source}: {self.architecture} with is_causal false attends to later tokens as well, which is "
+                "not supported",
+                param="model_path",
+            )
 
     def _encoder(self) -> EncoderParameters:
         # RoBERTa's first rows of the table, up to that of the padding token's id, are for padding.
@@ -415,28 +453,29 @@ class _Parser:
         original_positions = original or max_positions
         if rope_type not in ("default", "yarn", FREQUENCY_FACTORS) and raw.get("factor") is None:
             raise self.error("factor", f"must be given for rope type {rope_type}", None)
+        least_theta = _LEAST_YARN_THETA if rope_type == "yarn" else 1.0
         rope = RopeParameters(
             rope_type=rope_type,
-            rope_theta=self.number("rope_theta", _DEFAULT_ROPE_THETA, values=theta_source),
+            rope_theta=self.number("rope_theta", _DEFAULT_ROPE_THETA, values=theta_source, minimum=least_theta),
             max_position_embeddings=max_positions,
             factor=self.number("factor", max_positions / original_positions, values=raw, minimum=1.0)
             if rope_type != "default"
             else 1.0,
             original_max_position_embeddings=original_positions,
-            low_freq_factor=self.number("low_freq_factor", 1.0, values=raw),
-            high_freq_factor=self.number("high_freq_factor", 4.0, values=raw),
-            attention_factor=self.number("attention_factor", 1.0, values=raw)
+            low_freq_factor=self.number("low_freq_factor", 1.0, values=raw, maximum=_MOST_OF_ROPE),
+            high_freq_factor=self.number("high_freq_factor", 4.0, values=raw, maximum=_MOST_OF_ROPE),
+            attention_factor=self.number("attention_factor", 1.0, values=raw, maximum=_MOST_OF_ROPE)
             if raw.get("attention_factor") is not None
             else None,
-            beta_fast=self.number("beta_fast", 0.0, values=raw) or 32.0,
-            beta_slow=self.number("beta_slow", 0.0, values=raw) or 1.0,
-            mscale=self.number("mscale", 0.0, values=raw) or None,
-            mscale_all_dim=self.number("mscale_all_dim", 0.0, values=raw) or None,
-            truncate=raw.get("truncate", True) is not False,
+            beta_fast=self._rotations("beta_fast", 32.0, raw),
+            beta_slow=self._rotations("beta_slow", 1.0, raw),
+            mscale=self.number("mscale", 0.0, values=raw, maximum=_MOST_OF_ROPE) or None,
+            mscale_all_dim=self.number("mscale_all_dim", 0.0, values=raw, maximum=_MOST_OF_ROPE) or None,
+            truncate=self._truncates(raw),
             frequency_factors=self._frequency_factors(raw) if rope_type == FREQUENCY_FACTORS else (),
         )
-        if rope.rope_theta == 0.0:
-            raise self.error("rope_theta", "must be greater than 0", rope.rope_theta)
+        if rope_type == "llama3" and rope.high_freq_factor <= rope.low_freq_factor:
+            raise self.error("high_freq_factor", "must be greater than low_freq_factor", rope.high_freq_factor)
         if max(max_positions, original_positions) * rope.factor > _LARGEST_INTEGER:
             raise self.error("factor", f"must leave at most {_LARGEST_INTEGER} positions", rope.factor)
         derived = max_positions
@@ -446,10 +485,23 @@ class _Parser:
             derived = max(max_positions, int(original_positions * rope.factor))
         return rope, derived
 
+    def _rotations(self, key: str, default: float, raw: dict[str, Any]) -> float:
+        if raw.get(key) == 0:  # as good as silence
+            return default
+        return self.number(key, default, values=raw, minimum=_LEAST_OF_ROPE, maximum=_MOST_OF_ROPE)
+
+    def _truncates(self, raw: dict[str, Any]) -> bool:
+        value = raw.get("truncate", True)
+        if value not in (None, True, False):
+            raise self.error("truncate", "must be true or false", value)
+        return bool(value)  # null is no
+
     def _frequency_factors(self, raw: dict[str, Any]) -> tuple[float, ...]:
         factors = raw.get("factors")
-        if not isinstance(factors, list) or not all(isinstance(f, float) and 0.0 < f < math.inf for f in factors):
-            raise self.error("factors", "must be a list of numbers greater than 0", factors)
+        if not isinstance(factors, list) or not all(
+            isinstance(each, float) and _LEAST_OF_ROPE <= each < math.inf for each in factors
+        ):
+            raise self.error("factors", f"must be a list of numbers of at least {_LEAST_OF_ROPE}", factors)
         return tuple(factors)
 
     def _context_len(self, wanted: int | None, derived: int, rope: RopeParameters) -> int:
@@ -479,7 +531,8 @@ class _Parser:
             first = self.integer("max_window_layers", minimum=0)
             return tuple(window if layer >= first else None for layer in range(num_layers))
         known = {"sliding_attention": window, "full_attention": None}
-        if not isinstance(layer_types, list) or len(layer_types) != num_layers or not set(layer_types) <= set(known):
+        is_list = isinstance(layer_types, list) and len(layer_types) == num_layers
+        if not is_list or not all(isinstance(each, str) and each in known for each in layer_types):
             raise self.error("layer_types", f"must list {num_layers} of {', '.join(known)}", layer_types)
         return tuple(known[layer_type] for layer_type in layer_types)
 

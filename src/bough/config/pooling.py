@@ -1,7 +1,8 @@
 """What an embedding or classification model makes of a sequence, read from its JSON files. No torch here.
 
-The files ``modules.json``, ``1_Pooling/config.json`` and ``sentence_bert_config.json`` are those of the
-sentence-transformers library; where they are missing, the conventions of the architecture hold.
+The files ``modules.json``, ``1_Pooling/config.json``, ``sentence_bert_config.json`` and
+``config_sentence_transformers.json`` are those of the sentence-transformers library; where they are missing, the
+conventions of the architecture hold.
 """
 
 from __future__ import annotations
@@ -30,6 +31,15 @@ _MODES: dict[str, PoolingMethod] = {
 }
 _MODE_NAMES: dict[str, PoolingMethod] = {"cls": "cls", "mean": "mean", "max": "max", "lasttoken": "last"}
 _ACTIVATIONS: dict[str, Activation] = {"Identity": "identity", "Sigmoid": "sigmoid", "Softmax": "softmax"}
+_PROBLEMS: dict[str, Activation] = {"regression": "identity", "multi_label_classification": "sigmoid"}
+
+_MODULES_FILE = "modules.json"
+_LIBRARY_FILE = "config_sentence_transformers.json"
+_TRANSFORMER_FILES = tuple(
+    f"sentence_{kind}_config.json"
+    for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
+)
+"""The first of these that says something counts; all but one are older names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +56,8 @@ class PoolingConfig:
     """Names of the classes; ``None`` if the vector is an embedding."""
     activation: Activation = "identity"
     """What turns a classifier's scores into probabilities or relevance."""
+    padding_id: int | None = None
+    """Token that a language model's classes are not read from, where it stands at the end; ``None``: there is none."""
     matryoshka: bool | tuple[int, ...] = False
     """Whether the vector's first dimensions are an embedding by themselves; which numbers of them, if only some."""
 
@@ -88,11 +100,6 @@ def read_pooling(
                 param="pooling_method",
             )
         return None
-    if config.get("is_causal") is False and architecture not in ENCODER_MODULES:
-        raise ConfigError(
-            f"{directory}: {architecture} with is_causal false attends to later tokens as well, which is not supported",
-            param="model_path",
-        )
     is_encoder = architecture in ENCODER_MODULES
     if architecture.endswith((_CLASSIFIER_SUFFIX, _REWARD_SUFFIX)):
         fixed: PoolingMethod = "cls" if is_encoder else "last"
@@ -101,8 +108,11 @@ def read_pooling(
                 f"--pooling-method {method}: {architecture} reads its classes from the {fixed} token",
                 param="pooling_method",
             )
-        labels = _labels(config, directory) if architecture.endswith(_CLASSIFIER_SUFFIX) else ("LABEL_0",)
-        return PoolingConfig(fixed, False, len(labels), labels, _activation(config, len(labels), directory))
+        has_classes = architecture.endswith(_CLASSIFIER_SUFFIX)
+        labels = _labels(config, directory) if has_classes else ("LABEL_0",)
+        activation = _activation(config, len(labels), directory)
+        padding_id = _padding_id(config, directory) if has_classes and not is_encoder else None
+        return PoolingConfig(fixed, False, len(labels), labels, activation, padding_id)
     read, normalize = _pipeline(directory, modules) if modules else (None, True)
     return PoolingConfig(
         method or read or ("cls" if is_encoder else "last"),
@@ -112,23 +122,61 @@ def read_pooling(
     )
 
 
-def max_sequence_tokens(directory: Path) -> int | None:
-    """Longest sequence that ``sentence_bert_config.json`` gives the model, in tokens; ``None`` if it does not say."""
-    path = directory / "sentence_bert_config.json"
-    if not path.is_file():
-        return None
-    config = read_json(path)
-    limit = config.get("max_seq_length") if isinstance(config, dict) else None
+def max_sequence_tokens(directory: Path, positions: int) -> int:
+    """Longest sequence of a model that pools, in tokens, as its files say.
+
+    Args:
+        directory: the checkpoint's.
+        positions: how many the model has.
+
+    Raises:
+        ConfigError: if a file is damaged, or says no such number.
+    """
+    path, config = _transformer_settings(directory)
+    limit = config.get("max_seq_length")
     if limit is None:
-        return None
+        return min(_tokenizer_limit(directory) or positions, positions)
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
         raise ConfigError(f"{path}: max_seq_length must be a whole number of at least 1, got {limit!r}")
-    return limit
+    return min(limit, positions)
+
+
+def lowers_text(directory: Path) -> bool:
+    """Whether a model's pipeline makes text lower case, whatever its tokenizer does by itself.
+
+    Raises:
+        ConfigError: if a file is damaged, or says neither yes nor no.
+    """
+    path, config = _transformer_settings(directory)
+    lowers = config.get("do_lower_case")
+    if lowers not in (None, True, False):
+        raise ConfigError(f"{path}: do_lower_case must be true or false, got {lowers!r}")
+    return bool(lowers)
+
+
+def _transformer_settings(directory: Path) -> tuple[Path, dict[str, Any]]:
+    """What the pipeline says of its first stage, and the file that does; nothing if there is none."""
+    for path in (directory / name for name in _TRANSFORMER_FILES):
+        config = read_json(path) if path.is_file() else None
+        if isinstance(config, dict) and config:
+            return path, config
+    return directory / _TRANSFORMER_FILES[0], {}
+
+
+def _tokenizer_limit(directory: Path) -> int | None:
+    """Where the library's versions from 6 on write the longest sequence of a pipeline, in tokens."""
+    path = directory / "tokenizer_config.json"
+    if not ((directory / _MODULES_FILE).is_file() and path.is_file()):
+        return None
+    config = read_json(path)
+    limit = config.get("model_max_length") if isinstance(config, dict) else None
+    # Where there is no limit it is a whole number of thirty digits, in some files a floating-point one.
+    return limit if isinstance(limit, int) and not isinstance(limit, bool) and limit >= 1 else None
 
 
 def _modules(directory: Path) -> list[tuple[str, str]]:
     """Class name and folder of each stage of the sentence-transformers pipeline; empty if there is none."""
-    path = directory / "modules.json"
+    path = directory / _MODULES_FILE
     if not path.is_file():
         return []
     stages = read_json(path)
@@ -149,7 +197,7 @@ def _pipeline(directory: Path, modules: list[tuple[str, str]]) -> tuple[PoolingM
             normalize = True
         elif kind != "Transformer":
             raise ConfigError(
-                f"{directory / 'modules.json'}: stage {kind} is not supported; supported are Transformer, Pooling and "
+                f"{directory / _MODULES_FILE}: stage {kind} is not supported; supported are Transformer, Pooling and "
                 f"Normalize",
                 param="model_path",
             )
@@ -161,7 +209,10 @@ def _pooling_mode(path: Path) -> PoolingMethod:
     if not isinstance(config, dict):
         raise ConfigError(f"{path} must hold a JSON object; download it again", param="model_path")
     named = config.get("pooling_mode")
-    wanted = [named] if isinstance(named, str) else [key for key, value in config.items() if _is_mode(key, value)]
+    if named is None:
+        wanted = [key for key, value in config.items() if _is_mode(key, value)] or ["mean"]  # the library's default
+    else:
+        wanted = [str(each) for each in (named if isinstance(named, list) else [named])]
     known = {**_MODES, **_MODE_NAMES}
     if len(wanted) != 1 or wanted[0] not in known:
         raise ConfigError(
@@ -191,20 +242,40 @@ def _labels(config: dict[str, Any], directory: Path) -> tuple[str, ...]:
     return tuple(str(names[str(index)]) for index in range(len(names)))
 
 
+def _padding_id(config: dict[str, Any], directory: Path) -> int | None:
+    token_id = config.get("pad_token_id")
+    if token_id is not None and (isinstance(token_id, bool) or not isinstance(token_id, int)):
+        raise ConfigError(f"{directory}: pad_token_id must be a token id, got {token_id!r}", param="model_path")
+    return token_id if token_id is not None and token_id >= 0 else None  # some files write -1 for none
+
+
 def _activation(config: dict[str, Any], num_labels: int, directory: Path) -> Activation:
-    library = config.get("sentence_transformers")
-    named = library.get("activation_fn") if isinstance(library, dict) else None
-    named = named or config.get("sbert_ce_default_activation_function")
+    named = _named_activation(config, directory)
     if named is not None:
         name = str(named).rpartition(".")[2]
         if name not in _ACTIVATIONS:
             raise ConfigError(
                 f"{directory}: activation {named} is not supported; supported are {', '.join(_ACTIVATIONS)}"
             )
-        return _ACTIVATIONS[name]
-    if num_labels == 1 or config.get("problem_type") == "multi_label_classification":
-        return "sigmoid"
-    return "softmax"
+        # The library writes Identity for whatever has several classes, which says nothing about them.
+        if num_labels == 1 or name != "Identity":
+            return _ACTIVATIONS[name]
+    problem = config.get("problem_type")
+    if isinstance(problem, str) and problem in _PROBLEMS:
+        return _PROBLEMS[problem]
+    return "sigmoid" if num_labels == 1 else "softmax"
+
+
+def _named_activation(config: dict[str, Any], directory: Path) -> Any:
+    """The class that the sentence-transformers library names, in the place of one of its versions or another."""
+    library = config.get("sentence_transformers")
+    named = library.get("activation_fn") if isinstance(library, dict) else None
+    named = named or config.get("sbert_ce_default_activation_function")
+    path = directory / _LIBRARY_FILE
+    if named or not path.is_file():
+        return named
+    settings = read_json(path)
+    return settings.get("activation_fn") if isinstance(settings, dict) else None
 
 
 def _matryoshka(config: dict[str, Any], hidden_size: int, directory: Path) -> bool | tuple[int, ...]:

@@ -12,6 +12,7 @@ from bough.errors import ConfigError
 Layout = Literal["gptq", "awq", "packed", "integers", "float8"]
 
 _MODELOPT_FILE = "hf_quant_config.json"
+_GPTQ_FILE = "quantize_config.json"
 
 _SUPPORTED = (
     "GPTQ, AWQ (gemm) and compressed-tensors (pack-quantized, int-quantized) of 4 or 8 bits, FP8 (e4m3; "
@@ -40,15 +41,28 @@ class StoredQuantization:
 
 
 def quantization_entry(directory: Path, config: dict[str, Any]) -> Any:
-    """What a checkpoint says about its quantisation, in its config.json or, as ModelOpt has it, beside that.
+    """What a checkpoint says about its quantisation, in its config.json or, as ModelOpt and AutoGPTQ have it, beside
+    that.
 
     Raises:
         ConfigError: if a file is damaged.
     """
     entry = config.get("quantization_config") or config.get("compression_config")
-    file = directory / _MODELOPT_FILE
-    if entry is not None or not file.is_file():
+    if entry is not None:
         return entry
+    if (file := directory / _MODELOPT_FILE).is_file():
+        return _modelopt_entry(file)
+    return _gptq_entry(file) if (file := directory / _GPTQ_FILE).is_file() else None
+
+
+def _gptq_entry(file: Path) -> dict[str, Any]:
+    content = read_json(file)
+    if not isinstance(content, dict):
+        raise ConfigError(f"{file} must hold a JSON object; download it again", param="model_path")
+    return {**content, "quant_method": content.get("quant_method") or "gptq"}
+
+
+def _modelopt_entry(file: Path) -> dict[str, Any] | None:
     content = read_json(file)
     algorithms = content.get("quantization") if isinstance(content, dict) else None
     if not isinstance(algorithms, dict):
@@ -93,7 +107,7 @@ class _Reader:
 
     def _gptq(self) -> StoredQuantization:
         values = self._values
-        version = values.get("checkpoint_format", "gptq")
+        version = values.get("checkpoint_format") or "gptq"
         if version not in ("gptq", "gptq_v2") or values.get("is_marlin_format"):
             raise self._refused(f"GPTQ in the format {version if version != 'gptq' else 'marlin'}")
         if values.get("pack_dtype", "int32") != "int32":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterable
 from typing import Literal
 
 import torch
@@ -24,6 +25,10 @@ PANEL_COLUMNS = 32
 
 _MOST = torch.finfo(torch.float16).max / 1024
 """Largest scale or minimum: they are stored times 1024 in half precision."""
+
+_ALWAYS_HELD: dict[WeightFormat, float] = {"int8": _MOST * 122.5 / 1.5, "int4": _MOST * 7 / 1.5, "uint4": _MOST}
+"""Weights up to this magnitude never need a larger scale or minimum. The scale of a group is a mean of weights divided
+by their codes, and the largest weight has at least the code 122.5, or 7; rounding makes 1.5 codes one at worst."""
 
 _ROWS_AT_A_TIME = 4096
 """Rows that are converted to the weights' dtype at a time, so that no second copy of a matrix exists."""
@@ -92,7 +97,7 @@ class PackedWeights:
             self.matrix.bias = self.bias.data_ptr()
 
     def write(self, first_row: int, rows: torch.Tensor) -> None:
-        """Pack rows ``[n, num_inputs]`` of any floating-point dtype.
+        """Pack rows ``[n, num_inputs]`` of any floating-point dtype; see :meth:`check_rows`.
 
         Raises:
             ValueError: at rows of another width.
@@ -105,6 +110,25 @@ class PackedWeights:
             self._library.bough_pack_rows(
                 self._threads.handle, ctypes.byref(self.matrix), first_row + start, len(part), part.data_ptr()
             )
+
+    def check_rows(self, largest: float, parts: Iterable[torch.Tensor]) -> None:
+        """Whether :meth:`write` can hold numbers; what it cannot it makes infinite or no numbers.
+
+        Args:
+            largest: no number has a larger magnitude.
+            parts: the rows ``[n, num_inputs]``; asked for only if ``largest`` leaves it open.
+
+        Raises:
+            ModelError: at numbers that are not finite, or whose scales half precision has no room for.
+        """
+        if self.stored == "native" or largest <= _ALWAYS_HELD[self.stored]:
+            return
+        for part in parts:
+            rows, inputs = part.shape
+            held = PackedWeights(self._threads, rows, inputs, self.dtype, bias=False, gated=False, stored=self.stored)
+            held.write(0, part)
+            if not bool(held.read(0, rows).isfinite().all()):
+                raise ModelError(f"it has numbers that are not finite, or too large for scales of {self.stored}")
 
     def write_codes(
         self, first_row: int, codes: torch.Tensor, scales: torch.Tensor, minimums: torch.Tensor | None

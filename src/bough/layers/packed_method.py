@@ -145,12 +145,17 @@ class _WeightRows(CheckpointWeight):
 
     def write(self, tensor: torch.Tensor) -> None:
         self._check_may_quantize()
+        if self._packed.stored != "native" and tensor.numel():
+            least, most = tensor.aminmax()
+            self._packed.check_rows(max(-float(least), float(most)), torch.split(tensor, _ROWS_AT_A_TIME))
         self._packed.write(self._first_row, tensor)
 
     def write_quantized(self, rows: QuantizedRows) -> None:
         packed = self._packed
         if not _holds(packed.stored, rows):
             self._check_may_quantize()
+            parts = (part.dequantize() for _, part in rows.parts(_ROWS_AT_A_TIME))
+            packed.check_rows(rows.largest_possible(), parts)
             for start, part in rows.parts(_ROWS_AT_A_TIME):
                 packed.write(self._first_row + start, part.dequantize())
             return

@@ -56,6 +56,14 @@ class QuantizedRows:
         """Whether codes are 8-bit floating point."""
         return self.codes.dtype == torch.float8_e4m3fn
 
+    def largest_possible(self) -> float:
+        """A magnitude that no number is beyond, whatever the codes; not a number where one of the scales is none."""
+        if not self.scales.numel():
+            return 0.0
+        code = torch.finfo(self.codes.dtype).max if self.is_float8 else 2.0**self.bits
+        largest = self.scales.abs().max() * code
+        return float(largest if self.minimums is None else largest + self.minimums.abs().max())
+
     def part(self, first_row: int, end_row: int) -> QuantizedRows:
         """Some of the rows, as views."""
         rows = slice(first_row, end_row)

@@ -55,7 +55,12 @@ def sigmoid(value: float) -> float:
 
 
 def class_probabilities(pooling: PoolingConfig, scores: Sequence[float]) -> list[float]:
-    """Probabilities of a classifier's classes: independent ones if it has one class or several may hold at a time."""
+    """Probabilities of a classifier's classes: independent ones if it has one class or several may hold at a time.
+
+    What a model's scores are themselves, such as those of a regression, they are here.
+    """
+    if pooling.activation == "identity":
+        return list(scores)
     if len(scores) == 1 or pooling.activation == "sigmoid":
         return [sigmoid(score) for score in scores]
     return softmax(scores)

@@ -30,6 +30,17 @@ from bough.step_plan import FUTURE_TOKEN, StepPlan, StepResult
 logger = logging.getLogger(__name__)
 
 
+def _positions_after_padding(
+    input_ids: np.ndarray, begins: np.ndarray, lengths: np.ndarray, padding_id: int
+) -> np.ndarray:
+    """Rows of RoBERTa's table of positions, ``[T]``: other tokens are counted from the row after that of padding."""
+    counts = input_ids != padding_id
+    counted = np.cumsum(counts)
+    before = counted[begins] - counts[begins]  # in the sequences that lie in front
+    positions: np.ndarray = (counted - np.repeat(before, lengths)) * counts + padding_id
+    return positions
+
+
 class EncoderWorker:
     """Executes step plans whose rows are whole sequences.
 
@@ -147,8 +158,12 @@ class EncoderWorker:
         positions = np.arange(plan.num_tokens) - np.repeat(ends - lengths, lengths)
         tokens = np.repeat(begins, lengths) + positions
         types = np.zeros_like(tokens) if plan.token_types is None else plan.token_types[tokens]
+        input_ids = plan.input_ids[tokens]
+        padding_id = None if self.config.encoder is None else self.config.encoder.padding_id
+        if padding_id is not None:
+            positions = _positions_after_padding(input_ids, ends - lengths, lengths, padding_id)
         batch = EncoderBatch(
-            input_ids=self._on_device(plan.input_ids[tokens]),
+            input_ids=self._on_device(input_ids),
             positions=self._on_device(positions),
             token_types=self._on_device(types),
             groups=group_by_length(lengths.tolist(), self.device),

@@ -43,11 +43,14 @@ class Machine:
         return max(system, 0), "on this machine"
 
     def usable_threads(self) -> int:
-        """Physical cores that this process may run on, at most what a control group's quota adds up to."""
+        """Physical cores that this process may run on, at most the whole ones that a control group's quota adds up to.
+
+        Threads spin within a step: one for a part of a core would use the quota up, and the system would stop all.
+        """
         cpus = self._allowed_cpus()
         cores = {self._siblings(cpu) for cpu in cpus}
         quotas = [quota for quota in map(self._quota, self._cgroup_directories("cpu")) if quota is not None]
-        return max(min([len(cores), *(math.ceil(quota) for quota in quotas)]), 1)
+        return max(min([len(cores), *(math.floor(quota) for quota in quotas)]), 1)
 
     def _allowed_cpus(self) -> list[int]:
         if hasattr(os, "sched_getaffinity"):

@@ -89,6 +89,7 @@ class TpModelWorker:
             weight_bytes=runner.weight_bytes,
             kv_bytes=runner.kv_pool.num_bytes,
             embedding_dim=None if pooling is None else pooling.dim,
+            padding_id=None if pooling is None else pooling.padding_id,
             reuses_prefixes=pooling is None or pooling.method == "last",
         )
 

@@ -34,6 +34,8 @@ class WorkerInfo:
     kv_bytes: int = 0
     embedding_dim: int | None = None
     """Length of the vectors that the model makes of prompts; ``None`` if it generates text."""
+    padding_id: int | None = None
+    """Token that is no part of a pooled prompt where it stands at its end; ``None``: there is none."""
     keeps_kv: bool = True
     """Whether a sequence can be computed in several steps. If not, it comes in one piece, and the KV pool is a matter
     of accounting only: there is no memory behind its slots."""

@@ -65,7 +65,7 @@ class QuantizedSource(SafetensorsSource):
         self._names: dict[Path, list[str]] = {}
         self._files: dict[str, Path] = {}
         for file in self.files:
-            self._names[file] = list(self._open(file).keys())
+            self._names[file] = self.names_in(file, self._open(file))
             self._files.update(dict.fromkeys(self._names[file], file))
         # The name of each matrix's scales, by module.
         self._modules = {

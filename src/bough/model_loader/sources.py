@@ -95,16 +95,23 @@ class SafetensorsSource(WeightSource):
 
     def __init__(self, directory: Path) -> None:
         """Raises:
-        StartupError: if there are no such files.
+        StartupError: if there are no such files, one of several is damaged, or a name is in two of them.
         """
-        self.files = checkpoint_files(directory)
+        weight_map = _weight_map(directory)
+        self.files = _checkpoint_files(directory, weight_map)
+        self._places = _places(self.files, weight_map) if len(self.files) > 1 else {}
+        """Of several files, the one that each weight is taken from."""
+
+    def names_in(self, file: Path, tensors: Any) -> list[str]:
+        """Names of the weights that are taken from one of the files, which is open as ``tensors``."""
+        return [name for name in tensors.keys() if self._places.get(name, file) == file]  # noqa: SIM118 - no mapping
 
     def kv_scales(self) -> dict[int, tuple[float, float]]:
         """See :class:`WeightSource`."""
         found: dict[int, dict[str, float]] = {}
         for file in self.files:
             with open_tensors(file) as tensors:
-                for name in tensors.keys():  # noqa: SIM118 - no mapping
+                for name in self.names_in(file, tensors):
                     match = _KV_SCALE.search(name)
                     if match is None:
                         continue
@@ -118,7 +125,7 @@ class SafetensorsSource(WeightSource):
         """See :class:`WeightSource`."""
         for file in self.files:
             with open_tensors(file) as tensors:
-                if name in tensors.keys():  # noqa: SIM118 - no mapping
+                if name in self.names_in(file, tensors):
                     tensor: torch.Tensor = tensors.get_tensor(name)
                     return tensor if tensor.is_floating_point() and tensor.element_size() > 1 else None
         return None
@@ -126,7 +133,7 @@ class SafetensorsSource(WeightSource):
     def read(self, file: Path, progress: Progress, known: Collection[str]) -> Iterator[tuple[str, Weight]]:
         """See :class:`WeightSource`."""
         with open_tensors(file) as tensors:
-            for name in tensors.keys():  # noqa: SIM118 - no mapping
+            for name in self.names_in(file, tensors):
                 tensor = tensors.get_tensor(name)
                 if not is_of_attention(name):
                     yield name, tensor
@@ -156,19 +163,52 @@ def open_tensors(file: Path) -> Any:
         ) from None
 
 
-def checkpoint_files(directory: Path) -> list[Path]:
+def _weight_map(directory: Path) -> dict[str, str] | None:
+    """Which file has each weight, by the checkpoint's index; ``None`` if it has no index.
+
+    Raises:
+        StartupError: if the index is damaged.
+    """
+    index_file = directory / _INDEX_FILE
+    if not index_file.is_file():
+        return None
+    index = read_json(index_file)
+    weight_map: Any = index.get("weight_map") if isinstance(index, dict) else None
+    is_map = isinstance(weight_map, dict) and all(isinstance(name, str) for name in weight_map.values())
+    if not weight_map or not is_map:
+        raise StartupError(f"{index_file} has no valid weight_map; download it again")
+    found: dict[str, str] = weight_map
+    return found
+
+
+def _places(files: list[Path], weight_map: dict[str, str] | None) -> dict[str, Path]:
+    """The file of each weight: the one that the index names, else the one that has it.
+
+    Raises:
+        StartupError: if a file is damaged, or two have a weight and no index says which of them counts.
+    """
+    places: dict[str, Path] = {}
+    for file in files:
+        with open_tensors(file) as tensors:
+            for name in tensors.keys():  # noqa: SIM118 - no mapping
+                if (weight_map or {}).get(name, file.name) != file.name:
+                    continue
+                if name in places:
+                    raise StartupError(
+                        f"{file.parent}: both {places[name].name} and {file.name} have a tensor {name}, and no index "
+                        f"says which counts; remove the file that does not belong to the checkpoint"
+                    )
+                places[name] = file
+    return places
+
+
+def _checkpoint_files(directory: Path, weight_map: dict[str, str] | None) -> list[Path]:
     """The safetensors files of a checkpoint: those that its index names, else the single one, else all there are.
 
     Raises:
         StartupError: if there are none, or the index names one that is not there.
     """
-    index_file = directory / _INDEX_FILE
-    if index_file.is_file():
-        index = read_json(index_file)
-        weight_map: Any = index.get("weight_map") if isinstance(index, dict) else None
-        is_map = isinstance(weight_map, dict) and all(isinstance(name, str) for name in weight_map.values())
-        if not weight_map or not is_map:
-            raise StartupError(f"{index_file} has no valid weight_map; download it again")
+    if weight_map is not None:
         files = [directory / name for name in sorted(set(weight_map.values()))]
         absent = [file.name for file in files if not file.is_file() or file.name not in weight_map.values()]
         if absent:

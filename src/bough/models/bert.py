@@ -32,7 +32,6 @@ class BertEmbeddings(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         dtype, size = torch_dtype(config), config.hidden_size
-        self.first_position = encoder_parameters(config).first_position
         self.num_types = encoder_parameters(config).type_vocab_size
         self.word_embeddings = VocabEmbedding(config.vocab_size, size, dtype)
         self.position_embeddings = VocabEmbedding(config.rope.max_position_embeddings, size, dtype)
@@ -42,7 +41,7 @@ class BertEmbeddings(nn.Module):
     def forward(self, batch: EncoderBatch) -> torch.Tensor:
         """``[num_tokens, hidden_size]``"""
         x = self.word_embeddings(batch.input_ids)
-        x = x + self.position_embeddings(batch.positions + self.first_position)
+        x = x + self.position_embeddings(batch.positions)
         x = x + self.token_type_embeddings(batch.token_types.clamp_max(self.num_types - 1))
         output: torch.Tensor = self.LayerNorm(x)
         return output

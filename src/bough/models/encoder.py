@@ -18,7 +18,7 @@ class EncoderBatch:
     input_ids: torch.Tensor
     """int64 [T]"""
     positions: torch.Tensor
-    """int64 [T], positions within their sequences, from 0"""
+    """int64 [T], rows of the table of positions"""
     token_types: torch.Tensor
     """int64 [T], 0 for the first text of a pair and 1 for the second"""
     groups: tuple[LengthGroup, ...]

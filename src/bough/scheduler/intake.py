@@ -20,6 +20,12 @@ from bough.step_plan import IntArray
 from bough.tokenization.tokenizer import Tokenizer
 
 
+def without_padding(prompt: IntArray, padding_id: int) -> IntArray:
+    """A prompt ``[n]`` up to its last token that is no padding; of one that is nothing else, the first token."""
+    others = np.flatnonzero(prompt != padding_id)
+    return prompt[: int(others[-1]) + 1 if len(others) else 1]
+
+
 class RequestIntake:
     """Makes requests of messages.
 
@@ -62,6 +68,8 @@ class RequestIntake:
         """
         prompt = self._check_prompt(message, alive)
         self._check_pooling(pooling, len(prompt))
+        if pooling is not None and self._info.padding_id is not None:
+            prompt = without_padding(prompt, self._info.padding_id)
         reqs = [self._make_req(message, index, prompt) for index in range(len(message.rids))]
         params = message.sampling_params
         allowed = None if params.allowed_token_ids is None else mask_of(params.allowed_token_ids, self._info.vocab_size)

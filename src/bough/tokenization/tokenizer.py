@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from tokenizers import Tokenizer as Backend
+from tokenizers import normalizers
 
 from bough.config.checkpoint import GGUF_SUFFIX
 from bough.errors import BadRequest, ConfigError
@@ -133,6 +134,9 @@ class Tokenizer:
     def from_backend(cls, backend: Backend, files: TokenizerFiles) -> Tokenizer:
         """Complete a backend with what the other files of the checkpoint say."""
         add_declared_tokens(backend, files)
+        if files.lowers_text:
+            lower = [normalizers.Lowercase(), *([] if backend.normalizer is None else [backend.normalizer])]
+            backend.normalizer = normalizers.Sequence(lower)
         return cls(backend, special=SpecialTokens.from_strings(files.special), chat_templates=files.chat_templates)
 
     # --- text to ids ----------------------------------------------------------------------------------------------

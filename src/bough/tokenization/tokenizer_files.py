@@ -10,6 +10,7 @@ from tokenizers import AddedToken
 from tokenizers import Tokenizer as Backend
 
 from bough.config.checkpoint import read_json
+from bough.config.pooling import lowers_text
 from bough.errors import ConfigError
 
 DEFAULT_TEMPLATE = "default"
@@ -28,6 +29,7 @@ class TokenizerFiles:
         declared: tokens that the configuration gives ids to.
         special: strings of the special tokens by name (``bos_token``, ``additional_special_tokens`` …).
         chat_templates: Jinja sources by name.
+        lowers_text: whether text becomes lower case before the tokenizer has it.
     """
 
     directory: Path
@@ -35,6 +37,7 @@ class TokenizerFiles:
     declared: dict[int, AddedToken]
     special: dict[str, Any]
     chat_templates: dict[str, str]
+    lowers_text: bool = False
 
     @classmethod
     def read(cls, path: Path) -> TokenizerFiles:
@@ -55,6 +58,7 @@ class TokenizerFiles:
             declared=_declared_tokens(config, directory),
             special=_special_strings({**special_map, **config}),
             chat_templates=_chat_templates(config, directory),
+            lowers_text=lowers_text(directory),
         )
 
 

@@ -66,6 +66,11 @@ def load_with_transformers(files: TokenizerFiles) -> Tokenizer:
             f"{converted['error']}",
             param="tokenizer_path",
         )
+    if files.lowers_text:
+        raise ConfigError(
+            f"{files.directory}: do_lower_case of its pipeline is not supported by a tokenizer written in Python",
+            param="tokenizer_path",
+        )
     return TransformersTokenizer(load(str(files.directory)), files)
 
 
