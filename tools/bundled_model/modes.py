@@ -39,11 +39,15 @@ MODES: Mapping[str, Mapping[str, Any]] = {
 }
 # What the first letters of a skill's name say.
 GROUPS = ("arithmetic", "JSON extraction", "tool choice", "")
+# Counts among all only: the card tells it apart.
+UNDESCRIBED = "tool choice, no descriptions"
 
 
 def share(scores: Mapping[str, Score], group: str) -> str:
     """How much was right in a group of skills."""
-    chosen = [score for skill, score in scores.items() if skill.startswith(group)]
+    chosen = [
+        score for skill, score in scores.items() if skill.startswith(group) and (skill != UNDESCRIBED or not group)
+    ]
     return f"{100 * sum(score.right for score in chosen) / sum(score.cases for score in chosen):.1f} %"
 
 
