@@ -124,7 +124,7 @@ class ChatServer:
     """
 
     def __init__(self, url: str, api_key: str | None = None, verify: bool | str = True) -> None:
-        self._url = urlsplit(url)
+        self._url = urlsplit(url.rstrip("/").removesuffix("/v1"))  # which other clients want in it
         self._tls = client_tls_context(url, verify)
         self._headers = {"Content-Type": "application/json"}
         if api_key is not None:
