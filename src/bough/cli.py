@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import io
 import itertools
@@ -29,6 +30,9 @@ USAGE_STATUS = 2
 FAILURE_STATUS = 1
 INTERRUPTED_STATUS = 130
 """128 + SIGINT, as shells have it."""
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What a standard output that takes no more fails with."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -59,12 +63,17 @@ def run_reporting_errors(command: Callable[[list[str]], int], argv: list[str]) -
         # The reader of our output has gone. What is still buffered must go somewhere when Python flushes it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILURE_STATUS
+    except OSError as error:
+        if error.errno not in _FULL or error.filename is not None:
+            return _report_internal(error, argv)
+        _report(error, f"cannot write: {error.strerror}", argv)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILURE_STATUS
     except BoughError as error:
         _report(error, str(error), argv)
         return USAGE_STATUS if isinstance(error, ConfigError) else FAILURE_STATUS
     except Exception as error:
-        _report(error, f"internal error: {type(error).__name__}: {error} (--log-level debug shows where)", argv)
-        return FAILURE_STATUS
+        return _report_internal(error, argv)
 
 
 def _mend_standard_streams() -> None:
@@ -75,6 +84,18 @@ def _mend_standard_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def _report_internal(error: Exception, argv: list[str]) -> int:
+    hint = " (--log-level debug shows where)" if _has_log_level(argv) else ""
+    _report(error, f"internal error: {type(error).__name__}: {error}{hint}", argv)
+    return FAILURE_STATUS
+
+
+def _has_log_level(argv: list[str]) -> bool:
+    """Whether the command has the flags of a server; a command line without a command is ``launch_server``'s."""
+    name = " ".join(argv[:2]) if argv[:1] == ["bench"] else "".join(argv[:1])
+    return name in ("", "serve", "generate", "chat", "bench offline", "bench latency") or name.startswith("-")
 
 
 def _report(error: Exception, message: str, argv: list[str]) -> None:

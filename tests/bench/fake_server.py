@@ -28,6 +28,7 @@ class FakeServer:
         chat_deltas: what chat completions stream, if not one word a token.
         chat_data: the data of all events of chat completions as they are sent, if not the usual ones.
         models_answer: what the list of models is, if not the usual one.
+        models_status: with which status it comes.
     """
 
     def __init__(self) -> None:
@@ -40,12 +41,14 @@ class FakeServer:
         self.chat_deltas: list[dict[str, str]] | None = None
         self.chat_data: list[str] | None = None
         self.models_answer: str | None = None
+        self.models_status = 200
         self.url = ""
 
     async def models(self, request: web.Request) -> web.Response:
         if self.models_answer is not None:
             return web.Response(text=self.models_answer)
-        return web.json_response({"object": "list", "data": [{"id": self.model, "object": "model"}]})
+        models = {"object": "list", "data": [{"id": self.model, "object": "model"}]}
+        return web.json_response(models, status=self.models_status)
 
     async def server_info(self, request: web.Request) -> web.Response:
         return web.json_response({"model_path": "/nowhere", "vocab_size": VOCAB_SIZE})

@@ -44,6 +44,11 @@ def test_nothing_is_divided_by_zero() -> None:
     ]
 
 
+def test_small_figures_keep_their_digits() -> None:
+    lines = comparison(["a", "b"], [{"x": 0.00312}, {"x": 0.5}]).splitlines()
+    assert lines[1].split() == ["x", "0.00312", "0.5", "160.256"]
+
+
 def test_batches_are_compared_with_those_of_their_size() -> None:
     figures = figures_of({"batches": [{"batch_size": 8, "tpot_ms": 2.5}, {"batch_size": 1, "tpot_ms": 1.0}]})
     assert figures == {"batch 8: tpot_ms": 2.5, "batch 1: tpot_ms": 1.0}
@@ -88,6 +93,7 @@ def test_batches_and_throughputs_are_drawn(tmp_path: Path, figures: dict[str, An
     ("contents", "flags", "message"),
     [
         (["{"], [], "cannot read"),
+        (["[" * 200_000], [], "nested too deeply"),
         (["[1]"], [], "holds no figures"),
         (['{"batches": [1]}'], [], "holds no figures"),
         (['{"batches": 5}'], [], "holds no figures"),

@@ -82,6 +82,7 @@ def test_a_file_is_read_up_to_the_number_of_prompts(tmp_path):
     ("line", "message"),
     [
         ("{", "line 1: not JSON"),
+        ("[" * 200_000, "line 1: nested too deeply"),
         ("3", "must be a JSON object"),
         ({"prompt": "a", "input_ids": [1]}, "exactly one of"),
         ({}, "exactly one of"),

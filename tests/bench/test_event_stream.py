@@ -43,14 +43,53 @@ def test_tokens_are_counted_however_lines_end_and_the_bytes_are_cut(tokens, seed
     assert events[-1]["usage"]["completion_tokens"] == tokens
 
 
+def native_event(tokens: int, text: str = "") -> bytes:
+    event = {"text": text, "meta_info": {"prompt_tokens": 1, "completion_tokens": tokens}}
+    return b"data: " + json.dumps(event).encode() + b"\n\n"
+
+
+def test_a_gap_is_shared_out_among_the_tokens_of_an_event():
+    stream = EventStream(BACKENDS["native"].has_token)
+    tokens = ((1.0, 3), (3.0, 5), (4.0, 5), (7.0, 6))
+    for now, count in tokens:
+        stream.feed(native_event(count, '"completion_tokens": 99'), now)
+    stream.feed(b"data: [DONE]\n\n", 9.0)
+    stream.finish()
+    assert (stream.first_tokens, stream.gaps, stream.token_events) == (3, [1.0, 1.0, 4.0], 3)
+
+
+def test_usage_in_every_event_tells_the_tokens_too():
+    stream = EventStream(BACKENDS["oai"].has_token)
+    for now, count, finish in ((1.0, 1, None), (3.0, 3, None), (4.0, 3, "length")):
+        event = {"choices": [{"text": "" if finish else "a", "finish_reason": finish}]}
+        event["usage"] = {"prompt_tokens": 1, "completion_tokens": count}
+        stream.feed(b"data: " + json.dumps(event).encode() + b"\n\n", now)
+    stream.feed(b"data: [DONE]\n\n", 9.0)
+    stream.finish()
+    assert stream.gaps == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("noise", [b": keep-alive\n\n", b"\n\n", b"event: ping\n\n"])
+def test_what_has_no_data_does_not_count(noise):
+    stream = EventStream(BACKENDS["oai-chat"].has_token)
+    for number, event in enumerate(chat_stream(3).split(b"\n\n")[:-1]):
+        stream.feed(b"event: message\n" + event + b"\n\n", float(number))
+        for _ in range(5):
+            stream.feed(noise, number + 0.5)
+    events = stream.finish()
+    assert stream.gaps == [1.0, 1.0]
+    assert stream.done
+    assert events[-1]["usage"]["completion_tokens"] == 3
+
+
 def test_gaps_are_the_times_between_arrivals():
     stream = EventStream(BACKENDS["native"].has_token)
-    event = b'data: {"meta_info": {"prompt_tokens": 1, "completion_tokens": 1}}\n\n'
+    first, second, third, fourth = map(native_event, range(1, 5))
     for chunk, now in (
-        (event, 1.0),
-        (event * 2, 3.0),
-        (event[:20], 4.0),
-        (event[20:], 7.0),
+        (first, 1.0),
+        (second + third, 3.0),
+        (fourth[:20], 4.0),
+        (fourth[20:], 7.0),
         (b"data: [DONE]\n\n", 9.0),
     ):
         stream.feed(chunk, now)

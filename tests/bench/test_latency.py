@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bough.bench import latency
-from bough.bench.latency import BenchLatencyArgs, measure_batch, run_latency
+from bough.bench.latency import BenchLatencyArgs, latency_table, measure_batch, run_latency
 from bough.cli import main
 
 
@@ -53,11 +53,22 @@ def test_throughput_counts_what_comes_after_the_last_first_token(monkeypatch: py
     }
 
 
+def test_tokens_that_come_together_make_no_token_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = scripted(monkeypatch, [(1.0, 0, 3), (2.0, 0, 4)])
+    assert measure_batch(engine, [[1]], 4)["tpot_ms"] == pytest.approx(1e3)
+    engine = scripted(monkeypatch, [(1.0, 0, 4)])
+    figures = measure_batch(engine, [[1]], 4)
+    assert (figures["tpot_ms"], figures["output_throughput"]) == (None, None)
+    row = run_latency(engine, BenchLatencyArgs(batch_sizes="1", input_len=3, output_len=4), 100)
+    assert row[0]["tpot_ms"] is None
+    assert latency_table(row).splitlines()[1].split() == ["1", "1000.0", "-", "1000.0", "-"]
+
+
 def test_one_batch_before_the_measured_ones_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = scripted(monkeypatch, [(time, index, time) for time in (1, 2) for index in range(4)])
     args = BenchLatencyArgs(batch_sizes="2,4", input_len=3, output_len=2, repeats=3)
     assert [each["batch_size"] for each in run_latency(engine, args, 100)] == [2, 4]
-    assert engine.batches == [2, 2, 2, 2, 4, 4, 4]
+    assert engine.batches == [2, 2, 2, 2, 4, 4, 4, 4]
 
 
 def test_outputs_that_the_context_cuts_short_are_no_figures(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,11 +3,15 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import time
 
 import pytest
 
+from bough import __version__
 from bough.bench.client import BenchClient, Load, Measurement, connect, run_load
 from bough.bench.datasets import BenchRequest, DatasetArgs
+from bough.bench.metrics import table
+from bough.bench.report import result_path, write_json
 from bough.bench.serve import BenchServeArgs, main, run_benchmark
 from bough.cli import main as bough
 from bough.errors import ConfigError, StartupError
@@ -41,11 +45,81 @@ def test_computed_prompt_tokens_are_those_that_were_not_cached(server, backend):
 
 
 @pytest.mark.parametrize("backend", ["native", "oai"])
-def test_whole_answers_have_no_gaps(server, backend):
+def test_whole_answers_have_one_time_and_no_others(server, backend):
     result = measure(server, backend=backend, disable_stream=True)
     assert (result["completed"], result["total_output_tokens"]) == (6, 30)
-    assert result["p50_itl_ms"] is None
-    assert result["p50_ttft_ms"] == pytest.approx(result["p50_e2e_latency_ms"])
+    assert result["p50_e2e_latency_ms"] > 0
+    assert {result[f"p50_{name}_ms"] for name in ("ttft", "tpot", "itl")} == {None}
+    assert table(result, "whole").count("         -") == 15
+
+
+def test_one_event_has_no_time_per_token(server):
+    result = measure(server, {**SMALL, "random_output_len": 1})
+    assert result["p50_ttft_ms"] > 0
+    assert result["p50_tpot_ms"] is None
+
+
+def test_what_warms_up_leaves_nothing_to_reuse(server):
+    measure(server, {**SMALL, "random_output_len": 50}, warmup_requests=1)
+    (_, warm_up), (_, first) = server.requests[:2]
+    assert len(warm_up["input_ids"]) == len(first["input_ids"])
+    assert warm_up["input_ids"][:2] != first["input_ids"][:2]
+    assert warm_up["sampling_params"]["max_new_tokens"] == 16
+
+
+def test_objects_of_the_body_are_merged(server):
+    measure(server, extra_request_body={"sampling_params": {"top_k": 3, "top_p": 0.5}})
+    assert server.requests[0][1]["sampling_params"] == {
+        "temperature": 0.0,
+        "top_p": 0.5,
+        "top_k": 3,
+        "max_new_tokens": 5,
+        "ignore_eos": True,
+    }
+
+
+def test_thoughts_by_the_name_of_other_servers_are_tokens(server):
+    server.chat_deltas = [{"reasoning": "hm"}, {"content": "yes"}]
+    assert measure(server, backend="oai-chat")["total_events"] == 12
+
+
+def test_the_result_says_what_was_measured(server):
+    result = measure(server, base_url=server.url + "/v1/", temperature=0.5)
+    assert (result["url"], result["model"], result["version"]) == (server.url, "fake", __version__)
+    assert (result["stream"], result["sampling"]["temperature"]) == (True, 0.5)
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_server_that_refuses_is_not_waited_for(server, status):
+    server.models_status = status
+    started = time.perf_counter()
+    with pytest.raises(StartupError, match=f"/v1/models answered with status {status}"):
+        measure(server)
+    assert time.perf_counter() - started < 30
+
+
+@pytest.mark.parametrize(("name", "status"), [("taken", 2), ("file/result.json", 1), ("x" * 300, 2)])
+def test_a_result_that_cannot_be_written_is_told_before_the_run(server, tmp_path, name, status):
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "file").write_text("")
+    path = tmp_path / name
+    assert bough(["bench", "serve", "--base-url", server.url, "--output-file", str(path)]) == status
+    assert server.requests == []
+
+
+def test_an_earlier_result_stays_until_the_next_is_whole(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    path = result_path("~/deep/result.json")
+    assert not list(path.parent.iterdir())
+    write_json(path, {"a": 1})
+    link = tmp_path / "link.json"
+    link.symlink_to(path)
+    assert result_path(str(link)) == link
+    assert json.loads(path.read_text()) == {"a": 1}
+    write_json(link, {"a": 2})
+    assert link.is_symlink()
+    assert json.loads(path.read_text()) == {"a": 2}
+    assert list(path.parent.iterdir()) == [path]
 
 
 def test_requests_say_what_the_options_say(server):

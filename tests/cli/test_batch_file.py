@@ -10,12 +10,14 @@ from typing import Any, TextIO
 import pytest
 
 from bough.cli import main
+from bough.cli_commands import batch_file
 from bough.cli_commands.batch_file import (
     BatchRequest,
     Outcome,
     answer_requests,
     check_requests,
     keep_answers,
+    only_writer,
     open_output,
     read_requests,
 )
@@ -84,6 +86,7 @@ def test_every_kind_of_line_is_answered_and_the_next_run_asks_for_the_rest_only(
     ("lines", "message"),
     [
         ([{"text": "a"}, "{"], "line 2 of .* is no JSON"),
+        (['{"text": ' + "[" * 200_000], "line 1 of .* is nested too deeply"),
         (["[1]\n"], "line 1 of .* is no JSON object"),
         ([{"custom_id": 7, "text": "a"}], "custom_id must be a string"),
         ([{"custom_id": "a", "text": "a"}, {"custom_id": "a", "text": "b"}], "two lines with the custom_id 'a'"),
@@ -109,6 +112,18 @@ def test_a_wrong_line_is_named_before_anything_starts(tmp_path: Path, lines: lis
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot read"):
         list(read_requests(tmp_path / "none.jsonl"))
+    with pytest.raises(ConfigError, match="there is no file"):
+        check_requests(tmp_path / "none.jsonl", {})
+
+
+@pytest.mark.parametrize("flag", ["--input-file", "--output-file"])
+def test_names_of_files_that_are_too_long_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], flag: str
+) -> None:
+    source = write_lines(tmp_path / "in.jsonl", {"text": "a"})
+    files = {"--input-file": str(source), "--output-file": str(tmp_path / "out.jsonl"), flag: "x" * 300}
+    assert main(["generate", *(word for pair in files.items() for word in pair)]) == 2
+    assert "xxx: File name too long" in capsys.readouterr().err
 
 
 def test_what_was_not_answered_well_is_asked_again(tmp_path: Path) -> None:
@@ -133,7 +148,62 @@ def test_an_answer_that_was_cut_off_anywhere_is_asked_again(tmp_path: Path, cut:
 
 
 @pytest.mark.parametrize(
-    "content", ['{"precious": 1}', "precious", '{"prompt": "my only copy"}\n', json.dumps(answer("a")) + "\n{}\n"]
+    "left", [b"\0" * 40, b"\0" * 40 + b"\n", b"\n \n", b'{"id": "batch_req_b", "cu' + b"\0" * 9 + b"\n", b"\n\0\0"]
+)
+def test_what_a_power_cut_leaves_is_dropped(tmp_path: Path, left: bytes) -> None:
+    target = write_lines(tmp_path / "out.jsonl", answer("a"))
+    whole = target.read_bytes()
+    target.write_bytes(whole + left)
+    assert keep_answers(target) == {"a"}
+    assert target.read_bytes() == whole
+    target.write_bytes(whole + left.removesuffix(b"\n") + b"\n" + whole.replace(b"batch_req_a", b"batch_req_b"))
+    assert keep_answers(target) == {"a"}
+    assert target.read_bytes().count(b"\n") == 2
+
+
+def test_answers_reach_the_disk_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch_file, "_SYNC_SECONDS", 0.0)
+    synced: list[int] = []
+    monkeypatch.setattr("os.fsync", synced.append)
+    with open_output(tmp_path / "out.jsonl") as output:
+        ask(UnreliableEndpoint(lost=set(), alive=True), output, max_concurrency=1)
+    assert len(synced) > 5
+
+
+def test_a_second_run_on_the_same_output_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = write_lines(tmp_path / "in.jsonl", {"text": "a", "custom_id": "a"})
+    target = write_lines(tmp_path / "out.jsonl", answer("b", 500), answer("a"))
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(target)
+    command = ["generate", "--input-file", str(source), "--output-file", str(link)]
+    with only_writer(target):
+        assert main(command) == 2
+        assert f"another run writes {link}" in capsys.readouterr().err
+        assert len(answers_in(target)) == 2
+        keep_answers(target)  # the file is another one now
+        assert main(command) == 2
+    assert main(command) == 0
+    assert set(tmp_path.iterdir()) == {source, target, link}
+
+
+def test_a_home_is_found_and_a_mark_of_the_byte_order_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "in.jsonl").write_text('\ufeff{"text": "a", "custom_id": "a"}\n')
+    write_lines(tmp_path / "out.jsonl", answer("a"))
+    assert main(["generate", "--input-file", "~/in.jsonl", "--output-file", "~/out.jsonl"]) == 0
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "\0" * 20 + "\n",
+        '{"precious": 1}',
+        "precious",
+        '{"prompt": "my only copy"}\n',
+        json.dumps(answer("a")) + "\n{}\n",
+    ],
 )
 def test_a_file_of_something_else_is_left_alone(tmp_path: Path, content: str) -> None:
     target = write_lines(tmp_path / "out.jsonl", content)
@@ -179,12 +249,21 @@ def test_a_line_wins_over_the_flags(url: str, body: dict[str, Any], expected: di
 @pytest.mark.parametrize(
     ("url", "names"),
     [
-        ("/v1/chat/completions", {"max_tokens": 3, "seed": 1}),
-        ("/generate", {"sampling_params": {"max_new_tokens": 3, "sampling_seed": 1}}),
+        ("/v1/chat/completions", {"max_tokens": 3, "min_tokens": 2, "seed": 1}),
+        ("/generate", {"sampling_params": {"max_new_tokens": 3, "min_new_tokens": 2, "sampling_seed": 1}}),
     ],
 )
 def test_flags_have_the_names_of_the_endpoint(url: str, names: dict[str, Any]) -> None:
-    assert BatchRequest("a", url, {}).with_defaults({"max_new_tokens": 3, "sampling_seed": 1}) == names
+    given = {"max_new_tokens": 3, "min_new_tokens": 2, "sampling_seed": 1}
+    assert BatchRequest("a", url, {}).with_defaults(given) == names
+
+
+def test_what_only_streams_have_is_refused_for_lines_that_would_be() -> None:
+    with pytest.raises(ConfigError, match="/v1/completions of 'a' has no stream_interval"):
+        BatchRequest("a", "/v1/completions", {}).with_defaults({"stream_interval": 3})
+    assert (
+        "stream_interval" in BatchRequest("a", "/generate", {}).with_defaults({"stream_interval": 3})["sampling_params"]
+    )
 
 
 def test_names_of_endpoints_that_have_few() -> None:

@@ -4,6 +4,8 @@ import codecs
 import json
 import os
 import pty
+import re
+import resource
 import select
 import signal
 import subprocess
@@ -15,6 +17,7 @@ from types import SimpleNamespace
 import pytest
 
 from bough.cli import main
+from bough.cli_commands import chat
 from bough.cli_commands.chat import ChatServer, Conversation, Piece
 from bough.errors import BadRequest, RequestFailed
 from tests.bench.fake_server import fake_server
@@ -110,6 +113,12 @@ def test_a_list_of_models_of_an_unfamiliar_form_is_told(server, answer, capsys):
     assert f"error: {server.url} does not answer as OpenAI's interface does" in capsys.readouterr().err
 
 
+def sit_at(monkeypatch, in_terminal: bool = True) -> None:
+    """Make standard input a terminal at which nobody types, or none."""
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: in_terminal))
+    monkeypatch.setattr(chat, "_is_input_waiting", lambda: False)
+
+
 def say(monkeypatch, *lines: str | BaseException, prompts: list[str] | None = None) -> None:
     left = iter(lines)
 
@@ -125,47 +134,52 @@ def say(monkeypatch, *lines: str | BaseException, prompts: list[str] | None = No
 
 
 def test_a_chat_in_the_terminal(server, monkeypatch, capsys):
+    sit_at(monkeypatch)
     say(monkeypatch, "hi", "", "/system be odd", "again", "/rest", "/help", "/reset", "/exit", "never asked")
-    assert main(["chat", "--url", server.url, "--max-tokens", "2"]) == 0
-    out = capsys.readouterr().out
+    assert main(["chat", "--history-file", "none", "--url", server.url, "--max-tokens", "2"]) == 0
+    captured = capsys.readouterr()
+    out, notices = captured.out, captured.err
     assert out.count("w0 w1 \n") == 2
-    assert "no such command; did you mean '/reset'?" in out
-    assert "Ctrl-C stops an answer." in out
-    assert "(forgotten)" in out
+    assert "no such command; did you mean '/reset'?" in notices
+    assert "Ctrl-C stops an answer." in notices
+    assert "(forgotten)" in notices
     asked = [[m["content"] for m in body["messages"]] for path, body in server.requests]
     assert asked == [["hi"], ["be odd", "again"]]
 
 
 def test_the_model_thinks_if_it_is_told_to(server, monkeypatch, capsys):
+    sit_at(monkeypatch)
     say(monkeypatch, "one", "/think off", "two", "/think", "/think on", "three")
-    assert main(["chat", "--url", server.url]) == 0
+    assert main(["chat", "--history-file", "none", "--url", server.url]) == 0
     say(monkeypatch, "four")
-    assert main(["chat", "--url", server.url, "--thinking", "on"]) == 0
+    assert main(["chat", "--history-file", "none", "--url", server.url, "--thinking", "on"]) == 0
     assert [body.get("thinking") for _, body in server.requests if "messages" in body] == [None, False, True, True]
-    out = capsys.readouterr().out
-    assert "(thinking is off)" in out
-    assert "have it answer straight away" in out, "help, where nothing says whether"
+    notices = capsys.readouterr().err
+    assert "(thinking is off)" in notices
+    assert "have it answer straight away" in notices, "help, where nothing says whether"
 
 
 def test_a_file_that_cannot_be_written_does_not_end_the_chat(server, monkeypatch, capsys):
+    sit_at(monkeypatch)
     say(monkeypatch, "/save ~nosuchuser/chat.json", "/help")
-    assert main(["chat", "--url", server.url]) == 0
-    out = capsys.readouterr().out
-    assert "cannot write ~nosuchuser/chat.json: No such file or directory" in out
-    assert "/save FILE" in out
+    assert main(["chat", "--history-file", "none", "--url", server.url]) == 0
+    notices = capsys.readouterr().err
+    assert "cannot write ~nosuchuser/chat.json: No such file or directory" in notices
+    assert "/save FILE" in notices
 
 
-@pytest.mark.parametrize(("in_terminal", "prompt"), [(True, "> "), (False, "")])
-def test_only_a_terminal_gets_prompts(server, monkeypatch, in_terminal, prompt):
+@pytest.mark.parametrize("in_terminal", [True, False])
+def test_only_a_terminal_gets_prompts(server, monkeypatch, capsys, in_terminal):
     prompts: list[str] = []
     say(monkeypatch, "hi", prompts=prompts)
-    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: in_terminal))
+    sit_at(monkeypatch, in_terminal)
     assert main(["chat", "--url", server.url, "--history-file", "none"]) == 0
-    assert prompts == [prompt, prompt]
+    assert prompts == ["", ""], "standard output, where input() writes them, is none"
+    assert capsys.readouterr().err.count("> ") == (2 if in_terminal else 0)
 
 
 @pytest.mark.parametrize(
-    ("in_terminal", "status", "written_at_last"), [(True, 0, "w0 w1 w2  (stopped)\n\n"), (False, 130, "w0 w1 w2 \n")]
+    ("in_terminal", "status", "written_at_last"), [(True, 0, "w0 w1 w2  (stopped)\n"), (False, 130, "w0 w1 w2 \n")]
 )
 def test_ctrl_c_stops_the_answer_and_the_chat_only_behind_a_pipe(
     server, monkeypatch, capsys, in_terminal, status, written_at_last
@@ -173,12 +187,12 @@ def test_ctrl_c_stops_the_answer_and_the_chat_only_behind_a_pipe(
     server.endless = True
     written = 0
     say(monkeypatch, "hi")
-    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: in_terminal))
+    sit_at(monkeypatch, in_terminal)
     real_print = print
 
     def print_until_interrupted(*args, **kwargs):
         nonlocal written
-        if kwargs.get("end") == "":
+        if kwargs.get("end") == "" and "file" not in kwargs:
             written += 1
             if written == 4:
                 raise KeyboardInterrupt
@@ -192,15 +206,17 @@ def test_ctrl_c_stops_the_answer_and_the_chat_only_behind_a_pipe(
 @pytest.mark.parametrize(("in_terminal", "status"), [(True, 0), (False, 1)])
 def test_a_refused_question_is_in_the_status_behind_a_pipe(server, monkeypatch, capsys, in_terminal, status):
     server.fail_with = 429
-    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: in_terminal))
+    sit_at(monkeypatch, in_terminal)
     say(monkeypatch, "one", "two")
     assert main(["chat", "--url", server.url, "--history-file", "none"]) == status
-    assert capsys.readouterr().err == "the server says: no (status 429)\n" * 2
+    err = capsys.readouterr().err
+    assert err.count("the server says: no (status 429)\n") == 2
+    assert ("> " in err) == in_terminal
 
 
 @pytest.mark.parametrize(("in_terminal", "status", "asked"), [(True, 0, 1), (False, 2, 0)])
 def test_input_that_is_no_text_is_told(server, monkeypatch, capsys, in_terminal, status, asked):
-    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: in_terminal))
+    sit_at(monkeypatch, in_terminal)
     say(monkeypatch, UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"), "hi")
     assert main(["chat", "--url", server.url, "--history-file", "none"]) == status
     captured = capsys.readouterr()
@@ -235,6 +251,65 @@ def test_a_new_answer_replaces_the_last_one(server, conversation):
     assert [message["content"] for message in conversation.messages] == ["be brief", "hi", "Hello."]
 
 
+@pytest.mark.parametrize("command", ["/retry", "/undo"])
+def test_the_last_question_may_have_no_answer(server, monkeypatch, command):
+    sit_at(monkeypatch)
+
+    def lines():
+        yield "one"
+        server.fail_with = 500
+        yield "two"
+        server.fail_with = None
+        yield command
+        yield "/retry"
+        raise EOFError
+
+    typed = lines()
+    monkeypatch.setattr("builtins.input", lambda prompt: next(typed))
+    assert main(["chat", "--url", server.url, "--max-tokens", "1", "--history-file", "none"]) == 0
+    asked = [[message["content"] for message in body["messages"]] for _, body in server.requests]
+    after = {
+        "/retry": [["one", "w0 ", "two"], ["one", "w0 ", "two"]],
+        "/undo": [["one"]],
+    }
+    assert asked == [["one"], ["one", "w0 ", "two"], *after[command]]
+
+
+def test_behind_a_pipe_every_line_is_a_question(server, monkeypatch):
+    sit_at(monkeypatch, in_terminal=False)
+    say(monkeypatch, "/exit", '"""')
+    assert main(["chat", "--url", server.url]) == 0
+    assert [body["messages"][-1]["content"] for _, body in server.requests] == ["/exit", '"""']
+
+
+def test_bytes_that_are_no_text_are_not_sent(server, monkeypatch, capsys):
+    sit_at(monkeypatch, in_terminal=False)
+    say(monkeypatch, "a\udcff")
+    assert main(["chat", "--url", server.url]) == 2
+    assert "standard input cannot be read: 'utf-8' codec can't encode" in capsys.readouterr().err
+    assert server.requests == []
+
+
+def test_whatever_was_said_can_be_saved(tmp_path):
+    messages = [{"role": "assistant", "content": "木 \ud800"}]
+    assert chat._save(messages, tmp_path / "chat.json") == f"(1 messages in {tmp_path}/chat.json)"
+    assert json.loads((tmp_path / "chat.json").read_bytes()) == {"messages": messages}
+
+
+def test_a_conversation_that_cannot_be_saved_leaves_no_half_of_it(tmp_path, monkeypatch):
+    assert chat._save([], tmp_path / "a\0b") == f"cannot write {tmp_path}/a\\x00b: embedded null byte"
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10, limit[1]))
+        said = chat._save([], tmp_path / "chat.json")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert said == f"cannot write {tmp_path}/chat.json: File too large"
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("failure", [400, 500, "hang-up"])
 def test_an_answer_stays_where_no_new_one_comes(server, conversation, failure):
     list(conversation.ask("hi"))
@@ -245,19 +320,23 @@ def test_an_answer_stays_where_no_new_one_comes(server, conversation, failure):
     assert conversation.messages == before
 
 
+_PASTE_MODE = re.compile("\x1b\\[\\?2004(?:h|l\r)")
+"""What readline asks a terminal for around a line."""
+
+
 class Terminal:
     """A pseudo-terminal with a chat in it."""
 
-    def __init__(self, url: str, home: Path, *flags: str) -> None:
+    def __init__(self, url: str, home: Path, *flags: str, stdout: int | None = None, **environment: str) -> None:
         self._end, child = pty.openpty()
         self.seen = ""
         self._decode = codecs.getincrementaldecoder("utf-8")().decode  # a read may end within a character
         self.process = subprocess.Popen(
             [sys.executable, "-m", "bough.cli", "chat", "--url", url, *flags],
             stdin=child,
-            stdout=child,
+            stdout=child if stdout is None else stdout,
             stderr=child,
-            env={**os.environ, "XDG_STATE_HOME": str(home), "TERM": "dumb"},
+            env={**os.environ, "XDG_STATE_HOME": str(home), "TERM": "dumb", **environment},
             start_new_session=True,
             # Whoever starts tests in the background of a shell has it ignored, and children inherit that.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
@@ -280,6 +359,7 @@ class Terminal:
                 time.sleep(0.3)
             if select.select([self._end], [], [], 0.1)[0]:
                 self.seen += self._decode(os.read(self._end, 65536)).replace("\r\n", "\n")
+                self.seen = _PASTE_MODE.sub("", self.seen)
         before, _, self.seen = self.seen.partition(text)
         return before + text
 
@@ -330,11 +410,83 @@ def test_a_terminal_shows_markdown_and_thoughts_and_obeys_no_answer(server, tmp_
         {"reasoning_content": "hm"},
         *({"content": piece} for piece in ("A **ta", "ll** o", "ak\x1b[2J")),
     ]
-    terminal = Terminal(server.url, tmp_path)
+    terminal = Terminal(server.url, tmp_path, TERM="vt100", NO_COLOR="")
     terminal.wait_for("> ")
     terminal.type("hi\n")
     assert "\x1b[2mhm\x1b[0m\nA \x1b[1mtall\x1b[0m oak\\x1b[2J\n" in terminal.wait_for("\n> ")
     assert terminal.leave() == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "environment", "answer"),
+    [
+        (["--plain"], {"TERM": "vt100"}, "hm\nA **tall** `oak`\n"),
+        ([], {"TERM": "dumb"}, "hm\nA **tall** `oak`\n"),
+        (
+            [],
+            {"TERM": "vt100", "NO_COLOR": "1"},
+            "\x1b[2mhm\x1b[0m\nA \x1b[1mtall\x1b[0m \x1b[4moak\x1b[0m\n",
+        ),
+    ],
+)
+def test_styles_are_left_out_where_they_are_not_wanted(server, tmp_path, flags, environment, answer):
+    server.chat_deltas = [{"reasoning_content": "hm"}, {"content": "A **tall** `oak`"}]
+    terminal = Terminal(server.url, tmp_path, *flags, **environment)
+    terminal.wait_for("> ")
+    terminal.type("hi\n")
+    seen = terminal.wait_for("oak") + terminal.wait_for("\n")
+    assert answer in seen + terminal.wait_for("> ")
+    assert terminal.leave() == 0
+
+
+def test_only_answers_go_to_a_file(server, tmp_path):
+    with (tmp_path / "out.txt").open("wb") as out:
+        terminal = Terminal(server.url, tmp_path, stdout=out.fileno())
+        terminal.wait_for("Talking with fake. /help lists the commands.\n> ")
+        terminal.type("hi\n")
+        terminal.wait_for("> ")
+        terminal.type("/reset\n")
+        terminal.wait_for("(forgotten)\n> ")
+        assert terminal.leave() == 0
+    assert (tmp_path / "out.txt").read_text() == "w0 w1 w2 w3 \n"
+
+
+@pytest.mark.parametrize(
+    ("term", "pasted"), [("dumb", "one\n\n/exit\nthree\n"), ("vt100", "\x1b[200~one\n\n/exit\nthree\x1b[201~\n")]
+)
+def test_what_is_pasted_at_once_is_one_question(server, tmp_path, term, pasted):
+    terminal = Terminal(server.url, tmp_path, TERM=term)
+    terminal.wait_for("> ")
+    terminal.type(pasted)
+    terminal.wait_for("w3 \n")
+    terminal.wait_for("> ")
+    assert terminal.leave() == 0
+    assert [body["messages"][-1]["content"] for _, body in server.requests] == ["one\n\n/exit\nthree"]
+
+
+@pytest.mark.parametrize("begun", ['"""one\n', "one \\\n"])
+def test_ctrl_d_drops_a_text_that_is_not_complete(server, tmp_path, begun):
+    terminal = Terminal(server.url, tmp_path)
+    terminal.wait_for("> ")
+    terminal.type(begun)
+    terminal.wait_for("… ")
+    terminal.type("\x04")
+    terminal.wait_for("(dropped)\n> ")
+    terminal.type("two\n")
+    terminal.wait_for("w3 \n> ")
+    assert terminal.leave() == 0
+    assert [body["messages"][-1]["content"] for _, body in server.requests] == ["two"]
+
+
+def test_two_chats_keep_the_questions_of_each_other(server, tmp_path):
+    first, second = (Terminal(server.url, tmp_path) for _ in range(2))
+    for terminal, question in ((first, "the first question"), (second, "the second question")):
+        terminal.wait_for("> ")
+        terminal.type(f"{question}\n")
+        terminal.wait_for("w3 \n> ")
+    assert (first.leave(), second.leave()) == (0, 0)
+    remembered = (tmp_path / "bough" / "chat-history").read_text().split("\n")
+    assert [line for line in remembered if "question" in line] == ["the first question", "the second question"]
 
 
 def test_what_is_quoted_is_no_command(server, tmp_path):
@@ -359,7 +511,7 @@ def test_what_is_quoted_is_no_command(server, tmp_path):
 )
 def test_however_an_answer_ends_the_terminal_gets_its_style_back(server, tmp_path, deltas, failure, written):
     server.chat_deltas, server.fail_with, server.failure_message = deltas, failure, "it \x1b[2Jbroke"
-    terminal = Terminal(server.url, tmp_path)
+    terminal = Terminal(server.url, tmp_path, TERM="vt100")
     terminal.wait_for("> ")
     terminal.type("hi\n")
     terminal.wait_for(written)
@@ -369,12 +521,12 @@ def test_however_an_answer_ends_the_terminal_gets_its_style_back(server, tmp_pat
 @pytest.mark.parametrize(("in_terminal", "status"), [(True, 0), (False, 1)])
 def test_a_server_commands_no_terminal(server, monkeypatch, capsys, in_terminal, status):
     server.model, server.fail_with, server.failure_message = "fa\x1b[2Jke", "event", "it \x1b[2Jbroke"
-    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: in_terminal))
+    sit_at(monkeypatch, in_terminal)
     say(monkeypatch, "hi")
     assert main(["chat", "--url", server.url, "--history-file", "none", "--log-level", "debug"]) == status
     captured = capsys.readouterr()
     assert "it \\x1b[2Jbroke" in captured.err
-    assert ("fa\\x1b[2Jke" in captured.out) == in_terminal
+    assert ("fa\\x1b[2Jke" in captured.err) == in_terminal
     assert "\x1b" not in captured.out + captured.err
 
 

@@ -64,3 +64,15 @@ def test_a_missing_extra_is_named(monkeypatch, capsys):
     monkeypatch.setattr(check_env, "extras", lambda: {"none": ["no-such-package"]})
     assert main(["check-env"]) == 0
     assert "not installed (no-such-package)" in capsys.readouterr().out
+
+
+def test_what_cannot_be_told_hides_nothing_else(monkeypatch, capsys):
+    def fail(*_arguments):
+        raise OSError("broken")
+
+    for name in ("direct_dependencies", "extras", "_native_kernels", "_temporary_files", "_memory", "_torch_rows"):
+        monkeypatch.setattr(check_env, name, fail)
+    assert main(["check-env"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("cannot be told: OSError: broken") == 6
+    assert "\nopen files " in shown

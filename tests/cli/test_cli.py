@@ -85,6 +85,29 @@ def test_an_error_is_a_status_and_one_line(error, status, message, capsys):
     assert capsys.readouterr().err == message
 
 
+@pytest.mark.parametrize(
+    ("argv", "is_hinted"),
+    [
+        (["serve"], True),
+        (["--port", "1"], True),
+        (["bench", "offline"], True),
+        (["bench", "serve"], False),
+        (["check-env"], False),
+    ],
+)
+def test_only_a_flag_that_there_is_is_hinted_at(argv, is_hinted, capsys):
+    assert cli.run_reporting_errors(fail(KeyError("x")), argv) == 1
+    assert ("--log-level" in capsys.readouterr().err) == is_hinted
+
+
+@pytest.mark.parametrize("argv", ["version", "completion bash"])
+def test_a_full_disk_is_one_line(argv):
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m bough {argv} > /dev/full"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (1, "bough: error: cannot write: No space left on device\n")
+
+
 @pytest.mark.parametrize("argv", [["--log-level", "debug"], ["--log-level=debug"]])
 def test_debug_mode_shows_where(argv, capsys):
     assert cli.run_reporting_errors(fail(KeyError("x")), argv) == 1

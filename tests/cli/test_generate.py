@@ -121,6 +121,15 @@ def test_input_that_is_no_text_is_refused(monkeypatch, capsys):
     assert "standard input cannot be read: 'utf-8' codec can't decode byte 0xff" in capsys.readouterr().err
 
 
+def test_bytes_that_are_no_text_are_refused_before_an_engine_starts(monkeypatch, capsys, engine):
+    engine.made_with = None
+    raw = io.TextIOWrapper(io.BytesIO(b"a\xff"), encoding="utf-8", errors="surrogateescape")
+    monkeypatch.setattr("sys.stdin", raw)
+    assert main(["generate"]) == 2
+    assert "standard input cannot be read: 'utf-8' codec can't encode" in capsys.readouterr().err
+    assert engine.made_with is None
+
+
 def test_nothing_to_complete_is_refused(monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
     assert main(["generate"]) == 2

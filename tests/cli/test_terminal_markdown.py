@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bough.cli_commands.terminal_markdown import BOLD, CODE, DIM, ITALIC, PLAIN, MarkdownStream, harmless
+from bough.cli_commands.terminal_markdown import BOLD, CODE, DIM, ITALIC, PLAIN, UNDERLINED, MarkdownStream, harmless
 
 
 def shown(*pieces: str) -> str:
@@ -37,6 +37,9 @@ FOUR = f"{DIM}````{PLAIN}"
         ("````\n```\n~~~~\n````\n*b*", f"{FOUR}\n{CODE}```{PLAIN}\n{CODE}~~~~{PLAIN}\n{FOUR}\n{ITALIC}b{PLAIN}"),
         ("~~~ a`b`\n~~~ c\n  ~~~~ \nd", f"{DIM}~~~ a`b`{PLAIN}\n{CODE}~~~ c{PLAIN}\n{DIM}  ~~~~ {PLAIN}\nd"),
         ("```\r\n```\r\na", f"{DIM}```\\r{PLAIN}\n{DIM}```\\r{PLAIN}\na"),
+        (r"a \*b\* *c \* d* \\*e*", f"a *b* {ITALIC}c * d{PLAIN} \\{ITALIC}e{PLAIN}"),
+        (r"**a\*** \_b_ `a\`", rf"{BOLD}a*{PLAIN} _b_ {CODE}a\{PLAIN}"),
+        ("\\# a\n\\- b \\(c\\)", "# a\n- b \\(c\\)"),
         ("```a``` b\n*c*", f"{CODE}a{PLAIN} b\n{ITALIC}c{PLAIN}"),
     ],
 )
@@ -58,6 +61,8 @@ def test_markup_is_shown(text, expected):
         "*",
         "5 > 3",
         "_" * 9,
+        r"C:\new",
+        "\\",
     ],
 )
 def test_what_is_no_markup_stays(text):
@@ -74,7 +79,7 @@ def test_text_is_shown_as_soon_as_it_is_known_what_it_is():
     assert stream.end() == ""
 
 
-markdown = st.text(st.sampled_from("ab \n*_`#->~1é\x1b"), max_size=60) | st.text(max_size=30)
+markdown = st.text(st.sampled_from("ab \n*_`#->~1é\x1b\\"), max_size=60) | st.text(max_size=30)
 
 
 @given(markdown, st.lists(st.integers(0, 60), max_size=8))
@@ -84,7 +89,7 @@ def test_the_pieces_that_a_text_comes_in_change_nothing(text, cuts):
     assert shown(*pieces) == shown(text) == shown(*text)
 
 
-@pytest.mark.parametrize("alphabet", ["`ab", "`~a\n ", "*`_a\n", "ab \n*_`#->~1.é"])
+@pytest.mark.parametrize("alphabet", ["`ab", "`~a\n ", "*`_a\n", "*\\a_", "\\*`\n", "` \n", "ab \n*_`#->~1.é"])
 def test_pieces_change_nothing_where_marks_are_many(alphabet):
     chance = random.Random(alphabet)
     for _ in range(400):
@@ -102,9 +107,23 @@ def test_a_run_of_marks_too_long_to_be_held_stays_one():
 def test_no_letter_is_lost_and_no_sequence_of_the_models_obeyed(text):
     result = re.sub(r"\x1b\[\d+m", "", shown(text))
     assert "\x1b" not in result
-    marks = re.compile(r"[*_`#>│•\s+-]")
+    marks = re.compile(r"[*_`#>│•\s\\+-]")
     assert marks.sub("", result) == marks.sub("", harmless(text))
 
 
 def test_control_characters_are_spelled_out():
     assert harmless("a\x1b]0;owned\x07\tb\n\r\x9b\u202e") == "a\\x1b]0;owned\\x07\tb\n\\r\\x9b\\u202e"
+
+
+@pytest.mark.parametrize(
+    "text", ["```" * 60, "```" + "a" * 200 + "`", "```\n" + "`" * 157 + "   \na", "~" * 170 + "\na"]
+)
+def test_where_a_line_begins_no_more_is_held_than_elsewhere(text):
+    assert shown(*text) == shown(text)
+    stream = MarkdownStream()
+    assert stream.feed("```" * 100) != ""
+
+
+def test_without_colours_code_is_underlined():
+    stream = MarkdownStream(in_colour=False)
+    assert stream.feed("a `b` **c**\n") == f"a {UNDERLINED}b{PLAIN} {BOLD}c{PLAIN}\n"

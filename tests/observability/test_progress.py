@@ -33,3 +33,12 @@ def test_a_process_without_standard_error_shows_nothing(monkeypatch: pytest.Monk
     with Progress("Loading", 100, shown=True) as progress:
         progress.advance(50)
     assert progress.done == 50
+
+
+def test_where_there_is_no_terminal_lines_say_how_far_it_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("bough.observability.progress._LOG_INTERVAL", 0.0)
+    with Progress("Answering", 9, shown=True) as progress:
+        progress.advance(2, failed=1)
+    assert capsys.readouterr().err == "Answering: 2/9, 1 failed\n"

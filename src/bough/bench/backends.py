@@ -18,7 +18,7 @@ class Sampling:
     top_p: float = 1.0
     ignore_eos: bool = True
     extra_body: dict[str, Any] = field(default_factory=dict)
-    """Put into every request body, over what the backend puts there."""
+    """Put into every request body, over what the backend puts there; in objects that both have, member by member."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,8 @@ class NativeBackend:
                     "ignore_eos": sampling.ignore_eos,
                 },
                 "stream": stream,
-                **sampling.extra_body,
-            }
+            },
+            sampling.extra_body,
         )
 
     def has_token(self, event: Event) -> bool:
@@ -113,7 +113,7 @@ class CompletionsBackend(_OpenAIBackend):
     def body(self, request: BenchRequest, model: str, sampling: Sampling, *, stream: bool) -> bytes:
         """See :class:`Backend`."""
         prompt = request.as_text() if request.input_ids is None else request.input_ids
-        return _encode({**self._body(request, model, sampling, stream), "prompt": prompt, **sampling.extra_body})
+        return _encode({**self._body(request, model, sampling, stream), "prompt": prompt}, sampling.extra_body)
 
     def has_token(self, event: Event) -> bool:
         """See :class:`Backend`."""
@@ -128,13 +128,13 @@ class ChatBackend(_OpenAIBackend):
     def body(self, request: BenchRequest, model: str, sampling: Sampling, *, stream: bool) -> bytes:
         """See :class:`Backend`."""
         messages = request.messages or [{"role": "user", "content": request.as_text()}]
-        return _encode({**self._body(request, model, sampling, stream), "messages": messages, **sampling.extra_body})
+        return _encode({**self._body(request, model, sampling, stream), "messages": messages}, sampling.extra_body)
 
     def has_token(self, event: Event) -> bool:
         """See :class:`Backend`; the opening event names the role and has no token."""
         for choice in event.get("choices", ()):
             delta: dict[str, Any] = choice.get("delta", {})
-            if delta.get("content") or delta.get("reasoning_content") or delta.get("tool_calls"):
+            if any(delta.get(name) for name in ("content", "reasoning_content", "reasoning", "tool_calls")):
                 return True
         return False
 
@@ -142,5 +142,9 @@ class ChatBackend(_OpenAIBackend):
 BACKENDS: dict[str, Backend] = {"native": NativeBackend(), "oai": CompletionsBackend(), "oai-chat": ChatBackend()}
 
 
-def _encode(body: dict[str, Any]) -> bytes:
-    return json.dumps(body).encode()
+def _encode(body: dict[str, Any], extra: dict[str, Any]) -> bytes:
+    merged = dict(body)
+    for name, value in extra.items():
+        own = body.get(name)
+        merged[name] = {**own, **value} if isinstance(own, dict) and isinstance(value, dict) else value
+    return json.dumps(merged).encode()

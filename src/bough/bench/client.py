@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from types import ModuleType
 from typing import Any
 
@@ -25,6 +26,11 @@ from bough.errors import StartupError
 
 _JSON_HEADERS = {"Content-Type": "application/json"}
 _POLL_SECONDS = 0.2
+_REFUSALS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)
+
+
+class _Refused(StartupError):
+    """The server answers, and will not answer otherwise later."""
 
 
 @dataclass(slots=True)
@@ -35,9 +41,13 @@ class Answer:
     latency: float = 0.0
     """From sending to the end of the answer."""
     ttft: float | None = None
-    """From sending to the first token; ``None`` if none came."""
+    """From sending to the first token; ``None`` if none came, or all at once because nothing was streamed."""
     gaps: list[float] = field(default_factory=list)
-    """Between successive events with tokens."""
+    """Between successive tokens, as :attr:`EventStream.gaps` has them."""
+    events: int = 0
+    """Streamed events with tokens."""
+    first_tokens: int = 1
+    """Tokens of the first of them."""
     prompt_tokens: int = 0
     cached_tokens: int = 0
     output_tokens: int = 0
@@ -86,7 +96,7 @@ class BenchClient:
 
     def __init__(self, session: Any, base_url: str) -> None:
         self._session = session
-        self.base_url = base_url.rstrip("/")
+        self.base_url = base_url.rstrip("/").removesuffix("/v1")
 
     async def get_json(self, path: str) -> Any:
         """The JSON that ``GET path`` answers with.
@@ -107,13 +117,15 @@ class BenchClient:
             timeout: seconds to wait.
 
         Raises:
-            StartupError: if it does not in time.
+            StartupError: if it does not in time, or refuses: no waiting helps against a wrong key or path.
         """
         deadline = time.perf_counter() + timeout
         told = False
         while True:
             try:
                 await self._answers(max(deadline - time.perf_counter(), _POLL_SECONDS))
+            except _Refused:
+                raise
             except StartupError as error:
                 if time.perf_counter() > deadline:
                     raise StartupError(f"no server is ready after {timeout:g} s: {error}") from None
@@ -149,8 +161,6 @@ class BenchClient:
         except Exception as error:
             answer.error = f"{type(error).__name__}: {error}"
         answer.latency = time.perf_counter() - answer.sent_at
-        if answer.ttft is None and answer.error is None and not stream:
-            answer.ttft = answer.latency
         return answer
 
     async def _ask(self, answer: Answer, body: bytes, backend: Backend, *, stream: bool) -> None:
@@ -169,6 +179,7 @@ class BenchClient:
         if events.first_token_at is not None:
             answer.ttft = events.first_token_at - answer.sent_at
         answer.gaps = events.gaps
+        answer.events, answer.first_tokens = events.token_events, events.first_tokens
         if not events.done and answer.error is None:
             answer.error = "the stream ended before its end mark"
 
@@ -183,7 +194,8 @@ class BenchClient:
             reason = os.strerror(number) if number and number > 0 else str(error)
             raise StartupError(f"{self.base_url}{path} cannot be reached: {reason}") from None
         if response.status != 200:
-            raise StartupError(f"{self.base_url}{path} answered with status {response.status}: {content[:200]!r}")
+            failure = _Refused if response.status in _REFUSALS else StartupError
+            raise failure(f"{self.base_url}{path} answered with status {response.status}: {content[:200]!r}")
         return content
 
 

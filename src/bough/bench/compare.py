@@ -11,6 +11,7 @@ from typing import Any
 from bough.bench.plots import PLOT_SUFFIXES, is_number, plot
 from bough.config.command_line import CommandParser, add_options, given_options
 from bough.config.options import OptionTable, option
+from bough.config.user_paths import user_path
 from bough.errors import ConfigError
 
 
@@ -38,6 +39,8 @@ def read_result(path: Path) -> dict[str, Any]:
         result = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ConfigError(f"cannot read {path}: {error}") from None
+    except RecursionError:
+        raise ConfigError(f"cannot read {path}: it is nested too deeply") from None
     if not isinstance(result, dict) or not (_are_batches(result) and _are_requests(result)):
         raise ConfigError(f"{path} holds no figures of a benchmark")
     return result
@@ -74,12 +77,17 @@ def comparison(names: list[str], results: list[dict[str, Any]]) -> str:
     lines = [head]
     for name in common:
         base = figures[0][name]
-        line = f"{name:<{width}}  {base:>{columns[0]},.2f}"
+        line = f"{name:<{width}}  {_shown(base):>{columns[0]}}"
         for each, column in zip(figures[1:], columns[1:], strict=True):
             ratio = f"{each[name] / base:.3f}" if base else "-"
-            line += f"  {each[name]:>{column},.2f}  {ratio:>6}"
+            line += f"  {_shown(each[name]):>{column}}  {ratio:>6}"
         lines.append(line)
     return "\n".join(lines)
+
+
+def _shown(value: float) -> str:
+    """Two decimals, or more where these would leave fewer than three significant digits of something small."""
+    return f"{value:,.2f}" if value == 0 or abs(value) >= 1 else f"{value:.3g}"
 
 
 def main(argv: list[str]) -> int:
@@ -95,14 +103,14 @@ def main(argv: list[str]) -> int:
     add_options(parser, BenchCompareArgs)
     namespace = parser.parse_args(argv)
     args = BenchCompareArgs(**given_options(namespace, BenchCompareArgs))
-    paths = [Path(path) for path in namespace.results]
+    paths = [user_path(path) for path in namespace.results]
     results = [read_result(path) for path in paths]
     names = [path.stem for path in paths]
     if len(set(names)) < len(names):
         names = [str(path) for path in paths]
     print(comparison(names, results))
     if args.plot is not None:
-        plot(names, results, Path(args.plot))
+        plot(names, results, user_path(args.plot))
     return 0
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from bough.config.options import OptionTable, option
+from bough.config.user_paths import user_path
 from bough.errors import ConfigError, StartupError
 
 DATASET = "Dataset"
@@ -161,10 +162,10 @@ def _draw(rng: np.random.Generator, vocab_size: int, length: int) -> list[int]:
 
 
 def _custom(args: DatasetArgs) -> list[BenchRequest]:
-    path = Path(args.dataset_path or "")
+    path = user_path(args.dataset_path or "")
     try:
         # Not splitlines(): JSON has U+2028 and others as they are, at which that would split.
-        lines = path.read_text(encoding="utf-8").split("\n")
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read --dataset-path {path}: {error}", param="dataset_path") from None
     requests = [
@@ -185,6 +186,8 @@ def _from_line(line: str, where: str, default_output_len: int) -> BenchRequest:
         fields = json.loads(line)
     except ValueError as error:
         raise wrong(f"not JSON ({error})") from None
+    except RecursionError:
+        raise wrong("nested too deeply") from None
     if not isinstance(fields, dict):
         raise wrong("must be a JSON object")
     output_len = fields.get("output_len", default_output_len)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import statistics
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bough import __version__
 from bough.bench.datasets import vocab_size_from
 from bough.bench.options import engine_arguments, output_file
-from bough.bench.report import write_json
+from bough.bench.report import result_path, write_json
 from bough.config.command_line import given_options
 from bough.config.options import OptionTable, option
 from bough.errors import ConfigError
@@ -45,7 +45,7 @@ class BenchLatencyArgs(OptionTable):
     output_file: str | None = output_file(RUN)
 
 
-def measure_batch(engine: Engine, prompts: list[list[int]], output_len: int) -> dict[str, float]:
+def measure_batch(engine: Engine, prompts: list[list[int]], output_len: int) -> dict[str, float | None]:
     """Answer a batch of prompts that no cache knows.
 
     Args:
@@ -54,8 +54,9 @@ def measure_batch(engine: Engine, prompts: list[list[int]], output_len: int) -> 
         output_len: tokens of each output; ends of sequence are ignored.
 
     Returns:
-        ``ttft_ms``, until each has its first token; ``tpot_ms``, for each further token of all; ``latency_ms``, until
-        the last; ``output_throughput``, tokens a second from when each has its first token.
+        ``ttft_ms``, until each has its first token; ``tpot_ms``, for each further token of the one that began last;
+        ``latency_ms``, until the last; ``output_throughput``, tokens a second from when each has its first token. Two
+        of them are ``None`` if all tokens come at once.
 
     Raises:
         ConfigError: if outputs of this length do not fit the context.
@@ -65,7 +66,7 @@ def measure_batch(engine: Engine, prompts: list[list[int]], output_len: int) -> 
     started = time.perf_counter()
     lengths = [0] * len(prompts)
     waiting = len(prompts)
-    first, before = started, 0
+    first, before, begun = started, 0, 0
     for event in engine.generate(input_ids=prompts, sampling_params=sampling, stream=True):
         index = event.get("index", 0)
         is_first = lengths[index] == 0
@@ -73,7 +74,7 @@ def measure_batch(engine: Engine, prompts: list[list[int]], output_len: int) -> 
         if is_first:
             waiting -= 1
             if waiting == 0:
-                first, before = time.perf_counter(), sum(lengths)
+                first, before, begun = time.perf_counter(), sum(lengths), lengths[index]
     ended = time.perf_counter()
     if min(lengths) < output_len:
         raise ConfigError(
@@ -82,38 +83,48 @@ def measure_batch(engine: Engine, prompts: list[list[int]], output_len: int) -> 
         )
     return {
         "ttft_ms": (first - started) * 1e3,
-        "tpot_ms": (ended - first) / (output_len - 1) * 1e3,
+        "tpot_ms": (ended - first) / (output_len - begun) * 1e3 if begun < output_len else None,
         "latency_ms": (ended - started) * 1e3,
-        "output_throughput": (sum(lengths) - before) / (ended - first),
+        "output_throughput": (sum(lengths) - before) / (ended - first) if before < sum(lengths) else None,
     }
 
 
 def run_latency(engine: Engine, args: BenchLatencyArgs, vocab_size: int) -> list[dict[str, Any]]:
-    """Measure every batch size; one batch before them does not count."""
+    """Measure every batch size; of each, one batch before the others does not count."""
     rng = np.random.default_rng(_SEED)
     results = []
     sizes = [int(size) for size in args.batch_sizes.split(",")]
 
-    def measure(size: int) -> dict[str, float]:
+    def measure(size: int) -> dict[str, float | None]:
         return measure_batch(engine, rng.integers(0, vocab_size, (size, args.input_len)).tolist(), args.output_len)
 
-    measure(sizes[0])
     for size in sizes:
+        measure(size)
         runs = [measure(size) for _ in range(args.repeats)]
-        medians = {name: statistics.median(run[name] for run in runs) for name in runs[0]}
+        medians = {name: _median([run[name] for run in runs]) for name in runs[0]}
         results.append({"batch_size": size, "input_len": args.input_len, "output_len": args.output_len, **medians})
     return results
+
+
+def _median(values: list[float | None]) -> float | None:
+    """Of those that were measured; ``None`` if none was."""
+    measured = [value for value in values if value is not None]
+    return statistics.median(measured) if measured else None
 
 
 def latency_table(results: list[dict[str, Any]]) -> str:
     """The figures for a reader."""
     head = f"{'batch':>5}  {'first token, ms':>15}  {'per token, ms':>13}  {'whole, ms':>9}  {'tokens/s':>10}"
     rows = [
-        f"{each['batch_size']:>5}  {each['ttft_ms']:>15.1f}  {each['tpot_ms']:>13.2f}  {each['latency_ms']:>9.1f}"
-        f"  {each['output_throughput']:>10,.1f}"
+        f"{each['batch_size']:>5}  {each['ttft_ms']:>15.1f}  {_shown(each['tpot_ms'], '.2f'):>13}"
+        f"  {each['latency_ms']:>9.1f}  {_shown(each['output_throughput'], ',.1f'):>10}"
         for each in results
     ]
     return "\n".join([head, *rows])
+
+
+def _shown(value: float | None, form: str) -> str:
+    return "-" if value is None else format(value, form)
 
 
 def main(argv: list[str]) -> int:
@@ -122,6 +133,7 @@ def main(argv: list[str]) -> int:
         argv, "latency", "Measure how long one batch takes, for several batch sizes.", BenchLatencyArgs
     )
     args = BenchLatencyArgs(**given_options(namespace, BenchLatencyArgs))
+    output = result_path(args.output_file)
     from bough import Engine
 
     # Deltas cost the same however long outputs are; the engine's default is all the text so far.
@@ -129,6 +141,6 @@ def main(argv: list[str]) -> int:
     with Engine(**engine_options) as engine:
         results = run_latency(engine, args, vocab_size_from(engine.get_server_info()))
     print(latency_table(results))
-    if args.output_file is not None:
-        write_json(Path(args.output_file), {"batches": results})
+    if output is not None:
+        write_json(output, {"version": __version__, "model": engine_options.get("model_path"), "batches": results})
     return 0

@@ -14,7 +14,7 @@ _PERCENTILES = (50, 90, 95, 99)
 _LATENCIES = {
     "ttft": "Time to first token",
     "tpot": "Time per output token after the first",
-    "itl": "Time between events with tokens",
+    "itl": "Time between output tokens",
     "e2e_latency": "Time of a whole answer",
 }
 _MOST_ERRORS_SHOWN = 5
@@ -31,10 +31,10 @@ def summarise(measurement: Measurement) -> dict[str, Any]:
     prompt = sum(answer.prompt_tokens for answer in good)
     cached = sum(answer.cached_tokens for answer in good)
     output = sum(answer.output_tokens for answer in good)
-    events = sum(len(answer.gaps) + (answer.ttft is not None) for answer in good)
+    events = sum(answer.events for answer in good)
     samples = {
         "ttft": [answer.ttft for answer in good if answer.ttft is not None],
-        "tpot": [_time_per_token(answer) for answer in good if answer.ttft is not None and answer.output_tokens > 1],
+        "tpot": [time for answer in good if (time := _time_per_token(answer)) is not None],
         "itl": [gap for answer in good for gap in answer.gaps],
         "e2e_latency": [answer.latency for answer in good],
     }
@@ -110,8 +110,12 @@ def table(figures: dict[str, Any], title: str) -> str:
     return "\n".join(lines)
 
 
-def _time_per_token(answer: Answer) -> float:
-    return (answer.latency - (answer.ttft or 0.0)) / (answer.output_tokens - 1)
+def _time_per_token(answer: Answer) -> float | None:
+    """Seconds for each token after those of the first event; ``None`` where no other event came."""
+    tokens = answer.output_tokens - answer.first_tokens
+    if answer.ttft is None or answer.events < 2 or tokens < 1:
+        return None
+    return (answer.latency - answer.ttft) / tokens
 
 
 def _statistics(name: str, seconds: Sequence[float]) -> dict[str, float | None]:

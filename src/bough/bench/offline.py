@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bough import __version__
 from bough.bench.datasets import BenchRequest, DatasetArgs, make_requests, vocab_size_from
 from bough.bench.options import engine_arguments, output_file
-from bough.bench.report import write_json
+from bough.bench.report import result_path, write_json
 from bough.config.command_line import given_options
 from bough.config.options import OptionTable, option
 from bough.errors import ConfigError
@@ -108,6 +108,7 @@ def main(argv: list[str]) -> int:
     )
     args = BenchOfflineArgs(**given_options(namespace, BenchOfflineArgs))
     dataset = DatasetArgs(**given_options(namespace, DatasetArgs))
+    output = result_path(args.output_file)
     from bough import Engine
 
     with Engine(**engine_options) as engine:
@@ -115,6 +116,14 @@ def main(argv: list[str]) -> int:
         requests = make_requests(dataset, vocab_size=vocab_size)
         figures = run_offline(engine, requests, warm_up=not args.skip_warmup)
     print(offline_table(figures))
-    if args.output_file is not None:
-        write_json(Path(args.output_file), {"dataset": dataset.to_dict(), **figures})
+    if output is not None:
+        write_json(
+            output,
+            {
+                "version": __version__,
+                "model": engine_options.get("model_path"),
+                "dataset": dataset.to_dict(),
+                **figures,
+            },
+        )
     return 0

@@ -17,7 +17,7 @@ _Result = dict[str, Any]
 
 _LATENCIES: tuple[tuple[str, Callable[[dict[str, Any]], list[float]]], ...] = (
     ("Time to first token", lambda request: [] if request["ttft"] is None else [request["ttft"]]),
-    ("Time between events with tokens", lambda request: request["itl"]),
+    ("Time between output tokens", lambda request: request["itl"]),
     ("Time of a whole answer", lambda request: [request["latency"]]),
 )
 

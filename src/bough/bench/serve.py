@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from bough import __version__
 from bough.bench.backends import BACKENDS, Sampling
 from bough.bench.client import BenchClient, Load, connect, run_load
 from bough.bench.datasets import BenchRequest, DatasetArgs, make_requests, vocab_size_from
 from bough.bench.metrics import details, summarise, table
 from bough.bench.options import output_file
-from bough.bench.report import write_json
+from bough.bench.report import result_path, write_json
 from bough.config import rules
 from bough.config.command_line import CommandParser, add_options, given_options
 from bough.config.options import OptionTable, option
@@ -22,6 +22,8 @@ from bough.errors import RequestFailed, StartupError
 TARGET = "Server"
 LOAD = "Load"
 OUTPUT = "Output"
+
+_WARM_UP_TOKENS = 16
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,9 +127,14 @@ async def run_benchmark(args: BenchServeArgs, dataset: DatasetArgs) -> dict[str,
         measurement = await run_load(
             client, requests, BACKENDS[args.backend], model, args.sampling, load, stream=not args.disable_stream
         )
+        url_of_server = client.base_url
     result = {
+        "version": __version__,
+        "url": url_of_server,
         "backend": args.backend,
         "model": model,
+        "stream": not args.disable_stream,
+        "sampling": asdict(args.sampling),
         "dataset": dataset.to_dict(),
         "request_rate": "inf" if math.isinf(args.request_rate) else args.request_rate,
         "max_concurrency": args.max_concurrency,
@@ -148,12 +155,20 @@ async def _first_model(client: BenchClient) -> str:
 
 async def _warm_up(client: BenchClient, requests: list[BenchRequest], args: BenchServeArgs, model: str) -> None:
     for number in range(args.warmup_requests):
-        request, backend = requests[number % len(requests)], BACKENDS[args.backend]
+        request, backend = _unlike(requests[number % len(requests)]), BACKENDS[args.backend]
         answer = await client.ask(request, backend, model, args.sampling, stream=not args.disable_stream)
         if answer.error is not None:
             raise StartupError(f"the warm-up request failed, so nothing was measured: {answer.error}")
     if args.flush_cache:
         await client.flush_cache(args.flush_cache_timeout)
+
+
+def _unlike(request: BenchRequest) -> BenchRequest:
+    """As long a prompt that begins differently, with a short output: what warms up must leave nothing to reuse."""
+    output_len = min(request.output_len, _WARM_UP_TOKENS)
+    if request.input_ids is not None:
+        return BenchRequest(output_len, input_ids=request.input_ids[::-1])
+    return BenchRequest(output_len, text=request.as_text()[::-1])
 
 
 async def _vocab_size(client: BenchClient, dataset: DatasetArgs) -> int:
@@ -175,12 +190,13 @@ def main(argv: list[str]) -> int:
     namespace = parser.parse_args(argv)
     args = BenchServeArgs(**given_options(namespace, BenchServeArgs))
     dataset = DatasetArgs(**given_options(namespace, DatasetArgs))
+    output = result_path(args.output_file)
     import uvloop  # late: help does not need it
 
     result = uvloop.run(run_benchmark(args, dataset))
     print(table(result, f"{args.url}, {args.backend}, {dataset.dataset_name}"))
-    if args.output_file is not None:
-        write_json(Path(args.output_file), result)
+    if output is not None:
+        write_json(output, result)
     if result["failed"]:
         raise RequestFailed(f"{result['failed']} of {result['failed'] + result['completed']} requests failed")
     return 0

@@ -8,10 +8,14 @@ be a body alone; what it asks for then tells where it belongs.
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
+import hashlib
 import json
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -19,6 +23,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TextIO
 
+from bough.config.user_paths import path_kind
 from bough.entrypoints.runtime import RuntimeEndpoint
 from bough.errors import ConfigError, RequestFailed, StartupError
 from bough.observability.progress import Progress
@@ -43,7 +48,7 @@ _URLS = (
     "/encode",
 )
 
-_OPENAI_NAMES = {"max_new_tokens": "max_tokens", "sampling_seed": "seed"}
+_OPENAI_NAMES = {"max_new_tokens": "max_tokens", "min_new_tokens": "min_tokens", "sampling_seed": "seed"}
 
 _OWN_NAMES = {
     "/v1/messages": {
@@ -60,6 +65,9 @@ _OWN_NAMES = {
 _WITHOUT_SAMPLING = ("/v1/embeddings", "/encode")
 
 _ANSWER_BEGINS = b'{"id": "batch_req_'
+
+_SYNC_SECONDS = 2.0
+"""Between two times that the answers are brought to the disk: what a power cut may cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +91,8 @@ class BatchRequest:
             merged = [{**sampling, **each} for each in own] if isinstance(own, list) else {**sampling, **(own or {})}
             return {**self.body, "sampling_params": merged}
         names = _OWN_NAMES.get(self.url)
-        if names is not None and (unknown := sorted(sampling.keys() - names.keys())):
+        unknown = sorted(sampling.keys() - names.keys() if names is not None else sampling.keys() & {"stream_interval"})
+        if unknown:
             raise ConfigError(
                 f"{self.url} of {self.custom_id!r} has no {unknown[0]}: leave out the flag", param=unknown[0]
             )
@@ -112,7 +121,7 @@ def read_requests(path: Path) -> Iterator[BatchRequest]:
         ConfigError: naming the line that is none.
     """
     try:
-        with path.open(encoding="utf-8") as lines:
+        with path.open(encoding="utf-8-sig") as lines:  # Windows' editors begin files with U+FEFF
             for number, line in enumerate(lines, 1):
                 if line.strip():
                     yield _parse(line, f"line {number} of {path}", number)
@@ -126,7 +135,10 @@ def check_requests(path: Path, sampling: Mapping[str, Any]) -> set[str]:
     Raises:
         ConfigError: naming the line that is wrong, has the id of another, or has no place for the sampling parameters.
     """
-    if not path.is_file():
+    kind = path_kind(path, "input_file")
+    if kind is None:
+        raise ConfigError(f"there is no file {path}", param="input_file")
+    if kind != "file":
         raise ConfigError(f"{path} is no file: it is read twice, so that it cannot be a pipe", param="input_file")
     ids: set[str] = set()
     for request in read_requests(path):
@@ -142,14 +154,17 @@ def check_requests(path: Path, sampling: Mapping[str, Any]) -> set[str]:
 def keep_answers(path: Path) -> set[str]:
     """The ids that an earlier run has answered well; everything else is dropped from its file, to be asked again.
 
+    What a power cut leaves is dropped, too: half a line, or zero bytes where a line had been.
+
     Raises:
         ConfigError: if the file was not written by such a run; it is left as it is.
         StartupError: if it cannot be written; so it is then.
     """
-    if not path.exists():
+    kind = path_kind(path, "output_file")
+    if kind is None:
         return set()
     path = path.resolve()
-    if not path.is_file():
+    if kind != "file":
         raise ConfigError(f"{path} is no file", param="output_file")
     done: set[str] = set()
     kept_bytes = 0
@@ -161,6 +176,8 @@ def keep_answers(path: Path) -> set[str]:
             for line in lines:
                 if not line.endswith(b"\n") and (line.startswith(_ANSWER_BEGINS) or _ANSWER_BEGINS.startswith(line)):
                     break  # the run was cut off while it wrote this
+                if not line.strip() or (b"\0" in line and _is_torn(line, is_first=lines.tell() == len(line))):
+                    continue
                 answer = json.loads(line)
                 response = answer["response"]
                 custom_id = str(answer["custom_id"])
@@ -172,7 +189,7 @@ def keep_answers(path: Path) -> set[str]:
                     else:
                         good.append(line)
                     done.add(custom_id)
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         raise ConfigError(
             f"{path} exists and does not hold answers of an earlier run: name another file, or remove it",
             param="output_file",
@@ -207,6 +224,7 @@ def answer_requests(
         StartupError: if the answers cannot be written.
     """
     outcome = Outcome()
+    synced_at = time.monotonic()
 
     def ask(request: BatchRequest) -> dict[str, Any]:
         answer = {"id": f"batch_req_{request.custom_id}", "custom_id": request.custom_id}
@@ -217,17 +235,22 @@ def answer_requests(
         return {**answer, "response": {"status_code": status, "body": body}, "error": None}
 
     def write(done: set[Future[dict[str, Any]]]) -> None:
+        nonlocal synced_at
         answers = [future.result() for future in done]
         try:
             for answer in answers:
                 output.write(json.dumps(answer) + "\n")
             output.flush()
+            if (now := time.monotonic()) > synced_at + _SYNC_SECONDS:
+                _sync(output)
+                synced_at = now
         except OSError as error:
             raise StartupError(f"cannot write answers: {error.strerror}; the same command goes on from here") from None
         response_of = [answer["response"] for answer in answers]
         outcome.answered += len(answers)
-        outcome.failed += sum(each is None or each["status_code"] != HTTPStatus.OK for each in response_of)
-        progress.advance(len(answers))
+        failed = sum(each is None or each["status_code"] != HTTPStatus.OK for each in response_of)
+        outcome.failed += failed
+        progress.advance(len(answers), failed=failed)
         if None in response_of:
             endpoint.get_model_info()  # a server that is gone ends the run
 
@@ -242,10 +265,54 @@ def answer_requests(
         while waiting:
             done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
             write(done)
+        try:
+            _sync(output)
+        except OSError as error:
+            raise StartupError(f"cannot write answers: {error.strerror}") from None
     finally:
         # Whoever gives up does not wait for answers: they break off with the server.
         threads.shutdown(wait=False, cancel_futures=True)
     return outcome
+
+
+@contextlib.contextmanager
+def only_writer(path: Path) -> Iterator[None]:
+    """Keep other runs from a file of answers, which need not exist yet, while the block lasts.
+
+    The lock is on a file beside it, which is gone afterwards: :func:`keep_answers` may put another file in its place,
+    and a lock on that one would be lost. Where the file system knows no locks, nobody is kept.
+
+    Raises:
+        ConfigError: if another run writes it.
+        StartupError: if nothing can be written beside it.
+    """
+    resolved = path.resolve()
+    name = hashlib.sha256(os.fsencode(resolved.name)).hexdigest()[:16]
+    lock = resolved.parent / f".bough-{name}.lock"
+    try:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        while True:
+            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            with contextlib.ExitStack() as opened:
+                opened.callback(os.close, descriptor)
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    raise ConfigError(f"another run writes {path}", param="output_file") from None
+                except OSError as error:
+                    if error.errno not in (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP):
+                        raise
+                # Whoever held it until now has removed it: others would lock the next one.
+                if lock.exists() and os.path.samestat(os.fstat(descriptor), lock.stat()):
+                    held = opened.pop_all()
+                    break
+    except OSError as error:
+        raise StartupError(f"cannot write {lock}: {error.strerror}") from None
+    with held:
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -266,6 +333,21 @@ def open_output(path: Path) -> Iterator[TextIO]:
         # Every answer was flushed: what fails here has been said already.
         with contextlib.suppress(OSError):
             output.close()
+
+
+def _sync(output: TextIO) -> None:
+    """Bring what was written to the disk, if that is where it goes."""
+    try:
+        os.fsync(output.fileno())
+    except OSError as error:  # also what has no descriptor; pipes and devices are not brought anywhere (EINVAL)
+        if error.errno not in (None, errno.EINVAL, errno.EROFS):
+            raise
+
+
+def _is_torn(line: bytes, *, is_first: bool) -> bool:
+    """Whether a line with zero bytes, which JSON never has, is what was left of answers when the power was cut."""
+    text = line.strip(b"\0 \t\r\n")
+    return text.startswith(_ANSWER_BEGINS) if text else not is_first
 
 
 def _rewrite(path: Path, kept_bytes: int, good: list[bytes]) -> None:
@@ -298,6 +380,8 @@ def _parse(line: str, where: str, number: int) -> BatchRequest:
         value = json.loads(line)
     except ValueError as error:
         raise ConfigError(f"{where} is no JSON: {error}", param="input_file") from None
+    except RecursionError:
+        raise ConfigError(f"{where} is nested too deeply", param="input_file") from None
     if not isinstance(value, dict):
         raise ConfigError(f"{where} is no JSON object", param="input_file")
     custom_id = value.pop("custom_id", f"line-{number}")

@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 import os
+import select
 import sys
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
@@ -45,6 +46,9 @@ _CONNECT_SECONDS = 10.0
 _MOST_REMEMBERED_QUESTIONS = 1000
 _QUOTES = '"""'
 
+_PASTE_SECONDS = 0.02
+"""Lines that come this soon after another one were pasted with it, where readline does not tell."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChatArgs(OptionTable):
@@ -75,7 +79,9 @@ class ChatArgs(OptionTable):
     thinking: Literal["on", "off"] | None = option(
         None, help="Whether the model thinks before it answers.", group=CHAT, default_text="the model's"
     )
-    plain: bool = option(False, help="Show answers as they are written, without rendering markdown.", group=CHAT)
+    plain: bool = option(
+        False, help="Show answers as they are written, without rendering markdown or escape sequences.", group=CHAT
+    )
     history_file: str | None = option(
         None,
         help="Where a terminal's questions are remembered for the next chat; `none`: nowhere.",
@@ -118,7 +124,7 @@ class ChatServer:
     """
 
     def __init__(self, url: str, api_key: str | None = None, verify: bool | str = True) -> None:
-        self._url = urlsplit(url)
+        self._url = urlsplit(url.rstrip("/").removesuffix("/v1"))  # which other clients want in it
         self._tls = client_tls_context(url, verify)
         self._headers = {"Content-Type": "application/json"}
         if api_key is not None:
@@ -184,38 +190,45 @@ class Conversation:
         self._server = server
         self._fields = {**(fields or {}), "model": model}
         self.messages: list[dict[str, str]] = []
+        self._unanswered: str | None = None
         self.reset(system)
 
     def reset(self, system: str | None = None) -> None:
         """Forget all messages; a ``system`` message, if given, replaces the one from before."""
         kept = [message for message in self.messages if message["role"] == "system"]
         self.messages = kept if system is None else [{"role": "system", "content": system}]
+        self._unanswered = None
 
     def think(self, wanted: bool) -> None:
         """Whether the model thinks before its next answers."""
         self._fields["thinking"] = wanted
 
     def last_question(self) -> str | None:
-        """The last question that was answered, or ``None`` if there is none."""
+        """The last question, be it that no answer came, or ``None`` if there is none."""
+        if self._unanswered is not None:
+            return self._unanswered
         if len(self.messages) < 2 or self.messages[-2]["role"] != "user":
             return None
         return self.messages[-2]["content"]
 
     def undo(self) -> None:
-        """Forget the last question, of which there is one, and its answer."""
-        del self.messages[-2:]
+        """Forget the last question, of which there is one, and its answer if it has one."""
+        if self._unanswered is None:
+            del self.messages[-2:]
+        self._unanswered = None
 
     def ask(self, text: str, *, anew: bool = False) -> Generator[Piece, None, None]:
         """Say something and yield the answer, piece by piece.
 
         When the generator ends, or is closed in the middle, what was said so far becomes part of the conversation;
-        thoughts do not. A question that brings no answer at all leaves no trace. Raises as :class:`ChatServer` does.
+        thoughts do not. A question that brings no answer at all is no part of it. Raises as :class:`ChatServer` does.
 
         Args:
             text: of the question.
-            anew: whether question and answer replace the last ones, which are not sent.
+            anew: whether it is the last one again; its answer, if it has one, is not sent and is replaced.
         """
-        earlier = self.messages[:-2] if anew else self.messages
+        replaces = anew and self._unanswered is None
+        earlier = self.messages[:-2] if replaces else self.messages
         question = {"role": "user", "content": text}
         answer: list[str] = []
         body = {**self._fields, "messages": [*earlier, question]}
@@ -228,6 +241,9 @@ class Conversation:
         finally:
             if answer:
                 self.messages = [*earlier, question, {"role": "assistant", "content": "".join(answer)}]
+                self._unanswered = None
+            elif not replaces:
+                self._unanswered = text
 
 
 def _events(response: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
@@ -250,22 +266,27 @@ def _error_message(body: bytes) -> str:
 
 
 class Chat:
-    """A conversation at standard input and output; only a terminal gets prompts, colours, thoughts and several lines.
+    """A conversation at standard input and output; only a terminal gets prompts, styles, thoughts and several lines.
+
+    Only answers go to a standard output that is no terminal; the rest then goes to standard error.
 
     Args:
         conversation: to go on with.
-        plain: whether markdown stays as it is written.
+        plain: whether markdown stays as it is written, without escape sequences. So it does on a dumb terminal.
+        takes_pastes_whole: whether ``input()`` returns a text of several lines that is pasted at once.
 
     Attributes:
         status: to exit with; not 0 if a question failed that nobody at a terminal could ask again.
     """
 
-    def __init__(self, conversation: Conversation, *, plain: bool = False) -> None:
+    def __init__(self, conversation: Conversation, *, plain: bool = False, takes_pastes_whole: bool = False) -> None:
         self.status = 0
         self._conversation = conversation
         self._asks_terminal = sys.stdin.isatty()
         self._answers_terminal = sys.stdout.isatty()
-        self._plain = plain
+        self._is_styled = self._answers_terminal and not plain and os.environ.get("TERM") != "dumb"
+        self._in_colour = not os.environ.get("NO_COLOR")  # https://no-color.org: if it is there and not empty
+        self._takes_pastes_whole = takes_pastes_whole
 
     def talk(self) -> None:
         """Read questions and print answers until the user leaves.
@@ -280,19 +301,19 @@ class Chat:
                 text, is_quoted = self._read()
             except EOFError:
                 if self._asks_terminal:
-                    print()
+                    _notice()
                 return
             except KeyboardInterrupt:
                 if not self._asks_terminal:
                     raise
-                print("\n(/exit or Ctrl-D leaves)")
+                _notice("\n(/exit or Ctrl-D leaves)")
                 continue
-            except UnicodeDecodeError as error:
+            except UnicodeError as error:
                 if not self._asks_terminal:
                     raise ConfigError(f"standard input cannot be read: {error}") from None
-                print(f"(this cannot be read: {error})")
+                _notice(f"(this cannot be read: {error})")
                 continue
-            if text.startswith("/") and not is_quoted:
+            if text.startswith("/") and self._asks_terminal and not is_quoted:
                 if not self._obey(text):
                     return
             elif text:
@@ -301,17 +322,39 @@ class Chat:
     def _read(self) -> Entry:
         """A question or a command. Raises EOFError at the end of the input."""
         if not self._asks_terminal:
-            return Entry(input("").strip())
-        line = input("> ")
+            return Entry(self._line("").strip())
+        line = self._line("> ")
+        try:
+            return self._read_on(line)
+        except EOFError:
+            _notice("\n(dropped)")
+            return Entry("")
+
+    def _read_on(self, line: str) -> Entry:
+        """What ``line`` begins, with the lines that belong to it. Raises EOFError if there is no end of it."""
         if line.lstrip().startswith(_QUOTES):
             lines = [line.lstrip().removeprefix(_QUOTES)]
             while not lines[-1].rstrip().endswith(_QUOTES):
-                lines.append(input("… "))
+                lines.append(self._line("… "))
             lines[-1] = lines[-1].rstrip().removesuffix(_QUOTES)
             return Entry("\n".join(lines).strip("\n"), is_quoted=True)
-        while line.endswith("\\"):
-            line = line[:-1] + "\n" + input("… ")
-        return Entry(line.strip())
+        is_pasted = "\n" in line.strip()
+        while True:
+            if line.endswith("\\"):
+                line = line[:-1] + "\n" + self._line("… ")
+            elif line and not line.startswith("/") and not self._takes_pastes_whole and _is_input_waiting():
+                line += "\n" + self._line("… ")
+                is_pasted = True
+            else:
+                return Entry(line.strip(), is_quoted=is_pasted)
+
+    def _line(self, prompt: str) -> str:
+        if not self._answers_terminal and prompt:
+            print(prompt, end="", file=sys.stderr, flush=True)
+            prompt = ""
+        line = input(prompt)
+        line.encode()  # in the locale C.UTF-8, bytes that are no text are read as lone surrogates
+        return line
 
     def _obey(self, line: str) -> bool:
         """Carry out a command; ``False`` means to leave."""
@@ -321,34 +364,34 @@ class Chat:
             return False
         if command == "/reset":
             self._conversation.reset()
-            print("(forgotten)")
+            _notice("(forgotten)")
         elif command == "/system" and argument:
             self._conversation.reset(argument)
-            print("(a new conversation)")
+            _notice("(a new conversation)")
         elif command == "/think" and argument in ("on", "off"):
             self._conversation.think(argument == "on")
-            print(f"(thinking is {argument})")
+            _notice(f"(thinking is {argument})")
         elif command == "/save" and argument:
-            print(_save(self._conversation.messages, user_path(argument)))
+            _notice(_save(self._conversation.messages, user_path(argument)))
         elif command in ("/undo", "/retry"):
             question = self._conversation.last_question()
             if question is None:
-                print("(nothing has been asked yet)")
+                _notice("(nothing has been asked yet)")
             elif command == "/retry":
                 self._answer(question, anew=True)
             else:
                 self._conversation.undo()
-                print("(forgotten)")
+                _notice("(forgotten)")
         elif command in COMMANDS:
-            print(HELP)
+            _notice(HELP)
         else:
-            print(f"no such command{did_you_mean(command, COMMANDS)}")
+            _notice(f"no such command{did_you_mean(command, COMMANDS)}")
         return True
 
     def _answer(self, question: str, *, anew: bool = False) -> None:
         pieces = self._conversation.ask(question, anew=anew)
-        markdown = MarkdownStream()
-        renders = self._answers_terminal and not self._plain
+        markdown = MarkdownStream(in_colour=self._in_colour)
+        dim, plain = (DIM, PLAIN) if self._is_styled else ("", "")
         begun = thinking = False
         failure: BadRequest | RequestFailed | None = None
         ending = "\n"
@@ -357,13 +400,13 @@ class Chat:
                 begun = True
                 if piece.is_thought:
                     if self._answers_terminal:
-                        print(("" if thinking else DIM) + harmless(piece.text), end="", flush=True)
+                        print(("" if thinking else dim) + harmless(piece.text), end="", flush=True)
                         thinking = True
                     continue
                 if thinking:
-                    print(f"{PLAIN}\n", end="")
+                    print(f"{plain}\n", end="")
                     thinking = False
-                print(markdown.feed(piece.text) if renders else self._as_is(piece.text), end="", flush=True)
+                print(markdown.feed(piece.text) if self._is_styled else self._as_is(piece.text), end="", flush=True)
         except KeyboardInterrupt:
             pieces.close()
             if not self._asks_terminal:
@@ -373,7 +416,7 @@ class Chat:
             failure = error
             ending = "\n" if begun else ""
         finally:  # however an answer ends, nothing of it is lost and the terminal gets its own style back
-            print((PLAIN if thinking else "") + markdown.end(), end=ending, flush=True)
+            print((plain if thinking else "") + markdown.end(), end=ending, flush=True)
         if failure is not None:
             if not self._asks_terminal:
                 if isinstance(failure, RequestFailed):
@@ -387,13 +430,44 @@ class Chat:
 
 def _save(messages: list[dict[str, str]], path: Path) -> str:
     """Write a conversation to a new file; what to say about it."""
+    # A lone surrogate, which UTF-8 cannot hold, becomes its escape, which JSON has, too.
+    content = (json.dumps({"messages": messages}, indent=2, ensure_ascii=False) + "\n").encode(
+        errors="backslashreplace"
+    )
+    shown = harmless(str(path))
     try:
-        with path.open("x", encoding="utf-8") as file:
-            json.dump({"messages": messages}, file, indent=2, ensure_ascii=False)
-            file.write("\n")
-    except OSError as error:
-        return f"cannot write {path}: {error.strerror}"
-    return f"({len(messages)} messages in {path})"
+        with path.open("xb") as file:
+            try:
+                file.write(content)
+                file.flush()
+            except OSError:
+                path.unlink(missing_ok=True)  # half of it would be in the way of the next try
+                raise
+    except (OSError, ValueError) as error:  # the latter of a null byte
+        return f"cannot write {shown}: {getattr(error, 'strerror', None) or error}"
+    return f"({len(messages)} messages in {shown})"
+
+
+def _notice(text: str = "") -> None:
+    """Tell the user something that is no answer."""
+    print(text, file=sys.stdout if sys.stdout.isatty() else sys.stderr)
+
+
+def _is_input_waiting() -> bool:
+    return bool(select.select([sys.stdin], [], [], _PASTE_SECONDS)[0])
+
+
+def _takes_pastes_whole() -> bool:
+    """Have readline, where it is the GNU one and the terminal marks what is pasted, take that as one text."""
+    try:
+        import readline
+    except ImportError:
+        return False
+    is_capable = os.environ.get("TERM", "dumb") != "dumb" and "libedit" not in (readline.__doc__ or "")
+    if is_capable and sys.stdin.isatty() and sys.stdout.isatty():
+        readline.parse_and_bind("set enable-bracketed-paste on")  # which Python turns off
+        return True
+    return False
 
 
 @contextlib.contextmanager
@@ -420,6 +494,7 @@ def _remembered_questions(history_file: str | None) -> Iterator[None]:
         path.touch(mode=0o600)
         readline.read_history_file(path)
         readline.set_history_length(_MOST_REMEMBERED_QUESTIONS)
+        known = readline.get_current_history_length()
     except OSError as error:
         print(f"bough: questions are not remembered: {path}: {error.strerror}", file=sys.stderr)
         yield
@@ -428,7 +503,11 @@ def _remembered_questions(history_file: str | None) -> Iterator[None]:
         yield
     finally:
         with contextlib.suppress(OSError):  # gone since it was read: nothing to do about it where a chat ends
-            readline.write_history_file(path)
+            if hasattr(readline, "append_history_file"):
+                # Not all of it anew: another chat may have added its own meanwhile.
+                readline.append_history_file(readline.get_current_history_length() - known, path)
+            else:  # with libedit
+                readline.write_history_file(path)
 
 
 def main(argv: list[str]) -> int:
@@ -466,9 +545,9 @@ def main(argv: list[str]) -> int:
 def _run(args: ChatArgs, server: ChatServer) -> int:
     model = server.first_model()
     if sys.stdin.isatty():
-        print(f"Talking with {harmless(model)}. /help lists the commands.")
+        _notice(f"Talking with {harmless(model)}. /help lists the commands.")
     conversation = Conversation(server, model, system=args.system, fields=args.request_fields())
     with _remembered_questions(args.history_file):
-        chat = Chat(conversation, plain=args.plain)
+        chat = Chat(conversation, plain=args.plain, takes_pastes_whole=not args.plain and _takes_pastes_whole())
         chat.talk()
     return chat.status

@@ -10,6 +10,7 @@ import resource
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from bough import __version__
@@ -30,28 +31,36 @@ def main(argv: list[str]) -> int:
     CommandParser(prog="bough check-env", description="Report versions, processor, memory and devices.").parse_args(
         argv
     )
-    machine = Machine()
     rows = [
         ("bough", __version__),
-        ("python", f"{platform.python_version()} ({sys.executable})"),
-        ("system", platform.platform()),
-        *((name, _version(name)) for name in direct_dependencies()),
-        *((f"extra {extra}", _extra(names)) for extra, names in sorted(extras().items())),
-        ("cpu", _cpu_model()),
-        ("cpu features", ", ".join(_cpu_features()) or "none of those that matter"),
-        ("native kernels", _native_kernels()),
-        ("cores", f"{machine.usable_threads()} usable; the machine has {os.cpu_count()} hardware threads"),
-        ("memory", _memory(machine)),
-        ("huge pages", _huge_pages()),
-        ("compiler", _compiler()),
-        ("open files", _open_files()),
-        ("temporary files", _temporary_files()),
-        *_torch_rows(),
+        *_told("python", lambda: f"{platform.python_version()} ({sys.executable})"),
+        *_told("system", platform.platform),
+        *_told("packages", lambda: [(name, _version(name)) for name in direct_dependencies()]),
+        *_told("extras", lambda: [(f"extra {extra}", _extra(names)) for extra, names in sorted(extras().items())]),
+        *_told("cpu", _cpu_model),
+        *_told("cpu features", lambda: ", ".join(_cpu_features()) or "none of those that matter"),
+        *_told("native kernels", _native_kernels),
+        *_told("cores", _cores),
+        *_told("memory", _memory),
+        *_told("huge pages", _huge_pages),
+        *_told("compiler", _compiler),
+        *_told("open files", _open_files),
+        *_told("temporary files", _temporary_files),
+        *_told("threads", _torch_rows),
     ]
     width = max(len(label) for label, _ in rows)
     for label, value in rows:
         print(f"{label:<{width}}  {value}")
     return 0
+
+
+def _told(label: str, find_out: Callable[[], str | list[tuple[str, str]]]) -> list[tuple[str, str]]:
+    """Rows of the report: what is broken, of whatever kind, must not hide the others."""
+    try:
+        found = find_out()
+    except Exception as error:
+        found = f"cannot be told: {type(error).__name__}: {error}"
+    return [(label, found)] if isinstance(found, str) else found
 
 
 def direct_dependencies() -> list[str]:
@@ -137,9 +146,13 @@ def _cpu_features() -> list[str]:
     return [flag for flag in _CPU_FLAGS if flag in present]
 
 
-def _memory(machine: Machine) -> str:
+def _cores() -> str:
+    return f"{Machine().usable_threads()} usable; the machine has {os.cpu_count()} hardware threads"
+
+
+def _memory() -> str:
     physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return f"{machine.available_bytes() / _GIB:.1f} GiB available of {physical / _GIB:.1f} GiB"
+    return f"{Machine().available_bytes() / _GIB:.1f} GiB available of {physical / _GIB:.1f} GiB"
 
 
 def _torch_rows() -> list[tuple[str, str]]:

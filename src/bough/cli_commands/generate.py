@@ -13,6 +13,7 @@ from bough.cli_commands.batch_file import (
     answer_requests,
     check_requests,
     keep_answers,
+    only_writer,
     open_output,
     read_requests,
 )
@@ -21,6 +22,7 @@ from bough.config import rules
 from bough.config.command_line import CommandParser, add_config_option, add_options, given_options
 from bough.config.options import OptionTable, option
 from bough.config.server_args import ServerArgs
+from bough.config.user_paths import path_kind, user_path
 from bough.errors import ConfigError
 from bough.observability.progress import Progress
 
@@ -125,7 +127,7 @@ def main(argv: list[str]) -> int:
     args = GenerateArgs(**given_options(namespace, GenerateArgs))
     engine_options = given_options(namespace, ServerArgs, config=namespace.config)
     if args.input_file is not None and args.output_file is not None:
-        return _answer_file(Path(args.input_file), Path(args.output_file), args, engine_options)
+        return _answer_file(user_path(args.input_file), user_path(args.output_file), args, engine_options)
     return _complete(args, engine_options)
 
 
@@ -135,7 +137,8 @@ def _complete(args: GenerateArgs, engine_options: dict[str, Any]) -> int:
     if prompt is None and not sys.stdin.isatty():
         try:
             prompt = sys.stdin.read().removesuffix("\n")  # of the last line; a model would begin another one
-        except UnicodeDecodeError as error:
+            prompt.encode()  # in the locale C.UTF-8, bytes that are no text are read as lone surrogates
+        except UnicodeError as error:
             raise ConfigError(f"standard input cannot be read: {error}") from None
     if not prompt:
         raise ConfigError("there is nothing to complete: give --prompt TEXT, or the text at standard input")
@@ -162,8 +165,13 @@ def _shown(text: str) -> str:
 
 def _answer_file(source: Path, target: Path, args: GenerateArgs, engine_options: dict[str, Any]) -> int:
     ids = check_requests(source, args.sampling())
-    if target.exists() and target.samefile(source):
+    if path_kind(target, "output_file") is not None and target.samefile(source):
         raise ConfigError("--input-file and --output-file are the same file", param="output_file")
+    with only_writer(target):
+        return _answer_rest(source, target, ids, args, engine_options)
+
+
+def _answer_rest(source: Path, target: Path, ids: set[str], args: GenerateArgs, engine_options: dict[str, Any]) -> int:
     done = keep_answers(target) & ids
     left = len(ids) - len(done)
     outcome = Outcome()

@@ -7,12 +7,13 @@ import re
 BOLD = "\x1b[1m"
 DIM = "\x1b[2m"
 ITALIC = "\x1b[3m"
+UNDERLINED = "\x1b[4m"
 CODE = "\x1b[36m"
 PLAIN = "\x1b[0m"
 """Escape sequences (ECMA-48, select graphic rendition)."""
 
 _MOST_HELD = 160
-"""Longest emphasis, in characters; what has not ended by then is text."""
+"""Longest emphasis, in characters; what has not ended by then is text. The beginning of a line is no longer either."""
 
 _BLOCK = re.compile(r"(?P<indent> {0,12})(?:(?P<heading>#{1,6}) |(?P<item>[-*+]) |(?P<quote>>) ?)")
 _BLOCK_BEGUN = re.compile(r" {0,12}(?:#{0,6}|[-*+>]?|~*|`{0,2}|`{3,}[^`\n]*)")
@@ -21,15 +22,22 @@ _FENCE = re.compile(r" {0,12}(?P<run>`{3,}(?!.*`)|~{3,})")
 _FENCE_END = re.compile(r" {0,12}(?P<run>`{3,}|~{3,})[ \t]*(?:\\r)?(?:\n|\Z)")
 """What may close it; the carriage return is one that :func:`harmless` has spelled out."""
 _FENCE_END_BEGUN = re.compile(r" {0,12}(?:`*|~*)[ \t]*(?:\\r?)?")
-_MARK = re.compile(r"`+|\*+|_+")
+_ESCAPE = r"\\[\\`*_#+\-~>]"
+"""What takes its meaning from a mark (CommonMark 0.31, 2.4). Other escapes stay what they are, formulas mostly."""
+_MARK = re.compile(rf"(?P<escape>{_ESCAPE})|`+|\*+|_+")
+_LETTER = rf"{_ESCAPE}|\\(?!{_ESCAPE[2:]})"
+"""In emphasis, beside characters that are neither marks nor backslashes."""
 
 _EMPHASIS = (
     (re.compile(r"(?P<run>`+)(?!`)(?P<text>[^\n]+?)(?<!`)(?P=run)(?!`)"), CODE),
-    (re.compile(r"\*{3}(?=[^\s*])(?P<text>[^\n]*?[^\s*])\*{3}(?!\*)"), BOLD + ITALIC),
-    (re.compile(r"\*{2}(?=[^\s*])(?P<text>[^\n]*?[^\s*])\*{2}(?!\*)"), BOLD),
-    (re.compile(r"\*(?=[^\s*])(?P<text>[^\n*]*[^\s*])\*(?!\*)"), ITALIC),
-    (re.compile(r"_{2}(?=[^\s_])(?P<text>[^\n]*?[^\s_])_{2}(?!\w)"), BOLD),
-    (re.compile(r"_(?=[^\s_])(?P<text>[^\n_]*[^\s_])_(?!\w)"), ITALIC),
+    (
+        re.compile(rf"\*{{3}}(?=[^\s*])(?P<text>(?:{_LETTER}|[^\n\\])*?(?:[^\s*\\]|{_LETTER}))\*{{3}}(?!\*)"),
+        BOLD + ITALIC,
+    ),
+    (re.compile(rf"\*{{2}}(?=[^\s*])(?P<text>(?:{_LETTER}|[^\n\\])*?(?:[^\s*\\]|{_LETTER}))\*{{2}}(?!\*)"), BOLD),
+    (re.compile(rf"\*(?=[^\s*])(?P<text>(?:{_LETTER}|[^\n*\\])*(?:[^\s*\\]|{_LETTER}))\*(?!\*)"), ITALIC),
+    (re.compile(rf"_{{2}}(?=[^\s_])(?P<text>(?:{_LETTER}|[^\n\\])*?(?:[^\s_\\]|{_LETTER}))_{{2}}(?!\w)"), BOLD),
+    (re.compile(rf"_(?=[^\s_])(?P<text>(?:{_LETTER}|[^\n_\\])*(?:[^\s_\\]|{_LETTER}))_(?!\w)"), ITALIC),
 )
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -49,9 +57,13 @@ class MarkdownStream:
     Headings, items, quotations, code and emphasis are shown; everything else, and emphasis that does not end in its
     line, stays what it is. Only beginnings of lines and emphasis without its end are held back, so that the pieces a
     text comes in change nothing.
+
+    Args:
+        in_colour: whether code has a colour; else it is underlined.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, in_colour: bool = True) -> None:
+        self._in_colour = in_colour
         self._held = ""
         self._at_line_start = True
         self._fence = ""
@@ -62,31 +74,33 @@ class MarkdownStream:
     def feed(self, piece: str) -> str:
         """What can be shown after ``piece``."""
         self._held += harmless(piece)
-        return self._show(ended=False)
+        return self._coloured(self._show(ended=False))
 
     def end(self) -> str:
         """What was held back, where the text ends."""
-        return self._show(ended=True) + (PLAIN if self._style else "")
+        return self._coloured(self._show(ended=True)) + (PLAIN if self._style else "")
+
+    def _coloured(self, shown: str) -> str:
+        # All sequences in it are ours: those of the text have been spelled out.
+        return shown if self._in_colour else shown.replace(CODE, UNDERLINED)
 
     def _show(self, *, ended: bool) -> str:
         shown = ""
         while self._held:
             if self._at_line_start:
                 begun = _FENCE_END_BEGUN if self._fence else _BLOCK_BEGUN
-                if not ended and begun.fullmatch(self._held):
+                if not ended and len(self._held) <= _MOST_HELD and begun.fullmatch(self._held):
                     return shown
                 shown += self._begin_line()
             line, newline, rest = self._held.partition("\n")
             if self._is_verbatim:
                 shown += line
             else:
-                text, taken = _inline(line, self._style, self._before, ended=bool(newline) or ended)
+                text, taken, self._before = _inline(line, self._style, self._before, ended=bool(newline) or ended)
                 shown += text
                 if taken < len(line):
-                    self._before = line[taken - 1] if taken else self._before
                     self._held = line[taken:]
                     return shown
-            self._before = line[-1:] or self._before
             self._held = rest
             if newline:
                 shown += (PLAIN if self._style else "") + "\n"
@@ -96,8 +110,11 @@ class MarkdownStream:
     def _begin_line(self) -> str:
         """What takes the place of a line's marker, which is removed."""
         self._at_line_start = False
-        fence = (_FENCE_END if self._fence else _FENCE).match(self._held)
-        if fence is not None and fence["run"].startswith(self._fence):  # only a run as long as the first one closes
+        # No later than after so many characters it is decided, whether they have all come or not.
+        fence = _FENCE_END.match(self._held) if self._fence else _FENCE.match(self._held[:_MOST_HELD])
+        if (
+            fence is not None and fence.end() <= _MOST_HELD and fence["run"].startswith(self._fence)
+        ):  # only a run as long as the first one closes
             self._fence = "" if self._fence else fence["run"]
             self._is_verbatim, self._style = True, DIM
             return DIM
@@ -114,27 +131,34 @@ class MarkdownStream:
         return block["indent"] + self._style + ("│ " if block["quote"] else "")
 
 
-def _inline(text: str, style: str, before: str, *, ended: bool) -> tuple[str, int]:
+def _inline(text: str, style: str, before: str, *, ended: bool) -> tuple[str, int, str]:
     """A part of a line with its emphasis shown.
 
     Args:
         text: without line breaks.
         style: of what is around it.
-        before: the character before it, if any.
+        before: the character before it, if any; a backslash for one that was escaped.
         ended: whether nothing follows in the line.
 
     Returns:
-        What to show, and how many characters of ``text`` it stands for.
+        What to show, how many characters of ``text`` it stands for, and which is the last of these, as ``before``.
     """
-    shown, position = "", 0
+    shown, position, escaped_end = "", 0, -1
+
+    def up_to(end: int) -> tuple[str, int, str]:
+        return shown, end, before if end == 0 else "\\" if end == escaped_end else text[end - 1]
+
     while (mark := _MARK.search(text, position)) is not None:
         start, end = mark.span()
         shown += text[position:start]
+        if mark["escape"]:
+            shown, position, escaped_end = shown + mark[0][1], end, end
+            continue
         if start == 0 and before == mark[0][0]:  # goes on with a run that was too long to be held
             shown, position = shown + mark[0], end
             continue
         if end == len(text) and not ended and end - start <= _MOST_HELD:
-            return shown, start
+            return up_to(start)
         left, right = text[start - 1] if start else before, text[end : end + 1]
         in_word = left.isalnum() and (mark[0][0] == "_" or right.isalnum()) and mark[0][0] != "`"
         if in_word or right in ("", " "):
@@ -144,14 +168,16 @@ def _inline(text: str, style: str, before: str, *, ended: bool) -> tuple[str, in
         emphasis, code = next((found for found in matches if found[0] is not None), (None, ""))
         if emphasis is not None and emphasis.end() - start <= _MOST_HELD:
             if emphasis.end() == len(text) and not ended:
-                return shown, start
+                return up_to(start)
             inner = emphasis["text"]
             if code != CODE:
-                inner, _ = _inline(inner, style + code, "", ended=True)
+                inner, _, _ = _inline(inner, style + code, "", ended=True)
             shown += f"{code}{inner}{PLAIN}{style}"
             position = emphasis.end()
         elif not ended and len(text) - start <= _MOST_HELD:
-            return shown, start
+            return up_to(start)
         else:
             shown, position = shown + mark[0], end
-    return shown + text[position:], len(text)
+    end = len(text) - (text.endswith("\\", position) and not ended)  # what it escapes, if anything, has not come yet
+    shown += text[position:end]
+    return up_to(end)

@@ -20,14 +20,17 @@ class Progress:
     Args:
         what: is done.
         total: of the units that :meth:`advance` counts.
-        shown: whether a terminal gets a bar; ``None``: where INFO is logged.
+        shown: whether a bar is shown on a terminal, and elsewhere a line on stderr now and then; ``None``: a bar, or
+            log lines, where INFO is logged.
     """
 
     def __init__(self, what: str, total: int, *, shown: bool | None = None) -> None:
         self.what = what
         self.total = max(total, 1)
         self.done = 0
+        self.failed = 0
         is_wanted = logger.isEnabledFor(logging.INFO) if shown is None else shown
+        self._prints_lines = shown is True and sys.stderr is not None
         self._on_terminal = sys.stderr is not None and sys.stderr.isatty() and is_wanted
         self._next_shown = time.monotonic() + (0.0 if self._on_terminal else _LOG_INTERVAL)
 
@@ -41,9 +44,10 @@ class Progress:
             self._draw()
             print(file=sys.stderr)
 
-    def advance(self, amount: int) -> None:
-        """Count so much more as done."""
+    def advance(self, amount: int, *, failed: int = 0) -> None:
+        """Count so much more as done, ``failed`` of it in vain."""
         self.done += amount
+        self.failed += failed
         now = time.monotonic()
         if now < self._next_shown:
             return
@@ -52,6 +56,9 @@ class Progress:
             self._draw()
         else:
             self._next_shown = now + _LOG_INTERVAL
+            if self._prints_lines:
+                print(f"{self.what}: {self.done}/{self.total}, {self.failed} failed", file=sys.stderr, flush=True)
+                return
             logger.info("%s: %d %%", self.what, self._percent())
 
     def _percent(self) -> int:
