@@ -360,6 +360,24 @@ def test_json_follows_a_schema(page: Page) -> None:
     assert set(answer) == {"name", "height_m", "evergreen"}
 
 
+@pytest.mark.parametrize("form", ["json_object", "json_schema"])
+def test_json_is_shown_as_it_came(page: Page, form: str) -> None:
+    text = r'{"path": "C:\\dir", "expr": "2*3*4", "name": "_a_  **b**"}'
+    answer_with(page, {"content": text[:9]}, {"content": text[9:]})
+    page.get_by_label("Form", exact=True).select_option(form)
+    ask(page, "x")
+    wait_for_answers(page, 1)
+    shown = page.locator(".message.assistant pre.text")
+    assert shown.evaluate("pre => pre.textContent") == text
+    page.get_by_label("Form", exact=True).select_option("text")
+    page.reload()
+    expect(shown).to_be_visible()
+    assert shown.evaluate("pre => pre.textContent") == text, "what was asked for then counts"
+    ask(page, "y")
+    wait_for_answers(page, 2)
+    expect(page.locator(".message.assistant").last.locator("pre")).to_have_count(0)
+
+
 def test_tokens_tell_how_likely_they_were(page: Page) -> None:
     page.get_by_label("Show how likely each token was").check()
     ask(page, "Why do leaves fall?")
@@ -456,6 +474,79 @@ def test_several_tools_are_answered_in_any_order(page: Page) -> None:
     wait_for_answers(page, 2)
     results = {each["tool_call_id"]: each["content"] for each in bodies[0]["messages"] if each["role"] == "tool"}
     assert results == {"call_0": "half-typed", "call_1": "one"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "finish"), [('{"place": "U', "length"), ('{"place": "Ulm"}', "length"), ('{"place": "U', "stop")]
+)
+def test_a_call_that_is_not_complete_holds_nothing_up(page: Page, arguments: str, finish: str) -> None:
+    call = {"index": 0, "id": "call_1", "function": {"name": "get_weather", "arguments": arguments}}
+    bodies = answer_with(page, {"content": "Let me see."}, {"tool_calls": [call]}, finish=finish)
+    ask(page, "Weather in Ulm?")
+    wait_for_answers(page, 1)
+    expect(page.locator(".call")).to_contain_text("Not complete")
+    expect(page.get_by_label("Result of get_weather")).to_have_count(0)
+    ask(page, "And now?")
+    wait_for_answers(page, 2)
+    assert bodies[1]["messages"] == [
+        {"role": "user", "content": "Weather in Ulm?"},
+        {"role": "assistant", "content": "Let me see."},
+        {"role": "user", "content": "And now?"},
+    ]
+
+
+def test_a_call_in_which_an_answer_was_stopped_holds_nothing_up(page: Page) -> None:
+    page.evaluate(
+        "body => { const fetch = window.fetch; window.fetch = (path, given) => path.endsWith('/completions')"
+        " ? Promise.resolve(new Response(new ReadableStream({ start(stream) {"
+        " stream.enqueue(new TextEncoder().encode(body));"
+        " given.signal.addEventListener('abort', () => stream.error(given.signal.reason)); } })))"
+        " : fetch(path, given); }",
+        'data: {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "id": "call_1", "function": '
+        '{"name": "get_weather", "arguments": "{}"}}]}}]}\n\n',
+    )
+    ask(page, "Weather in Ulm?")
+    expect(page.locator(".call")).to_contain_text("get_weather")
+    page.get_by_role("button", name="Stop").click()
+    wait_for_answers(page, 1)
+    expect(page.get_by_label("Result of get_weather")).to_have_count(0)
+    ask(page, "And now?")
+    expect(page.locator(".message.user")).to_have_count(2)
+
+
+def test_a_call_can_be_left_unanswered(page: Page) -> None:
+    calls = [
+        {"index": at, "id": f"call_{at}", "function": {"name": f"tool_{at}", "arguments": "{}"}} for at in range(2)
+    ]
+    answer_with(page, {"content": "Let me see."}, {"tool_calls": calls})
+    ask(page, "x")
+    wait_for_answers(page, 1)
+    page.unroute("**/v1/chat/completions")
+    bodies = answer_with(page, {"content": "Done."})
+    page.get_by_label("Result of tool_1").fill("one")
+    page.get_by_role("button", name="Give the result").last.click()
+    page.get_by_role("button", name="Leave it unanswered").click()
+    wait_for_answers(page, 2)
+    told, result = bodies[0]["messages"][1:]
+    assert [call["id"] for call in told["tool_calls"]] == ["call_1"]
+    assert result == {"role": "tool", "content": "one", "tool_call_id": "call_1"}
+    page.get_by_role("button", name="Regenerate").first.click()
+    wait_for_answers(page, 1)
+    page.unroute("**/v1/chat/completions")
+    answer_with(page, {"tool_calls": calls})
+    page.get_by_role("button", name="Regenerate").click()
+    for left in (2, 1):
+        expect(page.get_by_role("button", name="Leave it unanswered")).to_have_count(left)
+        page.get_by_role("button", name="Leave it unanswered").first.click()
+    expect(page.get_by_label("Your message", exact=True)).to_be_focused()
+    expect(page.locator(".call").last).to_contain_text("Left unanswered")
+    page.reload()
+    expect(page.locator(".call").last).to_contain_text("Left unanswered")
+    page.unroute("**/v1/chat/completions")
+    bodies = answer_with(page, {"content": "Hello."})
+    ask(page, "Hello?")
+    expect(page.locator(".message.assistant").last).to_contain_text("Hello.")
+    assert bodies[0]["messages"] == [{"role": "user", "content": "x\n\nHello?"}]
 
 
 def test_texts_are_copied_with_and_without_a_clipboard(page: Page) -> None:

@@ -3,6 +3,7 @@
 import { call, events } from "./api.js";
 import { arrange, copyButton, element } from "./dom.js";
 import { render } from "./markdown.js";
+import { asSent, awaitsResults, openCalls, says, wholeCalls } from "./messages.js";
 import { ofTab } from "./storage.js";
 
 const CONVERSATION = "bough.conversation";
@@ -65,32 +66,8 @@ function parsed(id, label) {
   }
 }
 
-/** What goes to the server of a message. */
-function wire({ role, content, tool_calls, tool_call_id, reasoning_content }) {
-  if (role !== "assistant") return { role, content, tool_call_id };
-  return {
-    role,
-    content: content || null,
-    tool_calls: tool_calls.length ? tool_calls : undefined,
-    reasoning_content: reasoning_content || undefined,
-  };
-}
-
-/** Whether there is anything in a message; an answer that failed at once has nothing. */
-function says({ role, content, reasoning_content, tool_calls }) {
-  return role !== "assistant" || content || reasoning_content || tool_calls.length;
-}
-
 function say(text) {
   byId("announcer").textContent = text;
-}
-
-/** Whether every tool call of the last assistant's message has its result. */
-function awaitsResults() {
-  const last = messages.findLastIndex((message) => message.role === "assistant");
-  if (last < 0) return false;
-  const given = new Set(messages.slice(last + 1).map((message) => message.tool_call_id));
-  return (messages[last].tool_calls ?? []).some(({ id }) => !given.has(id));
 }
 
 /** What the settings ask for, or null, after which they are open and say what is wrong with them. */
@@ -109,12 +86,12 @@ async function answer(asked) {
   const system = byId("system").value.trim();
   const body = {
     model,
-    messages: [...(system ? [{ role: "system", content: system }] : []), ...messages.filter(says).map(wire)],
+    messages: [...(system ? [{ role: "system", content: system }] : []), ...asSent(messages)],
     stream: true,
     stream_options: { include_usage: true },
     ...asked,
   };
-  const message = { role: "assistant", content: "", reasoning_content: "", tool_calls: [], shown: { logprobs: [] } };
+  const message = { role: "assistant", content: "", reasoning_content: "", tool_calls: [], shown: { logprobs: [], form: asked.response_format?.type } };
   messages.push(message);
   running = new AbortController();
   setBusy(true);
@@ -222,7 +199,7 @@ function shownOf(message, view) {
     nodes.push(thoughts);
   }
   if (message.role !== "assistant") nodes.push(part(view, "plain", () => element("p", { className: "plain" }, message.content)));
-  else if (message.content) nodes.push(written(view, "content", part(view, "text", () => element("div", { className: "text" })), message.content));
+  else if (message.content) nodes.push(message.shown?.form ? verbatim(view, message.content) : written(view, "content", part(view, "text", () => element("div", { className: "text" })), message.content));
   message.tool_calls?.forEach((each, index) => nodes.push(toolCall(message, each, index, busy)));
   if (message.shown?.logprobs?.length) nodes.push(likelihoods(view, message.shown.logprobs));
   if (message.shown?.error) nodes.push(part(view, "error", () => element("p", { className: "error", role: "alert" }, `This failed: ${message.shown.error}`)));
@@ -237,6 +214,20 @@ function written(view, name, node, text) {
   if (view[name] !== text) node.replaceChildren(render(text));
   view[name] = text;
   return node;
+}
+
+/** An answer as it came, which asked for JSON: as Markdown it would lose what JSON may hold. What was there stays selected. */
+function verbatim(view, text) {
+  const node = part(view, "verbatim", () => element("pre", { className: "text", tabIndex: 0, "aria-label": "JSON" }, ""));
+  grow(node, text);
+  return node;
+}
+
+/** Let an element have this text. What it had is added to if that will do, so that a selection in it outlives that. */
+function grow(node, text) {
+  const had = node.firstChild;
+  if (had && text.startsWith(had.data)) had.appendData(text.slice(had.data.length));
+  else node.textContent = text;
 }
 
 function buttons(message) {
@@ -305,24 +296,48 @@ function toolCall(message, { id, function: { name, arguments: text } }, index, b
   box.setAttribute("aria-label", `Tool call: ${name}`);
   if (told.lastChild.textContent !== name) told.lastChild.textContent = name;
   if (shown.textContent !== pretty) shown.textContent = pretty;
-  const isOpen = !busy && messages.includes(message) && !messages.slice(messages.indexOf(message) + 1).some((each) => each.tool_call_id === id);
-  arrange(box, isOpen ? [told, shown, part(view, `result ${index}`, () => resultForm(id, name))] : [told, shown]);
+  const isOpen = !busy && openCalls(messages, message).some((call) => call.id === id);
+  const nodes = [told, shown];
+  const why = busy || isOpen ? "" : whyUnanswered(message, id);
+  if (why) nodes.push(part(view, `why ${index}`, () => element("p", { className: "legend" }, why)));
+  if (isOpen) nodes.push(part(view, `result ${index}`, () => resultForm(message, id, name)));
+  arrange(box, nodes);
   return box;
 }
 
-function resultForm(id, name) {
+function whyUnanswered(message, id) {
+  if (message.shown.left?.includes(id)) return "Left unanswered: the model is not told of it.";
+  return wholeCalls(message).some((call) => call.id === id) ? "" : "Not complete: the model is not told of it.";
+}
+
+function resultForm(message, id, name) {
   const area = element("textarea", { rows: 2, "aria-label": `Result of ${name}`, placeholder: "What does it answer?" });
-  return element("form", { onsubmit: (event) => {
+  const give = (event) => {
     event.preventDefault();
     if (running) return;
     const asked = settings();
     if (!asked) return;
     messages.push({ role: "tool", tool_call_id: id, content: area.value });
-    store();
-    redraw();
-    if (awaitsResults()) byId("messages").querySelector(".call textarea").focus();
-    else answer(asked);
-  } }, area, element("div", { className: "actions small" }, element("button", {}, "Give the result")));
+    goOn(asked);
+  };
+  const leave = () => {
+    if (running) return;
+    const asked = settings();
+    if (!asked) return;
+    message.shown.left = [...(message.shown.left ?? []), id];
+    goOn(asked);
+  };
+  return element("form", { onsubmit: give }, area, element("div", { className: "actions small" },
+    element("button", {}, "Give the result"), element("button", { type: "button", onclick: leave }, "Leave it unanswered")));
+}
+
+/** After a result, or after a call was left without one: to the next call, the answer or, with no result, a new question. */
+function goOn(asked) {
+  store();
+  redraw();
+  if (awaitsResults(messages)) byId("messages").querySelector(".call textarea").focus();
+  else if (messages.at(-1).role === "tool") answer(asked);
+  else byId("prompt").focus();
 }
 
 /** How a token is shown: what is only a part of a character, by its bytes. */
@@ -444,8 +459,8 @@ export function startChat(servedModel) {
     event.preventDefault();
     const text = byId("prompt").value.trim();
     if (running || !text) return;
-    if (awaitsResults()) {
-      complain("A tool call waits for its result.");
+    if (awaitsResults(messages)) {
+      complain("A tool call waits for its result. Give it, or leave the call unanswered.");
       return;
     }
     const asked = settings();
