@@ -73,8 +73,10 @@ def test_an_answer_can_be_stopped(page: Page, server: Server) -> None:
     ask(page, "Tell me about trees.")
     expect(page.get_by_role("button", name="Stop")).to_be_visible()
     page.wait_for_selector(".message.assistant .text")
+    figures = re.compile(r"\d+ prompt tokens.*[1-9]\d* generated · \d+ tokens/s · .* of 4,096 tokens of context")
+    expect(page.locator(".message.assistant .live")).to_have_text(figures)
     page.get_by_role("button", name="Stop").click()
-    expect(page.locator(".stats")).to_contain_text("stopped")
+    expect(page.locator(".stats")).to_have_text(re.compile(figures.pattern + " · stopped"))
     expect(page.get_by_role("button", name="Send", exact=True)).to_be_visible()
 
 
@@ -689,7 +691,11 @@ def test_an_error_is_shown_and_the_conversation_goes_on(page: Page) -> None:
 
 
 def test_a_broken_stream_keeps_what_came(page: Page) -> None:
-    body = 'data: {"choices": [{"index": 0, "delta": {"content": "Half an"}}]}\n\n'
+    event = {
+        "choices": [{"index": 0, "delta": {"content": "Half an"}}],
+        "usage": {"prompt_tokens": 9, "completion_tokens": 2},
+    }
+    body = f"data: {json.dumps(event)}\n\n"
     page.route(
         "**/v1/chat/completions",
         lambda route: route.fulfill(status=200, headers={"content-type": "text/event-stream"}, body=body),
@@ -697,6 +703,8 @@ def test_a_broken_stream_keeps_what_came(page: Page) -> None:
     ask(page, "x")
     expect(page.get_by_role("alert")).to_contain_text("broke off")
     expect(page.locator(".message.assistant")).to_contain_text("Half an")
+    expect(page.locator(".stats")).to_contain_text("9 prompt tokens · 2 generated")
+    expect(page.locator("#announcer")).to_have_text("")  # an alert tells of itself
 
 
 def test_the_conversation_outlives_a_reload_and_can_be_forgotten(page: Page) -> None:

@@ -32,7 +32,7 @@ const sends = (event) => event.key === "Enter" && !event.shiftKey && !event.isCo
 
 /** Messages as the server takes them, each with what the page knows of it under `shown`. */
 let messages = [];
-let model = "";
+let model = { id: "" }; // as /v1/models tells of it
 let running = null;
 
 /** What the settings ask for. Throws an Error that names the setting if one cannot be read. */
@@ -85,10 +85,10 @@ function settings() {
 async function answer(asked) {
   const system = byId("system").value.trim();
   const body = {
-    model,
+    model: model.id,
     messages: [...(system ? [{ role: "system", content: system }] : []), ...asSent(messages)],
     stream: true,
-    stream_options: { include_usage: true },
+    stream_options: { include_usage: true, continuous_usage_stats: true },
     ...asked,
   };
   const message = { role: "assistant", content: "", reasoning_content: "", tool_calls: [], shown: { logprobs: [], form: asked.response_format?.type } };
@@ -96,8 +96,6 @@ async function answer(asked) {
   running = new AbortController();
   setBusy(true);
   const begun = performance.now();
-  let first = null;
-  let usage = null;
   let pending = false;
   const paint = () => {
     pending = false;
@@ -106,12 +104,10 @@ async function answer(asked) {
   try {
     const response = await call("/v1/chat/completions", { body, signal: running.signal });
     for await (const event of events(response)) {
-      if (event.usage) usage = event.usage;
       const choice = event.choices?.[0];
-      if (!choice) continue;
-      take(message, choice);
-      first ??= choice.delta?.content || choice.delta?.reasoning_content || choice.delta?.tool_calls ? performance.now() : null;
-      if (!pending) {
+      if (choice) take(message, choice);
+      measure(message, event, performance.now() - begun);
+      if (choice && !pending) {
         pending = true;
         // Painting costs as much as the text is long: long answers are painted less often.
         setTimeout(() => requestAnimationFrame(paint), (message.content.length + message.reasoning_content.length) / 200);
@@ -122,11 +118,11 @@ async function answer(asked) {
     if (error.name === "AbortError") message.shown.finish = "stopped";
     else message.shown.error = error.message;
   }
-  message.shown.stats = stats(usage, begun, first, performance.now(), message.shown.finish);
   running = null;
   setBusy(false);
   store();
-  say(message.shown.error ? `Failed: ${message.shown.error}` : `Answer complete. ${message.shown.stats}`);
+  // An error is told by its own words, which are an alert.
+  say(message.shown.error ? "" : `Answer complete. ${stats(message.shown)}`);
   return message;
 }
 
@@ -144,16 +140,26 @@ function take(message, { delta = {}, logprobs, finish_reason }) {
   if (finish_reason) message.shown.finish = finish_reason;
 }
 
-function stats(usage, begun, first, ended, finish) {
+/** Note the figures of an answer as of a streamed event, `now` ms after it was asked for: a stopped one keeps the last. */
+function measure({ shown }, { choices, usage }, now) {
+  const { content, reasoning_content, tool_calls } = choices?.[0]?.delta ?? {};
+  if (content || reasoning_content || tool_calls) shown.first ??= now;
+  if (!usage) return;
+  const { prompt_tokens: prompt, completion_tokens: generated } = usage;
+  shown.usage = { prompt, generated, cached: usage.prompt_tokens_details?.cached_tokens ?? 0 };
+  // Tokens of a short answer may come together: the time between them says nothing then, that of the whole answer does.
+  const [tokens, time] = now - shown.first > 50 ? [generated - 1, now - shown.first] : [generated, now];
+  if (shown.first !== undefined && generated > 1 && time > 0) shown.speed = (tokens * 1000) / time;
+}
+
+function stats({ usage, speed, first, finish }) {
   const parts = [];
-  if (usage) {
-    const cached = usage.prompt_tokens_details?.cached_tokens ?? 0;
-    parts.push(`${usage.prompt_tokens} prompt tokens${cached ? ` (${cached} cached)` : ""}`, `${usage.completion_tokens} generated`);
-    // Tokens of a short answer may come together: the time between them says nothing then, that of the whole answer does.
-    const [tokens, time] = ended - first > 50 ? [usage.completion_tokens - 1, ended - first] : [usage.completion_tokens, ended - begun];
-    if (first !== null && usage.completion_tokens > 1 && time > 0) parts.push(`${((tokens * 1000) / time).toFixed(0)} tokens/s`);
+  if (usage) parts.push(`${usage.prompt} prompt tokens${usage.cached ? ` (${usage.cached} cached)` : ""}`, `${usage.generated} generated`);
+  if (speed !== undefined) parts.push(`${speed.toFixed(0)} tokens/s`);
+  if (first !== undefined) parts.push(`first after ${first.toFixed(0)} ms`);
+  if (usage && model.max_model_len) {
+    parts.push(`${(usage.prompt + usage.generated).toLocaleString("en")} of ${model.max_model_len.toLocaleString("en")} tokens of context`);
   }
-  if (first !== null) parts.push(`first after ${(first - begun).toFixed(0)} ms`);
   if (finish && finish !== "stop") parts.push(finish === "length" ? "cut off at the most tokens" : finish.replace("_", " "));
   return parts.join(" · ");
 }
@@ -204,9 +210,17 @@ function shownOf(message, view) {
   if (message.shown?.logprobs?.length) nodes.push(likelihoods(view, message.shown.logprobs));
   if (message.shown?.error) nodes.push(part(view, "error", () => element("p", { className: "error", role: "alert" }, `This failed: ${message.shown.error}`)));
   if (busy) nodes.push(part(view, "cursor", () => element("span", { className: "cursor", "aria-hidden": "true" })));
-  if (message.shown?.stats) nodes.push(part(view, "stats", () => element("p", { className: "stats" }, message.shown.stats)));
+  const told = message.shown ? stats(message.shown) : "";
+  if (told) nodes.push(figures(view, told, busy));
   if (!running) nodes.push(part(view, "buttons", () => buttons(message)));
   return nodes;
+}
+
+function figures(view, told, busy) {
+  const line = part(view, "figures", () => element("p"));
+  line.className = busy ? "live" : "stats";
+  if (line.textContent !== told) line.textContent = told;
+  return line;
 }
 
 /** Markdown in a node, which is rendered anew only if it is another text than before. */
