@@ -5,11 +5,12 @@ import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.browser.conftest import opened_page
 from tests.e2e.server import Server, running_server
@@ -78,6 +79,55 @@ def test_an_answer_can_be_stopped(page: Page, server: Server) -> None:
     page.get_by_role("button", name="Stop").click()
     expect(page.locator(".stats")).to_have_text(re.compile(figures.pattern + " · stopped"))
     expect(page.get_by_role("button", name="Send", exact=True)).to_be_visible()
+
+
+EXAMPLES = {
+    "A fact How tall": (r"30 metres", {}),
+    "A sum": (r"83", {}),
+    "JSON by a schema": (r'"name": "Marta"', {"response_format", "messages"}),
+    "A tool": (r"get_weather", {"tools", "tool_choice"}),
+    "Thinking": (r"75", {"thinking"}),
+}
+
+
+def test_an_empty_conversation_proposes_what_to_ask(page: Page) -> None:
+    page.locator("#temperature").fill("0")
+    examples = page.get_by_role("region", name="Examples")
+    for name, (answer, _) in EXAMPLES.items():
+        examples.get_by_role("button", name=name).click()
+        wait_for_answers(page, 1)
+        expect(page.locator(".message.assistant")).to_contain_text(re.compile(answer))
+        expect(examples).to_have_count(0)
+        page.get_by_role("button", name="New conversation").click()
+
+
+def test_an_example_asks_with_what_it_needs_and_nothing_else(page: Page) -> None:
+    bodies = answer_with(page, {"content": "Yes."})
+    examples = page.get_by_role("region", name="Examples")
+    plain = {"model", "messages", "stream", "stream_options"}
+    for name, (_, needed) in EXAMPLES.items():
+        examples.get_by_role("button", name=name).focus()
+        page.keyboard.press("Enter")
+        wait_for_answers(page, 1)
+        assert set(bodies[-1]) == plain | set(needed)
+        expect(page.get_by_label("Your message", exact=True)).to_be_focused()
+        expect(page.get_by_label("Your message", exact=True)).to_have_value("")
+        page.get_by_role("button", name="New conversation").click()
+    page.get_by_label("Definitions, a JSON list").fill('[{"type": "function", "function": {"name": "mine"}}]')
+    examples.get_by_role("button", name="A story").click()
+    wait_for_answers(page, 1)
+    assert bodies[-1]["tools"][0]["function"]["name"] == "mine", "what somebody wrote stays"
+    page.reload()
+    expect(page.locator(".message.assistant")).to_be_visible()
+    expect(examples).to_have_count(0)
+
+
+def test_other_models_are_asked_what_any_model_can_do(page: Page) -> None:
+    for info, count in (({"is_generation": True, "model_path": "/m/other"}, 3), ({"is_generation": False}, 0)):
+        page.route("**/model_info", partial(Route.fulfill, json=info))
+        page.reload()
+        page.wait_for_selector('#model:has-text("sapling")')
+        expect(page.locator("#messages button")).to_have_count(count)
 
 
 def test_a_message_is_sent_by_its_button_unless_it_is_blank(page: Page) -> None:

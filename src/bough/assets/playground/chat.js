@@ -2,6 +2,7 @@
 
 import { call, events } from "./api.js";
 import { arrange, copyButton, element } from "./dom.js";
+import { EXAMPLE_SCHEMA, EXAMPLE_TOOLS, examplesFor, pretty } from "./examples.js";
 import { render } from "./markdown.js";
 import { asSent, awaitsResults, openCalls, says, wholeCalls } from "./messages.js";
 import { ofTab } from "./storage.js";
@@ -10,21 +11,6 @@ const CONVERSATION = "bough.conversation";
 const SETTINGS = "bough.settings";
 const MAX_STORED = 1_000_000;
 const NUMBERS = ["temperature", "top_p", "top_k", "min_p", "repetition_penalty", "max_tokens", "seed"];
-const EXAMPLE_SCHEMA = {
-  type: "object",
-  properties: { name: { type: "string", maxLength: 40 }, height_m: { type: "integer", maximum: 150 }, evergreen: { type: "boolean" } },
-  required: ["name", "height_m", "evergreen"],
-  additionalProperties: false,
-};
-const EXAMPLE_TOOL = [{
-  type: "function",
-  function: {
-    name: "get_weather",
-    description: "The weather in a place",
-    parameters: { type: "object", properties: { place: { type: "string" } }, required: ["place"] },
-  },
-}];
-
 const byId = (id) => document.getElementById(id);
 
 /** Whether a key sends what was typed. An Enter that takes what an input method proposes does not; Safari tells by 229. */
@@ -34,6 +20,9 @@ const sends = (event) => event.key === "Enter" && !event.shiftKey && !event.isCo
 let messages = [];
 let model = { id: "" }; // as /v1/models tells of it
 let running = null;
+
+/** What is seen while there are no messages. */
+let start = element("section");
 
 /** What the settings ask for. Throws an Error that names the setting if one cannot be read. */
 function options() {
@@ -300,16 +289,16 @@ async function anew(message, text) {
 
 function toolCall(message, { id, function: { name, arguments: text } }, index, busy) {
   const view = viewOf(message);
-  let pretty = text;
+  let laidOut = text;
   try {
-    pretty = JSON.stringify(JSON.parse(text), null, 2);
+    laidOut = pretty(JSON.parse(text));
   } catch { /* it is not complete yet, or never will be */ }
   const box = part(view, `call ${index}`, () => element("section", { className: "call" },
     element("p", {}, "Calls ", element("code")), element("pre", { tabIndex: 0, "aria-label": "Arguments" })));
   const [told, shown] = box.children;
   box.setAttribute("aria-label", `Tool call: ${name}`);
   if (told.lastChild.textContent !== name) told.lastChild.textContent = name;
-  if (shown.textContent !== pretty) shown.textContent = pretty;
+  if (shown.textContent !== laidOut) shown.textContent = laidOut;
   const isOpen = !busy && openCalls(messages, message).some((call) => call.id === id);
   const nodes = [told, shown];
   const why = busy || isOpen ? "" : whyUnanswered(message, id);
@@ -402,7 +391,7 @@ function redraw() {
   const log = byId("messages");
   const { scrollTop } = log;
   const atEnd = log.scrollHeight - scrollTop - log.clientHeight < 60;
-  arrange(log, messages.map((message) => viewOf(message).box));
+  arrange(log, messages.length ? messages.map((message) => viewOf(message).box) : [start]);
   messages.forEach(update);
   log.scrollTop = atEnd ? log.scrollHeight : scrollTop;
 }
@@ -440,7 +429,7 @@ function remembered(name) {
 
 /** Show what is remembered, but nothing of it that is not as this page remembers it: another version may have left it. */
 function restore() {
-  const settings = { schema: JSON.stringify(EXAMPLE_SCHEMA, null, 2), ...remembered(SETTINGS) };
+  const settings = { schema: pretty(EXAMPLE_SCHEMA), ...remembered(SETTINGS) };
   for (const id of TEXTS) if (typeof settings[id] === "string") byId(id).value = settings[id];
   byId("logprobs").checked = settings.logprobs === true;
   try {
@@ -458,15 +447,35 @@ function settingsChanged() {
   ofTab.set(SETTINGS, JSON.stringify({ ...settings, logprobs: byId("logprobs").checked }));
 }
 
-/** Make the chat usable. */
-export function startChat(servedModel) {
-  model = servedModel;
+/** Examples as buttons, of which each asks at once, with the settings that it needs and none that would hinder it. */
+function proposals(examples) {
+  if (!examples.length) return element("section");
+  const ask = ({ prompt, settings: needed = {} }) => {
+    // Tools that somebody wrote stay; those of an example do not.
+    const tools = byId("tools").value === pretty(EXAMPLE_TOOLS) ? "" : byId("tools").value;
+    const wanted = { form: "text", thinking: "", tools, ...needed };
+    for (const [id, value] of Object.entries(wanted)) byId(id).value = value;
+    settingsChanged();
+    if (document.activeElement.matches(":focus-visible")) byId("prompt").focus();
+    byId("prompt").value = prompt;
+    byId("composer").requestSubmit();
+  };
+  const made = element("section", { className: "start" }, element("h2", {}, "What may it be?"), element("div", { className: "examples" },
+    examples.map((example) => element("button", { type: "button", onclick: () => ask(example) }, element("strong", {}, example.name), " ", element("span", {}, example.prompt)))));
+  made.setAttribute("aria-label", "Examples");
+  return made;
+}
+
+/** Make the chat usable: with a model as /v1/models and as /model_info tell of it. */
+export function startChat(served, info) {
+  model = served;
+  start = proposals(examplesFor(info));
   restore();
   settingsChanged();
   if (window.matchMedia("(max-width: 50rem)").matches) byId("settings").open = false;
   byId("settings").addEventListener("input", settingsChanged);
   byId("example-tool").addEventListener("click", () => {
-    byId("tools").value = JSON.stringify(EXAMPLE_TOOL, null, 2);
+    byId("tools").value = pretty(EXAMPLE_TOOLS);
     settingsChanged();
   });
   byId("composer").addEventListener("submit", (event) => {
