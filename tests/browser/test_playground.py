@@ -661,6 +661,92 @@ def test_markdown_is_rendered_and_nothing_in_it_runs(page: Page) -> None:
     assert shown.locator("a").get_attribute("href") == "https://example.org"
 
 
+def rendered(page: Page, text: str) -> str:
+    """A Markdown text as HTML."""
+    script = "text => import('/playground/markdown.js').then(({ show }) => {" + (
+        " const box = document.createElement('div'); show(box, text); return box.innerHTML; })"
+    )
+    return page.evaluate(script, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("***both***", "<p><em><strong>both</strong></em></p>"),
+        ("**a *b* c** *d **e***", "<p><strong>a <em>b</em> c</strong> <em>d <strong>e</strong></em></p>"),
+        ("**bold over\ntwo** ~~gone~~", "<p><strong>bold over<br>two</strong> <del>gone</del></p>"),
+        ("5 * 3 * 2, snake_case_name, **「木」**です", "<p>5 * 3 * 2, snake_case_name, <strong>「木」</strong>です</p>"),
+        ("**open and `a*b*` and __x__", "<p>**open and <code>a*b*</code> and <strong>x</strong></p>"),
+        ("It was\n1986. Then\n- one", "<p>It was<br>1986. Then</p><ul><li><p>one</p></li></ul>"),
+        ("Steps:\n1. one\n2. two", '<p>Steps:</p><ol start="1"><li><p>one</p></li><li><p>two</p></li></ol>'),
+        ("- a\n1. b\n- c", '<ul><li><p>a</p></li></ul><ol start="1"><li><p>b</p></li></ol><ul><li><p>c</p></li></ul>'),
+        ("- a\n  1. b\n- c", '<ul><li><p>a</p><ol start="1"><li><p>b</p></li></ol></li><li><p>c</p></li></ul>'),
+        ("Oak\n===\nElm\n---\nAsh\n\n---", "<h3>Oak</h3><h4>Elm</h4><p>Ash</p><hr>"),
+        (
+            "Text\n| a | b |\n|---|--:|\n| x &amp; y | 1<br>2\\|3 |\nend",
+            '<p>Text</p><div class="scroll"><table><thead><tr><th scope="col">a</th><th scope="col">b</th></tr></thead>'
+            "<tbody><tr><td>x &amp; y</td><td>1<br>2|3</td></tr></tbody></table></div><p>end</p>",
+        ),
+        ("&lt;b&gt; &#39;a&#x27; &nope; &toString; A&B", "<p>&lt;b&gt; 'a' &amp;nope; &amp;toString; A&amp;B</p>"),
+        (
+            "- [x] one\n- [ ] two",
+            '<ul><li><span role="img" aria-label="done" class="task">☑</span><p>one</p></li>'
+            '<li><span role="img" aria-label="to do" class="task">☐</span><p>two</p></li></ul>',
+        ),
+        (
+            r"A \(a_1*b*\), $$x^*y^*$$ \*no\* 5 $",
+            r'<p>A <code class="math">\(a_1*b*\)</code>, <code class="math">$$x^*y^*$$</code> *no* 5 $</p>',
+        ),
+        (
+            "So:\n\\[\n- a\n+ b\n\\]\nand \\[ \\alpha \\]",
+            '<p>So:</p><p><code class="math">\\[\n- a\n+ b\n\\]</code></p>'
+            '<p>and <code class="math">\\[ \\alpha \\]</code></p>',
+        ),
+        ("![a **b**](https://x.org/(1)?a=*b*) [c]", None),
+    ],
+)
+def test_markdown_is_read_as_models_write_it(page: Page, text: str, html: str | None) -> None:
+    link = '<p><a href="https://x.org/(1)?a=*b*" target="_blank" rel="noopener noreferrer">a <strong>b</strong></a> [c]</p>'
+    assert rendered(page, text) == (html or link)
+
+
+def test_indented_code_is_code(page: Page) -> None:
+    answer_with(page, {"content": "So:\n\n    x = *1*\n\n      y\n\nThere.\n\n- one\n\n    more of one"})
+    ask(page, "x")
+    wait_for_answers(page, 1)
+    shown = page.locator(".message.assistant .text")
+    assert shown.locator("pre").all_inner_texts() == ["x = *1*\n\n  y"]
+    expect(shown.locator("li p")).to_have_text(["one", "more of one"])
+
+
+HOSTILE = {
+    "brackets": "[" * 60_000,
+    "marks": "*a _b ~~c " * 20_000,
+    "closed marks": "**a *b" * 10_000 + "* c**" * 10_000,
+    "stars": "*" * 60_000 + "a" + "*" * 60_000,
+    "links": "[a](b" * 40_000,
+    "addresses": "[" * 40_000 + "](a()a()" * 40_000,
+    "backticks": "".join("`" * length + "x" for length in range(1, 400)),
+    "formulas": "\\( \\[ $$" + "\\( \\[ " * 40_000,
+    "lines of formulas": "\\[\n" * 60_000,
+    "entities": "&am" * 60_000,
+    "angles": "<https://" * 20_000,
+    "bars": "|a|\n" * 60_000,
+    "items": "- " * 30_000,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_every_text_is_shown_in_proportional_time(page: Page, name: str) -> None:
+    script = "text => import('/playground/markdown.js').then(({ show }) => { const took = []; for (const part of [4, 1]) {" + (
+        " const box = document.createElement('div'), begun = performance.now();"
+        " show(box, text.slice(0, text.length / part)); took.push(performance.now() - begun); } return took; })"
+    )
+    quarter, whole = page.evaluate(script, HOSTILE[name])
+    assert whole < 10 * quarter + 150, "four times the text takes about four times as long"
+    assert whole < 3000
+
+
 def test_code_ends_with_as_many_backticks_as_it_began_with(page: Page) -> None:
     unended = "`" * 1000 + "x" * 3000
     answer_with(page, {"content": f"a ```b``` `` `c` `` \\``d` `e`` {unended}"})

@@ -1,9 +1,9 @@
 // The conversation: asks /v1/chat/completions and shows what streams back.
 
 import { call, events } from "./api.js";
-import { arrange, copyButton, element } from "./dom.js";
+import { arrange, copyButton, element, grow } from "./dom.js";
 import { EXAMPLE_SCHEMA, EXAMPLE_TOOLS, examplesFor, pretty } from "./examples.js";
-import { render } from "./markdown.js";
+import { show } from "./markdown.js";
 import { asSent, awaitsResults, openCalls, says, wholeCalls } from "./messages.js";
 import { ofTab } from "./storage.js";
 
@@ -214,7 +214,7 @@ function figures(view, told, busy) {
 
 /** Markdown in a node, which is rendered anew only if it is another text than before. */
 function written(view, name, node, text) {
-  if (view[name] !== text) node.replaceChildren(render(text));
+  if (view[name] !== text) show(node, text);
   view[name] = text;
   return node;
 }
@@ -224,13 +224,6 @@ function verbatim(view, text) {
   const node = part(view, "verbatim", () => element("pre", { className: "text", tabIndex: 0, "aria-label": "JSON" }, ""));
   grow(node, text);
   return node;
-}
-
-/** Let an element have this text. What it had is added to if that will do, so that a selection in it outlives that. */
-function grow(node, text) {
-  const had = node.firstChild;
-  if (had && text.startsWith(had.data)) had.appendData(text.slice(had.data.length));
-  else node.textContent = text;
 }
 
 function buttons(message) {
@@ -393,7 +386,7 @@ function redraw() {
   const atEnd = log.scrollHeight - scrollTop - log.clientHeight < 60;
   arrange(log, messages.length ? messages.map((message) => viewOf(message).box) : [start]);
   messages.forEach(update);
-  log.scrollTop = atEnd ? log.scrollHeight : scrollTop;
+  log.scrollTop = atEnd && messages.length ? log.scrollHeight : scrollTop;
 }
 
 function setBusy(busy) {
@@ -460,7 +453,7 @@ function proposals(examples) {
     byId("prompt").value = prompt;
     byId("composer").requestSubmit();
   };
-  const made = element("section", { className: "start" }, element("h2", {}, "What may it be?"), element("div", { className: "examples" },
+  const made = element("section", { className: "start" }, element("h2", {}, "Ask something, or begin with one of these"), element("div", { className: "examples" },
     examples.map((example) => element("button", { type: "button", onclick: () => ask(example) }, element("strong", {}, example.name), " ", element("span", {}, example.prompt)))));
   made.setAttribute("aria-label", "Examples");
   return made;
