@@ -74,6 +74,16 @@ function backticks(text) {
   };
 }
 
+/** The same nodes, with texts side by side as one: marks that turned out to be none would each be a node of the page. */
+function joined(nodes) {
+  const made = [];
+  for (const node of nodes) {
+    if (typeof node === "string" && typeof made.at(-1) === "string") made[made.length - 1] += node;
+    else if (node !== "") made.push(node);
+  }
+  return made;
+}
+
 /** Nodes and texts in a row, the last of which emphases and links take into themselves when they end. */
 class Row {
   nodes = [];
@@ -98,7 +108,7 @@ class Row {
 
   finish() {
     this.#flush();
-    return this.nodes.filter((node) => node !== "");
+    return joined(this.nodes);
   }
 
   /** A line ends here: what is blank around that is not shown. */
@@ -119,7 +129,7 @@ class Row {
       const tag = EMPHASIS[`${mark}${used}`];
       if (!tag) break;
       this.#flush();
-      this.#wrap(opener.at + 1, (inner) => [element(tag, {}, inner)]);
+      this.#wrap(opener.at + 1, (inner) => [element(tag, {}, joined(inner))]);
       opener.left -= used;
       left -= used;
       this.nodes[opener.at] = mark.repeat(opener.left);
@@ -161,7 +171,7 @@ class Row {
   #wrap(at, make) {
     while (this.#brackets.length && this.#brackets.at(-1) >= at) this.#brackets.pop();
     while (this.#openers.length && this.#openers.at(-1).at >= at) this.#drop(this.#openers.length - 1);
-    const inner = this.nodes.splice(at).filter((node) => node !== "");
+    const inner = this.nodes.splice(at);
     for (const node of make(inner)) this.nodes.push(node);
   }
 
@@ -183,7 +193,7 @@ class Row {
   /** A bracket ends with an address. */
   closeLink(target) {
     this.#flush();
-    this.#wrap(this.#brackets.at(-1), ([, ...label]) => link(target, label));
+    this.#wrap(this.#brackets.at(-1), ([, ...label]) => link(target, joined(label)));
     this.#brackets = []; // no link lies in another
   }
 }
