@@ -9,20 +9,28 @@ import { ofTab } from "./storage.js";
 
 const CONVERSATION = "bough.conversation";
 const SETTINGS = "bough.settings";
-const MAX_STORED = 1_000_000;
-const NUMBERS = ["temperature", "top_p", "top_k", "min_p", "repetition_penalty", "max_tokens", "seed"];
+const MAX_STORED = 1_000_000; // characters
+const STORE_MS = 1000; // between two states of a running answer that are kept
+const NUMBERS = ["temperature", "top_p", "top_k", "min_p", "repetition_penalty", "frequency_penalty", "presence_penalty", "max_tokens", "seed"];
 const byId = (id) => document.getElementById(id);
 
-/** Whether a key sends what was typed. An Enter that takes what an input method proposes does not; Safari tells by 229. */
-const sends = (event) => event.key === "Enter" && !event.shiftKey && !event.isComposing && event.keyCode !== 229;
+/** Whether a key is for what an input method proposes, to take or to dismiss; Safari tells by 229. */
+const composes = (event) => event.isComposing || event.keyCode === 229;
+
+/** A screen for fingers, whose keyboard has no Shift+Enter: there a button sends, and Enter makes a new line. */
+const touch = window.matchMedia("(pointer: coarse)");
+
+/** Whether a key sends what was typed. */
+const sends = (event) => event.key === "Enter" && !event.shiftKey && !composes(event) && !touch.matches;
 
 /** Messages as the server takes them, each with what the page knows of it under `shown`. */
 let messages = [];
 let model = { id: "" }; // as /v1/models tells of it
 let running = null;
 
-/** What is seen while there are no messages. */
-let start = element("section");
+/** What is seen while there are no messages, and the messages that "New conversation" put away last. */
+const start = element("section", { className: "start" });
+let putAway = [];
 
 /** What the settings ask for. Throws an Error that names the setting if one cannot be read. */
 function options() {
@@ -32,7 +40,8 @@ function options() {
     if (!input.checkValidity()) throw new Error(`${name}: ${input.validationMessage}`);
     if (input.value !== "") asked[name] = Number(input.value);
   }
-  if (byId("stop_text").value) asked.stop = [byId("stop_text").value];
+  const stops = byId("stop_text").value.split("\n").filter(Boolean);
+  if (stops.length) asked.stop = stops;
   if (byId("logprobs").checked) Object.assign(asked, { logprobs: true, top_logprobs: 5 });
   if (byId("thinking").value) asked.thinking = byId("thinking").value === "on";
   const form = byId("form").value;
@@ -88,7 +97,9 @@ async function answer(asked) {
   let pending = false;
   const paint = () => {
     pending = false;
-    if (running && messages.includes(message)) update(message);
+    if (!running || !messages.includes(message)) return;
+    update(message);
+    if (performance.now() - storedAt >= STORE_MS) store();
   };
   try {
     const response = await call("/v1/chat/completions", { body, signal: running.signal });
@@ -251,7 +262,7 @@ function edit(message) {
   };
   area.addEventListener("keydown", (event) => {
     if (sends(event)) done(event);
-    if (event.key !== "Escape") return;
+    if (event.key !== "Escape" || composes(event)) return;
     event.stopPropagation(); // which would end a running answer, too
     leave();
   });
@@ -405,11 +416,18 @@ function setBusy(busy) {
 
 const TEXTS = ["system", ...NUMBERS, "stop_text", "thinking", "form", "schema", "tools", "tool_choice"];
 
+let storedAt = 0;
+
+/** Keep the conversation for a reload, or say that this cannot be. */
 function store() {
   let text = JSON.stringify(messages);
   if (text.length > MAX_STORED) text = JSON.stringify(messages.map((each) => (each.shown ? { ...each, shown: { ...each.shown, logprobs: [] } } : each)));
-  if (text.length > MAX_STORED) text = "[]";
-  ofTab.set(CONVERSATION, text);
+  const isTooLong = text.length > MAX_STORED;
+  const isKept = ofTab.set(CONVERSATION, isTooLong ? "[]" : text);
+  storedAt = performance.now();
+  const why = isTooLong ? "This conversation is too long to be kept" : "The browser keeps nothing of this page";
+  const told = messages.length && (isTooLong || !isKept) ? `${why}: a reload would lose it.` : "";
+  if (byId("unkept").textContent !== told) byId("unkept").textContent = told;
 }
 
 function remembered(name) {
@@ -420,13 +438,23 @@ function remembered(name) {
   }
 }
 
+/** A remembered message as this page makes them. Throws if it is none. */
+function asKnown({ role, content, tool_call_id, tool_calls, reasoning_content, shown }) {
+  if (!Object.hasOwn(NAMES, role) || typeof content !== "string") throw new Error("this is no message");
+  if (role !== "assistant") return { role, content, tool_call_id };
+  const calls = (tool_calls ?? []).filter((call) => call && typeof call.function.arguments === "string");
+  const known = { logprobs: [], ...shown };
+  if (!known.finish && !known.error) known.finish = "stopped"; // the page was left while it ran
+  return { role, content, reasoning_content: String(reasoning_content ?? ""), tool_calls: calls, shown: known };
+}
+
 /** Show what is remembered, but nothing of it that is not as this page remembers it: another version may have left it. */
 function restore() {
   const settings = { schema: pretty(EXAMPLE_SCHEMA), ...remembered(SETTINGS) };
   for (const id of TEXTS) if (typeof settings[id] === "string") byId(id).value = settings[id];
   byId("logprobs").checked = settings.logprobs === true;
   try {
-    messages = remembered(CONVERSATION) ?? [];
+    messages = (remembered(CONVERSATION) ?? []).map(asKnown);
     redraw();
   } catch {
     messages = [];
@@ -441,8 +469,7 @@ function settingsChanged() {
 }
 
 /** Examples as buttons, of which each asks at once, with the settings that it needs and none that would hinder it. */
-function proposals(examples) {
-  if (!examples.length) return element("section");
+function propose(examples) {
   const ask = ({ prompt, settings: needed = {} }) => {
     // Tools that somebody wrote stay; those of an example do not.
     const tools = byId("tools").value === pretty(EXAMPLE_TOOLS) ? "" : byId("tools").value;
@@ -453,16 +480,39 @@ function proposals(examples) {
     byId("prompt").value = prompt;
     byId("composer").requestSubmit();
   };
-  const made = element("section", { className: "start" }, element("h2", {}, "Ask something, or begin with one of these"), element("div", { className: "examples" },
-    examples.map((example) => element("button", { type: "button", onclick: () => ask(example) }, element("strong", {}, example.name), " ", element("span", {}, example.prompt)))));
-  made.setAttribute("aria-label", "Examples");
-  return made;
+  const button = (example) => element("button", { type: "button", onclick: () => ask(example) },
+    element("strong", {}, example.name), " ", element("span", {}, example.prompt));
+  start.setAttribute("aria-label", "Examples");
+  start.append(element("h2", {}, "Ask something, or begin with one of these"), element("div", { className: "examples" }, examples.map(button)));
+}
+
+function newConversation() {
+  running?.abort();
+  if (messages.length) putAway = messages;
+  messages = [];
+  store();
+  redraw();
+  byId("prompt").focus();
+  if (!putAway.length) return;
+  const back = element("button", { type: "button", className: "back", onclick: () => {
+    messages = putAway;
+    putAway = [];
+    back.remove();
+    store();
+    redraw();
+    byId("messages").scrollTop = byId("messages").scrollHeight;
+    byId("prompt").focus();
+  } }, "Bring the last conversation back");
+  start.querySelector(".back")?.remove();
+  start.append(back);
 }
 
 /** Make the chat usable: with a model as /v1/models and as /model_info tell of it. */
 export function startChat(served, info) {
   model = served;
-  start = proposals(examplesFor(info));
+  const examples = examplesFor(info);
+  if (examples.length) propose(examples);
+  if (touch.matches) byId("prompt").placeholder = "Say something …";
   restore();
   settingsChanged();
   if (window.matchMedia("(max-width: 50rem)").matches) byId("settings").open = false;
@@ -494,12 +544,7 @@ export function startChat(served, info) {
     byId("composer").requestSubmit();
   });
   byId("stop").addEventListener("click", () => running?.abort());
-  document.addEventListener("keydown", (event) => { if (event.key === "Escape") running?.abort(); });
-  byId("clear").addEventListener("click", () => {
-    running?.abort();
-    messages = [];
-    redraw();
-    store();
-    byId("prompt").focus();
-  });
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape" && !composes(event)) running?.abort(); });
+  window.addEventListener("pagehide", () => { if (running) store(); });
+  byId("clear").addEventListener("click", newConversation);
 }
