@@ -3,13 +3,15 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.browser.conftest import opened_page
 from tests.e2e.server import Server, running_server
@@ -49,6 +51,22 @@ def answer_with(
     return bodies
 
 
+def stream_answers(page: Page) -> Callable[[dict[str, object]], None]:
+    """Let chat requests of the page stream what the function sends that is returned, and go on for ever."""
+    page.evaluate(
+        "() => { const { fetch } = window; window.fetch = (path, given) => path.endsWith('/completions')"
+        " ? Promise.resolve(new Response(new ReadableStream({ start(stream) {"
+        " window.send = (text) => stream.enqueue(new TextEncoder().encode(text));"
+        " given.signal.addEventListener('abort', () => stream.error(given.signal.reason)); } })))"
+        " : fetch(path, given); }"
+    )
+
+    def send(delta: dict[str, object]) -> None:
+        page.evaluate("text => send(text)", f"data: {json.dumps({'choices': [{'index': 0, 'delta': delta}]})}\n\n")
+
+    return send
+
+
 def hold_answers(page: Page) -> list[object]:
     """Let chat requests of the page wait for ever; returns those that do."""
     held: list[object] = []
@@ -73,9 +91,60 @@ def test_an_answer_can_be_stopped(page: Page, server: Server) -> None:
     ask(page, "Tell me about trees.")
     expect(page.get_by_role("button", name="Stop")).to_be_visible()
     page.wait_for_selector(".message.assistant .text")
+    figures = re.compile(r"\d+ prompt tokens.*[1-9]\d* generated · \d+ tokens/s · .* of 4,096 tokens of context")
+    expect(page.locator(".message.assistant .live")).to_have_text(figures)
     page.get_by_role("button", name="Stop").click()
-    expect(page.locator(".stats")).to_contain_text("stopped")
+    expect(page.locator(".stats")).to_have_text(re.compile(figures.pattern + " · stopped"))
     expect(page.get_by_role("button", name="Send", exact=True)).to_be_visible()
+
+
+EXAMPLES = {
+    "A fact How tall": (r"30 metres", {}),
+    "A sum": (r"83", {}),
+    "JSON by a schema": (r'"name": "Marta"', {"response_format", "messages"}),
+    "A tool": (r"get_weather", {"tools", "tool_choice"}),
+    "Thinking": (r"75", {"thinking"}),
+}
+
+
+def test_an_empty_conversation_proposes_what_to_ask(page: Page) -> None:
+    page.locator("#temperature").fill("0")
+    examples = page.get_by_role("region", name="Examples")
+    for name, (answer, _) in EXAMPLES.items():
+        examples.get_by_role("button", name=name).click()
+        wait_for_answers(page, 1)
+        expect(page.locator(".message.assistant")).to_contain_text(re.compile(answer))
+        expect(examples).to_have_count(0)
+        page.get_by_role("button", name="New conversation").click()
+
+
+def test_an_example_asks_with_what_it_needs_and_nothing_else(page: Page) -> None:
+    bodies = answer_with(page, {"content": "Yes."})
+    examples = page.get_by_role("region", name="Examples")
+    plain = {"model", "messages", "stream", "stream_options"}
+    for name, (_, needed) in EXAMPLES.items():
+        examples.get_by_role("button", name=name).focus()
+        page.keyboard.press("Enter")
+        wait_for_answers(page, 1)
+        assert set(bodies[-1]) == plain | set(needed)
+        expect(page.get_by_label("Your message", exact=True)).to_be_focused()
+        expect(page.get_by_label("Your message", exact=True)).to_have_value("")
+        page.get_by_role("button", name="New conversation").click()
+    page.get_by_label("Definitions, a JSON list").fill('[{"type": "function", "function": {"name": "mine"}}]')
+    examples.get_by_role("button", name="A story").click()
+    wait_for_answers(page, 1)
+    assert bodies[-1]["tools"][0]["function"]["name"] == "mine", "what somebody wrote stays"
+    page.reload()
+    expect(page.locator(".message.assistant")).to_be_visible()
+    expect(examples).to_have_count(0)
+
+
+def test_other_models_are_asked_what_any_model_can_do(page: Page) -> None:
+    for info, count in (({"is_generation": True, "model_path": "/m/other"}, 3), ({"is_generation": False}, 0)):
+        page.route("**/model_info", partial(Route.fulfill, json=info))
+        page.reload()
+        page.wait_for_selector('#model:has-text("sapling")')
+        expect(page.locator("#messages button")).to_have_count(count)
 
 
 def test_a_message_is_sent_by_its_button_unless_it_is_blank(page: Page) -> None:
@@ -106,6 +175,38 @@ def test_an_enter_that_ends_a_composition_sends_nothing(page: Page, told: dict[s
     page.get_by_label("Your message, to be changed").dispatch_event("keydown", {"key": "Enter", **told})
     expect(page.get_by_label("Your message, to be changed")).to_be_visible()
     assert len(bodies) == 1
+
+
+@pytest.mark.parametrize("told", [{"isComposing": True}, {"keyCode": 229}], ids=["as specified", "in Safari"])
+def test_an_escape_that_ends_a_composition_stops_nothing(page: Page, told: dict[str, object]) -> None:
+    answer_with(page, {"content": "はい。"})
+    ask(page, "木")
+    wait_for_answers(page, 1)
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_label("Your message, to be changed").dispatch_event("keydown", {"key": "Escape", **told})
+    expect(page.get_by_label("Your message, to be changed")).to_be_visible()
+    page.unroute("**/v1/chat/completions")
+    hold_answers(page)
+    ask(page, "水")
+    expect(page.get_by_role("button", name="Stop")).to_be_visible()
+    page.get_by_label("Your message", exact=True).dispatch_event("keydown", {"key": "Escape", **told})
+    page.wait_for_timeout(200)
+    expect(page.get_by_role("button", name="Stop")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Stop")).to_be_hidden()
+
+
+def test_enter_makes_a_new_line_where_fingers_type(browser: Browser, server: Server) -> None:
+    with opened_page(browser, server.url, has_touch=True, is_mobile=True) as page:
+        page.wait_for_selector('#model:has-text("sapling")')
+        bodies = answer_with(page, {"content": "Yes."})
+        prompt = page.get_by_label("Your message", exact=True)
+        prompt.press_sequentially("First,")
+        prompt.press("Enter")
+        prompt.press_sequentially("second?")
+        page.get_by_role("button", name="Send", exact=True).tap()
+        wait_for_answers(page, 1)
+        assert bodies[0]["messages"] == [{"role": "user", "content": "First,\nsecond?"}]
 
 
 def test_what_is_typed_during_an_answer_waits_for_its_end(page: Page) -> None:
@@ -139,6 +240,70 @@ def test_a_new_conversation_ends_the_answer_of_the_old_one(page: Page) -> None:
     ask(page, "Second?")
     wait_for_answers(page, 1)
     assert bodies[0]["messages"] == [{"role": "user", "content": "Second?"}]
+
+
+def test_the_conversation_before_a_new_one_comes_back(page: Page) -> None:
+    bodies = answer_with(page, {"content": "Yes."})
+    for count in (1, 2):
+        ask(page, f"Question {count}?")
+        wait_for_answers(page, count)
+    new, back = (
+        page.get_by_role("button", name=name) for name in ("New conversation", "Bring the last conversation back")
+    )
+    expect(back).to_have_count(0)
+    new.click()
+    new.click()
+    back.click()
+    expect(page.locator(".message")).to_have_count(4)
+    expect(back).to_have_count(0)
+    page.reload()
+    expect(page.locator(".message")).to_have_count(4)
+    new.click()
+    ask(page, "Something else?")
+    wait_for_answers(page, 1)
+    expect(back).to_have_count(0)
+    assert bodies[-1]["messages"] == [{"role": "user", "content": "Something else?"}]
+    new.click()
+    back.click()
+    expect(page.locator(".message.user")).to_contain_text("Something else?")
+
+
+def test_a_running_answer_outlives_a_reload_as_far_as_it_came(page: Page) -> None:
+    send = stream_answers(page)
+    ask(page, "x")
+    kept = "() => sessionStorage.getItem('bough.conversation').includes('Half an')"
+    for part in ("Half", " an", " answer"):
+        send({"content": part})
+        page.wait_for_timeout(600)
+    assert page.evaluate(kept), "not only what leaves the page keeps it: a crash does not say so"
+    send({"content": " is enough"})
+    expect(page.locator(".message.assistant .text")).to_have_text("Half an answer is enough")
+    page.reload()
+    expect(page.locator(".message.assistant .text")).to_have_text("Half an answer is enough")
+    expect(page.locator(".stats")).to_contain_text("stopped")
+
+
+def test_a_conversation_too_long_to_be_kept_is_told(page: Page) -> None:
+    answer_with(page, {"content": "x" * 1_000_000})
+    expect(page.locator("#unkept")).to_have_text("")
+    ask(page, "x")
+    wait_for_answers(page, 1)
+    expect(page.locator("#unkept")).to_contain_text("too long to be kept")
+    page.get_by_role("button", name="New conversation").click()
+    expect(page.locator("#unkept")).to_have_text("")
+
+
+def test_a_question_that_failed_is_asked_once_with_the_next(page: Page) -> None:
+    page.route("**/v1/chat/completions", lambda route: route.abort())
+    ask(page, "First?")
+    expect(page.get_by_role("alert")).to_be_visible()
+    ask(page, "First?")
+    expect(page.get_by_role("alert")).to_have_count(2)
+    page.unroute("**/v1/chat/completions")
+    bodies = answer_with(page, {"content": "Yes."})
+    ask(page, "In short.")
+    expect(page.locator(".message.assistant").last).to_contain_text("Yes.")
+    assert bodies[0]["messages"] == [{"role": "user", "content": "First?\n\nIn short."}]
 
 
 def test_answers_are_made_anew_and_questions_changed(page: Page) -> None:
@@ -239,10 +404,10 @@ def test_a_question_stays_in_its_place_if_the_settings_are_wrong(page: Page) -> 
 def test_every_setting_reaches_the_server(page: Page) -> None:
     bodies = answer_with(page, {"content": "{}"})
     numbers = {"temperature": 0.5, "top_p": 0.9, "top_k": 7, "min_p": 0.1, "repetition_penalty": 1.1}
-    numbers |= {"max_tokens": 33, "seed": 4}
+    numbers |= {"frequency_penalty": 0.2, "presence_penalty": -0.3, "max_tokens": 33, "seed": 4}
     for name, value in numbers.items():
         page.locator(f"#{name}").fill(str(value))
-    page.get_by_label("Stop at").fill("END")
+    page.get_by_label("Stop at").fill("END\n\n two words")
     page.get_by_label("System prompt").fill("Be short.")
     page.get_by_label("Form", exact=True).select_option("json_schema")
     page.get_by_label("Schema").fill('{"type": "object"}')
@@ -254,7 +419,7 @@ def test_every_setting_reaches_the_server(page: Page) -> None:
     body = bodies[0]
     assert body["thinking"] is False
     assert {name: body[name] for name in numbers} == numbers
-    assert body["stop"] == ["END"]
+    assert body["stop"] == ["END", " two words"]
     assert body["messages"][0] == {"role": "system", "content": "Be short."}
     assert body["response_format"]["json_schema"]["schema"] == {"type": "object"}
     assert body["tools"][0]["function"]["name"] == "get_weather"
@@ -319,7 +484,7 @@ def test_a_change_of_the_settings_writes_down_no_conversation(page: Page) -> Non
 
 def test_a_setting_that_cannot_be_is_named(page: Page) -> None:
     wrong = {"temperature": "7", "top_p": "1.5", "top_k": "-2", "min_p": "2", "repetition_penalty": "3"}
-    wrong |= {"max_tokens": "0", "seed": "1.5"}
+    wrong |= {"frequency_penalty": "3", "presence_penalty": "-2.5", "max_tokens": "0", "seed": "1.5"}
     for name, value in wrong.items():
         page.locator(f"#{name}").fill(value)
         ask(page, "x")
@@ -358,6 +523,24 @@ def test_json_follows_a_schema(page: Page) -> None:
     wait_for_answers(page, 1)
     answer = json.loads(page.locator(".message.assistant .text").inner_text())
     assert set(answer) == {"name", "height_m", "evergreen"}
+
+
+@pytest.mark.parametrize("form", ["json_object", "json_schema"])
+def test_json_is_shown_as_it_came(page: Page, form: str) -> None:
+    text = r'{"path": "C:\\dir", "expr": "2*3*4", "name": "_a_  **b**"}'
+    answer_with(page, {"content": text[:9]}, {"content": text[9:]})
+    page.get_by_label("Form", exact=True).select_option(form)
+    ask(page, "x")
+    wait_for_answers(page, 1)
+    shown = page.locator(".message.assistant pre.text")
+    assert shown.evaluate("pre => pre.textContent") == text
+    page.get_by_label("Form", exact=True).select_option("text")
+    page.reload()
+    expect(shown).to_be_visible()
+    assert shown.evaluate("pre => pre.textContent") == text, "what was asked for then counts"
+    ask(page, "y")
+    wait_for_answers(page, 2)
+    expect(page.locator(".message.assistant").last.locator("pre")).to_have_count(0)
 
 
 def test_tokens_tell_how_likely_they_were(page: Page) -> None:
@@ -458,6 +641,72 @@ def test_several_tools_are_answered_in_any_order(page: Page) -> None:
     assert results == {"call_0": "half-typed", "call_1": "one"}
 
 
+@pytest.mark.parametrize(
+    ("arguments", "finish"), [('{"place": "U', "length"), ('{"place": "Ulm"}', "length"), ('{"place": "U', "stop")]
+)
+def test_a_call_that_is_not_complete_holds_nothing_up(page: Page, arguments: str, finish: str) -> None:
+    call = {"index": 0, "id": "call_1", "function": {"name": "get_weather", "arguments": arguments}}
+    bodies = answer_with(page, {"content": "Let me see."}, {"tool_calls": [call]}, finish=finish)
+    ask(page, "Weather in Ulm?")
+    wait_for_answers(page, 1)
+    expect(page.locator(".call")).to_contain_text("Not complete")
+    expect(page.get_by_label("Result of get_weather")).to_have_count(0)
+    ask(page, "And now?")
+    wait_for_answers(page, 2)
+    assert bodies[1]["messages"] == [
+        {"role": "user", "content": "Weather in Ulm?"},
+        {"role": "assistant", "content": "Let me see."},
+        {"role": "user", "content": "And now?"},
+    ]
+
+
+def test_a_call_in_which_an_answer_was_stopped_holds_nothing_up(page: Page) -> None:
+    send = stream_answers(page)
+    ask(page, "Weather in Ulm?")
+    send({"tool_calls": [{"index": 0, "id": "call_1", "function": {"name": "get_weather", "arguments": "{}"}}]})
+    expect(page.locator(".call")).to_contain_text("get_weather")
+    page.get_by_role("button", name="Stop").click()
+    wait_for_answers(page, 1)
+    expect(page.get_by_label("Result of get_weather")).to_have_count(0)
+    ask(page, "And now?")
+    expect(page.locator(".message.user")).to_have_count(2)
+
+
+def test_a_call_can_be_left_unanswered(page: Page) -> None:
+    calls = [
+        {"index": at, "id": f"call_{at}", "function": {"name": f"tool_{at}", "arguments": "{}"}} for at in range(2)
+    ]
+    answer_with(page, {"content": "Let me see."}, {"tool_calls": calls})
+    ask(page, "x")
+    wait_for_answers(page, 1)
+    page.unroute("**/v1/chat/completions")
+    bodies = answer_with(page, {"content": "Done."})
+    page.get_by_label("Result of tool_1").fill("one")
+    page.get_by_role("button", name="Give the result").last.click()
+    page.get_by_role("button", name="Leave it unanswered").click()
+    wait_for_answers(page, 2)
+    told, result = bodies[0]["messages"][1:]
+    assert [call["id"] for call in told["tool_calls"]] == ["call_1"]
+    assert result == {"role": "tool", "content": "one", "tool_call_id": "call_1"}
+    page.get_by_role("button", name="Regenerate").first.click()
+    wait_for_answers(page, 1)
+    page.unroute("**/v1/chat/completions")
+    answer_with(page, {"tool_calls": calls})
+    page.get_by_role("button", name="Regenerate").click()
+    for left in (2, 1):
+        expect(page.get_by_role("button", name="Leave it unanswered")).to_have_count(left)
+        page.get_by_role("button", name="Leave it unanswered").first.click()
+    expect(page.get_by_label("Your message", exact=True)).to_be_focused()
+    expect(page.locator(".call").last).to_contain_text("Left unanswered")
+    page.reload()
+    expect(page.locator(".call").last).to_contain_text("Left unanswered")
+    page.unroute("**/v1/chat/completions")
+    bodies = answer_with(page, {"content": "Hello."})
+    ask(page, "Hello?")
+    expect(page.locator(".message.assistant").last).to_contain_text("Hello.")
+    assert bodies[0]["messages"] == [{"role": "user", "content": "x\n\nHello?"}]
+
+
 def test_texts_are_copied_with_and_without_a_clipboard(page: Page) -> None:
     answer_with(page, {"content": "A\n\n```\nx = 1\n```"})
     ask(page, "x")
@@ -516,6 +765,121 @@ def test_markdown_is_rendered_and_nothing_in_it_runs(page: Page) -> None:
     expect(shown.locator("img, script")).to_have_count(0)
     expect(shown).to_contain_text("<img src=x onerror=alert(1)>")
     assert shown.locator("a").get_attribute("href") == "https://example.org"
+
+
+def rendered(page: Page, text: str) -> str:
+    """A Markdown text as HTML."""
+    script = "text => import('/playground/markdown.js').then(({ show }) => {" + (
+        " const box = document.createElement('div'); show(box, text); return box.innerHTML; })"
+    )
+    return page.evaluate(script, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("***both***", "<p><em><strong>both</strong></em></p>"),
+        ("**a *b* c** *d **e***", "<p><strong>a <em>b</em> c</strong> <em>d <strong>e</strong></em></p>"),
+        ("**bold over\ntwo** ~~gone~~", "<p><strong>bold over<br>two</strong> <del>gone</del></p>"),
+        (
+            "5 * 3 * 2, snake_case_name, **「木」**です",
+            "<p>5 * 3 * 2, snake_case_name, <strong>「木」</strong>です</p>",
+        ),
+        ("**open and `a*b*` and __x__", "<p>**open and <code>a*b*</code> and <strong>x</strong></p>"),
+        ("It was\n1986. Then\n- one", "<p>It was<br>1986. Then</p><ul><li><p>one</p></li></ul>"),
+        ("Steps:\n1. one\n2. two", '<p>Steps:</p><ol start="1"><li><p>one</p></li><li><p>two</p></li></ol>'),
+        ("- a\n1. b\n- c", '<ul><li><p>a</p></li></ul><ol start="1"><li><p>b</p></li></ol><ul><li><p>c</p></li></ul>'),
+        ("- a\n  1. b\n- c", '<ul><li><p>a</p><ol start="1"><li><p>b</p></li></ol></li><li><p>c</p></li></ul>'),
+        ("Oak\n===\nElm\n---\nAsh\n\n---", "<h3>Oak</h3><h4>Elm</h4><p>Ash</p><hr>"),
+        (
+            "Text\n| a | b |\n|---|--:|\n| x &amp; y | 1<br>2\\|3 |\nend",
+            '<p>Text</p><div class="scroll"><table><thead><tr><th scope="col">a</th><th scope="col">b</th></tr></thead>'
+            "<tbody><tr><td>x &amp; y</td><td>1<br>2|3</td></tr></tbody></table></div><p>end</p>",
+        ),
+        ("&lt;b&gt; &#39;a&#x27; &nope; &toString; A&B", "<p>&lt;b&gt; 'a' &amp;nope; &amp;toString; A&amp;B</p>"),
+        (
+            "- [x] one\n- [ ] two",
+            '<ul><li><span role="img" aria-label="done" class="task">☑</span><p>one</p></li>'
+            '<li><span role="img" aria-label="to do" class="task">☐</span><p>two</p></li></ul>',
+        ),
+        (
+            r"A \(a_1*b*\), $$x^*y^*$$ \*no\* 5 $",
+            r'<p>A <code class="math">\(a_1*b*\)</code>, <code class="math">$$x^*y^*$$</code> *no* 5 $</p>',
+        ),
+        (
+            "So:\n\\[\n- a\n+ b\n\\]\nand \\[ \\alpha \\]",
+            '<p>So:</p><p><code class="math">\\[\n- a\n+ b\n\\]</code></p>'
+            '<p>and <code class="math">\\[ \\alpha \\]</code></p>',
+        ),
+        (
+            "![a **b**](https://x.org/(1)?a=*b*) [c]",
+            '<p><a href="https://x.org/(1)?a=*b*">a <strong>b</strong></a> [c]</p>',
+        ),
+    ],
+)
+def test_markdown_is_read_as_models_write_it(page: Page, text: str, html: str) -> None:
+    assert rendered(page, text).replace(' target="_blank" rel="noopener noreferrer"', "") == html
+
+
+def test_what_is_read_or_used_while_an_answer_grows_stays(page: Page) -> None:
+    send = stream_answers(page)
+    ask(page, "x")
+    wide = "1" * 400
+    send({"content": f"First.\n\n- one\n  ```\n  {wide}"})
+    shown = page.locator(".message.assistant .text")
+    code = shown.locator("pre")
+    expect(code).to_have_text(wide)
+    page.evaluate("getSelection().selectAllChildren(document.querySelector('.text p'))")
+    code.evaluate("pre => { pre.scrollLeft = 99; }")
+    shown.get_by_role("button", name="Copy").focus()
+    send({"content": f"2\n  {wide}\n  ```\n- two\n\nLast"})
+    expect(shown).to_contain_text("Last")
+    expect(code).to_have_text(f"{wide}2\n{wide}")
+    assert code.evaluate("pre => pre.scrollLeft") == 99
+    expect(shown.get_by_role("button", name="Copy")).to_be_focused()
+    assert page.evaluate("getSelection().toString()") == "First."
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.keyboard.press("Enter")
+    assert page.evaluate("navigator.clipboard.readText()") == f"{wide}2\n{wide}"
+
+
+def test_indented_code_is_code(page: Page) -> None:
+    answer_with(page, {"content": "So:\n\n    x = *1*\n\n      y\n\nThere.\n\n- one\n\n    more of one"})
+    ask(page, "x")
+    wait_for_answers(page, 1)
+    shown = page.locator(".message.assistant .text")
+    assert shown.locator("pre").all_inner_texts() == ["x = *1*\n\n  y"]
+    expect(shown.locator("li p")).to_have_text(["one", "more of one"])
+
+
+HOSTILE = {
+    "brackets": "[" * 60_000,
+    "marks": "*a _b ~~c " * 20_000,
+    "closed marks": "**a *b" * 10_000 + "* c**" * 10_000,
+    "stars": "*" * 60_000 + "a" + "*" * 60_000,
+    "links": "[a](b" * 40_000,
+    "addresses": "[" * 40_000 + "](a()a()" * 40_000,
+    "backticks": "".join("`" * length + "x" for length in range(1, 400)),
+    "formulas": "\\( \\[ $$" + "\\( \\[ " * 40_000,
+    "lines of formulas": "\\[\n" * 60_000,
+    "entities": "&am" * 60_000,
+    "angles": "<https://" * 20_000,
+    "bars": "|a|\n" * 60_000,
+    "items": "- " * 30_000,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_every_text_is_shown_in_proportional_time(page: Page, name: str) -> None:
+    script = (
+        "text => import('/playground/markdown.js').then(({ show }) => { const took = []; for (const part of [4, 1]) {"
+        + (
+            " const box = document.createElement('div'), begun = performance.now();"
+            " show(box, text.slice(0, text.length / part)); took.push(performance.now() - begun); } return took; })"
+        )
+    )
+    quarter, whole = page.evaluate(script, HOSTILE[name])
+    assert whole < 10 * quarter + 150, "four times the text takes about four times as long"
 
 
 def test_code_ends_with_as_many_backticks_as_it_began_with(page: Page) -> None:
@@ -598,7 +962,11 @@ def test_an_error_is_shown_and_the_conversation_goes_on(page: Page) -> None:
 
 
 def test_a_broken_stream_keeps_what_came(page: Page) -> None:
-    body = 'data: {"choices": [{"index": 0, "delta": {"content": "Half an"}}]}\n\n'
+    event = {
+        "choices": [{"index": 0, "delta": {"content": "Half an"}}],
+        "usage": {"prompt_tokens": 9, "completion_tokens": 2},
+    }
+    body = f"data: {json.dumps(event)}\n\n"
     page.route(
         "**/v1/chat/completions",
         lambda route: route.fulfill(status=200, headers={"content-type": "text/event-stream"}, body=body),
@@ -606,6 +974,8 @@ def test_a_broken_stream_keeps_what_came(page: Page) -> None:
     ask(page, "x")
     expect(page.get_by_role("alert")).to_contain_text("broke off")
     expect(page.locator(".message.assistant")).to_contain_text("Half an")
+    expect(page.locator(".stats")).to_contain_text("9 prompt tokens · 2 generated")
+    expect(page.locator("#announcer")).to_have_text("")  # an alert tells of itself
 
 
 def test_the_conversation_outlives_a_reload_and_can_be_forgotten(page: Page) -> None:
@@ -621,7 +991,18 @@ def test_the_conversation_outlives_a_reload_and_can_be_forgotten(page: Page) -> 
     expect(page.locator(".message")).to_have_count(0)
 
 
-@pytest.mark.parametrize("conversation", ["{", '{"messages": []}', "[5]"])
+def test_an_answer_that_another_version_remembered_hinders_no_question(page: Page) -> None:
+    kept = [{"role": "user", "content": "First?"}, {"role": "assistant", "content": "Yes."}]
+    page.evaluate("text => sessionStorage.setItem('bough.conversation', text)", json.dumps(kept))
+    page.reload()
+    expect(page.locator(".message")).to_have_count(2)
+    bodies = answer_with(page, {"content": "No."})
+    ask(page, "Second?")
+    expect(page.locator(".message.assistant").last).to_contain_text("No.")
+    assert bodies[0]["messages"] == [*kept, {"role": "user", "content": "Second?"}]
+
+
+@pytest.mark.parametrize("conversation", ["{", '{"messages": []}', "[5]", '[{"role": "toString", "content": "x"}]'])
 @pytest.mark.parametrize("settings", ["{", "5", '{"warmth": "1", "temperature": "0.5", "seed": {}}'])
 def test_what_another_version_remembered_is_no_hindrance(page: Page, conversation: str, settings: str) -> None:
     for name, text in (("conversation", conversation), ("settings", settings)):

@@ -1,38 +1,36 @@
 // The conversation: asks /v1/chat/completions and shows what streams back.
 
 import { call, events } from "./api.js";
-import { arrange, copyButton, element } from "./dom.js";
-import { render } from "./markdown.js";
+import { arrange, copyButton, element, grow } from "./dom.js";
+import { EXAMPLE_SCHEMA, EXAMPLE_TOOLS, examplesFor, pretty } from "./examples.js";
+import { show } from "./markdown.js";
+import { asSent, awaitsResults, openCalls, says, wholeCalls } from "./messages.js";
 import { ofTab } from "./storage.js";
 
 const CONVERSATION = "bough.conversation";
 const SETTINGS = "bough.settings";
-const MAX_STORED = 1_000_000;
-const NUMBERS = ["temperature", "top_p", "top_k", "min_p", "repetition_penalty", "max_tokens", "seed"];
-const EXAMPLE_SCHEMA = {
-  type: "object",
-  properties: { name: { type: "string", maxLength: 40 }, height_m: { type: "integer", maximum: 150 }, evergreen: { type: "boolean" } },
-  required: ["name", "height_m", "evergreen"],
-  additionalProperties: false,
-};
-const EXAMPLE_TOOL = [{
-  type: "function",
-  function: {
-    name: "get_weather",
-    description: "The weather in a place",
-    parameters: { type: "object", properties: { place: { type: "string" } }, required: ["place"] },
-  },
-}];
-
+const MAX_STORED = 1_000_000; // characters
+const STORE_MS = 1000; // between two states of a running answer that are kept
+const NUMBERS = ["temperature", "top_p", "top_k", "min_p", "repetition_penalty", "frequency_penalty", "presence_penalty", "max_tokens", "seed"];
 const byId = (id) => document.getElementById(id);
 
-/** Whether a key sends what was typed. An Enter that takes what an input method proposes does not; Safari tells by 229. */
-const sends = (event) => event.key === "Enter" && !event.shiftKey && !event.isComposing && event.keyCode !== 229;
+/** Whether a key is for what an input method proposes, to take or to dismiss; Safari tells by 229. */
+const composes = (event) => event.isComposing || event.keyCode === 229;
+
+/** A screen for fingers, whose keyboard has no Shift+Enter: there a button sends, and Enter makes a new line. */
+const touch = window.matchMedia("(pointer: coarse)");
+
+/** Whether a key sends what was typed. */
+const sends = (event) => event.key === "Enter" && !event.shiftKey && !composes(event) && !touch.matches;
 
 /** Messages as the server takes them, each with what the page knows of it under `shown`. */
 let messages = [];
-let model = "";
+let model = { id: "" }; // as /v1/models tells of it
 let running = null;
+
+/** What is seen while there are no messages, and the messages that "New conversation" put away last. */
+const start = element("section", { className: "start" });
+let putAway = [];
 
 /** What the settings ask for. Throws an Error that names the setting if one cannot be read. */
 function options() {
@@ -42,7 +40,8 @@ function options() {
     if (!input.checkValidity()) throw new Error(`${name}: ${input.validationMessage}`);
     if (input.value !== "") asked[name] = Number(input.value);
   }
-  if (byId("stop_text").value) asked.stop = [byId("stop_text").value];
+  const stops = byId("stop_text").value.split("\n").filter(Boolean);
+  if (stops.length) asked.stop = stops;
   if (byId("logprobs").checked) Object.assign(asked, { logprobs: true, top_logprobs: 5 });
   if (byId("thinking").value) asked.thinking = byId("thinking").value === "on";
   const form = byId("form").value;
@@ -65,32 +64,8 @@ function parsed(id, label) {
   }
 }
 
-/** What goes to the server of a message. */
-function wire({ role, content, tool_calls, tool_call_id, reasoning_content }) {
-  if (role !== "assistant") return { role, content, tool_call_id };
-  return {
-    role,
-    content: content || null,
-    tool_calls: tool_calls.length ? tool_calls : undefined,
-    reasoning_content: reasoning_content || undefined,
-  };
-}
-
-/** Whether there is anything in a message; an answer that failed at once has nothing. */
-function says({ role, content, reasoning_content, tool_calls }) {
-  return role !== "assistant" || content || reasoning_content || tool_calls.length;
-}
-
 function say(text) {
   byId("announcer").textContent = text;
-}
-
-/** Whether every tool call of the last assistant's message has its result. */
-function awaitsResults() {
-  const last = messages.findLastIndex((message) => message.role === "assistant");
-  if (last < 0) return false;
-  const given = new Set(messages.slice(last + 1).map((message) => message.tool_call_id));
-  return (messages[last].tool_calls ?? []).some(({ id }) => !given.has(id));
 }
 
 /** What the settings ask for, or null, after which they are open and say what is wrong with them. */
@@ -108,33 +83,31 @@ function settings() {
 async function answer(asked) {
   const system = byId("system").value.trim();
   const body = {
-    model,
-    messages: [...(system ? [{ role: "system", content: system }] : []), ...messages.filter(says).map(wire)],
+    model: model.id,
+    messages: [...(system ? [{ role: "system", content: system }] : []), ...asSent(messages)],
     stream: true,
-    stream_options: { include_usage: true },
+    stream_options: { include_usage: true, continuous_usage_stats: true },
     ...asked,
   };
-  const message = { role: "assistant", content: "", reasoning_content: "", tool_calls: [], shown: { logprobs: [] } };
+  const message = { role: "assistant", content: "", reasoning_content: "", tool_calls: [], shown: { logprobs: [], form: asked.response_format?.type } };
   messages.push(message);
   running = new AbortController();
   setBusy(true);
   const begun = performance.now();
-  let first = null;
-  let usage = null;
   let pending = false;
   const paint = () => {
     pending = false;
-    if (running && messages.includes(message)) update(message);
+    if (!running || !messages.includes(message)) return;
+    update(message);
+    if (performance.now() - storedAt >= STORE_MS) store();
   };
   try {
     const response = await call("/v1/chat/completions", { body, signal: running.signal });
     for await (const event of events(response)) {
-      if (event.usage) usage = event.usage;
       const choice = event.choices?.[0];
-      if (!choice) continue;
-      take(message, choice);
-      first ??= choice.delta?.content || choice.delta?.reasoning_content || choice.delta?.tool_calls ? performance.now() : null;
-      if (!pending) {
+      if (choice) take(message, choice);
+      measure(message, event, performance.now() - begun);
+      if (choice && !pending) {
         pending = true;
         // Painting costs as much as the text is long: long answers are painted less often.
         setTimeout(() => requestAnimationFrame(paint), (message.content.length + message.reasoning_content.length) / 200);
@@ -145,11 +118,11 @@ async function answer(asked) {
     if (error.name === "AbortError") message.shown.finish = "stopped";
     else message.shown.error = error.message;
   }
-  message.shown.stats = stats(usage, begun, first, performance.now(), message.shown.finish);
   running = null;
   setBusy(false);
   store();
-  say(message.shown.error ? `Failed: ${message.shown.error}` : `Answer complete. ${message.shown.stats}`);
+  // An error is told by its own words, which are an alert.
+  say(message.shown.error ? "" : `Answer complete. ${stats(message.shown)}`);
   return message;
 }
 
@@ -167,16 +140,26 @@ function take(message, { delta = {}, logprobs, finish_reason }) {
   if (finish_reason) message.shown.finish = finish_reason;
 }
 
-function stats(usage, begun, first, ended, finish) {
+/** Note the figures of an answer as of a streamed event, `now` ms after it was asked for: a stopped one keeps the last. */
+function measure({ shown }, { choices, usage }, now) {
+  const { content, reasoning_content, tool_calls } = choices?.[0]?.delta ?? {};
+  if (content || reasoning_content || tool_calls) shown.first ??= now;
+  if (!usage) return;
+  const { prompt_tokens: prompt, completion_tokens: generated } = usage;
+  shown.usage = { prompt, generated, cached: usage.prompt_tokens_details?.cached_tokens ?? 0 };
+  // Tokens of a short answer may come together: the time between them says nothing then, that of the whole answer does.
+  const [tokens, time] = now - shown.first > 50 ? [generated - 1, now - shown.first] : [generated, now];
+  if (shown.first !== undefined && generated > 1 && time > 0) shown.speed = (tokens * 1000) / time;
+}
+
+function stats({ usage, speed, first, finish }) {
   const parts = [];
-  if (usage) {
-    const cached = usage.prompt_tokens_details?.cached_tokens ?? 0;
-    parts.push(`${usage.prompt_tokens} prompt tokens${cached ? ` (${cached} cached)` : ""}`, `${usage.completion_tokens} generated`);
-    // Tokens of a short answer may come together: the time between them says nothing then, that of the whole answer does.
-    const [tokens, time] = ended - first > 50 ? [usage.completion_tokens - 1, ended - first] : [usage.completion_tokens, ended - begun];
-    if (first !== null && usage.completion_tokens > 1 && time > 0) parts.push(`${((tokens * 1000) / time).toFixed(0)} tokens/s`);
+  if (usage) parts.push(`${usage.prompt} prompt tokens${usage.cached ? ` (${usage.cached} cached)` : ""}`, `${usage.generated} generated`);
+  if (speed !== undefined) parts.push(`${speed.toFixed(0)} tokens/s`);
+  if (first !== undefined) parts.push(`first after ${first.toFixed(0)} ms`);
+  if (usage && model.max_model_len) {
+    parts.push(`${(usage.prompt + usage.generated).toLocaleString("en")} of ${model.max_model_len.toLocaleString("en")} tokens of context`);
   }
-  if (first !== null) parts.push(`first after ${(first - begun).toFixed(0)} ms`);
   if (finish && finish !== "stop") parts.push(finish === "length" ? "cut off at the most tokens" : finish.replace("_", " "));
   return parts.join(" · ");
 }
@@ -222,20 +205,35 @@ function shownOf(message, view) {
     nodes.push(thoughts);
   }
   if (message.role !== "assistant") nodes.push(part(view, "plain", () => element("p", { className: "plain" }, message.content)));
-  else if (message.content) nodes.push(written(view, "content", part(view, "text", () => element("div", { className: "text" })), message.content));
+  else if (message.content) nodes.push(message.shown?.form ? verbatim(view, message.content) : written(view, "content", part(view, "text", () => element("div", { className: "text" })), message.content));
   message.tool_calls?.forEach((each, index) => nodes.push(toolCall(message, each, index, busy)));
   if (message.shown?.logprobs?.length) nodes.push(likelihoods(view, message.shown.logprobs));
   if (message.shown?.error) nodes.push(part(view, "error", () => element("p", { className: "error", role: "alert" }, `This failed: ${message.shown.error}`)));
   if (busy) nodes.push(part(view, "cursor", () => element("span", { className: "cursor", "aria-hidden": "true" })));
-  if (message.shown?.stats) nodes.push(part(view, "stats", () => element("p", { className: "stats" }, message.shown.stats)));
+  const told = message.shown ? stats(message.shown) : "";
+  if (told) nodes.push(figures(view, told, busy));
   if (!running) nodes.push(part(view, "buttons", () => buttons(message)));
   return nodes;
 }
 
+function figures(view, told, busy) {
+  const line = part(view, "figures", () => element("p"));
+  line.className = busy ? "live" : "stats";
+  if (line.textContent !== told) line.textContent = told;
+  return line;
+}
+
 /** Markdown in a node, which is rendered anew only if it is another text than before. */
 function written(view, name, node, text) {
-  if (view[name] !== text) node.replaceChildren(render(text));
+  if (view[name] !== text) show(node, text);
   view[name] = text;
+  return node;
+}
+
+/** An answer as it came, which asked for JSON: as Markdown it would lose what JSON may hold. What was there stays selected. */
+function verbatim(view, text) {
+  const node = part(view, "verbatim", () => element("pre", { className: "text", tabIndex: 0, "aria-label": "JSON" }, ""));
+  grow(node, text);
   return node;
 }
 
@@ -264,7 +262,7 @@ function edit(message) {
   };
   area.addEventListener("keydown", (event) => {
     if (sends(event)) done(event);
-    if (event.key !== "Escape") return;
+    if (event.key !== "Escape" || composes(event)) return;
     event.stopPropagation(); // which would end a running answer, too
     leave();
   });
@@ -295,34 +293,58 @@ async function anew(message, text) {
 
 function toolCall(message, { id, function: { name, arguments: text } }, index, busy) {
   const view = viewOf(message);
-  let pretty = text;
+  let laidOut = text;
   try {
-    pretty = JSON.stringify(JSON.parse(text), null, 2);
+    laidOut = pretty(JSON.parse(text));
   } catch { /* it is not complete yet, or never will be */ }
   const box = part(view, `call ${index}`, () => element("section", { className: "call" },
     element("p", {}, "Calls ", element("code")), element("pre", { tabIndex: 0, "aria-label": "Arguments" })));
   const [told, shown] = box.children;
   box.setAttribute("aria-label", `Tool call: ${name}`);
   if (told.lastChild.textContent !== name) told.lastChild.textContent = name;
-  if (shown.textContent !== pretty) shown.textContent = pretty;
-  const isOpen = !busy && messages.includes(message) && !messages.slice(messages.indexOf(message) + 1).some((each) => each.tool_call_id === id);
-  arrange(box, isOpen ? [told, shown, part(view, `result ${index}`, () => resultForm(id, name))] : [told, shown]);
+  if (shown.textContent !== laidOut) shown.textContent = laidOut;
+  const isOpen = !busy && openCalls(messages, message).some((call) => call.id === id);
+  const nodes = [told, shown];
+  const why = busy || isOpen ? "" : whyUnanswered(message, id);
+  if (why) nodes.push(part(view, `why ${index}`, () => element("p", { className: "legend" }, why)));
+  if (isOpen) nodes.push(part(view, `result ${index}`, () => resultForm(message, id, name)));
+  arrange(box, nodes);
   return box;
 }
 
-function resultForm(id, name) {
+function whyUnanswered(message, id) {
+  if (message.shown.left?.includes(id)) return "Left unanswered: the model is not told of it.";
+  return wholeCalls(message).some((call) => call.id === id) ? "" : "Not complete: the model is not told of it.";
+}
+
+function resultForm(message, id, name) {
   const area = element("textarea", { rows: 2, "aria-label": `Result of ${name}`, placeholder: "What does it answer?" });
-  return element("form", { onsubmit: (event) => {
+  const give = (event) => {
     event.preventDefault();
     if (running) return;
     const asked = settings();
     if (!asked) return;
     messages.push({ role: "tool", tool_call_id: id, content: area.value });
-    store();
-    redraw();
-    if (awaitsResults()) byId("messages").querySelector(".call textarea").focus();
-    else answer(asked);
-  } }, area, element("div", { className: "actions small" }, element("button", {}, "Give the result")));
+    goOn(asked);
+  };
+  const leave = () => {
+    if (running) return;
+    const asked = settings();
+    if (!asked) return;
+    message.shown.left = [...(message.shown.left ?? []), id];
+    goOn(asked);
+  };
+  return element("form", { onsubmit: give }, area, element("div", { className: "actions small" },
+    element("button", {}, "Give the result"), element("button", { type: "button", onclick: leave }, "Leave it unanswered")));
+}
+
+/** After a result, or after a call was left without one: to the next call, the answer or, with no result, a new question. */
+function goOn(asked) {
+  store();
+  redraw();
+  if (awaitsResults(messages)) byId("messages").querySelector(".call textarea").focus();
+  else if (messages.at(-1).role === "tool") answer(asked);
+  else byId("prompt").focus();
 }
 
 /** How a token is shown: what is only a part of a character, by its bytes. */
@@ -373,9 +395,9 @@ function redraw() {
   const log = byId("messages");
   const { scrollTop } = log;
   const atEnd = log.scrollHeight - scrollTop - log.clientHeight < 60;
-  arrange(log, messages.map((message) => viewOf(message).box));
+  arrange(log, messages.length ? messages.map((message) => viewOf(message).box) : [start]);
   messages.forEach(update);
-  log.scrollTop = atEnd ? log.scrollHeight : scrollTop;
+  log.scrollTop = atEnd && messages.length ? log.scrollHeight : scrollTop;
 }
 
 function setBusy(busy) {
@@ -394,11 +416,18 @@ function setBusy(busy) {
 
 const TEXTS = ["system", ...NUMBERS, "stop_text", "thinking", "form", "schema", "tools", "tool_choice"];
 
+let storedAt = 0;
+
+/** Keep the conversation for a reload, or say that this cannot be. */
 function store() {
   let text = JSON.stringify(messages);
   if (text.length > MAX_STORED) text = JSON.stringify(messages.map((each) => (each.shown ? { ...each, shown: { ...each.shown, logprobs: [] } } : each)));
-  if (text.length > MAX_STORED) text = "[]";
-  ofTab.set(CONVERSATION, text);
+  const isTooLong = text.length > MAX_STORED;
+  const isKept = ofTab.set(CONVERSATION, isTooLong ? "[]" : text);
+  storedAt = performance.now();
+  const why = isTooLong ? "This conversation is too long to be kept" : "The browser keeps nothing of this page";
+  const told = messages.length && (isTooLong || !isKept) ? `${why}: a reload would lose it.` : "";
+  if (byId("unkept").textContent !== told) byId("unkept").textContent = told;
 }
 
 function remembered(name) {
@@ -409,13 +438,23 @@ function remembered(name) {
   }
 }
 
+/** A remembered message as this page makes them. Throws if it is none. */
+function asKnown({ role, content, tool_call_id, tool_calls, reasoning_content, shown }) {
+  if (!Object.hasOwn(NAMES, role) || typeof content !== "string") throw new Error("this is no message");
+  if (role !== "assistant") return { role, content, tool_call_id };
+  const calls = (tool_calls ?? []).filter((call) => call && typeof call.function.arguments === "string");
+  const known = { logprobs: [], ...shown };
+  if (!known.finish && !known.error) known.finish = "stopped"; // the page was left while it ran
+  return { role, content, reasoning_content: String(reasoning_content ?? ""), tool_calls: calls, shown: known };
+}
+
 /** Show what is remembered, but nothing of it that is not as this page remembers it: another version may have left it. */
 function restore() {
-  const settings = { schema: JSON.stringify(EXAMPLE_SCHEMA, null, 2), ...remembered(SETTINGS) };
+  const settings = { schema: pretty(EXAMPLE_SCHEMA), ...remembered(SETTINGS) };
   for (const id of TEXTS) if (typeof settings[id] === "string") byId(id).value = settings[id];
   byId("logprobs").checked = settings.logprobs === true;
   try {
-    messages = remembered(CONVERSATION) ?? [];
+    messages = (remembered(CONVERSATION) ?? []).map(asKnown);
     redraw();
   } catch {
     messages = [];
@@ -429,23 +468,65 @@ function settingsChanged() {
   ofTab.set(SETTINGS, JSON.stringify({ ...settings, logprobs: byId("logprobs").checked }));
 }
 
-/** Make the chat usable. */
-export function startChat(servedModel) {
-  model = servedModel;
+/** Examples as buttons, of which each asks at once, with the settings that it needs and none that would hinder it. */
+function propose(examples) {
+  const ask = ({ prompt, settings: needed = {} }) => {
+    // Tools that somebody wrote stay; those of an example do not.
+    const tools = byId("tools").value === pretty(EXAMPLE_TOOLS) ? "" : byId("tools").value;
+    const wanted = { form: "text", thinking: "", tools, ...needed };
+    for (const [id, value] of Object.entries(wanted)) byId(id).value = value;
+    settingsChanged();
+    if (document.activeElement.matches(":focus-visible")) byId("prompt").focus();
+    byId("prompt").value = prompt;
+    byId("composer").requestSubmit();
+  };
+  const button = (example) => element("button", { type: "button", onclick: () => ask(example) },
+    element("strong", {}, example.name), " ", element("span", {}, example.prompt));
+  start.setAttribute("aria-label", "Examples");
+  start.append(element("h2", {}, "Ask something, or begin with one of these"), element("div", { className: "examples" }, examples.map(button)));
+}
+
+function newConversation() {
+  running?.abort();
+  if (messages.length) putAway = messages;
+  messages = [];
+  store();
+  redraw();
+  byId("prompt").focus();
+  if (!putAway.length) return;
+  const back = element("button", { type: "button", className: "back", onclick: () => {
+    messages = putAway;
+    putAway = [];
+    back.remove();
+    store();
+    redraw();
+    byId("messages").scrollTop = byId("messages").scrollHeight;
+    byId("prompt").focus();
+  } }, "Bring the last conversation back");
+  start.querySelector(".back")?.remove();
+  start.append(back);
+}
+
+/** Make the chat usable: with a model as /v1/models and as /model_info tell of it. */
+export function startChat(served, info) {
+  model = served;
+  const examples = examplesFor(info);
+  if (examples.length) propose(examples);
+  if (touch.matches) byId("prompt").placeholder = "Say something …";
   restore();
   settingsChanged();
   if (window.matchMedia("(max-width: 50rem)").matches) byId("settings").open = false;
   byId("settings").addEventListener("input", settingsChanged);
   byId("example-tool").addEventListener("click", () => {
-    byId("tools").value = JSON.stringify(EXAMPLE_TOOL, null, 2);
+    byId("tools").value = pretty(EXAMPLE_TOOLS);
     settingsChanged();
   });
   byId("composer").addEventListener("submit", (event) => {
     event.preventDefault();
     const text = byId("prompt").value.trim();
     if (running || !text) return;
-    if (awaitsResults()) {
-      complain("A tool call waits for its result.");
+    if (awaitsResults(messages)) {
+      complain("A tool call waits for its result. Give it, or leave the call unanswered.");
       return;
     }
     const asked = settings();
@@ -463,12 +544,7 @@ export function startChat(servedModel) {
     byId("composer").requestSubmit();
   });
   byId("stop").addEventListener("click", () => running?.abort());
-  document.addEventListener("keydown", (event) => { if (event.key === "Escape") running?.abort(); });
-  byId("clear").addEventListener("click", () => {
-    running?.abort();
-    messages = [];
-    redraw();
-    store();
-    byId("prompt").focus();
-  });
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape" && !composes(event)) running?.abort(); });
+  window.addEventListener("pagehide", () => { if (running) store(); });
+  byId("clear").addEventListener("click", newConversation);
 }

@@ -27,6 +27,13 @@ export function arrange(parent, nodes) {
   }
 }
 
+/** Let an element have this text. What it had is added to if that will do, so that a selection in it outlives that. */
+export function grow(node, text) {
+  const had = node.firstChild;
+  if (had && text.startsWith(had.data)) had.appendData(text.slice(had.data.length));
+  else node.textContent = text;
+}
+
 /** A button that puts a text into the clipboard, and says whether it did. */
 export function copyButton(label, textOf, properties = {}) {
   const button = element("button", { type: "button", ...properties, onclick: async () => {

@@ -51,7 +51,7 @@ async function begin() {
   const info = await (await call("/model_info")).json();
   byId("model").textContent = `· ${data[0].id}`;
   document.title = `Bough · ${data[0].id}`;
-  startChat(data[0].id);
+  startChat(data[0], info);
   watchTree();
   if (!info.is_generation) {
     byId("prompt").disabled = byId("send").disabled = true;

@@ -11,12 +11,15 @@ function memory(storage) {
         return null;
       }
     },
+    /** Returns whether the text outlives the page. */
     set(name, text) {
       unstored.delete(name);
       try {
         storage().setItem(name, text);
+        return true;
       } catch {
         unstored.set(name, text);
+        return false;
       }
     },
   };
