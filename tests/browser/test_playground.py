@@ -1062,6 +1062,9 @@ def test_the_engine_and_its_tree_move(page: Page, server: Server) -> None:
     expect(shared).to_have_attribute("aria-label", re.compile("tokens, evictable, reused"))
     expect(page.locator("[role=treeitem][aria-level='2']").first).to_be_visible()
     expect(page.locator("#rate")).to_have_attribute("aria-label", re.compile("generated: .* tokens per second now"))
+    for name in ("From the cache", "Of the last 2 min"):
+        expect(page.locator(".tile", has_text=name).locator("strong")).to_have_text(re.compile(r"^(\d+ %|–)$"))
+    expect(page.locator("#kv-legend .key")).to_have_count(3)
     expect(page.locator("#request_latency")).to_have_attribute("aria-label", re.compile(r"^\d+ in all; ≤ .*: \d+"))
     expect(page.locator("#kv")).to_have_attribute(
         "aria-label", re.compile(r"[1-9]\d* kept, evictable · of [\d,]+ tokens")
@@ -1129,6 +1132,38 @@ def test_the_view_is_in_the_address_and_watched_only_while_it_is_seen(page: Page
     expect(page).to_have_url(f"{server.url}/")
     page.reload()
     expect(page.get_by_role("tabpanel", name="Chat")).to_be_visible()
+
+
+def test_a_hidden_page_does_not_watch(page: Page) -> None:
+    page.get_by_role("tab", name="Engine").click()
+    expect(page.locator(".tile").first).to_be_visible()
+    change = (
+        "hidden => { Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });"
+        " document.dispatchEvent(new Event('visibilitychange')); }"
+    )
+    with page.expect_event("requestfailed", lambda request: request.url.endswith("/playground/events")):
+        page.evaluate(change, True)
+    with page.expect_request("**/playground/events"):
+        page.evaluate(change, False)
+
+
+def test_a_connection_that_goes_silent_is_made_anew(page: Page) -> None:
+    page.clock.install()
+    page.evaluate(
+        "() => { const { fetch } = window; let silent = true; window.fetch = (path, given) => {"
+        " if (!path.endsWith('/events') || !silent) return fetch(path, given);"
+        " silent = false; return Promise.resolve(new Response(new ReadableStream({ start(stream) {"
+        " given.signal.addEventListener('abort', () => stream.error(given.signal.reason)); } }))); }; }"
+    )
+    page.get_by_role("tab", name="Engine").click()
+    page.clock.run_for(14_000)
+    expect(page.locator("#connection")).to_have_text("")
+    expect(page.locator(".tile")).to_have_count(0)
+    page.clock.run_for(2_000)
+    page.clock.run_for(2_000)
+    page.clock.resume()
+    expect(page.locator(".tile").first).to_be_visible()
+    expect(page.locator("#connection")).to_have_text("")
 
 
 def test_a_lost_connection_is_told_and_mended(browser: Browser, tmp_path: Path, pytestconfig: pytest.Config) -> None:
@@ -1199,15 +1234,27 @@ def test_a_key_is_asked_for_and_kept_in_the_tab(browser: Browser, tmp_path: Path
         page.get_by_role("button", name="Go on").click()
         page.wait_for_selector('#model:has-text("sapling")')
         page.get_by_role("tab", name="Engine").click()
+        page.get_by_label("Key", exact=True).fill("wrong")
+        with page.expect_response("**/playground/events"):
+            page.get_by_role("button", name="Go on").click()
+        expect(page.locator("#key-refusal")).to_contain_text("administrator")
         page.get_by_role("button", name="Cancel").click()
-        expect(page.locator("#engine-closed")).to_contain_text("administrator")
+        expect(page.locator("#engine-closed")).to_be_visible()
         page.get_by_role("tab", name="Chat").click()
         page.reload()
         page.wait_for_selector('#model:has-text("sapling")')
         expect(dialog).to_be_hidden()
-        # Cancelled, the other question has not cost the key that there was.
+        # Neither a wrong answer to the other question nor a right one costs the key that there was.
         ask(page, "x")
         wait_for_answers(page, 1)
+        page.get_by_role("tab", name="Engine").click()
+        page.get_by_label("Key", exact=True).fill("sk-2")
+        page.get_by_role("button", name="Go on").click()
+        expect(page.locator(".tile").first).to_be_visible()
+        page.get_by_role("tab", name="Chat").click()
+        ask(page, "y")
+        wait_for_answers(page, 2)
+        assert page.evaluate("[sessionStorage['bough.key'], sessionStorage['bough.admin-key']]") == ["sk-1", "sk-2"]
 
 
 def test_it_can_be_used_by_keyboard_alone(page: Page) -> None:

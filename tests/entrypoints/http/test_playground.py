@@ -157,3 +157,26 @@ def test_a_page_that_a_rebound_name_leads_here_sees_nothing(client: httpx.Client
 def test_asking_for_the_head_of_the_stream_holds_no_place(client: httpx.Client) -> None:
     assert client.head("/playground/events").headers["content-type"].startswith("text/event-stream")
     assert client.get("/v1/models").status_code == 200
+
+
+def luminance(colour: str) -> float:
+    """Of a colour such as ``#84897f`` or ``#fff``: WCAG 2.2, relative luminance."""
+    digits = colour.lstrip("#")
+    digits = "".join(digit * 2 for digit in digits) if len(digits) == 3 else digits
+    parts = [int(digits[place : place + 2], 16) / 255 for place in (0, 2, 4)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("theme", [":root", '[data-theme="dark"]'])
+def test_texts_and_edges_stand_out(theme: str) -> None:
+    sheet = (ASSETS / "style.css").read_text(encoding="utf-8")
+    colours = dict(re.findall(r"--([\w-]+): (#\w+);", sheet[sheet.index(theme + " {") :].partition("}")[0]))
+    needed = {
+        **{(text, ground): 4.5 for text in ("ink", "soft", "accent", "bad") for ground in ("page", "raised")},
+        ("on-accent", "accent"): 4.5,
+        **{(part, ground): 3.0 for part in ("line", "second") for ground in ("page", "raised")},
+    }
+    for (one, other), least in needed.items():
+        bright, dim = sorted((luminance(colours[one]), luminance(colours[other])), reverse=True)
+        assert (bright + 0.05) / (dim + 0.05) >= least, (theme, one, other)

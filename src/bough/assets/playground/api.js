@@ -3,6 +3,8 @@
 import { ofTab } from "./storage.js";
 
 const KEY = "bough.key";
+/** Where the key of an administrator is kept, which some servers want for more than the chat. */
+export const ADMIN_KEY = "bough.admin-key";
 
 /** A refusal of the server, or that there was none to be heard. */
 export class ServerError extends Error {
@@ -16,7 +18,7 @@ let asking = null;
 
 /**
  * Ask the person for a key, saying why the last one would not do; whoever asks meanwhile gets the same answer.
- * Resolves to whether there is one.
+ * Resolves to what was typed, or to null.
  */
 function askForKey(refusal) {
   asking ??= new Promise((resolve) => {
@@ -27,8 +29,7 @@ function askForKey(refusal) {
     dialog.returnValue = "cancel";
     dialog.addEventListener("close", () => {
       asking = null;
-      if (dialog.returnValue === "ok" && input.value) ofTab.set(KEY, input.value);
-      resolve(dialog.returnValue === "ok" && input.value !== "");
+      resolve(dialog.returnValue === "ok" && input.value ? input.value : null);
     }, { once: true });
     dialog.showModal();
   });
@@ -44,15 +45,18 @@ function messageOf(body, status) {
 }
 
 /**
- * fetch with the key; asks for one where the server does.
+ * fetch with the key; asks for one where the server does, and keeps it once the server has taken it.
  *
+ * @param slot where the key is kept; while there is none, that of the chat is tried.
  * @returns the response, of status 200 to 299.
  * @throws ServerError, or the AbortError of a signal.
  */
-export async function call(path, { body, signal, asks = true } = {}) {
+export async function call(path, { body, signal, asks = true, slot = KEY } = {}) {
+  const kept = () => ofTab.get(slot) ?? ofTab.get(KEY);
+  let typed = null;
   for (;;) {
     const headers = {};
-    const key = ofTab.get(KEY);
+    const key = typed ?? kept();
     if (key) headers.authorization = `Bearer ${key}`;
     if (body !== undefined) headers["content-type"] = "application/json";
     let response;
@@ -67,13 +71,17 @@ export async function call(path, { body, signal, asks = true } = {}) {
       if (error.name === "AbortError") throw error;
       throw new ServerError("the server cannot be reached", 0);
     }
-    if (response.ok) return response;
+    if (response.ok) {
+      if (typed) ofTab.set(slot, typed);
+      return response;
+    }
     const text = await response.text();
     if (response.status !== 401 || !asks) throw new ServerError(messageOf(text, response.status), response.status);
-    // Another key may have been typed meanwhile; Cancel keeps the one that there is.
-    if (key !== ofTab.get(KEY)) continue;
+    // Another key may have been kept meanwhile.
+    if (!typed && key !== kept()) continue;
     const message = messageOf(text, response.status);
-    if (!(await askForKey(key ? message : ""))) throw new ServerError(message, response.status);
+    typed = await askForKey(key ? message : "");
+    if (!typed) throw new ServerError(message, response.status);
   }
 }
 

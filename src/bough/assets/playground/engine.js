@@ -1,10 +1,12 @@
 // What the engine does, drawn from one stream of pictures, two a second.
 
-import { call, events } from "./api.js";
+import { ADMIN_KEY, call, events } from "./api.js";
 import { arrange, element } from "./dom.js";
 
 const KEPT_SECONDS = 120;
 const LONGEST_GAP_SECONDS = 5; // between two pictures of one line
+const SILENT_MS = 15000; // pictures come twice a second; a busy engine may be asked in vain for ten
+const PASSING = new Set([408, 429]); // refusals that another try may not meet
 const SVG = "http://www.w3.org/2000/svg";
 const byId = (id) => document.getElementById(id);
 const number = (value) => Math.round(value).toLocaleString("en");
@@ -18,48 +20,66 @@ export async function startEngine() {
   const own = (stream = new AbortController());
   for (let wait = 500; stream === own; wait = Math.min(2 * wait, 8000)) {
     let problem = "Connection lost";
+    const attempt = new AbortController();
+    own.signal.addEventListener("abort", () => attempt.abort());
+    let silence;
+    const heard = () => {
+      clearTimeout(silence);
+      silence = setTimeout(() => attempt.abort(), SILENT_MS);
+    };
     try {
-      const response = await call("/playground/events", { signal: own.signal });
+      const response = await call("/playground/events", { signal: attempt.signal, slot: ADMIN_KEY });
       byId("engine-closed").hidden = true;
+      heard();
       for await (const picture of events(response)) {
-        byId("connection").textContent = "";
+        heard();
+        tellConnection("");
         wait = 500;
         draw(picture);
       }
     } catch (error) {
-      if (error.name === "AbortError") return;
-      if (error.status >= 400 && error.status < 500) {
+      if (own.signal.aborted) return;
+      if (error.status >= 400 && error.status < 500 && !PASSING.has(error.status)) {
         const why = error.status === 401 || error.status === 403 ? "The live view shows how prompts begin, and is closed here" : "There is no live view here";
         byId("engine-closed").textContent = `${why}: ${error.message}.`;
         byId("engine-closed").hidden = false;
-        byId("connection").textContent = "";
+        tellConnection("");
         stream = null;
         return;
       }
       if (error.status) problem = error.message;
+    } finally {
+      clearTimeout(silence);
     }
-    byId("connection").textContent = `${problem}; trying again …`;
-    await new Promise((resolve) => { setTimeout(resolve, wait); });
+    tellConnection(`${problem}; trying again …`);
+    await new Promise((resolve) => { setTimeout(resolve, wait * (0.75 + Math.random() / 2)); });
   }
+}
+
+/** What is new of the connection: the same text written again would be read aloud again. */
+function tellConnection(text) {
+  if (byId("connection").textContent !== text) byId("connection").textContent = text;
 }
 
 /** Stop watching. */
 export function stopEngine() {
   stream?.abort();
   stream = null;
-  byId("connection").textContent = "";
+  tellConnection("");
 }
 
 function draw(picture) {
   const before = history.at(-1);
-  const isOther = before && (picture.generated_total < before.generated_total || picture.uptime < before.uptime);
-  if (isOther || picture.time - before?.time > LONGEST_GAP_SECONDS) history = [];
+  const time = picture.uptime; // of the server's clock nobody knows whether it was set
+  const isOther = before && (picture.generated_total < before.generated_total || time < before.time);
+  if (isOther || time - before?.time > LONGEST_GAP_SECONDS) history = [];
   const last = history.at(-1);
-  const seconds = last ? picture.time - last.time : 0;
+  const seconds = last ? time - last.time : 0;
   picture.rate = seconds > 0 ? (picture.generated_total - last.generated_total) / seconds : 0;
   picture.prefillRate = seconds > 0 ? (picture.prefilled_total - last.prefilled_total) / seconds : 0;
-  history.push(picture);
-  history = history.filter((each) => picture.time - each.time <= KEPT_SECONDS);
+  const { rate, prefillRate, running, waiting, generated_total, prefilled_total, cached_total } = picture;
+  history.push({ time, rate, prefillRate, running, waiting, generated_total, prefilled_total, cached_total });
+  history = history.filter((each) => time - each.time <= KEPT_SECONDS);
   tiles(picture);
   line("rate", [["generated", (each) => each.rate], ["prompts", (each) => each.prefillRate]], "tokens per second");
   line("requests", [["running", (each) => each.running], ["waiting", (each) => each.waiting]], "requests");
@@ -69,13 +89,18 @@ function draw(picture) {
 }
 
 function tiles(picture) {
+  const first = history[0];
+  const cached = picture.cached_total - first.cached_total;
+  const lately = cached + picture.prefilled_total - first.prefilled_total;
   const prompts = picture.cached_total + picture.prefilled_total;
+  const share = (part, all) => (all ? `${(100 * part / all).toFixed(0)} %` : "–");
   const shown = [
     ["Tokens/s", number(picture.rate)],
     ["Prompt tokens/s", number(picture.prefillRate)],
     ["Running", `${picture.running} of ${picture.max_running}`],
     ["Waiting", picture.waiting],
-    ["From the cache", prompts ? `${(100 * picture.cached_total / prompts).toFixed(0)} %` : "–"],
+    ["From the cache", share(picture.cached_total, prompts)],
+    ["Of the last 2 min", share(cached, lately)],
     ["Requests", number(picture.requests_total)],
     ["Retracted", number(picture.retracted_total)],
     ["Up for", duration(picture.uptime)],
@@ -116,7 +141,9 @@ function cache({ capacity, used_tokens, protected_tokens, evictable_tokens }) {
     bar.children[index].style.width = `${100 * tokens / Math.max(1, capacity)}%`;
   });
   const text = `${parts.map(([, tokens, what]) => `${number(tokens)} ${what}`).join(" · ")} · of ${number(capacity)} tokens`;
-  byId("kv-legend").textContent = text;
+  byId("kv-legend").replaceChildren(
+    ...parts.flatMap(([name, tokens, what]) => [element("span", { className: `key ${name}` }), ` ${number(tokens)} ${what} `]),
+    `· of ${number(capacity)} tokens`);
   bar.setAttribute("aria-label", text);
 }
 
@@ -153,15 +180,17 @@ function tree({ nodes }) {
     below.set(node.node_id, []);
     (below.get(node.parent_id) ?? below.get("")).push(node);
   }
+  // By what stays: in the order of their use, rows would change places whenever one is used.
+  const sorted = (id) => below.get(id).sort((one, other) => one.node_id.localeCompare(other.node_id));
   const places = [];
   let row = 0;
   const place = (node, depth) => {
     const start = row;
-    for (const child of below.get(node.node_id)) place(child, depth + 1);
+    for (const child of sorted(node.node_id)) place(child, depth + 1);
     if (row === start) row += 1;
     places.push({ node, depth, start, rows: row - start });
   };
-  below.get("").sort((one, other) => one.node_id.localeCompare(other.node_id)).forEach((node) => place(node, 0));
+  for (const node of sorted("")) place(node, 0);
   places.sort((one, other) => one.start - other.start || one.depth - other.depth);
 
   const area = byId("tree");

@@ -29,6 +29,13 @@ for (const name of TABS) {
   });
 }
 
+// A page that nobody sees does not keep the engine's view from others.
+document.addEventListener("visibilitychange", () => {
+  if (byId("engine").hidden) return;
+  if (document.hidden) stopEngine();
+  else startEngine();
+});
+
 // The message that the link leads to is in a view that may be hidden.
 document.querySelector(".skip").addEventListener("click", () => select("chat", false));
 
@@ -60,4 +67,14 @@ async function begin() {
   select(location.hash === "#engine" ? "engine" : "chat", false);
 }
 
-begin().catch((error) => { byId("connection").textContent = `Cannot begin: ${error.message}. Reload to try again.`; });
+const RETRY_MS = 2000;
+
+function beginOrRetry() {
+  begin().then(() => { byId("connection").textContent = ""; }, (error) => {
+    const retries = error.status === 0 || error.status >= 500;
+    byId("connection").textContent = `Cannot begin: ${error.message}${retries ? "; trying again …" : ". Reload to try again."}`;
+    if (retries) setTimeout(beginOrRetry, RETRY_MS);
+  });
+}
+
+beginOrRetry();
