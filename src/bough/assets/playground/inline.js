@@ -117,8 +117,8 @@ class Row {
     this.node(element("br"));
   }
 
-  // Emphasis is CommonMark's, https://spec.commonmark.org/0.31.2/#phase-2-inline-structure, done as marks come: one ends
-  // the last that can begin with it. Punctuation beside a mark does not count, which Chinese and Japanese could not use.
+  // Emphasis is that of CommonMark 0.31 ("Phase 2: inline structure"), done as marks come: one ends the last that it fits.
+  // Punctuation beside a mark does not count: between words without blanks, as in Japanese, it would end no emphasis.
   mark(mark, length, opens, closes) {
     const isBoth = opens && closes;
     let left = length;
