@@ -1062,7 +1062,7 @@ def test_the_engine_and_its_tree_move(page: Page, server: Server) -> None:
     expect(shared).to_have_attribute("aria-label", re.compile("tokens, evictable, reused"))
     expect(page.locator("[role=treeitem][aria-level='2']").first).to_be_visible()
     expect(page.locator("#rate")).to_have_attribute("aria-label", re.compile("generated: .* tokens per second now"))
-    for name in ("From the cache", "Of the last 2 min"):
+    for name in ("From the cache", "Cached lately"):
         expect(page.locator(".tile", has_text=name).locator("strong")).to_have_text(re.compile(r"^(\d+ %|–)$"))
     expect(page.locator("#kv-legend .key")).to_have_count(3)
     expect(page.locator("#request_latency")).to_have_attribute("aria-label", re.compile(r"^\d+ in all; ≤ .*: \d+"))

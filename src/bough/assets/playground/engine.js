@@ -100,7 +100,7 @@ function tiles(picture) {
     ["Running", `${picture.running} of ${picture.max_running}`],
     ["Waiting", picture.waiting],
     ["From the cache", share(picture.cached_total, prompts)],
-    ["Of the last 2 min", share(cached, lately)],
+    ["Cached lately", share(cached, lately)],
     ["Requests", number(picture.requests_total)],
     ["Retracted", number(picture.retracted_total)],
     ["Up for", duration(picture.uptime)],
