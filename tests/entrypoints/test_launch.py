@@ -173,6 +173,9 @@ def test_while_loading_the_server_says_that_it_is_not_ready(serve):
     assert "retry-after" in refused.headers
     assert httpx.post(f"{server.url}/api/chat").json() == {"error": "the server is starting"}
     assert httpx.post(f"{server.url}/v1/messages").json()["error"]["type"] == "overloaded_error"
+    page = httpx.get(server.url, headers={"accept": "text/html,*/*;q=0.8"})
+    assert (page.status_code, page.headers["content-type"]) == (503, "text/html; charset=utf-8")
+    assert 'http-equiv="refresh"' in page.text
     server.pids = children(server.process.pid)
     server.signal(signal.SIGTERM)
     assert server.wait(5) == 128 + signal.SIGTERM

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from bough.entrypoints.http.asgi import TEXT_TYPE, AsgiApp, Response
+from bough.entrypoints.http.asgi import HTML_TYPE, TEXT_TYPE, AsgiApp, Response
 from bough.entrypoints.http.errors import dialect_of, error_headers
 from bough.errors import Overloaded
 from bough.observability.request_context import REQUEST_ID_HEADER, request_id_of
 
 _PROBES = ("/health", "/ready", "/health_generate", "/ping")
+_PAGE = (
+    b'<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="1"><title>Bough</title>'
+    b"<p>The server is starting. This page goes on by itself."
+)
 
 
 class StartingApp:
@@ -32,6 +36,10 @@ class StartingApp:
         error = Overloaded("the server is starting", code="starting")
         if scope["path"] in _PROBES:
             response = Response(f"{error.message}\n".encode(), error.status_code, TEXT_TYPE, ((b"retry-after", b"1"),))
+        elif scope["path"] == "/" and any(
+            name == b"accept" and b"text/html" in value for name, value in scope["headers"]
+        ):
+            response = Response(_PAGE, error.status_code, HTML_TYPE, ((b"retry-after", b"1"),))
         else:
             body = dialect_of(scope["path"], scope["headers"]).body(error)
             response = Response(body, error.status_code, headers=tuple(error_headers(error)))

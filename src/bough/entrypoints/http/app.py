@@ -14,7 +14,7 @@ from starlette.routing import Match, Route
 
 from bough import __version__
 from bough.entrypoints.http.access import Access, Gate
-from bough.entrypoints.http.asgi import AsgiApp, Call, Endpoint, Handler, Response
+from bough.entrypoints.http.asgi import HTML_TYPE, AsgiApp, Call, Endpoint, Handler, Response
 from bough.entrypoints.http.bodies import BodyIntake
 from bough.entrypoints.http.cors import CrossOrigin
 from bough.entrypoints.http.errors import OpenAIErrors, dialect_of
@@ -141,11 +141,10 @@ def create_app(manager: TokenizerManager, gate: Gate | None = None, tracer: Trac
 
 async def docs_page(call: Call) -> Response:
     """``GET /docs``: a page that shows ``/openapi.json``; it loads nothing from elsewhere."""
-    return Response(_DOCS_PAGE.read_bytes(), content_type=_HTML_TYPE, headers=_PAGE_HEADERS)
+    return Response(_DOCS_PAGE.read_bytes(), content_type=HTML_TYPE, headers=_PAGE_HEADERS)
 
 
 _DOCS_PAGE = Path(__file__).resolve().parents[2] / "assets" / "docs.html"
-_HTML_TYPE = (b"content-type", b"text/html; charset=utf-8")
 _PAGE_HEADERS = (
     (b"content-security-policy", b"default-src 'self'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"),
     (b"x-content-type-options", b"nosniff"),

@@ -39,6 +39,7 @@ DONE_EVENT = b"data: [DONE]\n\n"
 
 JSON_TYPE = (b"content-type", b"application/json")
 TEXT_TYPE = (b"content-type", b"text/plain; charset=utf-8")
+HTML_TYPE = (b"content-type", b"text/html; charset=utf-8")
 EVENTS_TYPE = (b"content-type", b"text/event-stream; charset=utf-8")
 _STREAM_HEADERS = [(b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no")]
 
