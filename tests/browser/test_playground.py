@@ -1062,6 +1062,9 @@ def test_the_engine_and_its_tree_move(page: Page, server: Server) -> None:
     expect(shared).to_have_attribute("aria-label", re.compile("tokens, evictable, reused"))
     expect(page.locator("[role=treeitem][aria-level='2']").first).to_be_visible()
     expect(page.locator("#rate")).to_have_attribute("aria-label", re.compile("generated: .* tokens per second now"))
+    expect(page.locator("figure", has_text="Whole request").locator(".quantiles")).to_have_text(
+        re.compile(r"p50 ≤ \S+ m?s, p99 ≤ \S+ m?s")
+    )
     for name in ("From the cache", "Cached lately"):
         expect(page.locator(".tile", has_text=name).locator("strong")).to_have_text(re.compile(r"^(\d+ %|–)$"))
     expect(page.locator("#kv-legend .key")).to_have_count(3)

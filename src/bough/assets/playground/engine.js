@@ -163,7 +163,16 @@ function bars(box, { bounds, counts }) {
     bar.lastChild.textContent = names[first + at];
     bar.title = `${names[first + at]}: ${count}`;
   });
+  const caption = box.parentElement.querySelector("figcaption");
+  const told = caption.querySelector("span") ?? caption.appendChild(element("span", { className: "quantiles" }));
+  told.textContent = total ? ` p50 ${names[quantile(counts, 0.5 * total)]}, p99 ${names[quantile(counts, 0.99 * total)]}` : "";
   box.setAttribute("aria-label", total ? `${total} in all; ${shown.map((count, at) => (count ? `${names[first + at]}: ${count}` : "")).filter(Boolean).join(", ")}` : "nothing yet");
+}
+
+/** The bar that so many are in or before. */
+function quantile(counts, many) {
+  let before = 0;
+  return counts.findIndex((count) => (before += count) >= many);
 }
 
 const time = (seconds) => (seconds < 1 ? `${+(1000 * seconds).toPrecision(3)} ms` : `${seconds} s`);
