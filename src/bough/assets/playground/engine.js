@@ -21,14 +21,14 @@ export async function startEngine() {
   for (let wait = 500; stream === own; wait = Math.min(2 * wait, 8000)) {
     let problem = "Connection lost";
     const attempt = new AbortController();
-    own.signal.addEventListener("abort", () => attempt.abort());
+    const signal = AbortSignal.any([own.signal, attempt.signal]);
     let silence;
     const heard = () => {
       clearTimeout(silence);
       silence = setTimeout(() => attempt.abort(), SILENT_MS);
     };
     try {
-      const response = await call("/playground/events", { signal: attempt.signal, slot: ADMIN_KEY });
+      const response = await call("/playground/events", { signal, slot: ADMIN_KEY });
       byId("engine-closed").hidden = true;
       heard();
       for await (const picture of events(response)) {

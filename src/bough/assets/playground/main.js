@@ -17,7 +17,7 @@ function select(name, focus) {
   }
   if (focus) byId(`tab-${name}`).focus();
   history.replaceState(null, "", name === "chat" ? "/" : `/#${name}`);
-  if (name === "engine") startEngine();
+  if (name === "engine" && !document.hidden) startEngine();
   else stopEngine();
 }
 
