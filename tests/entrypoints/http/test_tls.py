@@ -94,7 +94,7 @@ def test_chat_trusts_the_certificates_that_are_named(
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
     monkeypatch.setattr("builtins.input", lambda prompt: "/exit")
     assert main(["chat", "--url", https, "--ca-cert", str(pems / "ca.pem")]) == 0
-    assert "Talking with" in capsys.readouterr().out
+    assert "Talking with" in capsys.readouterr().err  # standard output is no terminal
     assert main(["chat", "--url", https]) == 1
     assert "certificate verify failed" in capsys.readouterr().err
     for argv, complaint in (
@@ -122,7 +122,7 @@ def test_chat_believes_the_server_that_it_has_started(
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
     monkeypatch.setattr("builtins.input", lambda prompt: "/exit")
     assert main(["chat", "--ssl-certfile", str(pems / "server.pem"), "--ssl-keyfile", str(pems / "server.key")]) == 0
-    assert "Talking with" in capsys.readouterr().out
+    assert "Talking with" in capsys.readouterr().err
 
 
 def test_the_benchmark_trusts_the_certificates_that_are_named(pems: Path, https: str) -> None:
