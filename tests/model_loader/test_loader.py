@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from bough.config.model_config import ModelConfig
@@ -260,3 +261,16 @@ def test_scales_of_kv_in_a_checkpoint_that_is_not_quantised_are_no_weights(direc
     source = open_source(ModelConfig.from_path(str(directory), device="cpu"), "auto")
     assert source is not None
     assert source.kv_scales() == {0: (0.5, 0.25), 1: (2.0, 1.0)}
+
+
+def test_an_index_decides_only_between_files_that_have_a_tensor(tmp_path: Path) -> None:
+    save_file({"x": torch.ones(1), "y": torch.ones(1)}, tmp_path / "a.safetensors")
+    save_file({"z": torch.ones(1)}, tmp_path / "b.safetensors")
+    weight_map = {"x": "a.safetensors", "y": "b.safetensors", "z": "b.safetensors"}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}))
+    source = SafetensorsSource(tmp_path)
+    found = {}
+    for file in ("a.safetensors", "b.safetensors"):
+        with safe_open(tmp_path / file, "pt") as tensors:
+            found[file] = sorted(source.names_in(tmp_path / file, tensors))
+    assert found == {"a.safetensors": ["x", "y"], "b.safetensors": ["z"]}

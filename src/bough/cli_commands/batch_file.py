@@ -303,9 +303,10 @@ def only_writer(path: Path) -> Iterator[None]:
                     if error.errno not in (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP):
                         raise
                 # Whoever held it until now has removed it: others would lock the next one.
-                if lock.exists() and os.path.samestat(os.fstat(descriptor), lock.stat()):
-                    held = opened.pop_all()
-                    break
+                with contextlib.suppress(FileNotFoundError):
+                    if os.path.samestat(os.fstat(descriptor), lock.stat()):
+                        held = opened.pop_all()
+                        break
     except OSError as error:
         raise StartupError(f"cannot write {lock}: {error.strerror}") from None
     with held:

@@ -165,7 +165,10 @@ def _shown(text: str) -> str:
 
 def _answer_file(source: Path, target: Path, args: GenerateArgs, engine_options: dict[str, Any]) -> int:
     ids = check_requests(source, args.sampling())
-    if path_kind(target, "output_file") is not None and target.samefile(source):
+    kind = path_kind(target, "output_file")
+    if kind not in (None, "file"):
+        raise ConfigError(f"{target} is no file", param="output_file")
+    if kind is not None and target.samefile(source):
         raise ConfigError("--input-file and --output-file are the same file", param="output_file")
     with only_writer(target):
         return _answer_rest(source, target, ids, args, engine_options)

@@ -330,7 +330,7 @@ class _Parser:
         if (activation := self.values.get("hidden_act", activations[0])) not in activations:
             raise self.error("hidden_act", f"must be {' or '.join(activations)}", activation)
         self._check_direction()
-        for key in ("attention_bias", "mlp_bias"):  # for the families that have them, in their own words
+        for key in () if self.is_encoder else ("attention_bias", "mlp_bias"):
             self.boolean(key, False)
         vocab_size = self.integer("vocab_size")
         num_layers = self.integer("num_hidden_layers", maximum=_MOST_LAYERS)

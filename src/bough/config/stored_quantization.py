@@ -55,10 +55,11 @@ def quantization_entry(directory: Path, config: dict[str, Any]) -> Any:
     return _gptq_entry(file) if (file := directory / _GPTQ_FILE).is_file() else None
 
 
-def _gptq_entry(file: Path) -> dict[str, Any]:
+def _gptq_entry(file: Path) -> dict[str, Any] | None:
     content = read_json(file)
-    if not isinstance(content, dict):
-        raise ConfigError(f"{file} must hold a JSON object; download it again", param="model_path")
+    # Exporters to other formats write a file of this name, too.
+    if not isinstance(content, dict) or "bits" not in content:
+        return None
     return {**content, "quant_method": content.get("quant_method") or "gptq"}
 
 

@@ -187,18 +187,20 @@ def _places(files: list[Path], weight_map: dict[str, str] | None) -> dict[str, P
     Raises:
         StartupError: if a file is damaged, or two have a weight and no index says which of them counts.
     """
-    places: dict[str, Path] = {}
+    holders: dict[str, list[Path]] = {}
     for file in files:
         with open_tensors(file) as tensors:
             for name in tensors.keys():  # noqa: SIM118 - no mapping
-                if (weight_map or {}).get(name, file.name) != file.name:
-                    continue
-                if name in places:
-                    raise StartupError(
-                        f"{file.parent}: both {places[name].name} and {file.name} have a tensor {name}, and no index "
-                        f"says which counts; remove the file that does not belong to the checkpoint"
-                    )
-                places[name] = file
+                holders.setdefault(name, []).append(file)
+    places: dict[str, Path] = {}
+    for name, having in holders.items():
+        named = [file for file in having if file.name == (weight_map or {}).get(name)]
+        if len(having) > 1 and not named:
+            raise StartupError(
+                f"{having[0].parent}: both {having[0].name} and {having[1].name} have a tensor {name}, and no index "
+                f"says which counts; remove the file that does not belong to the checkpoint"
+            )
+        places[name] = (named or having)[0]
     return places
 
 

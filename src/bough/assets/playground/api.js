@@ -71,10 +71,8 @@ export async function call(path, { body, signal, asks = true, slot = KEY } = {})
       if (error.name === "AbortError") throw error;
       throw new ServerError("the server cannot be reached", 0);
     }
-    if (response.ok) {
-      if (typed) ofTab.set(slot, typed);
-      return response;
-    }
+    if (typed && response.status !== 401 && response.status !== 403) ofTab.set(slot, typed);
+    if (response.ok) return response;
     const text = await response.text();
     if (response.status !== 401 || !asks) throw new ServerError(messageOf(text, response.status), response.status);
     // Another key may have been kept meanwhile.

@@ -33,7 +33,7 @@ for (const name of TABS) {
 document.addEventListener("visibilitychange", () => {
   if (byId("engine").hidden) return;
   if (document.hidden) stopEngine();
-  else startEngine();
+  else if (byId("engine-closed").hidden) startEngine();
 });
 
 // The message that the link leads to is in a view that may be hidden.
