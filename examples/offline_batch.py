@@ -13,7 +13,12 @@ PROMPT = (
     "<|im_start|>user\n{question}<|im_end|>\n"
     "<|im_start|>assistant\n"
 )
-QUESTIONS = ["How tall does an oak grow?", "What is the bark of a birch like?", "Why do leaves fall?", "Who are you?"]
+QUESTIONS = [
+    "How tall does an oak grow?",
+    "What is the bark of a birch like?",
+    "Why do leaves fall in autumn?",
+    "How old does a beech get?",
+]
 
 with Engine() as engine:
     outputs = engine.generate(
